@@ -1,0 +1,93 @@
+"""A delivery carries one part of an answer out of Holdfast, and says so when it cannot know whether it arrived."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Self
+
+from holdfast.core.moves import move
+from holdfast.ids import DeliveryId, SessionId, TurnId
+
+ATTEMPTS_MAX = 8
+BACKOFF_FIRST_MS = 1_000
+BACKOFF_MAX_MS = 15 * 60_000
+EXPIRES_AFTER_MS = 24 * 3_600_000
+
+
+class State(StrEnum):
+    PENDING = "pending"
+    SENDING = "sending"
+    RETRY = "retry"
+    UNKNOWN = "unknown"
+    DELIVERED = "delivered"
+    FAILED = "failed"
+    EXPIRED = "expired"
+
+
+class Event(StrEnum):
+    SEND = "send"
+    CONFIRM = "confirm"
+    REFUSE = "refuse"
+    FAIL = "fail"
+    LOSE = "lose"
+    REPEAT = "repeat"
+    EXPIRE = "expire"
+
+
+# REFUSE means that the far side certainly has nothing; LOSE means that nobody can tell.
+MOVES: Mapping[tuple[State, Event], State] = MappingProxyType(
+    {
+        (State.PENDING, Event.SEND): State.SENDING,
+        (State.PENDING, Event.EXPIRE): State.EXPIRED,
+        (State.SENDING, Event.CONFIRM): State.DELIVERED,
+        (State.SENDING, Event.REFUSE): State.RETRY,
+        (State.SENDING, Event.FAIL): State.FAILED,
+        (State.SENDING, Event.LOSE): State.UNKNOWN,
+        (State.RETRY, Event.SEND): State.SENDING,
+        (State.RETRY, Event.EXPIRE): State.EXPIRED,
+        (State.UNKNOWN, Event.CONFIRM): State.DELIVERED,
+        (State.UNKNOWN, Event.REPEAT): State.SENDING,
+    }
+)
+
+UNSETTLED = frozenset({State.PENDING, State.SENDING, State.RETRY})
+SETTLED = frozenset(State) - UNSETTLED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivery:
+    """One part of an answer on its way to one target.  `repeats` counts the labelled resends; the schema allows one."""
+
+    id: DeliveryId
+    turn_id: TurnId
+    session_id: SessionId
+    target: str
+    part: int
+    text: str
+    created_at: int
+    due_at: int
+    state: State = State.PENDING
+    attempt: int = 0
+    repeats: int = 0
+    fence: int = 0
+    receipt: str | None = None
+    error: str | None = None
+    settled_at: int | None = None
+
+    def on(self, event: Event) -> Self:
+        """Return the delivery after `event`."""
+        return replace(self, state=move(MOVES, self.id, self.state, event))
+
+
+def backoff_ms(attempt: int, jitter: float) -> int:
+    """Return how long to wait after the `attempt`-th refusal; `jitter` in [0, 1) spreads the herd."""
+    longest = min(BACKOFF_FIRST_MS * 2 ** max(attempt - 1, 0), BACKOFF_MAX_MS)
+    return int(longest * (0.5 + jitter / 2))
+
+
+def after_refusal(attempt: int) -> Event:
+    """Decide whether a refused delivery is tried again."""
+    return Event.REFUSE if attempt < ATTEMPTS_MAX else Event.FAIL

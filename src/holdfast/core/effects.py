@@ -1,0 +1,86 @@
+"""A tool call touches the world: its states, and what may be done about one that was cut off."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Self, assert_never
+
+from holdfast.core.moves import move
+from holdfast.ids import CallId, SessionId, TurnId
+
+
+class Effect(StrEnum):
+    """What a tool declares about running it twice."""
+
+    PURE = "pure"
+    KEYED = "keyed"
+    EFFECTFUL = "effectful"
+
+
+class State(StrEnum):
+    PLANNED = "planned"
+    AWAITING_APPROVAL = "awaiting_approval"
+    STARTED = "started"
+    OK = "ok"
+    ERROR = "error"
+    UNKNOWN = "unknown"
+
+
+class Event(StrEnum):
+    ASK = "ask"
+    START = "start"
+    DENY = "deny"
+    SUCCEED = "succeed"
+    FAIL = "fail"
+    REPEAT = "repeat"
+    LOSE = "lose"
+
+
+MOVES: Mapping[tuple[State, Event], State] = MappingProxyType(
+    {
+        (State.PLANNED, Event.ASK): State.AWAITING_APPROVAL,
+        (State.PLANNED, Event.START): State.STARTED,
+        (State.AWAITING_APPROVAL, Event.START): State.STARTED,
+        (State.AWAITING_APPROVAL, Event.DENY): State.ERROR,
+        (State.STARTED, Event.SUCCEED): State.OK,
+        (State.STARTED, Event.FAIL): State.ERROR,
+        (State.STARTED, Event.REPEAT): State.PLANNED,
+        (State.STARTED, Event.LOSE): State.UNKNOWN,
+    }
+)
+
+ENDED = frozenset({State.OK, State.ERROR, State.UNKNOWN})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One tool call of one turn.  `starts` never passes one for an effectful call; the schema holds it."""
+
+    id: CallId
+    turn_id: TurnId
+    session_id: SessionId
+    name: str
+    effect: Effect
+    args: str = "{}"
+    state: State = State.PLANNED
+    starts: int = 0
+    result: str | None = None
+
+    def on(self, event: Event) -> Self:
+        """Return the call after `event`."""
+        return replace(self, state=move(MOVES, self.id, self.state, event))
+
+
+def after_cut(effect: Effect) -> Event:
+    """Decide about a call that had started and whose end nobody saw."""
+    match effect:
+        case Effect.PURE | Effect.KEYED:
+            # A keyed call is repeated under its own id, so the far side sees the same key.
+            return Event.REPEAT
+        case Effect.EFFECTFUL:
+            return Event.LOSE
+        case _:
+            assert_never(effect)

@@ -1,0 +1,58 @@
+"""What comes in: a message from any channel, and the receipt that says it is durable."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+
+from holdfast.core.sessions import Source
+from holdfast.core.turns import Mode, State
+from holdfast.ids import SessionId, TurnId
+
+# Past this a session is being flooded, not talked to.
+QUEUE_MAX = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cursor:
+    """How far a polled channel has been read; it moves with the message it belongs to."""
+
+    channel: str
+    position: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inbound:
+    """One message, already parsed and authorised by its channel.
+
+    `conversation` is the key of its session.  `dedupe_key` is scoped by the channel; without it a repeat is a new turn.
+    `delivers_later` and `reply_to` belong to this turn alone, whatever channel carried the session before.
+    """
+
+    conversation: str
+    text: str
+    channel: str
+    owner: str = "local"
+    source: Source = field(default_factory=Source)
+    dedupe_key: str | None = None
+    mode: Mode = Mode.CONVERSATION
+    delivers_later: bool = True
+    reply_to: str | None = None
+    one_shot: bool = False
+    remembers: bool = True
+    cursor: Cursor | None = None
+
+    def body_hash(self) -> str:
+        """Return the digest that tells a repeated message from another one under the same key."""
+        return hashlib.sha256(f"{self.conversation}\n{self.text}".encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """Proof that a message is durable.  `duplicate` says that this key had been accepted before."""
+
+    turn_id: TurnId
+    session_id: SessionId
+    state: State
+    accepted_at: int
+    duplicate: bool = False

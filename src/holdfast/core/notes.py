@@ -1,0 +1,51 @@
+"""What Holdfast says in its own name: banners, markers, and the system note before a resumed message."""
+
+from __future__ import annotations
+
+from holdfast.core.turns import Cause
+
+RESTART_BANNER = "The gateway is restarting. I will try to resume this conversation when it is back."
+SHUTDOWN_BANNER = "The gateway is shutting down. Your conversation is saved."
+
+_INTERRUPTION = {
+    Cause.RESTART_TIMEOUT: "gateway restart",
+    Cause.SHUTDOWN_TIMEOUT: "gateway shutdown",
+}
+_CANCELLATION = {
+    Cause.SESSION_ENDED: "Cancelled: the session was ended.",
+    Cause.SESSION_SUSPENDED: "Cancelled: the session was suspended.",
+}
+
+
+def interruption(cause: str) -> str:
+    """Name the event behind an interruption."""
+    return _INTERRUPTION.get(Cause(cause), "gateway interruption") if cause in Cause else "gateway interruption"
+
+
+def interrupted(cause: str) -> str:
+    """Return the marker below what an interrupted attempt had shown."""
+    return f"Interrupted by a {interruption(cause)}."
+
+
+def cancelled(cause: str) -> str:
+    """Return the marker of a cancelled turn."""
+    return _CANCELLATION.get(Cause(cause), "Cancelled.") if cause in Cause else "Cancelled."
+
+
+def failed(error: str) -> str:
+    """Return the marker of a failed turn."""
+    return f"Failed: {error}" if error else "Failed."
+
+
+def before_message(text: str, *, interrupted_by: str | None, tool_unanswered: bool) -> str:
+    """Return the next message with exactly one system note before it, or as it is where none is called for."""
+    if interrupted_by is not None:
+        note = (
+            f"[System note: the previous turn was cut off by a {interruption(interrupted_by)}. What it had shown is in "
+            "the transcript above. Do not repeat finished tool calls; treat unknown outcomes as unknown.]"
+        )
+    elif tool_unanswered:
+        note = "[System note: the last tool result above has not been answered yet. Take it into account.]"
+    else:
+        return text
+    return f"{note}\n\n{text}"

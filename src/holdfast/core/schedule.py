@@ -1,0 +1,57 @@
+"""A job falls due at instants, and every one of them ends up ran, missed or failed, however the clock behaves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from holdfast.core import turns
+
+# A machine that slept for months, or whose clock was wrong by years, must not list every minute of them.
+HORIZON_MS = 31 * 24 * 3_600_000
+
+
+class Outcome(StrEnum):
+    """What became of one due instant; derived from its turn, so it can never disagree with it."""
+
+    DUE = "due"
+    RAN = "ran"
+    MISSED = "missed"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slot:
+    """One due instant of a job, and whether it is still worth firing."""
+
+    instant: int
+    fires: bool
+
+
+def due_slots(after: int, now_ms: int, grace_ms: int, next_instant: Callable[[int], int]) -> list[Slot]:
+    """List the instants in (`after`, `now_ms`], oldest first; those older than the grace are only recorded as missed.
+
+    `after` is the newest instant that already has a slot.  When the clock jumps back, `now_ms` is before it and nothing
+    is due; when it jumps forward, each skipped instant within the horizon appears once.
+    """
+    slots: list[Slot] = []
+    instant = next_instant(max(after, now_ms - HORIZON_MS))
+    while instant <= now_ms:
+        slots.append(Slot(instant=instant, fires=now_ms - instant <= grace_ms))
+        instant = next_instant(instant)
+    return slots
+
+
+def outcome(turn: turns.State | None) -> Outcome:
+    """Return the outcome of a slot whose turn is in this state; a slot without a turn was missed."""
+    if turn is None:
+        return Outcome.MISSED
+    if turn not in turns.SETTLED:
+        return Outcome.DUE
+    return Outcome.RAN if turn is turns.State.COMPLETED else Outcome.FAILED
+
+
+def slot_key(job: str, instant: int) -> str:
+    """Return the dedupe key that makes one turn of one instant, whoever fires it."""
+    return f"job:{job}:{instant}"

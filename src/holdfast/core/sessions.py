@@ -1,0 +1,81 @@
+"""A session is one durable conversation; a one-shot session lives for a single turn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+
+from holdfast.core.moves import move
+from holdfast.ids import SessionId
+
+# After this many interruptions in a row a session would only crash the gateway again.
+STRIKES_MAX = 3
+# The end reason of a one-shot session is its channel and this: webhook_complete, cron_complete, api_complete.
+COMPLETE_SUFFIX = "_complete"
+
+
+class State(StrEnum):
+    OPEN = "open"
+    SUSPENDED = "suspended"
+    ENDED = "ended"
+
+
+class Event(StrEnum):
+    SUSPEND = "suspend"
+    END = "end"
+
+
+# A suspended session can still end, never open again: the next message of its key starts a new session.
+MOVES: Mapping[tuple[State, Event], State] = MappingProxyType(
+    {
+        (State.OPEN, Event.SUSPEND): State.SUSPENDED,
+        (State.OPEN, Event.END): State.ENDED,
+        (State.SUSPENDED, Event.END): State.ENDED,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Where the messages of a session come from, readable to tools for routing."""
+
+    chat_id: str = ""
+    chat_name: str = ""
+    chat_type: str = ""
+    thread_id: str = ""
+    user: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """One conversation.  `seq` numbers its journal, `turns` its turns, `generation` its completed ones."""
+
+    id: SessionId
+    key: str
+    channel: str
+    owner: str
+    one_shot: bool
+    created_at: int
+    updated_at: int
+    source: Source = field(default_factory=Source)
+    state: State = State.OPEN
+    title: str | None = None
+    parent_id: SessionId | None = None
+    auto_reset_reason: str | None = None
+    end_reason: str | None = None
+    ended_at: int | None = None
+    seq: int = 0
+    turns: int = 0
+    generation: int = 0
+    strikes: int = 0
+
+    def on(self, event: Event) -> State:
+        """Return the state after `event`."""
+        return move(MOVES, self.id, self.state, event)
+
+
+def reset_reason(latest: State | None) -> str | None:
+    """Return why a key with no open session gets a new one; None when it is simply the first, or the last one ended."""
+    return "suspended" if latest is State.SUSPENDED else None

@@ -1,0 +1,143 @@
+"""A turn is one message being answered: its states, its moves, and what becomes of one whose worker is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Self, assert_never
+
+from holdfast.core.moves import move
+from holdfast.core.sessions import STRIKES_MAX
+from holdfast.ids import NodeId, SessionId, TurnId
+
+
+class State(StrEnum):
+    QUEUED = "queued"
+    RUNNING = "running"
+    WAITING = "waiting"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    INTERRUPTED = "interrupted"
+
+
+class Event(StrEnum):
+    START = "start"
+    ASK = "ask"
+    ANSWER = "answer"
+    FINISH = "finish"
+    FAIL = "fail"
+    CANCEL = "cancel"
+    LOSE = "lose"
+    RESUME = "resume"
+
+
+# Claiming is no move: a claimed turn is still queued until its first entry is durable.
+# Recovery is no special path: a turn whose worker is lost is interrupted, and one that may go on is queued again.
+MOVES: Mapping[tuple[State, Event], State] = MappingProxyType(
+    {
+        (State.QUEUED, Event.START): State.RUNNING,
+        (State.QUEUED, Event.CANCEL): State.CANCELLED,
+        (State.RUNNING, Event.ASK): State.WAITING,
+        (State.RUNNING, Event.FINISH): State.COMPLETED,
+        (State.RUNNING, Event.FAIL): State.FAILED,
+        (State.RUNNING, Event.CANCEL): State.CANCELLED,
+        (State.RUNNING, Event.LOSE): State.INTERRUPTED,
+        (State.WAITING, Event.ANSWER): State.QUEUED,
+        (State.WAITING, Event.CANCEL): State.CANCELLED,
+        (State.INTERRUPTED, Event.RESUME): State.QUEUED,
+    }
+)
+
+# At most one of these per session; the schema holds it.
+LIVE = frozenset({State.RUNNING, State.WAITING})
+# Nothing leaves these.
+FINAL = frozenset({State.COMPLETED, State.FAILED, State.CANCELLED})
+# A turn at rest: it has an outcome that its user can see.
+SETTLED = FINAL | {State.INTERRUPTED}
+IN_FLIGHT = frozenset(State) - SETTLED
+
+
+class Mode(StrEnum):
+    """Who waits for the answer, which decides what an interruption leads to."""
+
+    CONVERSATION = "conversation"
+    DETACHED = "detached"
+    SYNCHRONOUS = "synchronous"
+
+
+class Cause(StrEnum):
+    """Why a turn was interrupted or cancelled."""
+
+    CRASH = "crash"
+    RESTART_TIMEOUT = "restart_timeout"
+    SHUTDOWN_TIMEOUT = "shutdown_timeout"
+    USER = "user"
+    SESSION_ENDED = "session_ended"
+    SESSION_SUSPENDED = "session_suspended"
+
+
+class Resume(StrEnum):
+    """The operator's choice for conversations: wait for the next message, or go on at once."""
+
+    ON_MESSAGE = "on_message"
+    AUTO = "auto"
+
+
+class Aftermath(StrEnum):
+    """What follows an interruption."""
+
+    CONTINUE = "continue"
+    REST = "rest"
+    GIVE_UP = "give_up"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """One message being answered.
+
+    `fence` grows with every claim and every loss: a write that carries an old one changes nothing.  `attempt` counts
+    the starts; `nth` numbers the entries of the running attempt.  `generation` is set when the turn completes.
+    """
+
+    id: TurnId
+    session_id: SessionId
+    ordinal: int
+    accepted_at: int
+    mode: Mode = Mode.CONVERSATION
+    delivers_later: bool = True
+    remembers: bool = True
+    reply_to: str | None = None
+    state: State = State.QUEUED
+    attempt: int = 0
+    nth: int = 0
+    fence: int = 0
+    node_id: NodeId | None = None
+    cause: str | None = None
+    error: str | None = None
+    generation: int | None = None
+    started_at: int | None = None
+    answered_at: int | None = None
+
+    def on(self, event: Event) -> Self:
+        """Return the turn after `event`; the store saves it by compare-and-set on state and fence."""
+        return replace(self, state=move(MOVES, self.id, self.state, event))
+
+
+def after_loss(mode: Mode, resume: Resume, strikes: int) -> Aftermath:
+    """Decide what follows the interruption that brought the session to `strikes` in a row."""
+    if strikes >= STRIKES_MAX:
+        return Aftermath.GIVE_UP
+    match mode:
+        case Mode.DETACHED:
+            # No next message will ever follow, so waiting for one would lose the turn.
+            return Aftermath.CONTINUE
+        case Mode.CONVERSATION:
+            return Aftermath.CONTINUE if resume is Resume.AUTO else Aftermath.REST
+        case Mode.SYNCHRONOUS:
+            # The client is gone with its connection; the same request with the same key goes on.
+            return Aftermath.REST
+        case _:
+            assert_never(mode)

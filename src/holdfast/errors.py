@@ -1,0 +1,95 @@
+"""Every error Holdfast raises on purpose.
+
+The family decides the answer.  Anything outside this tree is a bug: it crashes its task and the lease recovers the turn.
+
+    HoldfastError
+    ├── Rejected            the caller must change something: 4xx, exit 2
+    │   ├── IllegalMove     the table of states has no such move: 409
+    │   ├── KeyReused       the dedupe key came before with another body: 422
+    │   ├── NotFound        no such thing, or not yours: 404
+    │   └── QueueFull       the session has too many turns waiting: 429
+    ├── Stale               somebody else moved it first: 409, reload
+    ├── Unavailable         try again later: 503, back off
+    │   ├── DiskFull        no room for new work; what was accepted is safe
+    │   └── StoreDown       the database does not answer
+    └── Fatal               this process must not go on
+        ├── Owned           another process owns this home: exit 75
+        ├── StoreBroken     the disk failed or the files were moved under us
+        ├── StoreRefused    not ours to open: foreign file, newer schema, network filesystem
+        └── NodeLost        the other nodes declared this one dead
+"""
+
+from __future__ import annotations
+
+
+class HoldfastError(Exception):
+    """The root: catch a family below it, never this."""
+
+
+class Rejected(HoldfastError):
+    """The caller must change something before asking again."""
+
+
+class IllegalMove(Rejected):
+    """The table of states has no such move."""
+
+    def __init__(self, subject: str, state: str, event: str) -> None:
+        super().__init__(f"{subject} is {state}: it cannot {event}")
+        self.state = state
+
+
+class KeyReused(Rejected):
+    """The dedupe key came before with another body."""
+
+    def __init__(self, key: str, turn_id: str) -> None:
+        super().__init__(f"key {key!r} was used before, with another body, for turn {turn_id}")
+        self.turn_id = turn_id
+
+
+class NotFound(Rejected):
+    """No such thing, or not yours."""
+
+
+class QueueFull(Rejected):
+    """The session has too many turns waiting already."""
+
+
+class Stale(HoldfastError):
+    """Somebody else moved it first: what you hold is old."""
+
+
+class Unavailable(HoldfastError):
+    """Try again later; nothing was changed, or the same request again is safe."""
+
+
+class DiskFull(Unavailable):
+    """No room for new work; everything accepted so far is safe."""
+
+
+class StoreDown(Unavailable):
+    """The database does not answer."""
+
+
+class Fatal(HoldfastError):
+    """This process must stop: going on could lose or repeat work."""
+
+
+class Owned(Fatal):
+    """Another process owns this home."""
+
+    def __init__(self, path: str, pid: int | None) -> None:
+        owner = f"process {pid}" if pid else "another process"
+        super().__init__(f"{owner} already owns {path}; stop it first, or choose another --home")
+        self.pid = pid
+
+
+class StoreBroken(Fatal):
+    """The disk failed, or the files were moved under us."""
+
+
+class StoreRefused(Fatal):
+    """The store is not ours to open; it was left untouched."""
+
+
+class NodeLost(Fatal):
+    """The other nodes declared this one dead; its turns are theirs now."""

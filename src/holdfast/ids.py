@@ -1,0 +1,43 @@
+"""Ids that sort by the time they were made, so that new rows land at the end of every index."""
+
+from __future__ import annotations
+
+import os
+from typing import NewType
+
+SessionId = NewType("SessionId", str)
+TurnId = NewType("TurnId", str)
+CallId = NewType("CallId", str)
+DeliveryId = NewType("DeliveryId", str)
+SegmentId = NewType("SegmentId", str)
+NodeId = NewType("NodeId", str)
+
+_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+_PAIRS = [high + low for high in _ALPHABET for low in _ALPHABET]
+_RANDOM_BITS = 80
+
+
+def new_id(prefix: str, now_ms: int) -> str:
+    """Return `prefix_` and 26 characters: 48 bits of time, then 80 random ones."""
+    number = (now_ms << _RANDOM_BITS) | int.from_bytes(os.urandom(_RANDOM_BITS // 8))
+    return f"{prefix}_" + "".join([_PAIRS[(number >> shift) & 1023] for shift in range(120, -1, -10)])
+
+
+def new_session_id(now_ms: int) -> SessionId:
+    return SessionId(new_id("ses", now_ms))
+
+
+def new_turn_id(now_ms: int) -> TurnId:
+    return TurnId(new_id("trn", now_ms))
+
+
+def new_delivery_id(now_ms: int) -> DeliveryId:
+    return DeliveryId(new_id("dlv", now_ms))
+
+
+def new_segment_id(now_ms: int) -> SegmentId:
+    return SegmentId(new_id("seg", now_ms))
+
+
+def new_node_id(now_ms: int) -> NodeId:
+    return NodeId(new_id("nod", now_ms))

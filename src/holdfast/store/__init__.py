@@ -1,0 +1,1 @@
+"""The durable store: one set of rules and statements, on SQLite or PostgreSQL."""

@@ -1,0 +1,118 @@
+"""The audit: every invariant that can be read off the rows, as a query that must find nothing.
+
+Tests run it after every step and every crash; `holdfast drill` runs it on the user's own machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from holdfast.store.database import Database, Run, Transaction
+
+_IN_FLIGHT = "('queued', 'running', 'waiting')"
+
+# Each query lists the offenders.
+CHECKS: Mapping[str, str] = MappingProxyType(
+    {
+        "A1 accepted turns have an entry that says so": """
+            SELECT t.id FROM turns t WHERE NOT EXISTS
+                (SELECT 1 FROM entries e WHERE e.turn_id = t.id AND e.kind = 'turn.accepted')
+        """,
+        "A1 a settled turn has its visible outcome": f"""
+            SELECT t.id FROM turns t WHERE t.state NOT IN {_IN_FLIGHT} AND NOT EXISTS
+                (SELECT 1 FROM entries e WHERE e.turn_id = t.id AND e.kind = 'turn.' || t.state)
+        """,
+        "A1 nothing in flight is left in a session that is over": f"""
+            SELECT t.id FROM turns t JOIN sessions s ON s.id = t.session_id
+             WHERE t.state IN {_IN_FLIGHT} AND s.state <> 'open' AND s.one_shot = 0
+        """,
+        "A3 one turn per dedupe key": "SELECT turn_id FROM dedupe GROUP BY turn_id HAVING COUNT(*) > 1",
+        "T1 one live turn per session": """
+            SELECT session_id FROM turns WHERE state IN ('running', 'waiting') GROUP BY session_id HAVING COUNT(*) > 1
+        """,
+        "T2 turns run in acceptance order": """
+            SELECT late.id FROM turns late JOIN turns early
+                ON early.session_id = late.session_id AND early.ordinal < late.ordinal
+             WHERE late.attempt > 0 AND early.state IN ('queued', 'running', 'waiting')
+        """,
+        "T2 ordinals are gapless": """
+            SELECT s.id FROM sessions s LEFT JOIN turns t ON t.session_id = s.id
+             GROUP BY s.id, s.turns HAVING COUNT(t.id) <> s.turns OR COALESCE(MAX(t.ordinal), 0) <> s.turns
+        """,
+        "T3 a final turn was closed exactly once": """
+            SELECT t.id FROM turns t JOIN entries e ON e.turn_id = t.id
+             WHERE e.kind IN ('turn.completed', 'turn.failed', 'turn.cancelled') GROUP BY t.id HAVING COUNT(*) > 1
+        """,
+        "T3 nothing in flight was closed for good": f"""
+            SELECT t.id FROM turns t JOIN entries e ON e.turn_id = t.id
+             WHERE t.state IN {_IN_FLIGHT} AND e.kind IN ('turn.completed', 'turn.failed', 'turn.cancelled')
+        """,
+        "J2 the journal of a session is gapless": """
+            SELECT s.id FROM sessions s LEFT JOIN entries e ON e.session_id = s.id
+             GROUP BY s.id, s.seq HAVING COUNT(e.seq) <> s.seq OR COALESCE(MAX(e.seq), 0) <> s.seq
+        """,
+        "J2 the entries of a running attempt are gapless": """
+            SELECT t.id FROM turns t JOIN entries e ON e.turn_id = t.id AND e.attempt = t.attempt AND e.nth IS NOT NULL
+             WHERE t.state IN ('running', 'waiting', 'completed', 'failed')
+             GROUP BY t.id, t.nth HAVING COUNT(e.nth) <> t.nth OR MAX(e.nth) <> t.nth
+        """,
+        "D1 at most one resend, labelled": "SELECT id FROM deliveries WHERE repeats > 1",
+        "D2 nothing is sending for a dead node once swept": """
+            SELECT d.id FROM deliveries d LEFT JOIN nodes n ON n.id = d.node_id
+             WHERE d.state = 'sending' AND n.id IS NULL
+        """,
+        "D3 parts leave in order": """
+            SELECT late.id FROM deliveries late JOIN deliveries early
+                ON early.turn_id = late.turn_id AND early.target = late.target AND early.part < late.part
+             WHERE late.attempt > 0 AND early.attempt = 0 AND early.state IN ('pending', 'retry')
+        """,
+        "D3 parts are gapless": """
+            SELECT turn_id FROM deliveries GROUP BY turn_id, target HAVING COUNT(*) <> MAX(part)
+        """,
+        "M1 each remembered turn is in exactly one segment": """
+            SELECT t.id FROM turns t LEFT JOIN segments m ON m.session_id = t.session_id
+                AND t.generation BETWEEN m.first_generation AND m.last_generation
+             WHERE t.generation IS NOT NULL GROUP BY t.id HAVING COUNT(m.id) <> 1
+        """,
+        "M1 generations are gapless": """
+            SELECT s.id FROM sessions s LEFT JOIN turns t ON t.session_id = s.id AND t.generation IS NOT NULL
+             GROUP BY s.id, s.generation HAVING COUNT(t.id) <> s.generation
+                OR COALESCE(MAX(t.generation), 0) <> s.generation
+        """,
+        "M2 no segment is committed before an older one": """
+            SELECT late.id FROM segments late JOIN segments early
+                ON early.session_id = late.session_id AND early.first_generation < late.first_generation
+             WHERE late.state IN ('committing', 'committed') AND early.state <> 'committed'
+        """,
+        "S1 a one-shot session whose turn is at rest has ended": f"""
+            SELECT s.id FROM sessions s WHERE s.one_shot = 1 AND s.state = 'open' AND NOT EXISTS
+                (SELECT 1 FROM turns t WHERE t.session_id = s.id AND t.state IN {_IN_FLIGHT})
+        """,
+        "S2 three strikes suspend": "SELECT id FROM sessions WHERE strikes >= 3 AND state = 'open'",
+        "X1 no effectful tool starts twice": """
+            SELECT t.id FROM tool_calls t WHERE t.effect = 'effectful' AND t.starts > 1
+        """,
+        "X1 no tool is running outside a running turn": """
+            SELECT c.id FROM tool_calls c JOIN turns t ON t.id = c.turn_id
+             WHERE c.state = 'started' AND t.state <> 'running'
+        """,
+        "CONSERVATION accepted = settled + in flight": """
+            SELECT s.id FROM sessions s LEFT JOIN entries e ON e.session_id = s.id AND e.kind = 'turn.accepted'
+             GROUP BY s.id, s.turns HAVING COUNT(e.seq) <> s.turns
+        """,
+    }
+)
+
+
+async def audit(database: Database) -> list[str]:
+    """Return every violation as `check: offender`; an empty list is the proof."""
+    return await database.read(_audit)
+
+
+def _audit() -> Transaction[list[str]]:
+    violations: list[str] = []
+    for name, sql in CHECKS.items():
+        offenders = yield Run(sql)
+        violations.extend(f"{name}: {offender[0]}" for offender in offenders)
+    return violations

@@ -1,0 +1,149 @@
+"""A transaction is a generator of statements: written once, run by either driver.
+
+    def rename(session_id: str, title: str) -> Transaction[bool]:
+        rows = yield Run("UPDATE sessions SET title = :title WHERE id = :id RETURNING id", {...})
+        return bool(rows)
+
+The SQLite driver runs it in the writer thread, the PostgreSQL driver awaits each statement, and neither needs to know
+what it means.  A transaction may run more than once before it is committed, so it must have no effect but its statements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
+
+T = TypeVar("T")
+
+Value = str | int | None
+Params = Mapping[str, Value]
+Row = tuple[Any, ...]  # A database cannot promise types; each aggregate decodes its own rows at once.
+
+_NONE: Params = {}
+
+
+class Run(NamedTuple):
+    """One statement; its rows come back into the generator."""
+
+    sql: str
+    params: Params = _NONE
+
+
+class RunMany(NamedTuple):
+    """One statement for many sets of parameters, in one round trip; no rows come back."""
+
+    sql: str
+    params: Sequence[Params]
+
+
+Statement: TypeAlias = Run | RunMany
+Transaction: TypeAlias = Generator[Statement, list[Row], T]
+Work: TypeAlias = Callable[[], Transaction[T]]
+# What a committed transaction wakes, from its result.
+Topics: TypeAlias = Callable[[T], Sequence[str]]
+
+
+def no_topics(result: object) -> Sequence[str]:  # noqa: ARG001 - The shape of every other `Topics`.
+    return ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialect:
+    """Where the two databases differ, by name."""
+
+    name: Literal["sqlite", "postgres"]
+    # Appended to a SELECT that picks work, so that two nodes never wait for, or get, the same row.
+    skip_locked: str
+    # Replacements for the type words that schema files leave open.
+    strict: str
+    rowid: str
+    json: str
+    integer: str
+
+    def ddl(self, sql: str) -> str:
+        """Return a schema file in this dialect."""
+        types = {"/*strict*/": self.strict, "/*rowid*/": self.rowid, "/*json*/": self.json, " BIGINT": self.integer}
+        for word, meaning in types.items():
+            sql = sql.replace(word, meaning)
+        return sql
+
+    def each(self, parameter: str) -> str:
+        """Return a subquery over the strings of a JSON array parameter, for `IN`."""
+        if self.name == "sqlite":
+            return f"(SELECT value FROM json_each(:{parameter}))"
+        return f"(SELECT json_array_elements_text(CAST(:{parameter} AS json)))"
+
+    def matches(self, parameter: str) -> str:
+        """Return the condition that an entry `e` contains all words of a parameter made by `words`."""
+        if self.name == "sqlite":
+            return f"e.id IN (SELECT rowid FROM passages WHERE passages MATCH :{parameter})"
+        return (
+            "e.kind IN ('turn.accepted', 'turn.completed') AND "
+            f"to_tsvector('simple', left(e.data ->> 'text', 200000)) @@ plainto_tsquery('simple', :{parameter})"
+        )
+
+    def words(self, query: str) -> str:
+        """Return a user's query as a parameter for `matches`: all words, none of them an operator."""
+        plain = query.replace("\0", " ")
+        if self.name == "sqlite":
+            return " ".join('"' + word.replace('"', '""') + '"' for word in plain.split()) or '""'
+        return plain
+
+
+SQLITE = Dialect(
+    name="sqlite", skip_locked="", strict="STRICT", rowid="INTEGER PRIMARY KEY", json="TEXT", integer=" INTEGER"
+)
+POSTGRES = Dialect(
+    name="postgres",
+    skip_locked="FOR UPDATE SKIP LOCKED",
+    strict="",
+    rowid="BIGINT GENERATED ALWAYS AS IDENTITY",
+    json="JSON",
+    integer=" BIGINT",
+)
+
+
+class Wakes:
+    """Hints that something may be waiting.  They may be lost: whoever listens also looks by itself now and then."""
+
+    def __init__(self) -> None:
+        self._listeners: list[Callable[[str], None]] = []
+
+    def listen(self, listener: Callable[[str], None]) -> Callable[[], None]:
+        """Call `listener` with every topic from now on; returns the function that ends it."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
+    def wake(self, topics: Sequence[str]) -> None:
+        for topic in topics:
+            for listener in tuple(self._listeners):
+                listener(topic)
+
+
+class Database(Protocol):
+    """Runs transactions durably."""
+
+    @property
+    def dialect(self) -> Dialect: ...
+
+    @property
+    def wakes(self) -> Wakes: ...
+
+    @property
+    def exclusive(self) -> bool:
+        """Whether this process is the only one that can ever hold the store, so that every other node is dead."""
+        ...
+
+    async def write(self, work: Work[T], *, wakes: Topics[T] = no_topics, essential: bool = False) -> T:
+        """Return once durable, and wake whom it concerns.
+
+        `essential` work, which ends what was begun, may use the room that is kept for a full disk.
+        """
+        ...
+
+    async def read(self, work: Work[T]) -> T:
+        """Run statements that only read, on one snapshot."""
+        ...
+
+    async def close(self) -> None: ...

@@ -1,0 +1,182 @@
+"""The outbox: what must leave Holdfast, and what is known of its arrival."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from holdfast.core.delivery import EXPIRES_AFTER_MS, SETTLED, Delivery, Event, State
+from holdfast.errors import NotFound, Stale
+from holdfast.ids import DeliveryId, NodeId, SessionId, TurnId
+from holdfast.store import rows
+from holdfast.store.database import Database, Run, RunMany, Transaction
+
+_INSERT = """
+    INSERT INTO deliveries (id, turn_id, session_id, target, part, text, created_at, due_at)
+    VALUES (:id, :turn_id, :session_id, :target, :part, :text, :created_at, :due_at)
+"""
+# Parts leave in order: a later one waits while an earlier one may still be sent.
+_DUE = f"""
+    SELECT {rows.qualified(rows.DELIVERY, "d")} FROM deliveries d
+     WHERE d.state IN ('pending', 'retry', 'unknown') AND d.repeats = 0 AND d.due_at <= :now
+       AND NOT EXISTS (SELECT 1 FROM deliveries e WHERE e.turn_id = d.turn_id AND e.target = d.target AND e.part < d.part
+                          AND (e.state IN ('pending', 'sending', 'retry') OR (e.state = 'unknown' AND e.repeats = 0)))
+     ORDER BY d.due_at LIMIT :limit {{skip_locked}}
+"""
+_MOVE = """
+    UPDATE deliveries
+       SET state = :state, attempt = :attempt, repeats = :repeats, fence = fence + 1, node_id = :node_id, due_at = :due_at,
+           receipt = :receipt, error = :error, settled_at = :settled_at
+     WHERE id = :id AND fence = :fence AND state = :before
+ RETURNING id
+"""
+_FAIL_REST = """
+    UPDATE deliveries SET state = 'failed', error = 'an earlier part did not arrive', settled_at = :now
+     WHERE turn_id = :turn_id AND target = :target AND part > :part AND state IN ('pending', 'retry')
+"""
+_HELD_BY_DEAD = f"""
+    SELECT {rows.DELIVERY} FROM deliveries
+     WHERE node_id IN (SELECT id FROM nodes WHERE state = 'dead') ORDER BY id LIMIT :limit
+"""
+_GET = f"SELECT {rows.DELIVERY} FROM deliveries WHERE id = :id"
+_OF_TURN = f"SELECT {rows.DELIVERY} FROM deliveries WHERE turn_id = :id ORDER BY target, part"
+_OF_SESSION = f"SELECT {rows.DELIVERY} FROM deliveries WHERE session_id = :id ORDER BY id LIMIT :limit"
+_NEXT_DUE = "SELECT MIN(due_at) FROM deliveries WHERE state IN ('pending', 'retry', 'unknown') AND repeats = 0"
+
+
+class Deliveries:
+    """Everything that must leave, is leaving, or has left."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._due = _DUE.format(skip_locked=database.dialect.skip_locked and "FOR UPDATE OF d SKIP LOCKED")
+
+    async def claim(self, node_id: NodeId, now_ms: int, limit: int) -> list[Delivery]:
+        """Take due deliveries; each is durably `sending` before anyone sends it.  What is too old expires instead."""
+        sql = self._due
+        return await self._database.write(lambda: _claim(sql, node_id, now_ms, limit))
+
+    async def settle(
+        self, sent: Delivery, event: Event, now_ms: int, *, due_at: int | None = None, receipt: str | None = None,
+        error: str | None = None,
+    ) -> Delivery:  # fmt: skip
+        """Record how a send ended.  Raises `Stale` when somebody else decided about it meanwhile."""
+        return await self._database.write(
+            lambda: _settle(sent, event, now_ms, due_at, receipt, error),
+            wakes=lambda _: ("deliveries", f"session:{sent.session_id}"),
+            essential=True,
+        )
+
+    async def next_due_at(self) -> int | None:
+        """Return when the next delivery falls due."""
+        return await self._database.read(_next_due)
+
+    async def get(self, delivery_id: DeliveryId) -> Delivery:
+        """Return one delivery.  Raises `NotFound`."""
+        found = await self._database.read(lambda: _list(_GET, {"id": delivery_id}))
+        if not found:
+            raise NotFound(f"there is no delivery {delivery_id}")
+        return found[0]
+
+    async def of_turn(self, turn_id: TurnId) -> list[Delivery]:
+        """Return the deliveries of a turn, parts in order."""
+        return await self._database.read(lambda: _list(_OF_TURN, {"id": turn_id}))
+
+    async def of_session(self, session_id: SessionId, limit: int = 100) -> list[Delivery]:
+        """Return the deliveries of a session, oldest first."""
+        return await self._database.read(lambda: _list(_OF_SESSION, {"id": session_id, "limit": limit}))
+
+
+def insert(created: Sequence[Delivery]) -> Transaction[None]:
+    """Write the deliveries of a turn that ends."""
+    if created:
+        yield RunMany(
+            _INSERT,
+            [
+                {
+                    "id": each.id,
+                    "turn_id": each.turn_id,
+                    "session_id": each.session_id,
+                    "target": each.target,
+                    "part": each.part,
+                    "text": rows.clean(each.text),
+                    "created_at": each.created_at,
+                    "due_at": each.due_at,
+                }
+                for each in created
+            ],
+        )
+
+
+def _claim(sql: str, node_id: NodeId, now_ms: int, limit: int) -> Transaction[list[Delivery]]:
+    due = yield Run(sql, {"now": now_ms, "limit": limit})
+    claimed: list[Delivery] = []
+    for each in map(rows.delivered, due):
+        if now_ms - each.created_at > EXPIRES_AFTER_MS and each.state is not State.UNKNOWN:
+            yield from _move(each, replace(each.on(Event.EXPIRE), settled_at=now_ms, error="too old to send"), None)
+            continue
+        if each.state is State.UNKNOWN:
+            sending = replace(each.on(Event.REPEAT), repeats=1, attempt=each.attempt + 1)
+        else:
+            sending = replace(each.on(Event.SEND), attempt=each.attempt + 1)
+        claimed.append((yield from _move(each, sending, node_id)))
+    return claimed
+
+
+def _settle(
+    sent: Delivery, event: Event, now_ms: int, due_at: int | None, receipt: str | None, error: str | None
+) -> Transaction[Delivery]:
+    after = sent.on(event)
+    at_rest = after.state in SETTLED
+    after = replace(
+        after,
+        due_at=now_ms if due_at is None else due_at,
+        receipt=receipt,
+        error=error,
+        settled_at=now_ms if at_rest else None,
+    )
+    moved = yield from _move(sent, after, None)
+    if after.state is State.FAILED:
+        yield Run(_FAIL_REST, {"turn_id": sent.turn_id, "target": sent.target, "part": sent.part, "now": now_ms})
+    return moved
+
+
+def _move(before: Delivery, after: Delivery, node_id: NodeId | None) -> Transaction[Delivery]:
+    moved = yield Run(
+        _MOVE,
+        {
+            "id": before.id,
+            "fence": before.fence,
+            "before": before.state.value,
+            "state": after.state.value,
+            "attempt": after.attempt,
+            "repeats": after.repeats,
+            "node_id": node_id,
+            "due_at": after.due_at,
+            "receipt": after.receipt,
+            "error": after.error,
+            "settled_at": after.settled_at,
+        },
+    )
+    if not moved:
+        raise Stale(f"delivery {before.id} is not {before.state} with fence {before.fence} any more")
+    return replace(after, fence=before.fence + 1)
+
+
+def lose_held(now_ms: int, limit: int) -> Transaction[int]:
+    """Mark what dead nodes were sending as unknown: nobody saw how it ended."""
+    held = yield Run(_HELD_BY_DEAD, {"limit": limit})
+    for each in map(rows.delivered, held):
+        lost = replace(each.on(Event.LOSE), due_at=now_ms, settled_at=now_ms, error="the sender stopped while sending")
+        yield from _move(each, lost, None)
+    return len(held)
+
+
+def _next_due() -> Transaction[int | None]:
+    ((due_at,),) = yield Run(_NEXT_DUE)
+    return due_at
+
+
+def _list(sql: str, params: dict[str, str | int | None]) -> Transaction[list[Delivery]]:
+    found = yield Run(sql, params)
+    return [rows.delivered(row) for row in found]

@@ -1,0 +1,137 @@
+"""Scheduled jobs and their slots: one row per due instant, so that none fires twice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from holdfast.core.intake import Inbound, Receipt
+from holdfast.core.schedule import Outcome, outcome
+from holdfast.core.turns import State
+from holdfast.errors import Stale
+from holdfast.ids import SessionId, TurnId
+from holdfast.store import turns
+from holdfast.store.database import Database, Params, Row, Run, Transaction
+
+_COLUMNS = "name, owner, schedule, prompt, deliver, paused, created_at, last_instant"
+_ADD = f"""
+    INSERT INTO jobs ({_COLUMNS})
+    VALUES (:name, :owner, :schedule, :prompt, :deliver, :paused, :created_at, :last_instant)
+    ON CONFLICT (name) DO UPDATE SET schedule = excluded.schedule, prompt = excluded.prompt, deliver = excluded.deliver,
+       paused = excluded.paused
+"""
+_ALL = f"SELECT {_COLUMNS} FROM jobs ORDER BY name"
+_REMOVE = "DELETE FROM jobs WHERE name = :name RETURNING name"
+_ADVANCE = "UPDATE jobs SET last_instant = :instant WHERE name = :name AND last_instant < :instant RETURNING name"
+_SLOT = "INSERT INTO slots (job, instant, turn_id) VALUES (:name, :instant, :turn_id)"
+_SLOTS = """
+    SELECT s.instant, s.turn_id, t.state FROM slots s LEFT JOIN turns t ON t.id = s.turn_id
+     WHERE s.job = :name ORDER BY s.instant DESC LIMIT :limit
+"""
+_FORGET = "DELETE FROM slots WHERE instant <= :before RETURNING instant"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A prompt that runs by itself.  `last_instant` is the newest due instant that has its slot."""
+
+    name: str
+    owner: str
+    schedule: str
+    prompt: str
+    created_at: int
+    last_instant: int
+    deliver: str | None = None
+    paused: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fired:
+    """What became of one due instant."""
+
+    instant: int
+    turn_id: TurnId | None
+    outcome: Outcome
+
+
+class Jobs:
+    """All scheduled work."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def save(self, job: Job) -> None:
+        """Add a job, or change it; its past slots stay."""
+        params: Params = {
+            "name": job.name,
+            "owner": job.owner,
+            "schedule": job.schedule,
+            "prompt": job.prompt,
+            "deliver": job.deliver,
+            "paused": int(job.paused),
+            "created_at": job.created_at,
+            "last_instant": job.last_instant,
+        }
+        await self._database.write(lambda: _run(_ADD, params))
+
+    async def list(self) -> list[Job]:
+        """Return all jobs by name."""
+        return [_job(row) for row in await self._database.read(lambda: _run(_ALL, {}))]
+
+    async def remove(self, name: str) -> bool:
+        """Delete a job and its slots; False when there is none of that name."""
+        return bool(await self._database.write(lambda: _run(_REMOVE, {"name": name})))
+
+    async def fire(
+        self, name: str, instant: int, message: Inbound, turn_id: TurnId, session_id: SessionId, now_ms: int
+    ) -> Receipt:
+        """Accept the turn of a due instant, with its slot.  Raises `Stale` when the instant has one already."""
+        return await self._database.write(
+            lambda: _fire(name, instant, message, turn_id, session_id, now_ms), wakes=lambda _: ("turns",)
+        )
+
+    async def miss(self, name: str, instant: int) -> None:
+        """Record that an instant passed unserved.  Raises `Stale` when it has a slot already."""
+        await self._database.write(lambda: _slot(name, instant, None))
+
+    async def slots(self, name: str, limit: int = 50) -> list[Fired]:
+        """Return the newest slots of a job with what became of each."""
+        found = await self._database.read(lambda: _run(_SLOTS, {"name": name, "limit": limit}))
+        return [
+            Fired(instant=instant, turn_id=turn_id, outcome=outcome(State(state) if state else None))
+            for instant, turn_id, state in found
+        ]
+
+    async def forget_slots(self, before: int) -> int:
+        """Delete slots older than their retention."""
+        return len(await self._database.write(lambda: _run(_FORGET, {"before": before})))
+
+
+def _fire(
+    name: str, instant: int, message: Inbound, turn_id: TurnId, session_id: SessionId, now_ms: int
+) -> Transaction[Receipt]:
+    yield from _slot(name, instant, turn_id)
+    return (yield from turns.accept(message, turn_id, session_id, now_ms))
+
+
+def _slot(name: str, instant: int, turn_id: TurnId | None) -> Transaction[None]:
+    if not (yield Run(_ADVANCE, {"name": name, "instant": instant})):
+        raise Stale(f"job {name} has dealt with {instant} already, or is gone")
+    yield Run(_SLOT, {"name": name, "instant": instant, "turn_id": turn_id})
+
+
+def _run(sql: str, params: Params) -> Transaction[list[Row]]:
+    return (yield Run(sql, params))
+
+
+def _job(row: Row) -> Job:
+    name, owner, schedule, prompt, deliver, paused, created_at, last_instant = row
+    return Job(
+        name=name,
+        owner=owner,
+        schedule=schedule,
+        prompt=prompt,
+        deliver=deliver,
+        paused=bool(paused),
+        created_at=created_at,
+        last_instant=last_instant,
+    )

@@ -1,0 +1,200 @@
+"""The journal: appended by whoever holds the turn, read by anyone from any cursor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from holdfast.core.effects import Call
+from holdfast.core.journal import Draft, Entry
+from holdfast.core.turns import Turn
+from holdfast.errors import Stale
+from holdfast.ids import SessionId, TurnId
+from holdfast.store import rows
+from holdfast.store.database import Database, Run, RunMany, Transaction
+
+READ_MAX = 1_000
+
+_HOLD = """
+    UPDATE turns SET nth = nth + :count
+     WHERE id = :id AND fence = :fence AND state = 'running' AND nth = :nth
+ RETURNING nth
+"""
+_NUMBER = "UPDATE sessions SET seq = seq + :count WHERE id = :id RETURNING seq"
+_INSERT = """
+    INSERT INTO entries (session_id, seq, turn_id, attempt, nth, kind, at, data)
+    VALUES (:session_id, :seq, :turn_id, :attempt, :nth, :kind, :at, :data)
+"""
+_INSERT_LATE = _INSERT + " ON CONFLICT (turn_id, attempt, nth) DO NOTHING RETURNING seq"
+_READ = f"SELECT {rows.ENTRY} FROM entries WHERE session_id = :id AND seq > :after ORDER BY seq LIMIT :limit"
+_READ_TURN = f"SELECT {rows.ENTRY} FROM entries WHERE turn_id = :id ORDER BY seq"
+_READ_ATTEMPT = f"""
+    SELECT {rows.ENTRY} FROM entries
+     WHERE turn_id = :id AND attempt = :attempt AND nth > :after AND nth <= :last ORDER BY nth
+"""
+_READ_HOLD = "SELECT fence, state, nth FROM turns WHERE id = :id"
+_CALLS = f"SELECT {rows.CALL} FROM tool_calls WHERE turn_id = :id ORDER BY id"
+# The first save plans the call; every later one is a compare-and-set on the state it was read in.
+_SAVE_CALL = """
+    INSERT INTO tool_calls (turn_id, id, session_id, name, effect, args, state, starts, result)
+    VALUES (:turn_id, :id, :session_id, :name, :effect, :args, :state, :starts, :result)
+    ON CONFLICT (turn_id, id) DO UPDATE
+       SET state = excluded.state, result = excluded.result,
+           starts = tool_calls.starts + CASE WHEN excluded.state = 'started' THEN 1 ELSE 0 END
+     WHERE tool_calls.state = :before
+ RETURNING state
+"""
+
+
+class Journal:
+    """Entries of all sessions, and the tool calls whose intents and results they record."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def append(
+        self, turn: Turn, drafts: Sequence[Draft], moves: Sequence[tuple[Call, Call]] = ()
+    ) -> tuple[Turn, list[Entry]]:
+        """Store entries and tool-call moves of a running turn; returns the turn to append with next.
+
+        Raises `Stale` when the turn is not the caller's any more.  Repeating an append whose answer was lost is safe.
+        """
+        return await self._database.write(
+            lambda: _append(turn, drafts, moves), wakes=lambda _: (f"session:{turn.session_id}",)
+        )
+
+    async def append_late(self, entries: Sequence[Entry]) -> int:
+        """Take in entries of a dead attempt that arrive after its end; returns how many were new."""
+        topics = tuple({f"session:{entry.session_id}" for entry in entries})
+        return await self._database.write(lambda: _append_late(entries), wakes=lambda _: topics)
+
+    async def read(self, session_id: SessionId, after: int = 0, limit: int = READ_MAX) -> list[Entry]:
+        """Return the entries after a cursor, oldest first."""
+        return await self._database.read(lambda: _read(_READ, {"id": session_id, "after": after, "limit": limit}))
+
+    async def read_turn(self, turn_id: TurnId) -> list[Entry]:
+        """Return the entries of one turn."""
+        return await self._database.read(lambda: _read(_READ_TURN, {"id": turn_id}))
+
+    async def calls(self, turn_id: TurnId) -> list[Call]:
+        """Return the tool calls of one turn, of all its attempts."""
+        return await self._database.read(lambda: _calls(turn_id))
+
+
+def _append(
+    turn: Turn, drafts: Sequence[Draft], moves: Sequence[tuple[Call, Call]]
+) -> Transaction[tuple[Turn, list[Entry]]]:
+    held = yield Run(_HOLD, {"id": turn.id, "fence": turn.fence, "nth": turn.nth, "count": len(drafts)})
+    if not held:
+        return (yield from _already_appended(turn, drafts))
+    for before, after in moves:
+        yield from save_call(before, after)
+    return (yield from write_held(turn, drafts))
+
+
+def _already_appended(turn: Turn, drafts: Sequence[Draft]) -> Transaction[tuple[Turn, list[Entry]]]:
+    """Answer a repeated append like the first, if it was the same and nothing came after it."""
+    last = turn.nth + len(drafts)
+    found = yield Run(_READ_HOLD, {"id": turn.id})
+    if not found or tuple(found[0]) != (turn.fence, "running", last):
+        raise Stale(f"turn {turn.id} is not held with fence {turn.fence} at entry {turn.nth} any more")
+    stored = yield Run(_READ_ATTEMPT, {"id": turn.id, "attempt": turn.attempt, "after": turn.nth, "last": last})
+    return replace(turn, nth=last), [rows.entry(row) for row in stored]
+
+
+def write_held(turn: Turn, drafts: Sequence[Draft]) -> Transaction[tuple[Turn, list[Entry]]]:
+    """Write the entries of a turn whose row was just moved by `len(drafts)`."""
+    entries = yield from number(turn, turn.nth + 1, drafts)
+    return replace(turn, nth=turn.nth + len(drafts)), entries
+
+
+def number(turn: Turn, first_nth: int | None, drafts: Sequence[Draft]) -> Transaction[list[Entry]]:
+    """Give entries the next numbers of their session and write them; `first_nth` is None for what no worker wrote."""
+    ((last,),) = yield Run(_NUMBER, {"id": turn.session_id, "count": len(drafts)})
+    entries = numbered(turn, last, first_nth, drafts)
+    yield from insert(entries)
+    return entries
+
+
+def numbered(turn: Turn, last_seq: int, first_nth: int | None, drafts: Sequence[Draft]) -> list[Entry]:
+    """Return the entries of drafts whose numbers end at `last_seq`."""
+    first = last_seq - len(drafts) + 1
+    return [
+        Entry(
+            session_id=turn.session_id,
+            seq=first + index,
+            turn_id=turn.id,
+            attempt=turn.attempt,
+            nth=None if first_nth is None else first_nth + index,
+            kind=draft.kind,
+            at=draft.at,
+            data=rows.storable(draft.data),
+        )
+        for index, draft in enumerate(drafts)
+    ]
+
+
+def insert(entries: Sequence[Entry]) -> Transaction[None]:
+    """Write entries that have their numbers."""
+    if len(entries) == 1:
+        yield Run(_INSERT, _params(entries[0]))
+    elif entries:
+        yield RunMany(_INSERT, [_params(entry) for entry in entries])
+
+
+def _params(entry: Entry) -> dict[str, str | int | None]:
+    return {
+        "session_id": entry.session_id,
+        "seq": entry.seq,
+        "turn_id": entry.turn_id,
+        "attempt": entry.attempt,
+        "nth": entry.nth,
+        "kind": entry.kind.value,
+        "at": entry.at,
+        "data": rows.encode(entry.data),
+    }
+
+
+def save_call(before: Call, after: Call) -> Transaction[None]:
+    """Move a tool call.  Raises `Stale` when it is not in the state it was read in."""
+    saved = yield Run(
+        _SAVE_CALL,
+        {
+            "turn_id": after.turn_id,
+            "id": after.id,
+            "session_id": after.session_id,
+            "name": after.name,
+            "effect": after.effect.value,
+            "args": rows.clean(after.args),
+            "state": after.state.value,
+            "starts": 1 if after.state.value == "started" else 0,
+            "result": None if after.result is None else rows.clean(after.result),
+            "before": before.state.value,
+        },
+    )
+    if not saved:
+        raise Stale(f"tool call {after.id} is not {before.state} any more")
+
+
+def _append_late(entries: Sequence[Entry]) -> Transaction[int]:
+    new = 0
+    for entry in entries:
+        numbered = yield Run(_NUMBER, {"id": entry.session_id, "count": 1})
+        if not numbered:
+            continue  # The session was pruned: nobody is left to read it.
+        inserted = yield Run(_INSERT_LATE, _params(replace(entry, seq=numbered[0][0])))
+        if inserted:
+            new += 1
+        else:
+            yield Run(_NUMBER, {"id": entry.session_id, "count": -1})
+    return new
+
+
+def _read(sql: str, params: dict[str, str | int | None]) -> Transaction[list[Entry]]:
+    found = yield Run(sql, params)
+    return [rows.entry(row) for row in found]
+
+
+def _calls(turn_id: TurnId) -> Transaction[list[Call]]:
+    found = yield Run(_CALLS, {"id": turn_id})
+    return [rows.call(row) for row in found]

@@ -1,0 +1,124 @@
+"""Nodes: who is alive, and the sweep that takes over from those who are not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from holdfast.core.turns import Cause, Resume
+from holdfast.errors import NodeLost
+from holdfast.ids import NodeId, TurnId
+from holdfast.store import deliveries, segments
+from holdfast.store.database import Database, Dialect, Run, Transaction
+from holdfast.store.settlement import Interrupted, interrupt
+
+_JOIN = "INSERT INTO nodes (id, state, joined_at) VALUES (:id, 'alive', :now)"
+_BEAT = "UPDATE nodes SET beat = beat + 1 WHERE id = :id AND state = 'alive' RETURNING beat"
+_BEATS = "SELECT id, beat FROM nodes WHERE state = 'alive'"
+# A beat that came in between saves the node.
+_BURY = "UPDATE nodes SET state = 'dead' WHERE id = :id AND beat = :beat AND state = 'alive' RETURNING id"
+_BURY_OTHERS = "UPDATE nodes SET state = 'dead' WHERE id <> :id AND state = 'alive' RETURNING id"
+_LEAVE = "UPDATE nodes SET state = 'dead' WHERE id = :id"
+_RELEASE = """
+    UPDATE turns SET node_id = NULL, fence = fence + 1
+     WHERE state = 'queued' AND node_id IN (SELECT id FROM nodes WHERE state = 'dead')
+ RETURNING id
+"""
+_CUT = """
+    SELECT t.id, t.node_id FROM turns t JOIN nodes n ON n.id = t.node_id
+     WHERE t.state = 'running' AND n.state = 'dead' ORDER BY t.id LIMIT :limit
+"""
+_FORGET = """
+    DELETE FROM nodes WHERE state = 'dead' AND joined_at <= :before
+       AND NOT EXISTS (SELECT 1 FROM turns WHERE node_id = nodes.id)
+       AND NOT EXISTS (SELECT 1 FROM deliveries WHERE node_id = nodes.id)
+       AND NOT EXISTS (SELECT 1 FROM segments WHERE node_id = nodes.id)
+ RETURNING id
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Swept:
+    """What one sweep took over from dead nodes."""
+
+    turns: Interrupted = field(default_factory=Interrupted)
+    released: int = 0
+    deliveries: int = 0
+    segments: int = 0
+
+    @property
+    def total(self) -> int:
+        return len(self.turns) + self.released + self.deliveries + self.segments
+
+
+class Nodes:
+    """The processes that work on this store."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def join(self, node_id: NodeId, now_ms: int) -> None:
+        """Register a node.  Where only one process can own the store, all earlier ones are dead from now on."""
+        exclusive = self._database.exclusive
+        await self._database.write(lambda: _join(node_id, now_ms, exclusive))
+
+    async def beat(self, node_id: NodeId) -> None:
+        """Show that a node lives.  Raises `NodeLost` when the others have declared it dead."""
+        if not await self._database.write(lambda: _found(_BEAT, {"id": node_id}), essential=True):
+            raise NodeLost(f"node {node_id} was silent for too long: its turns belong to others now")
+
+    async def beats(self) -> dict[NodeId, int]:
+        """Return the beat of every node that counts as alive."""
+        return await self._database.read(_beats)
+
+    async def bury(self, node_id: NodeId, beat: int) -> bool:
+        """Declare a node dead that has not beaten since `beat`; False if it has."""
+        return await self._database.write(lambda: _found(_BURY, {"id": node_id, "beat": beat}))
+
+    async def leave(self, node_id: NodeId) -> None:
+        """Stop being alive; whatever the node still holds is for the others."""
+        await self._database.write(lambda: _found(_LEAVE, {"id": node_id}), essential=True)
+
+    async def sweep(self, cause: Cause, resume: Resume, now_ms: int, limit: int = 500) -> Swept:
+        """Take over up to `limit` of each kind from dead nodes.  Repeated until it finds nothing, it changes nothing."""
+        dialect = self._database.dialect
+        return await self._database.write(
+            lambda: _sweep(dialect, cause, resume, now_ms, limit),
+            wakes=lambda swept: ("turns", "deliveries", "segments") if swept.total else (),
+            essential=True,
+        )
+
+    async def forget(self, before: int) -> None:
+        """Delete dead nodes that nobody needs any more."""
+        await self._database.write(lambda: _found(_FORGET, {"before": before}))
+
+
+def _join(node_id: NodeId, now_ms: int, exclusive: bool) -> Transaction[None]:
+    yield Run(_JOIN, {"id": node_id, "now": now_ms})
+    if exclusive:
+        yield Run(_BURY_OTHERS, {"id": node_id})
+
+
+def _found(sql: str, params: dict[str, str | int | None]) -> Transaction[bool]:
+    return bool((yield Run(sql, params)))
+
+
+def _beats() -> Transaction[dict[NodeId, int]]:
+    found = yield Run(_BEATS)
+    return {NodeId(node_id): beat for node_id, beat in found}
+
+
+def _sweep(dialect: Dialect, cause: Cause, resume: Resume, now_ms: int, limit: int) -> Transaction[Swept]:
+    released = yield Run(_RELEASE)
+    cut = yield Run(_CUT, {"limit": limit})
+    held: dict[NodeId, list[TurnId]] = {}
+    for turn_id, node_id in cut:
+        held.setdefault(node_id, []).append(turn_id)
+    turns = Interrupted()
+    for node_id, turn_ids in held.items():
+        turns += yield from interrupt(dialect, node_id, turn_ids, cause, resume, now_ms)
+    return Swept(
+        turns=turns,
+        released=len(released),
+        deliveries=(yield from deliveries.lose_held(now_ms, limit)),
+        segments=(yield from segments.return_held()),
+    )

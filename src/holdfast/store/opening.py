@@ -1,0 +1,66 @@
+"""Opening a store: the right driver for a URL, the schema brought up to date, one object with every aggregate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from holdfast.clock import Clock, SystemClock
+from holdfast.errors import StoreRefused
+from holdfast.store.database import Database
+from holdfast.store.deliveries import Deliveries
+from holdfast.store.jobs import Jobs
+from holdfast.store.journal import Journal
+from holdfast.store.migrations import migrate
+from holdfast.store.nodes import Nodes
+from holdfast.store.segments import Segments
+from holdfast.store.sessions import Sessions
+from holdfast.store.settlement import Settlement
+from holdfast.store.sqlite import SqliteDatabase
+from holdfast.store.turns import Turns
+
+
+class Store:
+    """Every aggregate on one database."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.wakes = database.wakes
+        self.sessions = Sessions(database)
+        self.turns = Turns(database)
+        self.settlement = Settlement(database)
+        self.journal = Journal(database)
+        self.deliveries = Deliveries(database)
+        self.segments = Segments(database)
+        self.nodes = Nodes(database)
+        self.jobs = Jobs(database)
+
+    async def close(self) -> None:
+        await self.database.close()
+
+
+async def open_store(url: str, home: Path, clock: Clock | None = None) -> Store:
+    """Open `sqlite` in the home folder, or a `postgresql://` database, and migrate it."""
+    database = await _connect(url, home)
+    try:
+        await migrate(database, (clock or SystemClock()).now_ms())
+    except BaseException:
+        await database.close()
+        raise
+    return Store(database)
+
+
+async def _connect(url: str, home: Path) -> Database:
+    if url == "sqlite":
+        return await SqliteDatabase.open(store_path(home))
+    if url.startswith(("postgresql://", "postgres://")):
+        try:
+            from holdfast.store.postgres import PostgresDatabase
+        except ImportError as error:
+            raise StoreRefused("PostgreSQL needs its driver: pip install 'holdfast[postgres]'") from error
+        return await PostgresDatabase.open(url)
+    raise StoreRefused(f'store.url is {url!r}; it is either "sqlite" or postgresql://user@host/database')
+
+
+def store_path(home: Path) -> Path:
+    """Return where the embedded store of a home lives."""
+    return home / "holdfast.db"

@@ -1,0 +1,263 @@
+"""PostgreSQL: any number of nodes on one database; each commits what waits in it as one transaction."""
+
+# asyncpg ships no complete types, so what it returns is checked where rows.py decodes it.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportMissingTypeStubs=false
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+import asyncpg
+
+from holdfast.errors import DiskFull, HoldfastError, Stale, StoreDown, StoreRefused, Unavailable
+from holdfast.store.database import POSTGRES, Run, Statement, Topics, Transaction, Wakes, Work, no_topics
+
+T = TypeVar("T")
+Connection = asyncpg.Connection | asyncpg.pool.PoolConnectionProxy
+
+BATCH_MAX = 128
+QUEUE_MAX = 20_000
+READERS = 4
+CONNECT_TIMEOUT_S = 5
+STATEMENT_TIMEOUT_S = 30
+RETRIES_MAX = 5
+RECONNECT_WAIT_S = 0.5
+CHANNEL = "holdfast"
+# PostgreSQL refuses a longer notification.
+NOTIFICATION_MAX_BYTES = 7_900
+
+_LOST = (asyncpg.PostgresConnectionError, asyncpg.InterfaceError, asyncpg.CannotConnectNowError, OSError, TimeoutError)
+_LOST_STATES = (asyncpg.AdminShutdownError, asyncpg.CrashShutdownError, asyncpg.InvalidCatalogNameError)
+_AGAIN = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
+
+
+class _Job:
+    """One transaction on its way to the database."""
+
+    __slots__ = ("future", "wakes", "work")
+
+    def __init__(self, work: Work[Any], future: asyncio.Future[Any], wakes: Topics[Any]) -> None:
+        self.work = work
+        self.future = future
+        self.wakes = wakes
+
+
+class PostgresDatabase:
+    """The shared store."""
+
+    dialect = POSTGRES
+    exclusive = False
+
+    def __init__(self, url: str, pool: asyncpg.Pool) -> None:
+        self.wakes = Wakes()
+        self._url = url
+        self._pool = pool
+        self._jobs: asyncio.Queue[_Job | None] = asyncio.Queue(QUEUE_MAX)
+        self._connection: asyncpg.Connection | None = None
+        self._writer = asyncio.create_task(self._write_all(), name="postgres-writer")
+        self._listener = asyncio.create_task(self._listen(), name="postgres-listener")
+
+    @classmethod
+    async def open(cls, url: str) -> PostgresDatabase:
+        """Connect.  Raises `StoreDown` when nobody answers, `StoreRefused` when we are not let in."""
+        try:
+            pool = await asyncpg.create_pool(
+                url, min_size=1, max_size=READERS, timeout=CONNECT_TIMEOUT_S, command_timeout=STATEMENT_TIMEOUT_S
+            )
+        except asyncpg.InvalidAuthorizationSpecificationError as error:
+            raise StoreRefused(f"PostgreSQL does not let us in: {error}") from error
+        except (*_LOST, *_LOST_STATES) as error:
+            raise StoreDown(f"PostgreSQL does not answer: {error}") from error
+        return cls(url, pool)
+
+    async def write(self, work: Work[T], *, wakes: Topics[T] = no_topics, essential: bool = False) -> T:  # noqa: ARG002
+        # PostgreSQL keeps its own reserve for a full disk: an essential write is like any other here.
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        try:
+            self._jobs.put_nowait(_Job(work, future, wakes))
+        except asyncio.QueueFull:
+            raise Unavailable("the store has more work waiting than it can take; try again in a moment") from None
+        return await future
+
+    async def read(self, work: Work[T]) -> T:
+        try:
+            async with (
+                self._pool.acquire(timeout=CONNECT_TIMEOUT_S) as connection,
+                connection.transaction(isolation="repeatable_read", readonly=True),
+            ):
+                return await _drive(connection, work())
+        except (*_LOST, *_LOST_STATES) as error:
+            raise StoreDown(f"PostgreSQL does not answer: {error}") from error
+
+    async def close(self) -> None:
+        await self._jobs.put(None)
+        await self._writer
+        self._listener.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._listener
+        if self._connection:
+            await self._connection.close(timeout=CONNECT_TIMEOUT_S)
+        await self._pool.close()
+
+    async def _write_all(self) -> None:
+        running = True
+        while running and (job := await self._jobs.get()) is not None:
+            batch = [job]
+            while len(batch) < BATCH_MAX and not self._jobs.empty():
+                if (more := self._jobs.get_nowait()) is None:
+                    running = False
+                    break
+                batch.append(more)
+            await self._finish(batch)
+
+    async def _finish(self, batch: list[_Job]) -> None:
+        """Commit a batch as one transaction; where one job spoils it, each by itself."""
+        try:
+            results = await self._commit(batch)
+        except (*_LOST, *_LOST_STATES) as error:
+            # Whether a commit in flight took effect is not known: the same request again finds out.
+            self._connection = None
+            _fail(batch, StoreDown(f"PostgreSQL does not answer: {error}"))
+        except Exception as error:
+            if len(batch) == 1 and not isinstance(error, _AGAIN):
+                _fail(batch, _translate(error))
+            else:
+                await self._finish_alone(batch)
+        else:
+            self._answer(batch, results)
+
+    def _answer(self, batch: list[_Job], results: list[Any]) -> None:
+        for job, result in zip(batch, results, strict=True):
+            if not job.future.done():
+                job.future.set_result(result)
+        self.wakes.wake(_topics(batch, results))
+
+    async def _finish_alone(self, batch: list[_Job]) -> None:
+        for job in batch:
+            for retry in range(RETRIES_MAX):
+                try:
+                    results = await self._commit([job])
+                except _AGAIN as error:
+                    if retry == RETRIES_MAX - 1:
+                        _fail([job], StoreDown(f"other nodes hold the same rows: {error}"))
+                except (*_LOST, *_LOST_STATES) as error:
+                    self._connection = None
+                    _fail([job], StoreDown(f"PostgreSQL does not answer: {error}"))
+                    break
+                except Exception as error:
+                    _fail([job], _translate(error))
+                    break
+                else:
+                    self._answer([job], results)
+                    break
+
+    async def _commit(self, batch: list[_Job]) -> list[Any]:
+        connection = self._connection
+        if connection is None or connection.is_closed():
+            connection = self._connection = await _connect(self._url)
+        async with connection.transaction():
+            results = [await _drive(connection, job.work()) for job in batch]
+            for payload in _payloads(_topics(batch, results)):
+                await connection.execute("SELECT pg_notify($1, $2)", CHANNEL, payload)
+        return results
+
+    async def _listen(self) -> None:
+        """Pass other nodes' hints on, for as long as the database lets us hear them."""
+        while True:
+            with contextlib.suppress(*_LOST, *_LOST_STATES):
+                connection = await _connect(self._url)
+                try:
+                    await connection.add_listener(CHANNEL, self._hear)
+                    await _closing(connection)
+                finally:
+                    await connection.close(timeout=CONNECT_TIMEOUT_S)
+            await asyncio.sleep(RECONNECT_WAIT_S)
+
+    def _hear(self, _connection: object, pid: int, _channel: str, payload: object) -> None:
+        mine = self._connection is not None and pid == self._connection.get_server_pid()
+        if not mine:
+            self.wakes.wake(str(payload).split(","))
+
+
+async def _connect(url: str) -> asyncpg.Connection:
+    return await asyncpg.connect(url, timeout=CONNECT_TIMEOUT_S, command_timeout=STATEMENT_TIMEOUT_S)
+
+
+async def _closing(connection: asyncpg.Connection) -> None:
+    """Return when the connection is gone."""
+    closed = asyncio.Event()
+
+    def close(_: object) -> None:
+        closed.set()
+
+    connection.add_termination_listener(close)
+    if not connection.is_closed():
+        await closed.wait()
+
+
+def _topics(batch: Sequence[_Job], results: Sequence[Any]) -> tuple[str, ...]:
+    return tuple({topic for job, result in zip(batch, results, strict=True) for topic in job.wakes(result)})
+
+
+def _payloads(topics: Sequence[str]) -> list[str]:
+    payloads: list[str] = []
+    for topic in topics:
+        if payloads and len(payloads[-1]) + len(topic) < NOTIFICATION_MAX_BYTES:
+            payloads[-1] += f",{topic}"
+        else:
+            payloads.append(topic)
+    return payloads
+
+
+def _fail(batch: Sequence[_Job], error: Exception) -> None:
+    for job in batch:
+        if not job.future.done():
+            job.future.set_exception(error)
+
+
+def _translate(error: Exception) -> Exception:
+    if isinstance(error, HoldfastError):
+        return error
+    if isinstance(error, asyncpg.IntegrityConstraintViolationError):
+        return Stale(f"the store refused a write that breaks its rules: {error}")
+    if isinstance(error, asyncpg.DiskFullError):
+        return DiskFull("the database's disk is full: free some space; everything accepted so far is safe")
+    return error
+
+
+async def _drive(connection: Connection, transaction: Transaction[T]) -> T:
+    """Run a transaction's statements one after the other until it returns."""
+    try:
+        statement = next(transaction)
+        while True:
+            statement = transaction.send(await _run(connection, statement))
+    except StopIteration as done:
+        return done.value
+
+
+async def _run(connection: Connection, statement: Statement) -> list[tuple[Any, ...]]:
+    sql, names = number_parameters(statement.sql)
+    if isinstance(statement, Run):
+        return await connection.fetch(sql, *_in_order(statement.params, names))
+    await connection.executemany(sql, [_in_order(params, names) for params in statement.params])
+    return []
+
+
+def _in_order(params: Mapping[str, Any], names: Sequence[str]) -> list[Any]:
+    return [params[name] for name in names]
+
+
+_PARAMETER = re.compile(r"(?<!:):([a-z_]+)")
+
+
+@functools.cache
+def number_parameters(sql: str) -> tuple[str, tuple[str, ...]]:
+    """Return a statement with `:name` as `$1`, and the names in that order."""
+    names = tuple(dict.fromkeys(_PARAMETER.findall(sql)))
+    return _PARAMETER.sub(lambda match: f"${names.index(match[1]) + 1}", sql), names

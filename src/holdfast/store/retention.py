@@ -1,0 +1,67 @@
+"""How long each table keeps its rows.  A table that is not named here fails the suite."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+
+from holdfast.store.jobs import Jobs
+from holdfast.store.nodes import Nodes
+from holdfast.store.sessions import Sessions
+
+DAY_MS = 24 * 3_600_000
+# Senders repeat a delivery for days; one without timestamps could be replayed for longer.
+DEDUPE_DAYS = 30
+NODE_DAYS = 7
+SLOT_DAYS = 90
+# Conversations are kept until their user deletes them.
+ONE_SHOT_DAYS: Mapping[str, int] = MappingProxyType({"webhook": 7, "cron": 30, "api": 7})
+
+
+class Keep(StrEnum):
+    SCHEMA = "as long as the store"
+    SESSION = "as long as its session"
+    RETENTION = "ended one-shot sessions by channel; conversations until deleted"
+    OPERATOR = "until an operator removes it"
+    AGE = "for a number of days"
+
+
+TABLES: Mapping[str, Keep] = MappingProxyType(
+    {
+        "schema_versions": Keep.SCHEMA,
+        "nodes": Keep.AGE,
+        "sessions": Keep.RETENTION,
+        "turns": Keep.SESSION,
+        "entries": Keep.SESSION,
+        "passages": Keep.SESSION,
+        "tool_calls": Keep.SESSION,
+        "deliveries": Keep.SESSION,
+        "segments": Keep.SESSION,
+        "dedupe": Keep.AGE,
+        "cursors": Keep.OPERATOR,
+        "jobs": Keep.OPERATOR,
+        "slots": Keep.AGE,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pruned:
+    """What one round of retention removed."""
+
+    sessions: int
+    keys: int
+    slots: int
+
+
+async def enforce(sessions: Sessions, jobs: Jobs, nodes: Nodes, one_shot_days: Mapping[str, int], now_ms: int) -> Pruned:
+    """Delete what has outlived its retention."""
+    removed = [await sessions.prune(channel, now_ms - days * DAY_MS) for channel, days in one_shot_days.items()]
+    await nodes.forget(now_ms - NODE_DAYS * DAY_MS)
+    return Pruned(
+        sessions=sum(removed),
+        keys=await sessions.forget_keys(now_ms - DEDUPE_DAYS * DAY_MS),
+        slots=await jobs.forget_slots(now_ms - SLOT_DAYS * DAY_MS),
+    )

@@ -1,0 +1,208 @@
+"""Rows to domain objects and back, once, at the edge of the store."""
+
+# JSON from outside is untyped until a rule in core gives it a meaning.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar, cast
+
+import msgspec
+
+from holdfast.core import delivery, effects, journal, memory, sessions, turns
+from holdfast.core.journal import Data
+from holdfast.store.database import Row
+
+Stored = TypeVar("Stored")
+
+_encoder = msgspec.json.Encoder()
+_decode_json = msgspec.json.Decoder(dict[str, Any]).decode
+
+SESSION = (
+    "id, key, channel, owner, one_shot, source, state, title, parent_id, auto_reset_reason, end_reason, "
+    "created_at, updated_at, ended_at, seq, turns, generation, strikes"
+)
+TURN = (
+    "id, session_id, ordinal, accepted_at, mode, delivers_later, remembers, reply_to, state, attempt, nth, fence, "
+    "node_id, cause, error, generation, started_at, answered_at"
+)
+ENTRY = "session_id, seq, turn_id, attempt, nth, kind, at, data"
+CALL = "id, turn_id, session_id, name, effect, args, state, starts, result"
+DELIVERY = (
+    "id, turn_id, session_id, target, part, text, created_at, due_at, state, attempt, repeats, fence, receipt, error, "
+    "settled_at"
+)
+SEGMENT = "id, session_id, owner, first_generation, last_generation, created_at, due_at, state, attempt, fence, error"
+
+
+def qualified(columns: str, table: str) -> str:
+    """Return a list of columns with their table's name before each."""
+    return ", ".join(f"{table}.{column}" for column in columns.split(", "))
+
+
+def encode(value: object) -> str:
+    """Return JSON that both databases can hold."""
+    return _encoder.encode(storable(value)).decode()
+
+
+def storable(value: Stored) -> Stored:
+    """Return a value as both databases can hold it: text that is no text, NUL or half a surrogate pair, is replaced.
+
+    What is shown live goes through here too, so that a replay shows the same.
+    """
+    try:
+        fits = b"\\u0000" not in _encoder.encode(value)
+    except UnicodeEncodeError:
+        fits = False
+    return value if fits else cast("Stored", _clean(value))
+
+
+def clean(text: str) -> str:
+    """Return text that both databases can hold."""
+    return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
+
+
+def _clean(data: object) -> object:
+    match data:
+        case str():
+            return clean(data)
+        case Mapping():
+            return {clean(str(key)): _clean(value) for key, value in data.items()}
+        case list() | tuple():
+            return [_clean(value) for value in data]
+        case _:
+            return data
+
+
+def data(text: str) -> Data:
+    """Return the data of an entry; what cannot be read is quarantined, so that its neighbours still show."""
+    try:
+        return _decode_json(text)
+    except msgspec.DecodeError:
+        return {"unreadable": True}
+
+
+def session(row: Row) -> sessions.Session:
+    (
+        id_, key, channel, owner, one_shot, source, state, title, parent_id, auto_reset_reason, end_reason,
+        created_at, updated_at, ended_at, seq, turns_, generation, strikes,
+    ) = row  # fmt: skip
+    known = {name: value for name, value in data(source).items() if name in sessions.Source.__slots__}
+    return sessions.Session(
+        id=id_,
+        key=key,
+        channel=channel,
+        owner=owner,
+        one_shot=bool(one_shot),
+        source=sessions.Source(**known),  # pyright: ignore[reportArgumentType] - Written by us from the same fields.
+        state=sessions.State(state),
+        title=title,
+        parent_id=parent_id,
+        auto_reset_reason=auto_reset_reason,
+        end_reason=end_reason,
+        created_at=created_at,
+        updated_at=updated_at,
+        ended_at=ended_at,
+        seq=seq,
+        turns=turns_,
+        generation=generation,
+        strikes=strikes,
+    )
+
+
+def turn(row: Row) -> turns.Turn:
+    (
+        id_, session_id, ordinal, accepted_at, mode, delivers_later, remembers, reply_to, state, attempt, nth, fence,
+        node_id, cause, error, generation, started_at, answered_at,
+    ) = row  # fmt: skip
+    return turns.Turn(
+        id=id_,
+        session_id=session_id,
+        ordinal=ordinal,
+        accepted_at=accepted_at,
+        mode=turns.Mode(mode),
+        delivers_later=bool(delivers_later),
+        remembers=bool(remembers),
+        reply_to=reply_to,
+        state=turns.State(state),
+        attempt=attempt,
+        nth=nth,
+        fence=fence,
+        node_id=node_id,
+        cause=cause,
+        error=error,
+        generation=generation,
+        started_at=started_at,
+        answered_at=answered_at,
+    )
+
+
+def entry(row: Row) -> journal.Entry:
+    session_id, seq, turn_id, attempt, nth, kind, at, text = row
+    return journal.Entry(
+        session_id=session_id,
+        seq=seq,
+        turn_id=turn_id,
+        attempt=attempt,
+        nth=nth,
+        kind=journal.Kind(kind),
+        at=at,
+        data=data(text),
+    )
+
+
+def call(row: Row) -> effects.Call:
+    id_, turn_id, session_id, name, effect, args, state, starts, result = row
+    return effects.Call(
+        id=id_,
+        turn_id=turn_id,
+        session_id=session_id,
+        name=name,
+        effect=effects.Effect(effect),
+        args=args,
+        state=effects.State(state),
+        starts=starts,
+        result=result,
+    )
+
+
+def delivered(row: Row) -> delivery.Delivery:
+    (
+        id_, turn_id, session_id, target, part, text, created_at, due_at, state, attempt, repeats, fence, receipt, error,
+        settled_at,
+    ) = row  # fmt: skip
+    return delivery.Delivery(
+        id=id_,
+        turn_id=turn_id,
+        session_id=session_id,
+        target=target,
+        part=part,
+        text=text,
+        created_at=created_at,
+        due_at=due_at,
+        state=delivery.State(state),
+        attempt=attempt,
+        repeats=repeats,
+        fence=fence,
+        receipt=receipt,
+        error=error,
+        settled_at=settled_at,
+    )
+
+
+def segment(row: Row) -> memory.Segment:
+    id_, session_id, owner, first_generation, last_generation, created_at, due_at, state, attempt, fence, error = row
+    return memory.Segment(
+        id=id_,
+        session_id=session_id,
+        owner=owner,
+        first_generation=first_generation,
+        last_generation=last_generation,
+        created_at=created_at,
+        due_at=due_at,
+        state=memory.State(state),
+        attempt=attempt,
+        fence=fence,
+        error=error,
+    )

@@ -1,0 +1,130 @@
+"""Sessions: looked up by key or id, listed, searched, and pruned when they are over."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from holdfast.core.sessions import Session
+from holdfast.errors import NotFound
+from holdfast.ids import SessionId, TurnId
+from holdfast.store import rows
+from holdfast.store.database import Database, Params, Run, Transaction
+
+_GET = f"SELECT {rows.SESSION} FROM sessions WHERE id = :id"
+_FIND = f"SELECT {rows.SESSION} FROM sessions WHERE owner = :owner AND key = :key AND state = 'open'"
+_LIST = f"""
+    SELECT {rows.SESSION} FROM sessions
+     WHERE owner = :owner AND (updated_at < :before_at OR (updated_at = :before_at AND id < :before_id))
+     ORDER BY updated_at DESC, id DESC LIMIT :limit
+"""
+_RENAME = "UPDATE sessions SET title = :title WHERE id = :id RETURNING id"
+_LATEST_TURN = """
+    SELECT cause FROM turns WHERE session_id = :id AND state = 'interrupted'
+       AND ordinal = (SELECT turns FROM sessions WHERE id = :id AND state = 'open')
+"""
+# A session at rest: nothing of it is still on its way, neither a turn nor a delivery nor a memory.
+_PRUNE = """
+    DELETE FROM sessions WHERE id IN (
+        SELECT s.id FROM sessions s
+         WHERE s.channel = :channel AND s.state = 'ended' AND s.ended_at <= :ended_before
+           AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.session_id = s.id AND t.state IN ('queued', 'running', 'waiting'))
+           AND NOT EXISTS (SELECT 1 FROM deliveries d JOIN turns t ON t.id = d.turn_id
+                            WHERE t.session_id = s.id AND (d.state IN ('pending', 'sending', 'retry')
+                                                           OR (d.state = 'unknown' AND d.repeats = 0)))
+           AND NOT EXISTS (SELECT 1 FROM segments m WHERE m.session_id = s.id AND m.state <> 'committed')
+         LIMIT :limit)
+ RETURNING id
+"""
+_SEARCH = """
+    SELECT e.session_id, e.turn_id, e.seq, e.kind, e.at, e.data
+      FROM entries e JOIN sessions s ON s.id = e.session_id
+     WHERE s.owner = :owner AND {matches}
+     ORDER BY e.at DESC, e.session_id, e.seq DESC LIMIT :limit
+"""
+_FORGET_KEYS = "DELETE FROM dedupe WHERE accepted_at <= :before RETURNING key"
+PRUNE_BATCH = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """One message or answer that a search found."""
+
+    session_id: SessionId
+    turn_id: TurnId
+    seq: int
+    kind: str
+    at: int
+    text: str
+
+
+class Sessions:
+    """Every conversation that is kept."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._search = _SEARCH.format(matches=database.dialect.matches("words"))
+
+    async def get(self, session_id: SessionId) -> Session:
+        """Return one session.  Raises `NotFound`."""
+        found = await self._database.read(lambda: _list(_GET, {"id": session_id}))
+        if not found:
+            raise NotFound(f"there is no session {session_id}")
+        return found[0]
+
+    async def find(self, owner: str, key: str) -> Session | None:
+        """Return the open session of a key."""
+        found = await self._database.read(lambda: _list(_FIND, {"owner": owner, "key": key}))
+        return found[0] if found else None
+
+    async def list(self, owner: str, before: tuple[int, str] | None = None, limit: int = 50) -> list[Session]:
+        """Return sessions, last used first; `before` is the (updated_at, id) of the last one seen."""
+        at, id_ = before or (2**62, "")
+        params = {"owner": owner, "before_at": at, "before_id": id_, "limit": limit}
+        return await self._database.read(lambda: _list(_LIST, params))
+
+    async def rename(self, session_id: SessionId, title: str) -> None:
+        """Give a session a title.  Raises `NotFound`."""
+        params = {"id": session_id, "title": rows.clean(title)}
+        if not await self._database.write(lambda: _found(_RENAME, params)):
+            raise NotFound(f"there is no session {session_id}")
+
+    async def resume_cause(self, session_id: SessionId) -> str | None:
+        """Return why the session is resume pending: open, and its latest turn was interrupted; else None."""
+        found = await self._database.read(lambda: _run(_LATEST_TURN, {"id": session_id}))
+        return found[0][0] if found else None
+
+    async def search(self, owner: str, query: str, limit: int = 50) -> list[Hit]:
+        """Find messages and answers that contain all words of a query, newest first."""
+        words = self._database.dialect.words(query)
+        sql = self._search
+        found = await self._database.read(lambda: _run(sql, {"owner": owner, "words": words, "limit": limit}))
+        return [
+            Hit(session_id=session_id, turn_id=turn_id, seq=seq, kind=kind, at=at, text=str(rows.data(data).get("text", "")))
+            for session_id, turn_id, seq, kind, at, data in found
+        ]
+
+    async def prune(self, channel: str, ended_before: int) -> int:
+        """Delete the ended sessions of a channel with all that belongs to them; returns how many."""
+        params = {"channel": channel, "ended_before": ended_before, "limit": PRUNE_BATCH}
+        total = 0
+        # In batches, so that a large prune never keeps other writers waiting.
+        while pruned := len(await self._database.write(lambda: _run(_PRUNE, params))):
+            total += pruned
+        return total
+
+    async def forget_keys(self, before: int) -> int:
+        """Delete dedupe keys that no sender will repeat any more."""
+        return len(await self._database.write(lambda: _run(_FORGET_KEYS, {"before": before})))
+
+
+def _list(sql: str, params: Params) -> Transaction[list[Session]]:
+    found = yield Run(sql, params)
+    return [rows.session(row) for row in found]
+
+
+def _run(sql: str, params: Params) -> Transaction[list[rows.Row]]:
+    return (yield Run(sql, params))
+
+
+def _found(sql: str, params: Params) -> Transaction[bool]:
+    return bool((yield Run(sql, params)))

@@ -1,0 +1,296 @@
+"""How turns come to rest: finished by their worker, cancelled by anyone, or interrupted when their worker is lost.
+
+Each is one transaction: the state, the closing entry, the deliveries, the memory debt and the end of a one-shot session
+are all there, or none is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from holdfast.core import effects, sessions
+from holdfast.core.ending import Ending
+from holdfast.core.journal import CLOSING, Draft, Entry
+from holdfast.core.turns import Aftermath, Cause, Event, Resume, State, Turn, after_loss
+from holdfast.errors import Stale
+from holdfast.ids import NodeId, SessionId, TurnId
+from holdfast.store import deliveries, journal, rows, segments, turns
+from holdfast.store.database import Database, Dialect, Run, RunMany, Transaction
+
+_SETTLE = """
+    UPDATE turns
+       SET state = :state, nth = nth + :count, node_id = NULL, cause = :cause, error = :error, answered_at = :now,
+           generation = CASE WHEN CAST(:remembered AS BIGINT) = 1
+                             THEN (SELECT generation + 1 FROM sessions WHERE sessions.id = turns.session_id) END
+     WHERE id = :id AND fence = :fence AND state = 'running' AND nth = :nth
+ RETURNING id
+"""
+_ENDS = "one_shot = 1 AND state = 'open'"
+_CLOSE = f"""
+    UPDATE sessions
+       SET seq = seq + :count, generation = generation + :remembered, updated_at = :now,
+           strikes = CASE WHEN CAST(:completed AS BIGINT) = 1 THEN 0 ELSE strikes END,
+           state = CASE WHEN {_ENDS} THEN 'ended' ELSE state END,
+           end_reason = CASE WHEN {_ENDS} THEN channel || CAST(:suffix AS TEXT) ELSE end_reason END,
+           ended_at = CASE WHEN {_ENDS} THEN CAST(:now AS BIGINT) ELSE ended_at END
+     WHERE id = :id
+ RETURNING seq, generation, state
+"""
+_CANCEL = """
+    UPDATE turns SET state = 'cancelled', cause = :cause, fence = fence + 1, node_id = NULL
+     WHERE id = :id AND fence = :fence AND state = :before
+ RETURNING id
+"""
+_RUNNING = f"SELECT {rows.TURN} FROM turns WHERE node_id = :node_id AND state = 'running' AND id IN {{ids}}"
+_INTERRUPT = """
+    UPDATE turns SET state = 'interrupted', cause = :cause, fence = fence + 1, node_id = NULL
+     WHERE id IN {ids} AND state = 'running' AND node_id = :node_id
+ RETURNING id
+"""
+_STRIKE = """
+    UPDATE sessions SET seq = seq + 1, strikes = strikes + 1, updated_at = :now WHERE id IN {ids}
+ RETURNING id, seq, strikes, one_shot
+"""
+_CONTINUE = "UPDATE turns SET state = 'queued' WHERE id IN {ids} AND state = 'interrupted'"
+_CUT_CALLS = f"SELECT {rows.CALL} FROM tool_calls WHERE state = 'started' AND turn_id IN {{ids}}"
+_DECIDE_CALL = "UPDATE tool_calls SET state = :state WHERE turn_id = :turn_id AND id = :id AND state = 'started'"
+_MOVE_SESSION = """
+    UPDATE sessions SET state = :state, end_reason = :end_reason, ended_at = :ended_at, updated_at = :now
+     WHERE id = :id AND state = :before
+"""
+_QUEUED = f"SELECT {rows.TURN} FROM turns WHERE session_id = :id AND state IN ('queued', 'running', 'waiting')"
+_SESSION = f"SELECT {rows.SESSION} FROM sessions WHERE id = :id"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interrupted:
+    """What became of the turns of one sweep, for the log and the boot report."""
+
+    continued: tuple[TurnId, ...] = ()
+    rested: tuple[TurnId, ...] = ()
+    given_up: tuple[TurnId, ...] = ()
+
+    def __add__(self, other: Interrupted) -> Interrupted:
+        return Interrupted(
+            continued=self.continued + other.continued,
+            rested=self.rested + other.rested,
+            given_up=self.given_up + other.given_up,
+        )
+
+    def __len__(self) -> int:
+        return len(self.continued) + len(self.rested) + len(self.given_up)
+
+
+class Settlement:
+    """The ways in which turns come to rest."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def finish(self, turn: Turn, ending: Ending) -> tuple[Turn, list[Entry]]:
+        """End a running turn as its worker.  Raises `Stale` when it is not ours; repeating a lost answer is safe."""
+        return await self._database.write(
+            lambda: _finish(turn, ending), wakes=lambda _: _topics(turn.session_id), essential=True
+        )
+
+    async def cancel(self, turn_id: TurnId, cause: Cause, now_ms: int) -> Turn:
+        """Cancel a turn in flight, whoever holds it: its fence moves, so the holder's next write changes nothing.
+
+        Raises `IllegalMove` when it is at rest already.
+        """
+        dialect = self._database.dialect
+        return await self._database.write(
+            lambda: _cancel(dialect, turn_id, cause, now_ms),
+            wakes=lambda turn: (*_topics(turn.session_id), f"cancelled:{turn.id}"),
+            essential=True,
+        )
+
+    async def interrupt(
+        self, node_id: NodeId, turn_ids: Sequence[TurnId], cause: Cause, resume: Resume, now_ms: int
+    ) -> Interrupted:
+        """Record that these running turns of a node were cut off, and let those that may go on queue again."""
+        dialect = self._database.dialect
+        return await self._database.write(
+            lambda: interrupt(dialect, node_id, turn_ids, cause, resume, now_ms),
+            wakes=lambda _: ("turns",),
+            essential=True,
+        )
+
+    async def end_session(self, session_id: SessionId, reason: str, now_ms: int) -> None:
+        """End a session for good and cancel what still waits in it.  The first reason wins."""
+        await self._leave(session_id, sessions.Event.END, reason, now_ms)
+
+    async def suspend_session(self, session_id: SessionId, now_ms: int) -> None:
+        """Suspend a session: the next message of its key starts a new one."""
+        await self._leave(session_id, sessions.Event.SUSPEND, None, now_ms)
+
+    async def _leave(self, session_id: SessionId, event: sessions.Event, reason: str | None, now_ms: int) -> None:
+        dialect = self._database.dialect
+        await self._database.write(
+            lambda: _leave(dialect, session_id, event, reason, now_ms),
+            wakes=lambda _: _topics(session_id),
+            essential=True,
+        )
+
+
+def _topics(session_id: SessionId) -> tuple[str, ...]:
+    return ("turns", "deliveries", "segments", f"session:{session_id}")
+
+
+def _finish(turn: Turn, ending: Ending) -> Transaction[tuple[Turn, list[Entry]]]:
+    ended = replace(turn.on(ending.event), node_id=None)
+    completed = ended.state is State.COMPLETED
+    remembered = int(completed and turn.remembers and ending.memory_owner is not None)
+    drafts = [*ending.drafts, _closing(ended.state, ending.at, ending.text, ending.error, ending.cause)]
+    moved = yield Run(
+        _SETTLE,
+        {
+            "id": turn.id,
+            "fence": turn.fence,
+            "nth": turn.nth,
+            "state": ended.state.value,
+            "count": len(drafts),
+            "cause": ending.cause,
+            "error": None if ending.error is None else rows.clean(ending.error),
+            "now": ending.at,
+            "remembered": remembered,
+        },
+    )
+    if not moved:
+        return (yield from _already_finished(turn, ended.state, len(drafts)))
+    last, generation, session_state = yield from _close(turn.session_id, len(drafts), remembered, completed, ending.at)
+    entries = journal.numbered(turn, last, turn.nth + 1, drafts)
+    yield from journal.insert(entries)
+    if remembered:
+        yield from segments.record(turn.session_id, generation, ending)
+    if session_state == "ended":
+        yield from segments.seal(turn.session_id, ending.at)
+    yield from deliveries.insert(ending.deliveries)
+    return replace(ended, nth=turn.nth + len(drafts)), entries
+
+
+def _already_finished(turn: Turn, state: State, count: int) -> Transaction[tuple[Turn, list[Entry]]]:
+    """Answer a repeated finish like the first."""
+    found = yield from turns.get(turn.id)
+    if (found.fence, found.state, found.nth) != (turn.fence, state, turn.nth + count):
+        raise Stale(f"turn {turn.id} is not held with fence {turn.fence} any more")
+    return found, []
+
+
+def _closing(state: State, at: int, text: str = "", error: str | None = None, cause: str | None = None) -> Draft:
+    facts = {"text": text, "error": error, "cause": cause}
+    return Draft(kind=CLOSING[state], at=at, data={name: value for name, value in facts.items() if value})
+
+
+def _close(
+    session_id: SessionId, count: int, remembered: int, completed: bool, now_ms: int
+) -> Transaction[tuple[int, int, str]]:
+    (row,) = yield Run(
+        _CLOSE,
+        {
+            "id": session_id,
+            "count": count,
+            "remembered": remembered,
+            "completed": int(completed),
+            "now": now_ms,
+            "suffix": sessions.COMPLETE_SUFFIX,
+        },
+    )
+    return row[0], row[1], row[2]
+
+
+def _cancel(dialect: Dialect, turn_id: TurnId, cause: Cause, now_ms: int) -> Transaction[Turn]:
+    turn = yield from turns.get(turn_id)
+    cancelled = replace(turn.on(Event.CANCEL), cause=cause.value, fence=turn.fence + 1, node_id=None)
+    before = {"id": turn_id, "fence": turn.fence, "before": turn.state.value, "cause": cause.value}
+    if not (yield Run(_CANCEL, before)):
+        raise Stale(f"turn {turn_id} moved while it was cancelled; try again")
+    last, _, session_state = yield from _close(turn.session_id, 1, 0, False, now_ms)
+    draft = _closing(State.CANCELLED, now_ms, cause=cause.value)
+    yield from journal.insert(journal.numbered(turn, last, None, [draft]))
+    yield from _decide_calls(dialect, [turn_id])
+    if session_state == "ended":
+        yield from segments.seal(turn.session_id, now_ms)
+    return cancelled
+
+
+def interrupt(
+    dialect: Dialect, node_id: NodeId, turn_ids: Sequence[TurnId], cause: Cause, resume: Resume, now_ms: int
+) -> Transaction[Interrupted]:
+    """Interrupt the running turns of a node, decide their tool calls, and let each go on, rest or be given up."""
+    # Every running turn has a session of its own, so both tables can be moved as sets.
+    listed = {"ids": rows.encode(list(turn_ids)), "node_id": node_id}
+    found = yield Run(_RUNNING.format(ids=dialect.each("ids")), listed)
+    cut = {turn.id: turn for turn in map(rows.turn, found)}
+    moved = yield Run(_INTERRUPT.format(ids=dialect.each("ids")), {**listed, "cause": cause.value})
+    lost = {turn.session_id: turn for (turn_id,) in moved if (turn := cut[turn_id])}
+    if not lost:
+        return Interrupted()
+    struck = yield Run(_STRIKE.format(ids=dialect.each("ids")), {"ids": rows.encode(list(lost)), "now": now_ms})
+    entries: list[Entry] = []
+    after: dict[Aftermath, list[Turn]] = {each: [] for each in Aftermath}
+    leaving: list[tuple[SessionId, sessions.Event]] = []
+    for session_id, seq, strikes, one_shot in struck:
+        turn = lost[session_id]
+        fate = after_loss(turn.mode, resume, strikes)
+        after[fate].append(turn)
+        draft = _closing(State.INTERRUPTED, now_ms, cause=cause.value)
+        draft = replace(draft, data={**draft.data, "continues": fate is Aftermath.CONTINUE})
+        entries.extend(journal.numbered(turn, seq, None, [draft]))
+        if one_shot and fate is not Aftermath.CONTINUE:
+            leaving.append((session_id, sessions.Event.END))
+        elif fate is Aftermath.GIVE_UP:
+            leaving.append((session_id, sessions.Event.SUSPEND))
+    yield from journal.insert(entries)
+    yield from _decide_calls(dialect, [turn.id for turn in lost.values()])
+    going_on = [turn.id for turn in after[Aftermath.CONTINUE]]
+    if going_on:
+        yield Run(_CONTINUE.format(ids=dialect.each("ids")), {"ids": rows.encode(going_on)})
+    for session_id, event in leaving:
+        yield from _leave(dialect, session_id, event, None, now_ms)
+    return Interrupted(
+        continued=tuple(going_on),
+        rested=tuple(turn.id for turn in after[Aftermath.REST]),
+        given_up=tuple(turn.id for turn in after[Aftermath.GIVE_UP]),
+    )
+
+
+def _decide_calls(dialect: Dialect, turn_ids: Sequence[TurnId]) -> Transaction[None]:
+    """Decide, for every tool call that had started and not ended, whether it may run again."""
+    found = yield Run(_CUT_CALLS.format(ids=dialect.each("ids")), {"ids": rows.encode(list(turn_ids))})
+    decided = [call.on(effects.after_cut(call.effect)) for call in map(rows.call, found)]
+    if decided:
+        yield RunMany(
+            _DECIDE_CALL, [{"turn_id": call.turn_id, "id": call.id, "state": call.state.value} for call in decided]
+        )
+
+
+def _leave(
+    dialect: Dialect, session_id: SessionId, event: sessions.Event, reason: str | None, now_ms: int
+) -> Transaction[None]:
+    """Move a session out of use.  What still waits in it is cancelled, so that nothing accepted lacks an outcome."""
+    found = yield Run(_SESSION, {"id": session_id})
+    if not found:
+        return
+    session = rows.session(found[0])
+    if (session.state, event) not in sessions.MOVES:
+        return  # Ended is ended: the first reason wins.
+    state = session.on(event)
+    ended = state is sessions.State.ENDED
+    yield Run(
+        _MOVE_SESSION,
+        {
+            "id": session_id,
+            "before": session.state.value,
+            "state": state.value,
+            "end_reason": (reason or session.channel + sessions.COMPLETE_SUFFIX) if ended else None,
+            "ended_at": now_ms if ended else None,
+            "now": now_ms,
+        },
+    )
+    cause = Cause.SESSION_ENDED if ended else Cause.SESSION_SUSPENDED
+    waiting = yield Run(_QUEUED, {"id": session_id})
+    for turn in map(rows.turn, waiting):
+        yield from _cancel(dialect, turn.id, cause, now_ms)
+    yield from segments.seal(session_id, now_ms)

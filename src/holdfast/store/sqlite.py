@@ -1,0 +1,278 @@
+"""SQLite: one owner process, one writer thread, and one fsync for everything that waits."""
+
+# apsw's stubs name a type that Python 3.11 lacks, so what it returns is checked where rows.py decodes it.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import queue
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, TypeVar
+
+import apsw
+
+from holdfast.errors import DiskFull, Fatal, Stale, StoreBroken, StoreRefused, Unavailable
+from holdfast.store.database import SQLITE, Run, Statement, Topics, Transaction, Wakes, Work, no_topics
+from holdfast.store.home import Ballast, Ownership, refuse_network_filesystem
+
+T = TypeVar("T")
+
+# The first SQLite in which a WAL that is reset under a reader cannot lose pages.
+SQLITE_OLDEST = 3_051_003
+BATCH_MAX = 256
+QUEUE_MAX = 20_000
+READERS = 2
+
+_SETTINGS = """
+    PRAGMA foreign_keys = ON;
+    PRAGMA trusted_schema = OFF;
+    PRAGMA temp_store = MEMORY;
+    PRAGMA cache_size = -16384;
+"""
+_WRITER_SETTINGS = """
+    PRAGMA journal_mode = WAL;
+    PRAGMA synchronous = FULL;
+    PRAGMA wal_autocheckpoint = 1000;
+    PRAGMA journal_size_limit = 67108864;
+"""
+
+
+class _Job:
+    """One transaction on its way through the writer thread."""
+
+    __slots__ = ("essential", "future", "outcome", "wakes", "work")
+
+    def __init__(self, work: Work[Any], future: asyncio.Future[Any], wakes: Topics[Any], essential: bool) -> None:
+        self.work = work
+        self.future = future
+        self.wakes = wakes
+        self.essential = essential
+        self.outcome: object = None  # The result, or the exception that refused it.
+
+
+class SqliteDatabase:
+    """The embedded store.  `vfs` names another SQLite file layer, which is how tests cut the power."""
+
+    dialect = SQLITE
+    exclusive = True
+
+    def __init__(self, path: Path, *, vfs: str | None = None, readers_only: bool = False) -> None:
+        self.wakes = Wakes()
+        self._path = path
+        self._vfs = vfs
+        self._loop = asyncio.get_running_loop()
+        self._broken: Fatal | None = None
+        self._local = threading.local()
+        self._reader_connections: list[apsw.Connection] = []
+        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="holdfast-reader")
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._ownership: Ownership | None = None
+        self._writer: threading.Thread | None = None
+        if not readers_only:
+            self._own()
+
+    @classmethod
+    async def open(cls, path: Path, *, vfs: str | None = None) -> SqliteDatabase:
+        """Open for writing.  Raises `Owned` when another process has it, `StoreRefused` when the file is not ours."""
+        return cls(path, vfs=vfs)
+
+    @classmethod
+    async def open_readonly(cls, path: Path) -> SqliteDatabase:
+        """Open beside the owner, for looking only."""
+        if not path.exists():
+            raise StoreRefused(f"there is no store at {path}; start the gateway once to make it")
+        return cls(path, readers_only=True)
+
+    def _own(self) -> None:
+        if apsw.SQLITE_VERSION_NUMBER < SQLITE_OLDEST:
+            raise StoreRefused(f"SQLite {apsw.sqlite_lib_version()} can lose pages; install apsw 3.51.3 or newer")
+        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        refuse_network_filesystem(self._path.parent)
+        self._ownership = Ownership(self._path.with_suffix(".lock"))
+        try:
+            self._connection = self._connect(apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
+            self._path.chmod(0o600)
+            _refuse_foreign(self._connection, self._path)
+            self._connection.execute(_WRITER_SETTINGS)
+        except BaseException:
+            self._ownership.release()
+            raise
+        self._wal = self._path.with_name(self._path.name + "-wal")
+        self._wal_identity: tuple[int, int] | None = None
+        self._ballast = Ballast(self._path.with_suffix(".ballast"))
+        self._ballast.restore()
+        self._writer = threading.Thread(target=self._write_all, name="holdfast-writer", daemon=True)
+        self._writer.start()
+
+    def _connect(self, flags: int) -> apsw.Connection:
+        try:
+            connection = apsw.Connection(str(self._path), flags=flags, vfs=self._vfs, statementcachesize=256)
+            connection.set_busy_timeout(5_000)
+            connection.execute(_SETTINGS)
+        except apsw.NotADBError as error:
+            raise StoreRefused(f"{self._path} is not a Holdfast store; move it away or choose another --home") from error
+        return connection
+
+    async def write(self, work: Work[T], *, wakes: Topics[T] = no_topics, essential: bool = False) -> T:
+        if self._broken:
+            raise self._broken
+        if self._jobs.qsize() > QUEUE_MAX:
+            raise Unavailable("the store has more work waiting than it can take; try again in a moment")
+        future: asyncio.Future[T] = self._loop.create_future()
+        self._jobs.put(_Job(work, future, wakes, essential))
+        return await future
+
+    async def read(self, work: Work[T]) -> T:
+        return await self._loop.run_in_executor(self._readers, self._read, work)
+
+    async def close(self) -> None:
+        if self._writer:
+            self._jobs.put(None)
+            await self._loop.run_in_executor(None, self._writer.join)
+            self._writer = None
+        self._readers.shutdown()
+        for connection in self._reader_connections:
+            connection.close()
+        self._reader_connections.clear()
+        if self._ownership:
+            if self._broken is None:
+                self._connection.close()
+            self._ownership.release()
+            self._ownership = None
+
+    def _read(self, work: Work[T]) -> T:
+        connection = getattr(self._local, "connection", None)
+        if connection is None:
+            connection = self._connect(apsw.SQLITE_OPEN_READONLY)
+            # A reader that outlives the writer must not checkpoint when it closes.
+            connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+            self._local.connection = connection
+            self._reader_connections.append(connection)
+        connection.execute("BEGIN")
+        try:
+            return _drive(connection, work())
+        finally:
+            connection.execute("ROLLBACK")
+
+    def _write_all(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            batch = [job]
+            with contextlib.suppress(queue.Empty):
+                while len(batch) < BATCH_MAX and (more := self._jobs.get_nowait()) is not None:
+                    batch.append(more)
+                if len(batch) < BATCH_MAX:
+                    # The request to stop came among the work: finish the work first.
+                    self._jobs.put(None)
+            self._finish(batch)
+
+    def _finish(self, batch: list[_Job]) -> None:
+        try:
+            if self._broken is None:
+                self._commit_with_room(batch)
+        except Exception as error:
+            self._break(error)
+        if self._broken is not None:
+            for job in batch:
+                job.outcome = self._broken
+        with contextlib.suppress(RuntimeError):  # The loop is gone, and with it everyone who waited.
+            self._loop.call_soon_threadsafe(self._answer, batch)
+
+    def _commit_with_room(self, batch: list[_Job]) -> None:
+        essential = [job for job in batch if job.essential]
+        if not self._ballast.restore():
+            # The room that the ballast gave back belongs to the turns in flight.
+            _refuse(batch, essential)
+            batch = essential
+        try:
+            self._commit(batch)
+        except apsw.FullError:
+            self._roll_back()
+            self._ballast.release()
+            _refuse(batch, essential)
+            self._commit(essential)
+
+    def _commit(self, batch: list[_Job]) -> None:
+        execute = self._connection.execute
+        if not batch:
+            return
+        execute("BEGIN IMMEDIATE")
+        for job in batch:
+            execute("SAVEPOINT job")
+            try:
+                job.outcome = _drive(self._connection, job.work())
+            except (apsw.FullError, apsw.IOError, apsw.CorruptError):
+                raise
+            except Exception as error:
+                execute("ROLLBACK TO job")
+                job.outcome = error
+            execute("RELEASE job")
+        execute("COMMIT")
+        self._refuse_moved_files()
+
+    def _refuse_moved_files(self) -> None:
+        try:
+            stat = self._wal.stat()
+        except FileNotFoundError:
+            raise StoreBroken(f"{self._wal} was removed while the gateway runs; stop, and check the disk") from None
+        identity = (stat.st_dev, stat.st_ino)
+        if self._wal_identity not in (None, identity):
+            raise StoreBroken(f"{self._wal} was replaced while the gateway runs; stop, and check the disk")
+        self._wal_identity = identity
+
+    def _roll_back(self) -> None:
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
+
+    def _break(self, error: Exception) -> None:
+        # After a failed fsync the kernel may have dropped the pages: trying again would only look like success.
+        self._broken = (
+            error if isinstance(error, Fatal) else StoreBroken(f"the disk failed ({error}); nothing more is written")
+        )
+        self._connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+
+    def _answer(self, batch: list[_Job]) -> None:
+        topics: set[str] = set()
+        for job in batch:
+            if isinstance(job.outcome, BaseException):
+                if not job.future.done():
+                    job.future.set_exception(job.outcome)
+                continue
+            topics.update(job.wakes(job.outcome))
+            if not job.future.done():
+                job.future.set_result(job.outcome)
+        self.wakes.wake(tuple(topics))
+
+
+def _refuse(batch: list[_Job], essential: list[_Job]) -> None:
+    for job in batch:
+        if job not in essential:
+            job.outcome = DiskFull("the disk is full: free some space; everything accepted so far is safe")
+
+
+def _drive(connection: apsw.Connection, transaction: Transaction[T]) -> T:
+    """Run a transaction's statements one after the other until it returns."""
+    try:
+        statement = next(transaction)
+        while True:
+            statement = transaction.send(_run(connection, statement))
+    except StopIteration as done:
+        return done.value
+    except apsw.ConstraintError as error:
+        raise Stale(f"the store refused a write that breaks its rules: {error}") from error
+
+
+def _run(connection: apsw.Connection, statement: Statement) -> list[tuple[Any, ...]]:
+    if isinstance(statement, Run):
+        return connection.execute(statement.sql, statement.params).fetchall()
+    connection.executemany(statement.sql, statement.params)
+    return []
+
+
+def _refuse_foreign(connection: apsw.Connection, path: Path) -> None:
+    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+    if tables and "schema_versions" not in tables:
+        raise StoreRefused(f"{path} is another program's database; move it away or choose another --home")
