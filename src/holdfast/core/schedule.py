@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from holdfast.core import turns
+from holdfast.ids import TurnId
 
 # A machine that slept for months, or whose clock was wrong by years, must not list every minute of them.
 HORIZON_MS = 31 * 24 * 3_600_000
@@ -27,6 +28,29 @@ class Slot:
 
     instant: int
     fires: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A prompt that runs by itself.  `last_instant` is the newest due instant that has its slot."""
+
+    name: str
+    owner: str
+    schedule: str
+    prompt: str
+    created_at: int
+    last_instant: int
+    deliver: str | None = None
+    paused: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fired:
+    """What became of one due instant."""
+
+    instant: int
+    turn_id: TurnId | None
+    outcome: Outcome
 
 
 def due_slots(after: int, now_ms: int, grace_ms: int, next_instant: Callable[[int], int]) -> list[Slot]:

@@ -8,7 +8,7 @@ from enum import StrEnum
 from types import MappingProxyType
 
 from holdfast.core.moves import move
-from holdfast.ids import SessionId
+from holdfast.ids import SessionId, TurnId
 
 # After this many interruptions in a row a session would only crash the gateway again.
 STRIKES_MAX = 3
@@ -74,6 +74,18 @@ class Session:
     def on(self, event: Event) -> State:
         """Return the state after `event`."""
         return move(MOVES, self.id, self.state, event)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """One message or answer that a search found."""
+
+    session_id: SessionId
+    turn_id: TurnId
+    seq: int
+    kind: str
+    at: int
+    text: str
 
 
 def reset_reason(latest: State | None) -> str | None:

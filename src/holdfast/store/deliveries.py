@@ -38,6 +38,7 @@ _HELD_BY_DEAD = f"""
     SELECT {rows.DELIVERY} FROM deliveries
      WHERE node_id IN (SELECT id FROM nodes WHERE state = 'dead') ORDER BY id LIMIT :limit
 """
+_HELD = f"SELECT {rows.DELIVERY} FROM deliveries WHERE node_id = :node_id"
 _GET = f"SELECT {rows.DELIVERY} FROM deliveries WHERE id = :id"
 _OF_TURN = f"SELECT {rows.DELIVERY} FROM deliveries WHERE turn_id = :id ORDER BY target, part"
 _OF_SESSION = f"SELECT {rows.DELIVERY} FROM deliveries WHERE session_id = :id ORDER BY id LIMIT :limit"
@@ -66,6 +67,10 @@ class Deliveries:
             wakes=lambda _: ("deliveries", f"session:{sent.session_id}"),
             essential=True,
         )
+
+    async def held(self, node_id: NodeId) -> list[Delivery]:
+        """Return what a node is sending."""
+        return await self._database.read(lambda: _list(_HELD, {"node_id": node_id}))
 
     async def next_due_at(self) -> int | None:
         """Return when the next delivery falls due."""

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from holdfast.core.intake import Inbound, Receipt
-from holdfast.core.schedule import Outcome, outcome
+from holdfast.core.schedule import Fired, Job, outcome
 from holdfast.core.turns import State
 from holdfast.errors import Stale
 from holdfast.ids import SessionId, TurnId
@@ -28,29 +26,6 @@ _SLOTS = """
      WHERE s.job = :name ORDER BY s.instant DESC LIMIT :limit
 """
 _FORGET = "DELETE FROM slots WHERE instant <= :before RETURNING instant"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
-    """A prompt that runs by itself.  `last_instant` is the newest due instant that has its slot."""
-
-    name: str
-    owner: str
-    schedule: str
-    prompt: str
-    created_at: int
-    last_instant: int
-    deliver: str | None = None
-    paused: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fired:
-    """What became of one due instant."""
-
-    instant: int
-    turn_id: TurnId | None
-    outcome: Outcome
 
 
 class Jobs:

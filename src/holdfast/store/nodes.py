@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
+from holdfast.core.recovery import Interrupted, Swept
 from holdfast.core.turns import Cause, Resume
 from holdfast.errors import NodeLost
 from holdfast.ids import NodeId, TurnId
 from holdfast.store import deliveries, segments
 from holdfast.store.database import Database, Dialect, Run, Transaction
-from holdfast.store.settlement import Interrupted, interrupt
+from holdfast.store.settlement import interrupt
 
 _JOIN = "INSERT INTO nodes (id, state, joined_at) VALUES (:id, 'alive', :now)"
 _BEAT = "UPDATE nodes SET beat = beat + 1 WHERE id = :id AND state = 'alive' RETURNING beat"
@@ -34,20 +33,6 @@ _FORGET = """
        AND NOT EXISTS (SELECT 1 FROM segments WHERE node_id = nodes.id)
  RETURNING id
 """
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Swept:
-    """What one sweep took over from dead nodes."""
-
-    turns: Interrupted = field(default_factory=Interrupted)
-    released: int = 0
-    deliveries: int = 0
-    segments: int = 0
-
-    @property
-    def total(self) -> int:
-        return len(self.turns) + self.released + self.deliveries + self.segments
 
 
 class Nodes:

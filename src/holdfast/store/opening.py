@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from holdfast.clock import Clock, SystemClock
@@ -12,6 +13,7 @@ from holdfast.store.jobs import Jobs
 from holdfast.store.journal import Journal
 from holdfast.store.migrations import migrate
 from holdfast.store.nodes import Nodes
+from holdfast.store.retention import enforce
 from holdfast.store.segments import Segments
 from holdfast.store.sessions import Sessions
 from holdfast.store.settlement import Settlement
@@ -33,6 +35,11 @@ class Store:
         self.segments = Segments(database)
         self.nodes = Nodes(database)
         self.jobs = Jobs(database)
+
+    async def enforce_retention(self, one_shot_days: Mapping[str, int], now_ms: int) -> int:
+        """Delete what has outlived its retention; returns how many sessions."""
+        pruned = await enforce(self.sessions, self.jobs, self.nodes, one_shot_days, now_ms)
+        return pruned.sessions
 
     async def close(self) -> None:
         await self.database.close()

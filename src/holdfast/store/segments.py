@@ -10,7 +10,7 @@ from holdfast.core.memory import record as decide
 from holdfast.errors import Stale
 from holdfast.ids import NodeId, SessionId
 from holdfast.store import rows
-from holdfast.store.database import Database, Run, Transaction
+from holdfast.store.database import Database, Params, Run, Transaction
 
 _OPEN_OWNER = "SELECT owner FROM segments WHERE session_id = :session_id AND state = 'open'"
 _EXTEND = "UPDATE segments SET last_generation = :generation WHERE session_id = :session_id AND state = 'open'"
@@ -38,6 +38,7 @@ _MOVE = """
      WHERE id = :id AND fence = :fence AND state = :before
  RETURNING id
 """
+_HELD = f"SELECT {rows.SEGMENT} FROM segments WHERE node_id = :node_id"
 _RETURN_HELD = """
     UPDATE segments SET state = 'sealed', node_id = NULL, fence = fence + 1, error = 'the gateway stopped while committing'
      WHERE node_id IN (SELECT id FROM nodes WHERE state = 'dead')
@@ -71,9 +72,13 @@ class Segments:
             lambda: _settle(segment, event, due_at, error), wakes=lambda _: ("segments",), essential=True
         )
 
+    async def held(self, node_id: NodeId) -> list[Segment]:
+        """Return what a node is committing."""
+        return await self._database.read(lambda: _list(_HELD, {"node_id": node_id}))
+
     async def of_session(self, session_id: SessionId) -> list[Segment]:
         """Return the segments of a session, oldest first."""
-        return await self._database.read(lambda: _list(_ALL, session_id))
+        return await self._database.read(lambda: _list(_ALL, {"session_id": session_id}))
 
 
 def record(session_id: SessionId, generation: int, ending: Ending) -> Transaction[None]:
@@ -114,7 +119,7 @@ def _claim_due(sql: str, node_id: NodeId, owner: str, now_ms: int, limit: int) -
 
 
 def _claim(node_id: NodeId, session_id: SessionId, owner: str) -> Transaction[Segment | None]:
-    segment = next_to_commit((yield from _list(_DIRTY, session_id)), owner)
+    segment = next_to_commit((yield from _list(_DIRTY, {"session_id": session_id})), owner)
     if segment is None:
         return None
     return (yield from _move(segment, replace(segment.on(Event.COMMIT), attempt=segment.attempt + 1), node_id))
@@ -148,6 +153,6 @@ def return_held() -> Transaction[int]:
     return len((yield Run(_RETURN_HELD)))
 
 
-def _list(sql: str, session_id: SessionId) -> Transaction[list[Segment]]:
-    found = yield Run(sql, {"session_id": session_id})
+def _list(sql: str, params: Params) -> Transaction[list[Segment]]:
+    found = yield Run(sql, params)
     return [rows.segment(row) for row in found]

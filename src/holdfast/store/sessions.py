@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from holdfast.core.sessions import Session
+from holdfast.core.sessions import Hit, Session
 from holdfast.errors import NotFound
-from holdfast.ids import SessionId, TurnId
+from holdfast.ids import SessionId
 from holdfast.store import rows
 from holdfast.store.database import Database, Params, Run, Transaction
 
@@ -43,18 +41,6 @@ _SEARCH = """
 """
 _FORGET_KEYS = "DELETE FROM dedupe WHERE accepted_at <= :before RETURNING key"
 PRUNE_BATCH = 500
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hit:
-    """One message or answer that a search found."""
-
-    session_id: SessionId
-    turn_id: TurnId
-    seq: int
-    kind: str
-    at: int
-    text: str
 
 
 class Sessions:

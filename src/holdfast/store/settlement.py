@@ -7,11 +7,12 @@ are all there, or none is.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from holdfast.core import effects, sessions
 from holdfast.core.ending import Ending
 from holdfast.core.journal import CLOSING, Draft, Entry
+from holdfast.core.recovery import Interrupted
 from holdfast.core.turns import Aftermath, Cause, Event, Resume, State, Turn, after_loss
 from holdfast.errors import Stale
 from holdfast.ids import NodeId, SessionId, TurnId
@@ -63,25 +64,6 @@ _QUEUED = f"SELECT {rows.TURN} FROM turns WHERE session_id = :id AND state IN ('
 _SESSION = f"SELECT {rows.SESSION} FROM sessions WHERE id = :id"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Interrupted:
-    """What became of the turns of one sweep, for the log and the boot report."""
-
-    continued: tuple[TurnId, ...] = ()
-    rested: tuple[TurnId, ...] = ()
-    given_up: tuple[TurnId, ...] = ()
-
-    def __add__(self, other: Interrupted) -> Interrupted:
-        return Interrupted(
-            continued=self.continued + other.continued,
-            rested=self.rested + other.rested,
-            given_up=self.given_up + other.given_up,
-        )
-
-    def __len__(self) -> int:
-        return len(self.continued) + len(self.rested) + len(self.given_up)
-
-
 class Settlement:
     """The ways in which turns come to rest."""
 
@@ -91,7 +73,9 @@ class Settlement:
     async def finish(self, turn: Turn, ending: Ending) -> tuple[Turn, list[Entry]]:
         """End a running turn as its worker.  Raises `Stale` when it is not ours; repeating a lost answer is safe."""
         return await self._database.write(
-            lambda: _finish(turn, ending), wakes=lambda _: _topics(turn.session_id), essential=True
+            lambda: _finish(turn, ending),
+            wakes=lambda _: ("turns", "deliveries", "segments", f"appended:{turn.session_id}"),
+            essential=True,
         )
 
     async def cancel(self, turn_id: TurnId, cause: Cause, now_ms: int) -> Turn:

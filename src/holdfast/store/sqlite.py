@@ -26,6 +26,8 @@ SQLITE_OLDEST = 3_051_003
 BATCH_MAX = 256
 QUEUE_MAX = 20_000
 READERS = 2
+# Checkpoints are explicit, because SQLite keeps the errors of automatic ones to itself.
+CHECKPOINT_PAGES = 1_000
 
 _SETTINGS = """
     PRAGMA foreign_keys = ON;
@@ -36,7 +38,6 @@ _SETTINGS = """
 _WRITER_SETTINGS = """
     PRAGMA journal_mode = WAL;
     PRAGMA synchronous = FULL;
-    PRAGMA wal_autocheckpoint = 1000;
     PRAGMA journal_size_limit = 67108864;
 """
 
@@ -103,6 +104,9 @@ class SqliteDatabase:
             raise
         self._wal = self._path.with_name(self._path.name + "-wal")
         self._wal_identity: tuple[int, int] | None = None
+        self._wal_pages = 0
+        # Our hook takes the place of the automatic checkpoint.
+        self._connection.set_wal_hook(self._count_pages)
         self._ballast = Ballast(self._path.with_suffix(".ballast"))
         self._ballast.restore()
         self._writer = threading.Thread(target=self._write_all, name="holdfast-writer", daemon=True)
@@ -180,6 +184,22 @@ class SqliteDatabase:
                 job.outcome = self._broken
         with contextlib.suppress(RuntimeError):  # The loop is gone, and with it everyone who waited.
             self._loop.call_soon_threadsafe(self._answer, batch)
+        self._checkpoint()
+
+    def _count_pages(self, _connection: apsw.Connection, _database: str, pages: int) -> int:
+        self._wal_pages = pages
+        return apsw.SQLITE_OK
+
+    def _checkpoint(self) -> None:
+        """Move a long WAL into the database, after those who waited for its commits have their answers."""
+        if self._broken is not None or self._wal_pages < CHECKPOINT_PAGES:
+            return
+        try:
+            self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+        except apsw.FullError:
+            return  # The WAL keeps everything until there is room.
+        except apsw.Error as error:
+            self._break(error)
 
     def _commit_with_room(self, batch: list[_Job]) -> None:
         essential = [job for job in batch if job.essential]

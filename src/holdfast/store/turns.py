@@ -12,7 +12,7 @@ from holdfast.core.turns import Event, State, Turn
 from holdfast.errors import KeyReused, NotFound, QueueFull, Stale
 from holdfast.ids import NodeId, SessionId, TurnId
 from holdfast.store import journal, rows
-from holdfast.store.database import Database, Run, Transaction
+from holdfast.store.database import Database, Params, Run, Transaction
 
 _REMEMBER_KEY = """
     INSERT INTO dedupe (key, body_hash, turn_id, session_id, accepted_at)
@@ -88,7 +88,7 @@ _DELIVERED = """
                 THEN MAX(settled_at) END
       FROM deliveries WHERE turn_id = :id
 """
-_HELD = "SELECT id, fence FROM turns WHERE node_id = :node_id AND state IN ('queued', 'running')"
+_HELD = f"SELECT {rows.TURN} FROM turns WHERE node_id = :node_id"
 _TALLY = "SELECT state, COUNT(*) FROM turns GROUP BY state"
 
 
@@ -120,11 +120,11 @@ class Turns:
 
     async def start(self, turn: Turn, now_ms: int) -> tuple[Turn, list[Entry]]:
         """Begin a claimed turn.  Raises `Stale` when it is not ours, or its session has a live turn already."""
-        return await self._database.write(lambda: _start(turn, now_ms), wakes=lambda _: (f"session:{turn.session_id}",))
+        return await self._database.write(lambda: _start(turn, now_ms), wakes=lambda _: (f"appended:{turn.session_id}",))
 
     async def park(self, turn: Turn, drafts: list[Draft]) -> tuple[Turn, list[Entry]]:
         """Leave a running turn waiting for a person; it costs nothing until they answer."""
-        return await self._database.write(lambda: _park(turn, drafts), wakes=lambda _: (f"session:{turn.session_id}",))
+        return await self._database.write(lambda: _park(turn, drafts), wakes=lambda _: (f"appended:{turn.session_id}",))
 
     async def answer(self, turn_id: TurnId, draft: Draft) -> Turn:
         """Put the person's answer in the journal and queue the turn again.  Raises `IllegalMove` unless it waits."""
@@ -138,15 +138,16 @@ class Turns:
 
     async def list(self, session_id: SessionId, after: int = 0, limit: int = 100) -> list[Turn]:
         """Return turns of a session in acceptance order."""
-        return await self._database.read(lambda: _list(session_id, after, limit))
+        params = {"session_id": session_id, "after": after, "limit": limit}
+        return await self._database.read(lambda: _turns(_LIST, params))
 
     async def delivered_at(self, turn_id: TurnId) -> int | None:
         """Return when the last part of the answer was confirmed; None while it was not."""
         return await self._database.read(lambda: _scalar(_DELIVERED, {"id": turn_id}))
 
-    async def held(self, node_id: NodeId) -> dict[TurnId, int]:
-        """Return the turns a node holds, with their fences."""
-        return await self._database.read(lambda: _held(node_id))
+    async def held(self, node_id: NodeId) -> list[Turn]:
+        """Return the turns a node has claimed or runs."""
+        return await self._database.read(lambda: _turns(_HELD, {"node_id": node_id}))
 
     async def cursor(self, channel: str) -> str | None:
         """Return how far a channel has been read."""
@@ -269,7 +270,7 @@ def _claim(sql: str, node_id: NodeId, limit: int) -> Transaction[list[Turn]]:
     return sorted((rows.turn(row) for row in claimed), key=lambda turn: (turn.accepted_at, turn.id))
 
 
-def _move(sql: str, params: dict[str, str | int | None]) -> Transaction[bool]:
+def _move(sql: str, params: Params) -> Transaction[bool]:
     moved = yield Run(sql, params)
     return bool(moved)
 
@@ -316,17 +317,12 @@ def get(turn_id: TurnId) -> Transaction[Turn]:
     return rows.turn(found[0])
 
 
-def _list(session_id: SessionId, after: int, limit: int) -> Transaction[list[Turn]]:
-    found = yield Run(_LIST, {"session_id": session_id, "after": after, "limit": limit})
+def _turns(sql: str, params: Params) -> Transaction[list[Turn]]:
+    found = yield Run(sql, params)
     return [rows.turn(row) for row in found]
 
 
-def _held(node_id: NodeId) -> Transaction[dict[TurnId, int]]:
-    found = yield Run(_HELD, {"node_id": node_id})
-    return {TurnId(turn_id): fence for turn_id, fence in found}
-
-
-def _scalar(sql: str, params: dict[str, str | int | None]) -> Transaction[Any]:
+def _scalar(sql: str, params: Params) -> Transaction[Any]:
     found = yield Run(sql, params)
     return found[0][0] if found else None
 

@@ -1,0 +1,59 @@
+"""Fixtures every folder shares: a real store of each kind, empty for each test."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.store.opening import Store, open_store
+from tests.postgres import Server
+
+_names = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Server]:
+    """One real PostgreSQL for the whole run; each test gets a database of its own."""
+    memory = Path("/dev/shm")
+    with Server(parent=memory if memory.is_dir() else Path("/tmp")) as server:
+        yield server
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def store_url(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Where to open a store, on each kind of database in turn."""
+    if request.param == "sqlite":
+        yield "sqlite"
+        return
+    server: Server = request.getfixturevalue("postgres")
+    name = f"test_{next(_names)}"
+    yield server.create_database(name)
+    server.drop_database(name)
+
+
+@pytest.fixture
+def open_it(store_url: str, tmp_path: Path) -> Callable[[], Awaitable[Store]]:
+    """Open the test's store; once more, it is the same store again."""
+    return lambda: open_store(store_url, tmp_path)
+
+
+@pytest.fixture
+def runner() -> Iterator[asyncio.Runner]:
+    with asyncio.Runner() as runner:
+        yield runner
+
+
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run `async def` tests, each in a loop of its own."""
+    if not asyncio.iscoroutinefunction(pyfuncitem.function):
+        return None
+    arguments: dict[str, Any] = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
+    asyncio.run(pyfuncitem.function(**arguments))
+    return True
+
+
