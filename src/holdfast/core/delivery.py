@@ -14,6 +14,7 @@ from holdfast.ids import DeliveryId, SessionId, TurnId
 ATTEMPTS_MAX = 8
 BACKOFF_FIRST_MS = 1_000
 BACKOFF_MAX_MS = 15 * 60_000
+REPEAT_LABEL = "[possible repeat]"
 EXPIRES_AFTER_MS = 24 * 3_600_000
 
 
@@ -80,6 +81,11 @@ class Delivery:
     def on(self, event: Event) -> Self:
         """Return the delivery after `event`."""
         return replace(self, state=move(MOVES, self.id, self.state, event))
+
+    @property
+    def outgoing(self) -> str:
+        """The text as it must leave: a resend after an unknown outcome says what it is."""
+        return f"{REPEAT_LABEL} {self.text}" if self.repeats else self.text
 
 
 def backoff_ms(attempt: int, jitter: float) -> int:

@@ -44,7 +44,9 @@ class Inbound:
 
     def body_hash(self) -> str:
         """Return the digest that tells a repeated message from another one under the same key."""
-        return hashlib.sha256(f"{self.conversation}\n{self.text}".encode()).hexdigest()
+        # With its length the conversation cannot run into the text; half a surrogate pair is text for a hash.
+        body = f"{len(self.conversation)}\n{self.conversation}\n{self.text}"
+        return hashlib.sha256(body.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

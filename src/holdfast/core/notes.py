@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from holdfast.core.turns import Cause
 
 RESTART_BANNER = "The gateway is restarting. I will try to resume this conversation when it is back."
 SHUTDOWN_BANNER = "The gateway is shutting down. Your conversation is saved."
 
-_INTERRUPTION = {
-    Cause.RESTART_TIMEOUT: "gateway restart",
-    Cause.SHUTDOWN_TIMEOUT: "gateway shutdown",
-}
-_CANCELLATION = {
-    Cause.SESSION_ENDED: "Cancelled: the session was ended.",
-    Cause.SESSION_SUSPENDED: "Cancelled: the session was suspended.",
-}
+# Keyed by text, because a stored cause may be one that this version does not know.
+_INTERRUPTION: Mapping[str, str] = MappingProxyType(
+    {
+        Cause.RESTART_TIMEOUT: "gateway restart",
+        Cause.SHUTDOWN_TIMEOUT: "gateway shutdown",
+    }
+)
+_CANCELLATION: Mapping[str, str] = MappingProxyType(
+    {
+        Cause.SESSION_ENDED: "Cancelled: the session was ended.",
+        Cause.SESSION_SUSPENDED: "Cancelled: the session was suspended.",
+    }
+)
 
 
 def interruption(cause: str) -> str:
     """Name the event behind an interruption."""
-    return _INTERRUPTION.get(Cause(cause), "gateway interruption") if cause in Cause else "gateway interruption"
+    return _INTERRUPTION.get(cause, "gateway interruption")
 
 
 def interrupted(cause: str) -> str:
@@ -29,7 +37,7 @@ def interrupted(cause: str) -> str:
 
 def cancelled(cause: str) -> str:
     """Return the marker of a cancelled turn."""
-    return _CANCELLATION.get(Cause(cause), "Cancelled.") if cause in Cause else "Cancelled."
+    return _CANCELLATION.get(cause, "Cancelled.")
 
 
 def failed(error: str) -> str:

@@ -14,14 +14,16 @@ class Redaction:
     """Masks a fixed set of secret values in text and JSON."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        # Longest first, so that a secret which contains another is masked as a whole.
-        self._secrets = sorted({secret for secret in secrets if len(secret) >= LENGTH_MIN}, key=len, reverse=True)
+        self._secrets = tuple({secret for secret in secrets if len(secret) >= LENGTH_MIN})
 
     def text(self, text: str) -> str:
-        """Return text with every secret masked."""
-        for secret in self._secrets:
-            text = text.replace(secret, MASK)
-        return text
+        """Return text with every secret masked; where secrets overlap, one mask covers them all."""
+        shown: list[str] = []
+        end = 0
+        for start, stop in self._covered(text):
+            shown += (text[end:start], MASK)
+            end = stop
+        return "".join([*shown, text[end:]])
 
     def value(self, value: object) -> object:
         """Return JSON with every secret masked, in keys too."""
@@ -39,14 +41,31 @@ class Redaction:
                 return value
 
     def held_back(self, text: str) -> int:
-        """Return how many characters at the end of `text` may be the beginning of a secret."""
+        """Return how many characters at the end of `text` may be the beginning of a secret, or overlap with one that is."""
         longest = 0
         for secret in self._secrets:
             for length in range(min(len(secret) - 1, len(text)), longest, -1):
-                if secret.startswith(text[-length:]):
+                if text.endswith(secret[:length]):
                     longest = length
                     break
-        return longest
+        begun = len(text) - longest
+        return len(text) - min((start for start, stop in self._covered(text) if start < begun < stop), default=begun)
+
+    def _covered(self, text: str) -> list[tuple[int, int]]:
+        """Return the stretches of `text` that secrets cover, in order; overlapping ones are one stretch."""
+        found: list[tuple[int, int]] = []
+        for secret in self._secrets:
+            start = text.find(secret)
+            while start >= 0:
+                found.append((start, start + len(secret)))
+                start = text.find(secret, start + 1)
+        covered: list[tuple[int, int]] = []
+        for start, stop in sorted(found):
+            if covered and start < covered[-1][1]:
+                covered[-1] = (covered[-1][0], max(stop, covered[-1][1]))
+            else:
+                covered.append((start, stop))
+        return covered
 
 
 class RedactedStream:
@@ -58,12 +77,12 @@ class RedactedStream:
 
     def feed(self, piece: str) -> str:
         """Return what may be shown now."""
-        text = self._redaction.text(self._kept + piece)
-        keep = self._redaction.held_back(text)
-        self._kept = text[len(text) - keep :]
-        return text[: len(text) - keep]
+        text = self._kept + piece
+        known = len(text) - self._redaction.held_back(text)
+        self._kept = text[known:]
+        return self._redaction.text(text[:known])
 
     def flush(self) -> str:
         """Return the rest: nothing more will come that could make it a secret."""
         rest, self._kept = self._kept, ""
-        return rest
+        return self._redaction.text(rest)

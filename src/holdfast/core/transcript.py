@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import assert_never, cast
@@ -46,20 +46,23 @@ def fold(entries: Iterable[Entry]) -> list[Item]:
     where it was written, above the interruption marker.
     """
     turns: dict[TurnId, list[Entry]] = {}
+    closed: set[tuple[TurnId, int]] = set()
     for entry in entries:
-        _place(turns.setdefault(entry.turn_id, []), entry)
+        placed, attempt = turns.setdefault(entry.turn_id, []), (entry.turn_id, entry.attempt)
+        if entry.kind in _CLOSING_KINDS:
+            closed.add(attempt)
+        elif entry.nth is not None and attempt in closed:
+            _put_back(placed, entry, entry.nth)
+            continue
+        placed.append(entry)
     return [item for placed in turns.values() for item in _items(placed)]
 
 
 _CLOSING_KINDS = frozenset(CLOSING.values())
 
 
-def _place(placed: list[Entry], entry: Entry) -> None:
-    closed = any(other.kind in _CLOSING_KINDS and other.attempt == entry.attempt for other in reversed(placed))
-    if not closed or entry.nth is None or entry.kind in _CLOSING_KINDS:
-        placed.append(entry)
-        return
-    position = (entry.attempt, entry.nth)
+def _put_back(placed: list[Entry], entry: Entry, nth: int) -> None:
+    position = (entry.attempt, nth)
     before = [i for i, other in enumerate(placed) if other.nth is not None and (other.attempt, other.nth) < position]
     # With no earlier entry of its own the place is right below the acceptance, which opens every turn.
     placed.insert(before[-1] + 1 if before else 1, entry)
@@ -141,3 +144,23 @@ def _item(entry: Entry, *, recovered: bool) -> Item | None:
             return None
         case _:
             assert_never(entry.kind)
+
+
+def cut_off_by(entries: Sequence[Entry]) -> str | None:
+    """Return the cause of the interruption that the next words of a turn follow, if they follow one.
+
+    That is the turn's own last interruption when it goes on, or that of the turn before it.
+    """
+    latest: Entry | None = None
+    for entry in entries:
+        if entry.kind in _CLOSING_KINDS:
+            latest = entry
+    if latest is None or latest.kind is not Kind.TURN_INTERRUPTED:
+        return None
+    return _text(latest.data, "cause")
+
+
+def tool_unanswered(items: Sequence[Item], turn_id: TurnId) -> bool:
+    """Return whether the transcript before a turn ends in a tool result that no text follows."""
+    before = [item for item in items if item.turn_id != turn_id and item.role not in (Role.MARKER, Role.NOTE)]
+    return bool(before) and before[-1].role is Role.TOOL and before[-1].outcome is not None

@@ -7,11 +7,12 @@ from dataclasses import replace
 
 from holdfast.core.effects import Call
 from holdfast.core.journal import Draft, Entry
+from holdfast.core.memory import Segment
 from holdfast.core.turns import Turn
 from holdfast.errors import Stale
 from holdfast.ids import SessionId, TurnId
 from holdfast.store import rows
-from holdfast.store.database import Database, Run, RunMany, Transaction
+from holdfast.store.database import Database, Params, Run, RunMany, Transaction
 
 READ_MAX = 1_000
 
@@ -31,6 +32,10 @@ _READ_TURN = f"SELECT {rows.ENTRY} FROM entries WHERE turn_id = :id ORDER BY seq
 _READ_ATTEMPT = f"""
     SELECT {rows.ENTRY} FROM entries
      WHERE turn_id = :id AND attempt = :attempt AND nth > :after AND nth <= :last ORDER BY nth
+"""
+_READ_SEGMENT = f"""
+    SELECT {rows.qualified(rows.ENTRY, "e")} FROM entries e JOIN turns t ON t.id = e.turn_id
+     WHERE t.session_id = :id AND t.generation BETWEEN :first AND :last ORDER BY e.seq
 """
 _READ_HOLD = "SELECT fence, state, nth FROM turns WHERE id = :id"
 _CALLS = f"SELECT {rows.CALL} FROM tool_calls WHERE turn_id = :id ORDER BY id"
@@ -75,6 +80,11 @@ class Journal:
     async def read_turn(self, turn_id: TurnId) -> list[Entry]:
         """Return the entries of one turn."""
         return await self._database.read(lambda: _read(_READ_TURN, {"id": turn_id}))
+
+    async def read_segment(self, segment: Segment) -> list[Entry]:
+        """Return the entries of the turns that a memory segment covers."""
+        params = {"id": segment.session_id, "first": segment.first_generation, "last": segment.last_generation}
+        return await self._database.read(lambda: _read(_READ_SEGMENT, params))
 
     async def calls(self, turn_id: TurnId) -> list[Call]:
         """Return the tool calls of one turn, of all its attempts."""
@@ -190,7 +200,7 @@ def _append_late(entries: Sequence[Entry]) -> Transaction[int]:
     return new
 
 
-def _read(sql: str, params: dict[str, str | int | None]) -> Transaction[list[Entry]]:
+def _read(sql: str, params: Params) -> Transaction[list[Entry]]:
     found = yield Run(sql, params)
     return [rows.entry(row) for row in found]
 

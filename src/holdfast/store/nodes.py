@@ -48,6 +48,8 @@ class Nodes:
 
     async def beat(self, node_id: NodeId) -> None:
         """Show that a node lives.  Raises `NodeLost` when the others have declared it dead."""
+        if self._database.exclusive:
+            return  # Nobody else can be watching.
         if not await self._database.write(lambda: _found(_BEAT, {"id": node_id}), essential=True):
             raise NodeLost(f"node {node_id} was silent for too long: its turns belong to others now")
 

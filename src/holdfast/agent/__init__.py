@@ -1,0 +1,1 @@
+"""Agents: the model-and-tool loop behind a port."""

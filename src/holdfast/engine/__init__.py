@@ -1,0 +1,1 @@
+"""The engine: components that move turns along, each an `async def run()` under one supervisor."""

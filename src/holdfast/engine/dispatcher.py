@@ -1,0 +1,130 @@
+"""The dispatcher claims turns for this node and owns the tasks that run them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from holdfast.clock import Clock
+from holdfast.core.recovery import orphans
+from holdfast.core.turns import Cause, State, Turn
+from holdfast.engine.settings import Settings
+from holdfast.engine.wake import Wake
+from holdfast.engine.worker import Worker
+from holdfast.errors import Unavailable
+from holdfast.ids import NodeId, SessionId, TurnId
+from holdfast.ports import Store
+
+log = logging.getLogger(__name__)
+
+
+class Dispatcher:
+    """Running turns of this node."""
+
+    def __init__(self, node_id: NodeId, store: Store, worker: Worker, settings: Settings, clock: Clock) -> None:
+        self.wake = Wake()
+        self._node_id = node_id
+        self._store = store
+        self._worker = worker
+        self._settings = settings
+        self._clock = clock
+        self._tasks: dict[TurnId, tuple[Turn, asyncio.Task[None]]] = {}
+        self._sessions: set[SessionId] = set()
+        self._suspected: set[TurnId] = set()
+        self._doubted: set[TurnId] = set()
+        self._draining = False
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    async def run(self) -> None:
+        """Claim and run turns until cancelled."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                while True:
+                    await self._claim(group)
+                    await self.wake.wait(self._settings.poll_ms)
+        finally:
+            # Nothing runs any more; a later start must not believe otherwise.
+            self._tasks.clear()
+            self._sessions.clear()
+            self._idle.set()
+
+    def runs(self, session_id: SessionId) -> bool:
+        """Return whether a turn of a session runs here, so that its entries are published directly."""
+        return session_id in self._sessions
+
+    @property
+    def running(self) -> int:
+        return len(self._tasks)
+
+    def stop(self, turn_id: TurnId) -> None:
+        """Stop working on a turn that is not ours any more."""
+        if turn_id in self._tasks:
+            self._tasks[turn_id][1].cancel()
+
+    async def reconcile(self) -> None:
+        """Make what runs here and what the store says we hold the same again.
+
+        They differ when somebody took a turn away while its worker was waiting, or when the answer to a claim was lost.
+        """
+        held = {turn.id: turn for turn in await self._store.turns.held(self._node_id)}
+        mine = {turn_id for turn_id, (claimed, _) in self._tasks.items() if _same(held.get(turn_id), claimed)}
+        taken, self._doubted = orphans(self._tasks.keys(), mine, self._doubted)
+        for turn_id in taken:
+            self.stop(turn_id)
+        lost, self._suspected = orphans(held.keys(), self._tasks.keys(), self._suspected)
+        for turn_id in lost:
+            log.warning("turn %s was claimed here and forgotten; giving it back", turn_id)
+            await self._give_back(held[turn_id])
+
+    async def drain(self, timeout_ms: int, cause: Cause) -> int:
+        """Start nothing more and wait for what runs; at the deadline interrupt the rest and return how many."""
+        self._draining = True
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                await self._idle.wait()
+        except TimeoutError:
+            # The cause is durable before anyone is interrupted.
+            late = list(self._tasks)
+            cut = await self._store.settlement.interrupt(
+                self._node_id, late, cause, self._settings.resume, self._clock.now_ms()
+            )
+            for turn_id in late:
+                self.stop(turn_id)
+            return len(cut)
+        return 0
+
+    async def _claim(self, group: asyncio.TaskGroup) -> None:
+        free = self._settings.max_running - len(self._tasks)
+        if free <= 0 or self._draining:
+            return
+        try:
+            claimed = await self._store.turns.claim(self._node_id, free)
+        except Unavailable as error:
+            # If the claim took effect and only its answer was lost, `reconcile` gives it back.
+            log.warning("cannot claim: %s", error)
+            return
+        for turn in claimed:
+            self._idle.clear()
+            self._sessions.add(turn.session_id)
+            task = group.create_task(self._worker.run(turn), name=turn.id)
+            self._tasks[turn.id] = (turn, task)
+            task.add_done_callback(lambda _, turn=turn: self._forget(turn))
+
+    def _forget(self, turn: Turn) -> None:
+        self._tasks.pop(turn.id, None)
+        self._sessions.discard(turn.session_id)
+        if not self._tasks:
+            self._idle.set()
+        self.wake.set()
+
+    async def _give_back(self, turn: Turn) -> None:
+        if turn.state is State.RUNNING:
+            now = self._clock.now_ms()
+            await self._store.settlement.interrupt(self._node_id, [turn.id], Cause.CRASH, self._settings.resume, now)
+        else:
+            await self._store.turns.release(turn)
+
+
+def _same(held: Turn | None, claimed: Turn) -> bool:
+    return held is not None and held.fence == claimed.fence

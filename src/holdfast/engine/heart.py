@@ -1,0 +1,43 @@
+"""The heart shows the other nodes that this one lives, and keeps its view of what it holds true."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+
+from holdfast.clock import Clock
+from holdfast.engine.settings import Settings
+from holdfast.errors import Stale, Unavailable
+from holdfast.ids import NodeId
+from holdfast.ports import Store
+
+log = logging.getLogger(__name__)
+
+
+class Heart:
+    """The beat of this node."""
+
+    def __init__(
+        self,
+        node_id: NodeId,
+        store: Store,
+        reconcilers: Sequence[Callable[[], Awaitable[None]]],
+        settings: Settings,
+        clock: Clock,
+    ) -> None:
+        self._node_id = node_id
+        self._store = store
+        self._reconcilers = reconcilers
+        self._settings = settings
+        self._clock = clock
+
+    async def run(self) -> None:
+        """Beat until cancelled.  Raises `NodeLost` when the others have given our turns away."""
+        while True:
+            try:
+                await self._store.nodes.beat(self._node_id)
+                for reconcile in self._reconcilers:
+                    await reconcile()
+            except (Unavailable, Stale) as error:
+                log.warning("missed a beat: %s", error)
+            await self._clock.sleep_ms(self._settings.beat_ms)

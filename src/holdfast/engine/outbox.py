@@ -1,0 +1,116 @@
+"""The outbox sends what turns left behind, and says so when it cannot know whether it arrived."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Mapping
+
+from holdfast.clock import Clock
+from holdfast.core.delivery import Delivery, Event, after_refusal, backoff_ms
+from holdfast.core.recovery import orphans
+from holdfast.engine.persistence import persist
+from holdfast.engine.settings import Settings
+from holdfast.engine.wake import Wake
+from holdfast.errors import Rejected, Stale, Unavailable
+from holdfast.ids import DeliveryId, NodeId
+from holdfast.ports import Carrier, Store
+
+log = logging.getLogger(__name__)
+
+
+class Outbox:
+    """Deliveries that this node is sending."""
+
+    def __init__(
+        self, node_id: NodeId, store: Store, carriers: Mapping[str, Carrier], settings: Settings, clock: Clock
+    ) -> None:
+        self.wake = Wake()
+        self._node_id = node_id
+        self._store = store
+        self._carriers = carriers
+        self._settings = settings
+        self._clock = clock
+        self._sending: set[DeliveryId] = set()
+        self._suspected: set[DeliveryId] = set()
+
+    async def run(self) -> None:
+        """Send what is due until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            while True:
+                await self._claim(group)
+                await self.wake.wait(await self._patience_ms())
+
+    async def reconcile(self) -> None:
+        """Let go of deliveries that were claimed here in a transaction whose answer was lost."""
+        held = {each.id: each for each in await self._store.deliveries.held(self._node_id)}
+        lost, self._suspected = orphans(held.keys(), self._sending, self._suspected)
+        for delivery_id in lost:
+            await self._settle(held[delivery_id], Event.LOSE, error="the store went away before it was sent")
+
+    async def _patience_ms(self) -> int:
+        due_at = await persist(self._clock, self._store.deliveries.next_due_at)
+        wait = self._settings.poll_ms if due_at is None else due_at - self._clock.now_ms()
+        return max(0, min(wait, self._settings.poll_ms)) if len(self._sending) < self._settings.sends_max else 1_000
+
+    async def _claim(self, group: asyncio.TaskGroup) -> None:
+        free = self._settings.sends_max - len(self._sending)
+        if free <= 0:
+            return
+        try:
+            claimed = await self._store.deliveries.claim(self._node_id, self._clock.now_ms(), free)
+        except (Unavailable, Stale) as error:
+            log.warning("cannot claim deliveries: %s", error)
+            await self._clock.sleep_ms(self._settings.poll_ms)
+            return
+        for each in claimed:
+            self._sending.add(each.id)
+            task = group.create_task(self._send(each), name=each.id)
+            task.add_done_callback(lambda _, done=each.id: self._forget(done))
+
+    def _forget(self, delivery_id: DeliveryId) -> None:
+        self._sending.discard(delivery_id)
+        self.wake.set()
+
+    async def _send(self, claimed: Delivery) -> None:
+        carrier = self._carriers.get(claimed.target.partition(":")[0])
+        if carrier is None:
+            await self._settle(claimed, Event.FAIL, error=f"no channel can reach {claimed.target}")
+            return
+        try:
+            async with asyncio.timeout(self._settings.send_timeout_ms / 1000):
+                receipt = (await carrier.find(claimed) if claimed.repeats else None) or await carrier.send(claimed)
+        except Unavailable as error:
+            now = self._clock.now_ms()
+            due_at = now + backoff_ms(claimed.attempt, random.random())  # noqa: S311 - Jitter, not a secret.
+            await self._settle(claimed, after_refusal(claimed.attempt), error=str(error), due_at=due_at)
+        except Rejected as error:
+            await self._settle(claimed, Event.FAIL, error=str(error))
+        except TimeoutError:
+            await self._settle(claimed, Event.LOSE, error="no answer in time: it may or may not have arrived")
+        except Exception as error:  # The edge to a channel: after an unforeseen failure nobody knows what arrived.
+            log.exception("sending %s failed", claimed.id)
+            await self._settle(claimed, Event.LOSE, error=f"{type(error).__name__}: it may or may not have arrived")
+        else:
+            await self._settle(claimed, Event.CONFIRM, receipt=receipt)
+
+    async def _settle(
+        self,
+        sent: Delivery,
+        event: Event,
+        *,
+        due_at: int | None = None,
+        receipt: str | None = None,
+        error: str | None = None,
+    ) -> None:
+        now = self._clock.now_ms()
+
+        async def settle() -> None:
+            await self._store.deliveries.settle(sent, event, now, due_at=due_at, receipt=receipt, error=error)
+
+        try:
+            await persist(self._clock, settle)
+        except Stale as stale:
+            # Somebody decided about it while we were away, or our own first answer was lost.
+            log.info("delivery %s: %s", sent.id, stale)

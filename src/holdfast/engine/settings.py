@@ -1,0 +1,28 @@
+"""What the operator may choose about the engine, with its defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from holdfast.core.turns import Resume
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Durations are milliseconds unless the name says otherwise."""
+
+    max_running: int = 64
+    resume: Resume = Resume.ON_MESSAGE
+    # Entries that follow the first are written together this often: people see no difference, the disk does.
+    batch_ms: int = 20
+    # How often each component looks by itself, in case a hint was lost.
+    poll_ms: int = 1_000
+    beat_ms: int = 1_000
+    lease_ms: int = 5_000
+    send_timeout_ms: int = 30_000
+    sends_max: int = 32
+    commit_timeout_ms: int = 60_000
+    commits_max: int = 8
+    retention_ms: int = 3_600_000
+    one_shot_days: Mapping[str, int] = field(default_factory=lambda: {"webhook": 7, "cron": 30, "api": 7})

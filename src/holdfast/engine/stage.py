@@ -1,0 +1,170 @@
+"""The stage of a running turn: everything an agent shows is journalled first, in small batches, and shown second."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import msgspec
+
+from holdfast.clock import Clock
+from holdfast.core import effects
+from holdfast.core.effects import Call
+from holdfast.core.journal import Draft, Kind
+from holdfast.core.redaction import RedactedStream, Redaction
+from holdfast.core.turns import Turn
+from holdfast.engine.feed import Feed
+from holdfast.engine.persistence import persist
+from holdfast.errors import DiskFull, HoldfastError
+from holdfast.ids import CallId
+from holdfast.ports import Journal, Tool
+
+log = logging.getLogger(__name__)
+
+# An agent that is faster than the disk waits for it.
+BUFFER_MAX_CHARS = 64 * 1024
+
+
+class Parked(Exception):
+    """The agent asked a person; the turn is put away until they answer."""
+
+    def __init__(self, draft: Draft) -> None:
+        super().__init__("waiting for an answer")
+        self.draft = draft
+
+
+class TurnStage:
+    """What one running turn offers its agent.  `turn` moves with every write."""
+
+    def __init__(
+        self,
+        turn: Turn,
+        *,
+        journal: Journal,
+        feed: Feed,
+        clock: Clock,
+        redaction: Redaction,
+        batch_ms: int,
+        calls: Sequence[Call] = (),
+        answers: Mapping[str, str] | None = None,
+    ) -> None:
+        self.turn = turn
+        self._journal = journal
+        self._feed = feed
+        self._clock = clock
+        self._redaction = redaction
+        self._batch_ms = batch_ms
+        self._calls = {call.id: call for call in calls}
+        self._answers = answers or {}
+        self._drafts: list[Draft] = []
+        self._chars = 0
+        self._streams = {kind: RedactedStream(redaction) for kind in (Kind.TEXT, Kind.REASONING)}
+        self._dirty = asyncio.Event()
+        self._writing = asyncio.Lock()
+
+    async def say(self, text: str) -> None:
+        await self._stream(Kind.TEXT, text)
+
+    async def think(self, text: str) -> None:
+        await self._stream(Kind.REASONING, text)
+
+    async def use(self, tool: Tool, call_id: CallId, args: Mapping[str, object]) -> Call:
+        call = self._calls.get(call_id) or self._plan(tool, call_id, args)
+        if call.state in effects.ENDED:
+            return call
+        started = call.on(effects.Event.START)
+        card = {"call_id": call.id, "name": call.name}
+        await self._record(Kind.TOOL_STARTED, {**card, "args": self._redaction.value(args)}, call, started)
+        ended = await self._run(tool, args, started)
+        result = {**card, "outcome": ended.state.value, "result": ended.result}
+        await self._record(Kind.TOOL_FINISHED, result, started, ended)
+        return ended
+
+    async def ask(self, question_id: str, text: str) -> str:
+        if (answer := self._answers.get(question_id)) is not None:
+            return answer
+        data = {"question_id": question_id, "text": self._redaction.text(text)}
+        raise Parked(Draft(kind=Kind.APPROVAL_ASKED, at=self._clock.now_ms(), data=data))
+
+    async def keep_flushing(self) -> None:
+        """Write the first entry at once and later ones in batches, until cancelled."""
+        while True:
+            await self._dirty.wait()
+            await self.flush()
+            await self._clock.sleep_ms(self._batch_ms)
+
+    @asynccontextmanager
+    async def at_rest(self) -> AsyncGenerator[None]:
+        """Hold every write off: none is half done when this is entered, none begins before it is left."""
+        async with self._writing:
+            yield
+
+    async def flush(self) -> None:
+        """Make everything shown so far durable."""
+        async with self._writing:
+            await self._write(self._take(), ())
+
+    def take_rest(self) -> tuple[Draft, ...]:
+        """Return what is not written yet; it belongs into the transaction that ends the turn."""
+        for kind, stream in self._streams.items():
+            self._put(kind, stream.flush())
+        return tuple(self._take())
+
+    async def _stream(self, kind: Kind, text: str) -> None:
+        self._put(kind, self._streams[kind].feed(text))
+        if self._chars > BUFFER_MAX_CHARS:
+            await self.flush()
+
+    def _put(self, kind: Kind, text: str) -> None:
+        if not text:
+            return
+        self._chars += len(text)
+        if self._drafts and self._drafts[-1].kind is kind:
+            last = self._drafts[-1]
+            self._drafts[-1] = replace(last, data={"text": f"{last.data['text']}{text}"})
+        else:
+            self._drafts.append(Draft(kind=kind, at=self._clock.now_ms(), data={"text": text}))
+        self._dirty.set()
+
+    def _take(self) -> list[Draft]:
+        drafts, self._drafts = self._drafts, []
+        self._chars = 0
+        self._dirty.clear()
+        return drafts
+
+    async def _record(self, kind: Kind, data: Mapping[str, object], before: Call, after: Call) -> None:
+        async with self._writing:
+            await self._write([*self._take(), Draft(kind=kind, at=self._clock.now_ms(), data=data)], [(before, after)])
+        self._calls[after.id] = after
+
+    async def _write(self, drafts: Sequence[Draft], moves: Sequence[tuple[Call, Call]]) -> None:
+        if drafts:
+            turn = self.turn
+            # With no room to journal what it shows, a turn cannot go on; its end has room kept for it.
+            self.turn, entries = await persist(
+                self._clock, lambda: self._journal.append(turn, drafts, moves), give_up_on=(DiskFull,)
+            )
+            self._feed.publish(entries)
+
+    def _plan(self, tool: Tool, call_id: CallId, args: Mapping[str, object]) -> Call:
+        return Call(
+            id=call_id,
+            turn_id=self.turn.id,
+            session_id=self.turn.session_id,
+            name=tool.name,
+            effect=tool.effect,
+            args=self._redaction.text(msgspec.json.encode(args).decode()),
+        )
+
+    async def _run(self, tool: Tool, args: Mapping[str, object], started: Call) -> Call:
+        try:
+            result = await tool.run(args, f"{started.turn_id}:{started.id}")
+        except HoldfastError as error:
+            return replace(started.on(effects.Event.FAIL), result=self._redaction.text(str(error)))
+        except Exception:  # The edge to a tool, which may be a plugin: its bug is a failed call, not a failed turn.
+            log.exception("tool %s failed", tool.name)
+            return replace(started.on(effects.Event.FAIL), result=f"{tool.name} failed; see the gateway's log")
+        return replace(started.on(effects.Event.SUCCEED), result=self._redaction.text(result))

@@ -1,0 +1,73 @@
+"""The sweeper watches the other nodes and takes over from those that fell silent."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+
+from holdfast.clock import Clock
+from holdfast.core.leases import Sighting, lapsed, watch
+from holdfast.core.recovery import Swept
+from holdfast.core.turns import Cause
+from holdfast.engine.settings import Settings
+from holdfast.errors import Unavailable
+from holdfast.ids import NodeId
+from holdfast.ports import Store
+
+log = logging.getLogger(__name__)
+
+
+class Sweeper:
+    """Recovery is ordinary work: it runs from the first moment to the last, like everything else."""
+
+    def __init__(
+        self, node_id: NodeId, store: Store, settings: Settings, clock: Clock, report: Callable[[Swept], None] | None = None
+    ) -> None:
+        self._node_id = node_id
+        self._store = store
+        self._settings = settings
+        self._clock = clock
+        self._report = report or _log
+        self._seen: Mapping[NodeId, Sighting] = {}
+
+    async def run(self) -> None:
+        """Watch and sweep until cancelled."""
+        while True:
+            try:
+                await self.bury_silent()
+                await self.sweep()
+            except Unavailable as error:
+                # While the store was away nobody could beat, so nobody's silence in that time means anything.
+                self._seen = {}
+                log.warning("cannot sweep: %s", error)
+            await self._clock.sleep_ms(self._settings.beat_ms)
+
+    async def bury_silent(self) -> None:
+        """Declare nodes dead that have been silent for a whole lease of our own clock."""
+        now = self._clock.monotonic_ms()
+        beats = await self._store.nodes.beats()
+        beats.pop(self._node_id, None)
+        self._seen = watch(self._seen, beats, now)
+        for node_id, beat in lapsed(self._seen, now, self._settings.lease_ms).items():
+            if await self._store.nodes.bury(node_id, beat):
+                log.warning("node %s is silent; taking over its turns", node_id)
+
+    async def sweep(self) -> None:
+        """Take over everything that dead nodes hold."""
+        while True:
+            swept = await self._store.nodes.sweep(Cause.CRASH, self._settings.resume, self._clock.now_ms())
+            if swept.total == 0:
+                return
+            self._report(swept)
+
+
+def _log(swept: Swept) -> None:
+    log.info(
+        "took over from dead nodes: %d turns continue, %d rest, %d given up, %d released, %d deliveries, %d segments",
+        len(swept.turns.continued),
+        len(swept.turns.rested),
+        len(swept.turns.given_up),
+        swept.released,
+        swept.deliveries,
+        swept.segments,
+    )

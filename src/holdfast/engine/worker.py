@@ -1,0 +1,174 @@
+"""A worker takes one claimed turn from its start to its rest."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from holdfast.clock import Clock
+from holdfast.core import notes
+from holdfast.core.delivery import Delivery
+from holdfast.core.ending import Ending
+from holdfast.core.journal import Entry, Kind
+from holdfast.core.redaction import Redaction
+from holdfast.core.transcript import cut_off_by, fold, tool_unanswered
+from holdfast.core.turns import Cause, Event, Turn
+from holdfast.engine.feed import Feed
+from holdfast.engine.persistence import persist
+from holdfast.engine.settings import Settings
+from holdfast.engine.stage import Parked, TurnStage
+from holdfast.errors import Fatal, HoldfastError, Stale
+from holdfast.ids import NodeId, SessionId, new_delivery_id, new_segment_id
+from holdfast.ports import Agent, Assignment, Carrier, MemoryProvider, Store
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worker:
+    """Everything a turn needs while it runs."""
+
+    node_id: NodeId
+    store: Store
+    agent: Agent
+    feed: Feed
+    carriers: Mapping[str, Carrier]
+    memory: MemoryProvider | None
+    settings: Settings
+    redaction: Redaction
+    clock: Clock
+
+    async def run(self, claimed: Turn) -> None:
+        """Run a claimed turn.  Whatever happens, it ends in a state that its user can see, or is queued again."""
+        try:
+            turn, entries = await persist(self.clock, lambda: self.store.turns.start(claimed, self.clock.now_ms()))
+        except Stale:
+            # Another turn of the session is live, or this one was taken away: it is not our time.
+            await persist(self.clock, lambda: self.store.turns.release(claimed))
+            return
+        self.feed.publish(entries)
+        try:
+            await self._perform(turn)
+        except Stale as stale:
+            log.info("turn %s was taken away: %s", turn.id, stale)
+        except Fatal:
+            raise
+        except Exception:  # The edge of a turn: a bug in it is like a crash of its worker, and ends the same way.
+            log.exception("turn %s crashed", turn.id)
+            await persist(self.clock, lambda: self._interrupt(turn))
+
+    async def _perform(self, turn: Turn) -> None:
+        entries = await self._history(turn.session_id)
+        work = await self._assignment(turn, entries)
+        stage = TurnStage(
+            turn,
+            journal=self.store.journal,
+            feed=self.feed,
+            clock=self.clock,
+            redaction=self.redaction,
+            batch_ms=self.settings.batch_ms,
+            calls=work.calls,
+            answers=_answers(turn, entries),
+        )
+        try:
+            text = await self._act(work, stage)
+        except Parked as parked:
+            drafts = [*stage.take_rest(), parked.draft]
+            _, shown = await persist(self.clock, lambda: self.store.turns.park(stage.turn, drafts))
+            self.feed.publish(shown)
+        except (Stale, Fatal):
+            raise
+        except HoldfastError as error:
+            await self._finish(stage, Event.FAIL, error=self.redaction.text(str(error)))
+        else:
+            await self._finish(stage, Event.FINISH, text=self.redaction.text(text))
+
+    async def _act(self, work: Assignment, stage: TurnStage) -> str:
+        """Let the agent act while what it shows is written behind it; either failing ends both."""
+        flushing = asyncio.create_task(stage.keep_flushing())
+        acting = asyncio.create_task(self.agent.run(work, stage))
+        try:
+            await asyncio.wait((flushing, acting), return_when=asyncio.FIRST_COMPLETED)
+            if flushing.done():
+                await flushing
+            # A write cut in half could be durable without our knowing: let it end before the flushing does.
+            async with stage.at_rest():
+                flushing.cancel()
+            return await acting
+        finally:
+            for task in (acting, flushing):
+                task.cancel()
+            await asyncio.gather(acting, flushing, return_exceptions=True)
+
+    async def _finish(self, stage: TurnStage, event: Event, *, text: str = "", error: str | None = None) -> None:
+        now = self.clock.now_ms()
+        turn = stage.turn
+        ending = Ending(
+            event=event,
+            at=now,
+            text=text,
+            error=error,
+            drafts=stage.take_rest(),
+            deliveries=self._deliveries(turn, text if error is None else notes.failed(error), now),
+            memory_owner=self.memory.owner if self.memory else None,
+            segment_id=new_segment_id(now),
+        )
+        _, entries = await persist(self.clock, lambda: self.store.settlement.finish(turn, ending))
+        self.feed.publish(entries)
+
+    def _deliveries(self, turn: Turn, text: str, now_ms: int) -> tuple[Delivery, ...]:
+        if turn.reply_to is None:
+            return ()
+        carrier = self.carriers.get(turn.reply_to.partition(":")[0])
+        parts = carrier.split(text) if carrier else [text]
+        return tuple(
+            Delivery(
+                id=new_delivery_id(now_ms),
+                turn_id=turn.id,
+                session_id=turn.session_id,
+                target=turn.reply_to,
+                part=number,
+                text=part,
+                created_at=now_ms,
+                due_at=now_ms,
+            )
+            for number, part in enumerate(parts, 1)
+        )
+
+    async def _interrupt(self, turn: Turn) -> None:
+        now = self.clock.now_ms()
+        await self.store.settlement.interrupt(self.node_id, [turn.id], Cause.CRASH, self.settings.resume, now)
+
+    async def _history(self, session_id: SessionId) -> list[Entry]:
+        entries: list[Entry] = []
+        while page := await persist(
+            self.clock, lambda: self.store.journal.read(session_id, entries[-1].seq if entries else 0)
+        ):
+            entries.extend(page)
+            if len(page) < PAGE:
+                break
+        return entries
+
+    async def _assignment(self, turn: Turn, entries: Sequence[Entry]) -> Assignment:
+        session = await persist(self.clock, lambda: self.store.sessions.get(turn.session_id))
+        calls = await persist(self.clock, lambda: self.store.journal.calls(turn.id)) if turn.attempt > 1 else []
+        history = fold(entries)
+        text = next((str(e.data["text"]) for e in entries if e.turn_id == turn.id and e.kind is Kind.TURN_ACCEPTED), "")
+        message = notes.before_message(
+            text, interrupted_by=cut_off_by(entries), tool_unanswered=tool_unanswered(history, turn.id)
+        )
+        return Assignment(session=session, turn=turn, message=message, history=history, calls=calls)
+
+
+# What the journal returns at most; a shorter page is the last.
+PAGE = 1_000
+
+
+def _answers(turn: Turn, entries: Sequence[Entry]) -> dict[str, str]:
+    return {
+        str(entry.data.get("question_id")): str(entry.data.get("text", ""))
+        for entry in entries
+        if entry.turn_id == turn.id and entry.kind is Kind.APPROVAL_ANSWERED
+    }
