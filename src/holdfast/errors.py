@@ -4,6 +4,7 @@ The family decides the answer.  Anything outside this tree is a bug: it crashes 
 
     HoldfastError
     ├── Rejected            the caller must change something: 4xx, exit 2
+    │   ├── ConfigInvalid   the configuration is wrong: exit 78, with file and line
     │   ├── IllegalMove     the table of states has no such move: 409
     │   ├── KeyReused       the dedupe key came before with another body: 422
     │   ├── NotFound        no such thing, or not yours: 404
@@ -28,6 +29,10 @@ class HoldfastError(Exception):
 
 class Rejected(HoldfastError):
     """The caller must change something before asking again."""
+
+
+class ConfigInvalid(Rejected):
+    """The configuration is wrong; the message says where and what is allowed."""
 
 
 class IllegalMove(Rejected):

@@ -88,6 +88,10 @@ class Engine:
             with contextlib.suppress(HoldfastError):
                 await store.nodes.leave(self.node_id)
 
+    async def recovered(self) -> None:
+        """Return when everything that earlier nodes left behind has been taken over."""
+        await self._sweeper.recovered.wait()
+
     async def drain(self, timeout_ms: int, cause: Cause = Cause.SHUTDOWN_TIMEOUT) -> int:
         """Start nothing more and let what runs finish; returns how many turns the deadline interrupted."""
         return await self._dispatcher.drain(timeout_ms, cause)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Mapping
 
@@ -29,6 +30,8 @@ class Sweeper:
         self._clock = clock
         self._report = report or _log
         self._seen: Mapping[NodeId, Sighting] = {}
+        # Set once the first sweep is over: from then on nothing of an earlier boot is left half done.
+        self.recovered = asyncio.Event()
 
     async def run(self) -> None:
         """Watch and sweep until cancelled."""
@@ -36,6 +39,7 @@ class Sweeper:
             try:
                 await self.bury_silent()
                 await self.sweep()
+                self.recovered.set()
             except Unavailable as error:
                 # While the store was away nobody could beat, so nobody's silence in that time means anything.
                 self._seen = {}

@@ -1,0 +1,53 @@
+# Everything a newcomer needs.  `make` alone prints this help.
+PYTHON ?= python3
+UV := $(or $(shell command -v uv 2>/dev/null),.uv/bin/uv)
+RUN := $(UV) run --frozen --no-sync
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test check format bench drill mutants docs clean
+
+help: ## Print this help
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.uv/bin/uv:
+	@$(PYTHON) -m venv .uv
+	@.uv/bin/python -m pip install --quiet --disable-pip-version-check uv
+
+.venv/.synced: pyproject.toml uv.lock | $(UV)
+	@$(UV) sync --frozen --quiet
+	@touch $@
+
+setup: .venv/.synced ## Install everything into .venv
+
+run: setup ## Chat with the gateway on the embedded store; no key needed
+	@$(RUN) holdfast chat
+
+test: setup ## Run the tests, on SQLite and a real PostgreSQL
+	@$(RUN) python -m pytest -q
+
+check: setup ## Check format, lint, types, layers and generated pages
+	@$(RUN) ruff format --check .
+	@$(RUN) ruff check .
+	@$(RUN) pyright
+	@$(RUN) lint-imports
+	@$(RUN) python docs/diagrams.py --check
+
+format: setup ## Format the code and fix what can be fixed
+	@$(RUN) ruff check --fix --quiet .
+	@$(RUN) ruff format --quiet .
+
+bench: setup ## Measure the hot path beside the raw limit of this machine
+	@$(RUN) python -m bench
+
+drill: setup ## Kill a scratch gateway 100 times and check every promise
+	@$(RUN) holdfast drill --kills 100
+
+mutants: setup ## Remove each guard in turn; the tests must notice every time
+	@$(RUN) python tests/mutants.py
+
+docs: setup ## Redraw the state diagrams and the pictures
+	@$(RUN) python docs/diagrams.py
+	@$(RUN) python docs/pictures.py
+
+clean: ## Remove everything that was installed or generated
+	@rm -rf .venv .uv .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,27 @@
+"""The command line: one module per command group; each parses, makes one call and prints."""
+
+from __future__ import annotations
+
+import click
+
+from holdfast import __version__
+from holdfast.cli.conversation import ask, chat
+from holdfast.cli.drill import drill
+from holdfast.cli.frame import Frame, Group
+from holdfast.cli.sessions import sessions
+from holdfast.cli.turns import turns
+from holdfast.config import home_folder
+
+
+@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="holdfast")
+@click.option("--home", metavar="DIR", help="Where all state lives (default: $HOLDFAST_HOME, else ~/.holdfast).")
+@click.option("--config", metavar="FILE", help="Configuration (default: HOME/holdfast.toml).")
+@click.pass_context
+def main(context: click.Context, home: str | None, config: str | None) -> None:
+    """An always-on AI-agent gateway that never loses a turn."""
+    context.obj = Frame.at(home_folder(home), config)
+
+
+for command in (ask, chat, sessions, turns, drill):
+    main.add_command(command)

@@ -1,0 +1,59 @@
+"""`holdfast drill`: proves durability on this machine."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import click
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from holdfast.cli.frame import EXIT_FAILED, console, json_option, print_json
+from holdfast.drill.verdict import Verdict
+from holdfast.drill.verdict import drill as run_drill
+
+
+@click.command()
+@click.option("--kills", default=20, show_default=True, type=click.IntRange(1), help="How often to kill the gateway.")
+@click.option("--seed", default=None, type=int, help="Repeat the timing of an earlier drill.")
+@click.option("--store", "url", default="sqlite", show_default=True, help="sqlite, or an EMPTY postgresql:// database.")
+@json_option
+def drill(kills: int, seed: int | None, url: str, as_json: bool) -> None:
+    """Kill a scratch gateway at random moments and check every promise.
+
+    Your own sessions are not touched: everything happens in a temporary folder.
+    """
+    seed = seed if seed is not None else time.time_ns() % 1_000_000
+    with tempfile.TemporaryDirectory(prefix="holdfast-drill-") as folder, _bar(as_json) as bar:
+        task = bar.add_task("killing", total=kills)
+        verdict = run_drill(Path(folder), url, kills, seed, lambda done: bar.update(task, completed=done))
+    if as_json:
+        print_json({**dataclasses.asdict(verdict), "seed": seed})
+    else:
+        _print(verdict, seed)
+    if verdict.violations:
+        sys.exit(EXIT_FAILED)
+
+
+def _bar(quiet: bool) -> Progress:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    return Progress(*columns, console=console, disable=quiet or not console.is_terminal, transient=True)
+
+
+def _print(verdict: Verdict, seed: int) -> None:
+    console.print(f"{verdict.kills} kills (seed {seed})")
+    console.print(f"  {verdict.accepted} messages acknowledged")
+    console.print(f"  {verdict.completed} answered in full, {verdict.continued} of them across at least one kill")
+    console.print(f"  {verdict.given_up} given up after three interruptions in a row, as promised")
+    console.print(f"  {verdict.shown} journal entries on screen, all still there")
+    console.print(f"  {verdict.effects} effects on the world, none twice; {verdict.effects_unknown} reported as unknown")
+    console.print(f"  {verdict.sends} parts sent, {verdict.sends_labelled} labelled as possible repeats")
+    if verdict.violations:
+        console.print(f"[bold red]{len(verdict.violations)} promises broken:[/bold red]")
+        for violation in verdict.violations[:20]:
+            console.print(f"  {violation}", markup=False)
+    else:
+        console.print("[bold green]Every promise held.[/bold green]")

@@ -1,0 +1,125 @@
+"""What every command shares: where the home is, how errors become exit codes, how results are printed."""
+
+# What is printed as JSON comes from anywhere.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import sys
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+import click
+import msgspec
+import uvloop
+from rich.console import Console
+from rich.table import Table
+
+from holdfast.config import Config, load
+from holdfast.errors import ConfigInvalid, Fatal, HoldfastError, Owned, Rejected, StoreRefused, Unavailable
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+EXIT_UNAVAILABLE = 69
+EXIT_IO = 74
+EXIT_OWNED = 75
+EXIT_CONFIG = 78
+
+console = Console(highlight=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """The home of this invocation and the configuration found there."""
+
+    home: Path
+    config: Config
+
+    @classmethod
+    def at(cls, home: Path, config_file: str | None) -> Frame:
+        return cls(home=home, config=load(Path(config_file) if config_file else home / "holdfast.toml"))
+
+
+class Group(click.Group):
+    """A command group in which every known error ends in one clear line and the exit code of its family."""
+
+    def invoke(self, ctx: click.Context) -> Any:  # Click's own signature.
+        try:
+            return super().invoke(ctx)
+        except HoldfastError as error:
+            click.echo(f"holdfast: {error}", err=True)
+            sys.exit(exit_code(error))
+
+
+def exit_code(error: HoldfastError) -> int:
+    """Return the exit code of an error's family."""
+    match error:
+        case ConfigInvalid():
+            return EXIT_CONFIG
+        case Rejected():
+            return EXIT_USAGE
+        case Unavailable():
+            return EXIT_UNAVAILABLE
+        case Owned():
+            return EXIT_OWNED
+        case StoreRefused():
+            return EXIT_CONFIG
+        case Fatal():
+            return EXIT_IO
+        case _:
+            return EXIT_FAILED
+
+
+def run_async(command: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
+    """Run an `async def` command in a loop of its own."""
+
+    @functools.wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        return uvloop.run(command(*args, **kwargs))
+
+    return run
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
+
+
+def print_json(value: object) -> None:
+    """Print a result as JSON."""
+    click.echo(msgspec.json.format(msgspec.json.encode(plain(value)), indent=2).decode())
+
+
+def plain(value: object) -> object:
+    """Return a value as JSON knows it: dataclasses by their fields."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    return value
+
+
+def print_table(columns: Sequence[str], lines: Sequence[Sequence[str]], empty: str) -> None:
+    """Print rows for people, or one sentence when there are none."""
+    if not lines:
+        console.print(f"[dim]{empty}[/dim]")
+        return
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for line in lines:
+        table.add_row(*line)
+    console.print(table)
+
+
+def moment(at_ms: int | None) -> str:
+    """Return a time as people read it, in their own time zone."""
+    return "–" if at_ms is None else f"{datetime.fromtimestamp(at_ms / 1000).astimezone():%Y-%m-%d %H:%M:%S}"

@@ -1,0 +1,142 @@
+"""Configuration: one frozen tree, parsed once from TOML and the environment; an unknown key is an error with its line."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, cast, get_args, get_origin, get_type_hints
+
+from holdfast.errors import ConfigInvalid
+
+ENVIRONMENT = "HOLDFAST_"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreConfig:
+    """`url` is "sqlite", which lives in the home folder, or postgresql://user@host/database."""
+
+    url: str = "sqlite"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatewayConfig:
+    """How turns are run; `drain_timeout` is seconds."""
+
+    drain_timeout: float = 30
+    resume: Literal["on_message", "auto"] = "on_message"
+    max_running: int = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionsConfig:
+    """How long ended one-shot sessions are kept, in days by channel."""
+
+    retention_days: Mapping[str, int] = field(default_factory=lambda: {"webhook": 7, "cron": 30, "api": 7})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """Everything an operator can choose.  Each component receives only its own node."""
+
+    store: StoreConfig = field(default_factory=StoreConfig)
+    gateway: GatewayConfig = field(default_factory=GatewayConfig)
+    sessions: SessionsConfig = field(default_factory=SessionsConfig)
+
+
+def home_folder(chosen: str | None, environment: Mapping[str, str] = os.environ) -> Path:
+    """Return the folder that holds all state."""
+    return Path(chosen or environment.get("HOLDFAST_HOME") or "~/.holdfast").expanduser()
+
+
+def load(file: Path, environment: Mapping[str, str] = os.environ) -> Config:
+    """Read a configuration file, if there is one, and what the environment overrides.  Raises `ConfigInvalid`."""
+    text = file.read_text("utf-8") if file.exists() else ""
+    try:
+        tree = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        line = match[1] if (match := re.search(r"line (\d+)", str(error))) else "1"
+        raise ConfigInvalid(f"{file}:{line}: {error}") from error
+    overridden: dict[tuple[str, ...], str] = {}
+    for name, value in environment.items():
+        section, divider, key = name.removeprefix(ENVIRONMENT).lower().partition("__")
+        if name.startswith(ENVIRONMENT) and divider:
+            tree.setdefault(section, {})[key] = _literal(value)
+            overridden[section, key] = name
+            if section not in text:
+                overridden[section,] = name
+    return _build(Config, tree, _Place(file=file, text=text, overridden=overridden))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """Where in a file a value stands, for errors that can be acted on."""
+
+    file: Path
+    text: str
+    overridden: Mapping[tuple[str, ...], str]
+    path: tuple[str, ...] = ()
+
+    def under(self, key: str) -> _Place:
+        return dataclasses.replace(self, path=(*self.path, key))
+
+    def error(self, problem: str) -> ConfigInvalid:
+        variable = self.overridden.get(self.path)
+        where = f"environment: {variable}" if variable else f"{self.file}:{self._line()}"
+        return ConfigInvalid(f"{where}: {'.'.join(self.path)}: {problem}")
+
+    def _line(self) -> int:
+        key = re.compile(rf"^\s*\[?[\w.]*\b{re.escape(self.path[-1])}\b")
+        section = next((i for i, line in enumerate(self.text.splitlines()) if line.strip() == f"[{self.path[0]}]"), 0)
+        lines = self.text.splitlines()[section:]
+        return next((section + i + 1 for i, line in enumerate(lines) if key.match(line)), section + 1)
+
+
+def _literal(value: str) -> object:
+    try:
+        return tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError:
+        return value
+
+
+def _build(kind: type[Any], tree: object, place: _Place) -> Any:  # The type is the caller's own dataclass.
+    if not isinstance(tree, dict):
+        raise place.error("must be a table")
+    hints = get_type_hints(kind)
+    values: dict[str, object] = {}
+    for key, value in cast("dict[str, object]", tree).items():
+        here = place.under(key)
+        if key not in hints:
+            near = difflib.get_close_matches(key, hints, n=1)
+            raise here.error("unknown key" + (f"; did you mean {near[0]}?" if near else f"; known are {', '.join(hints)}"))
+        values[key] = _check(hints[key], value, here)
+    return kind(**values)
+
+
+def _check(kind: Any, value: object, place: _Place) -> object:  # A type from the dataclass itself.
+    if dataclasses.is_dataclass(kind):
+        return _build(cast("type[Any]", kind), value, place)
+    if get_origin(kind) is Literal:
+        if value not in get_args(kind):
+            raise place.error(f"must be one of {', '.join(map(repr, get_args(kind)))}")
+    elif kind in (int, float):
+        if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
+            raise place.error("must be a number, not negative")
+        return kind(value)
+    elif kind is str:
+        if not isinstance(value, str):
+            raise place.error("must be text in quotes")
+    elif not _counts(value):
+        raise place.error("must be a table of numbers, like { webhook = 7 }")
+    return value
+
+
+def _counts(value: object) -> bool:
+    if not isinstance(value, dict):
+        return False
+    return all(isinstance(each, int) and each >= 0 for each in cast("dict[str, object]", value).values())

@@ -1,0 +1,172 @@
+"""One life of the scratch gateway, in a process of its own: it takes messages and answers them until it is killed.
+
+What it prints is what a user would have seen: `accepted` after the acknowledgement, `shown` for every entry on screen.
+The parent believes nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import uvloop
+
+from holdfast.agent.scripted import FunctionTool, Line, Pause, Say, ScriptedAgent, Think, Use
+from holdfast.core.delivery import Delivery
+from holdfast.core.effects import Effect
+from holdfast.core.intake import Inbound, Receipt
+from holdfast.core.journal import CLOSING, Entry
+from holdfast.core.memory import Segment
+from holdfast.core.turns import IN_FLIGHT, Mode, Resume
+from holdfast.engine.engine import Engine, Parts
+from holdfast.engine.settings import Settings
+from holdfast.ports import Assignment
+from holdfast.store.opening import Store, open_store
+
+PRODUCERS = 8
+CONVERSATIONS = 5
+TARGET = "ledger:out"
+_CLOSING = frozenset(CLOSING.values())
+
+
+class Ledger:
+    """A file outside the store that keeps every effect on the world, written as the effect happens."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+
+    def write(self, *words: object) -> None:
+        os.write(self._file, (" ".join(map(str, words)) + "\n").encode())
+
+
+class LedgerCarrier:
+    """Delivers into the ledger."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+
+    def split(self, text: str) -> Sequence[str]:
+        middle = len(text) // 2
+        return [text[:middle], text[middle:]]
+
+    async def send(self, sent: Delivery) -> str:
+        self._ledger.write("sent", sent.turn_id, sent.part, "repeat" if sent.repeats else "first")
+        return "written"
+
+    async def find(self, sent: Delivery) -> str | None:  # noqa: ARG002 - A file cannot be asked.
+        return None
+
+
+class LedgerMemory:
+    """Commits memory into the ledger."""
+
+    owner = "ledger"
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+
+    async def commit(self, segment: Segment, entries: Sequence[Entry]) -> None:
+        self._ledger.write("committed", segment.id, segment.first_generation, segment.last_generation, len(entries))
+
+
+def _script(ledger: Ledger, seed: int) -> ScriptedAgent:
+    chance = random.Random(seed)  # noqa: S311 - Variety, not a secret.
+
+    def effect(args: Mapping[str, object], key: str) -> str:
+        ledger.write("effect", key)
+        return f"done for {args['nonce']}"
+
+    tool = FunctionTool("touch_the_world", Effect.EFFECTFUL, effect)
+
+    def script(work: Assignment) -> list[Line]:
+        nonce = work.message.rsplit(maxsplit=1)[-1]
+        words = [f"{nonce}-{number} " for number in range(6)]
+        lines: list[Line] = [Think(f"about {nonce}")]
+        for number, word in enumerate(words):
+            lines += [Say(word), Pause(chance.uniform(0, 12))]
+            if number == 2:
+                lines.append(Use(tool, {"nonce": nonce}))
+        return lines
+
+    return ScriptedAgent(script)
+
+
+def _message(life: int, number: int, chance: random.Random) -> Inbound:
+    nonce = f"n{life}x{number}"
+    if chance.random() < 0.5:
+        return Inbound(
+            conversation=f"hook:{nonce}",
+            text=f"please answer {nonce}",
+            channel="webhook",
+            dedupe_key=f"drill:{nonce}",
+            mode=Mode.DETACHED,
+            one_shot=True,
+            reply_to=TARGET,
+        )
+    return Inbound(
+        conversation=f"chat:{chance.randrange(CONVERSATIONS)}",
+        text=f"please answer {nonce}",
+        channel="terminal",
+        dedupe_key=f"drill:{nonce}",
+    )
+
+
+async def _produce(engine: Engine, life: int, producer: int, chance: random.Random) -> None:
+    for number in range(producer, 1_000_000, PRODUCERS):
+        message = _message(life, number, chance)
+        receipt = await engine.inbox.accept(message)
+        print("accepted", message.text.rsplit(maxsplit=1)[-1], receipt.turn_id, flush=True)
+        await _show(engine, receipt)
+        # Half of the senders repeat themselves, as webhooks do.
+        if chance.random() < 0.5 and (await engine.inbox.accept(message)).turn_id != receipt.turn_id:
+            print("doubled", message.dedupe_key, flush=True)
+
+
+async def _show(engine: Engine, receipt: Receipt) -> None:
+    async for entry in engine.feed.follow(receipt.session_id):
+        if entry.turn_id == receipt.turn_id:
+            print("shown", entry.session_id, entry.seq, entry.kind, flush=True)
+            if entry.kind in _CLOSING and not entry.data.get("continues"):
+                return
+
+
+async def _settled(store: Store) -> None:
+    """Return when nothing is in flight any more, neither a turn nor a delivery."""
+    while True:
+        tally = await store.turns.tally()
+        if not any(tally.get(state) for state in IN_FLIGHT) and await store.deliveries.next_due_at() is None:
+            return
+        await asyncio.sleep(0.05)
+
+
+async def live(home: Path, url: str, life: int, settle: bool) -> None:
+    """Run one life: until killed, or with `settle` until everything accepted has come to rest."""
+    ledger = Ledger(home / "ledger.txt")
+    store = await open_store(url, home)
+    parts = Parts(
+        store=store,
+        agent=_script(ledger, life),
+        carriers={"ledger": LedgerCarrier(ledger)},
+        memory=LedgerMemory(ledger),
+        # Nobody writes a follow-up in a drill, so conversations go on by themselves.
+        settings=Settings(resume=Resume.AUTO, beat_ms=100, lease_ms=500),
+    )
+    engine = Engine(parts)
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(engine.run())
+        if settle:
+            await _settled(store)
+            running.cancel()
+        else:
+            chance = random.Random(life)  # noqa: S311 - Variety, not a secret.
+            for producer in range(PRODUCERS):
+                group.create_task(_produce(engine, life, producer, chance))
+    await store.close()
+
+
+if __name__ == "__main__":
+    uvloop.run(live(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4] == "settle"))
