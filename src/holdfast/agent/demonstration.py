@@ -9,7 +9,7 @@ from holdfast.agent.scripted import FunctionTool, Line, Pause, Say, ScriptedAgen
 from holdfast.core.effects import Effect
 from holdfast.ports import Assignment
 
-WORD_MS = 35
+WORD_MS = 25
 
 
 def _count(args: Mapping[str, object], _key: str) -> str:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import signal
 import sys
+from pathlib import Path
 
 import click
 
@@ -54,7 +55,7 @@ async def ask(frame: Frame, text: str, key: str, as_json: bool) -> None:
 async def chat(frame: Frame, key: str) -> None:
     """Chat in the terminal.  Ctrl-C stops an answer, Ctrl-D leaves."""
     async with gateway(frame.config, frame.home) as (engine, store):
-        console.print(f"[bold]Holdfast[/bold] [dim]· session {key} · {frame.home} · Ctrl-D leaves[/dim]")
+        console.print(f"[bold]Holdfast[/bold] [dim]· session {key} · {_short(frame.home)} · Ctrl-D leaves[/dim]")
         await _show_tail(store, key)
         while (text := await _read_line()) is not None:
             if text.strip():
@@ -137,6 +138,11 @@ async def _show_tail(store: Store, key: str) -> None:
     if session:
         for item in fold(await store.journal.read(session.id, limit=1_000_000))[-_SHOWN_AT_START:]:
             print_item(item)
+
+
+def _short(path: Path) -> str:
+    home = Path.home()
+    return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
 
 
 async def _read_line() -> str | None:

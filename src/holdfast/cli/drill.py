@@ -47,7 +47,10 @@ def _print(verdict: Verdict, seed: int) -> None:
     console.print(f"{verdict.kills} kills (seed {seed})")
     console.print(f"  {verdict.accepted} messages acknowledged")
     console.print(f"  {verdict.completed} answered in full, {verdict.continued} of them across at least one kill")
-    console.print(f"  {verdict.given_up} given up after three interruptions in a row, as promised")
+    console.print(
+        f"  {verdict.given_up} given up after three interruptions in a row, as promised, "
+        f"and {verdict.set_aside} cancelled that waited behind one"
+    )
     console.print(f"  {verdict.shown} journal entries on screen, all still there")
     console.print(f"  {verdict.effects} effects on the world, none twice; {verdict.effects_unknown} reported as unknown")
     console.print(f"  {verdict.sends} parts sent, {verdict.sends_labelled} labelled as possible repeats")

@@ -101,7 +101,7 @@ def print_item(item: Item) -> None:
         case Role.TOOL:
             console.print(f"⚙ {item.name}  {item.outcome or 'running'}  {item.result or ''}", style=style, markup=False)
         case Role.MARKER:
-            console.print(f"⏸ {item.text}", style=style, markup=False)
+            console.print(f"■ {item.text}", style=style, markup=False)
         case Role.QUESTION:
             console.print(f"? {item.text}" if item.kind == "asked" else f"! {item.text}", style=style, markup=False)
         case _:

@@ -20,11 +20,17 @@ class Sighting:
 
 
 def watch(seen: Mapping[NodeId, Sighting], beats: Mapping[NodeId, int], now_ms: int) -> dict[NodeId, Sighting]:
-    """Fold one look at the beats into what was seen before; nodes that are gone drop out."""
+    """Fold one look at the beats into what was seen before; nodes that are gone drop out.
+
+    `now_ms` is read after the beats, so that a look which takes long makes no node older than it is.
+    """
     fresh = {node: Sighting(beat=beat, since_ms=now_ms) for node, beat in beats.items()}
     return {node: old if (old := seen.get(node)) and old.beat == new.beat else new for node, new in fresh.items()}
 
 
 def lapsed(seen: Mapping[NodeId, Sighting], now_ms: int, lease_ms: int) -> dict[NodeId, int]:
-    """Return the nodes that have not beaten for a whole lease, each with the beat it stopped at."""
+    """Return the nodes that have not beaten for a whole lease, each with the beat it stopped at.
+
+    `now_ms` is read before the beats of the last look: a node may have beaten while they were on their way.
+    """
     return {node: sighting.beat for node, sighting in seen.items() if now_ms - sighting.since_ms >= lease_ms}

@@ -32,7 +32,8 @@ def interruption(cause: str) -> str:
 
 def interrupted(cause: str) -> str:
     """Return the marker below what an interrupted attempt had shown."""
-    return f"Interrupted by a {interruption(cause)}."
+    planned = _INTERRUPTION.get(cause)
+    return f"Interrupted by a {planned}." if planned else "Interrupted: the gateway stopped without warning."
 
 
 def cancelled(cause: str) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import assert_never, cast
+from itertools import takewhile
+from typing import assert_never
 
 from holdfast.core import notes
 from holdfast.core.journal import CLOSING, Data, Entry, Kind
@@ -62,15 +63,20 @@ _CLOSING_KINDS = frozenset(CLOSING.values())
 
 
 def _put_back(placed: list[Entry], entry: Entry, nth: int) -> None:
-    position = (entry.attempt, nth)
-    before = [i for i, other in enumerate(placed) if other.nth is not None and (other.attempt, other.nth) < position]
+    for index in range(len(placed) - 1, -1, -1):
+        other = placed[index]
+        if other.nth is not None and (other.attempt, other.nth) < (entry.attempt, nth):
+            placed.insert(index + 1, entry)
+            return
     # With no earlier entry of its own the place is right below the acceptance, which opens every turn.
-    placed.insert(before[-1] + 1 if before else 1, entry)
+    placed.insert(1, entry)
 
 
 def _items(placed: list[Entry]) -> list[Item]:
     lost = {entry.attempt for entry in placed if entry.kind is Kind.TURN_INTERRUPTED}
     items: list[Item] = []
+    # The pieces of each item's text: a long answer arrives in very many.
+    pieces: list[list[str]] = []
     attempt_of_last = 0
     for entry in placed:
         item = _item(entry, recovered=entry.attempt in lost)
@@ -79,11 +85,12 @@ def _items(placed: list[Entry]) -> list[Item]:
         if item.role is Role.TOOL and entry.kind is Kind.TOOL_FINISHED and _finish_tool(items, item):
             continue
         if items and _continues(items[-1], item) and attempt_of_last == entry.attempt:
-            items[-1] = replace(items[-1], text=items[-1].text + item.text)
+            pieces[-1].append(item.text)
             continue
         items.append(item)
+        pieces.append([item.text])
         attempt_of_last = entry.attempt
-    return items
+    return [replace(item, text="".join(texts)) for item, texts in zip(items, pieces, strict=True)]
 
 
 def _continues(last: Item, item: Item) -> bool:
@@ -118,12 +125,13 @@ def _item(entry: Entry, *, recovered: bool) -> Item | None:
             name, call_id = _text(data, "name"), _text(data, "call_id")
             return replace(plain, role=Role.TOOL, name=name, call_id=call_id, args=data.get("args"))
         case Kind.TOOL_FINISHED:
+            result = data.get("result")
             return replace(
                 plain,
                 role=Role.TOOL,
                 name=_text(data, "name"),
                 call_id=_text(data, "call_id"),
-                result=cast("str | None", data.get("result")),
+                result=result if isinstance(result, str) else None,
                 outcome=_text(data, "outcome"),
             )
         case Kind.APPROVAL_ASKED:
@@ -162,5 +170,6 @@ def cut_off_by(entries: Sequence[Entry]) -> str | None:
 
 def tool_unanswered(items: Sequence[Item], turn_id: TurnId) -> bool:
     """Return whether the transcript before a turn ends in a tool result that no text follows."""
-    before = [item for item in items if item.turn_id != turn_id and item.role not in (Role.MARKER, Role.NOTE)]
-    return bool(before) and before[-1].role is Role.TOOL and before[-1].outcome is not None
+    earlier = takewhile(lambda item: item.turn_id != turn_id, items)
+    said = [item for item in earlier if item.role not in (Role.MARKER, Role.NOTE)]
+    return bool(said) and said[-1].role is Role.TOOL and said[-1].outcome is not None

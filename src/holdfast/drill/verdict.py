@@ -49,13 +49,14 @@ class Seen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What a drill found.  `violations` empty is the proof."""
+    """What a drill found; no violations is the proof.  `set_aside` were waiting in a session that was suspended."""
 
     kills: int
     accepted: int
     completed: int
     continued: int
     given_up: int
+    set_aside: int
     shown: int
     effects: int
     effects_unknown: int
@@ -132,6 +133,7 @@ async def _judge(home: Path, url: str, kills: int, seen: Seen) -> Verdict:
             completed=sum(turn.state is State.COMPLETED for turn in found),
             continued=sum(turn.state is State.COMPLETED and turn.attempt > 1 for turn in found),
             given_up=sum(turn.state is State.INTERRUPTED for turn in found),
+            set_aside=sum(turn.state is State.CANCELLED for turn in found),
             shown=len(seen.shown),
             effects=world["effects"],
             effects_unknown=world["unknown"],

@@ -11,7 +11,7 @@ from holdfast.core.turns import Cause, State, Turn
 from holdfast.engine.settings import Settings
 from holdfast.engine.wake import Wake
 from holdfast.engine.worker import Worker
-from holdfast.errors import Unavailable
+from holdfast.errors import Fatal, Unavailable
 from holdfast.ids import NodeId, SessionId, TurnId
 from holdfast.ports import Store
 
@@ -104,12 +104,25 @@ class Dispatcher:
             # If the claim took effect and only its answer was lost, `reconcile` gives it back.
             log.warning("cannot claim: %s", error)
             return
+        if self._draining:
+            # The drain began while the claim was on its way.
+            for turn in claimed:
+                await self._give_back(turn)
+            return
         for turn in claimed:
             self._idle.clear()
             self._sessions.add(turn.session_id)
-            task = group.create_task(self._worker.run(turn), name=turn.id)
+            task = group.create_task(self._run(turn), name=turn.id)
             self._tasks[turn.id] = (turn, task)
             task.add_done_callback(lambda _, turn=turn: self._forget(turn))
+
+    async def _run(self, turn: Turn) -> None:
+        try:
+            await self._worker.run(turn)
+        except Fatal:
+            raise
+        except Exception:  # The edge of a task: its neighbours go on, and `reconcile` gives the turn back.
+            log.exception("the worker of turn %s crashed", turn.id)
 
     def _forget(self, turn: Turn) -> None:
         self._tasks.pop(turn.id, None)

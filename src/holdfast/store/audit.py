@@ -86,7 +86,7 @@ CHECKS: Mapping[str, str] = MappingProxyType(
              WHERE late.state IN ('committing', 'committed') AND early.state <> 'committed'
         """,
         "S1 a one-shot session whose turn is at rest has ended": f"""
-            SELECT s.id FROM sessions s WHERE s.one_shot = 1 AND s.state = 'open' AND NOT EXISTS
+            SELECT s.id FROM sessions s WHERE s.one_shot = 1 AND s.state <> 'ended' AND NOT EXISTS
                 (SELECT 1 FROM turns t WHERE t.session_id = s.id AND t.state IN {_IN_FLIGHT})
         """,
         "S2 three strikes suspend": "SELECT id FROM sessions WHERE strikes >= 3 AND state = 'open'",

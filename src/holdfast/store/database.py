@@ -10,6 +10,7 @@ what it means.  A transaction may run more than once before it is committed, so 
 
 from __future__ import annotations
 
+import string
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
@@ -21,6 +22,28 @@ Params = Mapping[str, Value]
 Row = tuple[Any, ...]  # A database cannot promise types; each aggregate decodes its own rows at once.
 
 _NONE: Params = {}
+# What stands between words in every language of the web; NUL would end the text for a database.
+_PUNCTUATION = str.maketrans(dict.fromkeys(string.punctuation + "\0", " "))
+
+
+def clean(text: str) -> str:
+    """Return text that both databases can hold: NUL, and half a surrogate pair, are replaced."""
+    return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
+
+
+def storable(params: Params) -> Params:
+    """Return parameters that both databases can hold.  Every driver passes every parameter through here."""
+    unfit = {name: clean(value) for name, value in params.items() if isinstance(value, str) and not _fits(value)}
+    return {**params, **unfit} if unfit else params
+
+
+def _fits(text: str) -> bool:
+    if "\0" in text:
+        return False
+    try:
+        return text.isascii() or bool(text.encode())
+    except UnicodeEncodeError:
+        return False
 
 
 class Run(NamedTuple):
@@ -68,6 +91,12 @@ class Dialect:
             sql = sql.replace(word, meaning)
         return sql
 
+    def tables(self, parameter: str) -> str:
+        """Return the query that finds a table by its name."""
+        if self.name == "sqlite":
+            return f"SELECT name FROM sqlite_schema WHERE name = :{parameter}"
+        return f"SELECT tablename FROM pg_tables WHERE schemaname = current_schema() AND tablename = :{parameter}"
+
     def each(self, parameter: str) -> str:
         """Return a subquery over the strings of a JSON array parameter, for `IN`."""
         if self.name == "sqlite":
@@ -80,15 +109,15 @@ class Dialect:
             return f"e.id IN (SELECT rowid FROM passages WHERE passages MATCH :{parameter})"
         return (
             "e.kind IN ('turn.accepted', 'turn.completed') AND "
-            f"to_tsvector('simple', left(e.data ->> 'text', 200000)) @@ plainto_tsquery('simple', :{parameter})"
+            f"searchable(e.data ->> 'text') @@ plainto_tsquery('simple', :{parameter})"
         )
 
     def words(self, query: str) -> str:
         """Return a user's query as a parameter for `matches`: all words, none of them an operator."""
-        plain = query.replace("\0", " ")
+        words = query.translate(_PUNCTUATION).split()
         if self.name == "sqlite":
-            return " ".join('"' + word.replace('"', '""') + '"' for word in plain.split()) or '""'
-        return plain
+            return " ".join(f'"{word}"' for word in words) or '""'
+        return " ".join(words)
 
 
 SQLITE = Dialect(

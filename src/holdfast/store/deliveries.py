@@ -16,11 +16,13 @@ _INSERT = """
     VALUES (:id, :turn_id, :session_id, :target, :part, :text, :created_at, :due_at)
 """
 # Parts leave in order: a later one waits while an earlier one may still be sent.
+_SENDABLE = """
+    (d.state IN ('pending', 'retry') OR (d.state = 'unknown' AND d.repeats = 0))
+    AND NOT EXISTS (SELECT 1 FROM deliveries e WHERE e.turn_id = d.turn_id AND e.target = d.target AND e.part < d.part
+                       AND (e.state IN ('pending', 'sending', 'retry') OR (e.state = 'unknown' AND e.repeats = 0)))
+"""
 _DUE = f"""
-    SELECT {rows.qualified(rows.DELIVERY, "d")} FROM deliveries d
-     WHERE d.state IN ('pending', 'retry', 'unknown') AND d.repeats = 0 AND d.due_at <= :now
-       AND NOT EXISTS (SELECT 1 FROM deliveries e WHERE e.turn_id = d.turn_id AND e.target = d.target AND e.part < d.part
-                          AND (e.state IN ('pending', 'sending', 'retry') OR (e.state = 'unknown' AND e.repeats = 0)))
+    SELECT {rows.qualified(rows.DELIVERY, "d")} FROM deliveries d WHERE {_SENDABLE} AND d.due_at <= :now
      ORDER BY d.due_at LIMIT :limit {{skip_locked}}
 """
 _MOVE = """
@@ -34,15 +36,27 @@ _FAIL_REST = """
     UPDATE deliveries SET state = 'failed', error = 'an earlier part did not arrive', settled_at = :now
      WHERE turn_id = :turn_id AND target = :target AND part > :part AND state IN ('pending', 'retry')
 """
-_HELD_BY_DEAD = f"""
-    SELECT {rows.DELIVERY} FROM deliveries
-     WHERE node_id IN (SELECT id FROM nodes WHERE state = 'dead') ORDER BY id LIMIT :limit
+# Compared again in the update itself: another node may sweep at the same moment, or the sender come back.
+_LOSE_HELD = """
+    UPDATE deliveries
+       SET state = 'unknown', node_id = NULL, fence = fence + 1, due_at = :now, settled_at = :now,
+           error = 'the sender stopped while sending'
+     WHERE id IN (SELECT d.id FROM deliveries d
+                   WHERE d.node_id IS NOT NULL
+                     AND NOT EXISTS (SELECT 1 FROM nodes n WHERE n.id = d.node_id AND n.state = 'alive')
+                   ORDER BY d.node_id LIMIT :limit)
+       AND state = 'sending'
+       AND NOT EXISTS (SELECT 1 FROM nodes n WHERE n.id = deliveries.node_id AND n.state = 'alive')
+ RETURNING id
 """
 _HELD = f"SELECT {rows.DELIVERY} FROM deliveries WHERE node_id = :node_id"
 _GET = f"SELECT {rows.DELIVERY} FROM deliveries WHERE id = :id"
 _OF_TURN = f"SELECT {rows.DELIVERY} FROM deliveries WHERE turn_id = :id ORDER BY target, part"
-_OF_SESSION = f"SELECT {rows.DELIVERY} FROM deliveries WHERE session_id = :id ORDER BY id LIMIT :limit"
-_NEXT_DUE = "SELECT MIN(due_at) FROM deliveries WHERE state IN ('pending', 'retry', 'unknown') AND repeats = 0"
+_OF_SESSION = f"""
+    SELECT {rows.DELIVERY} FROM deliveries WHERE turn_id IN (SELECT id FROM turns WHERE session_id = :id)
+     ORDER BY created_at, turn_id, target, part LIMIT :limit
+"""
+_NEXT_DUE = f"SELECT MIN(d.due_at) FROM deliveries d WHERE {_SENDABLE}"
 
 
 class Deliveries:
@@ -104,7 +118,7 @@ def insert(created: Sequence[Delivery]) -> Transaction[None]:
                     "session_id": each.session_id,
                     "target": each.target,
                     "part": each.part,
-                    "text": rows.clean(each.text),
+                    "text": each.text,
                     "created_at": each.created_at,
                     "due_at": each.due_at,
                 }
@@ -170,11 +184,7 @@ def _move(before: Delivery, after: Delivery, node_id: NodeId | None) -> Transact
 
 def lose_held(now_ms: int, limit: int) -> Transaction[int]:
     """Mark what dead nodes were sending as unknown: nobody saw how it ended."""
-    held = yield Run(_HELD_BY_DEAD, {"limit": limit})
-    for each in map(rows.delivered, held):
-        lost = replace(each.on(Event.LOSE), due_at=now_ms, settled_at=now_ms, error="the sender stopped while sending")
-        yield from _move(each, lost, None)
-    return len(held)
+    return len((yield Run(_LOSE_HELD, {"now": now_ms, "limit": limit})))
 
 
 def _next_due() -> Transaction[int | None]:

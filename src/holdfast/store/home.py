@@ -63,6 +63,18 @@ class Ballast:
         self._held = False
 
 
+def make_home(folder: Path) -> None:
+    """Make a folder whose name survives a power cut; what is kept in it would be lost with it."""
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for each in missing:
+        parent = os.open(each.parent, os.O_RDONLY)
+        try:
+            os.fsync(parent)
+        finally:
+            os.close(parent)
+
+
 def refuse_network_filesystem(folder: Path) -> None:
     """Raise `StoreRefused` where file locks cannot be trusted."""
     if (kind := _filesystem(folder.resolve())) in _NETWORK:

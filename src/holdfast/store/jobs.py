@@ -66,13 +66,13 @@ class Jobs:
 
     async def miss(self, name: str, instant: int) -> None:
         """Record that an instant passed unserved.  Raises `Stale` when it has a slot already."""
-        await self._database.write(lambda: _slot(name, instant, None))
+        await self._database.write(lambda: _miss(name, instant))
 
     async def slots(self, name: str, limit: int = 50) -> list[Fired]:
         """Return the newest slots of a job with what became of each."""
         found = await self._database.read(lambda: _run(_SLOTS, {"name": name, "limit": limit}))
         return [
-            Fired(instant=instant, turn_id=turn_id, outcome=outcome(State(state) if state else None))
+            Fired(instant=instant, turn_id=turn_id, outcome=outcome(_state(turn_id, state)))
             for instant, turn_id, state in found
         ]
 
@@ -84,14 +84,26 @@ class Jobs:
 def _fire(
     name: str, instant: int, message: Inbound, turn_id: TurnId, session_id: SessionId, now_ms: int
 ) -> Transaction[Receipt]:
-    yield from _slot(name, instant, turn_id)
-    return (yield from turns.accept(message, turn_id, session_id, now_ms))
+    yield from _advance(name, instant)
+    receipt = yield from turns.accept(message, turn_id, session_id, now_ms)
+    # The turn of a job of the same name that was removed may have the key already.
+    yield Run(_SLOT, {"name": name, "instant": instant, "turn_id": receipt.turn_id})
+    return receipt
 
 
-def _slot(name: str, instant: int, turn_id: TurnId | None) -> Transaction[None]:
+def _miss(name: str, instant: int) -> Transaction[None]:
+    yield from _advance(name, instant)
+    yield Run(_SLOT, {"name": name, "instant": instant, "turn_id": None})
+
+
+def _advance(name: str, instant: int) -> Transaction[None]:
     if not (yield Run(_ADVANCE, {"name": name, "instant": instant})):
         raise Stale(f"job {name} has dealt with {instant} already, or is gone")
-    yield Run(_SLOT, {"name": name, "instant": instant, "turn_id": turn_id})
+
+
+def _state(turn_id: TurnId | None, state: str | None) -> State | None:
+    # A turn that retention pruned was settled long ago; only a slot without one was missed.
+    return State(state) if state else State.COMPLETED if turn_id else None
 
 
 def _run(sql: str, params: Params) -> Transaction[list[Row]]:

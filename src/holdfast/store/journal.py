@@ -27,6 +27,11 @@ _INSERT = """
     VALUES (:session_id, :seq, :turn_id, :attempt, :nth, :kind, :at, :data)
 """
 _INSERT_LATE = _INSERT + " ON CONFLICT (turn_id, attempt, nth) DO NOTHING RETURNING seq"
+# An attempt that nobody writes any more: an older one, or the last one after it was cut off.
+_IS_OVER = """
+    SELECT 1 FROM turns WHERE id = :id
+       AND (attempt > :attempt OR (attempt = :attempt AND state IN ('queued', 'interrupted', 'cancelled')))
+"""
 _READ = f"SELECT {rows.ENTRY} FROM entries WHERE session_id = :id AND seq > :after ORDER BY seq LIMIT :limit"
 _READ_TURN = f"SELECT {rows.ENTRY} FROM entries WHERE turn_id = :id ORDER BY seq"
 _READ_ATTEMPT = f"""
@@ -175,10 +180,10 @@ def save_call(before: Call, after: Call) -> Transaction[None]:
             "session_id": after.session_id,
             "name": after.name,
             "effect": after.effect.value,
-            "args": rows.clean(after.args),
+            "args": after.args,
             "state": after.state.value,
             "starts": 1 if after.state.value == "started" else 0,
-            "result": None if after.result is None else rows.clean(after.result),
+            "result": after.result,
             "before": before.state.value,
         },
     )
@@ -189,9 +194,10 @@ def save_call(before: Call, after: Call) -> Transaction[None]:
 def _append_late(entries: Sequence[Entry]) -> Transaction[int]:
     new = 0
     for entry in entries:
+        over = yield Run(_IS_OVER, {"id": entry.turn_id, "attempt": entry.attempt})
+        if not over or entry.nth is None:
+            continue  # It would collide with its holder's next entry; or it was pruned, and nobody is left to read it.
         numbered = yield Run(_NUMBER, {"id": entry.session_id, "count": 1})
-        if not numbered:
-            continue  # The session was pruned: nobody is left to read it.
         inserted = yield Run(_INSERT_LATE, _params(replace(entry, seq=numbered[0][0])))
         if inserted:
             new += 1

@@ -51,6 +51,20 @@ async def migrate(database: Database, now_ms: int) -> int:
     return newest
 
 
+async def check(database: Database) -> None:
+    """Raise `StoreRefused` unless the schema is exactly the one this program knows; nothing is changed."""
+    found = await database.read(lambda: _version(database.dialect))
+    if found != max(known(database.dialect)):
+        raise StoreRefused(f"the store has schema {found}; start the gateway of this version once, or install the right one")
+
+
+def _version(dialect: Dialect) -> Transaction[int]:
+    if not (yield Run(dialect.tables("name"), {"name": "schema_versions"})):
+        return 0
+    ((version,),) = yield Run("SELECT COALESCE(MAX(version), 0) FROM schema_versions")
+    return version
+
+
 def _current(dialect: Dialect) -> Transaction[int]:
     if dialect.name == "postgres":
         yield Run(_LOCK)

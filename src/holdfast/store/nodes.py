@@ -17,14 +17,18 @@ _BEATS = "SELECT id, beat FROM nodes WHERE state = 'alive'"
 _BURY = "UPDATE nodes SET state = 'dead' WHERE id = :id AND beat = :beat AND state = 'alive' RETURNING id"
 _BURY_OTHERS = "UPDATE nodes SET state = 'dead' WHERE id <> :id AND state = 'alive' RETURNING id"
 _LEAVE = "UPDATE nodes SET state = 'dead' WHERE id = :id"
+# Whoever is not alive is dead, even a node that was forgotten: what it holds would else be nobody's for ever.
 _RELEASE = """
     UPDATE turns SET node_id = NULL, fence = fence + 1
-     WHERE state = 'queued' AND node_id IN (SELECT id FROM nodes WHERE state = 'dead')
+     WHERE state = 'queued' AND node_id IS NOT NULL
+       AND NOT EXISTS (SELECT 1 FROM nodes n WHERE n.id = node_id AND n.state = 'alive')
  RETURNING id
 """
 _CUT = """
-    SELECT t.id, t.node_id FROM turns t JOIN nodes n ON n.id = t.node_id
-     WHERE t.state = 'running' AND n.state = 'dead' ORDER BY t.id LIMIT :limit
+    SELECT t.id, t.node_id FROM turns t
+     WHERE t.state = 'running' AND t.node_id IS NOT NULL
+       AND NOT EXISTS (SELECT 1 FROM nodes n WHERE n.id = t.node_id AND n.state = 'alive')
+     ORDER BY t.node_id LIMIT :limit
 """
 _FORGET = """
     DELETE FROM nodes WHERE state = 'dead' AND joined_at <= :before

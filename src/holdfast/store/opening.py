@@ -11,7 +11,7 @@ from holdfast.store.database import Database
 from holdfast.store.deliveries import Deliveries
 from holdfast.store.jobs import Jobs
 from holdfast.store.journal import Journal
-from holdfast.store.migrations import migrate
+from holdfast.store.migrations import check, migrate
 from holdfast.store.nodes import Nodes
 from holdfast.store.retention import enforce
 from holdfast.store.segments import Segments
@@ -56,9 +56,21 @@ async def open_store(url: str, home: Path, clock: Clock | None = None) -> Store:
     return Store(database)
 
 
-async def _connect(url: str, home: Path) -> Database:
+async def open_readonly(url: str, home: Path) -> Store:
+    """Open a store for looking only: nothing is migrated, locked or written."""
+    database = await _connect(url, home, readonly=True)
+    try:
+        await check(database)
+    except BaseException:
+        await database.close()
+        raise
+    return Store(database)
+
+
+async def _connect(url: str, home: Path, *, readonly: bool = False) -> Database:
     if url == "sqlite":
-        return await SqliteDatabase.open(store_path(home))
+        path = store_path(home)
+        return await (SqliteDatabase.open_readonly(path) if readonly else SqliteDatabase.open(path))
     if url.startswith(("postgresql://", "postgres://")):
         try:
             from holdfast.store.postgres import PostgresDatabase

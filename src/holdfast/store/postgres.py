@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import asyncpg
 
 from holdfast.errors import DiskFull, HoldfastError, Stale, StoreDown, StoreRefused, Unavailable
-from holdfast.store.database import POSTGRES, Run, Statement, Topics, Transaction, Wakes, Work, no_topics
+from holdfast.store.database import POSTGRES, Run, Statement, Topics, Transaction, Wakes, Work, no_topics, storable
 
 T = TypeVar("T")
 Connection = asyncpg.Connection | asyncpg.pool.PoolConnectionProxy
@@ -60,6 +60,7 @@ class PostgresDatabase:
         self._pool = pool
         self._jobs: asyncio.Queue[_Job | None] = asyncio.Queue(QUEUE_MAX)
         self._connection: asyncpg.Connection | None = None
+        self._closing = False
         self._writer = asyncio.create_task(self._write_all(), name="postgres-writer")
         self._listener = asyncio.create_task(self._listen(), name="postgres-listener")
 
@@ -68,7 +69,13 @@ class PostgresDatabase:
         """Connect.  Raises `StoreDown` when nobody answers, `StoreRefused` when we are not let in."""
         try:
             pool = await asyncpg.create_pool(
-                url, min_size=1, max_size=READERS, timeout=CONNECT_TIMEOUT_S, command_timeout=STATEMENT_TIMEOUT_S
+                url,
+                min_size=1,
+                max_size=READERS,
+                timeout=CONNECT_TIMEOUT_S,
+                command_timeout=STATEMENT_TIMEOUT_S,
+                server_settings={"default_transaction_read_only": "on"},
+                reset=_leave_as_it_is,
             )
         except asyncpg.InvalidAuthorizationSpecificationError as error:
             raise StoreRefused(f"PostgreSQL does not let us in: {error}") from error
@@ -78,6 +85,8 @@ class PostgresDatabase:
 
     async def write(self, work: Work[T], *, wakes: Topics[T] = no_topics, essential: bool = False) -> T:  # noqa: ARG002
         # PostgreSQL keeps its own reserve for a full disk: an essential write is like any other here.
+        if self._writer.done() or self._closing:
+            raise StoreDown("the store is closed")
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         try:
             self._jobs.put_nowait(_Job(work, future, wakes))
@@ -87,15 +96,13 @@ class PostgresDatabase:
 
     async def read(self, work: Work[T]) -> T:
         try:
-            async with (
-                self._pool.acquire(timeout=CONNECT_TIMEOUT_S) as connection,
-                connection.transaction(isolation="repeatable_read", readonly=True),
-            ):
-                return await _drive(connection, work())
+            async with self._pool.acquire(timeout=CONNECT_TIMEOUT_S) as connection:
+                return await _read(connection, work)
         except (*_LOST, *_LOST_STATES) as error:
             raise StoreDown(f"PostgreSQL does not answer: {error}") from error
 
     async def close(self) -> None:
+        self._closing = True
         await self._jobs.put(None)
         await self._writer
         self._listener.cancel()
@@ -122,7 +129,7 @@ class PostgresDatabase:
             results = await self._commit(batch)
         except (*_LOST, *_LOST_STATES) as error:
             # Whether a commit in flight took effect is not known: the same request again finds out.
-            self._connection = None
+            self._hang_up()
             _fail(batch, StoreDown(f"PostgreSQL does not answer: {error}"))
         except Exception as error:
             if len(batch) == 1 and not isinstance(error, _AGAIN):
@@ -147,7 +154,7 @@ class PostgresDatabase:
                     if retry == RETRIES_MAX - 1:
                         _fail([job], StoreDown(f"other nodes hold the same rows: {error}"))
                 except (*_LOST, *_LOST_STATES) as error:
-                    self._connection = None
+                    self._hang_up()
                     _fail([job], StoreDown(f"PostgreSQL does not answer: {error}"))
                     break
                 except Exception as error:
@@ -156,6 +163,12 @@ class PostgresDatabase:
                 else:
                     self._answer([job], results)
                     break
+
+    def _hang_up(self) -> None:
+        """Drop a connection that cannot be trusted any more, without a word to the far side."""
+        if self._connection is not None:
+            self._connection.terminate()
+            self._connection = None
 
     async def _commit(self, batch: list[_Job]) -> list[Any]:
         connection = self._connection
@@ -183,6 +196,10 @@ class PostgresDatabase:
         mine = self._connection is not None and pid == self._connection.get_server_pid()
         if not mine:
             self.wakes.wake(str(payload).split(","))
+
+
+async def _leave_as_it_is(_connection: object) -> None:
+    """A reader changes nothing of its session, so nothing of it has to be undone between two reads."""
 
 
 async def _connect(url: str) -> asyncpg.Connection:
@@ -241,6 +258,18 @@ async def _drive(connection: Connection, transaction: Transaction[T]) -> T:
         return done.value
 
 
+async def _read(connection: Connection, work: Work[T]) -> T:
+    """Run a read.  One statement sees one snapshot by itself; only where more follow is it begun again in a transaction."""
+    transaction = work()
+    try:
+        transaction.send(await _run(connection, next(transaction)))
+    except StopIteration as done:
+        return done.value
+    transaction.close()
+    async with connection.transaction(isolation="repeatable_read", readonly=True):
+        return await _drive(connection, work())
+
+
 async def _run(connection: Connection, statement: Statement) -> list[tuple[Any, ...]]:
     sql, names = number_parameters(statement.sql)
     if isinstance(statement, Run):
@@ -250,7 +279,8 @@ async def _run(connection: Connection, statement: Statement) -> list[tuple[Any, 
 
 
 def _in_order(params: Mapping[str, Any], names: Sequence[str]) -> list[Any]:
-    return [params[name] for name in names]
+    fitting = storable(params)
+    return [fitting[name] for name in names]
 
 
 _PARAMETER = re.compile(r"(?<!:):([a-z_]+)")

@@ -12,11 +12,12 @@ import msgspec
 
 from holdfast.core import delivery, effects, journal, memory, sessions, turns
 from holdfast.core.journal import Data
-from holdfast.store.database import Row
+from holdfast.store.database import Row, clean
 
 Stored = TypeVar("Stored")
 
 _encoder = msgspec.json.Encoder()
+_decode_any = msgspec.json.Decoder().decode
 _decode_json = msgspec.json.Decoder(dict[str, Any]).decode
 
 SESSION = (
@@ -43,24 +44,24 @@ def qualified(columns: str, table: str) -> str:
 
 def encode(value: object) -> str:
     """Return JSON that both databases can hold."""
-    return _encoder.encode(storable(value)).decode()
+    return _encode(value).decode()
 
 
 def storable(value: Stored) -> Stored:
-    """Return a value as both databases can hold it: text that is no text, NUL or half a surrogate pair, is replaced.
+    """Return a value as it will come back from either database.
 
-    What is shown live goes through here too, so that a replay shows the same.
+    What is shown live goes through here, so that a replay shows the same.
     """
+    return cast("Stored", _decode_any(_encode(value)))
+
+
+def _encode(value: object) -> bytes:
+    """Return JSON in which text that is no text, NUL or half a surrogate pair, is replaced."""
     try:
-        fits = b"\\u0000" not in _encoder.encode(value)
+        encoded = _encoder.encode(value)
     except UnicodeEncodeError:
-        fits = False
-    return value if fits else cast("Stored", _clean(value))
-
-
-def clean(text: str) -> str:
-    """Return text that both databases can hold."""
-    return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
+        return _encoder.encode(_clean(value))
+    return _encoder.encode(_clean(value)) if b"\\u0000" in encoded else encoded
 
 
 def _clean(data: object) -> object:

@@ -41,7 +41,7 @@ _MOVE = """
 _HELD = f"SELECT {rows.SEGMENT} FROM segments WHERE node_id = :node_id"
 _RETURN_HELD = """
     UPDATE segments SET state = 'sealed', node_id = NULL, fence = fence + 1, error = 'the gateway stopped while committing'
-     WHERE node_id IN (SELECT id FROM nodes WHERE state = 'dead')
+     WHERE state = 'committing' AND NOT EXISTS (SELECT 1 FROM nodes n WHERE n.id = node_id AND n.state = 'alive')
  RETURNING id
 """
 

@@ -70,7 +70,7 @@ class Sessions:
 
     async def rename(self, session_id: SessionId, title: str) -> None:
         """Give a session a title.  Raises `NotFound`."""
-        params = {"id": session_id, "title": rows.clean(title)}
+        params = {"id": session_id, "title": title}
         if not await self._database.write(lambda: _found(_RENAME, params)):
             raise NotFound(f"there is no session {session_id}")
 

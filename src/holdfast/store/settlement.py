@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from holdfast.core import effects, sessions
 from holdfast.core.ending import Ending
-from holdfast.core.journal import CLOSING, Draft, Entry
+from holdfast.core.journal import CLOSING, Draft, Entry, Kind
 from holdfast.core.recovery import Interrupted
 from holdfast.core.turns import Aftermath, Cause, Event, Resume, State, Turn, after_loss
 from holdfast.errors import Stale
@@ -19,13 +19,13 @@ from holdfast.ids import NodeId, SessionId, TurnId
 from holdfast.store import deliveries, journal, rows, segments, turns
 from holdfast.store.database import Database, Dialect, Run, RunMany, Transaction
 
-_SETTLE = """
+_SETTLE = f"""
     UPDATE turns
        SET state = :state, nth = nth + :count, node_id = NULL, cause = :cause, error = :error, answered_at = :now,
            generation = CASE WHEN CAST(:remembered AS BIGINT) = 1
                              THEN (SELECT generation + 1 FROM sessions WHERE sessions.id = turns.session_id) END
      WHERE id = :id AND fence = :fence AND state = 'running' AND nth = :nth
- RETURNING id
+ RETURNING {rows.TURN}
 """
 _ENDS = "one_shot = 1 AND state = 'open'"
 _CLOSE = f"""
@@ -43,11 +43,10 @@ _CANCEL = """
      WHERE id = :id AND fence = :fence AND state = :before
  RETURNING id
 """
-_RUNNING = f"SELECT {rows.TURN} FROM turns WHERE node_id = :node_id AND state = 'running' AND id IN {{ids}}"
-_INTERRUPT = """
+_INTERRUPT = f"""
     UPDATE turns SET state = 'interrupted', cause = :cause, fence = fence + 1, node_id = NULL
-     WHERE id IN {ids} AND state = 'running' AND node_id = :node_id
- RETURNING id
+     WHERE id IN {{ids}} AND state = 'running' AND node_id = :node_id
+ RETURNING {rows.TURN}
 """
 _STRIKE = """
     UPDATE sessions SET seq = seq + 1, strikes = strikes + 1, updated_at = :now WHERE id IN {ids}
@@ -59,8 +58,11 @@ _DECIDE_CALL = "UPDATE tool_calls SET state = :state WHERE turn_id = :turn_id AN
 _MOVE_SESSION = """
     UPDATE sessions SET state = :state, end_reason = :end_reason, ended_at = :ended_at, updated_at = :now
      WHERE id = :id AND state = :before
+ RETURNING id
 """
-_QUEUED = f"SELECT {rows.TURN} FROM turns WHERE session_id = :id AND state IN ('queued', 'running', 'waiting')"
+_IN_FLIGHT = """
+    SELECT id FROM turns WHERE session_id = :id AND state IN ('queued', 'running', 'waiting') ORDER BY ordinal
+"""
 _SESSION = f"SELECT {rows.SESSION} FROM sessions WHERE id = :id"
 
 
@@ -72,8 +74,9 @@ class Settlement:
 
     async def finish(self, turn: Turn, ending: Ending) -> tuple[Turn, list[Entry]]:
         """End a running turn as its worker.  Raises `Stale` when it is not ours; repeating a lost answer is safe."""
+        dialect = self._database.dialect
         return await self._database.write(
-            lambda: _finish(turn, ending),
+            lambda: _finish(dialect, turn, ending),
             wakes=lambda _: ("turns", "deliveries", "segments", f"appended:{turn.session_id}"),
             essential=True,
         )
@@ -122,27 +125,29 @@ def _topics(session_id: SessionId) -> tuple[str, ...]:
     return ("turns", "deliveries", "segments", f"session:{session_id}")
 
 
-def _finish(turn: Turn, ending: Ending) -> Transaction[tuple[Turn, list[Entry]]]:
-    ended = replace(turn.on(ending.event), node_id=None)
-    completed = ended.state is State.COMPLETED
+def _finish(dialect: Dialect, turn: Turn, ending: Ending) -> Transaction[tuple[Turn, list[Entry]]]:
+    state = turn.on(ending.event).state
+    completed = state is State.COMPLETED
     remembered = int(completed and turn.remembers and ending.memory_owner is not None)
-    drafts = [*ending.drafts, _closing(ended.state, ending.at, ending.text, ending.error, ending.cause)]
+    drafts = [*ending.drafts, _closing(state, ending.at, ending.text, ending.error, ending.cause)]
     moved = yield Run(
         _SETTLE,
         {
             "id": turn.id,
             "fence": turn.fence,
             "nth": turn.nth,
-            "state": ended.state.value,
+            "state": state.value,
             "count": len(drafts),
             "cause": ending.cause,
-            "error": None if ending.error is None else rows.clean(ending.error),
+            "error": ending.error,
             "now": ending.at,
             "remembered": remembered,
         },
     )
     if not moved:
-        return (yield from _already_finished(turn, ended.state, len(drafts)))
+        return (yield from _already_finished(turn, state, len(drafts)))
+    # A worker that gives up leaves no call running behind it.
+    yield from _decide_calls(dialect, [turn], ending.at)
     last, generation, session_state = yield from _close(turn.session_id, len(drafts), remembered, completed, ending.at)
     entries = journal.numbered(turn, last, turn.nth + 1, drafts)
     yield from journal.insert(entries)
@@ -151,7 +156,7 @@ def _finish(turn: Turn, ending: Ending) -> Transaction[tuple[Turn, list[Entry]]]
     if session_state == "ended":
         yield from segments.seal(turn.session_id, ending.at)
     yield from deliveries.insert(ending.deliveries)
-    return replace(ended, nth=turn.nth + len(drafts)), entries
+    return rows.turn(moved[0]), entries
 
 
 def _already_finished(turn: Turn, state: State, count: int) -> Transaction[tuple[Turn, list[Entry]]]:
@@ -185,15 +190,17 @@ def _close(
 
 
 def _cancel(dialect: Dialect, turn_id: TurnId, cause: Cause, now_ms: int) -> Transaction[Turn]:
-    turn = yield from turns.get(turn_id)
-    cancelled = replace(turn.on(Event.CANCEL), cause=cause.value, fence=turn.fence + 1, node_id=None)
-    before = {"id": turn_id, "fence": turn.fence, "before": turn.state.value, "cause": cause.value}
-    if not (yield Run(_CANCEL, before)):
-        raise Stale(f"turn {turn_id} moved while it was cancelled; try again")
+    while True:
+        turn = yield from turns.get(turn_id)
+        cancelled = replace(turn.on(Event.CANCEL), cause=cause.value, fence=turn.fence + 1, node_id=None)
+        before = {"id": turn_id, "fence": turn.fence, "before": turn.state.value, "cause": cause.value}
+        # On a shared database its holder may move it between our look and our write: then look again.
+        if (yield Run(_CANCEL, before)):
+            break
+    yield from _decide_calls(dialect, [turn], now_ms)
     last, _, session_state = yield from _close(turn.session_id, 1, 0, False, now_ms)
     draft = _closing(State.CANCELLED, now_ms, cause=cause.value)
     yield from journal.insert(journal.numbered(turn, last, None, [draft]))
-    yield from _decide_calls(dialect, [turn_id])
     if session_state == "ended":
         yield from segments.seal(turn.session_id, now_ms)
     return cancelled
@@ -204,13 +211,12 @@ def interrupt(
 ) -> Transaction[Interrupted]:
     """Interrupt the running turns of a node, decide their tool calls, and let each go on, rest or be given up."""
     # Every running turn has a session of its own, so both tables can be moved as sets.
-    listed = {"ids": rows.encode(list(turn_ids)), "node_id": node_id}
-    found = yield Run(_RUNNING.format(ids=dialect.each("ids")), listed)
-    cut = {turn.id: turn for turn in map(rows.turn, found)}
-    moved = yield Run(_INTERRUPT.format(ids=dialect.each("ids")), {**listed, "cause": cause.value})
-    lost = {turn.session_id: turn for (turn_id,) in moved if (turn := cut[turn_id])}
+    named = {"ids": rows.encode(list(turn_ids)), "node_id": node_id, "cause": cause.value}
+    cut = yield Run(_INTERRUPT.format(ids=dialect.each("ids")), named)
+    lost = {turn.session_id: turn for turn in map(rows.turn, cut)}
     if not lost:
         return Interrupted()
+    yield from _decide_calls(dialect, list(lost.values()), now_ms)
     struck = yield Run(_STRIKE.format(ids=dialect.each("ids")), {"ids": rows.encode(list(lost)), "now": now_ms})
     entries: list[Entry] = []
     after: dict[Aftermath, list[Turn]] = {each: [] for each in Aftermath}
@@ -227,7 +233,6 @@ def interrupt(
         elif fate is Aftermath.GIVE_UP:
             leaving.append((session_id, sessions.Event.SUSPEND))
     yield from journal.insert(entries)
-    yield from _decide_calls(dialect, [turn.id for turn in lost.values()])
     going_on = [turn.id for turn in after[Aftermath.CONTINUE]]
     if going_on:
         yield Run(_CONTINUE.format(ids=dialect.each("ids")), {"ids": rows.encode(going_on)})
@@ -240,41 +245,60 @@ def interrupt(
     )
 
 
-def _decide_calls(dialect: Dialect, turn_ids: Sequence[TurnId]) -> Transaction[None]:
-    """Decide, for every tool call that had started and not ended, whether it may run again."""
-    found = yield Run(_CUT_CALLS.format(ids=dialect.each("ids")), {"ids": rows.encode(list(turn_ids))})
+def _decide_calls(dialect: Dialect, cut: Sequence[Turn], now_ms: int) -> Transaction[None]:
+    """Decide, for every tool call that had started and not ended, whether it may run again, and show what nobody knows."""
+    by_id = {turn.id: turn for turn in cut}
+    found = yield Run(_CUT_CALLS.format(ids=dialect.each("ids")), {"ids": rows.encode(list(by_id))})
     decided = [call.on(effects.after_cut(call.effect)) for call in map(rows.call, found)]
     if decided:
         yield RunMany(
             _DECIDE_CALL, [{"turn_id": call.turn_id, "id": call.id, "state": call.state.value} for call in decided]
         )
+    for call in decided:
+        if call.state is effects.State.UNKNOWN:
+            card = {"call_id": call.id, "name": call.name, "outcome": call.state.value}
+            yield from journal.number(by_id[call.turn_id], None, [Draft(kind=Kind.TOOL_FINISHED, at=now_ms, data=card)])
 
 
 def _leave(
     dialect: Dialect, session_id: SessionId, event: sessions.Event, reason: str | None, now_ms: int
 ) -> Transaction[None]:
     """Move a session out of use.  What still waits in it is cancelled, so that nothing accepted lacks an outcome."""
-    found = yield Run(_SESSION, {"id": session_id})
-    if not found:
+    cause = yield from _move_session(session_id, event, reason, now_ms)
+    if cause is None:
         return
-    session = rows.session(found[0])
-    if (session.state, event) not in sessions.MOVES:
-        return  # Ended is ended: the first reason wins.
-    state = session.on(event)
-    ended = state is sessions.State.ENDED
-    yield Run(
-        _MOVE_SESSION,
-        {
-            "id": session_id,
-            "before": session.state.value,
-            "state": state.value,
-            "end_reason": (reason or session.channel + sessions.COMPLETE_SUFFIX) if ended else None,
-            "ended_at": now_ms if ended else None,
-            "now": now_ms,
-        },
-    )
-    cause = Cause.SESSION_ENDED if ended else Cause.SESSION_SUSPENDED
-    waiting = yield Run(_QUEUED, {"id": session_id})
-    for turn in map(rows.turn, waiting):
-        yield from _cancel(dialect, turn.id, cause, now_ms)
+    in_flight = yield Run(_IN_FLIGHT, {"id": session_id})
+    for (turn_id,) in in_flight:
+        yield from _cancel(dialect, turn_id, cause, now_ms)
     yield from segments.seal(session_id, now_ms)
+
+
+def _move_session(
+    session_id: SessionId, event: sessions.Event, reason: str | None, now_ms: int
+) -> Transaction[Cause | None]:
+    """Suspend or end a session; returns what that means for its turns, or None where it is too late."""
+    while True:
+        found = yield Run(_SESSION, {"id": session_id})
+        if not found:
+            return None
+        session = rows.session(found[0])
+        # No next message follows in a one-shot session, so suspending it would keep it for ever.
+        event = sessions.Event.END if session.one_shot else event
+        if (session.state, event) not in sessions.MOVES:
+            return None  # Ended is ended: the first reason wins.
+        state = session.on(event)
+        ended = state is sessions.State.ENDED
+        moved = yield Run(
+            _MOVE_SESSION,
+            {
+                "id": session_id,
+                "before": session.state.value,
+                "state": state.value,
+                "end_reason": (reason or session.channel + sessions.COMPLETE_SUFFIX) if ended else None,
+                "ended_at": now_ms if ended else None,
+                "now": now_ms,
+            },
+        )
+        # On a shared database another node may move it between our look and our write: then look again.
+        if moved:
+            return Cause.SESSION_ENDED if ended else Cause.SESSION_SUSPENDED

@@ -15,9 +15,9 @@ from typing import Any, TypeVar
 
 import apsw
 
-from holdfast.errors import DiskFull, Fatal, Stale, StoreBroken, StoreRefused, Unavailable
-from holdfast.store.database import SQLITE, Run, Statement, Topics, Transaction, Wakes, Work, no_topics
-from holdfast.store.home import Ballast, Ownership, refuse_network_filesystem
+from holdfast.errors import DiskFull, Fatal, NotFound, Stale, StoreBroken, StoreDown, StoreRefused, Unavailable
+from holdfast.store.database import SQLITE, Run, Statement, Topics, Transaction, Wakes, Work, no_topics, storable
+from holdfast.store.home import Ballast, Ownership, make_home, refuse_network_filesystem
 
 T = TypeVar("T")
 
@@ -85,25 +85,26 @@ class SqliteDatabase:
     async def open_readonly(cls, path: Path) -> SqliteDatabase:
         """Open beside the owner, for looking only."""
         if not path.exists():
-            raise StoreRefused(f"there is no store at {path}; start the gateway once to make it")
+            raise NotFound(f"there is no store at {path} yet; `holdfast ask hello` makes one")
         return cls(path, readers_only=True)
 
     def _own(self) -> None:
         if apsw.SQLITE_VERSION_NUMBER < SQLITE_OLDEST:
             raise StoreRefused(f"SQLite {apsw.sqlite_lib_version()} can lose pages; install apsw 3.51.3 or newer")
-        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_home(self._path.parent)
         refuse_network_filesystem(self._path.parent)
         self._ownership = Ownership(self._path.with_suffix(".lock"))
         try:
             self._connection = self._connect(apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
-            self._path.chmod(0o600)
             _refuse_foreign(self._connection, self._path)
-            self._connection.execute(_WRITER_SETTINGS)
+            self._path.chmod(0o600)
+            # Without its rows being fetched, a script stops at the first statement that has one.
+            self._connection.execute(_WRITER_SETTINGS).fetchall()
         except BaseException:
             self._ownership.release()
             raise
-        self._wal = self._path.with_name(self._path.name + "-wal")
-        self._wal_identity: tuple[int, int] | None = None
+        self._files = (self._path, self._path.with_name(self._path.name + "-wal"))
+        self._identities: dict[Path, tuple[int, int]] = {}
         self._wal_pages = 0
         # Our hook takes the place of the automatic checkpoint.
         self._connection.set_wal_hook(self._count_pages)
@@ -116,7 +117,9 @@ class SqliteDatabase:
         try:
             connection = apsw.Connection(str(self._path), flags=flags, vfs=self._vfs, statementcachesize=256)
             connection.set_busy_timeout(5_000)
-            connection.execute(_SETTINGS)
+            # Without it SQLite plans many a statement anew for each set of values, which costs more than running it.
+            connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
+            connection.execute(_SETTINGS).fetchall()
         except apsw.NotADBError as error:
             raise StoreRefused(f"{self._path} is not a Holdfast store; move it away or choose another --home") from error
         return connection
@@ -124,6 +127,8 @@ class SqliteDatabase:
     async def write(self, work: Work[T], *, wakes: Topics[T] = no_topics, essential: bool = False) -> T:
         if self._broken:
             raise self._broken
+        if self._writer is None:
+            raise StoreDown("the store is closed, or open for reading only")
         if self._jobs.qsize() > QUEUE_MAX:
             raise Unavailable("the store has more work waiting than it can take; try again in a moment")
         future: asyncio.Future[T] = self._loop.create_future()
@@ -135,9 +140,9 @@ class SqliteDatabase:
 
     async def close(self) -> None:
         if self._writer:
+            writer, self._writer = self._writer, None
             self._jobs.put(None)
-            await self._loop.run_in_executor(None, self._writer.join)
-            self._writer = None
+            await self._loop.run_in_executor(None, writer.join)
         self._readers.shutdown()
         for connection in self._reader_connections:
             connection.close()
@@ -213,7 +218,15 @@ class SqliteDatabase:
             self._roll_back()
             self._ballast.release()
             _refuse(batch, essential)
+            self._commit_from_ballast(essential)
+
+    def _commit_from_ballast(self, essential: list[_Job]) -> None:
+        try:
             self._commit(essential)
+        except apsw.FullError:
+            # A full disk is not a broken one: whoever ends a turn tries again until there is room.
+            self._roll_back()
+            _refuse(essential, [])
 
     def _commit(self, batch: list[_Job]) -> None:
         execute = self._connection.execute
@@ -234,14 +247,14 @@ class SqliteDatabase:
         self._refuse_moved_files()
 
     def _refuse_moved_files(self) -> None:
-        try:
-            stat = self._wal.stat()
-        except FileNotFoundError:
-            raise StoreBroken(f"{self._wal} was removed while the gateway runs; stop, and check the disk") from None
-        identity = (stat.st_dev, stat.st_ino)
-        if self._wal_identity not in (None, identity):
-            raise StoreBroken(f"{self._wal} was replaced while the gateway runs; stop, and check the disk")
-        self._wal_identity = identity
+        for path in self._files:
+            try:
+                stat = path.stat()
+            except FileNotFoundError:
+                raise StoreBroken(f"{path} was removed while the gateway runs; stop, and check the disk") from None
+            identity = (stat.st_dev, stat.st_ino)
+            if self._identities.setdefault(path, identity) != identity:
+                raise StoreBroken(f"{path} was replaced while the gateway runs; stop, and check the disk")
 
     def _roll_back(self) -> None:
         if self._connection.in_transaction:
@@ -287,12 +300,15 @@ def _drive(connection: apsw.Connection, transaction: Transaction[T]) -> T:
 
 def _run(connection: apsw.Connection, statement: Statement) -> list[tuple[Any, ...]]:
     if isinstance(statement, Run):
-        return connection.execute(statement.sql, statement.params).fetchall()
-    connection.executemany(statement.sql, statement.params)
+        return connection.execute(statement.sql, storable(statement.params)).fetchall()
+    connection.executemany(statement.sql, [storable(params) for params in statement.params])
     return []
 
 
 def _refuse_foreign(connection: apsw.Connection, path: Path) -> None:
     tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
     if tables and "schema_versions" not in tables:
+        # What is not ours is not ours to tidy up either: its WAL stays as it is.
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        connection.close()
         raise StoreRefused(f"{path} is another program's database; move it away or choose another --home")

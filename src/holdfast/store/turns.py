@@ -26,7 +26,13 @@ _JOIN_SESSION = """
      WHERE owner = :owner AND key = :key AND state = 'open'
  RETURNING id, seq, turns
 """
-_LATEST_SESSION = "SELECT id, state FROM sessions WHERE owner = :owner AND key = :key ORDER BY id DESC LIMIT 1"
+# The suspended session that no other has followed yet; which one is the latest, no clock could tell for certain.
+_SUSPENDED_SESSION = """
+    SELECT s.id, s.state FROM sessions s
+     WHERE s.owner = :owner AND s.key = :key AND s.state = 'suspended'
+       AND NOT EXISTS (SELECT 1 FROM sessions next WHERE next.owner = :owner AND next.key = :key AND next.parent_id = s.id)
+     ORDER BY s.id DESC LIMIT 1
+"""
 _OPEN_SESSION = """
     INSERT INTO sessions
         (id, key, channel, owner, one_shot, source, parent_id, auto_reset_reason, created_at, updated_at, seq, turns)
@@ -73,6 +79,12 @@ _PARK = """
  RETURNING id
 """
 _UNPARK = "UPDATE turns SET state = 'queued', fence = fence + 1 WHERE id = :id AND state = 'waiting' RETURNING id"
+# Writing the session first keeps a message that arrives at the same moment from running before the turn it follows.
+_HOLD_SESSION = f"""
+    UPDATE sessions SET updated_at = :now
+     WHERE id = :id AND strikes < {sessions.STRIKES_MAX} AND (state = 'open' OR one_shot = 1)
+ RETURNING id
+"""
 _RESUME = """
     UPDATE turns SET state = 'queued', cause = NULL WHERE id = :id AND state = 'interrupted'
        AND NOT EXISTS (SELECT 1 FROM turns later WHERE later.session_id = turns.session_id
@@ -181,18 +193,19 @@ def _first_receipt(message: Inbound, turn_id: TurnId, session_id: SessionId, now
         raise KeyReused(key, first_turn)
     if message.cursor:
         yield from _save_cursor(message.cursor)
-    state = yield from _state_for_repeat(first_turn)
+    state = yield from _state_for_repeat(first_turn, now_ms)
     return Receipt(turn_id=first_turn, session_id=first_session, state=state, accepted_at=accepted_at, duplicate=True)
 
 
-def _state_for_repeat(turn_id: TurnId) -> Transaction[State]:
+def _state_for_repeat(turn_id: TurnId, now_ms: int) -> Transaction[State]:
     found = yield Run(_GET, {"id": turn_id})
     if not found:
         return State.COMPLETED  # Pruned by retention: it was settled long ago.
     turn = rows.turn(found[0])
     if turn.state is State.INTERRUPTED and turn.mode.value == "synchronous":
         # Its client is back with the same request, so the turn goes on.
-        resumed = yield Run(_RESUME, {"id": turn_id})
+        held = yield Run(_HOLD_SESSION, {"id": turn.session_id, "now": now_ms})
+        resumed = held and (yield Run(_RESUME, {"id": turn_id}))
         return State.QUEUED if resumed else turn.state
     return turn.state
 
@@ -208,8 +221,8 @@ def _join_or_open(message: Inbound, turn_id: TurnId, session_id: SessionId, now_
 
 
 def _open(message: Inbound, session_id: SessionId, where: dict[str, str], now_ms: int) -> Transaction[bool]:
-    latest = yield Run(_LATEST_SESSION, where)
-    previous, state = latest[0] if latest else (None, None)
+    suspended = yield Run(_SUSPENDED_SESSION, where)
+    previous, state = suspended[0] if suspended else (None, None)
     reason = sessions.reset_reason(sessions.State(state) if state else None)
     opened = yield Run(
         _OPEN_SESSION,
@@ -279,7 +292,8 @@ def _start(turn: Turn, now_ms: int) -> Transaction[tuple[Turn, list[Entry]]]:
     started = yield Run(_START, {"id": turn.id, "fence": turn.fence, "now": now_ms})
     if not started:
         return (yield from _already_started(turn))
-    running = replace(turn.on(Event.START), attempt=started[0][0], started_at=turn.started_at or now_ms)
+    # Every attempt numbers its own entries, whatever an earlier one had written.
+    running = replace(turn.on(Event.START), attempt=started[0][0], nth=0, started_at=turn.started_at or now_ms)
     draft = Draft(kind=Kind.TURN_STARTED, at=now_ms, data={"attempt": running.attempt})
     return (yield from journal.write_held(running, [draft]))
 

@@ -137,7 +137,8 @@ CREATE TABLE deliveries (
     UNIQUE (turn_id, target, part),
     CHECK ((state = 'sending') = (node_id IS NOT NULL))
 ) /*strict*/;
-CREATE INDEX deliveries_due ON deliveries (due_at) WHERE state IN ('pending', 'retry', 'unknown') AND repeats = 0;
+CREATE INDEX deliveries_due ON deliveries (due_at)
+    WHERE state IN ('pending', 'retry') OR (state = 'unknown' AND repeats = 0);
 CREATE INDEX deliveries_held ON deliveries (node_id) WHERE node_id IS NOT NULL;
 
 CREATE TABLE segments (
