@@ -1,0 +1,49 @@
+"""A terminal: the real command in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+TIMEOUT_S = 60
+
+
+class Terminal:
+    """Runs `holdfast` as a user would, in a home of its own."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+
+    def environment(self) -> dict[str, str]:
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
+        return {**inherited, "HOLDFAST_HOME": str(self.home), "COLUMNS": "120", "NO_COLOR": "1"}
+
+    def run(self, *words: str, stdin: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "holdfast", *words],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+            env=self.environment() | variables,
+        )
+
+    def read(self, *words: str) -> Any:
+        """Run a command that must succeed, and return its JSON."""
+        done = self.run(*words, "--json")
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-u", "-m", "holdfast", *words],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=self.environment(),
+        )

@@ -1,0 +1,315 @@
+"""Removes each guard in turn and runs the tests that should notice: a guard nobody misses is not guarded.
+
+    python tests/mutants.py              all of them
+    python tests/mutants.py fence index  those whose name contains one of the words
+
+Each mutant is a copy of `src/` with one text replaced; the tests run against the copy.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+TIMEOUT_S = 600
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """One guard: where it stands, what replaces it, and the tests that must turn red."""
+
+    name: str
+    file: str
+    guard: str
+    without: str
+    tests: tuple[str, ...]
+
+
+CONFORMANCE = "tests/conformance"
+MUTANTS: tuple[Mutant, ...] = (
+    Mutant(
+        "fence on append",
+        "store/journal.py",
+        "WHERE id = :id AND fence = :fence AND state = 'running' AND nth = :nth",
+        "WHERE id = :id AND CAST(:fence AS BIGINT) >= 0 AND state = 'running' AND nth = :nth",
+        ("tests/conformance/test_journal.py", "tests/conformance/test_nodes.py"),
+    ),
+    Mutant(
+        "number of the entry on append",
+        "store/journal.py",
+        "WHERE id = :id AND fence = :fence AND state = 'running' AND nth = :nth",
+        "WHERE id = :id AND fence = :fence AND state = 'running' AND CAST(:nth AS BIGINT) >= 0",
+        ("tests/conformance/test_journal.py",),
+    ),
+    Mutant(
+        "fence on finish",
+        "store/settlement.py",
+        "WHERE id = :id AND fence = :fence AND state = 'running' AND nth = :nth",
+        "WHERE id = :id AND CAST(:fence AS BIGINT) >= 0 AND state = 'running' AND nth = :nth",
+        ("tests/conformance/test_settlement.py", "tests/conformance/test_nodes.py"),
+    ),
+    Mutant(
+        "fence on start",
+        "store/turns.py",
+        "WHERE id = :id AND fence = :fence AND state = 'queued' AND node_id IS NOT NULL",
+        "WHERE id = :id AND CAST(:fence AS BIGINT) >= 0 AND state = 'queued' AND node_id IS NOT NULL",
+        ("tests/conformance/test_turns.py", "tests/conformance/test_nodes.py"),
+    ),
+    Mutant(
+        "one live turn per session",
+        "store/schema/0001_spine.sql",
+        "CREATE UNIQUE INDEX turns_one_live_per_session",
+        "CREATE INDEX turns_one_live_per_session",
+        ("tests/conformance/test_schema.py",),
+    ),
+    Mutant(
+        "an effectful tool starts once",
+        "store/schema/0001_spine.sql",
+        "CHECK (effect <> 'effectful' OR starts <= 1)",
+        "CHECK (starts >= 0)",
+        ("tests/conformance/test_schema.py", "tests/conformance/test_journal.py"),
+    ),
+    Mutant(
+        "one labelled resend",
+        "store/schema/0001_spine.sql",
+        "CHECK (repeats IN (0, 1))",
+        "CHECK (repeats >= 0)",
+        ("tests/conformance/test_schema.py", "tests/conformance/test_deliveries.py"),
+    ),
+    Mutant(
+        "an effectful call that was cut off is unknown",
+        "core/effects.py",
+        "            return Event.LOSE",
+        "            return Event.REPEAT",
+        ("tests/unit", "tests/conformance/test_settlement.py"),
+    ),
+    Mutant(
+        "full sync before every acknowledgement",
+        "store/sqlite.py",
+        "PRAGMA synchronous = FULL",
+        "PRAGMA synchronous = NORMAL",
+        ("tests/crash/test_power_loss.py",),
+    ),
+    Mutant(
+        "a failed fsync ends the store",
+        "store/sqlite.py",
+        "except Exception as error:  # noqa: BLE001 - The edge of the writer thread: any failure here ends the store.\n"
+        "            self._break(error)",
+        "except Exception as error:  # noqa: BLE001\n            self._roll_back()\n"
+        "            for job in batch:\n                job.outcome = Unavailable(str(error))",
+        ("tests/crash/test_faults.py",),
+    ),
+    Mutant(
+        "errors of a checkpoint end the store",
+        "store/sqlite.py",
+        "        except apsw.Error as error:\n            self._break(error)",
+        "        except apsw.Error:\n            return",
+        ("tests/crash/test_faults.py",),
+    ),
+    Mutant(
+        "files that were moved under us",
+        "store/sqlite.py",
+        '        execute("COMMIT")\n        self._refuse_moved_files()',
+        '        execute("COMMIT")',
+        ("tests/crash/test_faults.py",),
+    ),
+    Mutant(
+        "room kept for a full disk",
+        "store/home.py",
+        "        self._path.unlink(missing_ok=True)\n        self._held = False",
+        "        self._held = False",
+        ("tests/crash/test_faults.py",),
+    ),
+    Mutant(
+        "one bad transaction does not touch its neighbours",
+        "store/sqlite.py",
+        '                execute("ROLLBACK TO job")',
+        "                pass",
+        (CONFORMANCE,),
+    ),
+    Mutant(
+        "another body under the same key",
+        "store/turns.py",
+        "    if first_hash != body_hash:",
+        "    if first_hash is None:",
+        ("tests/conformance/test_turns.py",),
+    ),
+    Mutant(
+        "acceptance order",
+        "store/turns.py",
+        "AND o.ordinal < t.ordinal\n                              AND o.state IN ('queued', 'running', 'waiting'))",
+        "AND o.ordinal < t.ordinal\n                              AND o.state IN ('running'))",
+        ("tests/conformance/test_turns.py",),
+    ),
+    Mutant(
+        "a suspended session takes no more messages",
+        "store/turns.py",
+        "WHERE owner = :owner AND key = :key AND state = 'open'\n RETURNING id, seq, turns",
+        "WHERE owner = :owner AND key = :key AND state <> 'ended'\n RETURNING id, seq, turns",
+        ("tests/conformance/test_settlement.py", "tests/conformance/test_sessions.py"),
+    ),
+    Mutant(
+        "cancelling moves the fence",
+        "store/settlement.py",
+        "SET state = 'cancelled', cause = :cause, fence = fence + 1, node_id = NULL",
+        "SET state = 'cancelled', cause = :cause, node_id = NULL",
+        ("tests/conformance/test_settlement.py", "tests/conformance/test_nodes.py"),
+    ),
+    Mutant(
+        "a one-shot session ends with its turn",
+        "store/settlement.py",
+        "_ENDS = \"one_shot = 1 AND state = 'open'\"",
+        "_ENDS = \"one_shot = 2 AND state = 'open'\"",
+        ("tests/conformance/test_settlement.py",),
+    ),
+    Mutant(
+        "three strikes",
+        "core/sessions.py",
+        "STRIKES_MAX = 3",
+        "STRIKES_MAX = 30",
+        ("tests/unit", "tests/conformance/test_settlement.py"),
+    ),
+    Mutant(
+        "a completed turn clears the strikes",
+        "store/settlement.py",
+        "strikes = CASE WHEN CAST(:completed AS BIGINT) = 1 THEN 0 ELSE strikes END",
+        "strikes = CASE WHEN CAST(:completed AS BIGINT) = 2 THEN 0 ELSE strikes END",
+        ("tests/conformance/test_settlement.py",),
+    ),
+    Mutant(
+        "parts leave in order",
+        "store/deliveries.py",
+        "e.part < d.part",
+        "e.part < 0",
+        ("tests/conformance/test_deliveries.py",),
+    ),
+    Mutant(
+        "fence on deliveries",
+        "store/deliveries.py",
+        "WHERE id = :id AND fence = :fence AND state = :before",
+        "WHERE id = :id AND CAST(:fence AS BIGINT) >= 0 AND state = :before",
+        ("tests/conformance/test_deliveries.py", "tests/conformance/test_nodes.py"),
+    ),
+    Mutant(
+        "the oldest debt first",
+        "core/memory.py",
+        "oldest = min(dirty,",
+        "oldest = max(dirty,",
+        ("tests/unit", "tests/conformance/test_segments.py"),
+    ),
+    Mutant(
+        "only its owner commits a segment",
+        "core/memory.py",
+        "oldest.owner == owner and",
+        "oldest.owner and",
+        ("tests/unit", "tests/conformance/test_segments.py"),
+    ),
+    Mutant(
+        "a beat in the last moment saves a node",
+        "store/nodes.py",
+        "WHERE id = :id AND beat = :beat AND state = 'alive'",
+        "WHERE id = :id AND CAST(:beat AS BIGINT) >= 0 AND state = 'alive'",
+        ("tests/conformance/test_nodes.py",),
+    ),
+    Mutant(
+        "a slot fires once",
+        "store/jobs.py",
+        "AND last_instant < :instant",
+        "AND last_instant <> :instant",
+        ("tests/conformance/test_jobs.py",),
+    ),
+    Mutant(
+        "late entries land once",
+        "store/journal.py",
+        '_INSERT_LATE = _INSERT + " ON CONFLICT (turn_id, attempt, nth) DO NOTHING RETURNING seq"',
+        '_INSERT_LATE = _INSERT + " RETURNING seq"',
+        ("tests/conformance/test_journal.py",),
+    ),
+    Mutant(
+        "a newer schema is refused",
+        "store/migrations.py",
+        "    if current > newest:",
+        "    if current < 0:",
+        ("tests/conformance/test_schema.py",),
+    ),
+    Mutant(
+        "journal before show",
+        "engine/stage.py",
+        "            turn = self.turn\n",
+        "            turn = self.turn\n            from holdfast.store.journal import numbered\n"
+        "            self._feed.publish(numbered(turn, turn.nth + len(drafts), turn.nth + 1, drafts))\n",
+        ("tests/engine",),
+    ),
+    Mutant(
+        "a write is not cut in half when the agent is done",
+        "engine/worker.py",
+        "            async with stage.at_rest():\n                flushing.cancel()",
+        "            flushing.cancel()",
+        ("tests/engine", "tests/crash/test_failpoints.py"),
+    ),
+    Mutant(
+        "secrets are masked",
+        "core/redaction.py",
+        "            text = text.replace(secret, MASK)",
+        "            text = text.replace(secret, secret)",
+        ("tests/unit", "tests/engine"),
+    ),
+    Mutant(
+        "a live lease does not lapse",
+        "core/leases.py",
+        "now_ms - sighting.since_ms >= lease_ms",
+        "now_ms - sighting.since_ms >= 0",
+        ("tests/unit",),
+    ),
+)
+
+
+def main() -> int:
+    words = sys.argv[1:]
+    chosen = [each for each in MUTANTS if not words or any(word in each.name for word in words)]
+    survivors = [each.name for each in chosen if _survives(each)]
+    print(f"\n{len(chosen)} guards removed, {len(chosen) - len(survivors)} noticed")
+    for name in survivors:
+        print(f"  NOBODY NOTICED: {name}")
+    return 1 if survivors else 0
+
+
+def _survives(mutant: Mutant) -> bool:
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "src"
+        shutil.copytree(ROOT / "src", source)
+        file = source / "holdfast" / mutant.file
+        text = file.read_text()
+        if text.count(mutant.guard) != 1:
+            print(f"  ?      {mutant.name}: its guard stands {text.count(mutant.guard)} times in {mutant.file}", flush=True)
+            return True
+        file.write_text(text.replace(mutant.guard, mutant.without))
+        started = time.monotonic()
+        noticed = _red(mutant, source)
+        print(f"  {'red' if noticed else 'GREEN':6} {mutant.name}  ({time.monotonic() - started:.0f} s)", flush=True)
+        return not noticed
+
+
+def _red(mutant: Mutant, source: Path) -> bool:
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *mutant.tests]
+    environment = os.environ | {"PYTHONPATH": str(source)}
+    try:
+        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        return True  # Work that never ends is noticed by whoever waits for it.
+    if done.returncode not in (0, 1):
+        # Neither passed nor failed: the mutant did not even run, which proves nothing.
+        print(done.stdout[-2000:], done.stderr[-2000:])
+        return False
+    return done.returncode == 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
