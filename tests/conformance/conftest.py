@@ -1,0 +1,38 @@
+"""Runs every test of this folder inside its scene, so that none can forget the audit."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.store.opening import Store
+from tests.conformance.scenes import Scene
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """A home in memory, and not kept: nothing here depends on a disk, and each home holds megabytes of ballast."""
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as home:
+        yield Path(home)
+
+
+@pytest.fixture
+def scene(open_it: Callable[[], Awaitable[Store]], store_url: str) -> Scene:
+    """A store of each kind in turn; it is open, and has a node, while the test runs."""
+    return Scene(open_it, store_url)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    scene = pyfuncitem.funcargs.get("scene")
+    if not isinstance(scene, Scene):
+        return None
+    arguments: dict[str, Any] = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
+    asyncio.run(scene.play(lambda: pyfuncitem.function(**arguments)))
+    return True

@@ -1,0 +1,281 @@
+"""The outbox: parts in order, one unlabelled send, and an honest word where nobody knows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from holdfast.core.delivery import EXPIRES_AFTER_MS, REPEAT_LABEL, Delivery, Event, State
+from holdfast.errors import IllegalMove, NotFound, Stale
+from holdfast.ids import DeliveryId, TurnId
+from tests.conformance.scenes import MINUTE, TARGET, Scene
+
+
+async def states(scene: Scene, turn_id: TurnId) -> list[State]:
+    return [each.state for each in await scene.store.deliveries.of_turn(turn_id)]
+
+
+async def sending(scene: Scene, *parts: str) -> Delivery:
+    """Finish a turn with these parts, and take the first of them for sending."""
+    await scene.sent_for(*parts)
+    (first,) = await scene.send()
+    return first
+
+
+async def unknown(scene: Scene, *parts: str) -> Delivery:
+    return await scene.settle(await sending(scene, *parts), Event.LOSE, error="no answer")
+
+
+async def test_a_claimed_delivery_is_sending_before_anyone_sends_it(scene: Scene) -> None:
+    """D1"""
+    (made,) = await scene.sent_for("hi")
+    assert (made.state, made.attempt, made.target, made.text) == (State.PENDING, 0, TARGET, "hi")
+    (claimed,) = await scene.send()
+    assert (claimed.id, claimed.state, claimed.attempt, claimed.repeats) == (made.id, State.SENDING, 1, 0)
+    assert await scene.store.deliveries.get(made.id) == claimed
+    assert await scene.store.deliveries.held(scene.node) == [claimed]
+    assert await scene.send() == []
+
+
+async def test_a_confirmed_delivery_is_settled_for_good(scene: Scene) -> None:
+    """D1, T3"""
+    claimed = await sending(scene, "hi")
+    scene.now += MINUTE
+    delivered = await scene.settle(claimed, Event.CONFIRM, receipt="message 7")
+    assert (delivered.state, delivered.receipt, delivered.settled_at) == (State.DELIVERED, "message 7", scene.now)
+    assert await scene.store.deliveries.get(claimed.id) == delivered
+    assert await scene.store.turns.delivered_at(claimed.turn_id) == scene.now
+    assert await scene.store.deliveries.held(scene.node) == []
+    scene.now += 2 * EXPIRES_AFTER_MS
+    assert await scene.send() == []
+    assert await scene.store.deliveries.next_due_at() is None
+
+
+async def test_parts_leave_one_after_the_other_in_order(scene: Scene) -> None:
+    """D3"""
+    made = await scene.sent_for("one", "two", "three")
+    sent = []
+    for _ in made:
+        (claimed,) = await scene.send()
+        assert await scene.send() == []
+        assert await scene.store.turns.delivered_at(claimed.turn_id) is None
+        await scene.settle(claimed, Event.CONFIRM)
+        sent.append(claimed.text)
+    assert sent == ["one", "two", "three"]
+    assert await scene.store.turns.delivered_at(made[0].turn_id) == scene.now
+
+
+async def test_parts_wait_while_an_earlier_one_is_to_be_tried_again(scene: Scene) -> None:
+    """D3"""
+    claimed = await sending(scene, "one", "two")
+    await scene.settle(claimed, Event.REFUSE, due_at=scene.now + MINUTE, error="busy")
+    assert await scene.send() == []
+    scene.now += MINUTE
+    (again,) = await scene.send()
+    assert (again.id, again.attempt, again.repeats) == (claimed.id, 2, 0)
+
+
+async def test_targets_do_not_wait_for_one_another(scene: Scene) -> None:
+    """D3: order is per target."""
+    turn = await scene.running()
+    parts = (*scene.parts(turn, "a1", "a2"), *scene.parts(turn, "b1", "b2", target="slack:1"))
+    await scene.finish(turn, deliveries=parts)
+    assert {each.text for each in await scene.send()} == {"a1", "b1"}
+
+
+async def test_answers_of_several_turns_to_one_target_are_all_sent(scene: Scene) -> None:
+    await scene.sent_for("one")
+    await scene.sent_for("two")
+    assert {each.text for each in await scene.send()} == {"one", "two"}
+
+
+async def test_claims_take_what_is_due_longest_up_to_the_limit(scene: Scene) -> None:
+    for number in (3, 1, 2):
+        await scene.sent_for(str(number), due_at=scene.now - number)
+    await scene.sent_for("later", due_at=scene.now + 1)
+    assert [each.text for each in await scene.send(limit=2)] == ["3", "2"]
+    assert [each.text for each in await scene.send(limit=2)] == ["1"]
+
+
+async def test_a_refused_delivery_is_tried_again_when_it_is_due(scene: Scene) -> None:
+    """D1: the far side certainly has nothing, so the second send is not labelled."""
+    claimed = await sending(scene, "hi")
+    refused = await scene.settle(claimed, Event.REFUSE, due_at=scene.now + MINUTE, error="busy")
+    assert (refused.state, refused.error, refused.settled_at) == (State.RETRY, "busy", None)
+    assert await scene.store.deliveries.get(claimed.id) == refused
+    assert await scene.send() == []
+    assert await scene.store.deliveries.next_due_at() == scene.now + MINUTE
+    scene.now += MINUTE
+    (again,) = await scene.send()
+    assert (again.state, again.attempt, again.outgoing) == (State.SENDING, 2, "hi")
+
+
+async def test_an_unknown_outcome_is_repeated_once_and_labelled(scene: Scene) -> None:
+    """D1: at most one unlabelled send, and one labelled one."""
+    lost = await unknown(scene, "hi")
+    assert (lost.state, lost.settled_at) == (State.UNKNOWN, scene.now)
+    assert await scene.store.deliveries.get(lost.id) == lost
+    (again,) = await scene.send()
+    assert (again.id, again.repeats, again.outgoing) == (lost.id, 1, f"{REPEAT_LABEL} hi")
+    final = await scene.settle(again, Event.LOSE)
+    assert final.state is State.UNKNOWN
+    scene.now += MINUTE
+    assert await scene.send() == []
+    assert await scene.store.deliveries.next_due_at() is None
+
+
+async def test_a_labelled_repeat_that_was_refused_is_tried_again_with_its_label(scene: Scene) -> None:
+    """A1, D1, D3: the far side certainly has nothing of it, so it neither rests for ever nor keeps the next part waiting."""
+    await unknown(scene, "one", "two")
+    (repeat,) = await scene.send()
+    await scene.settle(repeat, Event.REFUSE, due_at=scene.now + MINUTE)
+    assert await scene.store.deliveries.next_due_at() == scene.now + MINUTE
+    assert await scene.send() == []
+    scene.now += MINUTE
+    (again,) = await scene.send()
+    assert (again.id, again.repeats, again.outgoing) == (repeat.id, 1, f"{REPEAT_LABEL} one")
+    await scene.settle(again, Event.CONFIRM)
+    assert [each.text for each in await scene.send()] == ["two"]
+
+
+async def test_an_unknown_outcome_that_the_far_side_can_tell_is_confirmed(scene: Scene) -> None:
+    lost = await unknown(scene, "one", "two")
+    found = await scene.settle(lost, Event.CONFIRM, receipt="message 7")
+    assert (found.state, found.receipt) == (State.DELIVERED, "message 7")
+    assert [each.text for each in await scene.send()] == ["two"]
+
+
+async def test_parts_wait_for_an_unknown_one_until_its_repeat(scene: Scene) -> None:
+    """D3"""
+    lost = await unknown(scene, "one", "two")
+    (again,) = await scene.send()
+    assert again.id == lost.id
+    assert await scene.send() == []
+    await scene.settle(again, Event.LOSE)
+    assert [each.text for each in await scene.send()] == ["two"]
+
+
+async def test_a_failed_part_fails_the_rest(scene: Scene) -> None:
+    """D3, A1: the second half of an answer alone would mislead, and nothing waits for ever."""
+    claimed = await sending(scene, "one", "two", "three")
+    failed = await scene.settle(claimed, Event.FAIL, error="no such chat")
+    assert (failed.state, failed.error, failed.settled_at) == (State.FAILED, "no such chat", scene.now)
+    rest = (await scene.store.deliveries.of_turn(claimed.turn_id))[1:]
+    assert [(each.state, each.settled_at) for each in rest] == [(State.FAILED, scene.now)] * 2
+    assert await scene.send() == []
+    assert await scene.store.turns.delivered_at(claimed.turn_id) is None
+
+
+async def test_a_failed_part_leaves_other_targets_and_earlier_parts_alone(scene: Scene) -> None:
+    """D3"""
+    turn = await scene.running()
+    await scene.finish(
+        turn, deliveries=(*scene.parts(turn, "a1", "a2", "a3"), *scene.parts(turn, "b1", "b2", target="slack:1"))
+    )
+    claimed = {each.text: each for each in await scene.send()}
+    await scene.settle(claimed["a1"], Event.CONFIRM)
+    (second,) = await scene.send()
+    await scene.settle(second, Event.FAIL)
+    found = {each.text: each.state for each in await scene.store.deliveries.of_turn(turn.id)}
+    assert found == {
+        "a1": State.DELIVERED,
+        "a2": State.FAILED,
+        "a3": State.FAILED,
+        "b1": State.SENDING,
+        "b2": State.PENDING,
+    }
+
+
+async def test_what_is_too_old_expires_unsent(scene: Scene) -> None:
+    """A1: an answer of yesterday is worse than none, and is settled."""
+    made = await scene.sent_for("one", "two")
+    scene.now += EXPIRES_AFTER_MS
+    (claimed,) = await scene.send()
+    await scene.settle(claimed, Event.REFUSE)
+    scene.now += 1
+    assert await scene.send() == []
+    assert await scene.send() == []
+    assert await states(scene, made[0].turn_id) == [State.EXPIRED, State.EXPIRED]
+    assert await scene.store.deliveries.next_due_at() is None
+
+
+async def test_what_expires_does_not_keep_the_young_from_being_sent(scene: Scene) -> None:
+    await scene.sent_for("old")
+    scene.now += EXPIRES_AFTER_MS + 1
+    await scene.sent_for("young")
+    assert [each.text for each in await scene.send()] == ["young"]
+
+
+@pytest.mark.parametrize("event", [Event.CONFIRM, Event.REFUSE, Event.FAIL, Event.LOSE])
+async def test_a_send_is_settled_once(scene: Scene, event: Event) -> None:
+    """T4, D1: a repeat after a lost answer, or a slow sender, changes nothing."""
+    claimed = await sending(scene, "one", "two")
+    await scene.settle(claimed, event)
+    before = await scene.snapshot()
+    for late in (Event.CONFIRM, Event.REFUSE, Event.FAIL, Event.LOSE):
+        with pytest.raises(Stale):
+            await scene.settle(claimed, late)
+    assert await scene.snapshot() == before
+
+
+async def test_a_sender_with_an_old_fence_changes_nothing(scene: Scene) -> None:
+    """T4: its delivery was refused and taken again meanwhile."""
+    claimed = await sending(scene, "hi")
+    await scene.settle(claimed, Event.REFUSE)
+    (again,) = await scene.send()
+    before = await scene.snapshot()
+    with pytest.raises(Stale):
+        await scene.settle(claimed, Event.CONFIRM)
+    assert await scene.snapshot() == before
+    await scene.settle(again, Event.CONFIRM)
+
+
+async def test_a_delivery_that_nobody_sends_cannot_be_settled(scene: Scene) -> None:
+    (made,) = await scene.sent_for("hi")
+    with pytest.raises(IllegalMove):
+        await scene.settle(made, Event.CONFIRM)
+    with pytest.raises(Stale):
+        await scene.settle(replace(made, state=State.SENDING), Event.CONFIRM)
+
+
+async def test_the_next_due_delivery_is_one_that_could_be_claimed(scene: Scene) -> None:
+    """D3: a part that waits for an earlier one is due only after it, so nobody is woken for it in vain."""
+    assert await scene.store.deliveries.next_due_at() is None
+    made = await scene.sent_for("one", "two")
+    assert await scene.store.deliveries.next_due_at() == made[0].due_at
+    (claimed,) = await scene.send()
+    assert await scene.store.deliveries.next_due_at() is None
+    await scene.settle(claimed, Event.REFUSE, due_at=scene.now + MINUTE)
+    assert await scene.store.deliveries.next_due_at() == scene.now + MINUTE
+
+
+async def test_text_that_is_no_text_leaves_all_the_same(scene: Scene) -> None:
+    claimed = await sending(scene, "a\0b\ud800")
+    assert claimed.text == "a\ufffdb?"
+    settled = await scene.settle(claimed, Event.REFUSE, error="bad\0answer\ud800")
+    assert (await scene.store.deliveries.get(claimed.id)).error == "bad\ufffdanswer?"
+    (again,) = await scene.send()
+    assert again.id == settled.id
+    await scene.settle(again, Event.CONFIRM, receipt="7\0")
+
+
+async def test_deliveries_of_a_session_are_listed_oldest_first_and_parts_in_order(scene: Scene) -> None:
+    expected = []
+    for number in range(3):
+        expected += await scene.sent_for(*(f"{number}.{part}" for part in range(4)))
+        scene.now += 1
+    found = await scene.store.deliveries.of_session(expected[0].session_id)
+    assert [each.text for each in found] == [each.text for each in expected]
+    assert await scene.store.deliveries.of_session(expected[0].session_id, limit=2) == found[:2]
+
+
+async def test_an_answer_to_nobody_is_not_delivered(scene: Scene) -> None:
+    turn = await scene.finished()
+    assert await scene.store.deliveries.of_turn(turn.id) == []
+    assert await scene.store.turns.delivered_at(turn.id) is None
+
+
+async def test_an_unknown_delivery_is_not_found(scene: Scene) -> None:
+    with pytest.raises(NotFound):
+        await scene.store.deliveries.get(DeliveryId("nothing"))

@@ -1,0 +1,220 @@
+"""Scheduled work: every due instant has one slot, whatever the clock does."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.core.intake import Receipt
+from holdfast.core.schedule import Job, Outcome, due_slots, slot_key
+from holdfast.core.turns import Event, Mode, State
+from holdfast.errors import KeyReused, Stale
+from holdfast.ids import new_session_id, new_turn_id
+from holdfast.store.retention import DAY_MS
+from tests.conformance.scenes import MINUTE, START, Scene
+
+HOUR = 60 * MINUTE
+
+
+def job(**changes: object) -> Job:
+    facts = {"name": "report", "owner": "local", "schedule": "0 * * * *", "prompt": "Report.", "created_at": START}
+    return Job(**{**facts, "last_instant": START, **changes})
+
+
+async def fire(scene: Scene, instant: int, name: str = "report") -> Receipt:
+    message = scene.message(
+        "Report.",
+        conversation=f"cron:{name}:{instant}",
+        channel="cron",
+        one_shot=True,
+        mode=Mode.DETACHED,
+        dedupe_key=slot_key(name, instant),
+        remembers=False,
+    )
+    ids = (new_turn_id(scene.now), new_session_id(scene.now))
+    return await scene.store.jobs.fire(name, instant, message, *ids, scene.now)
+
+
+async def serve(scene: Scene, next_hour: int = HOUR) -> list[int]:
+    """Deal with everything that is due now, as a scheduler does; returns the instants that fired."""
+    fired = []
+    for each in await scene.store.jobs.list():
+        for slot in due_slots(each.last_instant, scene.now, HOUR, lambda at: (at // next_hour + 1) * next_hour):
+            if slot.fires:
+                await fire(scene, slot.instant, each.name)
+                fired.append(slot.instant)
+            else:
+                await scene.store.jobs.miss(each.name, slot.instant)
+    return fired
+
+
+async def test_a_job_is_saved_listed_and_changed(scene: Scene) -> None:
+    await scene.store.jobs.save(job())
+    await scene.store.jobs.save(job(name="alarm", deliver="telegram:1", paused=True))
+    assert await scene.store.jobs.list() == [job(name="alarm", deliver="telegram:1", paused=True), job()]
+    changed = job(prompt="Report more.", schedule="@daily", paused=True, deliver="slack:1")
+    await scene.store.jobs.save(changed)
+    assert (await scene.store.jobs.list())[1] == changed
+
+
+async def test_a_changed_job_keeps_how_far_it_got(scene: Scene) -> None:
+    """C1: saving it again does not make it forget what it has dealt with."""
+    await scene.store.jobs.save(job())
+    await fire(scene, START + HOUR)
+    await scene.store.jobs.save(job(prompt="Report more.", last_instant=0))
+    assert (await scene.store.jobs.list())[0].last_instant == START + HOUR
+    with pytest.raises(Stale):
+        await fire(scene, START + HOUR)
+
+
+async def test_a_due_instant_becomes_one_turn(scene: Scene) -> None:
+    """C1: its slot and its turn are one transaction."""
+    await scene.store.jobs.save(job())
+    receipt = await fire(scene, START + HOUR)
+    (slot,) = await scene.store.jobs.slots("report")
+    assert (slot.instant, slot.turn_id, slot.outcome) == (START + HOUR, receipt.turn_id, Outcome.DUE)
+    assert await scene.state(receipt) is State.QUEUED
+    before = await scene.snapshot()
+    with pytest.raises(Stale):
+        await fire(scene, START + HOUR)
+    with pytest.raises(Stale):
+        await scene.store.jobs.miss("report", START + HOUR)
+    assert await scene.snapshot() == before
+
+
+@pytest.mark.parametrize(
+    ("event", "outcome"), [(Event.FINISH, Outcome.RAN), (Event.FAIL, Outcome.FAILED), (Event.CANCEL, Outcome.FAILED)]
+)
+async def test_a_slot_tells_what_became_of_its_turn(scene: Scene, event: Event, outcome: Outcome) -> None:
+    await scene.store.jobs.save(job())
+    receipt = await fire(scene, START + HOUR)
+    turn = await scene.claim_and_start(receipt.turn_id)
+    assert [slot.outcome for slot in await scene.store.jobs.slots("report")] == [Outcome.DUE]
+    await scene.finish(turn, event=event, cause="user" if event is Event.CANCEL else None)
+    assert [slot.outcome for slot in await scene.store.jobs.slots("report")] == [outcome]
+    assert (await scene.store.sessions.get(receipt.session_id)).end_reason == "cron_complete"
+
+
+async def test_a_slot_that_ran_did_run_after_its_turn_was_pruned(scene: Scene) -> None:
+    """Slots are kept longer than the sessions of their turns."""
+    await scene.store.jobs.save(job())
+    receipt = await fire(scene, START + HOUR)
+    await scene.finish(await scene.claim_and_start(receipt.turn_id))
+    assert await scene.store.sessions.prune("cron", scene.now) == 1
+    (slot,) = await scene.store.jobs.slots("report")
+    assert (slot.turn_id, slot.outcome) == (receipt.turn_id, Outcome.RAN)
+
+
+async def test_an_instant_that_passed_unserved_is_missed_once(scene: Scene) -> None:
+    await scene.store.jobs.save(job())
+    await scene.store.jobs.miss("report", START + HOUR)
+    (slot,) = await scene.store.jobs.slots("report")
+    assert (slot.turn_id, slot.outcome) == (None, Outcome.MISSED)
+    before = await scene.snapshot()
+    with pytest.raises(Stale):
+        await scene.store.jobs.miss("report", START + HOUR)
+    with pytest.raises(Stale):
+        await fire(scene, START + HOUR)
+    assert await scene.snapshot() == before
+
+
+async def test_a_clock_that_jumps_back_fires_nothing_twice(scene: Scene) -> None:
+    """C1"""
+    await scene.store.jobs.save(job())
+    scene.now = START + HOUR
+    fired = await serve(scene)
+    assert len(fired) == 1
+    for jump in (-10 * HOUR, -HOUR, -MINUTE, 0):
+        scene.now = START + HOUR + jump
+        assert await serve(scene) == []
+    with pytest.raises(Stale):
+        await fire(scene, fired[0] - HOUR)
+    scene.now = START + 2 * HOUR
+    assert len(await serve(scene)) == 1
+
+
+async def test_a_clock_that_jumps_forward_and_back_leaves_one_slot_per_instant(scene: Scene) -> None:
+    """C1: skipped instants are missed, and stay missed when the clock comes back."""
+    await scene.store.jobs.save(job())
+    scene.now = START + 5 * HOUR
+    assert len(await serve(scene)) == 1
+    scene.now = START + 2 * HOUR
+    assert await serve(scene) == []
+    slots = await scene.store.jobs.slots("report")
+    assert len({slot.instant for slot in slots}) == len(slots) == 5
+    assert [slot.outcome for slot in slots] == [Outcome.DUE] + [Outcome.MISSED] * 4
+
+
+async def test_a_job_made_anew_fires_no_instant_that_its_namesake_fired(scene: Scene) -> None:
+    """C1, A3: the turn of an instant is keyed, and outlives the job; the slot names that turn."""
+    await scene.store.jobs.save(job())
+    first = await fire(scene, START + HOUR)
+    assert await scene.store.jobs.remove("report") is True
+    await scene.store.jobs.save(job())
+    again = await fire(scene, START + HOUR)
+    assert (again.turn_id, again.duplicate) == (first.turn_id, True)
+    (slot,) = await scene.store.jobs.slots("report")
+    assert slot.turn_id == first.turn_id
+    assert len(await scene.claim()) == 1
+
+
+async def test_a_removed_job_takes_its_slots_along_and_leaves_its_turns(scene: Scene) -> None:
+    """A1"""
+    await scene.store.jobs.save(job())
+    receipt = await fire(scene, START + HOUR)
+    assert await scene.store.jobs.remove("report") is True
+    assert await scene.store.jobs.remove("report") is False
+    assert await scene.store.jobs.slots("report") == []
+    assert await scene.state(receipt) is State.QUEUED
+
+
+async def test_a_job_that_is_gone_does_not_fire(scene: Scene) -> None:
+    before = await scene.snapshot()
+    with pytest.raises(Stale):
+        await fire(scene, START + HOUR)
+    assert await scene.snapshot() == before
+
+
+async def test_slots_are_listed_newest_first(scene: Scene) -> None:
+    await scene.store.jobs.save(job())
+    for number in range(1, 5):
+        await scene.store.jobs.miss("report", START + number * HOUR)
+    found = await scene.store.jobs.slots("report", limit=2)
+    assert [slot.instant for slot in found] == [START + 4 * HOUR, START + 3 * HOUR]
+
+
+async def test_old_slots_are_forgotten_and_do_not_come_back(scene: Scene) -> None:
+    """C1: the job remembers how far it got without them."""
+    await scene.store.jobs.save(job())
+    for number in (1, 2, 3):
+        await scene.store.jobs.miss("report", START + number * HOUR)
+    assert await scene.store.jobs.forget_slots(START + 2 * HOUR) == 2
+    assert [slot.instant for slot in await scene.store.jobs.slots("report")] == [START + 3 * HOUR]
+    with pytest.raises(Stale):
+        await fire(scene, START + HOUR)
+
+
+async def test_jobs_do_not_share_slots(scene: Scene) -> None:
+    await scene.store.jobs.save(job())
+    await scene.store.jobs.save(job(name="alarm"))
+    first, second = await fire(scene, START + HOUR), await fire(scene, START + HOUR, "alarm")
+    assert first.turn_id != second.turn_id
+
+
+async def test_a_refused_turn_takes_its_slot_back(scene: Scene) -> None:
+    """A1: the instant is still due, and no slot names a turn that never was."""
+    await scene.store.jobs.save(job())
+    await scene.accept("another body", dedupe_key=slot_key("report", START + HOUR))
+    before = await scene.snapshot()
+    with pytest.raises(KeyReused):
+        await fire(scene, START + HOUR)
+    assert await scene.snapshot() == before
+    assert await scene.store.jobs.list() == [job()]
+
+
+async def test_retention_keeps_young_slots(scene: Scene) -> None:
+    await scene.store.jobs.save(job())
+    await scene.store.jobs.miss("report", START + HOUR)
+    await scene.store.enforce_retention({}, START + 80 * DAY_MS)
+    assert len(await scene.store.jobs.slots("report")) == 1
+    await scene.store.enforce_retention({}, START + 100 * DAY_MS)
+    assert await scene.store.jobs.slots("report") == []

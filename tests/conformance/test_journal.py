@@ -1,0 +1,358 @@
+"""What happened, in the order in which it became durable."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from holdfast.core import effects
+from holdfast.core.effects import Effect
+from holdfast.core.journal import Entry, Kind
+from holdfast.core.transcript import Role, fold
+from holdfast.core.turns import Cause, Event, Mode, Resume, Turn
+from holdfast.errors import Stale
+from holdfast.ids import CallId, SessionId, TurnId
+from tests.conformance.scenes import OWNER, Scene
+
+
+async def test_what_is_appended_is_read_back_the_same(scene: Scene) -> None:
+    """J1, J3: the entry that is shown live is the entry that is replayed."""
+    turn = await scene.running()
+    drafts = [
+        scene.text("Grüße, 世界 🌍"),
+        scene.draft(Kind.TOOL_STARTED, args={"n": 1, "deep": [{"a": None}]}, name="look"),
+    ]
+    appended, entries = await scene.store.journal.append(turn, drafts)
+    assert [(entry.seq, entry.nth, entry.attempt) for entry in entries] == [(3, 2, 1), (4, 3, 1)]
+    assert [(entry.kind, entry.data) for entry in entries] == [(draft.kind, draft.data) for draft in drafts]
+    assert appended == replace(turn, nth=3)
+    assert await scene.store.turns.get(turn.id) == appended
+    assert await scene.store.journal.read(turn.session_id, after=2) == entries
+
+
+async def test_text_that_is_no_text_is_shown_live_as_it_is_replayed(scene: Scene) -> None:
+    """J3: in values and keys, however deep."""
+    for bad in ("a\0b", "a\ud800b", "\udfff", "\\u0000", "\0" * 10_000):
+        turn = await scene.running(bad)
+        cursor = len(await scene.entries(turn.session_id))
+        data = {"text": bad, bad: [bad, {bad: {"deeper": [bad]}}]}
+        turn, live = await scene.store.journal.append(turn, [scene.draft(Kind.TEXT, **data)])
+        finished, closing = await scene.store.settlement.finish(turn, scene.ending(turn, text=bad))
+        replayed = await scene.store.journal.read(turn.session_id, after=cursor)
+        assert replayed == [*live, *closing]
+        assert "\0" not in str(replayed[0].data)
+        assert await scene.store.turns.get(turn.id) == finished
+
+
+VALUES = [(1, 2), {"t": ("a", ("b",))}, float("nan"), float("inf"), 10**30, -(2**63), 1e308, 0.1, True, None, {1: "a"}]
+
+
+async def test_any_value_is_shown_live_as_it_is_replayed(scene: Scene) -> None:
+    """J3: what JSON cannot tell apart is not told apart in the live entry either."""
+    turn = await scene.running()
+    _, live = await scene.store.journal.append(turn, [scene.draft(Kind.TOOL_STARTED, args=value) for value in VALUES])
+    replayed = await scene.store.journal.read(turn.session_id, after=2)
+    assert [(type(entry.data["args"]), entry) for entry in replayed] == [(type(entry.data["args"]), entry) for entry in live]
+
+
+async def test_text_that_is_no_text_is_kept_readable_in_a_tool_call(scene: Scene) -> None:
+    """X1: the result of a call is never lost to a character that a database refuses."""
+    turn = await scene.running()
+    call = scene.call(turn, args='{"a": "\0"}', name="lo\0ok", id=CallId("call\0\ud800"))
+    started = call.on(effects.Event.START)
+    ended = replace(started.on(effects.Event.SUCCEED), result="a\0b\ud800")
+    turn = await scene.move(turn, (call, started))
+    await scene.move(turn, (started, ended))
+    (stored,) = await scene.store.journal.calls(turn.id)
+    assert (stored.state, stored.result) == (effects.State.OK, "a\ufffdb?")
+
+
+async def test_the_journal_of_a_session_is_gapless_across_its_turns(scene: Scene) -> None:
+    """J2"""
+    first = await scene.say(await scene.running("one"), "a", "b")
+    await scene.accept("two")
+    first = await scene.say(first, "c")
+    await scene.accept("three")
+    await scene.finish(first)
+    second = await scene.store.turns.list(first.session_id, after=1, limit=1)
+    await scene.interrupt(await scene.claim_and_start(second[0].id))
+    entries = await scene.entries(first.session_id)
+    assert [entry.seq for entry in entries] == list(range(1, len(entries) + 1))
+    assert [entry.kind for entry in entries] == [
+        Kind.TURN_ACCEPTED,
+        Kind.TURN_STARTED,
+        Kind.TEXT,
+        Kind.TEXT,
+        Kind.TURN_ACCEPTED,
+        Kind.TEXT,
+        Kind.TURN_ACCEPTED,
+        Kind.TURN_COMPLETED,
+        Kind.TURN_STARTED,
+        Kind.TURN_INTERRUPTED,
+    ]
+
+
+async def test_a_reader_with_a_cursor_gets_exactly_what_is_missing(scene: Scene) -> None:
+    """J3, J8: none twice, none lost, whatever the page size and across a restart."""
+    turn = await scene.say(await scene.running(), *(str(number) for number in range(10)))
+    everything = await scene.entries(turn.session_id)
+    await scene.reopen()
+    for limit in (1, 3, 5, 100):
+        seen: list[Entry] = []
+        while page := await scene.store.journal.read(turn.session_id, after=seen[-1].seq if seen else 0, limit=limit):
+            assert len(page) <= limit
+            seen += page
+        assert seen == everything
+    assert await scene.store.journal.read(turn.session_id, after=everything[-1].seq) == []
+
+
+async def test_a_reader_of_one_turn_gets_that_turn_alone(scene: Scene) -> None:
+    first = await scene.finished("one")
+    second = await scene.finished("two")
+    kinds = [Kind.TURN_ACCEPTED, Kind.TURN_STARTED, Kind.TURN_COMPLETED]
+    for turn in (first, second):
+        entries = await scene.store.journal.read_turn(turn.id)
+        assert [(entry.turn_id, entry.kind) for entry in entries] == [(turn.id, kind) for kind in kinds]
+
+
+async def test_a_segment_is_read_with_exactly_its_own_turns(scene: Scene) -> None:
+    """M2: a commit carries the completed turns of its segment, and no failed, cut off or later one."""
+    first = await scene.finished("one")
+    await scene.finish(await scene.running("broken"), event=Event.FAIL)
+    second = await scene.finished("two")
+    await scene.store.segments.seal(first.session_id, scene.now)
+    await scene.finished("three")
+    sealed, _ = await scene.store.segments.of_session(first.session_id)
+    entries = await scene.store.journal.read_segment(sealed)
+    assert [entry.turn_id for entry in entries] == [first.id] * 3 + [second.id] * 3
+    assert [entry.seq for entry in entries] == sorted(entry.seq for entry in entries)
+
+
+@pytest.mark.parametrize("stale", ["fence", "place ahead", "place behind"])
+async def test_an_append_by_anyone_but_the_holder_is_refused(scene: Scene, stale: str) -> None:
+    """T4, J2"""
+    turn = await scene.say(await scene.running(), "a", "b")
+    old = {
+        "fence": replace(turn, fence=turn.fence - 1),
+        "place ahead": replace(turn, nth=turn.nth + 1),
+        "place behind": replace(turn, nth=turn.nth - 2),
+    }[stale]
+    call = scene.call(turn)
+    before = await scene.snapshot()
+    with pytest.raises(Stale):
+        await scene.move(old, (call, call.on(effects.Event.START)))
+    assert await scene.snapshot() == before
+
+
+async def test_only_a_running_turn_takes_entries(scene: Scene) -> None:
+    """T3, T4"""
+    queued = await scene.claimed(conversation="a")
+    waiting = await scene.parked(conversation="b")
+    completed = await scene.finished(conversation="c")
+    cancelled = await scene.store.settlement.cancel((await scene.running(conversation="d")).id, Cause.USER, scene.now)
+    interrupted = await scene.interrupted(conversation="e")
+    before = await scene.snapshot()
+    for turn in (queued, waiting, completed, cancelled, interrupted):
+        with pytest.raises(Stale):
+            await scene.say(turn, "too late")
+    assert await scene.snapshot() == before
+
+
+async def test_a_repeated_append_after_a_lost_answer_returns_the_same_entries(scene: Scene) -> None:
+    """J1: with its tool-call moves, which are not made twice."""
+    turn = await scene.running()
+    call = scene.call(turn, Effect.EFFECTFUL)
+    drafts, moves = [scene.text("a"), scene.text("b")], [(call, call.on(effects.Event.START))]
+    first = await scene.store.journal.append(turn, drafts, moves)
+    before = await scene.snapshot()
+    assert await scene.store.journal.append(turn, drafts, moves) == first
+    assert await scene.snapshot() == before
+    await scene.say(first[0], "c")
+    with pytest.raises(Stale):
+        await scene.store.journal.append(turn, drafts, moves)
+
+
+async def test_a_repeated_append_of_another_length_is_refused(scene: Scene) -> None:
+    """J2"""
+    turn = await scene.running()
+    await scene.say(turn, "a", "b")
+    with pytest.raises(Stale):
+        await scene.say(turn, "a", "b", "c")
+
+
+async def test_appends_of_many_sessions_at_once_stay_apart(scene: Scene) -> None:
+    """J2, T1: the turns of many sessions share commits, not numbers."""
+    turns = [await scene.running(conversation=f"chat:{number}") for number in range(20)]
+
+    async def speak(turn: Turn) -> Turn:
+        for number in range(10):
+            turn = await scene.say(turn, f"{turn.id} {number}")
+        return await scene.finish(turn)
+
+    await asyncio.gather(*map(speak, turns))
+    for turn in turns:
+        said = [entry.data["text"] for entry in await scene.entries(turn.session_id) if entry.kind is Kind.TEXT]
+        assert said == [f"{turn.id} {number}" for number in range(10)]
+
+
+async def test_a_call_moves_only_from_the_state_it_was_read_in(scene: Scene) -> None:
+    """X1: compare-and-set."""
+    turn, started = await scene.use(await scene.running())
+    ended = replace(started.on(effects.Event.SUCCEED), result="42")
+    planned = replace(started, state=effects.State.PLANNED)
+    before = await scene.snapshot()
+    with pytest.raises(Stale):
+        await scene.move(turn, (planned, planned.on(effects.Event.START)))
+    assert await scene.snapshot() == before
+    turn = await scene.move(turn, (started, ended))
+    with pytest.raises(Stale):
+        await scene.move(turn, (started, ended))
+    (stored,) = await scene.store.journal.calls(turn.id)
+    assert stored == replace(ended, starts=1)
+
+
+async def test_an_entry_and_its_call_move_together_or_not_at_all(scene: Scene) -> None:
+    """J1, X1: one of two moves is stale, so nothing of the append stays."""
+    turn, stale = await scene.use(await scene.running(), Effect.PURE, effects.Event.SUCCEED)
+    fresh = scene.call(turn)
+    before = await scene.snapshot()
+    with pytest.raises(Stale):
+        await scene.move(turn, (fresh, fresh.on(effects.Event.START)), (replace(stale, state=effects.State.STARTED), stale))
+    assert await scene.snapshot() == before
+
+
+async def test_the_schema_refuses_the_second_start_of_an_effect(scene: Scene) -> None:
+    """X1: even by a worker that believes it may."""
+    turn, started = await scene.use(await scene.running(), Effect.EFFECTFUL)
+    with pytest.raises(Stale):
+        await scene.move(turn, (started, started))
+    with pytest.raises(Stale):
+        await scene.sql("UPDATE tool_calls SET starts = 2 WHERE id = :id", id=started.id)
+    assert [call.starts for call in await scene.store.journal.calls(turn.id)] == [1]
+
+
+async def test_a_call_keeps_what_it_was_planned_with(scene: Scene) -> None:
+    """X1: a later move cannot turn an effect into something that may be repeated."""
+    turn, started = await scene.use(await scene.running(), Effect.EFFECTFUL)
+    disguised = replace(started.on(effects.Event.SUCCEED), effect=Effect.PURE, name="other", args="[]", result="ok")
+    await scene.move(turn, (started, disguised))
+    (stored,) = await scene.store.journal.calls(turn.id)
+    assert (stored.effect, stored.name, stored.args) == (Effect.EFFECTFUL, "look", "{}")
+
+
+async def test_a_call_can_wait_for_approval(scene: Scene) -> None:
+    turn = await scene.running()
+    call = scene.call(turn, Effect.EFFECTFUL)
+    asked = call.on(effects.Event.ASK)
+    turn = await scene.move(turn, (call, asked))
+    assert [each.state for each in await scene.store.journal.calls(turn.id)] == [effects.State.AWAITING_APPROVAL]
+    turn = await scene.move(turn, (asked, asked.on(effects.Event.START)))
+    assert [(each.state, each.starts) for each in await scene.store.journal.calls(turn.id)] == [(effects.State.STARTED, 1)]
+
+
+async def cut(scene: Scene, *texts: str) -> tuple[Turn, list[Entry]]:
+    """Interrupt a turn of which some entries did not arrive; returns them as their writer would have."""
+    turn = await scene.say(await scene.running(mode=Mode.DETACHED), "one")
+    await scene.interrupt(turn)
+    lost = [
+        Entry(
+            session_id=turn.session_id,
+            seq=0,
+            turn_id=turn.id,
+            attempt=turn.attempt,
+            nth=turn.nth + 1 + number,
+            kind=Kind.TEXT,
+            at=scene.now,
+            data={"text": text},
+        )
+        for number, text in enumerate(texts)
+    ]
+    return turn, lost
+
+
+async def test_late_entries_land_once(scene: Scene) -> None:
+    """J4, J2: however often they are offered, and in whatever pieces."""
+    turn, lost = await cut(scene, "two", "three", "four")
+    assert await scene.store.journal.append_late(lost[:2]) == 2
+    assert await scene.store.journal.append_late(lost) == 1
+    before = await scene.snapshot()
+    assert await scene.store.journal.append_late(lost) == 0
+    assert await scene.snapshot() == before
+    items = fold(await scene.entries(turn.session_id))
+    assert [(item.role, item.text) for item in items[:2]] == [(Role.USER, "hello"), (Role.ASSISTANT, "onetwothreefour")]
+    assert items[2].role is Role.MARKER
+
+
+async def test_late_entries_land_beside_the_next_attempt(scene: Scene) -> None:
+    """J2, J4: the turn runs again meanwhile, and neither disturbs the other."""
+    turn, lost = await cut(scene, "two")
+    again = await scene.claim_and_start(turn.id)
+    assert await scene.store.journal.append_late(lost) == 1
+    await scene.finish(await scene.say(again, "anew"))
+
+
+async def test_entries_of_an_attempt_that_still_runs_do_not_come_in_by_the_back_door(scene: Scene) -> None:
+    """T4, J2: they would take the numbers that its holder writes next."""
+    turn = await scene.running()
+    forged = (await scene.store.journal.read_turn(turn.id))[-1]
+    before = await scene.snapshot()
+    assert await scene.store.journal.append_late([replace(forged, nth=2, data={"text": "forged"})]) == 0
+    assert await scene.snapshot() == before
+    await scene.finish(await scene.say(turn, "genuine"))
+    assert await scene.store.journal.append_late([replace(forged, nth=9)]) == 0
+
+
+async def test_late_entries_that_no_worker_numbered_are_refused(scene: Scene) -> None:
+    """J4: without a number nothing could tell that they came before."""
+    _, lost = await cut(scene, "two")
+    assert await scene.store.journal.append_late([replace(lost[0], nth=None)]) == 0
+
+
+async def test_late_entries_of_a_pruned_session_are_dropped(scene: Scene) -> None:
+    _, lost = await cut(scene, "two")
+    gone = replace(lost[0], session_id=SessionId("pruned"), turn_id=TurnId("pruned"))
+    assert await scene.store.journal.append_late([gone]) == 0
+
+
+async def test_an_unreadable_entry_does_not_hide_its_neighbours(scene: Scene) -> None:
+    """R11"""
+    turn = await scene.finished()
+    await scene.sql("UPDATE entries SET data = :data WHERE turn_id = :id AND nth = 1", data="[1]", id=turn.id)
+    entries = await scene.entries(turn.session_id)
+    assert [entry.data for entry in entries] == [{"text": "hello"}, {"unreadable": True}, {"text": "hi"}]
+
+
+async def test_the_journal_of_an_unknown_session_is_empty(scene: Scene) -> None:
+    """R12"""
+    assert await scene.entries(SessionId("nothing")) == []
+    assert await scene.store.journal.read_turn(TurnId("nothing")) == []
+    assert await scene.store.journal.calls(TurnId("nothing")) == []
+
+
+async def test_a_long_answer_is_kept_whole(scene: Scene) -> None:
+    """J1"""
+    turn = await scene.running()
+    text = "word " * 200_000
+    turn = await scene.say(turn, text)
+    await scene.finish(turn, text=text)
+    assert [len(str(entry.data["text"])) for entry in (await scene.entries(turn.session_id))[2:]] == [1_000_000] * 2
+
+
+async def test_what_was_shown_before_an_interruption_is_in_the_recovered_transcript(scene: Scene) -> None:
+    """J1, J2 (contract): the user's message, what was shown in order, then one marker."""
+    turn = await scene.say(await scene.running("question"), "a", "b")
+    turn, _ = await scene.use(turn, Effect.EFFECTFUL)
+    await scene.interrupt(turn, resume=Resume.ON_MESSAGE)
+    items = fold(await scene.entries(turn.session_id))
+    assert [(item.role, item.text) for item in items][:2] == [(Role.USER, "question"), (Role.ASSISTANT, "ab")]
+    assert [item.role for item in items].count(Role.MARKER) == 1
+    assert items[-1].role is Role.MARKER
+
+
+async def test_memory_owners_are_kept_as_given(scene: Scene) -> None:
+    """M3"""
+    turn = await scene.finished()
+    (segment,) = await scene.store.segments.of_session(turn.session_id)
+    assert segment.owner == OWNER

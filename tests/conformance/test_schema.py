@@ -1,0 +1,609 @@
+"""The schema: it refuses by itself what must never be, and it is brought up to date without being hurt."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from enum import StrEnum
+from itertools import chain
+from pathlib import Path
+from types import ModuleType
+
+import apsw
+import asyncpg
+import pytest
+
+from holdfast.core import delivery, effects, journal, memory, sessions, turns
+from holdfast.errors import Owned, Stale, StoreRefused
+from holdfast.ids import new_node_id
+from holdfast.store import deliveries as deliveries_sql
+from holdfast.store import jobs as jobs_sql
+from holdfast.store import journal as journal_sql
+from holdfast.store import migrations
+from holdfast.store import nodes as nodes_sql
+from holdfast.store import segments as segments_sql
+from holdfast.store import sessions as sessions_sql
+from holdfast.store import settlement as settlement_sql
+from holdfast.store import turns as turns_sql
+from holdfast.store.audit import CHECKS, audit
+from holdfast.store.audit import _audit as audit_rows
+from holdfast.store.database import POSTGRES, SQLITE, Dialect, Run, Transaction
+from holdfast.store.migrations import migrate
+from holdfast.store.opening import Store, open_store, store_path
+from holdfast.store.retention import TABLES
+from tests.conformance.scenes import START, Scene, on_postgres, on_sqlite
+from tests.conformance.test_jobs import job
+
+Opener = Callable[[], Awaitable[Store]]
+
+
+async def tables(scene: Scene) -> set[str]:
+    if scene.postgres:
+        found = await scene.sql("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
+        return {name for (name,) in found}
+    found = await scene.sql("SELECT name FROM sqlite_schema WHERE type = 'table'")
+    # An index of words keeps its own tables, which come and go with it.
+    return {name for (name,) in found if not name.startswith(("sqlite_", "passages_"))}
+
+
+async def test_every_table_has_a_declared_retention(scene: Scene) -> None:
+    """W7"""
+    assert await tables(scene) | {"passages"} == set(TABLES)
+
+
+async def populate(scene: Scene) -> None:
+    """Put at least one row into every table."""
+    turn, _ = await scene.use(await scene.running(dedupe_key="k"))
+    await scene.finish(turn, deliveries=scene.parts(turn, "hi"))
+    await scene.store.jobs.save(job())
+    await scene.store.jobs.miss("report", START + 1)
+    await scene.sql("INSERT INTO cursors (channel, position) VALUES ('telegram', '1')")
+
+
+LISTS: dict[tuple[str, str], type[StrEnum] | set[str]] = {
+    ("nodes", "state"): {"alive", "dead"},
+    ("sessions", "state"): sessions.State,
+    ("turns", "state"): turns.State,
+    ("turns", "mode"): turns.Mode,
+    ("tool_calls", "state"): effects.State,
+    ("tool_calls", "effect"): effects.Effect,
+    ("deliveries", "state"): delivery.State,
+    ("segments", "state"): memory.State,
+}
+FLAGS = [
+    ("sessions", "one_shot"),
+    ("turns", "delivers_later"),
+    ("turns", "remembers"),
+    ("deliveries", "repeats"),
+    ("jobs", "paused"),
+]
+
+
+async def test_every_list_of_states_refuses_garbage(scene: Scene) -> None:
+    """T3: whoever writes it."""
+    await populate(scene)
+    before = await scene.snapshot()
+    for table, column in LISTS:
+        for garbage in ("garbage", "", "OPEN"):
+            with pytest.raises(Stale, match=r"(?i)check"):
+                await scene.sql(f"UPDATE {table} SET {column} = :garbage", garbage=garbage)
+        with pytest.raises(Stale, match=r"(?i)null"):
+            await scene.sql(f"UPDATE {table} SET {column} = NULL")
+    for table, column in FLAGS:
+        with pytest.raises(Stale, match=r"(?i)check"):
+            await scene.sql(f"UPDATE {table} SET {column} = 2")
+    assert await scene.snapshot() == before
+
+
+@pytest.mark.parametrize("dialect", [SQLITE, POSTGRES], ids=lambda dialect: dialect.name)
+def test_the_lists_of_the_schema_are_the_lists_of_the_core(dialect: Dialect) -> None:
+    """T3: a state that one knows and the other does not would be a bug in waiting."""
+    found: dict[tuple[str, str], set[str]] = {}
+    for statement in chain(*migrations.known(dialect).values()):
+        table = re.match(r"CREATE TABLE (\w+)", statement)
+        for column, values in re.findall(r"(\w+) TEXT[^,]*?CHECK \(\1 IN\s*\(([^)]*)\)\)", statement):
+            assert table
+            found[table[1], column] = set(re.findall(r"'([^']*)'", values))
+    assert found == {place: {str(value) for value in values} for place, values in LISTS.items()}
+
+
+@pytest.mark.parametrize(
+    ("index", "states"),
+    [
+        ("turns_one_live_per_session", turns.LIVE),
+        ("turns_in_flight", turns.IN_FLIGHT),
+        ("passages_added", journal.SEARCHED),
+        ("passages_removed", journal.SEARCHED),
+        ("entries_search", journal.SEARCHED),
+    ],
+)
+def test_the_sets_in_indexes_are_the_sets_of_the_core(index: str, states: frozenset[StrEnum]) -> None:
+    """T1"""
+    script = "\n".join(text for dialect in (SQLITE, POSTGRES) for text in chain(*migrations.known(dialect).values()))
+    found = re.search(rf"{index}\b[^;]*?(?:WHERE|WHEN) (?:new\.|old\.)?(?:state|kind) IN \(([^)]*)\)", script)
+    assert found
+    assert set(re.findall(r"'([^']*)'", found[1])) == {str(state) for state in states}
+
+
+COPY_TURN = """
+    INSERT INTO turns (id, session_id, ordinal, accepted_at, mode, delivers_later, remembers, state, node_id)
+    SELECT 'other', session_id, ordinal + 1, accepted_at, mode, delivers_later, remembers, {state}, {node} FROM turns
+"""
+
+
+@pytest.mark.parametrize("state", ["running", "waiting"])
+@pytest.mark.parametrize("live", ["running", "waiting"])
+async def test_the_schema_refuses_a_second_live_turn(scene: Scene, live: str, state: str) -> None:
+    """T1: even to an operator with a shell."""
+    await (scene.running() if live == "running" else scene.parked())
+    node = "'node'" if state == "running" else "NULL"
+    with pytest.raises(Stale, match=r"(?i)unique"):
+        await scene.sql(COPY_TURN.format(state=f"'{state}'", node=node))
+
+
+async def test_the_schema_refuses_a_second_open_session_of_a_key(scene: Scene) -> None:
+    first = await scene.finished()
+    await scene.store.settlement.end_session(first.session_id, "user", scene.now)
+    await scene.accept()
+    with pytest.raises(Stale, match=r"(?i)unique"):
+        await scene.sql(
+            "UPDATE sessions SET state = 'open', ended_at = NULL, end_reason = NULL WHERE id = :id", id=first.session_id
+        )
+
+
+SECOND = [
+    "INSERT INTO dedupe (key, body_hash, turn_id, session_id, accepted_at) VALUES ('k', '', '', '', 0)",
+    "INSERT INTO slots (job, instant) SELECT job, instant FROM slots",
+    "UPDATE turns SET ordinal = 1",
+    "UPDATE turns SET generation = 1 WHERE state = 'completed'",
+    "UPDATE entries SET seq = 1",
+    "UPDATE entries SET nth = 1, attempt = 1, turn_id = 't'",
+    "UPDATE deliveries SET part = 1",
+    "UPDATE segments SET state = 'open'",
+    "UPDATE segments SET state = 'committing', node_id = 'n'",
+    "UPDATE segments SET first_generation = 1",
+    "INSERT INTO nodes (id, state, joined_at) SELECT id, state, joined_at FROM nodes",
+    "INSERT INTO jobs (name, owner, schedule, prompt, created_at, last_instant) VALUES ('report', '', '', '', 0, 0)",
+    "INSERT INTO cursors (channel, position) VALUES ('telegram', '2')",
+]
+
+
+async def test_the_schema_refuses_a_second_of_what_there_is_once(scene: Scene) -> None:
+    """A3, C1, D1, J2, M1, T2"""
+    await populate(scene)
+    await scene.finish(await scene.running(), memory_owner="memory:other")
+    turn = await scene.running(conversation="chat:2")
+    await scene.finish(turn, deliveries=scene.parts(turn, "one", "two"), memory_owner=None)
+    before = await scene.snapshot()
+    for forgery in SECOND:
+        with pytest.raises(Stale, match=r"(?i)unique"):
+            await scene.sql(forgery)
+    assert await scene.snapshot() == before
+
+
+CONTRADICTIONS = [
+    "UPDATE sessions SET state = 'ended'",
+    "UPDATE sessions SET end_reason = 'why'",
+    "UPDATE sessions SET ended_at = 1",
+    "UPDATE sessions SET generation = turns + 1",
+    "UPDATE sessions SET strikes = -1",
+    "UPDATE turns SET state = 'running' WHERE node_id IS NULL",
+    "UPDATE turns SET node_id = 'node' WHERE state = 'completed'",
+    "UPDATE turns SET state = 'interrupted', generation = NULL",
+    "UPDATE turns SET state = 'cancelled', generation = NULL",
+    "UPDATE turns SET answered_at = NULL",
+    "UPDATE turns SET state = 'queued'",
+    "UPDATE turns SET ordinal = 0",
+    "UPDATE entries SET seq = 0",
+    "UPDATE tool_calls SET effect = 'effectful', starts = 2",
+    "UPDATE deliveries SET state = 'sending'",
+    "UPDATE deliveries SET node_id = 'node'",
+    "UPDATE deliveries SET part = 0",
+    "UPDATE segments SET state = 'committing'",
+    "UPDATE segments SET node_id = 'node'",
+    "UPDATE segments SET first_generation = 0",
+    "UPDATE segments SET last_generation = 0",
+]
+
+
+async def test_the_schema_refuses_what_contradicts_itself(scene: Scene) -> None:
+    """A1, D2, M2, T3, X1"""
+    await populate(scene)
+    before = await scene.snapshot()
+    for forgery in CONTRADICTIONS:
+        with pytest.raises(Stale, match=r"(?i)check"):
+            await scene.sql(forgery)
+    assert await scene.snapshot() == before
+
+
+ORPHANS = [
+    "INSERT INTO entries (session_id, seq, turn_id, attempt, kind, at, data) VALUES ('x', 1, 'x', 0, 'text', 0, '{}')",
+    "UPDATE turns SET session_id = 'x'",
+    "UPDATE deliveries SET turn_id = 'x'",
+    "UPDATE tool_calls SET turn_id = 'x'",
+    "UPDATE segments SET session_id = 'x'",
+    "UPDATE slots SET job = 'x'",
+]
+
+
+async def test_nothing_belongs_to_what_does_not_exist(scene: Scene) -> None:
+    await populate(scene)
+    for forgery in ORPHANS:
+        with pytest.raises(Stale, match=r"(?i)foreign key"):
+            await scene.sql(forgery)
+
+
+BROKEN = {
+    "A1 accepted turns have an entry": "DELETE FROM entries WHERE kind = 'turn.accepted'",
+    "A1 a settled turn has its visible outcome": "UPDATE entries SET kind = 'note' WHERE kind = 'turn.completed'",
+    "A1 nothing in flight is left": "UPDATE sessions SET state = 'suspended'",
+    "A3": "INSERT INTO dedupe SELECT 'other', body_hash, turn_id, session_id, accepted_at FROM dedupe",
+    "T2 turns run": "UPDATE turns SET state = 'queued', generation = NULL, attempt = 1",
+    "T2 ordinals": "UPDATE turns SET ordinal = ordinal + 1 WHERE state = 'queued'",
+    "T3 a final": "UPDATE entries SET kind = 'turn.failed' WHERE kind = 'turn.started'",
+    "T3 nothing": "UPDATE turns SET state = 'queued', generation = NULL WHERE state = 'completed'",
+    "J2 the journal": "UPDATE sessions SET seq = seq + 1",
+    "J2 the entries": "UPDATE turns SET nth = nth + 1 WHERE state = 'completed'",
+    "D2": "UPDATE deliveries SET state = 'sending', node_id = 'nobody'",
+    "D3 parts leave in order": "UPDATE deliveries SET attempt = 1 WHERE part = 2",
+    "D3 parts are gapless": "UPDATE deliveries SET part = 9 WHERE part = 2",
+    "M1 each": "DELETE FROM segments",
+    "M1 generations": "UPDATE sessions SET generation = 0",
+    "M2": "UPDATE segments SET state = 'committed' WHERE first_generation = 2",
+    "S1": "UPDATE sessions SET one_shot = 1, state = 'suspended' WHERE key = 'chat:2'",
+    "S2": "UPDATE sessions SET strikes = 3",
+    "X1 no tool": "UPDATE tool_calls SET state = 'started' WHERE state = 'planned'",
+    "CONSERVATION": "UPDATE sessions SET turns = turns + 1",
+}
+
+
+# What the schema does refuse; the audit looks all the same.
+REFUSED = {
+    "T1 one live turn per session",
+    "D1 at most one resend, labelled",
+    "X1 no effectful tool starts twice",
+}
+
+
+class Undone(Exception):
+    """Takes a forgery back, and carries what the audit said of it."""
+
+
+def forge(sql: str) -> Transaction[None]:
+    yield Run(sql)
+    raise Undone(*(yield from audit_rows()))
+
+
+async def test_the_audit_sees_what_the_schema_cannot_refuse(scene: Scene) -> None:
+    """CONSERVATION: an audit that finds nothing is worth something only if it finds this."""
+    await populate(scene)
+    turn = await scene.running(conversation="chat:2")
+    await scene.finish(turn, deliveries=scene.parts(turn, "one", "two"))
+    await scene.finish(await scene.running(conversation="chat:2"), memory_owner="memory:other")
+    await scene.accept("one more")
+    assert {check for check in CHECKS if not check.startswith(tuple(BROKEN))} == REFUSED
+    for check, forgery in BROKEN.items():
+        with pytest.raises(Undone) as undone:
+            await scene.store.database.write(lambda forgery=forgery: forge(forgery))
+        assert any(violation.startswith(check) for violation in undone.value.args), check
+
+
+async def test_migrating_again_is_no_work(scene: Scene) -> None:
+    """P1"""
+    await populate(scene)
+    before = await scene.snapshot()
+    assert await migrate(scene.store.database, scene.now) == max(migrations.known(scene.store.database.dialect))
+    await scene.reopen()
+    assert await scene.snapshot() == before
+
+
+@asynccontextmanager
+async def opened(open_it: Opener) -> AsyncIterator[Store]:
+    store = await open_it()
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+def stored(home: Path) -> dict[str, bytes]:
+    """Return what is in a home, except the lock, the ballast and SQLite's scratch memory, which hold nothing of a user's."""
+    files = [path for path in home.rglob("*") if path.is_file() and not path.name.endswith((".lock", ".ballast", "-shm"))]
+    return {path.name: path.read_bytes() for path in files if path.stat().st_size}
+
+
+async def beside(url: str, home: Path, statement: str) -> None:
+    """Run a statement as another program would."""
+    if url == "sqlite":
+        connection = apsw.Connection(str(store_path(home)))
+        connection.execute(statement)
+        connection.close()
+        return
+    other = await asyncpg.connect(url)
+    await other.execute(statement)
+    await other.close()
+
+
+async def test_a_newer_schema_is_refused_and_left_alone(open_it: Opener, store_url: str, tmp_path: Path) -> None:
+    scene = Scene(open_it, store_url)
+    async with opened(open_it) as scene.store:
+        scene.node = await scene.joined()
+        await scene.finished()
+        before = await scene.snapshot()
+    await beside(store_url, tmp_path, "INSERT INTO schema_versions VALUES (1000, 0)")
+    files = stored(tmp_path)
+    for _ in range(2):
+        with pytest.raises(StoreRefused, match="1000"):
+            await open_it()
+    assert stored(tmp_path) == files
+    await beside(store_url, tmp_path, "DELETE FROM schema_versions WHERE version = 1000")
+    async with opened(open_it) as scene.store:
+        assert await scene.snapshot() == before
+
+
+def foreign_database(path: Path) -> None:
+    connection = apsw.Connection(str(path))
+    connection.execute("CREATE TABLE notes (text); INSERT INTO notes VALUES ('mine')")
+    connection.close()
+
+
+def foreign_database_in_use(path: Path) -> None:
+    """Leave a database whose last change is still in its WAL, as a program that was killed leaves it."""
+    connection = apsw.Connection(str(path))
+    for statement in ("PRAGMA journal_mode = WAL", "CREATE TABLE notes (text)", "INSERT INTO notes VALUES ('mine')"):
+        connection.execute(statement).fetchall()
+    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+    connection.close()
+    assert path.with_name(f"{path.name}-wal").stat().st_size
+
+
+def text_file(path: Path) -> None:
+    path.write_text("Dear diary, this is not a database, however long it may be.\n" * 100)
+
+
+def short_text_file(path: Path) -> None:
+    path.write_text("Dear diary\n")
+
+
+@on_sqlite
+@pytest.mark.parametrize("make", [foreign_database, foreign_database_in_use, text_file, short_text_file])
+async def test_what_is_not_ours_is_refused_and_left_untouched(
+    open_it: Opener, store_url: str, tmp_path: Path, make: Callable[[Path], None]
+) -> None:
+    """Byte for byte, with its mode, and as often as we are asked."""
+    path = store_path(tmp_path)
+    make(path)
+    path.chmod(0o644)
+    before = stored(tmp_path)
+    for _ in range(2):
+        with pytest.raises(StoreRefused, match="move it away"):
+            await open_it()
+        gc.collect()  # A connection that was only dropped would write when it is collected.
+        assert stored(tmp_path) == before
+        assert path.stat().st_mode & 0o777 == 0o644
+
+
+def start(*arguments: str, code: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+
+
+OWNING = """
+import asyncio, pathlib, sys
+from holdfast.store.opening import open_store
+
+async def own() -> None:
+    store = await open_store("sqlite", pathlib.Path(sys.argv[1]))
+    print("open", flush=True)
+    sys.stdin.readline()
+    await store.close()
+
+asyncio.run(own())
+"""
+
+
+@on_sqlite
+async def test_a_second_process_is_told_who_owns_the_store(open_it: Opener, store_url: str, tmp_path: Path) -> None:
+    with start(str(tmp_path), code=OWNING) as owner:
+        assert owner.stdout
+        assert owner.stdin
+        assert owner.stdout.readline() == "open\n"
+        for _ in range(2):
+            with pytest.raises(Owned) as refused:
+                await open_it()
+            assert refused.value.pid == owner.pid
+        owner.stdin.write("\n")
+        owner.stdin.flush()
+        assert owner.wait(30) == 0
+    async with opened(open_it):
+        with pytest.raises(Owned) as refused:
+            await open_it()
+        assert refused.value.pid == os.getpid()
+
+
+@on_sqlite
+async def test_a_store_whose_owner_was_killed_is_free(open_it: Opener, store_url: str, tmp_path: Path) -> None:
+    """R9: ownership is a lock of the kernel, not a file that somebody must remove."""
+    with start(str(tmp_path), code=OWNING) as owner:
+        assert owner.stdout
+        assert owner.stdout.readline() == "open\n"
+        owner.kill()
+    async with opened(open_it) as store:
+        assert await audit(store.database) == []
+
+
+KILLED = """
+import asyncio, itertools, os, pathlib, signal, sys
+from holdfast.store import opening
+from holdfast.store.migrations import migrate
+
+url, home, last = sys.argv[1], pathlib.Path(sys.argv[2]), int(sys.argv[3])
+count = itertools.count(1)
+
+def dying(work):
+    transaction = work()
+    answer = None
+    try:
+        while True:
+            statement = transaction.send(answer)
+            if next(count) == last:
+                os.kill(os.getpid(), signal.SIGKILL)
+            answer = yield statement
+            if last == 0 and statement.sql.startswith("INSERT INTO schema_versions"):
+                os.kill(os.getpid(), signal.SIGKILL)
+    except StopIteration as done:
+        return done.value
+
+class Dying:
+    def __init__(self, database):
+        self._database = database
+        self.dialect = database.dialect
+
+    async def write(self, work):
+        return await self._database.write(lambda: dying(work))
+
+async def main() -> None:
+    await migrate(Dying(await opening._connect(url, home)), 0)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("statement", [1, 4, 8, 30, 0], ids=lambda number: f"at-{number}" if number else "before-commit")
+async def test_a_migration_that_was_killed_converges(
+    open_it: Opener, store_url: str, tmp_path: Path, statement: int
+) -> None:
+    """P1: killed before the N-th statement, or after the last and before the commit."""
+    with start(store_url, str(tmp_path), str(statement), code=KILLED) as killed:
+        assert killed.wait(30) == -signal.SIGKILL
+    scene = Scene(open_it, store_url)
+
+    async def test() -> None:
+        assert await tables(scene) | {"passages"} == set(TABLES)
+        await scene.finished()
+
+    await scene.play(test)
+
+
+@on_postgres
+async def test_nodes_that_start_together_migrate_once(open_it: Opener, store_url: str) -> None:
+    """P1"""
+    stores = await asyncio.gather(*(open_it() for _ in range(4)))
+    scene = Scene(open_it, store_url)
+    scene.store = stores[0]
+    assert await scene.sql("SELECT COUNT(*) FROM schema_versions") == [(1,)]
+    for store in stores:
+        await store.close()
+
+
+STATEMENT = re.compile(r"\s*(SELECT|UPDATE|DELETE|INSERT|WITH)\b")
+MODULES = (
+    turns_sql, settlement_sql, journal_sql, deliveries_sql, segments_sql, nodes_sql, jobs_sql, sessions_sql,
+)  # fmt: skip
+# Indexes that hold only what is on its way, so that reading all of one is no scan of what has been.
+SMALL = "turns_claimable|turns_held|segments_one_committing_per_session"
+# Statements that may read a whole table: it is tiny, or they run once in a while.
+WHOLE = {"nodes._BEATS", "nodes._BURY_OTHERS", "nodes._FORGET", "jobs._ALL", "jobs._FORGET", "turns._TALLY"}
+
+
+def statements(*modules: ModuleType) -> dict[str, str]:
+    """Return every statement of the store, by where it stands."""
+    return {
+        f"{module.__name__.rpartition('.')[2]}.{name}": text
+        for module in modules
+        for name, text in vars(module).items()
+        if isinstance(text, str) and STATEMENT.match(text)
+    }
+
+
+async def plan(scene: Scene, sql: str) -> list[str]:
+    filled = sql.replace("{ids}", SQLITE.each("ids")).replace("{matches}", SQLITE.matches("words"))
+    filled = filled.replace("{skip_locked}", "")
+    params = dict.fromkeys(re.findall(r"(?<!:):([a-z_]+)", filled))
+    return [row[3] for row in await scene.sql(f"EXPLAIN QUERY PLAN {filled}", **params)]
+
+
+@on_sqlite
+async def test_no_statement_scans_a_table_that_grows(scene: Scene) -> None:
+    """W7: what a store has seen does not slow down what it does."""
+    scans = {}
+    for name, sql in statements(*MODULES).items():
+        steps = await plan(scene, sql)
+        whole = [step for step in steps if re.match(r"SCAN (?!CONSTANT ROW|heads$|json_each |passages )", step)]
+        if unwanted := [step for step in whole if not re.search(rf"USING (COVERING )?INDEX ({SMALL})\b", step)]:
+            scans[name] = unwanted
+    assert set(scans) == WHOLE, scans
+
+
+@on_sqlite
+@pytest.mark.parametrize(
+    ("statement", "index"),
+    [
+        ("sessions._FIND", "sessions_one_open_per_key"),
+        ("turns._JOIN_SESSION", "sessions_one_open_per_key"),
+        ("turns._CLAIM", "turns_claimable"),
+        ("turns._CLAIM", "turns_in_flight"),
+        ("turns._HELD", "turns_held"),
+        ("deliveries._DUE", "deliveries_due"),
+        ("segments._DUE", "segments_due"),
+        ("sessions._LIST", "sessions_by_update"),
+        ("sessions._PRUNE", "sessions_ended"),
+        ("sessions._FORGET_KEYS", "dedupe_by_age"),
+    ],
+)
+async def test_what_runs_often_uses_its_index(scene: Scene, statement: str, index: str) -> None:
+    steps = await plan(scene, statements(*MODULES)[statement])
+    assert any(re.search(rf"USING (COVERING )?INDEX {index}\b", step) for step in steps), steps
+
+
+@on_postgres
+async def test_search_uses_its_index(scene: Scene) -> None:
+    sql = f"EXPLAIN SELECT 1 FROM entries e WHERE {POSTGRES.matches('words')}"
+    await scene.sql("SET enable_seqscan = off")
+    found = "\n".join(row[0] for row in await scene.sql(sql, words="harbour"))
+    assert "entries_search" in found
+
+
+async def test_the_audit_names_its_offender(scene: Scene) -> None:
+    turn = await scene.interrupted()
+    await scene.sql("UPDATE sessions SET strikes = 3")
+    assert await audit(scene.store.database) == [f"S2 three strikes suspend: {turn.session_id}"]
+    await scene.sql("UPDATE sessions SET strikes = 1")
+
+
+async def test_a_node_joins_once(scene: Scene) -> None:
+    node = new_node_id(scene.now)
+    await scene.store.nodes.join(node, scene.now)
+    with pytest.raises(Stale):
+        await scene.store.nodes.join(node, scene.now)
+
+
+@on_sqlite
+async def test_a_home_is_private(open_it: Opener, store_url: str, tmp_path: Path) -> None:
+    """K1: what people say to their agent is for nobody else on the machine."""
+    home = tmp_path / "new"
+    store = await open_store(store_url, home)
+    assert home.stat().st_mode & 0o777 == 0o700
+    assert store_path(home).stat().st_mode & 0o777 == 0o600
+    await store.close()
+
+
+@on_sqlite
+@pytest.mark.parametrize(("setting", "value"), [("synchronous", 2), ("journal_mode", "wal"), ("foreign_keys", 1)])
+async def test_what_is_acknowledged_is_on_the_disk(scene: Scene, setting: str, value: str | int) -> None:
+    """A2: with anything less than FULL a power cut takes acknowledged work."""
+    assert await scene.sql(f"PRAGMA {setting}") == [(value,)]
+
+
+@on_postgres
+async def test_what_is_acknowledged_is_in_the_log(scene: Scene) -> None:
+    """A2: no session of ours trades durability for speed."""
+    assert [tuple(row) for row in await scene.sql("SHOW synchronous_commit")] == [("on",)]

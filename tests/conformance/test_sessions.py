@@ -1,0 +1,352 @@
+"""Sessions: found by key or id, listed, searched, and pruned when they are over."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.core import delivery
+from holdfast.core.sessions import Session, State
+from holdfast.core.turns import Cause, Event, Mode
+from holdfast.errors import NotFound
+from holdfast.ids import SessionId
+from holdfast.store.retention import DAY_MS, DEDUPE_DAYS, NODE_DAYS, ONE_SHOT_DAYS
+from tests.conformance.scenes import MINUTE, START, Scene
+
+
+async def opened(scene: Scene, key: str, **changes: object) -> SessionId:
+    return (await scene.accept(conversation=key, **changes)).session_id
+
+
+async def test_a_session_is_found_by_owner_and_key(scene: Scene) -> None:
+    session_id = await opened(scene, "chat:1", owner="ada")
+    found = await scene.store.sessions.find("ada", "chat:1")
+    assert found is not None
+    assert found == await scene.store.sessions.get(session_id)
+    assert await scene.store.sessions.find("ada", "chat:2") is None
+    assert await scene.store.sessions.find("bob", "chat:1") is None
+
+
+async def test_only_an_open_session_is_found_by_its_key(scene: Scene) -> None:
+    first = await opened(scene, "chat:1")
+    await scene.store.settlement.end_session(first, "user", scene.now)
+    assert await scene.store.sessions.find("local", "chat:1") is None
+    second = await opened(scene, "chat:1")
+    found = await scene.store.sessions.find("local", "chat:1")
+    assert found is not None
+    assert found.id == second
+
+
+async def test_an_unknown_key_answers_none(scene: Scene) -> None:
+    """R12: never an exception of the database."""
+    for key in ("", "nothing", "a\0b", "\ud800", "' OR 1=1 --"):
+        assert await scene.store.sessions.find(key, key) is None
+        assert await scene.store.sessions.resume_cause(SessionId(key)) is None
+        with pytest.raises(NotFound):
+            await scene.store.sessions.get(SessionId(key))
+        with pytest.raises(NotFound):
+            await scene.store.sessions.rename(SessionId(key), "title")
+
+
+async def test_a_session_is_renamed(scene: Scene) -> None:
+    session_id = await opened(scene, "chat:1")
+    await scene.store.sessions.rename(session_id, "Über\0 alles \ud800")
+    assert (await scene.store.sessions.get(session_id)).title == "Über\ufffd alles ?"
+
+
+async def test_sessions_are_listed_last_used_first(scene: Scene) -> None:
+    first = await opened(scene, "a")
+    scene.now += MINUTE
+    second = await opened(scene, "b")
+    await opened(scene, "c", owner="somebody else")
+    scene.now += MINUTE
+    await opened(scene, "a")
+    assert [session.id for session in await scene.store.sessions.list("local")] == [first, second]
+
+
+async def pages(scene: Scene, limit: int) -> list[Session]:
+    seen: list[Session] = []
+    while page := await scene.store.sessions.list(
+        "local", before=(seen[-1].updated_at, seen[-1].id) if seen else None, limit=limit
+    ):
+        assert len(page) <= limit
+        seen += page
+    return seen
+
+
+async def test_pages_of_sessions_neither_repeat_nor_skip_among_equal_times(scene: Scene) -> None:
+    """J8: also where a page ends between sessions of the same millisecond."""
+    made = set()
+    for number in range(7):
+        scene.now = START + number // 3
+        made.add(await opened(scene, str(number)))
+    for limit in (1, 2, 3, 7, 100):
+        seen = await pages(scene, limit)
+        assert len(seen) == len(made)
+        assert {session.id for session in seen} == made
+        times = [session.updated_at for session in seen]
+        assert times == sorted(times, reverse=True)
+
+
+async def test_an_interrupted_session_is_resume_pending_only_while_it_is_the_latest_word(scene: Scene) -> None:
+    """R5, R7"""
+    turn = await scene.interrupted()
+    assert await scene.store.sessions.resume_cause(turn.session_id) == "crash"
+    await scene.finished()
+    assert await scene.store.sessions.resume_cause(turn.session_id) is None
+
+
+async def test_a_turn_that_goes_on_by_itself_leaves_nothing_pending(scene: Scene) -> None:
+    """R5, R10"""
+    turn = await scene.running(mode=Mode.DETACHED)
+    await scene.interrupt(turn)
+    assert await scene.store.sessions.resume_cause(turn.session_id) is None
+
+
+async def texts(scene: Scene, query: str, owner: str = "local") -> list[str]:
+    return [hit.text for hit in await scene.store.sessions.search(owner, query)]
+
+
+async def test_search_finds_messages_and_answers_of_their_owner_alone(scene: Scene) -> None:
+    turn = await scene.finished("where is the harbour", answer="the harbour is north")
+    scene.now += MINUTE
+    await scene.accept("a harbour of mine", owner="somebody else")
+    assert set(await texts(scene, "harbour")) == {"where is the harbour", "the harbour is north"}
+    assert await texts(scene, "harbour", "somebody else") == ["a harbour of mine"]
+    (hit,) = await scene.store.sessions.search("local", "north")
+    entry = (await scene.entries(turn.session_id))[-1]
+    assert (hit.session_id, hit.turn_id, hit.seq, hit.at) == (turn.session_id, turn.id, entry.seq, entry.at)
+    assert hit.kind == entry.kind
+
+
+async def test_search_wants_all_words_in_any_case_and_order(scene: Scene) -> None:
+    await scene.accept("The quick brown fox")
+    assert await texts(scene, "FOX quick") == ["The quick brown fox"]
+    assert await texts(scene, "fox slow") == []
+    assert await texts(scene, "qui") == []
+
+
+async def test_search_does_not_cover_what_was_only_streamed(scene: Scene) -> None:
+    """The whole answer is in its closing entry; its pieces would be found twice."""
+    turn = await scene.say(await scene.running(), "albatross")
+    assert await texts(scene, "albatross") == []
+    await scene.finish(turn, text="albatross")
+    assert await texts(scene, "albatross") == ["albatross"]
+
+
+async def test_search_returns_the_newest_first_up_to_its_limit(scene: Scene) -> None:
+    for number in range(5):
+        scene.now += 1
+        await scene.accept(f"harbour {number}", conversation=f"chat:{number}")
+    hits = await scene.store.sessions.search("local", "harbour", limit=3)
+    assert [hit.text for hit in hits] == ["harbour 4", "harbour 3", "harbour 2"]
+
+
+async def test_a_query_without_words_finds_nothing(scene: Scene) -> None:
+    await scene.accept("anything at all")
+    for query in ("", " ", "\t\n", "-", "*", '"', '""', "'", "()", "\0", "...", "\ud800", "😀"):
+        assert await texts(scene, query) == [], query
+
+
+OPERATORS = [
+    "cats AND dogs",
+    "cats OR dogs",
+    "NOT dogs",
+    "NEAR(cats dogs)",
+    "cats NOT dogs",
+    "text:cats",
+    "^cats",
+    "cats*",
+    "-cats",
+    "+cats",
+    "cats & dogs",
+    "cats | dogs",
+    "!cats",
+    "cats:*",
+    "cats <-> dogs",
+    "(cats",
+    "cats)",
+    "{cats}",
+    "'cats",
+    '"cats dogs',
+    'cats""dogs',
+    "cats\\",
+    "cats; DROP TABLE sessions",
+    "cats -- dogs",
+    "cats\0dogs",
+    "cats \ud800",
+    "%cats%",
+]
+
+
+async def test_operators_are_plain_words(scene: Scene) -> None:
+    """No query is an error, and no word of it an operator: every word must be there."""
+    await scene.accept("cats")
+    await scene.accept("dogs")
+    await scene.accept("nothing of the kind")
+    for query in OPERATORS:
+        words = "".join(letter if letter.isalnum() else " " for letter in query.lower()).split()
+        expected = {"cats"} if words == ["cats"] else {"dogs"} if words == ["dogs"] else set()
+        assert set(await texts(scene, query)) == expected, query
+
+
+async def test_operators_can_be_searched_for(scene: Scene) -> None:
+    await scene.accept("this AND that or NOT near")
+    assert await texts(scene, "and OR not NEAR") == ["this AND that or NOT near"]
+
+
+async def test_a_word_in_quotes_is_found_without_them(scene: Scene) -> None:
+    await scene.accept('he said "harbour" and left')
+    for query in ('"harbour"', "'harbour'", "harbour", '"harbour" left', "harbour,"):
+        assert len(await texts(scene, query)) == 1, query
+
+
+async def test_words_are_found_inside_addresses_paths_and_numbers(scene: Scene) -> None:
+    """Punctuation separates words, on each database alike."""
+    text = "see https://example.com/usr/path, user@host.org v3.14, 2.71, state-of-the-art snake_case -5"
+    await scene.accept(text)
+    for query in ("example", "com/usr", "path", "user@host", "14", "2.71", "71", "art", "state-of-the-art", "snake", "5"):
+        assert await texts(scene, query) == [text], query
+
+
+async def test_words_of_other_alphabets_are_found(scene: Scene) -> None:
+    await scene.accept("Grüße aus Zürich, привет, γειά")
+    for query in ("Grüße", "zürich", "привет", "γειά"):
+        assert len(await texts(scene, query)) == 1, query
+    assert await texts(scene, "Zurich") == []
+
+
+async def test_a_huge_message_is_accepted_and_found_by_its_first_words(scene: Scene) -> None:
+    """A2: no size of text is refused by an index."""
+    await scene.accept("harbour " + " ".join(f"w{number}" for number in range(200_000)))
+    await scene.accept("x" * 3_000_000, conversation="chat:2")
+    await scene.accept("".join(chr(0x20000 + number) + " " for number in range(40_000)) * 6, conversation="chat:3")
+    assert len(await scene.store.sessions.search("local", "harbour")) == 1
+    assert await scene.store.sessions.search("local", "y" * 100_000) == []
+    assert await scene.store.sessions.search("local", "harbour " * 2_000 + "nowhere") == []
+
+
+async def test_pruned_messages_are_not_found(scene: Scene) -> None:
+    """W6, W7: the index keeps nothing of what is gone."""
+    await scene.finished("albatross", answer="albatross", channel="webhook", one_shot=True, remembers=False)
+    assert len(await texts(scene, "albatross")) == 2
+    assert await scene.store.sessions.prune("webhook", scene.now) == 1
+    assert await texts(scene, "albatross") == []
+    if not scene.postgres:
+        assert await scene.sql("SELECT COUNT(*) FROM passages") == [(0,)]
+
+
+async def test_pruning_removes_ended_sessions_of_the_channel_and_counts_them(scene: Scene) -> None:
+    """W6, S1"""
+    gone = [
+        (await scene.finished(conversation=str(number), channel="webhook", one_shot=True, remembers=False)).session_id
+        for number in range(3)
+    ]
+    kept = [
+        (await scene.running(conversation="running", channel="webhook", one_shot=True)).session_id,
+        (await scene.finished(conversation="open", channel="webhook", remembers=False)).session_id,
+        (await scene.finished(conversation="cron", channel="cron", one_shot=True, remembers=False)).session_id,
+    ]
+    assert await scene.store.sessions.prune("webhook", scene.now) == 3
+    assert await scene.store.sessions.prune("webhook", scene.now) == 0
+    for session_id in gone:
+        with pytest.raises(NotFound):
+            await scene.store.sessions.get(session_id)
+    for session_id in kept:
+        await scene.store.sessions.get(session_id)
+
+
+async def test_pruning_leaves_no_row_behind(scene: Scene) -> None:
+    """W7: everything that belongs to a session goes with it, and only its key stays."""
+    before = await scene.snapshot()
+    turn, _ = await scene.use(await scene.running(channel="webhook", one_shot=True, dedupe_key="k"))
+    await scene.finish(turn, deliveries=scene.parts(turn, "hi"))
+    (sent,) = await scene.send()
+    await scene.settle(sent, delivery.Event.CONFIRM)
+    (segment,) = await scene.store.segments.of_session(turn.session_id)
+    await scene.commit(segment)
+    assert await scene.store.sessions.prune("webhook", scene.now) == 1
+    after = await scene.snapshot()
+    assert len(after.pop("dedupe")) == 1
+    assert after == {table: rows for table, rows in before.items() if table != "dedupe"}
+
+
+async def test_pruning_waits_until_the_session_has_been_over_for_long_enough(scene: Scene) -> None:
+    """W6"""
+    await scene.finished(channel="webhook", one_shot=True, remembers=False)
+    assert await scene.store.sessions.prune("webhook", scene.now - 1) == 0
+    assert await scene.store.sessions.prune("webhook", scene.now) == 1
+
+
+async def test_pruning_waits_for_deliveries(scene: Scene) -> None:
+    """A1, W6: what is still to leave is not deleted; what has settled is."""
+    refuse, lose, fail = delivery.Event.REFUSE, delivery.Event.LOSE, delivery.Event.FAIL
+    for events, at_rest in (([], 0), ([None], 0), ([refuse], 0), ([lose], 0), ([lose, lose], 1), ([fail], 1)):
+        made = await scene.sent_for("hi", conversation=str(events), channel="webhook", one_shot=True, remembers=False)
+        for event in events:
+            (sent,) = [each for each in await scene.send(limit=100) if each.id == made[0].id]
+            if event:
+                await scene.settle(sent, event)
+        assert await scene.store.sessions.prune("webhook", scene.now) == at_rest, events
+
+
+async def test_a_session_is_not_pruned_under_a_turn_that_goes_on(scene: Scene) -> None:
+    """A1: a one-shot request that was resumed by its key runs in a session that has ended."""
+    request = {"text": "hello", "dedupe_key": "k", "mode": Mode.SYNCHRONOUS, "channel": "api", "one_shot": True}
+    turn = await scene.interrupted(**request)
+    await scene.accept(**request)
+    assert await scene.store.sessions.prune("api", scene.now) == 0
+    await scene.finish(await scene.claim_and_start(turn.id), memory_owner=None)
+    assert await scene.store.sessions.prune("api", scene.now) == 1
+
+
+async def test_every_one_shot_session_ends_and_is_prunable(scene: Scene) -> None:
+    """S1"""
+    for way in ("complete", "fail", "cancel", "give up", "suspend"):
+        turn = await scene.running(conversation=way, channel="webhook", one_shot=True, mode=Mode.DETACHED, remembers=False)
+        match way:
+            case "complete" | "fail":
+                await scene.finish(turn, event=Event.FINISH if way == "complete" else Event.FAIL)
+            case "cancel":
+                await scene.store.settlement.cancel(turn.id, Cause.USER, scene.now)
+            case "give up":
+                await scene.interrupt(turn)
+                for _ in range(2):
+                    await scene.interrupt(await scene.claim_and_start(turn.id))
+            case _:
+                await scene.store.settlement.suspend_session(turn.session_id, scene.now)
+        assert (await scene.store.sessions.get(turn.session_id)).state is State.ENDED, way
+        assert await scene.store.sessions.prune("webhook", scene.now) == 1, way
+
+
+async def test_retention_prunes_one_shot_sessions_by_channel_and_keeps_conversations(scene: Scene) -> None:
+    """W6, W7"""
+    for channel in ONE_SHOT_DAYS:
+        await scene.finished(conversation=channel, channel=channel, one_shot=True, remembers=False)
+    talk = await scene.finished(remembers=False)
+    await scene.store.settlement.end_session(talk.session_id, "user", scene.now)
+    assert await scene.store.enforce_retention(ONE_SHOT_DAYS, scene.now + 6 * DAY_MS) == 0
+    assert await scene.store.enforce_retention(ONE_SHOT_DAYS, scene.now + 8 * DAY_MS) == 2
+    assert await scene.store.enforce_retention(ONE_SHOT_DAYS, scene.now + 400 * DAY_MS) == 1
+    await scene.store.sessions.get(talk.session_id)
+
+
+async def test_retention_forgets_keys_and_nodes_when_their_time_has_come(scene: Scene) -> None:
+    """W7"""
+    await scene.accept(dedupe_key="k")
+    await scene.store.nodes.leave(scene.node)
+    await scene.store.enforce_retention({}, scene.now + (NODE_DAYS - 1) * DAY_MS)
+    assert await scene.sql("SELECT COUNT(*) FROM nodes") == [(1,)]
+    await scene.store.enforce_retention({}, scene.now + (DEDUPE_DAYS - 1) * DAY_MS)
+    assert await scene.sql("SELECT COUNT(*) FROM nodes") == [(0,)]
+    assert (await scene.accept(dedupe_key="k")).duplicate
+    assert await scene.store.sessions.forget_keys(scene.now - 1) == 0
+    assert await scene.store.sessions.forget_keys(scene.now) == 1
+
+
+async def test_a_source_from_an_older_or_newer_version_loads_with_defaults(scene: Scene) -> None:
+    """R11"""
+    session_id = await opened(scene, "chat:1")
+    for source in ('{"chat_id": "7", "colour": "red"}', "{", "[]", "null"):
+        await scene.sql("UPDATE sessions SET source = :source WHERE id = :id", source=source, id=session_id)
+        session = await scene.store.sessions.get(session_id)
+        assert session.source.chat_id == ("7" if "7" in source else "")

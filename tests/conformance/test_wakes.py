@@ -1,0 +1,104 @@
+"""Hints that something may be waiting: for whoever listens, on this node and on the others."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from holdfast.core.turns import Cause
+from holdfast.errors import KeyReused
+from holdfast.ids import SessionId
+from holdfast.store.opening import Store
+from tests.conformance.scenes import Scene, on_postgres
+
+
+def listen(store: Store) -> tuple[list[str], Callable[[], None]]:
+    heard: list[str] = []
+    return heard, store.wakes.listen(heard.append)
+
+
+async def heard_of(scene: Scene, write: Callable[[], Awaitable[object]]) -> set[str]:
+    """Return what a write wakes on its own node."""
+    heard, stop = listen(scene.store)
+    await write()
+    # The wakes of a write come with its answer, or in the same turn of the loop.
+    await asyncio.sleep(0)
+    stop()
+    return set(heard)
+
+
+async def test_every_write_wakes_those_it_concerns(scene: Scene) -> None:
+    receipt = await scene.accept()
+    session = f"session:{receipt.session_id}"
+    assert await heard_of(scene, scene.accept) == {"turns", session}
+    (claimed,) = await scene.claim()
+    assert await heard_of(scene, lambda: scene.start(claimed)) == {f"appended:{receipt.session_id}"}
+    turn = await scene.store.turns.get(receipt.turn_id)
+    assert await heard_of(scene, lambda: scene.say(turn, "hi")) == {f"appended:{receipt.session_id}"}
+    turn = await scene.store.turns.get(receipt.turn_id)
+    done = await heard_of(scene, lambda: scene.finish(turn, deliveries=scene.parts(turn, "hi")))
+    assert done >= {"turns", "deliveries", "segments", f"appended:{receipt.session_id}"}
+    (sent,) = await scene.send()
+    assert await heard_of(scene, lambda: scene.settle(sent, "confirm")) >= {"deliveries", session}
+
+
+async def test_a_cancel_tells_the_holder(scene: Scene) -> None:
+    """J9: so that it stops at once, and not at its next write."""
+    turn = await scene.running()
+    heard = await heard_of(scene, lambda: scene.store.settlement.cancel(turn.id, Cause.USER, scene.now))
+    assert heard >= {"turns", f"session:{turn.session_id}", f"cancelled:{turn.id}"}
+
+
+async def test_a_write_that_was_refused_wakes_nobody(scene: Scene) -> None:
+    await scene.accept("one", dedupe_key="k")
+
+    async def refused() -> None:
+        with pytest.raises(KeyReused):
+            await scene.accept("two", dedupe_key="k")
+
+    assert await heard_of(scene, refused) == set()
+
+
+async def test_whoever_has_stopped_listening_hears_nothing(scene: Scene) -> None:
+    heard, stop = listen(scene.store)
+    stop()
+    await scene.accept()
+    await asyncio.sleep(0)
+    assert heard == []
+
+
+@on_postgres
+async def test_other_nodes_hear_of_it_too(scene: Scene) -> None:
+    """A hint may be lost while the listener connects, so the writes go on until one is heard."""
+    other = await scene.another_store()
+    topics: asyncio.Queue[str] = asyncio.Queue()
+    other.wakes.listen(topics.put_nowait)
+    async with asyncio.timeout(10):
+        while topics.empty():
+            receipt = await scene.accept()
+        assert {await topics.get(), await topics.get()} == {"turns", f"session:{receipt.session_id}"}
+
+
+@on_postgres
+async def test_a_node_hears_its_own_writes_once(scene: Scene) -> None:
+    """What comes back to it from the database is not passed on a second time."""
+    own, _ = listen(scene.store)
+    other = await scene.another_store()
+    foreign: asyncio.Queue[str] = asyncio.Queue()
+    scene.store.wakes.listen(lambda topic: foreign.put_nowait(topic) if topic == "segments" else None)
+    for number in range(20):
+        await scene.accept(conversation=str(number))
+    async with asyncio.timeout(10):
+        # Notifications arrive in the order of their commits: after this one nothing of ours is on its way.
+        while foreign.empty():
+            await other.segments.seal(SessionId("nothing"), scene.now)
+    assert own.count("turns") == 20
+
+
+@on_postgres
+async def test_a_thousand_sessions_fit_into_the_hints_of_one_commit(scene: Scene) -> None:
+    """PostgreSQL refuses a notification of 8,000 bytes, which must not become a refusal of the messages."""
+    await asyncio.gather(*(scene.accept(conversation=str(number)) for number in range(300)))
+    assert sum((await scene.store.turns.tally()).values()) == 300

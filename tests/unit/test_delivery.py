@@ -1,0 +1,80 @@
+"""How long a delivery waits, when it is given up, and how a resend is labelled."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.core.delivery import (
+    ATTEMPTS_MAX,
+    BACKOFF_FIRST_MS,
+    BACKOFF_MAX_MS,
+    EXPIRES_AFTER_MS,
+    MOVES,
+    REPEAT_LABEL,
+    Delivery,
+    Event,
+    State,
+    after_refusal,
+    backoff_ms,
+)
+
+attempts = st.integers(1, 64)
+jitters = st.floats(0, 1, exclude_max=True)
+
+
+@given(attempts, jitters)
+def test_a_wait_lies_between_half_of_its_length_and_all_of_it(attempt: int, jitter: float) -> None:
+    """D2: never so short that it hammers, never so long that it is forgotten."""
+    longest = min(BACKOFF_FIRST_MS * 2 ** (attempt - 1), BACKOFF_MAX_MS)
+    assert longest // 2 <= backoff_ms(attempt, jitter) <= longest
+
+
+@given(attempts, jitters)
+def test_a_later_attempt_never_waits_less(attempt: int, jitter: float) -> None:
+    assert backoff_ms(attempt, jitter) <= backoff_ms(attempt + 1, jitter)
+
+
+@given(attempts, jitters, jitters)
+def test_jitter_spreads_the_waits(attempt: int, one: float, other: float) -> None:
+    assert (backoff_ms(attempt, one) <= backoff_ms(attempt, other)) or one > other
+    assert backoff_ms(attempt, 0) < backoff_ms(attempt, 0.5)
+
+
+@pytest.mark.parametrize(("attempt", "wait_ms"), [(0, 500), (1, 500), (2, 1_000), (5, 8_000), (11, 450_000), (40, 450_000)])
+def test_waits_double_until_they_reach_the_longest(attempt: int, wait_ms: int) -> None:
+    assert backoff_ms(attempt, 0) == wait_ms
+
+
+@pytest.mark.parametrize("attempt", range(1, ATTEMPTS_MAX + 3))
+def test_a_refused_delivery_is_tried_again_until_its_attempts_are_used_up(attempt: int) -> None:
+    """A1: it ends, and says so."""
+    assert after_refusal(attempt) is (Event.REFUSE if attempt < 8 else Event.FAIL)
+
+
+@pytest.mark.parametrize("attempt", range(1, ATTEMPTS_MAX + 3))
+def test_every_answer_to_a_refusal_is_a_move_from_sending(attempt: int) -> None:
+    assert (State.SENDING, after_refusal(attempt)) in MOVES
+
+
+def test_all_attempts_together_fit_into_the_life_of_a_delivery() -> None:
+    """A1: it fails by its attempts before it is too old to send, so the error says what the far side said."""
+    assert sum(backoff_ms(attempt, 0.999) for attempt in range(1, ATTEMPTS_MAX)) < EXPIRES_AFTER_MS
+
+
+@pytest.mark.parametrize(("repeats", "outgoing"), [(0, "the answer"), (1, f"{REPEAT_LABEL} the answer")])
+def test_a_resend_after_an_unknown_outcome_says_what_it_is(repeats: int, outgoing: str) -> None:
+    """D1: at most one unlabelled send."""
+    sent = Delivery(
+        id="d",
+        turn_id="t",
+        session_id="s",
+        target="log:",
+        part=1,
+        text="the answer",
+        created_at=0,
+        due_at=0,
+        repeats=repeats,
+    )
+    assert sent.outgoing == outgoing
