@@ -6,10 +6,13 @@ import asyncio
 import contextlib
 from collections.abc import AsyncGenerator
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from holdfast.agent.demonstration import demonstration
 from holdfast.config import Config
+from holdfast.core.redaction import Redaction
 from holdfast.core.turns import Resume
+from holdfast.engine.discretion import discreet
 from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.settings import Settings
 from holdfast.store.opening import Store, open_readonly, open_store
@@ -24,23 +27,31 @@ def settings(config: Config) -> Settings:
     )
 
 
+def redaction(config: Config) -> Redaction:
+    """Return the mask for every secret that the configuration holds."""
+    password = urlsplit(config.store.url).password or ""
+    return Redaction((password, unquote(password)))
+
+
 @contextlib.asynccontextmanager
 async def gateway(config: Config, home: Path) -> AsyncGenerator[tuple[Engine, Store]]:
     """Run an engine in this process for as long as the context lasts; running turns get the drain timeout at its end."""
-    store = await open_store(config.store.url, home)
-    try:
-        engine = Engine(Parts(store=store, agent=demonstration(), settings=settings(config)))
-        running = asyncio.create_task(engine.run(), name="engine")
+    mask = redaction(config)
+    with discreet(mask):
+        store = await open_store(config.store.url, home)
         try:
-            await _recovered(engine, running)
-            yield engine, store
-            await engine.drain(int(config.gateway.drain_timeout * 1000))
+            engine = Engine(Parts(store=store, agent=demonstration(), settings=settings(config), redaction=mask))
+            running = asyncio.create_task(engine.run(), name="engine")
+            try:
+                await _recovered(engine, running)
+                yield engine, store
+                await engine.drain(int(config.gateway.drain_timeout * 1000))
+            finally:
+                running.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await running
         finally:
-            running.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await running
-    finally:
-        await store.close()
+            await store.close()
 
 
 async def _recovered(engine: Engine, running: asyncio.Task[None]) -> None:

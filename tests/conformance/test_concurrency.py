@@ -258,6 +258,18 @@ async def test_a_message_that_comes_while_a_request_is_resumed_runs_after_it(sce
 
 
 @on_postgres
+async def test_a_request_that_comes_back_twice_at_once_is_told_that_it_goes_on(scene: Scene) -> None:
+    """A3, R10: both get the receipt of the same queued turn."""
+    request = {"text": "hello", "dedupe_key": "k", "mode": Mode.SYNCHRONOUS}
+    turn = await scene.interrupted(**request)
+    ids = (new_turn_id(scene.now), new_session_id(scene.now))
+    receipts = await race(
+        scene, lambda: turns.accept(scene.message(**request), *ids, scene.now), lambda: scene.accept(**request)
+    )
+    assert [(each.turn_id, each.state) for each in receipts] == [(turn.id, State.QUEUED)] * 2
+
+
+@on_postgres
 async def test_a_request_that_is_resumed_while_a_message_comes_stays_where_it_was(scene: Scene) -> None:
     """T2"""
     request = {"text": "hello", "dedupe_key": "k", "mode": Mode.SYNCHRONOUS}

@@ -95,10 +95,3 @@ async def test_a_node_hears_its_own_writes_once(scene: Scene) -> None:
         while foreign.empty():
             await other.segments.seal(SessionId("nothing"), scene.now)
     assert own.count("turns") == 20
-
-
-@on_postgres
-async def test_a_thousand_sessions_fit_into_the_hints_of_one_commit(scene: Scene) -> None:
-    """PostgreSQL refuses a notification of 8,000 bytes, which must not become a refusal of the messages."""
-    await asyncio.gather(*(scene.accept(conversation=str(number)) for number in range(300)))
-    assert sum((await scene.store.turns.tally()).values()) == 300

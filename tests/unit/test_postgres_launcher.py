@@ -15,6 +15,7 @@ from typing import Any
 import asyncpg
 import psutil
 import pytest
+
 from tests.postgres import Server, StopMode, find_installation, is_alive
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -443,11 +443,13 @@ def test_what_follows_an_interruption_knows_its_cause(cause: str) -> None:
     assert cut_off_by([entry(Kind.TURN_INTERRUPTED, cause=cause), accepted]) == cause
 
 
-@pytest.mark.parametrize("kind", [Kind.TURN_COMPLETED, Kind.TURN_FAILED, Kind.TURN_CANCELLED])
-def test_what_follows_another_end_follows_no_interruption(kind: Kind) -> None:
+@pytest.mark.parametrize(
+    ("kind", "cause"), [(Kind.TURN_COMPLETED, None), (Kind.TURN_FAILED, "crash"), (Kind.TURN_CANCELLED, "crash")]
+)
+def test_only_a_completed_turn_ends_the_memory_of_an_interruption(kind: Kind, cause: str | None) -> None:
     """R5."""
     assert cut_off_by([]) is None
-    assert cut_off_by([entry(Kind.TURN_INTERRUPTED, cause="crash"), entry(kind, attempt=2)]) is None
+    assert cut_off_by([entry(Kind.TURN_INTERRUPTED, cause="crash"), entry(kind, attempt=2)]) == cause
 
 
 TOOL = [entry(Kind.TOOL_STARTED, call_id="c"), entry(Kind.TOOL_FINISHED, call_id="c", outcome="ok", result="3")]

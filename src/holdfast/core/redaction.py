@@ -14,7 +14,7 @@ class Redaction:
     """Masks a fixed set of secret values in text and JSON."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        self._secrets = tuple({secret for secret in secrets if len(secret) >= LENGTH_MIN})
+        self._secrets = sorted({secret for secret in secrets if len(secret) >= LENGTH_MIN})
 
     def text(self, text: str) -> str:
         """Return text with every secret masked; where secrets overlap, one mask covers them all."""
@@ -43,11 +43,14 @@ class Redaction:
     def held_back(self, text: str) -> int:
         """Return how many characters at the end of `text` may be the beginning of a secret, or overlap with one that is."""
         longest = 0
-        for secret in self._secrets:
-            for length in range(min(len(secret) - 1, len(text)), longest, -1):
-                if text.endswith(secret[:length]):
-                    longest = length
-                    break
+        for secret in self._secrets if text else ():
+            # Only a beginning that has the last character of the text at its end can be meant.
+            last = secret.rfind(text[-1], 0, min(len(secret) - 1, len(text)))
+            while last >= longest and not text.endswith(secret[: last + 1]):
+                last = secret.rfind(text[-1], 0, last)
+            longest = max(longest, last + 1)
+        if not longest:
+            return 0
         begun = len(text) - longest
         return len(text) - min((start for start, stop in self._covered(text) if start < begun < stop), default=begun)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import takewhile
 from typing import assert_never
 
-from holdfast.core import notes
+from holdfast.core import effects, notes
 from holdfast.core.journal import CLOSING, Data, Entry, Kind
 from holdfast.ids import TurnId
 
@@ -47,29 +48,33 @@ def fold(entries: Iterable[Entry]) -> list[Item]:
     where it was written, above the interruption marker.
     """
     turns: dict[TurnId, list[Entry]] = {}
+    late: dict[TurnId, list[Entry]] = {}
     closed: set[tuple[TurnId, int]] = set()
     for entry in entries:
         placed, attempt = turns.setdefault(entry.turn_id, []), (entry.turn_id, entry.attempt)
         if entry.kind in _CLOSING_KINDS:
             closed.add(attempt)
         elif entry.nth is not None and attempt in closed:
-            _put_back(placed, entry, entry.nth)
+            late.setdefault(entry.turn_id, []).append(entry)
             continue
         placed.append(entry)
+    for turn_id, entries_of_turn in late.items():
+        turns[turn_id] = _put_back(turns[turn_id], entries_of_turn)
     return [item for placed in turns.values() for item in _items(placed)]
 
 
 _CLOSING_KINDS = frozenset(CLOSING.values())
 
 
-def _put_back(placed: list[Entry], entry: Entry, nth: int) -> None:
-    for index in range(len(placed) - 1, -1, -1):
-        other = placed[index]
-        if other.nth is not None and (other.attempt, other.nth) < (entry.attempt, nth):
-            placed.insert(index + 1, entry)
-            return
-    # With no earlier entry of its own the place is right below the acceptance, which opens every turn.
-    placed.insert(1, entry)
+def _put_back(placed: list[Entry], late: list[Entry]) -> list[Entry]:
+    """Return the entries of a turn with each late one below the last that its worker had written before it."""
+    written = [(entry.attempt, entry.nth, index) for index, entry in enumerate(placed) if entry.nth is not None]
+    below: dict[int, list[Entry]] = {}
+    for entry in sorted(late, key=lambda each: (each.attempt, each.nth or 0)):
+        before = bisect_left(written, (entry.attempt, entry.nth or 0, 0))
+        # With no earlier entry of its own the place is right below the acceptance, which opens every turn.
+        below.setdefault(written[before - 1][2] if before else 0, []).append(entry)
+    return [each for index, entry in enumerate(placed) for each in (entry, *below.get(index, ()))]
 
 
 def _items(placed: list[Entry]) -> list[Item]:
@@ -77,32 +82,40 @@ def _items(placed: list[Entry]) -> list[Item]:
     items: list[Item] = []
     # The pieces of each item's text: a long answer arrives in very many.
     pieces: list[list[str]] = []
+    # Where the cards of each call are.
+    cards: dict[str | None, list[int]] = {}
     attempt_of_last = 0
     for entry in placed:
+        if items and _SPOKEN.get(entry.kind) is items[-1].role and attempt_of_last == entry.attempt:
+            pieces[-1].append(_text(entry.data))
+            continue
         item = _item(entry, recovered=entry.attempt in lost)
         if item is None:
             continue
-        if item.role is Role.TOOL and entry.kind is Kind.TOOL_FINISHED and _finish_tool(items, item):
+        if entry.kind is Kind.TOOL_FINISHED and _finish_tool(items, cards.get(item.call_id, []), item):
             continue
-        if items and _continues(items[-1], item) and attempt_of_last == entry.attempt:
-            pieces[-1].append(item.text)
-            continue
+        if item.role is Role.TOOL:
+            cards.setdefault(item.call_id, []).append(len(items))
         items.append(item)
         pieces.append([item.text])
         attempt_of_last = entry.attempt
-    return [replace(item, text="".join(texts)) for item, texts in zip(items, pieces, strict=True)]
+    return [
+        replace(item, text="".join(texts)) if len(texts) > 1 else item for item, texts in zip(items, pieces, strict=True)
+    ]
 
 
-def _continues(last: Item, item: Item) -> bool:
-    return last.role is item.role and item.role in (Role.ASSISTANT, Role.REASONING)
+# What comes in pieces that belong together.
+_SPOKEN = {Kind.TEXT: Role.ASSISTANT, Kind.REASONING: Role.REASONING}
 
 
-def _finish_tool(items: list[Item], finished: Item) -> bool:
-    for index in range(len(items) - 1, -1, -1):
+def _finish_tool(items: list[Item], cards: list[int], finished: Item) -> bool:
+    for index in reversed(cards):
         card = items[index]
-        if card.call_id == finished.call_id and card.outcome is None:
+        if card.outcome is None:
             items[index] = replace(card, result=finished.result, outcome=finished.outcome)
             return True
+        if finished.outcome == effects.State.UNKNOWN:
+            return True  # The result arrived late, and is put back above the entry that says nobody knows it.
     return False
 
 
@@ -155,17 +168,14 @@ def _item(entry: Entry, *, recovered: bool) -> Item | None:
 
 
 def cut_off_by(entries: Sequence[Entry]) -> str | None:
-    """Return the cause of the interruption that the next words of a turn follow, if they follow one.
-
-    That is the turn's own last interruption when it goes on, or that of the turn before it.
-    """
-    latest: Entry | None = None
+    """Return the cause of the last interruption that no completed turn has followed yet."""
+    cause: str | None = None
     for entry in entries:
-        if entry.kind in _CLOSING_KINDS:
-            latest = entry
-    if latest is None or latest.kind is not Kind.TURN_INTERRUPTED:
-        return None
-    return _text(latest.data, "cause")
+        if entry.kind is Kind.TURN_INTERRUPTED:
+            cause = _text(entry.data, "cause")
+        elif entry.kind is Kind.TURN_COMPLETED:
+            cause = None
+    return cause
 
 
 def tool_unanswered(items: Sequence[Item], turn_id: TurnId) -> bool:

@@ -9,6 +9,7 @@ from holdfast.clock import Clock
 from holdfast.core.delivery import backoff_ms
 from holdfast.core.memory import Event, Segment
 from holdfast.core.recovery import orphans
+from holdfast.core.redaction import Redaction
 from holdfast.engine.persistence import persist
 from holdfast.engine.settings import Settings
 from holdfast.engine.wake import Wake
@@ -23,13 +24,20 @@ class Committer:
     """Segments that this node is committing."""
 
     def __init__(
-        self, node_id: NodeId, store: Store, provider: MemoryProvider | None, settings: Settings, clock: Clock
+        self,
+        node_id: NodeId,
+        store: Store,
+        provider: MemoryProvider | None,
+        settings: Settings,
+        redaction: Redaction,
+        clock: Clock,
     ) -> None:
         self.wake = Wake()
         self._node_id = node_id
         self._store = store
         self._provider = provider
         self._settings = settings
+        self._redaction = redaction
         self._clock = clock
         self._committing: set[SegmentId] = set()
         self._suspected: set[SegmentId] = set()
@@ -43,7 +51,9 @@ class Committer:
                 await self.wake.wait(self._settings.poll_ms)
 
     async def reconcile(self) -> None:
-        """Let go of segments that were claimed here in a transaction whose answer was lost."""
+        """Let go of segments that were claimed here in a transaction whose answer was lost, and undo clock jumps."""
+        if self._provider is not None:
+            await self._store.segments.hasten(self._provider.owner, self._clock.now_ms())
         held = {each.id: each for each in await self._store.segments.held(self._node_id)}
         lost, self._suspected = orphans(held.keys(), self._committing, self._suspected)
         for segment_id in lost:
@@ -75,7 +85,7 @@ class Committer:
             await self._settle(segment, Event.FAIL, error="the provider did not answer in time")
         except Exception as error:  # The edge to a provider: whatever it raises is a failed commit.
             log.warning("committing %s failed: %s", segment.id, error)
-            await self._settle(segment, Event.FAIL, error=str(error) or type(error).__name__)
+            await self._settle(segment, Event.FAIL, error=self._redaction.text(str(error)) or type(error).__name__)
         else:
             await self._settle(segment, Event.SUCCEED)
 

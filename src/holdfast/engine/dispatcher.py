@@ -100,14 +100,14 @@ class Dispatcher:
             return
         try:
             claimed = await self._store.turns.claim(self._node_id, free)
+            if self._draining:
+                # The drain began while the claim was on its way.
+                for turn in claimed:
+                    await self._give_back(turn)
+                return
         except Unavailable as error:
-            # If the claim took effect and only its answer was lost, `reconcile` gives it back.
+            # What is ours by now, because only the answer was lost, `reconcile` gives back.
             log.warning("cannot claim: %s", error)
-            return
-        if self._draining:
-            # The drain began while the claim was on its way.
-            for turn in claimed:
-                await self._give_back(turn)
             return
         for turn in claimed:
             self._idle.clear()

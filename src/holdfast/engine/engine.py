@@ -60,8 +60,8 @@ class Engine:
             clock=clock,
         )
         self._dispatcher = Dispatcher(self.node_id, store, worker, settings, clock)
-        self._outbox = Outbox(self.node_id, store, parts.carriers, settings, clock)
-        self._committer = Committer(self.node_id, store, parts.memory, settings, clock)
+        self._outbox = Outbox(self.node_id, store, parts.carriers, settings, parts.redaction, clock)
+        self._committer = Committer(self.node_id, store, parts.memory, settings, parts.redaction, clock)
         self._sweeper = Sweeper(self.node_id, store, settings, clock)
         self._janitor = Janitor(store, settings, clock)
         reconcilers = (self._dispatcher.reconcile, self._outbox.reconcile, self._committer.reconcile)

@@ -75,9 +75,12 @@ class Feed:
     async def _next(self, follower: _Follower, session_id: SessionId, after: int) -> list[Entry]:
         fresh = [entry for entry in follower.backlog if entry.seq > after]
         follower.backlog.clear()
-        if fresh and fresh[0].seq == after + 1:
-            return fresh
-        if fresh or follower.look:
+        # Others write to the session too, and are not published here: where one of theirs is missing, look for it.
+        gapless = [entry for seq, entry in enumerate(fresh, after + 1) if entry.seq == seq]
+        follower.look = follower.look or len(gapless) < len(fresh)
+        if gapless:
+            return gapless
+        if follower.look:
             follower.look = False
             entries = await self._journal.read(session_id, after)
             # A full page means that there is more where it came from.

@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from holdfast.clock import Clock
 from holdfast.core.delivery import Delivery, Event, after_refusal, backoff_ms
 from holdfast.core.recovery import orphans
+from holdfast.core.redaction import Redaction
 from holdfast.engine.persistence import persist
 from holdfast.engine.settings import Settings
 from holdfast.engine.wake import Wake
-from holdfast.errors import Rejected, Stale, Unavailable
+from holdfast.errors import HoldfastError, Rejected, Stale, Unavailable
 from holdfast.ids import DeliveryId, NodeId
 from holdfast.ports import Carrier, Store
 
@@ -24,13 +25,20 @@ class Outbox:
     """Deliveries that this node is sending."""
 
     def __init__(
-        self, node_id: NodeId, store: Store, carriers: Mapping[str, Carrier], settings: Settings, clock: Clock
+        self,
+        node_id: NodeId,
+        store: Store,
+        carriers: Mapping[str, Carrier],
+        settings: Settings,
+        redaction: Redaction,
+        clock: Clock,
     ) -> None:
         self.wake = Wake()
         self._node_id = node_id
         self._store = store
         self._carriers = carriers
         self._settings = settings
+        self._redaction = redaction
         self._clock = clock
         self._sending: set[DeliveryId] = set()
         self._suspected: set[DeliveryId] = set()
@@ -43,7 +51,8 @@ class Outbox:
                 await self.wake.wait(await self._patience_ms())
 
     async def reconcile(self) -> None:
-        """Let go of deliveries that were claimed here in a transaction whose answer was lost."""
+        """Let go of deliveries that were claimed here in a transaction whose answer was lost, and undo clock jumps."""
+        await self._store.deliveries.hasten(self._clock.now_ms())
         held = {each.id: each for each in await self._store.deliveries.held(self._node_id)}
         lost, self._suspected = orphans(held.keys(), self._sending, self._suspected)
         for delivery_id in lost:
@@ -79,8 +88,10 @@ class Outbox:
             await self._settle(claimed, Event.FAIL, error=f"no channel can reach {claimed.target}")
             return
         try:
-            async with asyncio.timeout(self._settings.send_timeout_ms / 1000):
-                receipt = (await carrier.find(claimed) if claimed.repeats else None) or await carrier.send(claimed)
+            receipt = await self._find(carrier, claimed) if claimed.repeats else None
+            if receipt is None:
+                async with asyncio.timeout(self._settings.send_timeout_ms / 1000):
+                    receipt = await carrier.send(claimed)
         except Unavailable as error:
             now = self._clock.now_ms()
             due_at = now + backoff_ms(claimed.attempt, random.random())  # noqa: S311 - Jitter, not a secret.
@@ -95,6 +106,17 @@ class Outbox:
         else:
             await self._settle(claimed, Event.CONFIRM, receipt=receipt)
 
+    async def _find(self, carrier: Carrier, claimed: Delivery) -> str | None:
+        """Ask what became of the first send; a far side that fails to answer cannot tell."""
+        try:
+            async with asyncio.timeout(self._settings.send_timeout_ms / 1000):
+                return await carrier.find(claimed)
+        except HoldfastError:
+            raise
+        except Exception:  # The edge to a channel: asking has sent nothing.
+            log.exception("looking for %s failed", claimed.id)
+            return None
+
     async def _settle(
         self,
         sent: Delivery,
@@ -105,6 +127,8 @@ class Outbox:
         error: str | None = None,
     ) -> None:
         now = self._clock.now_ms()
+        error = error and self._redaction.text(error)
+        receipt = receipt and self._redaction.text(receipt)
 
         async def settle() -> None:
             await self._store.deliveries.settle(sent, event, now, due_at=due_at, receipt=receipt, error=error)

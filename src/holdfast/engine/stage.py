@@ -156,7 +156,7 @@ class TurnStage:
             session_id=self.turn.session_id,
             name=tool.name,
             effect=tool.effect,
-            args=self._redaction.text(msgspec.json.encode(args).decode()),
+            args=msgspec.json.encode(self._redaction.value(args)).decode(),
         )
 
     async def _run(self, tool: Tool, args: Mapping[str, object], started: Call) -> Call:

@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 
 WAIT_FIRST_MS = 100
 WAIT_MAX_MS = 10_000
-# A component that ran this long before it crashed starts again without delay.
+# After a crash that followed so long a run, the waits begin anew.
 HEALTHY_MS = 60_000
 
 
@@ -34,15 +34,26 @@ async def _keep(name: str, run: Callable[[], Awaitable[None]], clock: Clock) -> 
         started = clock.monotonic_ms()
         try:
             await run()
+        except asyncio.CancelledError:
+            if _is_stopped():
+                raise
+            # Something that it waited for was cancelled, not the component itself.
+            log.exception("%s crashed; starting it again", name)
         except Exception as error:  # The supervised edge of every component.
             if fatal := _find_fatal(error):
                 raise fatal from error
             log.exception("%s crashed; starting it again", name)
         else:
             return
-        healthy = clock.monotonic_ms() - started >= HEALTHY_MS
-        wait_ms = WAIT_FIRST_MS if healthy else min(wait_ms * 2, WAIT_MAX_MS)
+        if clock.monotonic_ms() - started >= HEALTHY_MS:
+            wait_ms = WAIT_FIRST_MS
         await clock.sleep_ms(wait_ms)
+        wait_ms = min(wait_ms * 2, WAIT_MAX_MS)
+
+
+def _is_stopped() -> bool:
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0
 
 
 def _find_fatal(error: BaseException) -> Fatal | None:

@@ -48,11 +48,11 @@ class Sweeper:
 
     async def bury_silent(self) -> None:
         """Declare nodes dead that have been silent for a whole lease of our own clock."""
-        now = self._clock.monotonic_ms()
+        before = self._clock.monotonic_ms()
         beats = await self._store.nodes.beats()
         beats.pop(self._node_id, None)
-        self._seen = watch(self._seen, beats, now)
-        for node_id, beat in lapsed(self._seen, now, self._settings.lease_ms).items():
+        self._seen = watch(self._seen, beats, self._clock.monotonic_ms())
+        for node_id, beat in lapsed(self._seen, before, self._settings.lease_ms).items():
             if await self._store.nodes.bury(node_id, beat):
                 log.warning("node %s is silent; taking over its turns", node_id)
 

@@ -33,8 +33,9 @@ def clean(text: str) -> str:
 
 def storable(params: Params) -> Params:
     """Return parameters that both databases can hold.  Every driver passes every parameter through here."""
-    unfit = {name: clean(value) for name, value in params.items() if isinstance(value, str) and not _fits(value)}
-    return {**params, **unfit} if unfit else params
+    if _fits("".join([value for value in params.values() if isinstance(value, str)])):
+        return params
+    return {name: clean(value) if isinstance(value, str) else value for name, value in params.items()}
 
 
 def _fits(text: str) -> bool:
@@ -60,7 +61,14 @@ class RunMany(NamedTuple):
     params: Sequence[Params]
 
 
-Statement: TypeAlias = Run | RunMany
+class Add(NamedTuple):
+    """New rows; a driver may keep them back, and write many at once, until a statement names their table."""
+
+    sql: str
+    params: Sequence[Params]
+
+
+Statement: TypeAlias = Run | RunMany | Add
 Transaction: TypeAlias = Generator[Statement, list[Row], T]
 Work: TypeAlias = Callable[[], Transaction[T]]
 # What a committed transaction wakes, from its result.

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from holdfast.core.delivery import EXPIRES_AFTER_MS, SETTLED, Delivery, Event, State
+from holdfast.core.delivery import BACKOFF_MAX_MS, EXPIRES_AFTER_MS, SETTLED, Delivery, Event, State
 from holdfast.errors import NotFound, Stale
 from holdfast.ids import DeliveryId, NodeId, SessionId, TurnId
 from holdfast.store import rows
-from holdfast.store.database import Database, Run, RunMany, Transaction
+from holdfast.store.database import Add, Database, Params, Run, Transaction
 
 _INSERT = """
     INSERT INTO deliveries (id, turn_id, session_id, target, part, text, created_at, due_at)
@@ -23,6 +23,7 @@ _SENDABLE = """
 """
 _DUE = f"""
     SELECT {rows.qualified(rows.DELIVERY, "d")} FROM deliveries d WHERE {_SENDABLE} AND d.due_at <= :now
+       AND {rows.NOT_GIVEN_UP}
      ORDER BY d.due_at LIMIT :limit {{skip_locked}}
 """
 _MOVE = """
@@ -47,6 +48,11 @@ _LOSE_HELD = """
                    ORDER BY d.node_id LIMIT :limit)
        AND state = 'sending'
        AND NOT EXISTS (SELECT 1 FROM nodes n WHERE n.id = deliveries.node_id AND n.state = 'alive')
+ RETURNING id
+"""
+_HASTEN = """
+    UPDATE deliveries SET due_at = :now
+     WHERE (state IN ('pending', 'retry') OR (state = 'unknown' AND repeats = 0)) AND due_at > :furthest
  RETURNING id
 """
 _HELD = f"SELECT {rows.DELIVERY} FROM deliveries WHERE node_id = :node_id"
@@ -90,6 +96,11 @@ class Deliveries:
         """Return when the next delivery falls due."""
         return await self._database.read(_next_due)
 
+    async def hasten(self, now_ms: int) -> int:
+        """Make due what is further away than any wait, because the clock that set it has jumped back since."""
+        params = {"now": now_ms, "furthest": now_ms + BACKOFF_MAX_MS}
+        return await self._database.write(lambda: _count(_HASTEN, params), wakes=lambda n: ("deliveries",) if n else ())
+
     async def get(self, delivery_id: DeliveryId) -> Delivery:
         """Return one delivery.  Raises `NotFound`."""
         found = await self._database.read(lambda: _list(_GET, {"id": delivery_id}))
@@ -109,7 +120,7 @@ class Deliveries:
 def insert(created: Sequence[Delivery]) -> Transaction[None]:
     """Write the deliveries of a turn that ends."""
     if created:
-        yield RunMany(
+        yield Add(
             _INSERT,
             [
                 {
@@ -128,7 +139,7 @@ def insert(created: Sequence[Delivery]) -> Transaction[None]:
 
 
 def _claim(sql: str, node_id: NodeId, now_ms: int, limit: int) -> Transaction[list[Delivery]]:
-    due = yield Run(sql, {"now": now_ms, "limit": limit})
+    due = yield Run(sql, {"node_id": node_id, "now": now_ms, "limit": limit})
     claimed: list[Delivery] = []
     for each in map(rows.delivered, due):
         if now_ms - each.created_at > EXPIRES_AFTER_MS and each.state is not State.UNKNOWN:
@@ -185,6 +196,10 @@ def _move(before: Delivery, after: Delivery, node_id: NodeId | None) -> Transact
 def lose_held(now_ms: int, limit: int) -> Transaction[int]:
     """Mark what dead nodes were sending as unknown: nobody saw how it ended."""
     return len((yield Run(_LOSE_HELD, {"now": now_ms, "limit": limit})))
+
+
+def _count(sql: str, params: Params) -> Transaction[int]:
+    return len((yield Run(sql, params)))
 
 
 def _next_due() -> Transaction[int | None]:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from holdfast.core import effects
 from holdfast.core.effects import Call
-from holdfast.core.journal import Draft, Entry
+from holdfast.core.journal import Draft, Entry, Kind
 from holdfast.core.memory import Segment
 from holdfast.core.turns import Turn
 from holdfast.errors import Stale
 from holdfast.ids import SessionId, TurnId
 from holdfast.store import rows
-from holdfast.store.database import Database, Params, Run, RunMany, Transaction
+from holdfast.store.database import Add, Database, Dialect, Params, Run, RunMany, Transaction
 
 READ_MAX = 1_000
 
@@ -44,6 +45,8 @@ _READ_SEGMENT = f"""
 """
 _READ_HOLD = "SELECT fence, state, nth FROM turns WHERE id = :id"
 _CALLS = f"SELECT {rows.CALL} FROM tool_calls WHERE turn_id = :id ORDER BY id"
+_CUT_CALLS = f"SELECT {rows.CALL} FROM tool_calls WHERE state = 'started' AND turn_id IN {{ids}} ORDER BY turn_id, id"
+_DECIDE_CALL = "UPDATE tool_calls SET state = :state WHERE turn_id = :turn_id AND id = :id AND state = 'started'"
 # The first save plans the call; every later one is a compare-and-set on the state it was read in.
 _SAVE_CALL = """
     INSERT INTO tool_calls (turn_id, id, session_id, name, effect, args, state, starts, result)
@@ -111,10 +114,21 @@ def _already_appended(turn: Turn, drafts: Sequence[Draft]) -> Transaction[tuple[
     """Answer a repeated append like the first, if it was the same and nothing came after it."""
     last = turn.nth + len(drafts)
     found = yield Run(_READ_HOLD, {"id": turn.id})
-    if not found or tuple(found[0]) != (turn.fence, "running", last):
+    stands = replace(turn, nth=last)
+    stored = yield from written(stands, turn.nth)
+    if not found or tuple(found[0]) != (turn.fence, "running", last) or _facts(stored) != _facts(drafts):
         raise Stale(f"turn {turn.id} is not held with fence {turn.fence} at entry {turn.nth} any more")
-    stored = yield Run(_READ_ATTEMPT, {"id": turn.id, "attempt": turn.attempt, "after": turn.nth, "last": last})
-    return replace(turn, nth=last), [rows.entry(row) for row in stored]
+    return stands, stored
+
+
+def _facts(written: Sequence[Entry | Draft]) -> list[tuple[Kind, int, str]]:
+    return [(each.kind, each.at, rows.encode(each.data)) for each in written]
+
+
+def written(turn: Turn, after: int) -> Transaction[list[Entry]]:
+    """Return what the worker of a turn wrote behind its entry `after`, for whoever asks again."""
+    place = {"id": turn.id, "attempt": turn.attempt, "after": after, "last": turn.nth}
+    return (yield from _read(_READ_ATTEMPT, place))
 
 
 def write_held(turn: Turn, drafts: Sequence[Draft]) -> Transaction[tuple[Turn, list[Entry]]]:
@@ -151,10 +165,8 @@ def numbered(turn: Turn, last_seq: int, first_nth: int | None, drafts: Sequence[
 
 def insert(entries: Sequence[Entry]) -> Transaction[None]:
     """Write entries that have their numbers."""
-    if len(entries) == 1:
-        yield Run(_INSERT, _params(entries[0]))
-    elif entries:
-        yield RunMany(_INSERT, [_params(entry) for entry in entries])
+    if entries:
+        yield Add(_INSERT, [_params(entry) for entry in entries])
 
 
 def _params(entry: Entry) -> dict[str, str | int | None]:
@@ -189,6 +201,21 @@ def save_call(before: Call, after: Call) -> Transaction[None]:
     )
     if not saved:
         raise Stale(f"tool call {after.id} is not {before.state} any more")
+
+
+def decide_calls(dialect: Dialect, cut: Sequence[Turn], now_ms: int) -> Transaction[None]:
+    """Decide, for every tool call that had started and not ended, whether it may run again, and show what nobody knows."""
+    by_id = {turn.id: turn for turn in cut}
+    found = yield Run(_CUT_CALLS.format(ids=dialect.each("ids")), {"ids": rows.encode(list(by_id))})
+    decided = [call.on(effects.after_cut(call.effect)) for call in map(rows.call, found)]
+    if decided:
+        yield RunMany(
+            _DECIDE_CALL, [{"turn_id": call.turn_id, "id": call.id, "state": call.state.value} for call in decided]
+        )
+    for call in decided:
+        if call.state is effects.State.UNKNOWN:
+            card = {"call_id": call.id, "name": call.name, "outcome": call.state.value}
+            yield from number(by_id[call.turn_id], None, [Draft(kind=Kind.TOOL_FINISHED, at=now_ms, data=card)])
 
 
 def _append_late(entries: Sequence[Entry]) -> Transaction[int]:

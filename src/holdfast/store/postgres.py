@@ -16,7 +16,19 @@ from typing import Any, TypeVar
 import asyncpg
 
 from holdfast.errors import DiskFull, HoldfastError, Stale, StoreDown, StoreRefused, Unavailable
-from holdfast.store.database import POSTGRES, Run, Statement, Topics, Transaction, Wakes, Work, no_topics, storable
+from holdfast.store.database import (
+    POSTGRES,
+    Add,
+    Params,
+    Run,
+    Statement,
+    Topics,
+    Transaction,
+    Wakes,
+    Work,
+    no_topics,
+    storable,
+)
 
 T = TypeVar("T")
 Connection = asyncpg.Connection | asyncpg.pool.PoolConnectionProxy
@@ -26,6 +38,8 @@ QUEUE_MAX = 20_000
 READERS = 4
 CONNECT_TIMEOUT_S = 5
 STATEMENT_TIMEOUT_S = 30
+# A node that stands still in the middle of a transaction must not keep its locks from those who take over.
+TRANSACTION_IDLE_MAX_S = 5
 RETRIES_MAX = 5
 RECONNECT_WAIT_S = 0.5
 CHANNEL = "holdfast"
@@ -33,7 +47,12 @@ CHANNEL = "holdfast"
 NOTIFICATION_MAX_BYTES = 7_900
 
 _LOST = (asyncpg.PostgresConnectionError, asyncpg.InterfaceError, asyncpg.CannotConnectNowError, OSError, TimeoutError)
-_LOST_STATES = (asyncpg.AdminShutdownError, asyncpg.CrashShutdownError, asyncpg.InvalidCatalogNameError)
+_LOST_STATES = (
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.InvalidCatalogNameError,
+    asyncpg.IdleInTransactionSessionTimeoutError,
+)
 _AGAIN = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
 
 
@@ -175,7 +194,9 @@ class PostgresDatabase:
         if connection is None or connection.is_closed():
             connection = self._connection = await _connect(self._url)
         async with connection.transaction():
-            results = [await _drive(connection, job.work()) for job in batch]
+            added: dict[str, list[Params]] = {}
+            results = [await _drive(connection, job.work(), added) for job in batch]
+            await _write_added(connection, added)
             for payload in _payloads(_topics(batch, results)):
                 await connection.execute("SELECT pg_notify($1, $2)", CHANNEL, payload)
         return results
@@ -203,7 +224,12 @@ async def _leave_as_it_is(_connection: object) -> None:
 
 
 async def _connect(url: str) -> asyncpg.Connection:
-    return await asyncpg.connect(url, timeout=CONNECT_TIMEOUT_S, command_timeout=STATEMENT_TIMEOUT_S)
+    return await asyncpg.connect(
+        url,
+        timeout=CONNECT_TIMEOUT_S,
+        command_timeout=STATEMENT_TIMEOUT_S,
+        server_settings={"idle_in_transaction_session_timeout": f"{TRANSACTION_IDLE_MAX_S * 1000:.0f}"},
+    )
 
 
 async def _closing(connection: asyncpg.Connection) -> None:
@@ -248,14 +274,27 @@ def _translate(error: Exception) -> Exception:
     return error
 
 
-async def _drive(connection: Connection, transaction: Transaction[T]) -> T:
-    """Run a transaction's statements one after the other until it returns."""
+async def _drive(connection: Connection, transaction: Transaction[T], added: dict[str, list[Params]]) -> T:
+    """Run a transaction's statements one after the other until it returns; what it adds is kept back in `added`."""
     try:
         statement = next(transaction)
         while True:
-            statement = transaction.send(await _run(connection, statement))
+            if isinstance(statement, Add):
+                added.setdefault(statement.sql, []).extend(statement.params)
+                statement = transaction.send([])
+            else:
+                await _write_added(connection, added, before=statement.sql)
+                statement = transaction.send(await _run(connection, statement))
     except StopIteration as done:
         return done.value
+
+
+async def _write_added(connection: Connection, added: dict[str, list[Params]], before: str | None = None) -> None:
+    """Write what was kept back: all of it, or what the statement `before` which we stand could look at."""
+    for sql in tuple(added):
+        _insert, _into, table, *_ = sql.split(maxsplit=3)
+        if before is None or table in before:
+            await _run(connection, Add(sql, added.pop(sql)))
 
 
 async def _read(connection: Connection, work: Work[T]) -> T:
@@ -267,7 +306,7 @@ async def _read(connection: Connection, work: Work[T]) -> T:
         return done.value
     transaction.close()
     async with connection.transaction(isolation="repeatable_read", readonly=True):
-        return await _drive(connection, work())
+        return await _drive(connection, work(), {})
 
 
 async def _run(connection: Connection, statement: Statement) -> list[tuple[Any, ...]]:

@@ -36,6 +36,9 @@ DELIVERY = (
 )
 SEGMENT = "id, session_id, owner, first_generation, last_generation, created_at, due_at, state, attempt, fence, error"
 
+# Part of every claim: a node that was given up takes nothing more, even while it does not know it yet.
+NOT_GIVEN_UP = "NOT EXISTS (SELECT 1 FROM nodes n WHERE n.id = :node_id AND n.state = 'dead')"
+
 
 def qualified(columns: str, table: str) -> str:
     """Return a list of columns with their table's name before each."""

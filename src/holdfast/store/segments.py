@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from holdfast.core.delivery import BACKOFF_MAX_MS
 from holdfast.core.ending import Ending
 from holdfast.core.memory import Event, Record, Segment, next_to_commit
 from holdfast.core.memory import record as decide
@@ -13,7 +14,9 @@ from holdfast.store import rows
 from holdfast.store.database import Database, Params, Run, Transaction
 
 _OPEN_OWNER = "SELECT owner FROM segments WHERE session_id = :session_id AND state = 'open'"
-_EXTEND = "UPDATE segments SET last_generation = :generation WHERE session_id = :session_id AND state = 'open'"
+_EXTEND = """
+    UPDATE segments SET last_generation = :generation WHERE session_id = :session_id AND state = 'open' RETURNING id
+"""
 _SEAL = """
     UPDATE segments SET state = 'sealed', due_at = :now WHERE session_id = :session_id AND state = 'open' RETURNING id
 """
@@ -22,7 +25,8 @@ _INSERT = """
     VALUES (:id, :session_id, :owner, :generation, :generation, :now, :now)
 """
 _DIRTY = f"""
-    SELECT {rows.SEGMENT} FROM segments WHERE session_id = :session_id AND state <> 'committed' ORDER BY first_generation
+    SELECT {rows.SEGMENT} FROM segments
+     WHERE session_id = :session_id AND state <> 'committed' AND {rows.NOT_GIVEN_UP} ORDER BY first_generation
 """
 _ALL = f"SELECT {rows.SEGMENT} FROM segments WHERE session_id = :session_id ORDER BY first_generation"
 _DUE = """
@@ -38,6 +42,7 @@ _MOVE = """
      WHERE id = :id AND fence = :fence AND state = :before
  RETURNING id
 """
+_HASTEN = "UPDATE segments SET due_at = :now WHERE owner = :owner AND state = 'sealed' AND due_at > :furthest RETURNING id"
 _HELD = f"SELECT {rows.SEGMENT} FROM segments WHERE node_id = :node_id"
 _RETURN_HELD = """
     UPDATE segments SET state = 'sealed', node_id = NULL, fence = fence + 1, error = 'the gateway stopped while committing'
@@ -76,6 +81,11 @@ class Segments:
         """Return what a node is committing."""
         return await self._database.read(lambda: _list(_HELD, {"node_id": node_id}))
 
+    async def hasten(self, owner: str, now_ms: int) -> int:
+        """Make due what is further away than any wait, because the clock that set it has jumped back since."""
+        params = {"owner": owner, "now": now_ms, "furthest": now_ms + BACKOFF_MAX_MS}
+        return await self._database.write(lambda: _count(_HASTEN, params), wakes=lambda n: ("segments",) if n else ())
+
     async def of_session(self, session_id: SessionId) -> list[Segment]:
         """Return the segments of a session, oldest first."""
         return await self._database.read(lambda: _list(_ALL, {"session_id": session_id}))
@@ -86,8 +96,8 @@ def record(session_id: SessionId, generation: int, ending: Ending) -> Transactio
     owner = ending.memory_owner or ""
     found = yield Run(_OPEN_OWNER, {"session_id": session_id})
     choice = decide(found[0][0] if found else None, owner)
-    if choice is Record.EXTEND:
-        yield Run(_EXTEND, {"session_id": session_id, "generation": generation})
+    # On a shared database a boundary may seal it between our look and our write: then the turn opens the next one.
+    if choice is Record.EXTEND and (yield Run(_EXTEND, {"session_id": session_id, "generation": generation})):
         return
     if choice is Record.SEAL_AND_OPEN:
         yield from seal(session_id, ending.at)
@@ -119,17 +129,21 @@ def _claim_due(sql: str, node_id: NodeId, owner: str, now_ms: int, limit: int) -
 
 
 def _claim(node_id: NodeId, session_id: SessionId, owner: str) -> Transaction[Segment | None]:
-    segment = next_to_commit((yield from _list(_DIRTY, {"session_id": session_id})), owner)
+    segment = next_to_commit((yield from _list(_DIRTY, {"session_id": session_id, "node_id": node_id})), owner)
     if segment is None:
         return None
+    # None as well where another committer was faster.
     return (yield from _move(segment, replace(segment.on(Event.COMMIT), attempt=segment.attempt + 1), node_id))
 
 
 def _settle(segment: Segment, event: Event, due_at: int, error: str | None) -> Transaction[Segment]:
-    return (yield from _move(segment, replace(segment.on(event), due_at=due_at, error=error), None))
+    settled = yield from _move(segment, replace(segment.on(event), due_at=due_at, error=error), None)
+    if settled is None:
+        raise Stale(f"segment {segment.id} is not {segment.state} with fence {segment.fence} any more")
+    return settled
 
 
-def _move(before: Segment, after: Segment, node_id: NodeId | None) -> Transaction[Segment]:
+def _move(before: Segment, after: Segment, node_id: NodeId | None) -> Transaction[Segment | None]:
     moved = yield Run(
         _MOVE,
         {
@@ -143,14 +157,16 @@ def _move(before: Segment, after: Segment, node_id: NodeId | None) -> Transactio
             "error": after.error,
         },
     )
-    if not moved:
-        raise Stale(f"segment {before.id} is not {before.state} with fence {before.fence} any more")
-    return replace(after, fence=before.fence + 1)
+    return replace(after, fence=before.fence + 1) if moved else None
 
 
 def return_held() -> Transaction[int]:
     """Give back what dead nodes were committing; the provider sees the same segment id again."""
     return len((yield Run(_RETURN_HELD)))
+
+
+def _count(sql: str, params: Params) -> Transaction[int]:
+    return len((yield Run(sql, params)))
 
 
 def _list(sql: str, params: Params) -> Transaction[list[Segment]]:

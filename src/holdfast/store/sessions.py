@@ -16,9 +16,12 @@ _LIST = f"""
      ORDER BY updated_at DESC, id DESC LIMIT :limit
 """
 _RENAME = "UPDATE sessions SET title = :title WHERE id = :id RETURNING id"
-_LATEST_TURN = """
-    SELECT cause FROM turns WHERE session_id = :id AND state = 'interrupted'
-       AND ordinal = (SELECT turns FROM sessions WHERE id = :id AND state = 'open')
+# Strikes are counted from the last completed turn on: only a success clears what an interruption left open.
+_INTERRUPTION = """
+    SELECT t.cause FROM turns t JOIN sessions s ON s.id = t.session_id
+     WHERE s.id = :id AND s.state = 'open' AND s.strikes > 0
+       AND t.state = 'interrupted'
+     ORDER BY t.ordinal DESC LIMIT 1
 """
 # A session at rest: nothing of it is still on its way, neither a turn nor a delivery nor a memory.
 _PRUNE = """
@@ -40,7 +43,7 @@ _SEARCH = """
      ORDER BY e.at DESC, e.session_id, e.seq DESC LIMIT :limit
 """
 _FORGET_KEYS = "DELETE FROM dedupe WHERE accepted_at <= :before RETURNING key"
-PRUNE_BATCH = 500
+PRUNE_BATCH = 100
 
 
 class Sessions:
@@ -75,8 +78,8 @@ class Sessions:
             raise NotFound(f"there is no session {session_id}")
 
     async def resume_cause(self, session_id: SessionId) -> str | None:
-        """Return why the session is resume pending: open, and its latest turn was interrupted; else None."""
-        found = await self._database.read(lambda: _run(_LATEST_TURN, {"id": session_id}))
+        """Return why a session is resume pending: open, and interrupted since its last completed turn; else None."""
+        found = await self._database.read(lambda: _run(_INTERRUPTION, {"id": session_id}))
         return found[0][0] if found else None
 
     async def search(self, owner: str, query: str, limit: int = 50) -> list[Hit]:

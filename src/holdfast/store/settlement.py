@@ -9,15 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from holdfast.core import effects, sessions
+from holdfast.core import sessions
 from holdfast.core.ending import Ending
-from holdfast.core.journal import CLOSING, Draft, Entry, Kind
+from holdfast.core.journal import CLOSING, Draft, Entry
 from holdfast.core.recovery import Interrupted
 from holdfast.core.turns import Aftermath, Cause, Event, Resume, State, Turn, after_loss
-from holdfast.errors import Stale
 from holdfast.ids import NodeId, SessionId, TurnId
 from holdfast.store import deliveries, journal, rows, segments, turns
-from holdfast.store.database import Database, Dialect, Run, RunMany, Transaction
+from holdfast.store.database import Database, Dialect, Run, Transaction
 
 _SETTLE = f"""
     UPDATE turns
@@ -25,7 +24,7 @@ _SETTLE = f"""
            generation = CASE WHEN CAST(:remembered AS BIGINT) = 1
                              THEN (SELECT generation + 1 FROM sessions WHERE sessions.id = turns.session_id) END
      WHERE id = :id AND fence = :fence AND state = 'running' AND nth = :nth
- RETURNING {rows.TURN}
+ RETURNING {rows.TURN}, EXISTS (SELECT 1 FROM tool_calls c WHERE c.turn_id = turns.id AND c.state = 'started')
 """
 _ENDS = "one_shot = 1 AND state = 'open'"
 _CLOSE = f"""
@@ -36,7 +35,7 @@ _CLOSE = f"""
            end_reason = CASE WHEN {_ENDS} THEN channel || CAST(:suffix AS TEXT) ELSE end_reason END,
            ended_at = CASE WHEN {_ENDS} THEN CAST(:now AS BIGINT) ELSE ended_at END
      WHERE id = :id
- RETURNING seq, generation, state
+ RETURNING seq, generation, state, EXISTS (SELECT 1 FROM segments m WHERE m.session_id = sessions.id AND m.state = 'open')
 """
 _CANCEL = """
     UPDATE turns SET state = 'cancelled', cause = :cause, fence = fence + 1, node_id = NULL
@@ -53,8 +52,6 @@ _STRIKE = """
  RETURNING id, seq, strikes, one_shot
 """
 _CONTINUE = "UPDATE turns SET state = 'queued' WHERE id IN {ids} AND state = 'interrupted'"
-_CUT_CALLS = f"SELECT {rows.CALL} FROM tool_calls WHERE state = 'started' AND turn_id IN {{ids}}"
-_DECIDE_CALL = "UPDATE tool_calls SET state = :state WHERE turn_id = :turn_id AND id = :id AND state = 'started'"
 _MOVE_SESSION = """
     UPDATE sessions SET state = :state, end_reason = :end_reason, ended_at = :ended_at, updated_at = :now
      WHERE id = :id AND state = :before
@@ -146,25 +143,25 @@ def _finish(dialect: Dialect, turn: Turn, ending: Ending) -> Transaction[tuple[T
     )
     if not moved:
         return (yield from _already_finished(turn, state, len(drafts)))
-    # A worker that gives up leaves no call running behind it.
-    yield from _decide_calls(dialect, [turn], ending.at)
-    last, generation, session_state = yield from _close(turn.session_id, len(drafts), remembered, completed, ending.at)
+    *settled, cut_calls = moved[0]
+    if cut_calls:
+        # A worker that gives up leaves no call running behind it.
+        yield from journal.decide_calls(dialect, [turn], ending.at)
+    last, generation, ended, owes = yield from _close(turn.session_id, len(drafts), remembered, completed, ending.at)
     entries = journal.numbered(turn, last, turn.nth + 1, drafts)
     yield from journal.insert(entries)
     if remembered:
         yield from segments.record(turn.session_id, generation, ending)
-    if session_state == "ended":
+    if ended and (owes or remembered):
         yield from segments.seal(turn.session_id, ending.at)
     yield from deliveries.insert(ending.deliveries)
-    return rows.turn(moved[0]), entries
+    return rows.turn(tuple(settled)), entries
 
 
 def _already_finished(turn: Turn, state: State, count: int) -> Transaction[tuple[Turn, list[Entry]]]:
     """Answer a repeated finish like the first."""
-    found = yield from turns.get(turn.id)
-    if (found.fence, found.state, found.nth) != (turn.fence, state, turn.nth + count):
-        raise Stale(f"turn {turn.id} is not held with fence {turn.fence} any more")
-    return found, []
+    ended = yield from turns.unmoved(turn, state, turn.nth + count)
+    return ended, (yield from journal.written(ended, turn.nth))
 
 
 def _closing(state: State, at: int, text: str = "", error: str | None = None, cause: str | None = None) -> Draft:
@@ -174,8 +171,9 @@ def _closing(state: State, at: int, text: str = "", error: str | None = None, ca
 
 def _close(
     session_id: SessionId, count: int, remembered: int, completed: bool, now_ms: int
-) -> Transaction[tuple[int, int, str]]:
-    (row,) = yield Run(
+) -> Transaction[tuple[int, int, bool, bool]]:
+    """Move a session along with its turn; also returns whether it has ended, and whether it has an open segment."""
+    ((seq, generation, state, owes),) = yield Run(
         _CLOSE,
         {
             "id": session_id,
@@ -186,7 +184,7 @@ def _close(
             "suffix": sessions.COMPLETE_SUFFIX,
         },
     )
-    return row[0], row[1], row[2]
+    return seq, generation, state == "ended", bool(owes)
 
 
 def _cancel(dialect: Dialect, turn_id: TurnId, cause: Cause, now_ms: int) -> Transaction[Turn]:
@@ -197,11 +195,11 @@ def _cancel(dialect: Dialect, turn_id: TurnId, cause: Cause, now_ms: int) -> Tra
         # On a shared database its holder may move it between our look and our write: then look again.
         if (yield Run(_CANCEL, before)):
             break
-    yield from _decide_calls(dialect, [turn], now_ms)
-    last, _, session_state = yield from _close(turn.session_id, 1, 0, False, now_ms)
+    yield from journal.decide_calls(dialect, [turn], now_ms)
+    last, _, ended, owes = yield from _close(turn.session_id, 1, 0, False, now_ms)
     draft = _closing(State.CANCELLED, now_ms, cause=cause.value)
     yield from journal.insert(journal.numbered(turn, last, None, [draft]))
-    if session_state == "ended":
+    if ended and owes:
         yield from segments.seal(turn.session_id, now_ms)
     return cancelled
 
@@ -216,7 +214,7 @@ def interrupt(
     lost = {turn.session_id: turn for turn in map(rows.turn, cut)}
     if not lost:
         return Interrupted()
-    yield from _decide_calls(dialect, list(lost.values()), now_ms)
+    yield from journal.decide_calls(dialect, list(lost.values()), now_ms)
     struck = yield Run(_STRIKE.format(ids=dialect.each("ids")), {"ids": rows.encode(list(lost)), "now": now_ms})
     entries: list[Entry] = []
     after: dict[Aftermath, list[Turn]] = {each: [] for each in Aftermath}
@@ -243,21 +241,6 @@ def interrupt(
         rested=tuple(turn.id for turn in after[Aftermath.REST]),
         given_up=tuple(turn.id for turn in after[Aftermath.GIVE_UP]),
     )
-
-
-def _decide_calls(dialect: Dialect, cut: Sequence[Turn], now_ms: int) -> Transaction[None]:
-    """Decide, for every tool call that had started and not ended, whether it may run again, and show what nobody knows."""
-    by_id = {turn.id: turn for turn in cut}
-    found = yield Run(_CUT_CALLS.format(ids=dialect.each("ids")), {"ids": rows.encode(list(by_id))})
-    decided = [call.on(effects.after_cut(call.effect)) for call in map(rows.call, found)]
-    if decided:
-        yield RunMany(
-            _DECIDE_CALL, [{"turn_id": call.turn_id, "id": call.id, "state": call.state.value} for call in decided]
-        )
-    for call in decided:
-        if call.state is effects.State.UNKNOWN:
-            card = {"call_id": call.id, "name": call.name, "outcome": call.state.value}
-            yield from journal.number(by_id[call.turn_id], None, [Draft(kind=Kind.TOOL_FINISHED, at=now_ms, data=card)])
 
 
 def _leave(

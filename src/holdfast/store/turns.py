@@ -12,7 +12,7 @@ from holdfast.core.turns import Event, State, Turn
 from holdfast.errors import KeyReused, NotFound, QueueFull, Stale
 from holdfast.ids import NodeId, SessionId, TurnId
 from holdfast.store import journal, rows
-from holdfast.store.database import Database, Params, Run, Transaction
+from holdfast.store.database import Database, Dialect, Params, Run, Transaction
 
 _REMEMBER_KEY = """
     INSERT INTO dedupe (key, body_hash, turn_id, session_id, accepted_at)
@@ -24,28 +24,26 @@ _KEY_SESSION = "UPDATE dedupe SET session_id = :session_id WHERE key = :key"
 _JOIN_SESSION = """
     UPDATE sessions SET seq = seq + 1, turns = turns + 1, updated_at = :now
      WHERE owner = :owner AND key = :key AND state = 'open'
- RETURNING id, seq, turns
+ RETURNING id, seq, turns,
+           (SELECT COUNT(*) FROM turns t WHERE t.session_id = sessions.id AND t.state IN ('queued', 'running', 'waiting'))
 """
 # The suspended session that no other has followed yet; which one is the latest, no clock could tell for certain.
-_SUSPENDED_SESSION = """
-    SELECT s.id, s.state FROM sessions s
-     WHERE s.owner = :owner AND s.key = :key AND s.state = 'suspended'
-       AND NOT EXISTS (SELECT 1 FROM sessions next WHERE next.owner = :owner AND next.key = :key AND next.parent_id = s.id)
-     ORDER BY s.id DESC LIMIT 1
+_SUSPENDED = """
+    (SELECT s.id FROM sessions s
+      WHERE s.owner = :owner AND s.key = :key AND s.state = 'suspended'
+        AND NOT EXISTS (SELECT 1 FROM sessions next WHERE next.owner = :owner AND next.key = :key AND next.parent_id = s.id)
+      ORDER BY s.id DESC LIMIT 1)
 """
-_OPEN_SESSION = """
+_OPEN_SESSION = f"""
     INSERT INTO sessions
         (id, key, channel, owner, one_shot, source, parent_id, auto_reset_reason, created_at, updated_at, seq, turns)
-    VALUES (:id, :key, :channel, :owner, :one_shot, :source, :parent_id, :auto_reset_reason, :now, :now, 1, 1)
+    VALUES (:id, :key, :channel, :owner, :one_shot, :source, {_SUSPENDED},
+            CASE WHEN {_SUSPENDED} IS NOT NULL THEN CAST(:reset_reason AS TEXT) END, :now, :now, 1, 1)
     ON CONFLICT (owner, key) WHERE state = 'open' DO NOTHING RETURNING id
 """
 _INSERT = """
     INSERT INTO turns (id, session_id, ordinal, accepted_at, mode, delivers_later, remembers, reply_to)
-    SELECT :id, :session_id, CAST(:ordinal AS BIGINT), CAST(:now AS BIGINT), :mode, CAST(:delivers_later AS BIGINT),
-           CAST(:remembers AS BIGINT), CAST(:reply_to AS TEXT)
-     WHERE (SELECT COUNT(*) FROM turns WHERE session_id = :session_id AND state IN ('queued', 'running', 'waiting'))
-           < CAST(:queue_max AS BIGINT)
- RETURNING id
+    VALUES (:id, :session_id, :ordinal, :now, :mode, :delivers_later, :remembers, :reply_to)
 """
 _SAVE_CURSOR = """
     INSERT INTO cursors (channel, position) VALUES (:channel, :position)
@@ -56,7 +54,7 @@ _CURSOR = "SELECT position FROM cursors WHERE channel = :channel"
 _CLAIM = f"""
     WITH heads AS MATERIALIZED (
         SELECT t.id AS head FROM turns t
-         WHERE t.state = 'queued' AND t.node_id IS NULL
+         WHERE t.state = 'queued' AND t.node_id IS NULL AND {rows.NOT_GIVEN_UP}
            AND NOT EXISTS (SELECT 1 FROM turns o WHERE o.session_id = t.session_id AND o.ordinal < t.ordinal
                               AND o.state IN ('queued', 'running', 'waiting'))
          ORDER BY t.accepted_at, t.id LIMIT :limit {{skip_locked}})
@@ -136,7 +134,10 @@ class Turns:
 
     async def park(self, turn: Turn, drafts: list[Draft]) -> tuple[Turn, list[Entry]]:
         """Leave a running turn waiting for a person; it costs nothing until they answer."""
-        return await self._database.write(lambda: _park(turn, drafts), wakes=lambda _: (f"appended:{turn.session_id}",))
+        dialect = self._database.dialect
+        return await self._database.write(
+            lambda: _park(dialect, turn, drafts), wakes=lambda _: (f"appended:{turn.session_id}",)
+        )
 
     async def answer(self, turn_id: TurnId, draft: Draft) -> Turn:
         """Put the person's answer in the journal and queue the turn again.  Raises `IllegalMove` unless it waits."""
@@ -205,35 +206,37 @@ def _state_for_repeat(turn_id: TurnId, now_ms: int) -> Transaction[State]:
     if turn.state is State.INTERRUPTED and turn.mode.value == "synchronous":
         # Its client is back with the same request, so the turn goes on.
         held = yield Run(_HOLD_SESSION, {"id": turn.session_id, "now": now_ms})
-        resumed = held and (yield Run(_RESUME, {"id": turn_id}))
-        return State.QUEUED if resumed else turn.state
+        if held:
+            yield Run(_RESUME, {"id": turn_id})
+            turn = yield from get(turn_id)
     return turn.state
 
 
 def _join_or_open(message: Inbound, turn_id: TurnId, session_id: SessionId, now_ms: int) -> Transaction[Turn]:
-    where = {"owner": message.owner, "key": message.conversation}
-    while True:
-        joined = yield Run(_JOIN_SESSION, {**where, "now": now_ms})
+    # A one-shot message hardly ever finds a session to join, so it looks for one only where it cannot open its own.
+    opened = message.one_shot and (yield from _open(message, session_id, now_ms))
+    while not opened:
+        joined = yield Run(_JOIN_SESSION, {"owner": message.owner, "key": message.conversation, "now": now_ms})
         if joined:
-            return (yield from _insert(message, turn_id, joined[0][0], joined[0][1], joined[0][2], now_ms))
-        if (yield from _open(message, session_id, where, now_ms)):
-            return (yield from _insert(message, turn_id, session_id, 1, 1, now_ms))
+            ((joined_id, seq, ordinal, in_flight),) = joined
+            if in_flight >= QUEUE_MAX:
+                raise QueueFull(f"{QUEUE_MAX} messages are waiting in this conversation already; wait for an answer")
+            return (yield from _insert(message, turn_id, joined_id, seq, ordinal, now_ms))
+        opened = yield from _open(message, session_id, now_ms)
+    return (yield from _insert(message, turn_id, session_id, 1, 1, now_ms))
 
 
-def _open(message: Inbound, session_id: SessionId, where: dict[str, str], now_ms: int) -> Transaction[bool]:
-    suspended = yield Run(_SUSPENDED_SESSION, where)
-    previous, state = suspended[0] if suspended else (None, None)
-    reason = sessions.reset_reason(sessions.State(state) if state else None)
+def _open(message: Inbound, session_id: SessionId, now_ms: int) -> Transaction[bool]:
     opened = yield Run(
         _OPEN_SESSION,
         {
-            **where,
             "id": session_id,
+            "owner": message.owner,
+            "key": message.conversation,
             "channel": message.channel,
             "one_shot": int(message.one_shot),
             "source": rows.encode({name: getattr(message.source, name) for name in message.source.__slots__}),
-            "parent_id": previous if reason else None,
-            "auto_reset_reason": reason,
+            "reset_reason": sessions.reset_reason(sessions.State.SUSPENDED),
             "now": now_ms,
         },
     )
@@ -243,7 +246,7 @@ def _open(message: Inbound, session_id: SessionId, where: dict[str, str], now_ms
 def _insert(
     message: Inbound, turn_id: TurnId, session_id: SessionId, seq: int, ordinal: int, now_ms: int
 ) -> Transaction[Turn]:
-    inserted = yield Run(
+    yield Run(
         _INSERT,
         {
             "id": turn_id,
@@ -254,11 +257,8 @@ def _insert(
             "delivers_later": int(message.delivers_later),
             "remembers": int(message.remembers),
             "reply_to": message.reply_to,
-            "queue_max": QUEUE_MAX,
         },
     )
-    if not inserted:
-        raise QueueFull(f"{QUEUE_MAX} messages are waiting in this conversation already; wait for an answer")
     turn = Turn(id=turn_id, session_id=session_id, ordinal=ordinal, accepted_at=now_ms)
     entry = Entry(
         session_id=session_id,
@@ -300,18 +300,33 @@ def _start(turn: Turn, now_ms: int) -> Transaction[tuple[Turn, list[Entry]]]:
 
 def _already_started(turn: Turn) -> Transaction[tuple[Turn, list[Entry]]]:
     """Answer a repeated start like the first, if nothing came after it."""
-    found = yield from get(turn.id)
-    if (found.fence, found.state, found.nth) != (turn.fence, State.RUNNING, 1):
+    started = yield from unmoved(turn, State.RUNNING, 1)
+    return started, (yield from journal.written(started, 0))
+
+
+def unmoved(turn: Turn, state: State, nth: int) -> Transaction[Turn]:
+    """Return a turn that nobody but the caller has moved.  Raises `Stale`, also when it was pruned meanwhile."""
+    found = yield Run(_GET, {"id": turn.id})
+    stands = rows.turn(found[0]) if found else None
+    if stands is None or (stands.fence, stands.state, stands.nth) != (turn.fence, state, nth):
         raise Stale(f"turn {turn.id} is not held with fence {turn.fence} any more")
-    return found, []
+    return stands
 
 
-def _park(turn: Turn, drafts: list[Draft]) -> Transaction[tuple[Turn, list[Entry]]]:
+def _park(dialect: Dialect, turn: Turn, drafts: list[Draft]) -> Transaction[tuple[Turn, list[Entry]]]:
     parked = turn.on(Event.ASK)
     hold = {"id": turn.id, "fence": turn.fence, "nth": turn.nth, "count": len(drafts)}
     if not (yield Run(_PARK, hold)):
-        raise Stale(f"turn {turn.id} is not held with fence {turn.fence} any more")
+        return (yield from _already_parked(turn, len(drafts)))
+    # What the worker leaves in the middle of is decided now: after the answer nobody would know of it.
+    yield from journal.decide_calls(dialect, [turn], drafts[-1].at)
     return (yield from journal.write_held(replace(parked, node_id=None), drafts))
+
+
+def _already_parked(turn: Turn, count: int) -> Transaction[tuple[Turn, list[Entry]]]:
+    """Answer a repeated park like the first, while nobody has answered the question."""
+    waiting = yield from unmoved(turn, State.WAITING, turn.nth + count)
+    return waiting, (yield from journal.written(waiting, turn.nth))
 
 
 def _answer(turn_id: TurnId, draft: Draft) -> Transaction[Turn]:

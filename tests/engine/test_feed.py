@@ -1,0 +1,131 @@
+"""The feed: live is replay, and nobody sees what is not durable."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+
+import pytest
+
+from holdfast.agent.scripted import Line, Pause, Say, ScriptedAgent, Think
+from holdfast.core.intake import Receipt
+from holdfast.core.journal import CLOSING, Entry, Kind
+from holdfast.core.turns import State
+from holdfast.engine.engine import Engine
+from holdfast.engine.feed import BACKLOG_MAX
+from holdfast.ports import Assignment, Stage
+from holdfast.store.opening import Store
+from tests.engine.world import DEADLINE_S, Hang, Open, message, opened, running_engine, settled, until
+
+CHATTY = [line for n in range(12) for line in (Think(f"t{n} "), Say(f"s{n} "), Pause(1))]
+
+
+async def follow(engine: Engine, receipt: Receipt, after: int = 0) -> list[Entry]:
+    """Return what a follower sees until the turn comes to rest."""
+    seen: list[Entry] = []
+    async with asyncio.timeout(DEADLINE_S), aclosing(entries(engine, receipt, after)) as stream:
+        async for entry in stream:
+            seen.append(entry)
+            if entry.turn_id == receipt.turn_id and entry.kind in CLOSING.values():
+                break
+    return seen
+
+
+def entries(engine: Engine, receipt: Receipt, after: int = 0) -> AsyncIterator[Entry]:
+    return engine.feed.follow(receipt.session_id, after)
+
+
+async def test_nobody_sees_an_entry_that_is_not_in_the_store(open_it: Open) -> None:
+    """J1: shown is durable."""
+    async with opened(open_it) as store, running_engine(store, ScriptedAgent(CHATTY)) as engine:
+        receipt = await engine.inbox.accept(message())
+        async with aclosing(entries(engine, receipt)) as stream:
+            async for entry in stream:
+                assert await store.journal.read(receipt.session_id, entry.seq - 1, limit=1) == [entry]
+                if entry.kind is Kind.TURN_COMPLETED:
+                    break
+
+
+async def test_followers_from_any_cursor_see_what_a_replay_shows(open_it: Open) -> None:
+    """J3 J8: each entry after the cursor exactly once and in order, whenever the follower came."""
+    async with opened(open_it) as store, running_engine(store, ScriptedAgent(CHATTY)) as engine:
+        receipt = await engine.inbox.accept(message())
+        early = [asyncio.create_task(follow(engine, receipt, after)) for after in (0, 0, 1, 2, 5)]
+        await settled(store, receipt)
+        late = [asyncio.create_task(follow(engine, receipt, after)) for after in (0, 3, 7)]
+        replay = await store.journal.read(receipt.session_id)
+        for after, seen in zip((0, 0, 1, 2, 5, 0, 3, 7), await asyncio.gather(*early, *late), strict=True):
+            assert seen == [entry for entry in replay if entry.seq > after]
+
+
+async def test_a_reader_that_reconnects_again_and_again_misses_nothing(open_it: Open) -> None:
+    """J8: a new connection for every entry, each from the last cursor."""
+    async with opened(open_it) as store, running_engine(store, ScriptedAgent(CHATTY)) as engine:
+        receipt = await engine.inbox.accept(message())
+        seen: list[Entry] = []
+        while not seen or seen[-1].kind is not Kind.TURN_COMPLETED:
+            async with aclosing(entries(engine, receipt, seen[-1].seq if seen else 0)) as stream:
+                seen.append(await anext(stream))
+        assert seen == await store.journal.read(receipt.session_id)
+
+
+async def test_a_follower_too_slow_for_its_backlog_still_gets_everything(open_it: Open) -> None:
+    """J3: what does not fit into memory is read from the journal."""
+    many: list[Line] = [line for n in range(BACKLOG_MAX) for line in (Think(f"{n} "), Say(f"{n} "))]
+    async with opened(open_it) as store, running_engine(store, ScriptedAgent(many)) as engine:
+        receipt = await engine.inbox.accept(message())
+        async with aclosing(entries(engine, receipt)) as stream:
+            seen = [await anext(stream)]
+            await settled(store, receipt)
+            while seen[-1].kind is not Kind.TURN_COMPLETED:
+                seen.append(await anext(stream))
+        assert len(seen) > 2 * BACKLOG_MAX
+        assert seen == await store.journal.read(receipt.session_id, limit=10_000)
+
+
+class Patient:
+    """Says one word, and the rest when it is released."""
+
+    def __init__(self) -> None:
+        self.hang = Hang()
+
+    async def run(self, work: Assignment, stage: Stage) -> str:
+        await stage.say("one ")
+        await self.hang.wait()
+        await stage.say("two")
+        return "one two"
+
+
+async def test_a_disconnect_is_not_a_cancel(open_it: Open) -> None:
+    """J9: the turn does not notice that its only reader has gone, and the reader is forgotten."""
+    agent = Patient()
+    async with opened(open_it) as store, running_engine(store, agent) as engine:
+        receipt = await engine.inbox.accept(message())
+        async with aclosing(entries(engine, receipt)) as stream:
+            while (await anext(stream)).kind is not Kind.TEXT:
+                pass
+        assert engine.feed._followers == {}
+        agent.hang.release()
+        assert (await settled(store, receipt)).state is State.COMPLETED
+        assert [entry.kind for entry in await follow(engine, receipt)][-1] is Kind.TURN_COMPLETED
+
+
+@pytest.mark.parametrize("store_url", ["postgres"], indirect=True)
+async def test_a_session_can_be_followed_from_another_node(open_it: Open) -> None:
+    """J3: any node serves any session's stream."""
+    agent = Patient()
+    async with opened(open_it) as here, opened(open_it) as there, running_engine(here, agent) as working:
+        receipt = await working.inbox.accept(message())
+        await _shown(here, receipt)
+        async with running_engine(there, agent) as looking:
+            following = asyncio.create_task(follow(looking, receipt))
+            agent.hang.release()
+            assert await following == await here.journal.read(receipt.session_id)
+
+
+async def _shown(store: Store, receipt: Receipt) -> None:
+    async def look() -> bool:
+        return Kind.TEXT in {entry.kind for entry in await store.journal.read(receipt.session_id)}
+
+    await until(look)
