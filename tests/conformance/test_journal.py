@@ -9,11 +9,12 @@ import pytest
 
 from holdfast.core import effects
 from holdfast.core.effects import Effect
-from holdfast.core.journal import Entry, Kind
+from holdfast.core.journal import Draft, Entry, Kind
 from holdfast.core.transcript import Role, fold
 from holdfast.core.turns import Cause, Event, Mode, Resume, Turn
 from holdfast.errors import Stale
 from holdfast.ids import CallId, SessionId, TurnId
+from holdfast.store.database import Run, Transaction
 from tests.conformance.scenes import OWNER, Scene
 
 
@@ -356,3 +357,17 @@ async def test_memory_owners_are_kept_as_given(scene: Scene) -> None:
     turn = await scene.finished()
     (segment,) = await scene.store.segments.of_session(turn.session_id)
     assert segment.owner == OWNER
+
+
+async def test_an_entry_of_an_unknown_kind_is_a_note_among_readable_neighbours(scene: Scene) -> None:
+    """What a later version wrote does not make a session unreadable."""
+    turn = await scene.running()
+    turn, (entry,) = await scene.store.journal.append(turn, [Draft(kind=Kind.TEXT, at=1, data={"text": "old"})])
+    rename = "UPDATE entries SET kind = 'hologram' WHERE session_id = :id AND seq = :seq"
+    await scene.store.database.write(lambda: _run(rename, {"id": turn.session_id, "seq": entry.seq}))
+    read = await scene.store.journal.read(turn.session_id)
+    assert [each.kind for each in read] == [Kind.TURN_ACCEPTED, Kind.TURN_STARTED, Kind.NOTE]
+
+
+def _run(sql: str, params: dict[str, str | int]) -> Transaction[None]:
+    yield Run(sql, params)

@@ -427,3 +427,15 @@ async def test_nothing_is_left_in_memory_when_the_work_is_done(open_it: Open) ->
         await until(lambda: engine.running == 0)
         assert engine._dispatcher._sessions == set()
         assert engine.feed._followers == {}
+
+
+async def test_an_agent_that_only_returns_its_answer_still_has_it_in_the_transcript(open_it: Open) -> None:
+    """J1: what a user reads is a fold of the journal, so the answer must be in it."""
+
+    class Silent:
+        async def run(self, work: Assignment, stage: Stage) -> str:
+            return "all at once"
+
+    async with opened(open_it) as store, running_engine(store, Silent()) as engine:
+        turn = await answered(engine, store)
+        assert [item.text for item in fold(await store.journal.read(turn.session_id))] == ["hello", "all at once"]

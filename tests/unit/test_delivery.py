@@ -17,8 +17,10 @@ from holdfast.core.delivery import (
     Event,
     State,
     after_refusal,
+    after_rejection,
     backoff_ms,
 )
+from holdfast.ids import DeliveryId, SessionId, TurnId
 
 attempts = st.integers(1, 64)
 jitters = st.floats(0, 1, exclude_max=True)
@@ -42,6 +44,29 @@ def test_jitter_spreads_the_waits(attempt: int, one: float, other: float) -> Non
     assert backoff_ms(attempt, 0) < backoff_ms(attempt, 0.5)
 
 
+def sent(attempt: int, repeats: int = 0) -> Delivery:
+    return Delivery(
+        id=DeliveryId("d"),
+        turn_id=TurnId("t"),
+        session_id=SessionId("s"),
+        target="chat:1",
+        part=1,
+        text="hello",
+        created_at=0,
+        due_at=0,
+        attempt=attempt,
+        repeats=repeats,
+    )
+
+
+def test_of_a_resend_that_is_never_taken_it_is_only_known_that_the_first_may_have_arrived() -> None:
+    """D1: `failed` would claim to know."""
+    assert after_rejection(sent(1)) is Event.FAIL
+    assert after_rejection(sent(2, repeats=1)) is Event.LOSE
+    assert after_refusal(sent(8, repeats=1)) is Event.LOSE
+    assert after_refusal(sent(2, repeats=1)) is Event.REFUSE
+
+
 @pytest.mark.parametrize(("attempt", "wait_ms"), [(0, 500), (1, 500), (2, 1_000), (5, 8_000), (11, 450_000), (40, 450_000)])
 def test_waits_double_until_they_reach_the_longest(attempt: int, wait_ms: int) -> None:
     assert backoff_ms(attempt, 0) == wait_ms
@@ -50,12 +75,12 @@ def test_waits_double_until_they_reach_the_longest(attempt: int, wait_ms: int) -
 @pytest.mark.parametrize("attempt", range(1, ATTEMPTS_MAX + 3))
 def test_a_refused_delivery_is_tried_again_until_its_attempts_are_used_up(attempt: int) -> None:
     """A1: it ends, and says so."""
-    assert after_refusal(attempt) is (Event.REFUSE if attempt < 8 else Event.FAIL)
+    assert after_refusal(sent(attempt)) is (Event.REFUSE if attempt < 8 else Event.FAIL)
 
 
 @pytest.mark.parametrize("attempt", range(1, ATTEMPTS_MAX + 3))
 def test_every_answer_to_a_refusal_is_a_move_from_sending(attempt: int) -> None:
-    assert (State.SENDING, after_refusal(attempt)) in MOVES
+    assert (State.SENDING, after_refusal(sent(attempt))) in MOVES
 
 
 def test_all_attempts_together_fit_into_the_life_of_a_delivery() -> None:

@@ -146,3 +146,11 @@ def test_json_is_masked_to_its_last_leaf_and_key(tree: object) -> None:
 def test_json_without_secrets_stays_as_it_is(tree: object) -> None:
     assert Redaction(["another-token"]).value(tree) == tree
     assert Redaction().value(tree) is tree
+
+
+def test_a_secret_is_masked_in_the_spelling_of_json_too() -> None:
+    """K1: a tool that returns JSON spells a line break or a quote in its own way."""
+    secret = 'line one\nline "two"'
+    shown = Redaction([secret]).text(f"plain {secret}, encoded {json.dumps({'key': secret})}")
+    assert "line" not in shown
+    assert shown.count(MASK) == 2

@@ -51,6 +51,7 @@ MOVES: Mapping[tuple[State, Event], State] = MappingProxyType(
         (State.RETRY, Event.EXPIRE): State.EXPIRED,
         (State.UNKNOWN, Event.CONFIRM): State.DELIVERED,
         (State.UNKNOWN, Event.REPEAT): State.SENDING,
+        (State.UNKNOWN, Event.EXPIRE): State.EXPIRED,
     }
 )
 
@@ -94,6 +95,11 @@ def backoff_ms(attempt: int, jitter: float) -> int:
     return int(longest * (0.5 + jitter / 2))
 
 
-def after_refusal(attempt: int) -> Event:
+def after_refusal(sent: Delivery) -> Event:
     """Decide whether a refused delivery is tried again."""
-    return Event.REFUSE if attempt < ATTEMPTS_MAX else Event.FAIL
+    return Event.REFUSE if sent.attempt < ATTEMPTS_MAX else after_rejection(sent)
+
+
+def after_rejection(sent: Delivery) -> Event:
+    """Decide what is known of a delivery that will never be taken: of a resend, only that the first may have arrived."""
+    return Event.LOSE if sent.repeats else Event.FAIL

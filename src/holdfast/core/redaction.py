@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import cast
 
@@ -14,7 +15,9 @@ class Redaction:
     """Masks a fixed set of secret values in text and JSON."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        self._secrets = sorted({secret for secret in secrets if len(secret) >= LENGTH_MIN})
+        long_enough = {secret for secret in secrets if len(secret) >= LENGTH_MIN}
+        # Inside JSON text a secret with a quote or a line break is spelt differently.
+        self._secrets = sorted(long_enough | {json.dumps(secret)[1:-1] for secret in long_enough})
 
     def text(self, text: str) -> str:
         """Return text with every secret masked; where secrets overlap, one mask covers them all."""

@@ -125,8 +125,10 @@ class Dispatcher:
             log.exception("the worker of turn %s crashed", turn.id)
 
     def _forget(self, turn: Turn) -> None:
-        self._tasks.pop(turn.id, None)
-        self._sessions.discard(turn.session_id)
+        # The turn may run again by now under a newer claim, and so may the next one of its session.
+        if turn.id in self._tasks and self._tasks[turn.id][0] is turn:
+            del self._tasks[turn.id]
+        self._sessions = {claimed.session_id for claimed, _ in self._tasks.values()}
         if not self._tasks:
             self._idle.set()
         self.wake.set()

@@ -8,7 +8,7 @@ import random
 from collections.abc import Mapping
 
 from holdfast.clock import Clock
-from holdfast.core.delivery import Delivery, Event, after_refusal, backoff_ms
+from holdfast.core.delivery import Delivery, Event, after_refusal, after_rejection, backoff_ms
 from holdfast.core.recovery import orphans
 from holdfast.core.redaction import Redaction
 from holdfast.engine.persistence import persist
@@ -95,9 +95,9 @@ class Outbox:
         except Unavailable as error:
             now = self._clock.now_ms()
             due_at = now + backoff_ms(claimed.attempt, random.random())  # noqa: S311 - Jitter, not a secret.
-            await self._settle(claimed, after_refusal(claimed.attempt), error=str(error), due_at=due_at)
+            await self._settle(claimed, after_refusal(claimed), error=str(error), due_at=due_at)
         except Rejected as error:
-            await self._settle(claimed, Event.FAIL, error=str(error))
+            await self._settle(claimed, after_rejection(claimed), error=str(error))
         except TimeoutError:
             await self._settle(claimed, Event.LOSE, error="no answer in time: it may or may not have arrived")
         except Exception as error:  # The edge to a channel: after an unforeseen failure nobody knows what arrived.

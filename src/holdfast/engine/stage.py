@@ -63,9 +63,11 @@ class TurnStage:
         self._chars = 0
         self._streams = {kind: RedactedStream(redaction) for kind in (Kind.TEXT, Kind.REASONING)}
         self._dirty = asyncio.Event()
+        self.spoke = False
         self._writing = asyncio.Lock()
 
     async def say(self, text: str) -> None:
+        self.spoke = True
         await self._stream(Kind.TEXT, text)
 
     async def think(self, text: str) -> None:
@@ -108,12 +110,15 @@ class TurnStage:
             await self._write(self._take(), ())
 
     def take_rest(self) -> tuple[Draft, ...]:
-        """Return what is not written yet; it belongs into the transaction that ends the turn."""
+        """Return what is not written yet, with what might have become a secret; it belongs before whatever comes next."""
         for kind, stream in self._streams.items():
             self._put(kind, stream.flush())
         return tuple(self._take())
 
     async def _stream(self, kind: Kind, text: str) -> None:
+        for other, stream in self._streams.items():
+            if other is not kind:
+                self._put(other, stream.flush())
         self._put(kind, self._streams[kind].feed(text))
         if self._chars > BUFFER_MAX_CHARS:
             await self.flush()
@@ -137,7 +142,7 @@ class TurnStage:
 
     async def _record(self, kind: Kind, data: Mapping[str, object], before: Call, after: Call) -> None:
         async with self._writing:
-            await self._write([*self._take(), Draft(kind=kind, at=self._clock.now_ms(), data=data)], [(before, after)])
+            await self._write([*self.take_rest(), Draft(kind=kind, at=self._clock.now_ms(), data=data)], [(before, after)])
         self._calls[after.id] = after
 
     async def _write(self, drafts: Sequence[Draft], moves: Sequence[tuple[Call, Call]]) -> None:

@@ -13,7 +13,7 @@ from holdfast.core.delivery import Delivery
 from holdfast.core.ending import Ending
 from holdfast.core.journal import Entry, Kind
 from holdfast.core.redaction import Redaction
-from holdfast.core.transcript import cut_off_by, fold, tool_unanswered
+from holdfast.core.transcript import Role, cut_off_by, fold, tool_unanswered
 from holdfast.core.turns import Cause, Event, Turn
 from holdfast.engine.feed import Feed
 from holdfast.engine.persistence import persist
@@ -83,6 +83,9 @@ class Worker:
         except HoldfastError as error:
             await self._finish(stage, Event.FAIL, error=self.redaction.text(str(error)))
         else:
+            if not stage.spoke and not _spoke_before(work):
+                # Only what is in the journal is in the transcript, also for an agent that does not stream.
+                await stage.say(text)
             await self._finish(stage, Event.FINISH, text=self.redaction.text(text))
 
     async def _act(self, work: Assignment, stage: TurnStage) -> str:
@@ -95,7 +98,9 @@ class Worker:
                 await flushing
             # A write cut in half could be durable without our knowing: let it end before the flushing does.
             async with stage.at_rest():
-                flushing.cancel()
+                if not flushing.cancel():
+                    # The last words were refused, so the answer is not whole.
+                    await flushing
             return await acting
         finally:
             for task in (acting, flushing):
@@ -164,6 +169,10 @@ class Worker:
 
 # What the journal returns at most; a shorter page is the last.
 PAGE = 1_000
+
+
+def _spoke_before(work: Assignment) -> bool:
+    return any(item.turn_id == work.turn.id and item.role is Role.ASSISTANT for item in work.history)
 
 
 def _answers(turn: Turn, entries: Sequence[Entry]) -> dict[str, str]:

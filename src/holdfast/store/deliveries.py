@@ -99,7 +99,9 @@ class Deliveries:
     async def hasten(self, now_ms: int) -> int:
         """Make due what is further away than any wait, because the clock that set it has jumped back since."""
         params = {"now": now_ms, "furthest": now_ms + BACKOFF_MAX_MS}
-        return await self._database.write(lambda: _count(_HASTEN, params), wakes=lambda n: ("deliveries",) if n else ())
+        return await self._database.write(
+            lambda: _count(_HASTEN, params), wakes=lambda hastened: ("deliveries",) if hastened else (), essential=True
+        )
 
     async def get(self, delivery_id: DeliveryId) -> Delivery:
         """Return one delivery.  Raises `NotFound`."""
@@ -142,8 +144,9 @@ def _claim(sql: str, node_id: NodeId, now_ms: int, limit: int) -> Transaction[li
     due = yield Run(sql, {"node_id": node_id, "now": now_ms, "limit": limit})
     claimed: list[Delivery] = []
     for each in map(rows.delivered, due):
-        if now_ms - each.created_at > EXPIRES_AFTER_MS and each.state is not State.UNKNOWN:
-            yield from _move(each, replace(each.on(Event.EXPIRE), settled_at=now_ms, error="too old to send"), None)
+        if now_ms - each.created_at > EXPIRES_AFTER_MS:
+            late = "too old to send again; the first may have arrived" if each.state is State.UNKNOWN else "too old to send"
+            yield from _move(each, replace(each.on(Event.EXPIRE), settled_at=now_ms, error=late), None)
             continue
         if each.state is State.UNKNOWN:
             sending = replace(each.on(Event.REPEAT), repeats=1, attempt=each.attempt + 1)

@@ -20,6 +20,8 @@ _encoder = msgspec.json.Encoder()
 _decode_any = msgspec.json.Decoder().decode
 _decode_json = msgspec.json.Decoder(dict[str, Any]).decode
 
+_KINDS = frozenset(journal.Kind)
+
 SESSION = (
     "id, key, channel, owner, one_shot, source, state, title, parent_id, auto_reset_reason, end_reason, "
     "created_at, updated_at, ended_at, seq, turns, generation, strikes"
@@ -150,10 +152,15 @@ def entry(row: Row) -> journal.Entry:
         turn_id=turn_id,
         attempt=attempt,
         nth=nth,
-        kind=journal.Kind(kind),
+        kind=_kind(kind),
         at=at,
         data=data(text),
     )
+
+
+def _kind(kind: str) -> journal.Kind:
+    # What a later version wrote is shown as a note, so that the rest of the session can still be read.
+    return journal.Kind(kind) if kind in _KINDS else journal.Kind.NOTE
 
 
 def call(row: Row) -> effects.Call:
