@@ -172,10 +172,13 @@ class Database(Protocol):
         """Whether this process is the only one that can ever hold the store, so that every other node is dead."""
         ...
 
-    async def write(self, work: Work[T], *, wakes: Topics[T] = no_topics, essential: bool = False) -> T:
+    async def write(
+        self, work: Work[T], *, wakes: Topics[T] = no_topics, essential: bool = False, touches: Sequence[str] = ()
+    ) -> T:
         """Return once durable, and wake whom it concerns.
 
-        `essential` work, which ends what was begun, may use the room that is kept for a full disk.
+        `essential` work, which ends what was begun, may use the room that is kept for a full disk.  `touches` names all
+        that it depends on: work that touches nothing in common may run side by side.  Without names it may be anything.
         """
         ...
 

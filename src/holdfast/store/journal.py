@@ -73,7 +73,9 @@ class Journal:
         Raises `Stale` when the turn is not the caller's any more.  Repeating an append whose answer was lost is safe.
         """
         return await self._database.write(
-            lambda: _append(turn, drafts, moves), wakes=lambda _: (f"appended:{turn.session_id}",)
+            lambda: _append(turn, drafts, moves),
+            wakes=lambda _: (f"appended:{turn.session_id}",),
+            touches=(turn.session_id,),
         )
 
     async def append_late(self, entries: Sequence[Entry]) -> int:

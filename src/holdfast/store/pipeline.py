@@ -71,8 +71,11 @@ class Pipeline:
         return [[] for _ in statements]
 
     async def _fetch_each(self, sql: str, params: Sequence[Params]) -> list[list[Row]]:
-        if len(params) == 1 or "RETURNING" not in sql:
+        if len(params) == 1 or sql.split(maxsplit=1)[0] in ("SELECT", "WITH"):
             return [await fetch(self._connection, sql, each) for each in params]
+        if "RETURNING" not in sql:
+            await self._execute_each(sql, params)
+            return [[] for _ in params]
         numbered, names = number_parameters(sql)
         # The rows of all come back as one list: a number behind each says whose it is.
         marked = [[*in_order(each, names), number] for number, each in enumerate(params)]

@@ -8,30 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import asyncpg
 
 from holdfast.errors import DiskFull, HoldfastError, Stale, StoreDown, StoreRefused, Unavailable
-from holdfast.store.database import (
-    POSTGRES,
-    Add,
-    Params,
-    Run,
-    Statement,
-    Topics,
-    Transaction,
-    Wakes,
-    Work,
-    no_topics,
-    storable,
-)
+from holdfast.store.database import POSTGRES, Run, Topics, Wakes, Work, no_topics
+from holdfast.store.pipeline import Connection, Pipeline, fetch
 
 T = TypeVar("T")
-Connection = asyncpg.Connection | asyncpg.pool.PoolConnectionProxy
 
 BATCH_MAX = 128
 QUEUE_MAX = 20_000
@@ -59,12 +45,13 @@ _AGAIN = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
 class _Job:
     """One transaction on its way to the database."""
 
-    __slots__ = ("future", "wakes", "work")
+    __slots__ = ("future", "touches", "wakes", "work")
 
-    def __init__(self, work: Work[Any], future: asyncio.Future[Any], wakes: Topics[Any]) -> None:
+    def __init__(self, work: Work[Any], future: asyncio.Future[Any], wakes: Topics[Any], touches: Sequence[str]) -> None:
         self.work = work
         self.future = future
         self.wakes = wakes
+        self.touches = touches
 
 
 class PostgresDatabase:
@@ -102,13 +89,20 @@ class PostgresDatabase:
             raise StoreDown(f"PostgreSQL does not answer: {error}") from error
         return cls(url, pool)
 
-    async def write(self, work: Work[T], *, wakes: Topics[T] = no_topics, essential: bool = False) -> T:  # noqa: ARG002
+    async def write(
+        self,
+        work: Work[T],
+        *,
+        wakes: Topics[T] = no_topics,
+        essential: bool = False,  # noqa: ARG002
+        touches: Sequence[str] = (),
+    ) -> T:
         # PostgreSQL keeps its own reserve for a full disk: an essential write is like any other here.
         if self._writer.done() or self._closing:
             raise StoreDown("the store is closed")
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         try:
-            self._jobs.put_nowait(_Job(work, future, wakes))
+            self._jobs.put_nowait(_Job(work, future, wakes, touches))
         except asyncio.QueueFull:
             raise Unavailable("the store has more work waiting than it can take; try again in a moment") from None
         return await future
@@ -194,9 +188,10 @@ class PostgresDatabase:
         if connection is None or connection.is_closed():
             connection = self._connection = await _connect(self._url)
         async with connection.transaction():
-            added: dict[str, list[Params]] = {}
-            results = [await _drive(connection, job.work(), added) for job in batch]
-            await _write_added(connection, added)
+            pipeline, results = Pipeline(connection), list[Any]()
+            for jobs in _side_by_side(batch):
+                results += await pipeline.run([job.work() for job in jobs])
+            await pipeline.write_added()
             for payload in _payloads(_topics(batch, results)):
                 await connection.execute("SELECT pg_notify($1, $2)", CHANNEL, payload)
         return results
@@ -244,6 +239,20 @@ async def _closing(connection: asyncpg.Connection) -> None:
         await closed.wait()
 
 
+def _side_by_side(batch: Sequence[_Job]) -> list[list[_Job]]:
+    """Cut a batch into runs of jobs that touch nothing in common, in their order."""
+    runs: list[list[_Job]] = []
+    touched: set[str] = set()
+    for job in batch:
+        if job.touches and touched and touched.isdisjoint(job.touches):
+            runs[-1].append(job)
+        else:
+            runs.append([job])
+            touched = set()
+        touched.update(job.touches)
+    return runs
+
+
 def _topics(batch: Sequence[_Job], results: Sequence[Any]) -> tuple[str, ...]:
     return tuple({topic for job, result in zip(batch, results, strict=True) for topic in job.wakes(result)})
 
@@ -274,59 +283,16 @@ def _translate(error: Exception) -> Exception:
     return error
 
 
-async def _drive(connection: Connection, transaction: Transaction[T], added: dict[str, list[Params]]) -> T:
-    """Run a transaction's statements one after the other until it returns; what it adds is kept back in `added`."""
-    try:
-        statement = next(transaction)
-        while True:
-            if isinstance(statement, Add):
-                added.setdefault(statement.sql, []).extend(statement.params)
-                statement = transaction.send([])
-            else:
-                await _write_added(connection, added, before=statement.sql)
-                statement = transaction.send(await _run(connection, statement))
-    except StopIteration as done:
-        return done.value
-
-
-async def _write_added(connection: Connection, added: dict[str, list[Params]], before: str | None = None) -> None:
-    """Write what was kept back: all of it, or what the statement `before` which we stand could look at."""
-    for sql in tuple(added):
-        _insert, _into, table, *_ = sql.split(maxsplit=3)
-        if before is None or table in before:
-            await _run(connection, Add(sql, added.pop(sql)))
-
-
 async def _read(connection: Connection, work: Work[T]) -> T:
     """Run a read.  One statement sees one snapshot by itself; only where more follow is it begun again in a transaction."""
     transaction = work()
     try:
-        transaction.send(await _run(connection, next(transaction)))
+        statement = next(transaction)
+        if isinstance(statement, Run):
+            transaction.send(await fetch(connection, statement.sql, statement.params))
     except StopIteration as done:
         return done.value
     transaction.close()
     async with connection.transaction(isolation="repeatable_read", readonly=True):
-        return await _drive(connection, work(), {})
-
-
-async def _run(connection: Connection, statement: Statement) -> list[tuple[Any, ...]]:
-    sql, names = number_parameters(statement.sql)
-    if isinstance(statement, Run):
-        return await connection.fetch(sql, *_in_order(statement.params, names))
-    await connection.executemany(sql, [_in_order(params, names) for params in statement.params])
-    return []
-
-
-def _in_order(params: Mapping[str, Any], names: Sequence[str]) -> list[Any]:
-    fitting = storable(params)
-    return [fitting[name] for name in names]
-
-
-_PARAMETER = re.compile(r"(?<!:):([a-z_]+)")
-
-
-@functools.cache
-def number_parameters(sql: str) -> tuple[str, tuple[str, ...]]:
-    """Return a statement with `:name` as `$1`, and the names in that order."""
-    names = tuple(dict.fromkeys(_PARAMETER.findall(sql)))
-    return _PARAMETER.sub(lambda match: f"${names.index(match[1]) + 1}", sql), names
+        (result,) = await Pipeline(connection).run([work()])
+        return result

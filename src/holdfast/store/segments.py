@@ -84,7 +84,9 @@ class Segments:
     async def hasten(self, owner: str, now_ms: int) -> int:
         """Make due what is further away than any wait, because the clock that set it has jumped back since."""
         params = {"owner": owner, "now": now_ms, "furthest": now_ms + BACKOFF_MAX_MS}
-        return await self._database.write(lambda: _count(_HASTEN, params), wakes=lambda n: ("segments",) if n else ())
+        return await self._database.write(
+            lambda: _count(_HASTEN, params), wakes=lambda hastened: ("segments",) if hastened else (), essential=True
+        )
 
     async def of_session(self, session_id: SessionId) -> list[Segment]:
         """Return the segments of a session, oldest first."""

@@ -74,6 +74,7 @@ class Settlement:
         dialect = self._database.dialect
         return await self._database.write(
             lambda: _finish(dialect, turn, ending),
+            touches=(turn.session_id,),
             wakes=lambda _: ("turns", "deliveries", "segments", f"appended:{turn.session_id}"),
             essential=True,
         )

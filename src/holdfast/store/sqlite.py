@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import queue
 import threading
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
@@ -124,7 +125,15 @@ class SqliteDatabase:
             raise StoreRefused(f"{self._path} is not a Holdfast store; move it away or choose another --home") from error
         return connection
 
-    async def write(self, work: Work[T], *, wakes: Topics[T] = no_topics, essential: bool = False) -> T:
+    async def write(
+        self,
+        work: Work[T],
+        *,
+        wakes: Topics[T] = no_topics,
+        essential: bool = False,
+        touches: Sequence[str] = (),  # noqa: ARG002
+    ) -> T:
+        # Within one process no transaction can get in another's way, whatever they touch.
         if self._broken:
             raise self._broken
         if self._writer is None:

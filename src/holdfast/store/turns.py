@@ -116,6 +116,7 @@ class Turns:
         """
         return await self._database.write(
             lambda: accept(message, turn_id, session_id, now_ms),
+            touches=_touched(message),
             wakes=lambda receipt: ("turns", f"session:{receipt.session_id}"),
         )
 
@@ -130,7 +131,9 @@ class Turns:
 
     async def start(self, turn: Turn, now_ms: int) -> tuple[Turn, list[Entry]]:
         """Begin a claimed turn.  Raises `Stale` when it is not ours, or its session has a live turn already."""
-        return await self._database.write(lambda: _start(turn, now_ms), wakes=lambda _: (f"appended:{turn.session_id}",))
+        return await self._database.write(
+            lambda: _start(turn, now_ms), wakes=lambda _: (f"appended:{turn.session_id}",), touches=(turn.session_id,)
+        )
 
     async def park(self, turn: Turn, drafts: list[Draft]) -> tuple[Turn, list[Entry]]:
         """Leave a running turn waiting for a person; it costs nothing until they answer."""
@@ -169,6 +172,16 @@ class Turns:
     async def tally(self) -> dict[State, int]:
         """Count turns by state."""
         return await self._database.read(_tally)
+
+
+def _touched(message: Inbound) -> list[str]:
+    """Name what an accept depends on; with a worker of the same session it shares no more than two counters."""
+    names = [f"conversation:{message.owner}:{message.conversation}"]
+    if message.dedupe_key is not None:
+        names.append(f"key:{message.dedupe_key}")
+    if message.cursor:
+        names.append(f"cursor:{message.cursor.channel}")
+    return names
 
 
 def accept(message: Inbound, turn_id: TurnId, session_id: SessionId, now_ms: int) -> Transaction[Receipt]:
