@@ -12,6 +12,7 @@ from pathlib import Path
 
 import apsw
 import pytest
+
 from tests.crash.disk import SECTOR, FaultyDisk, Kind, PowerLossDisk, everything, nothing, some
 
 PAGE = 4096

@@ -1,0 +1,278 @@
+"""PostgreSQL goes away in the middle of everything and comes back: what runs goes on, and nothing happens twice."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from holdfast.agent.scripted import Pause, Say, ScriptedAgent, Think, Use
+from holdfast.core.delivery import REPEAT_LABEL
+from holdfast.core.delivery import State as DeliveryState
+from holdfast.core.effects import Effect
+from holdfast.core.intake import Inbound, Receipt
+from holdfast.core.journal import Kind
+from holdfast.core.memory import State as SegmentState
+from holdfast.core.transcript import Role, fold
+from holdfast.core.turns import Mode, State
+from holdfast.engine.engine import Engine, Parts
+from holdfast.engine.settings import Settings
+from holdfast.errors import StoreDown, Unavailable
+from holdfast.store.audit import audit
+from holdfast.store.opening import Store
+from holdfast.store.postgres import PostgresDatabase
+from tests.crash.world import TARGET, World, WorldCarrier, WorldMemory, opened, query, until
+from tests.postgres import Server
+
+SAID = ("one ", "two ", "three")
+# A client that waits longer than this for a refusal would call it a hang.
+PATIENCE_S = 8.0
+LEASE_MS = 400
+DEATHS = ("immediate", "killed")
+
+Death = Literal["immediate", "killed"]
+
+_names = itertools.count(1)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    """A server of its own, because these tests take it down; a crash loses nothing that it has written to memory."""
+    memory = Path("/dev/shm")
+    with Server(durable=True, parent=memory if memory.is_dir() else Path("/tmp")) as server:
+        yield server
+
+
+@pytest.fixture
+def url(server: Server) -> Iterator[str]:
+    name = f"down_{next(_names)}"
+    yield server.create_database(name)
+    server.drop_database(name)
+
+
+def end(server: Server, death: Death) -> None:
+    if death == "immediate":
+        server.stop("immediate")
+    else:
+        server.kill()
+
+
+class Gate:
+    """A pure tool that waits for the test."""
+
+    name = "gate"
+    effect = Effect.PURE
+
+    def __init__(self) -> None:
+        self.reached = asyncio.Event()
+        self.open = asyncio.Event()
+
+    async def run(self, args: object, key: str) -> str:
+        self.reached.set()
+        await self.open.wait()
+        return "open"
+
+
+def message(name: str) -> Inbound:
+    return Inbound(
+        conversation=f"hook:{name}",
+        text="please",
+        channel="webhook",
+        dedupe_key=f"hook:{name}",
+        mode=Mode.DETACHED,
+        one_shot=True,
+        reply_to=TARGET,
+    )
+
+
+@asynccontextmanager
+async def running(store: Store, world: World, gate: Gate, beat_ms: int = 20) -> AsyncIterator[Engine]:
+    """An engine that must live through the whole test."""
+    lines = [Think("hm"), Say(SAID[0]), Pause(2), Use(gate), Say(SAID[1]), Use(world.tool(Effect.EFFECTFUL)), Say(SAID[2])]
+    parts = Parts(
+        store=store,
+        agent=ScriptedAgent(lines),
+        carriers={"world": WorldCarrier(world)},
+        memory=WorldMemory(world),
+        settings=Settings(batch_ms=1, poll_ms=50, beat_ms=beat_ms, lease_ms=LEASE_MS),
+    )
+    engine = Engine(parts)
+    task = asyncio.create_task(engine.run())
+    try:
+        yield engine
+        assert not task.done(), task
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def persevere(engine: Engine, inbound: Inbound) -> Receipt:
+    """Ask like a client that repeats its request until it gets an answer."""
+    while True:
+        try:
+            return await asyncio.wait_for(engine.inbox.accept(inbound), PATIENCE_S)
+        except Unavailable:
+            await asyncio.sleep(0.01)
+
+
+async def is_over(store: Store, receipt: Receipt) -> bool:
+    turn = await store.turns.get(receipt.turn_id)
+    deliveries = await store.deliveries.of_turn(turn.id)
+    segments = await store.segments.of_session(turn.session_id)
+    return (
+        turn.state is State.COMPLETED
+        and all(each.state is DeliveryState.DELIVERED for each in deliveries)
+        and all(each.state is SegmentState.COMMITTED for each in segments)
+    )
+
+
+async def check(store: Store, world: World, receipt: Receipt) -> None:
+    """Require that the turn was answered exactly once, in one attempt."""
+    entries = await store.journal.read(receipt.session_id)
+    assert [entry.seq for entry in entries] == list(range(1, len(entries) + 1))
+    assert "".join(item.text for item in fold(entries) if item.role is Role.ASSISTANT) == "".join(SAID)
+    assert [entry.data for entry in entries if entry.kind is Kind.TURN_COMPLETED] == [{"text": "".join(SAID)}]
+    assert (await store.turns.get(receipt.turn_id)).attempt == 1
+    assert [line["name"] for line in world.read("tool") if line["key"].startswith(receipt.turn_id)] == ["effectful"]
+    calls = {call.name: call.state for call in await store.journal.calls(receipt.turn_id)}
+    assert calls == {"gate": "ok", "effectful": "ok"}
+    for each in await store.deliveries.of_turn(receipt.turn_id):
+        texts = [line["text"] for line in world.read("sent") if line["id"] == each.id]
+        assert texts in ([each.text], [f"{REPEAT_LABEL} {each.text}"], [each.text, f"{REPEAT_LABEL} {each.text}"])
+    (segment,) = await store.segments.of_session(receipt.session_id)
+    assert segment.id in {line["id"] for line in world.read("committed")}
+
+
+@pytest.mark.parametrize("death", DEATHS)
+async def test_a_running_turn_outlives_its_database(server: Server, url: str, tmp_path: Path, death: Death) -> None:
+    """A1 A2 J1 T4: the agent is in the middle of its answer; who asks meanwhile is refused at once, not kept waiting.
+
+    Two nodes live through it: while nobody could beat, nobody's silence means anything.
+    """
+    world, gate = World(tmp_path / "world"), Gate()
+    async with (
+        opened(url, tmp_path) as other,
+        opened(url, tmp_path) as store,
+        running(other, world, gate, beat_ms=LEASE_MS // 2),
+        running(store, world, gate) as engine,
+    ):
+        receipt = await engine.inbox.accept(message("first"))
+        await asyncio.wait_for(gate.reached.wait(), PATIENCE_S)
+        await asyncio.to_thread(end, server, death)
+        gate.open.set()
+        for number in range(3):
+            with pytest.raises(Unavailable):
+                await asyncio.wait_for(engine.inbox.accept(message(f"refused {number}")), PATIENCE_S)
+            with pytest.raises(StoreDown):
+                await asyncio.wait_for(store.turns.get(receipt.turn_id), PATIENCE_S)
+        # Longer than a lease.
+        await asyncio.sleep(2 * LEASE_MS / 1000)
+        await asyncio.to_thread(server.start)
+        await until(store, lambda: is_over(store, receipt), "completed")
+        again = await engine.inbox.accept(message("first"))
+        assert (again.turn_id, again.duplicate, again.state) == (receipt.turn_id, True, State.COMPLETED)
+        await check(store, world, receipt)
+        assert [line["text"] for line in world.read("sent")] == [
+            each.text for each in await store.deliveries.of_turn(receipt.turn_id)
+        ]
+        assert await audit(store.database) == []
+        assert await query(store.database, "SELECT COUNT(*) FROM nodes WHERE state = 'alive'") == [(2,)]
+
+
+@pytest.mark.parametrize("death", DEATHS)
+async def test_whoever_repeats_a_request_gets_one_turn_however_often_the_database_dies(
+    server: Server, url: str, tmp_path: Path, death: Death
+) -> None:
+    """A1 A2 A3: many clients ask at the same time; a commit whose answer was lost is found by the same request again."""
+    world, gate = World(tmp_path / "world"), Gate()
+    gate.open.set()
+    receipts: dict[str, Receipt] = {}
+    async with opened(url, tmp_path) as store, running(store, world, gate) as engine:
+
+        async def ask(client: int) -> None:
+            for number in range(15):
+                receipts[name] = await persevere(engine, message(name := f"{client}:{number}"))
+
+        async with asyncio.timeout(60), asyncio.TaskGroup() as clients:
+            for client in range(4):
+                clients.create_task(ask(client))
+            for answered in (10, 25, 40):
+                await until(store, lambda count=answered: at_least(receipts, count), f"{answered} answered")
+                await asyncio.to_thread(end, server, death)
+                await asyncio.to_thread(server.start)
+        for receipt in receipts.values():
+            await until(store, lambda each=receipt: is_over(store, each), "completed", 60)
+            await check(store, world, receipt)
+        rows = await query(store.database, "SELECT id FROM turns")
+        assert sorted(turn_id for (turn_id,) in rows) == sorted(receipt.turn_id for receipt in receipts.values())
+        assert await audit(store.database) == []
+
+
+async def at_least(receipts: dict[str, Receipt], count: int) -> bool:
+    return len(receipts) >= count
+
+
+class ForgetfulDatabase(PostgresDatabase):
+    """The real store, on a line that breaks after one of its commits: it took effect, and nobody was told."""
+
+    left: float = float("inf")
+
+    async def _commit(self, batch: list[Any]) -> list[Any]:
+        results = await super()._commit(batch)
+        # Beats and sweeps come by the clock, and belong to no turn.
+        if all("Nodes." in job.work.__qualname__ for job in batch):
+            return results
+        self.left -= 1
+        if self.left == 0:
+            raise ConnectionResetError("the line broke")
+        return results
+
+
+async def test_no_lost_answer_loses_or_repeats_anything(server: Server, url: str, tmp_path: Path) -> None:
+    """A1 A3 J2 T4 X1: the answer to each commit in the life of a turn is lost once."""
+    world, gate = World(tmp_path / "world"), Gate()
+    gate.open.set()
+    async with opened(url, tmp_path):
+        pass  # The schema is made.
+    database = await ForgetfulDatabase.open(url)
+    assert isinstance(database, ForgetfulDatabase)
+    store = Store(database)
+    try:
+        async with running(store, world, gate) as engine:
+            await engine.recovered()
+            for nth in itertools.count(1):
+                database.left = nth
+                receipt = await persevere(engine, message(f"{nth}"))
+                await until(store, lambda each=receipt: is_over(store, each), f"completed without answer {nth}")
+                await check(store, world, receipt)
+                if database.left > 0:
+                    break
+            assert await audit(store.database) == []
+        assert nth > 12
+    finally:
+        await store.close()
+
+
+async def test_an_ambiguous_commit_repeated_gives_the_same_receipt(url: str, tmp_path: Path) -> None:
+    """A2 A3: the first request took effect, its client heard of a failure, and its second request finds the first."""
+    async with opened(url, tmp_path):
+        pass
+    database = await ForgetfulDatabase.open(url)
+    assert isinstance(database, ForgetfulDatabase)
+    store = Store(database)
+    try:
+        engine = Engine(Parts(store=store, agent=ScriptedAgent([])))
+        database.left = 1
+        with pytest.raises(StoreDown):
+            await engine.inbox.accept(message("only"))
+        receipt = await engine.inbox.accept(message("only"))
+        assert receipt.duplicate
+        assert await query(database, "SELECT id FROM turns") == [(receipt.turn_id,)]
+        assert await audit(database) == []
+    finally:
+        await store.close()

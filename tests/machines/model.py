@@ -1,0 +1,565 @@
+"""The model: what a store must hold after each step, in plain Python with no database.
+
+Its methods have the names, arguments, answers and refusals of the store's ports, so that a machine can put every question
+to both.  A refusal is raised before anything is changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from holdfast.core import delivery, effects, memory, sessions
+from holdfast.core.delivery import BACKOFF_MAX_MS, EXPIRES_AFTER_MS, Delivery
+from holdfast.core.effects import Call, Effect
+from holdfast.core.ending import Ending
+from holdfast.core.intake import Inbound, Receipt
+from holdfast.core.journal import CLOSING, Draft, Entry, Kind
+from holdfast.core.memory import Segment
+from holdfast.core.recovery import Interrupted, Swept
+from holdfast.core.sessions import Session
+from holdfast.core.turns import IN_FLIGHT, Aftermath, Cause, Event, Mode, Resume, State, Turn, after_loss
+from holdfast.errors import KeyReused, NodeLost, NotFound, Stale
+from holdfast.ids import CallId, DeliveryId, NodeId, SegmentId, SessionId, TurnId
+
+
+@dataclass
+class Node:
+    """A process that works on the store, or did."""
+
+    alive: bool = True
+    beat: int = 0
+
+
+@dataclass(frozen=True)
+class Key:
+    """What a dedupe key remembers of the message it came with."""
+
+    body: tuple[str, str]
+    receipt: Receipt
+
+
+@dataclass
+class Model:
+    """The whole store.  `exclusive` is true where a node that joins is the only one alive."""
+
+    exclusive: bool
+    sessions: dict[SessionId, Session] = field(default_factory=dict)
+    turns: dict[TurnId, Turn] = field(default_factory=dict)
+    entries: dict[SessionId, list[Entry]] = field(default_factory=dict)
+    calls: dict[tuple[TurnId, CallId], Call] = field(default_factory=dict)
+    deliveries: dict[DeliveryId, Delivery] = field(default_factory=dict)
+    segments: dict[SegmentId, Segment] = field(default_factory=dict)
+    nodes: dict[NodeId, Node] = field(default_factory=dict)
+    keys: dict[str, Key] = field(default_factory=dict)
+    cursors: dict[str, str] = field(default_factory=dict)
+    # Who sends a delivery and who commits a segment; neither knows it itself.
+    senders: dict[DeliveryId, NodeId] = field(default_factory=dict)
+    committers: dict[SegmentId, NodeId] = field(default_factory=dict)
+
+    def of_session(self, session_id: SessionId) -> list[Turn]:
+        return sorted((t for t in self.turns.values() if t.session_id == session_id), key=lambda turn: turn.ordinal)
+
+    def _dead(self, node_id: NodeId | None) -> bool:
+        return node_id is not None and not self.nodes[node_id].alive
+
+    # Turns
+
+    def accept(self, message: Inbound, turn_id: TurnId, session_id: SessionId, now: int) -> Receipt:
+        body = (message.conversation, message.text)
+        first = self.keys.get(message.dedupe_key) if message.dedupe_key else None
+        if first and first.body != body:
+            raise KeyReused(str(message.dedupe_key), first.receipt.turn_id)
+        if not first and turn_id in self.turns:
+            raise Stale(turn_id)
+        if message.cursor:
+            self.cursors[message.cursor.channel] = message.cursor.position
+        if first:
+            return replace(first.receipt, state=self._repeated(first.receipt.turn_id), duplicate=True)
+        session = self._joined(message, session_id, now)
+        turn = Turn(
+            id=turn_id,
+            session_id=session.id,
+            ordinal=session.turns + 1,
+            accepted_at=now,
+            mode=message.mode,
+            delivers_later=message.delivers_later,
+            remembers=message.remembers,
+            reply_to=message.reply_to,
+        )
+        self.turns[turn_id] = turn
+        self.sessions[session.id] = replace(session, turns=turn.ordinal)
+        self._write(turn, None, [Draft(kind=Kind.TURN_ACCEPTED, at=now, data={"text": message.text})])
+        receipt = Receipt(turn_id=turn_id, session_id=session.id, state=State.QUEUED, accepted_at=now)
+        if message.dedupe_key:
+            self.keys[message.dedupe_key] = Key(body, receipt)
+        return receipt
+
+    def _joined(self, message: Inbound, session_id: SessionId, now: int) -> Session:
+        same = [s for s in self.sessions.values() if (s.owner, s.key) == (message.owner, message.conversation)]
+        for session in same:
+            if session.state is sessions.State.OPEN:
+                return session
+        # A suspended session is followed once: by the next one of its key.
+        followed = {session.parent_id for session in same}
+        suspended = [s.id for s in same if s.state is sessions.State.SUSPENDED and s.id not in followed]
+        self.entries[session_id] = []
+        return Session(
+            id=session_id,
+            key=message.conversation,
+            channel=message.channel,
+            owner=message.owner,
+            one_shot=message.one_shot,
+            created_at=now,
+            updated_at=now,
+            parent_id=suspended[-1] if suspended else None,
+            auto_reset_reason="suspended" if suspended else None,
+        )
+
+    def _repeated(self, turn_id: TurnId) -> State:
+        """Return the state of a turn whose message came again; a synchronous one that was cut off goes on."""
+        turn = self.turns.get(turn_id)
+        if turn is None:
+            return State.COMPLETED
+        session = self.sessions[turn.session_id]
+        usable = session.strikes < sessions.STRIKES_MAX and (session.state is sessions.State.OPEN or session.one_shot)
+        if turn.state is State.INTERRUPTED and turn.mode is Mode.SYNCHRONOUS and usable and turn.ordinal == session.turns:
+            turn = self._save(replace(turn, state=State.QUEUED, cause=None))
+        return turn.state
+
+    def claim(self, node_id: NodeId, limit: int) -> list[Turn]:
+        if self._dead(node_id):
+            return []
+        flying = [turn for turn in self.turns.values() if turn.state in IN_FLIGHT]
+        heads = [
+            min((t for t in flying if t.session_id == s), key=lambda t: t.ordinal) for s in {t.session_id for t in flying}
+        ]
+        free = [turn for turn in heads if turn.state is State.QUEUED and turn.node_id is None]
+        oldest = sorted(free, key=lambda turn: (turn.accepted_at, turn.id))[:limit]
+        return [self._save(replace(turn, node_id=node_id, fence=turn.fence + 1)) for turn in oldest]
+
+    def release(self, turn: Turn) -> None:
+        now = self.turns.get(turn.id)
+        if now and (now.fence, now.state) == (turn.fence, State.QUEUED):
+            self._save(replace(now, node_id=None, fence=now.fence + 1))
+
+    def start(self, turn: Turn, now: int) -> tuple[Turn, list[Entry]]:
+        held = self._same_fence(turn)
+        if (held.state, held.nth) == (State.RUNNING, 1):
+            return held, self._attempt(held, 0)
+        if held.state is not State.QUEUED or held.node_id is None:
+            raise Stale(turn.id)
+        running = replace(
+            held,
+            state=State.RUNNING,
+            attempt=held.attempt + 1,
+            nth=0,
+            started_at=now if held.started_at is None else held.started_at,
+        )
+        return self._wrote(running, [Draft(kind=Kind.TURN_STARTED, at=now, data={"attempt": running.attempt})])
+
+    def park(self, turn: Turn, drafts: Sequence[Draft]) -> tuple[Turn, list[Entry]]:
+        turn.on(Event.ASK)
+        found = self._same_fence(turn)
+        if (found.state, found.nth) == (State.WAITING, turn.nth + len(drafts)):
+            return found, self._attempt(found, turn.nth)
+        held = self._held(turn)
+        self._decide_calls(held, drafts[-1].at)
+        return self._wrote(replace(held, state=State.WAITING, node_id=None), drafts)
+
+    def answer(self, turn_id: TurnId, draft: Draft) -> Turn:
+        turn = self._turn(turn_id)
+        queued = self._save(replace(turn.on(Event.ANSWER), fence=turn.fence + 1))
+        self._write(turn, None, [draft])
+        return queued
+
+    # Settlement
+
+    def finish(self, turn: Turn, ending: Ending) -> tuple[Turn, list[Entry]]:
+        state = turn.on(ending.event).state
+        drafts = [*ending.drafts, _closing(state, ending.at, ending.text, ending.error, ending.cause)]
+        found = self._same_fence(turn)
+        if (found.state, found.nth) == (state, turn.nth + len(drafts)):
+            return found, self._attempt(found, turn.nth)
+        held = self._held(turn)
+        session = self.sessions[turn.session_id]
+        remembered = state is State.COMPLETED and turn.remembers and ending.memory_owner is not None
+        generation = session.generation + 1 if remembered else None
+        if state is State.COMPLETED:
+            self.sessions[session.id] = replace(session, strikes=0, generation=generation or session.generation)
+        ended = replace(
+            held,
+            state=state,
+            node_id=None,
+            cause=ending.cause,
+            error=ending.error,
+            answered_at=ending.at,
+            generation=generation,
+        )
+        self._decide_calls(held, ending.at)
+        wrote = self._wrote(ended, drafts)
+        if generation:
+            self._owe(turn.session_id, generation, ending)
+        self._close(turn.session_id, ending.at)
+        self.deliveries.update({each.id: each for each in ending.deliveries})
+        return wrote
+
+    def _owe(self, session_id: SessionId, generation: int, ending: Ending) -> None:
+        owner = ending.memory_owner or ""
+        unsealed = next((s for s in self._dirty(session_id) if s.state is memory.State.OPEN), None)
+        if unsealed and unsealed.owner == owner:
+            self.segments[unsealed.id] = replace(unsealed, last_generation=generation)
+            return
+        self.seal(session_id, ending.at)
+        assert ending.segment_id
+        self.segments[ending.segment_id] = Segment(
+            id=ending.segment_id,
+            session_id=session_id,
+            owner=owner,
+            first_generation=generation,
+            last_generation=generation,
+            created_at=ending.at,
+            due_at=ending.at,
+        )
+
+    def _close(self, session_id: SessionId, now: int) -> None:
+        """End a one-shot session with its turn."""
+        session = self.sessions[session_id]
+        if session.one_shot and session.state is sessions.State.OPEN:
+            self._end(session, session.channel + sessions.COMPLETE_SUFFIX, now)
+        if self.sessions[session_id].state is sessions.State.ENDED:
+            self.seal(session_id, now)
+
+    def _end(self, session: Session, reason: str, now: int) -> None:
+        self.sessions[session.id] = replace(session, state=sessions.State.ENDED, end_reason=reason, ended_at=now)
+
+    def cancel(self, turn_id: TurnId, cause: Cause, now: int) -> Turn:
+        turn = self._turn(turn_id)
+        cancelled = self._save(replace(turn.on(Event.CANCEL), cause=cause.value, fence=turn.fence + 1, node_id=None))
+        self._decide_calls(turn, now)
+        self._write(turn, None, [_closing(State.CANCELLED, now, cause=cause.value)])
+        self._close(turn.session_id, now)
+        return cancelled
+
+    def interrupt(self, node_id: NodeId, turn_ids: Iterable[TurnId], cause: Cause, resume: Resume, now: int) -> Interrupted:
+        after: dict[Aftermath, list[TurnId]] = {each: [] for each in Aftermath}
+        for turn in [self.turns[each] for each in turn_ids if each in self.turns]:
+            if (turn.state, turn.node_id) == (State.RUNNING, node_id):
+                after[self._cut(turn, cause, resume, now)].append(turn.id)
+        return Interrupted(
+            continued=tuple(after[Aftermath.CONTINUE]),
+            rested=tuple(after[Aftermath.REST]),
+            given_up=tuple(after[Aftermath.GIVE_UP]),
+        )
+
+    def _cut(self, turn: Turn, cause: Cause, resume: Resume, now: int) -> Aftermath:
+        session = replace(self.sessions[turn.session_id], strikes=self.sessions[turn.session_id].strikes + 1)
+        self.sessions[session.id] = session
+        fate = after_loss(turn.mode, resume, session.strikes)
+        goes_on = fate is Aftermath.CONTINUE
+        state = State.QUEUED if goes_on else State.INTERRUPTED
+        self._save(replace(turn, state=state, cause=cause.value, fence=turn.fence + 1, node_id=None))
+        marker = Draft(kind=Kind.TURN_INTERRUPTED, at=now, data={"cause": cause.value, "continues": goes_on})
+        self._decide_calls(turn, now)
+        self._write(turn, None, [marker])
+        if fate is Aftermath.GIVE_UP or (session.one_shot and not goes_on):
+            self.suspend_session(session.id, now)
+        return fate
+
+    def end_session(self, session_id: SessionId, reason: str | None, now: int) -> None:
+        session = self.sessions.get(session_id)
+        if session and session.state is not sessions.State.ENDED:
+            self._end(session, reason or session.channel + sessions.COMPLETE_SUFFIX, now)
+            self._empty(session_id, Cause.SESSION_ENDED, now)
+
+    def suspend_session(self, session_id: SessionId, now: int) -> None:
+        session = self.sessions.get(session_id)
+        if session and session.one_shot:
+            # No message would follow, so it would stay suspended for ever.
+            self.end_session(session_id, None, now)
+        elif session and session.state is sessions.State.OPEN:
+            self.sessions[session_id] = replace(session, state=sessions.State.SUSPENDED)
+            self._empty(session_id, Cause.SESSION_SUSPENDED, now)
+
+    def _empty(self, session_id: SessionId, cause: Cause, now: int) -> None:
+        for turn in self.of_session(session_id):
+            if turn.state in IN_FLIGHT:
+                self.cancel(turn.id, cause, now)
+        self.seal(session_id, now)
+
+    # Journal
+
+    def append(
+        self, turn: Turn, drafts: Sequence[Draft], moves: Sequence[tuple[Call, Call]] = ()
+    ) -> tuple[Turn, list[Entry]]:
+        found, last = self._same_fence(turn), replace(turn, nth=turn.nth + len(drafts))
+        stored = self._attempt(last, turn.nth)
+        if (found.state, found.nth) == (State.RUNNING, last.nth) and _same(stored, drafts):
+            return last, stored
+        held = self._held(turn)
+        moved = {(turn.id, after.id): self._moved(before, after) for before, after in moves}
+        self.calls.update(moved)
+        return self._wrote(held, drafts)
+
+    def _moved(self, before: Call, after: Call) -> Call:
+        known = self.calls.get((after.turn_id, after.id))
+        if known and known.state is not before.state:
+            raise Stale(after.id)
+        starts = (known.starts if known else 0) + (after.state is effects.State.STARTED)
+        if after.effect is Effect.EFFECTFUL and starts > 1:
+            raise Stale(after.id)
+        return replace(after, starts=starts)
+
+    def append_late(self, entries: Sequence[Entry]) -> int:
+        new = 0
+        for entry in entries:
+            journal = self.entries.get(entry.session_id)
+            place = (entry.turn_id, entry.attempt, entry.nth)
+            if journal is not None and place not in {(e.turn_id, e.attempt, e.nth) for e in journal}:
+                journal.append(replace(entry, seq=len(journal) + 1))
+                new += 1
+        return new
+
+    def _decide_calls(self, turn: Turn, now: int) -> None:
+        """Decide about the calls that were cut off, and show those whose outcome nobody knows."""
+        for key, call in sorted(self.calls.items()):
+            if key[0] == turn.id and call.state is effects.State.STARTED:
+                self.calls[key] = decided = call.on(effects.after_cut(call.effect))
+                if decided.state is effects.State.UNKNOWN:
+                    card = {"call_id": call.id, "name": call.name, "outcome": decided.state.value}
+                    self._write(turn, None, [Draft(kind=Kind.TOOL_FINISHED, at=now, data=card)])
+
+    # Deliveries
+
+    def due(self, now: int) -> list[Delivery]:
+        """Return what may be sent: due, and with no earlier part that may still be."""
+        return [
+            each
+            for each in self.deliveries.values()
+            if _sendable(each)
+            and each.due_at <= now
+            and not any(
+                (other.turn_id, other.target) == (each.turn_id, each.target)
+                and other.part < each.part
+                and (_sendable(other) or other.state is delivery.State.SENDING)
+                for other in self.deliveries.values()
+            )
+        ]
+
+    def send(self, node_id: NodeId, now: int) -> list[Delivery]:
+        sending: list[Delivery] = []
+        for each in [] if self._dead(node_id) else self.due(now):
+            unknown = each.state is delivery.State.UNKNOWN
+            if now - each.created_at > EXPIRES_AFTER_MS:
+                self.deliveries[each.id] = replace(each.on(delivery.Event.EXPIRE), fence=each.fence + 1)
+                continue
+            moved = each.on(delivery.Event.REPEAT if unknown else delivery.Event.SEND)
+            moved = replace(moved, attempt=each.attempt + 1, repeats=each.repeats + unknown, fence=each.fence + 1)
+            self.deliveries[each.id], self.senders[each.id] = moved, node_id
+            sending.append(moved)
+        return sending
+
+    def settle(self, sent: Delivery, event: delivery.Event, now: int, *, due_at: int | None = None) -> Delivery:
+        after = sent.on(event)
+        known = self.deliveries.get(sent.id)
+        if known is None or (known.fence, known.state) != (sent.fence, sent.state):
+            raise Stale(sent.id)
+        moved = replace(after, fence=sent.fence + 1, due_at=now if due_at is None else due_at)
+        self.deliveries[sent.id] = moved
+        self.senders.pop(sent.id, None)
+        if moved.state is delivery.State.FAILED:
+            for each in list(self.deliveries.values()):
+                later = (each.turn_id, each.target) == (sent.turn_id, sent.target) and each.part > sent.part
+                if later and each.state in (delivery.State.PENDING, delivery.State.RETRY):
+                    self.deliveries[each.id] = replace(each, state=delivery.State.FAILED)
+        return moved
+
+    def hasten(self, now: int) -> int:
+        far = [each for each in self.deliveries.values() if _sendable(each) and each.due_at > now + BACKOFF_MAX_MS]
+        self.deliveries.update({each.id: replace(each, due_at=now) for each in far})
+        return len(far)
+
+    # Segments
+
+    def hasten_memory(self, owner: str, now: int) -> int:
+        owed = [s for s in self.segments.values() if s.owner == owner and s.state is memory.State.SEALED]
+        far = [segment for segment in owed if segment.due_at > now + BACKOFF_MAX_MS]
+        self.segments.update({segment.id: replace(segment, due_at=now) for segment in far})
+        return len(far)
+
+    def seal(self, session_id: SessionId, now: int) -> bool:
+        for segment in self._dirty(session_id):
+            if segment.state is memory.State.OPEN:
+                self.segments[segment.id] = replace(segment, state=memory.State.SEALED, due_at=now)
+                return True
+        return False
+
+    def _dirty(self, session_id: SessionId) -> list[Segment]:
+        mine = [s for s in self.segments.values() if s.session_id == session_id and s.state is not memory.State.COMMITTED]
+        return sorted(mine, key=lambda segment: segment.first_generation)
+
+    def commit_due(self, node_id: NodeId, owner: str, now: int) -> list[Segment]:
+        due = [s.session_id for s in self.segments.values() if s.state is memory.State.SEALED and s.due_at <= now]
+        oldest = [self._dirty(session_id)[0] for session_id in dict.fromkeys(due)]
+        ready = [s for s in oldest if s.owner == owner and s.state is memory.State.SEALED and s.due_at <= now]
+        return [] if self._dead(node_id) else [self._commit(node_id, segment) for segment in ready]
+
+    def commit_one(self, node_id: NodeId, session_id: SessionId, owner: str) -> Segment | None:
+        dirty = self._dirty(session_id)
+        if self._dead(node_id) or not dirty or dirty[0].owner != owner or dirty[0].state is not memory.State.SEALED:
+            return None
+        return self._commit(node_id, dirty[0])
+
+    def _commit(self, node_id: NodeId, segment: Segment) -> Segment:
+        moved = segment.on(memory.Event.COMMIT)
+        moved = replace(moved, attempt=segment.attempt + 1, fence=segment.fence + 1)
+        self.segments[segment.id], self.committers[segment.id] = moved, node_id
+        return moved
+
+    def committed(self, segment: Segment, event: memory.Event, due_at: int) -> Segment:
+        after = segment.on(event)
+        known = self.segments.get(segment.id)
+        if known is None or (known.fence, known.state) != (segment.fence, segment.state):
+            raise Stale(segment.id)
+        self.segments[segment.id] = replace(after, fence=segment.fence + 1, due_at=due_at)
+        self.committers.pop(segment.id, None)
+        return self.segments[segment.id]
+
+    # Nodes
+
+    def join(self, node_id: NodeId) -> None:
+        if self.exclusive:
+            for node in self.nodes.values():
+                node.alive = False
+        self.nodes[node_id] = Node()
+
+    def beat(self, node_id: NodeId) -> None:
+        node = self.nodes[node_id]
+        if self.exclusive:
+            return
+        if not node.alive:
+            raise NodeLost(node_id)
+        node.beat += 1
+
+    def bury(self, node_id: NodeId, beat: int) -> bool:
+        node = self.nodes[node_id]
+        if not node.alive or node.beat != beat:
+            return False
+        node.alive = False
+        return True
+
+    def leave(self, node_id: NodeId) -> None:
+        self.nodes[node_id].alive = False
+
+    def sweep(self, cause: Cause, resume: Resume, now: int) -> Swept:
+        claimed = [t for t in self.turns.values() if t.state is State.QUEUED and self._dead(t.node_id)]
+        for turn in claimed:
+            self._save(replace(turn, node_id=None, fence=turn.fence + 1))
+        turns = Interrupted()
+        for turn in [t for t in self.turns.values() if t.state is State.RUNNING and self._dead(t.node_id)]:
+            assert turn.node_id
+            turns += self.interrupt(turn.node_id, [turn.id], cause, resume, now)
+        sending = [each for each, node_id in self.senders.items() if self._dead(node_id)]
+        for each in sending:
+            self.settle(self.deliveries[each], delivery.Event.LOSE, now)
+        committing = [each for each, node_id in self.committers.items() if self._dead(node_id)]
+        for segment in [self.segments[each] for each in committing]:
+            self.committed(segment, memory.Event.FAIL, segment.due_at)
+        return Swept(turns=turns, released=len(claimed), deliveries=len(sending), segments=len(committing))
+
+    # Retention
+
+    def prune(self, channel: str, ended_before: int) -> int:
+        gone = {s.id for s in self.sessions.values() if s.channel == channel and self._over(s, ended_before)}
+        turns = {turn.id for turn in self.turns.values() if turn.session_id in gone}
+        for session_id in gone:
+            del self.sessions[session_id], self.entries[session_id]
+        self.turns = {key: turn for key, turn in self.turns.items() if key not in turns}
+        self.calls = {key: call for key, call in self.calls.items() if key[0] not in turns}
+        self.deliveries = {key: each for key, each in self.deliveries.items() if each.turn_id not in turns}
+        self.segments = {key: segment for key, segment in self.segments.items() if segment.session_id not in gone}
+        return len(gone)
+
+    def _over(self, session: Session, ended_before: int) -> bool:
+        return (
+            session.ended_at is not None
+            and session.ended_at <= ended_before
+            and not any(turn.state in IN_FLIGHT for turn in self.of_session(session.id))
+            and not any(
+                each.session_id == session.id and (_sendable(each) or each.state is delivery.State.SENDING)
+                for each in self.deliveries.values()
+            )
+            and not self._dirty(session.id)
+        )
+
+    def forget_keys(self, before: int) -> int:
+        old = [key for key, known in self.keys.items() if known.receipt.accepted_at <= before]
+        for key in old:
+            del self.keys[key]
+        return len(old)
+
+    # What every write needs
+
+    def _turn(self, turn_id: TurnId) -> Turn:
+        if turn_id not in self.turns:
+            raise NotFound(turn_id)
+        return self.turns[turn_id]
+
+    def _same_fence(self, turn: Turn) -> Turn:
+        known = self.turns.get(turn.id)
+        if known is None or known.fence != turn.fence:
+            raise Stale(turn.id)
+        return known
+
+    def _held(self, turn: Turn) -> Turn:
+        known = self._same_fence(turn)
+        if (known.state, known.nth) != (State.RUNNING, turn.nth):
+            raise Stale(turn.id)
+        return known
+
+    def _save(self, turn: Turn) -> Turn:
+        self.turns[turn.id] = turn
+        return turn
+
+    def _wrote(self, turn: Turn, drafts: Sequence[Draft]) -> tuple[Turn, list[Entry]]:
+        """Save a turn with entries of its worker."""
+        entries = self._write(turn, turn.nth + 1, drafts)
+        return self._save(replace(turn, nth=turn.nth + len(drafts))), entries
+
+    def _write(self, turn: Turn, first_nth: int | None, drafts: Sequence[Draft]) -> list[Entry]:
+        journal = self.entries[turn.session_id]
+        entries = [
+            Entry(
+                session_id=turn.session_id,
+                seq=len(journal) + 1 + index,
+                turn_id=turn.id,
+                attempt=turn.attempt,
+                nth=None if first_nth is None else first_nth + index,
+                kind=draft.kind,
+                at=draft.at,
+                data=draft.data,
+            )
+            for index, draft in enumerate(drafts)
+        ]
+        journal.extend(entries)
+        return entries
+
+    def _attempt(self, turn: Turn, after: int) -> list[Entry]:
+        mine = [e for e in self.entries[turn.session_id] if (e.turn_id, e.attempt) == (turn.id, turn.attempt)]
+        return [entry for entry in mine if entry.nth is not None and after < entry.nth <= turn.nth]
+
+
+def _closing(state: State, at: int, text: str = "", error: str | None = None, cause: str | None = None) -> Draft:
+    facts = {"text": text, "error": error, "cause": cause}
+    return Draft(kind=CLOSING[state], at=at, data={name: value for name, value in facts.items() if value})
+
+
+def _same(stored: Sequence[Entry], drafts: Sequence[Draft]) -> bool:
+    return [(e.kind, e.at, e.data) for e in stored] == [(d.kind, d.at, d.data) for d in drafts]
+
+
+def _sendable(each: Delivery) -> bool:
+    """Return whether a delivery is still to be sent, for the first time or, after an unknown outcome, once more."""
+    if each.state is delivery.State.UNKNOWN:
+        return each.repeats == 0
+    return each.state in (delivery.State.PENDING, delivery.State.RETRY)
