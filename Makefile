@@ -23,7 +23,7 @@ run: setup ## Chat with the gateway on the embedded store; no key needed
 	@$(RUN) holdfast chat
 
 test: setup ## Run the tests, on SQLite and a real PostgreSQL
-	@$(RUN) python -m pytest -q
+	@$(RUN) python -m pytest -q -n auto
 
 check: setup ## Check format, lint, types, layers and generated pages
 	@$(RUN) ruff format --check .
