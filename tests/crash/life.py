@@ -206,7 +206,7 @@ async def live_once(life: Life, fuse: Fuse) -> None:
         agent=agent(life.case, world),
         carriers={"world": WorldCarrier(world)},
         memory=WorldMemory(world),
-        settings=Settings(batch_ms=1, poll_ms=500),
+        settings=Settings(batch_ms=1, poll_ms=500, one_shot_days={}),
     )
     engine = Engine(parts)
     running = asyncio.create_task(engine.run())

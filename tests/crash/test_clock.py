@@ -73,7 +73,7 @@ async def running(store: Store, world: World, clock: JumpingClock) -> AsyncItera
         ),
         carriers={"world": FlakyCarrier(world)},
         memory=WorldMemory(world),
-        settings=Settings(batch_ms=1, poll_ms=20, beat_ms=20, lease_ms=400),
+        settings=Settings(batch_ms=1, poll_ms=20, beat_ms=20, lease_ms=3_000),
         clock=clock,
     )
     engine = Engine(parts)

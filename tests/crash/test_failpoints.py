@@ -25,8 +25,8 @@ from tests.crash.world import World
 
 WORKERS = 2
 # Every so manieth first death is followed by a second, beside every so manieth point of the recovery.
-FIRST_STRIDE = 8
-SECOND_STRIDE = 13
+FIRST_STRIDE = 10
+SECOND_STRIDE = 17
 # Far more points than any life has; a life that never ends of itself must not sweep for ever.
 POINTS_MAX = 2_000
 

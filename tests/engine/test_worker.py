@@ -176,7 +176,7 @@ async def test_a_question_waits_through_a_restart_and_its_answer_goes_on(open_it
         async with running_engine(store, agent) as engine:
             receipt = await engine.inbox.accept(message())
             await until(lambda: _waiting(store, receipt))
-            assert engine.running == 0
+            await until(lambda: engine.running == 0)
         async with running_engine(store, agent) as engine:
             await engine.answer(receipt.turn_id, "question_1", "yes")
             assert (await settled(store, receipt)).state is State.COMPLETED
