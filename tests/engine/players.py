@@ -81,35 +81,17 @@ class Witness:
 
 
 @dataclass
-class Buggy:
-    """Says something and falls over its own bug, so many times; then it gets it right."""
-
-    bugs: int
-    runs: int = 0
-
-    async def run(self, work: Assignment, stage: Stage) -> str:
-        self.runs += 1
-        await stage.say(f"attempt {self.runs}. ")
-        if self.runs <= self.bugs:
-            raise ZeroDivisionError("a bug of the agent")
-        return "at last"
-
-
-@dataclass
 class HeldTool:
     """A tool that remembers the keys it ran with, and stays in the middle of its effect until it is let go."""
 
     effect: Effect
     name: str = "tool"
-    failure: Exception | None = None
     keys: list[str] = field(default_factory=list)
     may_end: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def run(self, args: Mapping[str, object], key: str) -> str:
         self.keys.append(key)
         await self.may_end.wait()
-        if self.failure:
-            raise self.failure
         return f"result {len(self.keys)}"
 
     def let_go(self) -> HeldTool:

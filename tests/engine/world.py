@@ -3,10 +3,6 @@
 Everything here is a real class behind a port; nothing of the engine is patched.
 """
 
-# NOTE to the author of test_committer, test_drain, test_outbox, test_secrets and test_supervisor: your world.py was
-# overwritten by mistake at 00:44 by the author of tests/machines, and this is a reconstruction from your tests.  If you
-# still have the original, put it back over this file: nothing but your tests and test_*.py beside them depends on it.
-
 from __future__ import annotations
 
 import asyncio

@@ -27,7 +27,7 @@ from holdfast.core.journal import Draft, Entry, Kind
 from holdfast.core.leases import Sighting, lapsed, watch
 from holdfast.core.memory import Segment
 from holdfast.core.recovery import Interrupted, Swept
-from holdfast.core.sessions import STRIKES_MAX
+from holdfast.core.sessions import STRIKES_MAX, Session
 from holdfast.core.turns import FINAL, Cause, Event, Mode, Resume, State, Turn
 from holdfast.errors import HoldfastError
 from holdfast.ids import CallId, DeliveryId, NodeId, SegmentId, SessionId, TurnId
@@ -50,6 +50,20 @@ _DECIDED = (effects.Event.REPEAT, effects.Event.LOSE)
 
 _DEEDS = ("say", "use", "use", "park", "finish", "finish", "fail")
 _DEBTS = ("seal", "claim", "claim one", "succeed", "succeed", "fail")
+_CHANGES = (
+    "crash",
+    "resume",
+    "resume",
+    "hand over",
+    "stick",
+    "join",
+    "beat",
+    "leave",
+    "bury",
+    "take over",
+    "drain",
+    "drain",
+)
 _REPORTS = (delivery.Event.LOSE, delivery.Event.CONFIRM, delivery.Event.REFUSE, delivery.Event.FAIL)
 
 picks = st.integers(0, 9)
@@ -373,9 +387,16 @@ class Spine(RuleBasedStateMachine):
         # What is begun is begun with a claim, everything else with a start.
         needed = State.QUEUED if deed in ("start", "release") else State.RUNNING
         ideas = [turn for turn in self.turns if turn.state is needed]
-        if not ideas:
-            return
-        turn = _pick(ideas, pick)
+        # Most dangerous is an idea that only its fence tells from the truth.
+        likely = [turn for turn in ideas if self.is_likely(turn)]
+        if ideas:
+            self.haunt(_pick(likely or ideas, pick), deed)
+
+    def is_likely(self, turn: Turn) -> bool:
+        true = self.model.turns.get(turn.id)
+        return true is not None and true.fence != turn.fence and (true.state, true.nth) == (turn.state, turn.nth)
+
+    def haunt(self, turn: Turn, deed: str) -> None:
         match deed:
             case "start":
                 self.start(turn)
@@ -411,7 +432,7 @@ class Spine(RuleBasedStateMachine):
     # Users and operators
 
     @precondition(lambda self: self.model.sessions)
-    @rule(pick=picks, deed=st.sampled_from(["cancel", "cancel", "end", "suspend", "prune", "prune", "forget keys"]))
+    @rule(pick=picks, deed=st.sampled_from(["cancel", "cancel", "end", "suspend", "retire", "prune", "forget keys"]))
     def operate(self, pick: int, deed: str) -> None:
         """A1, J9, R7, S1: any turn in flight can be cancelled, in any state; one at rest cannot.
 
@@ -439,22 +460,45 @@ class Spine(RuleBasedStateMachine):
                     lambda: self.model.suspend_session(session.id, now),
                     lambda: self.store.settlement.suspend_session(session.id, now),
                 )
+            case "retire":
+                self.claim_and_start(_pick(self.alive() or self.model.nodes, pick))
+                owing = [self.model.sessions[turn.session_id] for turn in self.running() if turn.remembers]
+                self.retire(_pick(owing or [session], pick))
             case "prune":
-                self.ask(
-                    "prune",
-                    lambda: self.model.prune(session.channel, before),
-                    lambda: self.store.sessions.prune(session.channel, before),
-                )
+                self.prune(session.channel, before)
             case _:
                 self.ask(
                     "forget keys", lambda: self.model.forget_keys(before), lambda: self.store.sessions.forget_keys(before)
                 )
 
+    def prune(self, channel: str, before: int) -> None:
+        self.ask("prune", lambda: self.model.prune(channel, before), lambda: self.store.sessions.prune(channel, before))
+
+    def retire(self, session: Session) -> None:
+        """Finish what a session is at, end it, pay what it owes and deliver what it said, so that it can go."""
+        now, node_id = self.wall, _pick(self.alive() or self.model.nodes, 0)
+        for turn in [each for each in self.running() if each.session_id == session.id]:
+            self.finish(turn, self.ending(turn, Event.FINISH, 2, MEMORY_OWNERS[0]))
+        self.ask(
+            "end session",
+            lambda: self.model.end_session(session.id, "user", now),
+            lambda: self.store.settlement.end_session(session.id, "user", now),
+        )
+        for owner in [segment.owner for segment in self.model.segments.values() if segment.session_id == session.id]:
+            self.pay("claim one", session.id, owner, 0)
+            if self.segments:
+                self.settle_a_segment(self.segments[-1], memory.Event.SUCCEED)
+        for _ in range(3):
+            self.claim_deliveries(node_id)
+            for sent in [each for each in self.deliveries if self.is_current(each)]:
+                self.settle_a_delivery(sent, delivery.Event.CONFIRM, now)
+        self.prune(session.channel, now)
+
     # Nodes and clocks
 
     @rule(
         pick=picks,
-        deed=st.sampled_from(["crash", "crash", "stick", "join", "beat", "leave", "bury", "take over", "drain", "drain"]),
+        deed=st.sampled_from(_CHANGES),
         resume=st.sampled_from(Resume),
     )
     def change_nodes(self, pick: int, deed: str, resume: Resume) -> None:
@@ -463,6 +507,14 @@ class Spine(RuleBasedStateMachine):
         match deed:
             case "crash":
                 self.crash(node_id, resume)
+            case "resume":
+                self.claim_and_start(node_id)
+                self.crash(node_id, Resume.AUTO)
+                self.claim_and_start(self.alive()[0])
+            case "hand over":
+                self.claim(node_id, limit=3)
+                self.crash(node_id, resume)
+                self.claim(self.alive()[0], limit=3)
             case "stick":
                 for _ in range(STRIKES_MAX):
                     self.claim_and_start(node_id)
@@ -481,7 +533,7 @@ class Spine(RuleBasedStateMachine):
             case "take over":
                 self.sweep(resume)
             case _:
-                self.drain(node_id, resume)
+                self.drain(_pick(self.model.nodes, pick), resume)
 
     def crash(self, node_id: NodeId, resume: Resume) -> None:
         """Let a node go without a word, and another take over."""
@@ -700,6 +752,7 @@ class Spine(RuleBasedStateMachine):
     dispatch_more = dispatch
     send_more = send_on = send
     remember_more = remember_on = remember
+    act_as_another_zombie = act_as_a_zombie
     answer_at_last = answer
 
     # What must hold after every step
