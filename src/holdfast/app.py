@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 from holdfast.agent.demonstration import demonstration
 from holdfast.config import Config
 from holdfast.core.redaction import Redaction
-from holdfast.core.turns import Resume
+from holdfast.core.turns import OnCrash, Policy, Resume
 from holdfast.engine.discretion import discreet
 from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.settings import Settings
@@ -22,7 +22,7 @@ def settings(config: Config) -> Settings:
     """Return what the operator chose about the engine."""
     return Settings(
         max_running=config.gateway.max_running,
-        resume=Resume(config.gateway.resume),
+        policy=Policy(resume=Resume(config.gateway.resume), on_crash=OnCrash(config.gateway.on_crash)),
         one_shot_days=config.sessions.retention_days,
     )
 

@@ -30,6 +30,8 @@ class GatewayConfig:
 
     drain_timeout: float = 30
     resume: Literal["on_message", "auto"] = "on_message"
+    on_crash: Literal["resume", "suspend"] = "resume"
+    busy: Literal["queue", "interrupt", "steer", "reject"] = "queue"
     max_running: int = 64
 
 

@@ -21,7 +21,7 @@ from holdfast.core.intake import Inbound, Receipt
 from holdfast.core.journal import Draft, Entry, Kind
 from holdfast.core.memory import Segment
 from holdfast.core.recovery import Swept
-from holdfast.core.turns import Cause, Event, Resume, State, Turn
+from holdfast.core.turns import Cause, Event, Policy, Resume, State, Turn
 from holdfast.ids import (
     CallId,
     NodeId,
@@ -149,7 +149,7 @@ class Scene:
     async def interrupt(self, *turns: Turn, resume: Resume = Resume.ON_MESSAGE, cause: Cause = Cause.CRASH) -> None:
         node = turns[0].node_id
         assert node
-        await self.store.settlement.interrupt(node, [turn.id for turn in turns], cause, resume, self.now)
+        await self.store.settlement.interrupt(node, [turn.id for turn in turns], cause, Policy(resume=resume), self.now)
 
     async def interrupted(self, text: str = "hello", **changes: Any) -> Turn:
         turn = await self.running(text, **changes)
@@ -157,7 +157,7 @@ class Scene:
         return await self.store.turns.get(turn.id)
 
     async def sweep(self, resume: Resume = Resume.ON_MESSAGE) -> Swept:
-        return await self.store.nodes.sweep(Cause.CRASH, resume, self.now)
+        return await self.store.nodes.sweep(Cause.CRASH, Policy(resume=resume), self.now)
 
     async def state(self, turn: Turn | Receipt | TurnId) -> State:
         turn_id = turn if isinstance(turn, str) else turn.id if isinstance(turn, Turn) else turn.turn_id

@@ -13,7 +13,7 @@ import pytest
 from holdfast.core import delivery, memory, sessions
 from holdfast.core.journal import Kind
 from holdfast.core.schedule import slot_key
-from holdfast.core.turns import Cause, Mode, Resume, State, Turn
+from holdfast.core.turns import Cause, Mode, Policy, Resume, State, Turn
 from holdfast.errors import IllegalMove, KeyReused, NodeLost, Rejected, Stale, StoreDown
 from holdfast.ids import NodeId, new_session_id, new_turn_id
 from holdfast.store import deliveries, nodes, segments, settlement, turns
@@ -292,9 +292,7 @@ async def test_of_two_sweeps_at_once_one_takes_over_and_neither_fails(scene: Sce
     await scene.sealed(conversation="d")
     await scene.store.segments.claim(scene.node, OWNER, scene.now, 10)
     await scene.store.nodes.leave(scene.node)
-    first, second = await race(
-        scene, lambda: nodes._sweep(POSTGRES, Cause.CRASH, Resume.ON_MESSAGE, scene.now, 500), scene.sweep
-    )
+    first, second = await race(scene, lambda: nodes._sweep(POSTGRES, Cause.CRASH, Policy(), scene.now, 500), scene.sweep)
     assert (first.total, second.total) == (4, 0)
 
 
@@ -320,7 +318,7 @@ async def test_a_sender_that_comes_back_while_it_is_swept_changes_nothing(scene:
     await scene.store.nodes.leave(scene.node)
     _, error = await race(
         scene,
-        lambda: nodes._sweep(POSTGRES, Cause.CRASH, Resume.ON_MESSAGE, scene.now, 500),
+        lambda: nodes._sweep(POSTGRES, Cause.CRASH, Policy(), scene.now, 500),
         lambda: scene.settle(sent, delivery.Event.CONFIRM),
     )
     assert isinstance(error, Stale)
@@ -333,7 +331,9 @@ async def test_a_turn_that_finishes_while_it_is_swept_is_interrupted(scene: Scen
     turn = await scene.running()
     await scene.store.nodes.leave(scene.node)
     swept, error = await race(
-        scene, lambda: nodes._sweep(POSTGRES, Cause.CRASH, Resume.ON_MESSAGE, scene.now, 500), lambda: scene.finish(turn)
+        scene,
+        lambda: nodes._sweep(POSTGRES, Cause.CRASH, Policy(), scene.now, 500),
+        lambda: scene.finish(turn),
     )
     assert (swept.turns.rested, isinstance(error, Stale)) == ((turn.id,), True)
 
@@ -526,7 +526,7 @@ class Crew:
         for number in range(self.dice.randrange(4)):
             turn, _ = await store.journal.append(turn, [self.scene.text(str(number))])
         if self.dice.random() < 0.2:
-            cut = (turn.node_id or NodeId(""), [turn.id], Cause.CRASH, Resume.AUTO, self.scene.now)
+            cut = (turn.node_id or NodeId(""), [turn.id], Cause.CRASH, Policy(resume=Resume.AUTO), self.scene.now)
             await store.settlement.interrupt(*cut)
         else:
             ending = self.scene.ending(turn, deliveries=self.scene.parts(turn, "one", "two"))
@@ -544,7 +544,7 @@ class Crew:
                 case 3:
                     await store.segments.seal(session_id, self.scene.now)
                 case _:
-                    await store.nodes.sweep(Cause.CRASH, Resume.AUTO, self.scene.now)
+                    await store.nodes.sweep(Cause.CRASH, Policy(resume=Resume.AUTO), self.scene.now)
 
 
 @pytest.mark.parametrize("seed", [1, 2])

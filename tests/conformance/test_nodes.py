@@ -9,7 +9,7 @@ import pytest
 from holdfast.core import delivery, effects, memory, sessions
 from holdfast.core.effects import Effect
 from holdfast.core.journal import Kind
-from holdfast.core.turns import Cause, Mode, Resume, State
+from holdfast.core.turns import Cause, Mode, Policy, Resume, State
 from holdfast.errors import NodeLost, Stale
 from holdfast.ids import NodeId
 from holdfast.store.retention import DAY_MS
@@ -157,7 +157,7 @@ async def test_a_sweep_in_small_steps_ends_where_a_large_one_ends(scene: Scene) 
     await scene.send()
     await scene.store.nodes.leave(scene.node)
     steps = 0
-    while swept := (await scene.store.nodes.sweep(Cause.CRASH, Resume.ON_MESSAGE, scene.now, limit=2)).total:
+    while swept := (await scene.store.nodes.sweep(Cause.CRASH, Policy(resume=Resume.ON_MESSAGE), scene.now, limit=2)).total:
         assert swept <= 4
         steps += 1
     assert steps == 3
@@ -177,7 +177,14 @@ async def test_a_zombie_changes_nothing_by_any_write(scene: Scene) -> None:
     ended = replace(call.on(effects.Event.SUCCEED), result="done")
     before = await scene.snapshot()
     await scene.store.turns.release(claimed)
-    assert len(await scene.store.settlement.interrupt(zombie, [running.id, detached.id], Cause.CRASH, Resume.AUTO, 0)) == 0
+    assert (
+        len(
+            await scene.store.settlement.interrupt(
+                zombie, [running.id, detached.id], Cause.CRASH, Policy(resume=Resume.AUTO), 0
+            )
+        )
+        == 0
+    )
     for write in (
         scene.start(claimed),
         scene.say(running, "late"),

@@ -10,7 +10,7 @@ import pytest
 from holdfast.core import delivery, effects, memory, sessions
 from holdfast.core.effects import Effect
 from holdfast.core.journal import Kind
-from holdfast.core.turns import Cause, Event, Mode, Resume, State, Turn
+from holdfast.core.turns import Cause, Event, Mode, OnCrash, Policy, Resume, State, Turn
 from holdfast.errors import IllegalMove, NotFound, Stale
 from holdfast.ids import SessionId, TurnId
 from tests.conformance.scenes import MINUTE, OWNER, Scene
@@ -282,7 +282,8 @@ async def test_what_follows_an_interruption_depends_on_who_waits(scene: Scene) -
     """R10, A1"""
     for mode, resume, expected in AFTERMATH:
         turn = await scene.say(await scene.running(conversation=f"{mode}:{resume}", mode=mode), "so far")
-        cut = await scene.store.settlement.interrupt(scene.node, [turn.id], Cause.RESTART_TIMEOUT, resume, scene.now)
+        policy = Policy(resume=resume)
+        cut = await scene.store.settlement.interrupt(scene.node, [turn.id], Cause.RESTART_TIMEOUT, policy, scene.now)
         continues = expected is State.QUEUED
         assert (cut.continued, cut.rested) == (((turn.id,), ()) if continues else ((), (turn.id,)))
         assert cut.given_up == ()
@@ -294,6 +295,22 @@ async def test_what_follows_an_interruption_depends_on_who_waits(scene: Scene) -
         session = await scene.store.sessions.get(turn.session_id)
         assert (session.state, session.strikes) == (sessions.State.OPEN, 1)
         await scene.store.settlement.end_session(turn.session_id, "done with", scene.now)
+
+
+async def test_with_suspend_a_crash_suspends_a_session_unless_it_was_resume_pending(scene: Scene) -> None:
+    """R9, R7: what was cut off stays readable, and the next message gets a new session that says why."""
+    policy = Policy(on_crash=OnCrash.SUSPEND)
+    pending = await scene.interrupted("cut by a drain", conversation="pending")
+    fresh = await scene.running(conversation="fresh")
+    again = await scene.running("again", conversation="pending")
+    cut = await scene.store.settlement.interrupt(scene.node, [fresh.id, again.id], Cause.CRASH, policy, scene.now)
+    assert (cut.suspended, cut.rested) == ((fresh.id,), (again.id,))
+    assert (await scene.store.sessions.get(fresh.session_id)).state is sessions.State.SUSPENDED
+    assert await scene.store.sessions.resume_cause(fresh.session_id) is None
+    assert await scene.store.sessions.resume_cause(pending.session_id) == "crash"
+    successor = await scene.store.sessions.get((await scene.accept(conversation="fresh")).session_id)
+    assert successor.id != fresh.session_id
+    assert (successor.auto_reset_reason, successor.parent_id) == ("suspended", fresh.session_id)
 
 
 async def test_an_interrupted_conversation_is_resume_pending_until_its_next_message(scene: Scene) -> None:
@@ -315,7 +332,7 @@ async def test_only_running_turns_of_the_node_are_interrupted(scene: Scene) -> N
     other = await scene.running(conversation="e")
     before = await scene.snapshot()
     ids = [finished.id, claimed.id, parked.id, TurnId("nothing")]
-    cut = await scene.store.settlement.interrupt(scene.node, ids, Cause.CRASH, Resume.AUTO, scene.now)
+    cut = await scene.store.settlement.interrupt(scene.node, ids, Cause.CRASH, Policy(resume=Resume.AUTO), scene.now)
     assert len(cut) == 0
     stranger = scene.node[:-1] + "!"
     await scene.interrupt(replace(other, node_id=stranger), replace(unnamed, node_id=stranger))
@@ -327,7 +344,7 @@ async def test_many_turns_are_interrupted_at_once(scene: Scene) -> None:
     modes = [Mode.CONVERSATION, Mode.DETACHED, Mode.SYNCHRONOUS] * 2
     turns = [await scene.running(conversation=f"chat:{number}", mode=mode) for number, mode in enumerate(modes)]
     ids = [turn.id for turn in turns]
-    cut = await scene.store.settlement.interrupt(scene.node, ids, Cause.CRASH, Resume.ON_MESSAGE, scene.now)
+    cut = await scene.store.settlement.interrupt(scene.node, ids, Cause.CRASH, Policy(resume=Resume.ON_MESSAGE), scene.now)
     assert (set(cut.continued), cut.given_up) == ({ids[1], ids[4]}, ())
     assert set(cut.rested) == {ids[0], ids[2], ids[3], ids[5]}
     assert {turn.id for turn in await scene.claim()} == {ids[1], ids[4]}
@@ -353,7 +370,7 @@ async def test_three_strikes_suspend(scene: Scene) -> None:
     await strike(scene, turn)
     await strike(scene, await scene.claim_and_start(turn.id))
     third = await scene.claim_and_start(turn.id)
-    cut = await scene.store.settlement.interrupt(scene.node, [third.id], Cause.CRASH, Resume.AUTO, scene.now)
+    cut = await scene.store.settlement.interrupt(scene.node, [third.id], Cause.CRASH, Policy(resume=Resume.AUTO), scene.now)
     assert cut.given_up == (turn.id,)
     session = await scene.store.sessions.get(turn.session_id)
     assert (session.state, session.strikes) == (sessions.State.SUSPENDED, 3)

@@ -26,7 +26,7 @@ from holdfast.core.journal import Draft, Kind
 from holdfast.core.memory import Segment
 from holdfast.core.memory import State as SegmentState
 from holdfast.core.transcript import Role, fold
-from holdfast.core.turns import Cause, Event, Mode, Resume, State, Turn
+from holdfast.core.turns import Cause, Event, Mode, Policy, Resume, State, Turn
 from holdfast.engine.engine import Engine
 from holdfast.errors import Stale
 from holdfast.ids import CallId, NodeId, new_delivery_id, new_node_id, new_segment_id, new_session_id, new_turn_id
@@ -208,7 +208,7 @@ async def test_what_a_given_up_node_still_writes_changes_nothing(open_it: Callab
     running, _ = await store.turns.start(claimed, NOW)
     living = await join(store)
     await store.nodes.leave(lost)
-    await store.nodes.sweep(Cause.CRASH, Resume.ON_MESSAGE, NOW)
+    await store.nodes.sweep(Cause.CRASH, Policy(resume=Resume.ON_MESSAGE), NOW)
     # Whatever has become of the turn when the zombie comes back: queued, claimed, running, and at its end.
     await refuse_all(store, claimed, running)
     (taken,) = await store.turns.claim(living, 10)
@@ -235,7 +235,7 @@ async def test_what_a_given_up_node_still_sent_or_committed_changes_nothing(
     (committing,) = await store.segments.claim(lost, "world", NOW, 10)
     living = await join(store)
     await store.nodes.leave(lost)
-    await store.nodes.sweep(Cause.CRASH, Resume.ON_MESSAGE, NOW)
+    await store.nodes.sweep(Cause.CRASH, Policy(resume=Resume.ON_MESSAGE), NOW)
     await refuse_settling(store, sent, committing)
     (again,) = await store.deliveries.claim(living, NOW, 10)
     (once_more,) = await store.segments.claim(living, "world", NOW, 10)
@@ -274,7 +274,7 @@ async def refuse_all(store: Store, claimed: Turn, running: Turn) -> None:
             await write()
     await store.turns.release(claimed)
     assert running.node_id is not None
-    await store.settlement.interrupt(running.node_id, [running.id], Cause.CRASH, Resume.ON_MESSAGE, NOW)
+    await store.settlement.interrupt(running.node_id, [running.id], Cause.CRASH, Policy(resume=Resume.ON_MESSAGE), NOW)
     assert await dump(store.database) == before
 
 

@@ -15,7 +15,7 @@ from holdfast.core.intake import Receipt
 from holdfast.core.journal import Entry, Kind
 from holdfast.core.sessions import State as SessionState
 from holdfast.core.transcript import Role, fold
-from holdfast.core.turns import Mode, Resume, State
+from holdfast.core.turns import Mode, Policy, Resume, State
 from holdfast.engine.settings import Settings
 from holdfast.errors import StoreDown
 from holdfast.ids import CallId, SessionId, TurnId, new_session_id, new_turn_id
@@ -345,7 +345,7 @@ async def test_with_resume_auto_a_conversation_goes_on_by_itself(open_it: Open) 
     agent = Buggy(1)
     async with (
         opened(open_it) as store,
-        running_engine(store, agent, settings=replace(FAST, resume=Resume.AUTO)) as engine,
+        running_engine(store, agent, settings=replace(FAST, policy=Policy(resume=Resume.AUTO))) as engine,
     ):
         assert (await answered(engine, store)).state is State.COMPLETED
 

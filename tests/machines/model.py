@@ -18,7 +18,7 @@ from holdfast.core.journal import CLOSING, Draft, Entry, Kind
 from holdfast.core.memory import Segment
 from holdfast.core.recovery import Interrupted, Swept
 from holdfast.core.sessions import Session
-from holdfast.core.turns import IN_FLIGHT, Aftermath, Cause, Event, Mode, Resume, State, Turn, after_loss
+from holdfast.core.turns import IN_FLIGHT, Aftermath, Cause, Event, Mode, Policy, State, Turn, after_loss
 from holdfast.errors import KeyReused, NodeLost, NotFound, Stale
 from holdfast.ids import CallId, DeliveryId, NodeId, SegmentId, SessionId, TurnId
 
@@ -241,28 +241,29 @@ class Model:
         self._close(turn.session_id, now)
         return cancelled
 
-    def interrupt(self, node_id: NodeId, turn_ids: Iterable[TurnId], cause: Cause, resume: Resume, now: int) -> Interrupted:
+    def interrupt(self, node_id: NodeId, turn_ids: Iterable[TurnId], cause: Cause, policy: Policy, now: int) -> Interrupted:
         after: dict[Aftermath, list[TurnId]] = {each: [] for each in Aftermath}
         for turn in [self.turns[each] for each in turn_ids if each in self.turns]:
             if (turn.state, turn.node_id) == (State.RUNNING, node_id):
-                after[self._cut(turn, cause, resume, now)].append(turn.id)
+                after[self._cut(turn, cause, policy, now)].append(turn.id)
         return Interrupted(
             continued=tuple(after[Aftermath.CONTINUE]),
             rested=tuple(after[Aftermath.REST]),
+            suspended=tuple(after[Aftermath.SUSPEND]),
             given_up=tuple(after[Aftermath.GIVE_UP]),
         )
 
-    def _cut(self, turn: Turn, cause: Cause, resume: Resume, now: int) -> Aftermath:
+    def _cut(self, turn: Turn, cause: Cause, policy: Policy, now: int) -> Aftermath:
         session = replace(self.sessions[turn.session_id], strikes=self.sessions[turn.session_id].strikes + 1)
         self.sessions[session.id] = session
-        fate = after_loss(turn.mode, resume, session.strikes)
+        fate = after_loss(turn.mode, policy, cause, session.strikes)
         goes_on = fate is Aftermath.CONTINUE
         state = State.QUEUED if goes_on else State.INTERRUPTED
         self._save(replace(turn, state=state, cause=cause.value, fence=turn.fence + 1, node_id=None))
         marker = Draft(kind=Kind.TURN_INTERRUPTED, at=now, data={"cause": cause.value, "continues": goes_on})
         self._decide_calls(turn, now)
         self._write(turn, None, [marker])
-        if fate is Aftermath.GIVE_UP or (session.one_shot and not goes_on):
+        if fate in (Aftermath.SUSPEND, Aftermath.GIVE_UP) or (session.one_shot and not goes_on):
             self.suspend_session(session.id, now)
         return fate
 
@@ -451,14 +452,14 @@ class Model:
     def leave(self, node_id: NodeId) -> None:
         self.nodes[node_id].alive = False
 
-    def sweep(self, cause: Cause, resume: Resume, now: int) -> Swept:
+    def sweep(self, cause: Cause, policy: Policy, now: int) -> Swept:
         claimed = [t for t in self.turns.values() if t.state is State.QUEUED and self._dead(t.node_id)]
         for turn in claimed:
             self._save(replace(turn, node_id=None, fence=turn.fence + 1))
         turns = Interrupted()
         for turn in [t for t in self.turns.values() if t.state is State.RUNNING and self._dead(t.node_id)]:
             assert turn.node_id
-            turns += self.interrupt(turn.node_id, [turn.id], cause, resume, now)
+            turns += self.interrupt(turn.node_id, [turn.id], cause, policy, now)
         sending = [each for each, node_id in self.senders.items() if self._dead(node_id)]
         for each in sending:
             self.settle(self.deliveries[each], delivery.Event.LOSE, now)

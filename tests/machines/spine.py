@@ -28,7 +28,7 @@ from holdfast.core.leases import Sighting, lapsed, watch
 from holdfast.core.memory import Segment
 from holdfast.core.recovery import Interrupted, Swept
 from holdfast.core.sessions import STRIKES_MAX, Session
-from holdfast.core.turns import FINAL, Cause, Event, Mode, Resume, State, Turn
+from holdfast.core.turns import FINAL, Cause, Event, Mode, OnCrash, Policy, Resume, State, Turn
 from holdfast.errors import HoldfastError
 from holdfast.ids import CallId, DeliveryId, NodeId, SegmentId, SessionId, TurnId
 from holdfast.store import rows
@@ -67,6 +67,7 @@ _CHANGES = (
 _REPORTS = (delivery.Event.LOSE, delivery.Event.CONFIRM, delivery.Event.REFUSE, delivery.Event.FAIL)
 
 picks = st.integers(0, 9)
+policies = st.builds(Policy, resume=st.sampled_from(Resume), on_crash=st.sampled_from(OnCrash))
 words = st.sampled_from(["hello", "again", "grüße \U0001f30a", "nul \0 and half \ud800"])
 
 
@@ -499,26 +500,26 @@ class Spine(RuleBasedStateMachine):
     @rule(
         pick=picks,
         deed=st.sampled_from(_CHANGES),
-        resume=st.sampled_from(Resume),
+        policy=policies,
     )
-    def change_nodes(self, pick: int, deed: str, resume: Resume) -> None:
+    def change_nodes(self, pick: int, deed: str, policy: Policy) -> None:
         """P1, D2, R4, S2: nodes come and go, with a word or without; others take over, and twice is the same as once."""
         node_id = _pick(self.alive() or self.model.nodes, pick)
         match deed:
             case "crash":
-                self.crash(node_id, resume)
+                self.crash(node_id, policy)
             case "resume":
                 self.claim_and_start(node_id)
-                self.crash(node_id, Resume.AUTO)
+                self.crash(node_id, Policy(resume=Resume.AUTO))
                 self.claim_and_start(self.alive()[0])
             case "hand over":
                 self.claim(node_id, limit=3)
-                self.crash(node_id, resume)
+                self.crash(node_id, policy)
                 self.claim(self.alive()[0], limit=3)
             case "stick":
                 for _ in range(STRIKES_MAX):
                     self.claim_and_start(node_id)
-                    self.crash(node_id, resume)
+                    self.crash(node_id, policy)
                     node_id = self.alive()[0]
             case "join":
                 self.join()
@@ -531,18 +532,18 @@ class Spine(RuleBasedStateMachine):
             case "bury":
                 self.bury(node_id, self.model.nodes[node_id].beat - pick % 2)
             case "take over":
-                self.sweep(resume)
+                self.sweep(policy)
             case _:
-                self.drain(_pick(self.model.nodes, pick), resume)
+                self.drain(_pick(self.model.nodes, pick), policy)
 
-    def crash(self, node_id: NodeId, resume: Resume) -> None:
+    def crash(self, node_id: NodeId, policy: Policy) -> None:
         """Let a node go without a word, and another take over."""
         if not self.exclusive:
             self.bury(node_id, self.model.nodes[node_id].beat)
         if self.exclusive or not self.alive():
             self.join()
-        self.sweep(resume)
-        swept = self.sweep(resume)
+        self.sweep(policy)
+        swept = self.sweep(policy)
         assert swept
         assert swept.total == 0, "P1"
 
@@ -554,27 +555,27 @@ class Spine(RuleBasedStateMachine):
     def bury(self, node_id: NodeId, beat: int) -> None:
         self.ask("bury", lambda: self.model.bury(node_id, beat), lambda: self.store.nodes.bury(node_id, beat))
 
-    def sweep(self, resume: Resume) -> Swept | None:
+    def sweep(self, policy: Policy) -> Swept | None:
         now = self.wall
         swept = self.ask(
             "sweep",
-            lambda: self.model.sweep(Cause.CRASH, resume, now),
-            lambda: self.store.nodes.sweep(Cause.CRASH, resume, now),
+            lambda: self.model.sweep(Cause.CRASH, policy, now),
+            lambda: self.store.nodes.sweep(Cause.CRASH, policy, now),
         )
         self.witness(swept and swept.turns)
         return swept
 
-    def drain(self, node_id: NodeId, resume: Resume) -> None:
+    def drain(self, node_id: NodeId, policy: Policy) -> None:
         now, turn_ids = self.wall, list(self.model.turns)
         cut = self.ask(
             "drain",
-            lambda: self.model.interrupt(node_id, turn_ids, Cause.RESTART_TIMEOUT, resume, now),
-            lambda: self.store.settlement.interrupt(node_id, turn_ids, Cause.RESTART_TIMEOUT, resume, now),
+            lambda: self.model.interrupt(node_id, turn_ids, Cause.RESTART_TIMEOUT, policy, now),
+            lambda: self.store.settlement.interrupt(node_id, turn_ids, Cause.RESTART_TIMEOUT, policy, now),
         )
         self.witness(cut)
 
     def witness(self, cut: Interrupted | None) -> None:
-        for fate in ("continued", "rested", "given_up"):
+        for fate in ("continued", "rested", "suspended", "given_up"):
             self.witnessed["cut", fate] += len(getattr(cut, fate)) if cut else 0
 
     @rule(hours=st.integers(-60, 60), noticed=st.booleans())

@@ -50,7 +50,7 @@ WITNESSED = frozenset(
     {
         *(("accept", outcome) for outcome in ("done", "KeyReused")),
         *((f"{write} again", "done") for write in ("accept", "start", "append", "park", "finish")),
-        *(("cut", fate) for fate in ("continued", "rested", "given_up")),
+        *(("cut", fate) for fate in ("continued", "rested", "suspended", "given_up")),
         *((write, outcome) for write in ("start", "append", "park", "finish", "settle") for outcome in ("done", "Stale")),
         *((move, outcome) for move in ("answer", "cancel") for outcome in ("done", "IllegalMove")),
         *(("send", outcome) for outcome in ("first", "repeated")),
@@ -63,7 +63,7 @@ WITNESSED_AT_LEAST = frozenset(
     {
         *((write, outcome) for write in ("start", "append", "finish", "settle") for outcome in ("done", "Stale")),
         *((deed, "done") for deed in ("accept", "claim", "park", "answer", "cancel", "append late")),
-        *(("cut", fate) for fate in ("continued", "rested", "given_up")),
+        *(("cut", fate) for fate in ("continued", "rested", "suspended", "given_up")),
         ("accept", "KeyReused"),
         ("send", "first"),
         ("committed", "done"),

@@ -17,17 +17,19 @@ class Interrupted:
 
     continued: tuple[TurnId, ...] = ()
     rested: tuple[TurnId, ...] = ()
+    suspended: tuple[TurnId, ...] = ()
     given_up: tuple[TurnId, ...] = ()
 
     def __add__(self, other: Interrupted) -> Interrupted:
         return Interrupted(
             continued=self.continued + other.continued,
             rested=self.rested + other.rested,
+            suspended=self.suspended + other.suspended,
             given_up=self.given_up + other.given_up,
         )
 
     def __len__(self) -> int:
-        return len(self.continued) + len(self.rested) + len(self.given_up)
+        return len(self.continued) + len(self.rested) + len(self.suspended) + len(self.given_up)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

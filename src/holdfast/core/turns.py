@@ -32,6 +32,7 @@ class Event(StrEnum):
     CANCEL = "cancel"
     LOSE = "lose"
     RESUME = "resume"
+    JOIN = "join"
 
 
 # Claiming is no move: a claimed turn is still queued until its first entry is durable.
@@ -40,6 +41,7 @@ MOVES: Mapping[tuple[State, Event], State] = MappingProxyType(
     {
         (State.QUEUED, Event.START): State.RUNNING,
         (State.QUEUED, Event.CANCEL): State.CANCELLED,
+        (State.QUEUED, Event.JOIN): State.COMPLETED,
         (State.RUNNING, Event.ASK): State.WAITING,
         (State.RUNNING, Event.FINISH): State.COMPLETED,
         (State.RUNNING, Event.FAIL): State.FAILED,
@@ -75,6 +77,7 @@ class Cause(StrEnum):
     RESTART_TIMEOUT = "restart_timeout"
     SHUTDOWN_TIMEOUT = "shutdown_timeout"
     USER = "user"
+    SUPERSEDED = "superseded"
     SESSION_ENDED = "session_ended"
     SESSION_SUSPENDED = "session_suspended"
 
@@ -86,11 +89,27 @@ class Resume(StrEnum):
     AUTO = "auto"
 
 
+class OnCrash(StrEnum):
+    """The operator's choice for conversations that a crash cut off: resume them, or leave them and begin anew."""
+
+    RESUME = "resume"
+    SUSPEND = "suspend"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """Everything the operator may choose about interrupted turns."""
+
+    resume: Resume = Resume.ON_MESSAGE
+    on_crash: OnCrash = OnCrash.RESUME
+
+
 class Aftermath(StrEnum):
     """What follows an interruption."""
 
     CONTINUE = "continue"
     REST = "rest"
+    SUSPEND = "suspend"
     GIVE_UP = "give_up"
 
 
@@ -99,7 +118,8 @@ class Turn:
     """One message being answered.
 
     `fence` grows with every claim and every loss: a write that carries an old one changes nothing.  `attempt` counts
-    the starts; `nth` numbers the entries of the running attempt.  `generation` is set when the turn completes.
+    the starts; `nth` numbers the entries of the running attempt.  `generation` is set when the turn completes.  A turn that
+    `steers` joins the one that runs at its next step, and shares its outcome from then on.
     """
 
     id: TurnId
@@ -120,13 +140,15 @@ class Turn:
     generation: int | None = None
     started_at: int | None = None
     answered_at: int | None = None
+    steers: bool = False
+    joined_to: TurnId | None = None
 
     def on(self, event: Event) -> Self:
         """Return the turn after `event`; the store saves it by compare-and-set on state and fence."""
         return replace(self, state=move(MOVES, self.id, self.state, event))
 
 
-def after_loss(mode: Mode, resume: Resume, strikes: int) -> Aftermath:
+def after_loss(mode: Mode, policy: Policy, cause: Cause, strikes: int) -> Aftermath:
     """Decide what follows the interruption that brought the session to `strikes` in a row."""
     if strikes >= STRIKES_MAX:
         return Aftermath.GIVE_UP
@@ -135,7 +157,10 @@ def after_loss(mode: Mode, resume: Resume, strikes: int) -> Aftermath:
             # No next message will ever follow, so waiting for one would lose the turn.
             return Aftermath.CONTINUE
         case Mode.CONVERSATION:
-            return Aftermath.CONTINUE if resume is Resume.AUTO else Aftermath.REST
+            # A session that was resume pending before this crash keeps what it was promised.
+            if policy.on_crash is OnCrash.SUSPEND and cause is Cause.CRASH and strikes <= 1:
+                return Aftermath.SUSPEND
+            return Aftermath.CONTINUE if policy.resume is Resume.AUTO else Aftermath.REST
         case Mode.SYNCHRONOUS:
             # The client is gone with its connection; the same request with the same key goes on.
             return Aftermath.REST

@@ -21,7 +21,7 @@ from holdfast.core.effects import Effect
 from holdfast.core.intake import Inbound, Receipt
 from holdfast.core.journal import CLOSING, Entry
 from holdfast.core.memory import Segment
-from holdfast.core.turns import IN_FLIGHT, Mode, Resume
+from holdfast.core.turns import IN_FLIGHT, Mode, Policy, Resume
 from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.settings import Settings
 from holdfast.ports import Assignment
@@ -153,7 +153,7 @@ async def live(home: Path, url: str, life: int, settle: bool) -> None:
         carriers={"ledger": LedgerCarrier(ledger)},
         memory=LedgerMemory(ledger),
         # Nobody writes a follow-up in a drill, so conversations go on by themselves.
-        settings=Settings(resume=Resume.AUTO, beat_ms=100, lease_ms=500),
+        settings=Settings(policy=Policy(resume=Resume.AUTO), beat_ms=100, lease_ms=500),
     )
     engine = Engine(parts)
     async with asyncio.TaskGroup() as group:

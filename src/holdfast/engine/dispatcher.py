@@ -87,7 +87,7 @@ class Dispatcher:
             # The cause is durable before anyone is interrupted.
             late = list(self._tasks)
             cut = await self._store.settlement.interrupt(
-                self._node_id, late, cause, self._settings.resume, self._clock.now_ms()
+                self._node_id, late, cause, self._settings.policy, self._clock.now_ms()
             )
             for turn_id in late:
                 self.stop(turn_id)
@@ -136,7 +136,7 @@ class Dispatcher:
     async def _give_back(self, turn: Turn) -> None:
         if turn.state is State.RUNNING:
             now = self._clock.now_ms()
-            await self._store.settlement.interrupt(self._node_id, [turn.id], Cause.CRASH, self._settings.resume, now)
+            await self._store.settlement.interrupt(self._node_id, [turn.id], Cause.CRASH, self._settings.policy, now)
         else:
             await self._store.turns.release(turn)
 

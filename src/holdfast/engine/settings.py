@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from holdfast.core.turns import Resume
+from holdfast.core.turns import Policy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,7 +13,7 @@ class Settings:
     """Durations are milliseconds unless the name says otherwise."""
 
     max_running: int = 64
-    resume: Resume = Resume.ON_MESSAGE
+    policy: Policy = field(default_factory=Policy)
     # Entries that follow the first are written together this often: people see no difference, the disk does.
     batch_ms: int = 20
     # How often each component looks by itself, in case a hint was lost.

@@ -59,7 +59,7 @@ class Sweeper:
     async def sweep(self) -> None:
         """Take over everything that dead nodes hold."""
         while True:
-            swept = await self._store.nodes.sweep(Cause.CRASH, self._settings.resume, self._clock.now_ms())
+            swept = await self._store.nodes.sweep(Cause.CRASH, self._settings.policy, self._clock.now_ms())
             if swept.total == 0:
                 return
             self._report(swept)

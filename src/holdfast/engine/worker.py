@@ -144,7 +144,7 @@ class Worker:
 
     async def _interrupt(self, turn: Turn) -> None:
         now = self.clock.now_ms()
-        await self.store.settlement.interrupt(self.node_id, [turn.id], Cause.CRASH, self.settings.resume, now)
+        await self.store.settlement.interrupt(self.node_id, [turn.id], Cause.CRASH, self.settings.policy, now)
 
     async def _history(self, session_id: SessionId) -> list[Entry]:
         entries: list[Entry] = []

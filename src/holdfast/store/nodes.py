@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.core.recovery import Interrupted, Swept
-from holdfast.core.turns import Cause, Resume
+from holdfast.core.turns import Cause, Policy
 from holdfast.errors import NodeLost
 from holdfast.ids import NodeId, TurnId
 from holdfast.store import deliveries, segments
@@ -69,11 +69,11 @@ class Nodes:
         """Stop being alive; whatever the node still holds is for the others."""
         await self._database.write(lambda: _found(_LEAVE, {"id": node_id}), essential=True)
 
-    async def sweep(self, cause: Cause, resume: Resume, now_ms: int, limit: int = 500) -> Swept:
+    async def sweep(self, cause: Cause, policy: Policy, now_ms: int, limit: int = 500) -> Swept:
         """Take over up to `limit` of each kind from dead nodes.  Repeated until it finds nothing, it changes nothing."""
         dialect = self._database.dialect
         return await self._database.write(
-            lambda: _sweep(dialect, cause, resume, now_ms, limit),
+            lambda: _sweep(dialect, cause, policy, now_ms, limit),
             wakes=lambda swept: ("turns", "deliveries", "segments") if swept.total else (),
             essential=True,
         )
@@ -98,7 +98,7 @@ def _beats() -> Transaction[dict[NodeId, int]]:
     return {NodeId(node_id): beat for node_id, beat in found}
 
 
-def _sweep(dialect: Dialect, cause: Cause, resume: Resume, now_ms: int, limit: int) -> Transaction[Swept]:
+def _sweep(dialect: Dialect, cause: Cause, policy: Policy, now_ms: int, limit: int) -> Transaction[Swept]:
     released = yield Run(_RELEASE)
     cut = yield Run(_CUT, {"limit": limit})
     held: dict[NodeId, list[TurnId]] = {}
@@ -106,7 +106,7 @@ def _sweep(dialect: Dialect, cause: Cause, resume: Resume, now_ms: int, limit: i
         held.setdefault(node_id, []).append(turn_id)
     turns = Interrupted()
     for node_id, turn_ids in held.items():
-        turns += yield from interrupt(dialect, node_id, turn_ids, cause, resume, now_ms)
+        turns += yield from interrupt(dialect, node_id, turn_ids, cause, policy, now_ms)
     return Swept(
         turns=turns,
         released=len(released),

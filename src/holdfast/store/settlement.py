@@ -13,7 +13,7 @@ from holdfast.core import sessions
 from holdfast.core.ending import Ending
 from holdfast.core.journal import CLOSING, Draft, Entry
 from holdfast.core.recovery import Interrupted
-from holdfast.core.turns import Aftermath, Cause, Event, Resume, State, Turn, after_loss
+from holdfast.core.turns import Aftermath, Cause, Event, Policy, State, Turn, after_loss
 from holdfast.ids import NodeId, SessionId, TurnId
 from holdfast.store import deliveries, journal, rows, segments, turns
 from holdfast.store.database import Database, Dialect, Run, Transaction
@@ -92,12 +92,12 @@ class Settlement:
         )
 
     async def interrupt(
-        self, node_id: NodeId, turn_ids: Sequence[TurnId], cause: Cause, resume: Resume, now_ms: int
+        self, node_id: NodeId, turn_ids: Sequence[TurnId], cause: Cause, policy: Policy, now_ms: int
     ) -> Interrupted:
         """Record that these running turns of a node were cut off, and let those that may go on queue again."""
         dialect = self._database.dialect
         return await self._database.write(
-            lambda: interrupt(dialect, node_id, turn_ids, cause, resume, now_ms),
+            lambda: interrupt(dialect, node_id, turn_ids, cause, policy, now_ms),
             wakes=lambda _: ("turns",),
             essential=True,
         )
@@ -206,7 +206,7 @@ def _cancel(dialect: Dialect, turn_id: TurnId, cause: Cause, now_ms: int) -> Tra
 
 
 def interrupt(
-    dialect: Dialect, node_id: NodeId, turn_ids: Sequence[TurnId], cause: Cause, resume: Resume, now_ms: int
+    dialect: Dialect, node_id: NodeId, turn_ids: Sequence[TurnId], cause: Cause, policy: Policy, now_ms: int
 ) -> Transaction[Interrupted]:
     """Interrupt the running turns of a node, decide their tool calls, and let each go on, rest or be given up."""
     # Every running turn has a session of its own, so both tables can be moved as sets.
@@ -222,14 +222,14 @@ def interrupt(
     leaving: list[tuple[SessionId, sessions.Event]] = []
     for session_id, seq, strikes, one_shot in struck:
         turn = lost[session_id]
-        fate = after_loss(turn.mode, resume, strikes)
+        fate = after_loss(turn.mode, policy, cause, strikes)
         after[fate].append(turn)
         draft = _closing(State.INTERRUPTED, now_ms, cause=cause.value)
         draft = replace(draft, data={**draft.data, "continues": fate is Aftermath.CONTINUE})
         entries.extend(journal.numbered(turn, seq, None, [draft]))
         if one_shot and fate is not Aftermath.CONTINUE:
             leaving.append((session_id, sessions.Event.END))
-        elif fate is Aftermath.GIVE_UP:
+        elif fate in (Aftermath.SUSPEND, Aftermath.GIVE_UP):
             leaving.append((session_id, sessions.Event.SUSPEND))
     yield from journal.insert(entries)
     going_on = [turn.id for turn in after[Aftermath.CONTINUE]]
@@ -240,6 +240,7 @@ def interrupt(
     return Interrupted(
         continued=tuple(going_on),
         rested=tuple(turn.id for turn in after[Aftermath.REST]),
+        suspended=tuple(turn.id for turn in after[Aftermath.SUSPEND]),
         given_up=tuple(turn.id for turn in after[Aftermath.GIVE_UP]),
     )
 
