@@ -7,6 +7,7 @@ from pathlib import Path
 
 from holdfast.clock import Clock, SystemClock
 from holdfast.errors import StoreRefused
+from holdfast.store.catalog import Catalog
 from holdfast.store.database import Database
 from holdfast.store.deliveries import Deliveries
 from holdfast.store.jobs import Jobs
@@ -35,6 +36,7 @@ class Store:
         self.segments = Segments(database)
         self.nodes = Nodes(database)
         self.jobs = Jobs(database)
+        self.catalog = Catalog(database)
 
     async def enforce_retention(self, one_shot_days: Mapping[str, int], now_ms: int) -> int:
         """Delete what has outlived its retention; returns how many sessions."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.core.sessions import Hit, Session
+from holdfast.core.sessions import Hit, Session, Source, State, reset_reason
 from holdfast.errors import NotFound
 from holdfast.ids import SessionId
 from holdfast.store import rows
@@ -10,9 +10,16 @@ from holdfast.store.database import Database, Params, Run, Transaction
 
 _GET = f"SELECT {rows.SESSION} FROM sessions WHERE id = :id"
 _FIND = f"SELECT {rows.SESSION} FROM sessions WHERE owner = :owner AND key = :key AND state = 'open'"
+_OF_KEY = f"SELECT {rows.SESSION} FROM sessions WHERE owner = :owner AND key = :key ORDER BY id DESC LIMIT :limit"
+_OPEN = """
+    INSERT INTO sessions (id, key, channel, owner, one_shot, source, parent_id, auto_reset_reason, created_at, updated_at)
+    VALUES (:id, :key, :channel, :owner, 0, :source, :parent_id, :reset_reason, :now, :now)
+    ON CONFLICT (owner, key) WHERE state = 'open' DO NOTHING
+"""
 _LIST = f"""
     SELECT {rows.SESSION} FROM sessions
      WHERE owner = :owner AND (updated_at < :before_at OR (updated_at = :before_at AND id < :before_id))
+       AND (CAST(:state AS TEXT) = '' OR state = :state)
      ORDER BY updated_at DESC, id DESC LIMIT :limit
 """
 _RENAME = "UPDATE sessions SET title = :title WHERE id = :id RETURNING id"
@@ -65,10 +72,21 @@ class Sessions:
         found = await self._database.read(lambda: _list(_FIND, {"owner": owner, "key": key}))
         return found[0] if found else None
 
-    async def list(self, owner: str, before: tuple[int, str] | None = None, limit: int = 50) -> list[Session]:
+    async def of_key(self, owner: str, key: str, limit: int = 50) -> list[Session]:
+        """Return the sessions that a key has had, the newest first, whatever became of them."""
+        return await self._database.read(lambda: _list(_OF_KEY, {"owner": owner, "key": key, "limit": limit}))
+
+    async def open(self, owner: str, key: str, channel: str, session_id: SessionId, now_ms: int) -> Session:
+        """Return the open session of a key; an empty one with the given id if it has none."""
+        params = {"owner": owner, "key": key, "channel": channel, "id": session_id, "now": now_ms}
+        return await self._database.write(lambda: _open(params), touches=(f"conversation:{owner}:{key}",))
+
+    async def list(
+        self, owner: str, before: tuple[int, str] | None = None, limit: int = 50, state: State | None = None
+    ) -> list[Session]:
         """Return sessions, last used first; `before` is the (updated_at, id) of the last one seen."""
         at, id_ = before or (2**62, "")
-        params = {"owner": owner, "before_at": at, "before_id": id_, "limit": limit}
+        params = {"owner": owner, "before_at": at, "before_id": id_, "state": state.value if state else "", "limit": limit}
         return await self._database.read(lambda: _list(_LIST, params))
 
     async def rename(self, session_id: SessionId, title: str) -> None:
@@ -104,6 +122,16 @@ class Sessions:
     async def forget_keys(self, before: int) -> int:
         """Delete dedupe keys that no sender will repeat any more."""
         return len(await self._database.write(lambda: _run(_FORGET_KEYS, {"before": before})))
+
+
+def _open(params: Params) -> Transaction[Session]:
+    of_key = {"owner": params["owner"], "key": params["key"]}
+    latest = yield from _list(_OF_KEY, {**of_key, "limit": 1})
+    reason = reset_reason(latest[0].state) if latest else None
+    source = rows.encode({name: getattr(Source(), name) for name in Source.__slots__})
+    parent_id = latest[0].id if reason else None
+    yield Run(_OPEN, {**params, "source": source, "parent_id": parent_id, "reset_reason": reason})
+    return (yield from _list(_FIND, of_key))[0]
 
 
 def _list(sql: str, params: Params) -> Transaction[list[Session]]:
