@@ -267,6 +267,13 @@ MUTANTS: tuple[Mutant, ...] = (
         "now_ms - sighting.since_ms >= 0",
         ("tests/unit",),
     ),
+    Mutant(
+        "limit on a whole transaction",
+        "store/postgres.py",
+        ".major >= TRANSACTION_LIMIT_SINCE",
+        ".major < 0",
+        ("tests/crash/test_zombies.py::test_a_node_frozen_inside_a_statement_does_not_keep_its_locks",),
+    ),
 )
 
 

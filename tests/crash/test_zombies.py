@@ -32,7 +32,7 @@ from holdfast.errors import Stale
 from holdfast.ids import CallId, NodeId, new_delivery_id, new_node_id, new_segment_id, new_session_id, new_turn_id
 from holdfast.store.audit import audit
 from holdfast.store.opening import Store
-from tests.crash.world import DEADLINE_S, TARGET, World, dump, opened, until
+from tests.crash.world import DEADLINE_S, TARGET, World, dump, opened, query, until
 from tests.crash.zombie import LOST, MOMENTS, SAID, Stop, make_engine
 from tests.postgres import Server
 
@@ -161,6 +161,18 @@ async def test_a_node_that_comes_back_after_its_lease_changes_nothing(
             assert mine == settled[table]
         assert (await store.turns.get(second.turn_id)).attempt == 1
         await check(store, world, first)
+
+
+async def test_a_node_frozen_inside_a_statement_does_not_keep_its_locks(url: str, tmp_path: Path) -> None:
+    """T4 A1: between parse and execution no idle time counts, so a limit on the whole transaction lets the others go on."""
+    async with opened(url, tmp_path) as store:
+        receipt = await accept(store, 1)
+        with zombie(url, tmp_path / "world", "parsed", beat_ms=100) as node:
+            await asyncio.to_thread(node.await_standstill)
+            holders = "SELECT state, wait_event FROM pg_stat_activity WHERE backend_xid IS NOT NULL"
+            assert [tuple(row) for row in await query(store.database, holders)] == [("active", "ClientRead")]
+            async with survivor(store, World(tmp_path / "world")):
+                await until(store, lambda: is_over(store, receipt), "taken over and completed")
 
 
 async def check(store: Store, world: World, receipt: Receipt) -> None:

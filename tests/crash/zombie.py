@@ -23,7 +23,7 @@ from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.settings import Settings
 from holdfast.errors import NodeLost
 from holdfast.store import postgres
-from holdfast.store.database import Statement, Transaction, Work
+from holdfast.store.database import Run, Statement, Transaction, Work
 from holdfast.store.opening import Store
 from tests.crash.world import World, WorldCarrier, WorldMemory
 
@@ -33,14 +33,16 @@ SAID = ("one ", "two ", "three")
 LOST = 3
 # A stopped process keeps its locks, so the database must end its transaction before the others can go on.
 TRANSACTION_IDLE_MAX_S = 0.3
+TRANSACTION_MAX_S = 1.0
 
-# Where it stops: before or after a statement that contains these words, or inside what the name says.
+# Where it stops: before, inside or after a statement that contains these words, or inside what the name says.
 STATEMENTS: Mapping[str, tuple[str, str]] = {
     "claimed": ("before", "SET state = 'running', attempt"),
     "starting": ("after", "SET state = 'running', attempt"),
     "appending": ("after", "SET nth = nth + :count"),
     "numbering": ("after", "UPDATE sessions SET seq = seq + :count WHERE"),
     "finishing": ("after", "answered_at = :now"),
+    "parsed": ("inside", "generation = generation + :remembered"),
     "closing": ("after", "INSERT INTO deliveries"),
     "sent": ("before", "receipt = :receipt"),
     "committed": ("before", "UPDATE segments SET state = :state"),
@@ -71,6 +73,24 @@ class Stop:
         else:
             self.at(self._moment)
 
+    def inside(self, statement: Statement) -> Statement:
+        """Return the statement, with a number in it that stops the process where that is the moment."""
+        if self._when != "inside" or self._words not in statement.sql or not isinstance(statement, Run):
+            return statement
+        count = StoppingNumber(statement.params["count"])
+        count.stop = self
+        return Run(statement.sql, {**statement.params, "count": count})
+
+
+class StoppingNumber(int):
+    """Stops the process when it is written into a message: by then the statement is parsed, and not yet executed."""
+
+    stop: Stop
+
+    def __int__(self) -> int:
+        self.stop.at("parsed")
+        return super().__int__()
+
 
 class StoppedDatabase(postgres.PostgresDatabase):
     """The real store; between two of its statements the process may stand still, with its locks held."""
@@ -85,7 +105,7 @@ class StoppedDatabase(postgres.PostgresDatabase):
             statement = next(transaction)
             while True:
                 self.stop.beside("before", statement)
-                rows = yield statement
+                rows = yield self.stop.inside(statement)
                 self.stop.beside("after", statement)
                 statement = transaction.send(rows)
         except StopIteration as done:
@@ -152,6 +172,7 @@ async def main(url: str, world: World, stop: Stop, beat_ms: int) -> None:
 
 if __name__ == "__main__":
     postgres.TRANSACTION_IDLE_MAX_S = TRANSACTION_IDLE_MAX_S
+    postgres.TRANSACTION_MAX_S = TRANSACTION_MAX_S
     try:
         asyncio.run(main(sys.argv[1], World(Path(sys.argv[2])), Stop(sys.argv[3]), int(sys.argv[4])))
     except NodeLost:

@@ -26,6 +26,10 @@ CONNECT_TIMEOUT_S = 5
 STATEMENT_TIMEOUT_S = 30
 # A node that stands still in the middle of a transaction must not keep its locks from those who take over.
 TRANSACTION_IDLE_MAX_S = 5
+# That limit sleeps between the parts of a statement; this one never does, and is far beyond what any of ours takes.
+TRANSACTION_MAX_S = 10
+# The first PostgreSQL that knows a limit for the whole transaction.
+TRANSACTION_LIMIT_SINCE = 17
 RETRIES_MAX = 5
 RECONNECT_WAIT_S = 0.5
 CHANNEL = "holdfast"
@@ -38,6 +42,7 @@ _LOST_STATES = (
     asyncpg.CrashShutdownError,
     asyncpg.InvalidCatalogNameError,
     asyncpg.IdleInTransactionSessionTimeoutError,
+    asyncpg.TransactionTimeoutError,
 )
 _AGAIN = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
 
@@ -219,12 +224,15 @@ async def _leave_as_it_is(_connection: object) -> None:
 
 
 async def _connect(url: str) -> asyncpg.Connection:
-    return await asyncpg.connect(
+    connection = await asyncpg.connect(
         url,
         timeout=CONNECT_TIMEOUT_S,
         command_timeout=STATEMENT_TIMEOUT_S,
         server_settings={"idle_in_transaction_session_timeout": f"{TRANSACTION_IDLE_MAX_S * 1000:.0f}"},
     )
+    if connection.get_server_version().major >= TRANSACTION_LIMIT_SINCE:
+        await connection.execute(f"SET transaction_timeout = {TRANSACTION_MAX_S * 1000:.0f}")
+    return connection
 
 
 async def _closing(connection: asyncpg.Connection) -> None:
