@@ -40,7 +40,14 @@ async def gateway(config: Config, home: Path) -> AsyncGenerator[tuple[Engine, St
     with discreet(mask):
         store = await open_store(config.store.url, home)
         try:
-            engine = Engine(Parts(store=store, agent=demonstration(), settings=settings(config), redaction=mask))
+            engine = Engine(
+                Parts(
+                    store=store,
+                    agent=demonstration(home / "demonstration-notes.txt"),
+                    settings=settings(config),
+                    redaction=mask,
+                )
+            )
             running = asyncio.create_task(engine.run(), name="engine")
             try:
                 await _recovered(engine, running)

@@ -1,15 +1,99 @@
-"""The demonstration agent: what answers when no model is set up.  It says what it is, streams, and calls a tool."""
+"""The demonstration agent: what answers when no model is set up.
+
+It says what it is, repeats what it was told, and does a few things on plain request, so that everything Holdfast does
+around a turn can be seen and tried.  Whatever is asked for is done in the order in which it stands in the message.
+"""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Mapping
+import asyncio
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
-from holdfast.agent.scripted import FunctionTool, Line, Pause, Say, ScriptedAgent, Think, Use
-from holdfast.core.effects import Effect
+from holdfast.agent.scripted import Ask, Fail, FunctionTool, Line, Pause, Say, ScriptedAgent, Think, Use
+from holdfast.clock import Clock, SystemClock
+from holdfast.core.effects import Call, Effect, State
+from holdfast.core.transcript import Role
+from holdfast.errors import Rejected
 from holdfast.ports import Assignment
 
 WORD_MS = 25
+SLOW_WORD_MS = 150
+# A very long message is repeated faster, so that its turn still ends.
+REPEATING_MAX_MS = 60_000
+COUNT_MAX = 1_000
+WAIT_MAX_S = 600
+
+# What is noted or asked goes on to the end of its line, to a semicolon or to the word "then".
+_TEXT = r"(?=\S)[^\n;]+?(?=\s*(?:$|[\n;]|\bthen\b))"
+_REQUEST = re.compile(
+    rf"\bcount to (?P<count>\d{{1,6}})\b"
+    rf"|\bwait (?P<wait>\d{{1,6}}(?:\.\d{{1,3}})?) seconds?\b"
+    rf"|\bnote:\s*(?P<note>{_TEXT})"
+    rf"|\bask me (?P<ask>{_TEXT})"
+    r"|\b(?P<fail>fail)\b",
+    re.IGNORECASE,
+)
+_SLOWLY = re.compile(r"\bslowly\b", re.IGNORECASE)
+_WORD = re.compile(r"\s*\S+\s*$|\s*\S+|\s+")
+_EXPLANATION = (
+    " Each of these words was in the journal before you saw it. Kill this process in the middle of the sentence and start it"
+    " again: nothing you have read will be gone. I also do as I am told, in any order: count to 20, slowly; wait 3 seconds;"
+    " note: something; ask me something; fail."
+)
+
+
+def demonstration(notes: Path | None = None, clock: Clock | None = None) -> ScriptedAgent:
+    """Return an agent that needs no model.  `notes` is the file in which it keeps what it is told to note."""
+    clock = clock or SystemClock()
+    tools = _Tools(wait=WaitTool(clock), keep_note=NoteTool(notes))
+    return ScriptedAgent(lambda work: _script(work, tools), clock)
+
+
+@dataclass(frozen=True, slots=True)
+class WaitTool:
+    """Waits as long as it is told."""
+
+    clock: Clock
+    name: str = "wait"
+    effect: Effect = Effect.PURE
+
+    async def run(self, args: Mapping[str, object], key: str) -> str:  # noqa: ARG002 - The shape of a tool.
+        await self.clock.sleep_ms(float(str(args["seconds"])) * 1000)
+        return f"waited {args['seconds']} s"
+
+
+@dataclass(frozen=True, slots=True)
+class NoteTool:
+    """Appends a line to a file: the one thing that this agent does to the world."""
+
+    path: Path | None
+    name: str = "keep_note"
+    effect: Effect = Effect.EFFECTFUL
+
+    async def run(self, args: Mapping[str, object], key: str) -> str:
+        if self.path is None:
+            raise Rejected("there is no file for notes")
+        await asyncio.to_thread(_append, self.path, f"{key} {args['text']}\n")
+        return f"kept in {self.path.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Tools:
+    wait: WaitTool
+    keep_note: NoteTool
+
+
+def _append(path: Path, line: str) -> None:
+    file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    try:
+        os.write(file, line.encode())
+        os.fsync(file)
+    finally:
+        os.close(file)
 
 
 def _count(args: Mapping[str, object], _key: str) -> str:
@@ -20,25 +104,69 @@ def _count(args: Mapping[str, object], _key: str) -> str:
 COUNTER = FunctionTool("count_words", Effect.PURE, _count)
 
 
-def demonstration() -> ScriptedAgent:
-    """Return an agent that needs no model."""
-    return ScriptedAgent(_script)
-
-
-def _script(work: Assignment) -> list[Line]:
-    said = work.message.rpartition("]\n\n")[2] if work.message.startswith("[System note:") else work.message
-    return [
-        Think("No model is set up, so I only show how a turn travels."),
-        Use(COUNTER, {"text": said}),
-        *_streamed(
-            f"I am Holdfast's demonstration agent, not a model. You wrote: “{said}”. "
-            "Each of these words was in the journal before you saw it. "
-            "Kill this process in the middle of the sentence and start it again: nothing you have read will be gone."
-        ),
+def _script(work: Assignment, tools: _Tools) -> list[Line]:
+    """Return the same lines for every attempt of a turn, so that one that was cut off goes on where it stopped."""
+    message = _first(work, Role.USER) or work.message
+    word_ms = SLOW_WORD_MS if _SLOWLY.search(message) else WORD_MS
+    requests = list(_REQUEST.finditer(message))
+    repeating_ms = min(word_ms, REPEATING_MAX_MS / (message.count(" ") + 1))
+    lines: list[Line] = [
+        Think(_first(work, Role.REASONING) or _thought(work)),
+        Use(COUNTER, {"text": message}),
+        *_streamed(f"I am Holdfast's demonstration agent, not a model. You wrote: “{message}”.", repeating_ms),
     ]
+    for request in requests:
+        lines += _perform(request, tools, word_ms)
+    return lines if requests else [*lines, *_streamed(_EXPLANATION, word_ms)]
 
 
-def _streamed(text: str) -> Iterator[Line]:
-    words = text.split(" ")
-    spoken = [Say(f"{word} ") for word in words[:-1]] + [Say(words[-1])]
-    return itertools.chain.from_iterable((word, Pause(WORD_MS)) for word in spoken)
+def _first(work: Assignment, role: Role) -> str:
+    return next((item.text for item in work.history if item.turn_id == work.turn.id and item.role is role), "")
+
+
+def _thought(work: Assignment) -> str:
+    note, found, _ = work.message.partition("]\n\n")
+    told = f" Holdfast put a note before this message: {note}]" if found and note.startswith("[System note:") else ""
+    return f"No model is set up, so I only show how a turn travels.{told}"
+
+
+def _perform(request: re.Match[str], tools: _Tools, word_ms: float) -> Sequence[Line]:
+    kind, said = request.lastgroup, request[request.lastgroup or 0]
+    match kind:
+        case "count":
+            return [*_streamed(_numbers(int(said)), word_ms)]
+        case "wait":
+            seconds = min(float(said), WAIT_MAX_S)
+            longest = ", which is as long as I ever wait" if float(said) > WAIT_MAX_S else ""
+            unit = "second" if seconds == 1 else "seconds"
+            return [Use(tools.wait, {"seconds": seconds}, _reporting(f"I waited {seconds:g} {unit}{longest}."))]
+        case "note":
+            return [Use(tools.keep_note, {"text": said}, _reporting("I kept your note."))]
+        case "ask":
+            return [Ask(said, lambda answer: f" You answered: “{answer}”.")]
+        case _:
+            return [Fail("you asked me to fail, and so I did")]
+
+
+def _numbers(last: int) -> str:
+    counted = " ".join(map(str, range(1, min(last, COUNT_MAX) + 1)))
+    return f" {counted}." if last <= COUNT_MAX else f" {counted}, and no further."
+
+
+def _reporting(done: str) -> Callable[[Call], str]:
+    def report(call: Call) -> str:
+        match call.state:
+            case State.OK:
+                return f" {done}"
+            case State.UNKNOWN:
+                return f" Whether {call.name} had its effect is not known: I was cut off, and did not try again."
+            case _:
+                return f" {call.name} failed: {call.result}."
+
+    return report
+
+
+def _streamed(text: str, word_ms: float) -> Iterator[Line]:
+    for word in _WORD.findall(text):
+        yield Say(word)
+        yield Pause(word_ms)

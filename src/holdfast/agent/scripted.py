@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from holdfast.clock import Clock, SystemClock
-from holdfast.core.effects import Effect
+from holdfast.core.effects import Call, Effect
 from holdfast.core.transcript import Item, Role
 from holdfast.errors import Rejected
 from holdfast.ids import CallId
@@ -34,17 +34,19 @@ class Think:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """Run a tool."""
+    """Run a tool, and say what `report` makes of its end."""
 
     tool: Tool
     args: Mapping[str, object] = field(default_factory=dict[str, object])
+    report: Callable[[Call], str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Ask the person and wait, for days if need be."""
+    """Ask the person and wait, for days if need be; then say what `reply` makes of the answer."""
 
     text: str
+    reply: Callable[[str], str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,40 +87,54 @@ class ScriptedAgent:
         self._clock = clock or SystemClock()
 
     async def run(self, work: Assignment, stage: Stage) -> str:
-        lines = self._script(work) if callable(self._script) else self._script
-        skip = _Shown(work)
-        said: list[str] = []
-        for number, line in enumerate(lines):
-            match line:
-                case Say(text):
-                    said.append(text)
-                    await stage.say(skip.rest(Role.ASSISTANT, text))
-                case Think(text):
-                    await stage.think(skip.rest(Role.REASONING, text))
-                case Use(tool, args):
-                    await stage.use(tool, CallId(f"call_{number}"), args)
-                case Ask(text):
-                    said.append(await stage.ask(f"question_{number}", text))
-                case Pause(duration_ms):
-                    await self._clock.sleep_ms(duration_ms)
-                case Fail(text):
-                    raise Rejected(text)
-                case _:
-                    assert_never(line)
-        return "".join(said)
+        voice = _Voice(work, stage)
+        for number, line in enumerate(self._script(work) if callable(self._script) else self._script):
+            await self._play(number, line, voice, stage)
+        return "".join(voice.said)
+
+    async def _play(self, number: int, line: Line, voice: _Voice, stage: Stage) -> None:
+        match line:
+            case Say(text):
+                await voice.say(text)
+            case Think(text):
+                await voice.think(text)
+            case Use(tool, args, report):
+                call = await stage.use(tool, CallId(f"call_{number}"), args)
+                if report:
+                    await voice.say(report(call))
+            case Ask(text, reply):
+                answer = await stage.ask(f"question_{number}", text)
+                if reply:
+                    await voice.say(reply(answer))
+                else:
+                    voice.said.append(answer)
+            case Pause(duration_ms):
+                await self._clock.sleep_ms(duration_ms)
+            case Fail(text):
+                raise Rejected(text)
+            case _:
+                assert_never(line)
 
 
-class _Shown:
-    """What earlier attempts of the turn have shown already, which is not said twice."""
+class _Voice:
+    """Says everything from the first word on, and shows what earlier attempts of the turn have not shown."""
 
-    def __init__(self, work: Assignment) -> None:
+    def __init__(self, work: Assignment, stage: Stage) -> None:
         mine = [item for item in work.history if item.turn_id == work.turn.id]
-        self._left = {role: _length(mine, role) for role in (Role.ASSISTANT, Role.REASONING)}
+        self.said: list[str] = []
+        self._stage = stage
+        self._shown = {role: _length(mine, role) for role in (Role.ASSISTANT, Role.REASONING)}
 
-    def rest(self, role: Role, text: str) -> str:
-        """Return the part of the next piece that was not shown yet."""
-        shown = min(self._left[role], len(text))
-        self._left[role] -= shown
+    async def say(self, text: str) -> None:
+        self.said.append(text)
+        await self._stage.say(self._rest(Role.ASSISTANT, text))
+
+    async def think(self, text: str) -> None:
+        await self._stage.think(self._rest(Role.REASONING, text))
+
+    def _rest(self, role: Role, text: str) -> str:
+        shown = min(self._shown[role], len(text))
+        self._shown[role] -= shown
         return text[shown:]
 
 
