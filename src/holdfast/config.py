@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import ipaddress
 import os
 import re
 import tomllib
@@ -15,6 +16,18 @@ from typing import Any, Literal, cast, get_args, get_origin, get_type_hints
 from holdfast.errors import ConfigInvalid
 
 ENVIRONMENT = "HOLDFAST_"
+PORT_MAX = 65_535
+# What is shorter can be guessed, and would not be masked in the log.
+KEY_LENGTH_MIN = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerConfig:
+    """Where the gateway listens.  Without a key it answers this machine only."""
+
+    host: str = "127.0.0.1"
+    port: int = 8420
+    api_key: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,13 +39,14 @@ class StoreConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatewayConfig:
-    """How turns are run; `drain_timeout` is seconds."""
+    """How turns are run.  Times are seconds; a loop that stands still for `stall_timeout` is restarted, with 0 never."""
 
     drain_timeout: float = 30
     resume: Literal["on_message", "auto"] = "on_message"
     on_crash: Literal["resume", "suspend"] = "resume"
     busy: Literal["queue", "interrupt", "steer", "reject"] = "queue"
     max_running: int = 64
+    stall_timeout: float = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +60,7 @@ class SessionsConfig:
 class Config:
     """Everything an operator can choose.  Each component receives only its own node."""
 
+    server: ServerConfig = field(default_factory=ServerConfig)
     store: StoreConfig = field(default_factory=StoreConfig)
     gateway: GatewayConfig = field(default_factory=GatewayConfig)
     sessions: SessionsConfig = field(default_factory=SessionsConfig)
@@ -72,7 +87,31 @@ def load(file: Path, environment: Mapping[str, str] = os.environ) -> Config:
             overridden[section, key] = name
             if section not in text:
                 overridden[section,] = name
-    return _build(Config, tree, _Place(file=file, text=text, overridden=overridden))
+    place = _Place(file=file, text=text, overridden=overridden)
+    config: Config = _build(Config, tree, place)
+    for key, problem in wrong_with(config.server).items():
+        raise place.under("server").under(key).error(problem)
+    return config
+
+
+def wrong_with(server: ServerConfig) -> Mapping[str, str]:
+    """Return what must not be about a server, by key."""
+    problems: dict[str, str] = {}
+    if server.port > PORT_MAX:
+        problems["port"] = f"must be {PORT_MAX} or less"
+    if server.api_key and len(server.api_key) < KEY_LENGTH_MIN:
+        problems["api_key"] = f"is too short to be a secret; it needs {KEY_LENGTH_MIN} characters or more"
+    if not server.api_key and not is_loopback(server.host):
+        problems["host"] = f"{server.host!r} can be reached by others; set server.api_key, or listen on 127.0.0.1"
+    return problems
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a host can only be reached from this machine."""
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

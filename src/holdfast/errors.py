@@ -12,6 +12,7 @@ The family decides the answer.  Anything outside this tree is a bug: it crashes 
     ├── Stale               somebody else moved it first: 409, reload
     ├── Unavailable         try again later: 503, back off
     │   ├── DiskFull        no room for new work; what was accepted is safe
+    │   ├── NotRunning      no gateway runs in this home: exit 69
     │   └── StoreDown       the database does not answer
     └── Fatal               this process must not go on
         ├── Owned           another process owns this home: exit 75
@@ -69,6 +70,13 @@ class Unavailable(HoldfastError):
 
 class DiskFull(Unavailable):
     """No room for new work; everything accepted so far is safe."""
+
+
+class NotRunning(Unavailable):
+    """No gateway runs in this home."""
+
+    def __init__(self, home: object) -> None:
+        super().__init__(f"no gateway runs in {home}; start one with `holdfast serve`")
 
 
 class StoreDown(Unavailable):

@@ -5,9 +5,11 @@ from __future__ import annotations
 import click
 
 from holdfast import __version__
+from holdfast.cli.control import restart, status, stop
 from holdfast.cli.conversation import ask, chat
 from holdfast.cli.drill import drill
 from holdfast.cli.frame import Frame, Group
+from holdfast.cli.serve import serve
 from holdfast.cli.sessions import sessions
 from holdfast.cli.turns import turns
 from holdfast.config import home_folder
@@ -23,5 +25,5 @@ def main(context: click.Context, home: str | None, config: str | None) -> None:
     context.obj = Frame.at(home_folder(home), config)
 
 
-for command in (ask, chat, sessions, turns, drill):
+for command in (serve, status, stop, restart, ask, chat, sessions, turns, drill):
     main.add_command(command)

@@ -30,6 +30,8 @@ class Ownership:
 
     def release(self) -> None:
         """Give the store up.  The file stays: removing it would let two processes lock two different files."""
+        # Whoever waits for us to end can see it without taking the lock.
+        os.truncate(self._file, 0)
         os.close(self._file)
 
 

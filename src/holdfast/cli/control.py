@@ -1,0 +1,168 @@
+"""`holdfast status`, `stop` and `restart`: see and end a running gateway."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import time
+from pathlib import Path
+
+import click
+from rich.status import Status as Spinner
+
+from holdfast.app import running_desk
+from holdfast.cli.frame import Frame, console, json_option, moment, print_json, run_async
+from holdfast.cli.serve import count, progress
+from holdfast.desk.address import LOCK
+from holdfast.desk.port import Desk
+from holdfast.desk.views import Status, Stop
+from holdfast.errors import NotRunning, Unavailable
+from holdfast.ids import NodeId
+
+LOOK_S = 0.2
+# After the drain there is little left to do; a gateway that takes longer than this hangs.
+ENDING_MAX_S = 30
+
+
+@click.command()
+@json_option
+@click.pass_obj
+@run_async
+async def status(frame: Frame, as_json: bool) -> None:
+    """Show what the running gateway is doing."""
+    async with running_desk(frame.home) as desk:
+        glance = await desk.status()
+    if as_json:
+        print_json(glance)
+    else:
+        _print(glance)
+
+
+@click.command()
+@click.option("--timeout", type=click.FloatRange(0), help="Seconds for running turns (default: gateway.drain_timeout).")
+@click.pass_obj
+@run_async
+async def stop(frame: Frame, timeout: float | None) -> None:
+    """Stop the running gateway; what runs may finish first."""
+    async with running_desk(frame.home) as desk, _spinning() as spinner:
+        pid = (await desk.health()).pid
+        await desk.stop(Stop(timeout=timeout))
+        await _drained(desk, spinner)
+    await _gone(frame.home, pid)
+    console.print(f"Stopped (pid {pid}).")
+
+
+@click.command()
+@click.option("--timeout", type=click.FloatRange(0), help="Seconds for running turns (default: gateway.drain_timeout).")
+@click.pass_obj
+@run_async
+async def restart(frame: Frame, timeout: float | None) -> None:
+    """Restart the running gateway; what runs may finish first, the rest tries to resume."""
+    async with running_desk(frame.home) as desk, _spinning() as spinner:
+        before = await desk.health()
+        await desk.stop(Stop(restart=True, timeout=timeout))
+        await _drained(desk, spinner)
+        spinner.update("Restarting: waiting for the gateway to be back")
+        glance = await _back(frame.home, before.node)
+    console.print(f"Restarted (pid {glance.pid}), listening on {glance.url}.")
+    for line in glance.boot:
+        console.print(f"  {line}", markup=False)
+
+
+@contextlib.asynccontextmanager
+async def _spinning():
+    spinner = Spinner("", console=console)
+    if console.is_terminal:
+        spinner.start()
+    try:
+        yield spinner
+    finally:
+        spinner.stop()
+
+
+async def _drained(desk: Desk, spinner: Spinner) -> None:
+    """Return when the gateway does not answer any more."""
+    with contextlib.suppress(Unavailable):
+        while drain := (await desk.status()).drain:
+            spinner.update(progress(drain))
+            await asyncio.sleep(LOOK_S)
+
+
+async def _gone(home: Path, pid: int) -> None:
+    """Return when the home is free for another gateway."""
+    deadline = time.monotonic() + ENDING_MAX_S
+    while (home / LOCK).read_text("ascii", "replace").strip() == str(pid) and _lives(pid):
+        if time.monotonic() > deadline:
+            raise Unavailable(f"the gateway (pid {pid}) has drained but does not end")
+        await asyncio.sleep(LOOK_S / 4)
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+async def _back(home: Path, old: NodeId) -> Status:
+    """Return the status of the gateway once it is ready as another node."""
+    deadline = time.monotonic() + ENDING_MAX_S
+    while True:
+        with contextlib.suppress(Unavailable):
+            async with running_desk(home) as desk:
+                glance = await desk.status()
+            if glance.node != old and glance.ready:
+                return glance
+        if time.monotonic() > deadline:
+            raise NotRunning(home)
+        await asyncio.sleep(LOOK_S)
+
+
+def _print(glance: Status) -> None:
+    colour = "green" if glance.ready else "yellow"
+    mood = progress(glance.drain) if glance.drain else glance.problem or glance.state.value
+    console.print(f"[bold]Holdfast {glance.version}[/bold] is [{colour}]{mood}[/{colour}]")
+    facts = {
+        "url": glance.url,
+        "pid": str(glance.pid),
+        "node": glance.node,
+        "home": glance.home,
+        "store": glance.store,
+        "up": f"{_duration(glance.uptime_s)} [dim](since {moment(glance.started_at)})[/dim]",
+        "running": count(glance.running, "turn"),
+        "turns": _tally(glance),
+        "owed": _owed(glance),
+    }
+    for name, fact in facts.items():
+        console.print(f"  [dim]{name:<9}[/dim] {fact}")
+    if glance.boot:
+        console.print("  [dim]at start[/dim]")
+        for line in glance.boot:
+            console.print(f"    {line}", markup=False)
+
+
+def _tally(glance: Status) -> str:
+    states = ", ".join(f"{number} {state}" for state, number in glance.turns.items() if number)
+    return f"{glance.accepted} accepted = {glance.settled} settled + {glance.in_flight} in flight" + (
+        f" [dim]({states})[/dim]" if states else ""
+    )
+
+
+def _owed(glance: Status) -> str:
+    owed = glance.obligations
+    if owed is None:
+        return "unknown"
+    parts = (count(owed.turns, "answer"), count(owed.deliveries, "delivery"), count(owed.segments, "memory"))
+    return ", ".join(parts).replace("deliverys", "deliveries").replace("memorys", "memories")
+
+
+def _duration(seconds: float) -> str:
+    days, rest = divmod(int(seconds), 86_400)
+    hours, rest = divmod(rest, 3_600)
+    minutes, left = divmod(rest, 60)
+    parts = [f"{number}{unit}" for number, unit in ((days, "d"), (hours, "h"), (minutes, "m"), (left, "s")) if number]
+    return " ".join(parts[:2]) or "0s"

@@ -1,0 +1,77 @@
+"""`holdfast serve`: run the gateway in this process."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+
+import click
+import uvloop
+
+from holdfast.app import serve as run_gateway
+from holdfast.cli.frame import Frame, console
+from holdfast.config import ServerConfig, wrong_with
+from holdfast.daemon.watchdog import begin_anew
+from holdfast.desk.views import Drain, Status, Stop
+from holdfast.errors import ConfigInvalid
+
+
+@click.command()
+@click.option("--host", help="Where to listen (default: server.host, 127.0.0.1).")
+@click.option("--port", type=click.IntRange(0, 65_535), help="On which port (default: server.port, 8420; 0: any free one).")
+@click.option("--no-open", is_flag=True, help="Do not open a browser. There is no page yet, so none is opened anyway.")
+@click.pass_obj
+def serve(frame: Frame, host: str | None, port: int | None, no_open: bool) -> None:  # noqa: ARG001 - Taken already.
+    """Run the gateway until it is stopped: Ctrl-C drains, a second one interrupts what still runs."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)-7s %(name)s: %(message)s")
+    config = replace(frame.config, server=_server(frame.config.server, host, port))
+    stop = uvloop.run(run_gateway(config, frame.home, Screen()))
+    if stop.restart:
+        begin_anew()
+
+
+def _server(configured: ServerConfig, host: str | None, port: int | None) -> ServerConfig:
+    server = replace(configured, host=host or configured.host, port=configured.port if port is None else port)
+    for key, problem in wrong_with(server).items():
+        raise ConfigInvalid(f"--{key}: {problem}")
+    return server
+
+
+class Screen:
+    """Shows the life of a gateway: as it happens on a terminal, only what matters in a pipe."""
+
+    def __init__(self) -> None:
+        self._spinner = console.status("")
+        self._shown = -1
+
+    def ready(self, status: Status) -> None:
+        console.print(f"[bold]Holdfast {status.version}[/bold] [dim]· {status.home} · store {status.store}[/dim]")
+        for line in status.boot:
+            console.print(f"  {line}", markup=False)
+        console.print(f"Listening on [bold]{status.url}[/bold] [dim](pid {status.pid}; Ctrl-C stops)[/dim]")
+
+    def draining(self, drain: Drain) -> None:
+        if console.is_terminal:
+            self._spinner.update(f"{progress(drain)} [dim](Ctrl-C again interrupts them)[/dim]")
+            self._spinner.start()
+        elif drain.running != self._shown:
+            console.print(progress(drain))
+        self._shown = drain.running
+
+    def drained(self, stop: Stop, interrupted: int) -> None:
+        self._spinner.stop()
+        cut = f"{interrupted} turns were interrupted and are marked so" if interrupted else "nothing was interrupted"
+        console.print(f"{'Restarting' if stop.restart else 'Stopped'}: {cut}.")
+
+
+def progress(drain: Drain) -> str:
+    """Say how a drain is going."""
+    verb = "Restarting" if drain.restart else "Stopping"
+    if not drain.running:
+        return f"{verb}: everything is at rest"
+    return f"{verb}: {count(drain.running, 'turn')} still running, {drain.seconds_left:.0f} s left"
+
+
+def count(number: int, noun: str) -> str:
+    """Return a number with its noun."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,0 +1,80 @@
+"""The watchdog: an event loop that stands still is shown on the log, and the process begins anew.
+
+Its turns recover as after a crash, which is better than a gateway that neither answers nor dies.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import faulthandler
+import logging
+import os
+import sys
+import threading
+import time
+from collections.abc import AsyncGenerator, Callable
+from typing import NoReturn, TextIO
+
+log = logging.getLogger(__name__)
+
+# How many looks fit into the time that a loop may stand still.
+LOOKS = 8
+
+
+class Watchdog:
+    """A thread that watches the loop.  `stalled` is called once, from that thread."""
+
+    def __init__(
+        self, stall_s: float, stalled: Callable[[], object], monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._stall_s = stall_s
+        self._stalled = stalled
+        self._monotonic = monotonic
+        self._seen = monotonic()
+        self._over = threading.Event()
+
+    @contextlib.asynccontextmanager
+    async def watching(self) -> AsyncGenerator[None]:
+        """Watch this loop for as long as the context lasts."""
+        self._seen = self._monotonic()
+        showing = asyncio.create_task(self._show(), name="watchdog")
+        thread = threading.Thread(target=self._watch, name="holdfast-watchdog", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            self._over.set()
+            showing.cancel()
+
+    async def _show(self) -> None:
+        while True:
+            self._seen = self._monotonic()
+            await asyncio.sleep(self._stall_s / LOOKS)
+
+    def _watch(self) -> None:
+        pause = self._stall_s / LOOKS
+        looked = self._monotonic()
+        while not self._over.wait(pause):
+            now = self._monotonic()
+            # A machine that slept stops this thread too, and then the loop's silence means nothing.
+            if now - looked > 2 * pause:
+                self._seen = now
+            looked = now
+            if now - self._seen > self._stall_s:
+                self._stalled()
+                return
+
+
+def begin_anew() -> NoReturn:
+    """Replace this process by a fresh one with the same id, arguments and terminal."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606 - Our own command line.
+
+
+def dump_and_begin_anew(stall_s: float, output: TextIO) -> None:
+    """Show on the log where every thread stands, and begin anew."""
+    log.critical("the event loop has not moved for %.0f s; every stack follows, then the gateway starts again", stall_s)
+    faulthandler.dump_traceback(file=output, all_threads=True)
+    begin_anew()

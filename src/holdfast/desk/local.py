@@ -1,0 +1,262 @@
+"""The desk of this process: straight to its own store and engine."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass, replace
+
+from holdfast import __version__
+from holdfast.clock import Clock
+from holdfast.core.delivery import Delivery
+from holdfast.core.delivery import State as DeliveryState
+from holdfast.core.intake import Inbound, Receipt
+from holdfast.core.journal import Entry, Kind
+from holdfast.core.sessions import Hit, Session
+from holdfast.core.sessions import State as SessionState
+from holdfast.core.transcript import fold
+from holdfast.core.turns import IN_FLIGHT, Turn
+from holdfast.desk import cursors
+from holdfast.desk.lifecycle import Lifecycle
+from holdfast.desk.port import Opening, Pruning
+from holdfast.desk.views import Health, Page, Phase, SessionView, Status, Stop, Transcript, TurnView
+from holdfast.engine.engine import Engine
+from holdfast.errors import IllegalMove, NotFound, Rejected, Unavailable
+from holdfast.ids import DeliveryId, SessionId, TurnId, new_id, new_session_id
+from holdfast.ports import Store
+
+OWNER = "local"
+DAY_MS = 86_400_000
+READ_AT_ONCE = 10_000
+OPERATOR_ENDED = "operator"
+STORE_PATIENCE_S = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreReading:
+    """What one owner may read of a store.  What belongs to another is not there."""
+
+    store: Store
+    owner: str = OWNER
+
+    async def sessions(
+        self,
+        *,
+        state: SessionState | None = None,
+        key: str | None = None,
+        cursor: str | None = None,
+        limit: int = 50,
+    ) -> Page[SessionView]:
+        if key is not None:
+            found = await self.store.sessions.of_key(self.owner, key, limit)
+            found = [each for each in found if state in (None, each.state)]
+            return Page(items=[await self._view(each) for each in found])
+        before = cursors.position(cursor)
+        found = await self.store.sessions.list(self.owner, before=before, limit=limit, state=state)
+        more = cursors.after((found[-1].updated_at, found[-1].id)) if len(found) == limit else None
+        return Page(items=[await self._view(each) for each in found], next_cursor=more)
+
+    async def session(self, session_id: SessionId) -> SessionView:
+        return await self._view(await self._owned(session_id))
+
+    async def transcript(self, session_id: SessionId) -> Transcript:
+        session = await self.session(session_id)
+        entries = await self._entries(session_id)
+        return Transcript(session=session, items=fold(entries), seq=entries[-1].seq if entries else 0)
+
+    async def turns(self, session_id: SessionId, *, cursor: str | None = None, limit: int = 100) -> Page[TurnView]:
+        await self._owned(session_id)
+        begin = cursors.position(cursor)
+        found = await self.store.turns.list(session_id, after=begin[0] if begin else 0, limit=limit)
+        more = cursors.after((found[-1].ordinal, found[-1].id)) if len(found) == limit else None
+        return Page(items=[await self._receipt(each) for each in found], next_cursor=more)
+
+    async def turn(self, turn_id: TurnId) -> TurnView:
+        return await self._receipt(await self._owned_turn(turn_id))
+
+    async def deliveries(
+        self,
+        *,
+        state: DeliveryState | None = None,
+        session_id: SessionId | None = None,
+        cursor: str | None = None,
+        limit: int = 50,
+    ) -> Page[Delivery]:
+        if session_id is not None:
+            await self._owned(session_id)
+            of_session = await self.store.deliveries.of_session(session_id, limit)
+            return Page(items=[each for each in of_session if state in (None, each.state)])
+        found = await self.store.catalog.deliveries(self.owner, cursors.position(cursor), limit, state)
+        more = cursors.after((found[-1].created_at, found[-1].id)) if len(found) == limit else None
+        return Page(items=found, next_cursor=more)
+
+    async def delivery(self, delivery_id: DeliveryId) -> Delivery:
+        found = await self.store.deliveries.get(delivery_id)
+        await self._owned(found.session_id, f"there is no delivery {delivery_id}")
+        return found
+
+    async def search(self, query: str, limit: int = 50) -> Page[Hit]:
+        return Page(items=await self.store.sessions.search(self.owner, query, limit))
+
+    async def _owned(self, session_id: SessionId, otherwise: str | None = None) -> Session:
+        session = await self.store.sessions.get(session_id)
+        if session.owner != self.owner:
+            raise NotFound(otherwise or f"there is no session {session_id}")
+        return session
+
+    async def _owned_turn(self, turn_id: TurnId) -> Turn:
+        turn = await self.store.turns.get(turn_id)
+        await self._owned(turn.session_id, f"there is no turn {turn_id}")
+        return turn
+
+    async def _view(self, session: Session) -> SessionView:
+        # Only strikes make an open session resume pending, so most need no second look.
+        reason = await self.store.sessions.resume_cause(session.id) if session.strikes else None
+        return SessionView.of(session, reason)
+
+    async def _receipt(self, turn: Turn) -> TurnView:
+        return TurnView.of(turn, await self.store.turns.delivered_at(turn.id))
+
+    async def _entries(self, session_id: SessionId) -> list[Entry]:
+        entries: list[Entry] = []
+        while page := await self.store.journal.read(session_id, entries[-1].seq if entries else 0, READ_AT_ONCE):
+            entries += page
+            if len(page) < READ_AT_ONCE:
+                break
+        return entries
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalDesk(StoreReading):
+    """The whole desk, over an engine that runs in this process."""
+
+    engine: Engine
+    lifecycle: Lifecycle
+    clock: Clock
+
+    async def open(self, opening: Opening) -> SessionView:
+        now = self.clock.now_ms()
+        if opening.previous_session_id:
+            await self._owned(opening.previous_session_id)
+            await self.store.segments.seal(opening.previous_session_id, now)
+        key = opening.key or new_id(opening.channel, now)
+        session = await self.store.sessions.open(self.owner, key, opening.channel, new_session_id(now), now)
+        if opening.title:
+            return await self.rename(session.id, opening.title)
+        return await self._view(session)
+
+    async def send(self, session_id: SessionId, text: str, key: str | None = None) -> Receipt:
+        if not text.strip():
+            raise Rejected("the message is empty")
+        session = await self._owned(session_id)
+        if session.one_shot and session.state is not SessionState.OPEN:
+            raise IllegalMove(session.id, session.state, "take another message")
+        return await self.engine.inbox.accept(
+            Inbound(
+                conversation=session.key,
+                text=text,
+                channel=session.channel,
+                owner=self.owner,
+                source=session.source,
+                # The same key from somebody else, or for another session, is another message.
+                dedupe_key=f"message:{self.owner}:{session_id}:{key}" if key else None,
+            )
+        )
+
+    async def follow(self, session_id: SessionId, after: int = 0) -> AsyncGenerator[Entry]:
+        await self._owned(session_id)
+        async for entry in self.engine.feed.follow(session_id, after):
+            yield entry
+
+    async def rename(self, session_id: SessionId, title: str) -> SessionView:
+        await self._owned(session_id)
+        await self.store.sessions.rename(session_id, title)
+        return await self.session(session_id)
+
+    async def end(self, session_id: SessionId) -> SessionView:
+        await self._owned(session_id)
+        await self.store.settlement.end_session(session_id, OPERATOR_ENDED, self.clock.now_ms())
+        return await self.session(session_id)
+
+    async def suspend(self, session_id: SessionId) -> SessionView:
+        await self._owned(session_id)
+        await self.store.settlement.suspend_session(session_id, self.clock.now_ms())
+        return await self.session(session_id)
+
+    async def prune(self, pruning: Pruning) -> int:
+        before = self.clock.now_ms() - int(pruning.older_than_days * DAY_MS)
+        return await self.store.sessions.prune(pruning.channel, before)
+
+    async def cancel(self, turn_id: TurnId) -> TurnView:
+        await self._owned_turn(turn_id)
+        return await self._receipt(await self.engine.cancel(turn_id))
+
+    async def answer(self, turn_id: TurnId, text: str, question_id: str | None = None) -> TurnView:
+        await self._owned_turn(turn_id)
+        asked = question_id or await self._asked(turn_id)
+        return await self._receipt(await self.engine.answer(turn_id, asked, text))
+
+    async def health(self) -> Health:
+        phase = self.lifecycle.phase
+        return Health(
+            version=__version__,
+            node=self.engine.node_id,
+            pid=os.getpid(),
+            state=phase,
+            ready=phase is Phase.READY,
+        )
+
+    async def ready(self) -> Health:
+        health = await self.health()
+        try:
+            async with asyncio.timeout(STORE_PATIENCE_S):
+                await self.store.nodes.beats()
+        except Unavailable as error:
+            return replace(health, ready=False, problem=str(error))
+        except TimeoutError:
+            return replace(health, ready=False, problem="the store does not answer")
+        return health
+
+    async def status(self) -> Status:
+        life = self.lifecycle
+        glance = Status(
+            pid=os.getpid(),
+            node=self.engine.node_id,
+            version=__version__,
+            home=life.home,
+            url=life.url,
+            store=life.store,
+            state=life.phase,
+            ready=life.phase is Phase.READY,
+            started_at=life.started_at,
+            uptime_s=life.uptime_s,
+            running=self.engine.running,
+            drain=life.drain(self.engine.running),
+        )
+        return await self._with_counts(glance)
+
+    async def stop(self, stop: Stop) -> None:
+        self.lifecycle.ask(stop)
+
+    async def _with_counts(self, glance: Status) -> Status:
+        try:
+            tally = await self.store.turns.tally()
+            obligations = await self.store.catalog.obligations()
+        except Unavailable as error:
+            return replace(glance, ready=False, problem=str(error))
+        accepted = sum(tally.values())
+        in_flight = sum(count for state, count in tally.items() if state in IN_FLIGHT)
+        return replace(
+            glance,
+            accepted=accepted,
+            settled=accepted - in_flight,
+            in_flight=in_flight,
+            turns=tally,
+            obligations=obligations,
+        )
+
+    async def _asked(self, turn_id: TurnId) -> str:
+        entries = await self.store.journal.read_turn(turn_id)
+        asked = [entry.data.get("question_id") for entry in entries if entry.kind is Kind.APPROVAL_ASKED]
+        return str(asked[-1]) if asked else ""

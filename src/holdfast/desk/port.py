@@ -1,0 +1,111 @@
+"""The port: what may be asked of a gateway.  Whoever asks does not know whether it is this process or another."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from typing import Protocol
+
+from holdfast.core.delivery import Delivery
+from holdfast.core.delivery import State as DeliveryState
+from holdfast.core.intake import Receipt
+from holdfast.core.journal import Entry
+from holdfast.core.sessions import Hit
+from holdfast.core.sessions import State as SessionState
+from holdfast.desk.views import Health, Page, SessionView, Status, Stop, Transcript, TurnView
+from holdfast.ids import DeliveryId, SessionId, TurnId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opening:
+    """A session to be opened.  Naming the previous one tells its memory that it is over."""
+
+    key: str | None = None
+    channel: str = "web"
+    title: str | None = None
+    previous_session_id: SessionId | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pruning:
+    """Which ended sessions to delete."""
+
+    channel: str
+    older_than_days: float = 0
+
+
+class Reading(Protocol):
+    """What can be read, also while no gateway runs.  A cursor that nobody gave out is refused with `Rejected`."""
+
+    async def sessions(
+        self,
+        *,
+        state: SessionState | None = None,
+        key: str | None = None,
+        cursor: str | None = None,
+        limit: int = 50,
+    ) -> Page[SessionView]:
+        """Return sessions, last used first; of one key, the newest first."""
+        ...
+
+    async def session(self, session_id: SessionId) -> SessionView: ...
+    async def transcript(self, session_id: SessionId) -> Transcript: ...
+    async def turns(self, session_id: SessionId, *, cursor: str | None = None, limit: int = 100) -> Page[TurnView]:
+        """Return the turns of a session in the order of their acceptance."""
+        ...
+
+    async def turn(self, turn_id: TurnId) -> TurnView: ...
+    async def deliveries(
+        self,
+        *,
+        state: DeliveryState | None = None,
+        session_id: SessionId | None = None,
+        cursor: str | None = None,
+        limit: int = 50,
+    ) -> Page[Delivery]:
+        """Return deliveries, the newest first; those of one session, the oldest first."""
+        ...
+
+    async def delivery(self, delivery_id: DeliveryId) -> Delivery: ...
+    async def search(self, query: str, limit: int = 50) -> Page[Hit]: ...
+
+
+class Desk(Reading, Protocol):
+    """What a working gateway can do besides."""
+
+    async def open(self, opening: Opening) -> SessionView:
+        """Return the open session of a key, made if need be."""
+        ...
+
+    async def send(self, session_id: SessionId, text: str, key: str | None = None) -> Receipt:
+        """Return once the message is durable.  With the same `key` it is the same message, however often it is sent."""
+        ...
+
+    def follow(self, session_id: SessionId, after: int = 0) -> AsyncGenerator[Entry]:
+        """Yield every entry after a cursor, for ever."""
+        ...
+
+    async def rename(self, session_id: SessionId, title: str) -> SessionView: ...
+    async def end(self, session_id: SessionId) -> SessionView: ...
+    async def suspend(self, session_id: SessionId) -> SessionView: ...
+    async def prune(self, pruning: Pruning) -> int: ...
+    async def cancel(self, turn_id: TurnId) -> TurnView:
+        """Cancel a turn; what it has shown stays.  Raises `IllegalMove` when it is over."""
+        ...
+
+    async def answer(self, turn_id: TurnId, text: str, question_id: str | None = None) -> TurnView:
+        """Answer the question that a turn waits for; the last one, where none is named."""
+        ...
+
+    async def health(self) -> Health:
+        """Return who answers, without asking the store."""
+        ...
+
+    async def ready(self) -> Health:
+        """Return whether the gateway takes work and its store answers."""
+        ...
+
+    async def status(self) -> Status: ...
+    async def stop(self, stop: Stop) -> None:
+        """Ask the gateway to drain and end.  Asking again interrupts what still runs."""
+        ...

@@ -1,0 +1,174 @@
+"""What the desk answers with: the shapes that scripts, pages and the command line hold on to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Generic, TypeVar
+
+from holdfast.core import sessions, turns
+from holdfast.core.obligations import Obligations
+from holdfast.core.sessions import Session
+from holdfast.core.transcript import Item
+from holdfast.core.turns import Turn
+from holdfast.ids import NodeId, SessionId, TurnId
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page(Generic[T]):
+    """One page of a list; with `next_cursor` the next one can be asked for."""
+
+    items: Sequence[T]
+    next_cursor: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionView:
+    """A session as it is shown.  `seq` is the cursor of its last entry."""
+
+    id: SessionId
+    key: str
+    channel: str
+    state: sessions.State
+    title: str | None
+    created_at: int
+    updated_at: int
+    ended_at: int | None
+    end_reason: str | None
+    auto_reset_reason: str | None
+    resume_pending: bool
+    resume_reason: str | None
+    parent_id: SessionId | None
+    one_shot: bool
+    turns: int
+    seq: int
+
+    @classmethod
+    def of(cls, session: Session, resume_reason: str | None) -> SessionView:
+        return cls(
+            id=session.id,
+            key=session.key,
+            channel=session.channel,
+            state=session.state,
+            title=session.title,
+            created_at=session.created_at,
+            updated_at=session.updated_at,
+            ended_at=session.ended_at,
+            end_reason=session.end_reason,
+            auto_reset_reason=session.auto_reset_reason,
+            resume_pending=resume_reason is not None,
+            resume_reason=resume_reason,
+            parent_id=session.parent_id,
+            one_shot=session.one_shot,
+            turns=session.turns,
+            seq=session.seq,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnView:
+    """The receipt of a turn: what became of a message, and when."""
+
+    id: TurnId
+    session_id: SessionId
+    state: turns.State
+    cause: str | None
+    attempt: int
+    accepted_at: int
+    started_at: int | None
+    answered_at: int | None
+    delivered_at: int | None
+    error: str | None
+
+    @classmethod
+    def of(cls, turn: Turn, delivered_at: int | None) -> TurnView:
+        return cls(
+            id=turn.id,
+            session_id=turn.session_id,
+            state=turn.state,
+            cause=turn.cause,
+            attempt=turn.attempt,
+            accepted_at=turn.accepted_at,
+            started_at=turn.started_at,
+            answered_at=turn.answered_at,
+            delivered_at=delivered_at,
+            error=turn.error,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transcript:
+    """A conversation as it is read.  Following the session after `seq` gives exactly what is not in it yet."""
+
+    session: SessionView
+    items: Sequence[Item]
+    seq: int
+    next_cursor: str | None = None
+
+
+class Phase(StrEnum):
+    """Where in its life a gateway is."""
+
+    STARTING = "starting"
+    READY = "ready"
+    DRAINING = "draining"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Health:
+    """Who answers, and whether it can be given work."""
+
+    version: str
+    node: NodeId
+    pid: int
+    state: Phase
+    ready: bool
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """A wish to end the gateway, or to have it begin anew.  `timeout` is seconds; None is what is configured."""
+
+    restart: bool = False
+    timeout: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drain:
+    """A stop on its way: how many turns still run, and the seconds they have left."""
+
+    restart: bool
+    running: int
+    seconds_left: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """A gateway at a glance.  `accepted` is `settled` and `in_flight` together, always.
+
+    While the store does not answer there are no counts, and `problem` says so.
+    """
+
+    pid: int
+    node: NodeId
+    version: str
+    home: str
+    url: str
+    store: str
+    state: Phase
+    ready: bool
+    started_at: int
+    uptime_s: float
+    running: int
+    accepted: int = 0
+    settled: int = 0
+    in_flight: int = 0
+    turns: Mapping[turns.State, int] = field(default_factory=dict[turns.State, int])
+    obligations: Obligations | None = None
+    boot: Sequence[str] = ()
+    drain: Drain | None = None
+    problem: str | None = None

@@ -1,0 +1,95 @@
+"""How the web answers: JSON always, and one shape for every refusal."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from holdfast.errors import (
+    Fatal,
+    HoldfastError,
+    IllegalMove,
+    KeyReused,
+    NotFound,
+    QueueFull,
+    Rejected,
+    Stale,
+    Unavailable,
+)
+
+RETRY_AFTER_S = 1
+_encoder = msgspec.json.Encoder()
+
+
+class Refused(Rejected):
+    """A refusal that only HTTP knows: it carries its own status and code."""
+
+    def __init__(self, status: int, code: str, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.hint = hint
+
+
+def answer(value: object, status: int = 200) -> Response:
+    """Return a value as JSON."""
+    return Response(_encoder.encode(value), status, media_type="application/json")
+
+
+def refusal(status: int, code: str, message: str, hint: str | None = None) -> Response:
+    """Return an error as every client expects it."""
+    headers: dict[str, str] = {}
+    if status in (429, 503):
+        headers["Retry-After"] = str(RETRY_AFTER_S)
+    if status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+    body = _encoder.encode({"error": {"code": code, "message": message, "hint": hint}})
+    return Response(body, status, headers, media_type="application/json")
+
+
+async def refuse(_request: Request, error: Exception) -> Response:
+    """Answer for an error of our own tree; its family decides."""
+    if isinstance(error, Refused):
+        return refusal(error.status, error.code, str(error), error.hint)
+    status = _status(error)
+    return refusal(status, _code(error), str(error), _HINTS.get(status))
+
+
+async def apologise(_request: Request, error: Exception) -> Response:  # noqa: ARG001 - What it was is in the log only.
+    """Answer for a bug, and tell nothing of it."""
+    return refusal(500, "internal", "something went wrong here", "the gateway's log has the details")
+
+
+def _status(error: Exception) -> int:
+    match error:
+        case NotFound():
+            return 404
+        case KeyReused():
+            return 422
+        case IllegalMove() | Stale():
+            return 409
+        case QueueFull():
+            return 429
+        case Rejected():
+            return 400
+        case Unavailable() | Fatal():
+            return 503
+        case _:
+            return 500
+
+
+_HINTS = {
+    404: "list what there is with GET on the collection",
+    409: "reload it: its state is another one by now",
+    422: "use a fresh Idempotency-Key for another message",
+    429: "wait for an answer, then send again",
+    503: "nothing was lost; send the same request again in a moment",
+}
+
+
+def _code(error: Exception) -> str:
+    name = type(error).__name__
+    return "error" if type(error) is HoldfastError else re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()

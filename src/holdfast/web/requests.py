@@ -1,0 +1,86 @@
+"""What comes in over HTTP, parsed once: bodies, ids and the parameters of lists."""
+
+from __future__ import annotations
+
+import asyncio
+from enum import StrEnum
+from typing import TypeVar
+
+import msgspec
+from starlette.requests import Request
+
+from holdfast.web.answers import Refused
+from holdfast.web.guard import Principal
+
+T = TypeVar("T")
+E = TypeVar("E", bound=StrEnum)
+
+BODY_MAX = 1024 * 1024
+BODY_TIMEOUT_S = 10
+LIMIT_MAX = 500
+ID_MAX = 200
+
+
+async def body(request: Request, kind: type[T]) -> T:
+    """Return the JSON body of a request.  An empty one counts as an empty object."""
+    raw = await _read(request)
+    if not raw:
+        raw = b"{}"
+    elif request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+        raise Refused(415, "not_json", "the body must be application/json", "send Content-Type: application/json")
+    try:
+        return msgspec.json.decode(raw, type=kind)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise Refused(400, "bad_json", f"the body is not what this route takes: {error}") from error
+
+
+async def _read(request: Request) -> bytes:
+    if request.headers.get("content-encoding", "identity").lower() != "identity":
+        raise Refused(415, "encoded", "the body must not be compressed")
+    too_large = Refused(413, "too_large", f"the body is larger than {BODY_MAX} bytes")
+    if request.headers.get("content-length", "0").isdigit() and int(request.headers.get("content-length", "0")) > BODY_MAX:
+        raise too_large
+    raw = bytearray()
+    try:
+        async with asyncio.timeout(BODY_TIMEOUT_S):
+            async for piece in request.stream():
+                raw += piece
+                if len(raw) > BODY_MAX:
+                    raise too_large
+    except TimeoutError:
+        raise Refused(408, "too_slow", f"the body took longer than {BODY_TIMEOUT_S} seconds") from None
+    return bytes(raw)
+
+
+def name(request: Request, parameter: str = "id") -> str:
+    """Return an id from the path."""
+    value: str = request.path_params[parameter]
+    if not value.isprintable() or len(value) > ID_MAX:
+        raise Refused(400, "bad_id", "an id has printable characters only, and not too many")
+    return value
+
+
+def number(request: Request, parameter: str, default: int, most: int = LIMIT_MAX, least: int = 1) -> int:
+    """Return a number from the query."""
+    value = request.query_params.get(parameter)
+    if value is None or value == "":
+        return default
+    if not value.isascii() or not value.isdigit() or len(value) > 18 or int(value) < least:
+        raise Refused(400, "bad_parameter", f"{parameter} must be a whole number, {least} or more")
+    return min(int(value), most)
+
+
+def choice(request: Request, parameter: str, kind: type[E]) -> E | None:
+    """Return one of a fixed set of words from the query."""
+    value = request.query_params.get(parameter)
+    if not value:
+        return None
+    try:
+        return kind(value)
+    except ValueError:
+        raise Refused(400, "bad_parameter", f"{parameter} must be one of {', '.join(kind)}") from None
+
+
+def principal(request: Request) -> Principal:
+    """Return who makes the request, as the guard found out."""
+    return request.state.principal

@@ -1,0 +1,105 @@
+"""The server: uvicorn in the gateway's own loop, on sockets that are opened here."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import AsyncGenerator, Generator, Sequence
+from pathlib import Path
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from holdfast.desk.address import short_path
+from holdfast.errors import ConfigInvalid
+
+# Streams end by themselves when the gateway closes; this is for clients that do not read.
+GRACE_S = 2
+IDLE_S = 30
+CONNECTIONS_MAX = 2_000
+BACKLOG = 512
+_HEADERS = [("X-Content-Type-Options", "nosniff"), ("Cache-Control", "no-store")]
+
+
+class _Server(uvicorn.Server):
+    """A uvicorn that leaves signals to the gateway and says when it is listening."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.listening = asyncio.Event()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None]:
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.listening.set()
+
+
+@contextlib.asynccontextmanager
+async def serving(listeners: Sequence[tuple[socket.socket, ASGIApp]]) -> AsyncGenerator[None]:
+    """Answer on every socket with its application for as long as the context lasts."""
+    servers = [(_Server(_config(app)), listener) for listener, app in listeners]
+    async with asyncio.TaskGroup() as group:
+        for server, listener in servers:
+            group.create_task(server.serve([listener]), name="server")
+        for server, _ in servers:
+            await server.listening.wait()
+        try:
+            yield
+        finally:
+            for server, _ in servers:
+                server.should_exit = True
+
+
+def _config(app: ASGIApp) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        http="httptools",
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        headers=_HEADERS,
+        timeout_keep_alive=IDLE_S,
+        timeout_graceful_shutdown=GRACE_S,
+        limit_concurrency=CONNECTIONS_MAX,
+        backlog=BACKLOG,
+    )
+
+
+def tcp_socket(host: str, port: int) -> socket.socket:
+    """Return a socket bound to a host and port.  Raises `ConfigInvalid` where that is impossible."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listener = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise ConfigInvalid(f"server.host: {host!r} is not an address of this machine: {error.strerror}") from error
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(BACKLOG)
+    except OSError as error:
+        listener.close()
+        problem = f"server.port: cannot listen on {host}:{port}: {error.strerror}; choose another with --port"
+        raise ConfigInvalid(problem) from error
+    return listener
+
+
+def unix_socket(path: Path) -> socket.socket:
+    """Return a socket that only the owner of the home can open."""
+    path.unlink(missing_ok=True)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        with short_path(path) as short:
+            listener.bind(short)
+        path.chmod(0o600)
+        listener.listen(BACKLOG)
+    except OSError:
+        listener.close()
+        raise
+    return listener

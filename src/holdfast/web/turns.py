@@ -1,0 +1,60 @@
+"""Routes of turns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from holdfast.desk.port import Desk
+from holdfast.ids import SessionId, TurnId
+from holdfast.web.answers import Refused, answer
+from holdfast.web.requests import body, name, number
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a person says to the question that a turn waits for."""
+
+    text: str
+    question_id: str | None = None
+
+
+class TurnRoutes:
+    """Receipts, and what may be done about a turn."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    def routes(self) -> list[Route]:
+        return [
+            Route("/api/turns", self.list, methods=["GET"]),
+            Route("/api/turns/{id}", self.show, methods=["GET"]),
+            Route("/api/turns/{id}/cancel", self.cancel, methods=["POST"]),
+            Route("/api/turns/{id}/answer", self.answer, methods=["POST"]),
+        ]
+
+    async def list(self, request: Request) -> Response:
+        session_id = request.query_params.get("session")
+        if not session_id:
+            raise Refused(400, "bad_parameter", "say which session with ?session=")
+        page = await self._desk.turns(
+            SessionId(session_id), cursor=request.query_params.get("cursor"), limit=number(request, "limit", 100)
+        )
+        return answer(page)
+
+    async def show(self, request: Request) -> Response:
+        return answer(await self._desk.turn(_turn_id(request)))
+
+    async def cancel(self, request: Request) -> Response:
+        return answer(await self._desk.cancel(_turn_id(request)))
+
+    async def answer(self, request: Request) -> Response:
+        said = await body(request, Answer)
+        return answer(await self._desk.answer(_turn_id(request), said.text, said.question_id))
+
+
+def _turn_id(request: Request) -> TurnId:
+    return TurnId(name(request))
