@@ -17,12 +17,14 @@ from holdfast.drill.verdict import drill as run_drill
 
 
 @click.command()
-@click.option("--kills", default=20, show_default=True, type=click.IntRange(1), help="How often to kill the gateway.")
+@click.option("--kills", default=20, show_default=True, type=click.IntRange(1), help="How often to end the gateway.")
 @click.option("--seed", default=None, type=int, help="Repeat the timing of an earlier drill.")
 @click.option("--store", "url", default="sqlite", show_default=True, help="sqlite, or an EMPTY postgresql:// database.")
 @json_option
 def drill(kills: int, seed: int | None, url: str, as_json: bool) -> None:
     """Kill a scratch gateway at random moments and check every promise.
+
+    Every third time it is stopped instead, with too little time for the turns that run.
 
     Your own sessions are not touched: everything happens in a temporary folder.
     """
@@ -44,9 +46,10 @@ def _bar(quiet: bool) -> Progress:
 
 
 def _print(verdict: Verdict, seed: int) -> None:
-    console.print(f"{verdict.kills} kills (seed {seed})")
+    console.print(f"{verdict.kills} ends: {verdict.sigkills} by SIGKILL, {verdict.sigterms} by SIGTERM (seed {seed})")
     console.print(f"  {verdict.accepted} messages acknowledged")
-    console.print(f"  {verdict.completed} answered in full, {verdict.continued} of them across at least one kill")
+    console.print(f"  {verdict.completed} answered in full, {verdict.continued} of them across at least one such end")
+    console.print(f"  {verdict.drained} turns cut by a stop that gave them too little time, each with its cause recorded")
     console.print(
         f"  {verdict.given_up} given up after three interruptions in a row, as promised, "
         f"and {verdict.set_aside} cancelled that waited behind one"

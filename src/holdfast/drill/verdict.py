@@ -1,4 +1,4 @@
-"""The other side of the drill: it kills, restarts, and then compares what was seen with what is there."""
+"""The other side of the drill: it ends lives, starts new ones, and then compares what was seen with what is there."""
 
 from __future__ import annotations
 
@@ -15,25 +15,33 @@ from pathlib import Path
 
 from holdfast.core.journal import Entry
 from holdfast.core.transcript import Role, fold
-from holdfast.core.turns import SETTLED, State, Turn
+from holdfast.core.turns import SETTLED, Cause, State, Turn
 from holdfast.errors import NotFound, StoreBroken
 from holdfast.ids import SessionId, TurnId
+from holdfast.store import rows
 from holdfast.store.audit import audit
+from holdfast.store.database import Row, Run, Transaction
 from holdfast.store.opening import Store, open_store
 
 # A life is cut this long after its first acknowledgement at the latest.
 LIFE_MAX_S = 0.4
 START_MAX_S = 30
+STOP_MAX_S = 30
 SETTLE_MAX_S = 120
+# Every so many lives one ends by SIGTERM, with less time than its turns would need; all others by SIGKILL.
+LIVES_PER_STOP = 3
 
 
 @dataclass(slots=True)
 class Seen:
-    """Everything a user saw in all lives: acknowledgements by nonce, and journal entries on screen."""
+    """Everything a user saw in all lives: acknowledgements by nonce, journal entries on screen, and how lives ended."""
 
     accepted: dict[str, TurnId] = field(default_factory=dict[str, TurnId])
     shown: set[tuple[str, int, str]] = field(default_factory=set[tuple[str, int, str]])
     doubled: list[str] = field(default_factory=list[str])
+    drained: int = 0
+    ends: Counter[int] = field(default_factory=Counter[int])
+    odd_ends: list[str] = field(default_factory=list[str])
 
     def read(self, line: str) -> None:
         match line.split():
@@ -43,15 +51,30 @@ class Seen:
                 self.shown.add((session_id, int(seq), kind))
             case ["doubled", key]:
                 self.doubled.append(key)
+            case ["drained", cut]:
+                self.drained += int(cut)
             case _:
                 pass  # The kill cut the line off, so nobody has read it.
+
+    def end(self, life: int, by: signal.Signals, status: int) -> None:
+        """Keep how a life ended: a kill takes it, a stop lets it end by itself."""
+        self.ends[by] += 1
+        if status != (0 if by is signal.SIGTERM else -by):
+            self.odd_ends.append(f"life {life} was sent {by.name} and ended with {status}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What a drill found; no violations is the proof.  `set_aside` were waiting in a session that was suspended."""
+    """What a drill found; no violations is the proof.
+
+    `kills` is how often the gateway was ended, either way.  `drained` turns were cut by a stop that gave them too little
+    time.  `set_aside` were waiting in a session that was suspended.
+    """
 
     kills: int
+    sigkills: int
+    sigterms: int
+    drained: int
     accepted: int
     completed: int
     continued: int
@@ -66,11 +89,12 @@ class Verdict:
 
 
 def drill(home: Path, url: str, kills: int, seed: int, progress: Callable[[int], None]) -> Verdict:
-    """Kill a scratch gateway `kills` times at random moments, let it recover, and check every promise."""
+    """End a scratch gateway `kills` times at random moments, let it recover, and check every promise."""
     chance = random.Random(seed)  # noqa: S311 - Variety, not a secret.
     seen = Seen()
     for life in range(kills):
-        _one_life(home, url, life, seen, chance.uniform(0, LIFE_MAX_S))
+        by = signal.SIGTERM if life % LIVES_PER_STOP == LIVES_PER_STOP - 1 else signal.SIGKILL
+        _one_life(home, url, life, seen, chance.uniform(0, LIFE_MAX_S), by)
         progress(life + 1)
     _settle(home, url, kills, seen)
     return asyncio.run(_judge(home, url, kills, seen))
@@ -78,11 +102,11 @@ def drill(home: Path, url: str, kills: int, seed: int, progress: Callable[[int],
 
 def _spawn(home: Path, url: str, life: int, purpose: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "holdfast.drill.life", str(home), url, str(life), purpose]
-    log = (home / "life.log").open("a")
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)  # noqa: S603 - Our own module.
+    with (home / "life.log").open("a") as log:
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)  # noqa: S603 - Our own module.
 
 
-def _one_life(home: Path, url: str, life: int, seen: Seen, cut_after_s: float) -> None:
+def _one_life(home: Path, url: str, life: int, seen: Seen, cut_after_s: float, by: signal.Signals) -> None:
     with _spawn(home, url, life, "live") as process:
         # A life that never says anything is cut as well, and found out below.
         guard = threading.Timer(START_MAX_S, process.send_signal, (signal.SIGKILL,))
@@ -93,12 +117,16 @@ def _one_life(home: Path, url: str, life: int, seen: Seen, cut_after_s: float) -
         if not first:
             raise StoreBroken(f"the scratch gateway did not start; see {home / 'life.log'}")
         seen.read(first)
-        cut = threading.Timer(cut_after_s, process.send_signal, (signal.SIGKILL,))
+        cut = threading.Timer(cut_after_s, process.send_signal, (by,))
+        guard = threading.Timer(cut_after_s + STOP_MAX_S, process.send_signal, (signal.SIGKILL,))
         cut.start()
+        guard.start()
         for line in process.stdout:
             if line.endswith("\n"):
                 seen.read(line)
         cut.join()
+        guard.cancel()
+    seen.end(life, by, process.returncode)
 
 
 def _settle(home: Path, url: str, life: int, seen: Seen) -> None:
@@ -122,6 +150,8 @@ async def _judge(home: Path, url: str, kills: int, seen: Seen) -> Verdict:
         violations = [
             *await audit(store.database),
             *(f"A3 doubled: {key}" for key in seen.doubled),
+            *seen.odd_ends,
+            *await judge_drains(store, seen.drained),
             *_judge_turns(turns, journals),
             *_judge_shown(seen, journals),
         ]
@@ -129,6 +159,9 @@ async def _judge(home: Path, url: str, kills: int, seen: Seen) -> Verdict:
         found = [turn for turn in turns.values() if turn]
         return Verdict(
             kills=kills,
+            sigkills=seen.ends[signal.SIGKILL],
+            sigterms=seen.ends[signal.SIGTERM],
+            drained=seen.drained,
             accepted=len(turns),
             completed=sum(turn.state is State.COMPLETED for turn in found),
             continued=sum(turn.state is State.COMPLETED and turn.attempt > 1 for turn in found),
@@ -172,6 +205,17 @@ def _judge_turns(turns: dict[str, Turn | None], journals: dict[SessionId, list[E
         elif not whole.startswith(said):
             violations.append(f"J1 partial answer of {turn.id} is {said!r}")
     return violations
+
+
+async def judge_drains(store: Store, drained: int) -> list[str]:
+    """Compare how many turns the drains said they had cut with the causes in the journal."""
+    found = await store.database.read(_interruptions)
+    recorded = sum(rows.data(data).get("cause") == Cause.RESTART_TIMEOUT for (data,) in found)
+    return [] if recorded == drained else [f"R4 {drained} turns cut by drains, and {recorded} in the journal"]
+
+
+def _interruptions() -> Transaction[list[Row]]:
+    return (yield Run("SELECT data FROM entries WHERE kind = 'turn.interrupted'"))
 
 
 def _judge_shown(seen: Seen, journals: dict[SessionId, list[Entry]]) -> list[str]:

@@ -1,0 +1,62 @@
+"""The drill itself: it ends lives in both ways, and notices when something is wrong."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from holdfast.core.intake import Inbound
+from holdfast.core.turns import Cause, Policy
+from holdfast.drill.verdict import Seen, drill, judge_drains
+from holdfast.ids import new_node_id, new_session_id, new_turn_id
+from holdfast.store.opening import Store
+
+NOW = 1_800_000_000_000
+
+
+def test_whichever_way_a_life_ends_every_promise_is_kept(store_url: str, tmp_path: Path) -> None:
+    """A1 A2 A3 J1 D1 X1 R2 R4: kills, and stops that give running turns too little time."""
+    done: list[int] = []
+    verdict = drill(tmp_path, store_url, 6, 11, done.append)
+    assert verdict.violations == []
+    assert (verdict.kills, verdict.sigkills, verdict.sigterms) == (6, 4, 2)
+    assert done == [1, 2, 3, 4, 5, 6]
+    assert verdict.completed > 0
+
+
+@pytest.mark.parametrize(
+    ("by", "status", "odd"),
+    [
+        (signal.SIGKILL, -signal.SIGKILL, False),
+        (signal.SIGKILL, 0, True),
+        (signal.SIGKILL, 1, True),
+        (signal.SIGTERM, 0, False),
+        (signal.SIGTERM, -signal.SIGTERM, True),
+        (signal.SIGTERM, -signal.SIGKILL, True),
+    ],
+)
+def test_a_life_that_ends_in_another_way_than_it_was_told_is_noticed(by: signal.Signals, status: int, odd: bool) -> None:
+    seen = Seen()
+    seen.end(1, by, status)
+    assert bool(seen.odd_ends) == odd
+
+
+@pytest.mark.parametrize(("cause", "recorded"), [(Cause.RESTART_TIMEOUT, 1), (Cause.CRASH, 0)])
+async def test_a_cut_without_its_cause_in_the_journal_is_noticed(
+    cause: Cause, recorded: int, open_it: Callable[[], Awaitable[Store]]
+) -> None:
+    """R4: what a drain says that it cut must be in the journal, with that cause."""
+    store, node = await open_it(), new_node_id(NOW)
+    await store.nodes.join(node, NOW)
+    hello = Inbound(conversation="chat:1", text="hello", channel="terminal")
+    await store.turns.accept(hello, new_turn_id(NOW), new_session_id(NOW), NOW)
+    (claimed,) = await store.turns.claim(node, 1)
+    turn, _ = await store.turns.start(claimed, NOW)
+    await store.settlement.interrupt(node, [turn.id], cause, Policy(), NOW)
+    assert await judge_drains(store, recorded) == []
+    assert len(await judge_drains(store, recorded + 1)) == 1
+    assert len(await judge_drains(store, recorded - 1)) == 1
+    await store.close()
