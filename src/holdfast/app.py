@@ -28,6 +28,7 @@ from holdfast.desk.views import Drain, Phase, Status, Stop
 from holdfast.engine.discretion import discreet
 from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.settings import Settings
+from holdfast.engine.spool import Spool
 from holdfast.errors import NotRunning, Unavailable
 from holdfast.store.home import Ownership, make_home
 from holdfast.store.opening import Store, open_readonly, open_store
@@ -71,7 +72,8 @@ async def gateway(config: Config, home: Path) -> AsyncGenerator[tuple[Engine, St
     with discreet(mask), owned(home):
         store = await open_store(config.store.url, home)
         try:
-            engine = Engine(Parts(store=store, agent=demonstration(), settings=settings(config), redaction=mask))
+            agent = demonstration(home / "demonstration-notes.txt")
+            engine = Engine(Parts(store=store, agent=agent, settings=settings(config), redaction=mask))
             async with _running(engine):
                 yield engine, store
                 await engine.drain(int(config.gateway.drain_timeout * 1000))

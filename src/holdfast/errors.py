@@ -8,7 +8,8 @@ The family decides the answer.  Anything outside this tree is a bug: it crashes 
     │   ├── IllegalMove     the table of states has no such move: 409
     │   ├── KeyReused       the dedupe key came before with another body: 422
     │   ├── NotFound        no such thing, or not yours: 404
-    │   └── QueueFull       the session has too many turns waiting: 429
+    │   ├── QueueFull       the session has too many turns waiting: 429
+    │   └── SessionBusy     the session is at an earlier message, and this one is not to wait: 409
     ├── Stale               somebody else moved it first: 409, reload
     ├── Unavailable         try again later: 503, back off
     │   ├── DiskFull        no room for new work; what was accepted is safe
@@ -58,6 +59,10 @@ class NotFound(Rejected):
 
 class QueueFull(Rejected):
     """The session has too many turns waiting already."""
+
+
+class SessionBusy(Rejected):
+    """The session is at an earlier message, and this one is not to wait."""
 
 
 class Stale(HoldfastError):
