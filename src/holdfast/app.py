@@ -28,7 +28,6 @@ from holdfast.desk.views import Drain, Phase, Status, Stop
 from holdfast.engine.discretion import discreet
 from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.settings import Settings
-from holdfast.engine.spool import Spool
 from holdfast.errors import NotRunning, Unavailable
 from holdfast.store.home import Ownership, make_home
 from holdfast.store.opening import Store, open_readonly, open_store
