@@ -94,7 +94,7 @@ class Scene:
 
     async def accept(self, text: str = "hello", *, by: Store | None = None, **changes: Any) -> Receipt:
         ids = (new_turn_id(self.now), new_session_id(self.now))
-        return await (by or self.store).turns.accept(self.message(text, **changes), *ids, self.now)
+        return await (by or self.store).intake.accept(self.message(text, **changes), *ids, self.now)
 
     async def claim(self, limit: int = 10, node: NodeId | None = None, *, by: Store | None = None) -> list[Turn]:
         return await (by or self.store).turns.claim(node or self.node, limit)

@@ -16,7 +16,7 @@ from holdfast.core.schedule import slot_key
 from holdfast.core.turns import Cause, Mode, Policy, Resume, State, Turn
 from holdfast.errors import IllegalMove, KeyReused, NodeLost, Rejected, Stale, StoreDown
 from holdfast.ids import NodeId, new_session_id, new_turn_id
-from holdfast.store import deliveries, nodes, segments, settlement, turns
+from holdfast.store import deliveries, intake, nodes, segments, settlement, turns
 from holdfast.store.database import POSTGRES, Run, Transaction, Work
 from holdfast.store.opening import Store
 from tests.conformance.scenes import OWNER, START, Scene, closed_gate, on_postgres
@@ -184,7 +184,7 @@ async def test_a_session_that_is_suspended_while_it_is_ended_has_ended(scene: Sc
     turn = await scene.finished()
     _, ended = await race(
         scene,
-        lambda: settlement._leave(POSTGRES, turn.session_id, sessions.Event.SUSPEND, None, scene.now),
+        lambda: settlement.leave(POSTGRES, turn.session_id, sessions.Event.SUSPEND, None, scene.now),
         lambda: scene.store.settlement.end_session(turn.session_id, "user", scene.now),
     )
     assert ended is None
@@ -198,7 +198,7 @@ async def test_of_two_ends_at_once_the_first_reason_wins(scene: Scene) -> None:
     turn = await scene.finished()
     await race(
         scene,
-        lambda: settlement._leave(POSTGRES, turn.session_id, sessions.Event.END, "first", scene.now),
+        lambda: settlement.leave(POSTGRES, turn.session_id, sessions.Event.END, "first", scene.now),
         lambda: scene.store.settlement.end_session(turn.session_id, "second", scene.now),
     )
     assert (await scene.store.sessions.get(turn.session_id)).end_reason == "first"
@@ -210,7 +210,7 @@ async def test_a_message_that_comes_while_its_session_ends_opens_a_new_one(scene
     turn = await scene.finished()
     _, receipt = await race(
         scene,
-        lambda: settlement._leave(POSTGRES, turn.session_id, sessions.Event.END, "user", scene.now),
+        lambda: settlement.leave(POSTGRES, turn.session_id, sessions.Event.END, "user", scene.now),
         lambda: scene.accept("still there?"),
     )
     assert receipt.session_id != turn.session_id
@@ -224,7 +224,7 @@ async def test_a_message_that_a_session_took_before_it_ended_has_its_outcome(sce
     ids = (new_turn_id(scene.now), new_session_id(scene.now))
     receipt, _ = await race(
         scene,
-        lambda: turns.accept(scene.message("last"), *ids, scene.now),
+        lambda: intake.accept(POSTGRES, scene.message("last"), *ids, scene.now),
         lambda: scene.store.settlement.end_session(turn.session_id, "user", scene.now),
     )
     assert receipt.session_id == turn.session_id
@@ -236,7 +236,7 @@ async def test_a_session_opened_by_two_messages_at_once_is_one(scene: Scene) -> 
     """T2"""
     ids = (new_turn_id(scene.now), new_session_id(scene.now))
     first, second = await race(
-        scene, lambda: turns.accept(scene.message("one"), *ids, scene.now), lambda: scene.accept("two")
+        scene, lambda: intake.accept(POSTGRES, scene.message("one"), *ids, scene.now), lambda: scene.accept("two")
     )
     assert first.session_id == second.session_id
     assert [turn.id for turn in await scene.store.turns.list(first.session_id)] == [first.turn_id, second.turn_id]
@@ -249,7 +249,7 @@ async def test_a_message_that_comes_while_a_request_is_resumed_runs_after_it(sce
     turn = await scene.interrupted(**request)
     ids = (new_turn_id(scene.now), new_session_id(scene.now))
     again, later = await race(
-        scene, lambda: turns.accept(scene.message(**request), *ids, scene.now), lambda: scene.accept("meanwhile")
+        scene, lambda: intake.accept(POSTGRES, scene.message(**request), *ids, scene.now), lambda: scene.accept("meanwhile")
     )
     assert (again.turn_id, again.state) == (turn.id, State.QUEUED)
     resumed = await scene.claim_and_start(turn.id)
@@ -264,7 +264,7 @@ async def test_a_request_that_comes_back_twice_at_once_is_told_that_it_goes_on(s
     turn = await scene.interrupted(**request)
     ids = (new_turn_id(scene.now), new_session_id(scene.now))
     receipts = await race(
-        scene, lambda: turns.accept(scene.message(**request), *ids, scene.now), lambda: scene.accept(**request)
+        scene, lambda: intake.accept(POSTGRES, scene.message(**request), *ids, scene.now), lambda: scene.accept(**request)
     )
     assert [(each.turn_id, each.state) for each in receipts] == [(turn.id, State.QUEUED)] * 2
 
@@ -276,7 +276,7 @@ async def test_a_request_that_is_resumed_while_a_message_comes_stays_where_it_wa
     turn = await scene.interrupted(**request)
     ids = (new_turn_id(scene.now), new_session_id(scene.now))
     later, again = await race(
-        scene, lambda: turns.accept(scene.message("meanwhile"), *ids, scene.now), lambda: scene.accept(**request)
+        scene, lambda: intake.accept(POSTGRES, scene.message("meanwhile"), *ids, scene.now), lambda: scene.accept(**request)
     )
     assert (again.turn_id, again.state) == (turn.id, State.INTERRUPTED)
     await scene.claim_and_start(later.turn_id)
@@ -292,7 +292,7 @@ async def test_of_two_sweeps_at_once_one_takes_over_and_neither_fails(scene: Sce
     await scene.sealed(conversation="d")
     await scene.store.segments.claim(scene.node, OWNER, scene.now, 10)
     await scene.store.nodes.leave(scene.node)
-    first, second = await race(scene, lambda: nodes._sweep(POSTGRES, Cause.CRASH, Policy(), scene.now, 500), scene.sweep)
+    first, second = await race(scene, lambda: nodes._sweep(POSTGRES, Cause.CRASH, Policy(), scene.now, 500, ""), scene.sweep)
     assert (first.total, second.total) == (4, 0)
 
 
@@ -318,7 +318,7 @@ async def test_a_sender_that_comes_back_while_it_is_swept_changes_nothing(scene:
     await scene.store.nodes.leave(scene.node)
     _, error = await race(
         scene,
-        lambda: nodes._sweep(POSTGRES, Cause.CRASH, Policy(), scene.now, 500),
+        lambda: nodes._sweep(POSTGRES, Cause.CRASH, Policy(), scene.now, 500, ""),
         lambda: scene.settle(sent, delivery.Event.CONFIRM),
     )
     assert isinstance(error, Stale)
@@ -332,7 +332,7 @@ async def test_a_turn_that_finishes_while_it_is_swept_is_interrupted(scene: Scen
     await scene.store.nodes.leave(scene.node)
     swept, error = await race(
         scene,
-        lambda: nodes._sweep(POSTGRES, Cause.CRASH, Policy(), scene.now, 500),
+        lambda: nodes._sweep(POSTGRES, Cause.CRASH, Policy(), scene.now, 500, ""),
         lambda: scene.finish(turn),
     )
     assert (swept.turns.rested, isinstance(error, Stale)) == ((turn.id,), True)
@@ -459,9 +459,9 @@ async def test_nodes_that_block_each_other_both_end(scene: Scene) -> None:
         runs += 1
         first, second = order
         ids = [(new_turn_id(scene.now), new_session_id(scene.now)) for _ in order]
-        yield from turns.accept(scene.message(order, conversation=first), *ids[0], scene.now)
+        yield from intake.accept(POSTGRES, scene.message(order, conversation=first), *ids[0], scene.now)
         yield from wait()
-        yield from turns.accept(scene.message(order, conversation=second), *ids[1], scene.now)
+        yield from intake.accept(POSTGRES, scene.message(order, conversation=second), *ids[1], scene.now)
 
     def nothing() -> Transaction[None]:
         yield Run("SELECT 1")

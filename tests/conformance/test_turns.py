@@ -144,19 +144,19 @@ async def test_a_flooded_session_refuses_more_and_nothing_of_it_stays(scene: Sce
 
 async def test_a_cursor_moves_with_its_message(scene: Scene) -> None:
     """A2: a polled channel is never read past a message that is not durable."""
-    assert await scene.store.turns.cursor("telegram") is None
+    assert await scene.store.intake.cursor("telegram") is None
     await scene.accept("one", dedupe_key="1", cursor=Cursor(channel="telegram", position="1"))
-    assert await scene.store.turns.cursor("telegram") == "1"
+    assert await scene.store.intake.cursor("telegram") == "1"
     await scene.accept("two", dedupe_key="2", cursor=Cursor(channel="telegram", position="2"))
-    assert await scene.store.turns.cursor("telegram") == "2"
-    assert await scene.store.turns.cursor("discord") is None
+    assert await scene.store.intake.cursor("telegram") == "2"
+    assert await scene.store.intake.cursor("discord") is None
 
 
 async def test_a_cursor_moves_past_a_repeat(scene: Scene) -> None:
     """A3: the same message under a later position must not be offered for ever."""
     await scene.accept("one", dedupe_key="1", cursor=Cursor(channel="telegram", position="1"))
     await scene.accept("one", dedupe_key="1", cursor=Cursor(channel="telegram", position="9"))
-    assert await scene.store.turns.cursor("telegram") == "9"
+    assert await scene.store.intake.cursor("telegram") == "9"
 
 
 async def test_a_claimed_turn_stays_queued_until_it_starts(scene: Scene) -> None:
@@ -494,5 +494,5 @@ async def test_a_one_shot_session_has_one_turn(scene: Scene) -> None:
 
 async def test_the_ids_offered_are_used_for_what_is_new(scene: Scene) -> None:
     turn_id, session_id = new_turn_id(scene.now), new_session_id(scene.now)
-    receipt = await scene.store.turns.accept(scene.message(), turn_id, session_id, scene.now)
+    receipt = await scene.store.intake.accept(scene.message(), turn_id, session_id, scene.now)
     assert (receipt.turn_id, receipt.session_id) == (turn_id, session_id)

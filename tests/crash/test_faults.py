@@ -64,7 +64,7 @@ def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Disk:
 async def accept(store: Store, text: str = "please") -> Receipt:
     conversation = f"chat:{next(_numbers)}"
     inbound = Inbound(conversation=conversation, text=text, channel="chat", reply_to=TARGET)
-    return await store.turns.accept(inbound, new_turn_id(NOW), new_session_id(NOW), NOW)
+    return await store.intake.accept(inbound, new_turn_id(NOW), new_session_id(NOW), NOW)
 
 
 @asynccontextmanager

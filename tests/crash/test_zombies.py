@@ -62,7 +62,7 @@ def message(number: int) -> Inbound:
 
 async def accept(store: Store, number: int) -> Receipt:
     now = SystemClock().now_ms()
-    return await store.turns.accept(message(number), new_turn_id(now), new_session_id(now), now)
+    return await store.intake.accept(message(number), new_turn_id(now), new_session_id(now), now)
 
 
 class Zombie:

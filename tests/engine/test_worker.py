@@ -354,7 +354,7 @@ async def test_a_turn_whose_claim_was_answered_into_the_void_runs_all_the_same(o
     """A1: the claim took effect and nobody heard of it; the turn is given back and claimed again."""
     async with opened(open_it) as store:
         claim = LosingAnswer(store.turns.claim)
-        receipt = await store.turns.accept(message(), *_ids(), 1)
+        receipt = await store.intake.accept(message(), *_ids(), 1)
         shaky = Altered(store, turns=Altered(store.turns, claim=claim))
         async with running_engine(shaky, ScriptedAgent([Say("here")]), settings=replace(FAST, beat_ms=20)):
             assert (await settled(store, receipt)).state is State.COMPLETED

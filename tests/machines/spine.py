@@ -243,7 +243,7 @@ class Spine(RuleBasedStateMachine):
 
     def ask_to_accept(self, message: Inbound) -> None:
         ids = (self.new("trn"), self.new("ses"), self.wall)
-        self.ask("accept", lambda: self.model.accept(message, *ids), lambda: self.store.turns.accept(message, *ids))
+        self.ask("accept", lambda: self.model.accept(message, *ids), lambda: self.store.intake.accept(message, *ids))
         if message.dedupe_key is None:
             self.last = None
 

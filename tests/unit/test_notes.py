@@ -15,6 +15,7 @@ EVENTS = {
     "shutdown_timeout": "gateway shutdown",
     "crash": "gateway interruption",
     "user": "gateway interruption",
+    "superseded": "gateway interruption",
     "session_ended": "gateway interruption",
     "session_suspended": "gateway interruption",
     "": "gateway interruption",

@@ -91,7 +91,7 @@ TABLES = [
         events=delivery.Event,
         moves=delivery.MOVES,
         first=delivery.State.PENDING,
-        final=frozenset({"delivered", "failed", "expired"}),
+        final=frozenset({"delivered"}),
         state_after=delivery_after,
     ),
     Table(
@@ -242,6 +242,16 @@ def test_everything_sent_was_marked_as_sending_first() -> None:
     """D1: no state but `sending` leads to the news that something arrived, except a reconciled unknown."""
     before = {before for (before, _), after in delivery.MOVES.items() if after is delivery.State.DELIVERED}
     assert before == {delivery.State.SENDING, delivery.State.UNKNOWN}
+
+
+def test_what_was_given_up_goes_out_again_only_when_somebody_asks() -> None:
+    ways_out = {event for before, event in delivery.MOVES if before in ("failed", "expired")}
+    assert ways_out == {delivery.Event.REVIVE}
+
+
+def test_a_message_joins_a_turn_only_while_it_waits() -> None:
+    """T1, T2: what has begun, or is over, is a turn of its own."""
+    assert {before for before, event in turns.MOVES if event is turns.Event.JOIN} == {turns.State.QUEUED}
 
 
 def test_a_lost_send_goes_out_again_only_as_a_repeat() -> None:

@@ -16,6 +16,9 @@ BACKOFF_FIRST_MS = 1_000
 BACKOFF_MAX_MS = 15 * 60_000
 REPEAT_LABEL = "[possible repeat]"
 EXPIRES_AFTER_MS = 24 * 3_600_000
+# The banner of a stop goes out as part 0; once the gateway is back it would only confuse.
+BANNER_PART = 0
+BANNER_EXPIRES_AFTER_MS = 60_000
 
 
 class State(StrEnum):
@@ -35,10 +38,11 @@ class Event(StrEnum):
     FAIL = "fail"
     LOSE = "lose"
     REPEAT = "repeat"
+    REVIVE = "revive"
     EXPIRE = "expire"
 
 
-# REFUSE means that the far side certainly has nothing; LOSE means that nobody can tell.
+# REFUSE means that the far side certainly has nothing; LOSE means that nobody can tell.  REVIVE is an operator's wish.
 MOVES: Mapping[tuple[State, Event], State] = MappingProxyType(
     {
         (State.PENDING, Event.SEND): State.SENDING,
@@ -52,6 +56,8 @@ MOVES: Mapping[tuple[State, Event], State] = MappingProxyType(
         (State.UNKNOWN, Event.CONFIRM): State.DELIVERED,
         (State.UNKNOWN, Event.REPEAT): State.SENDING,
         (State.UNKNOWN, Event.EXPIRE): State.EXPIRED,
+        (State.FAILED, Event.REVIVE): State.RETRY,
+        (State.EXPIRED, Event.REVIVE): State.RETRY,
     }
 )
 
@@ -87,6 +93,11 @@ class Delivery:
     def outgoing(self) -> str:
         """The text as it must leave: a resend after an unknown outcome says what it is."""
         return f"{REPEAT_LABEL} {self.text}" if self.repeats else self.text
+
+
+def lifetime_ms(part: int) -> int:
+    """Return how long a part is worth sending."""
+    return BANNER_EXPIRES_AFTER_MS if part == BANNER_PART else EXPIRES_AFTER_MS
 
 
 def backoff_ms(attempt: int, jitter: float) -> int:

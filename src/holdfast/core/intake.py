@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
+from enum import StrEnum
 
+from holdfast.core.resets import Reset
 from holdfast.core.sessions import Source
 from holdfast.core.turns import Mode, State
 from holdfast.ids import SessionId, TurnId
 
 # Past this a session is being flooded, not talked to.
 QUEUE_MAX = 100
+
+
+class Busy(StrEnum):
+    """What becomes of a message that arrives while an earlier one of its session is in flight."""
+
+    QUEUE = "queue"
+    INTERRUPT = "interrupt"
+    STEER = "steer"
+    REJECT = "reject"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +52,8 @@ class Inbound:
     one_shot: bool = False
     remembers: bool = True
     cursor: Cursor | None = None
+    busy: Busy = Busy.QUEUE
+    reset: Reset = field(default_factory=Reset)
 
     def body_hash(self) -> str:
         """Return the digest that tells a repeated message from another one under the same key."""
@@ -51,10 +64,16 @@ class Inbound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """Proof that a message is durable.  `duplicate` says that this key had been accepted before."""
+    """Proof that a message is durable.  `duplicate` says that this key had been accepted before.
+
+    `superseded` are the turns that made way for it.  A command is answered at once: `reply` is that answer, and there
+    may be no turn to wait for.
+    """
 
     turn_id: TurnId
     session_id: SessionId
     state: State
     accepted_at: int
     duplicate: bool = False
+    superseded: tuple[TurnId, ...] = ()
+    reply: str | None = None

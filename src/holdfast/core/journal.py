@@ -23,10 +23,13 @@ class Kind(StrEnum):
     APPROVAL_ASKED = "approval.asked"
     APPROVAL_ANSWERED = "approval.answered"
     NOTE = "note"
+    MESSAGE_JOINED = "message.joined"
     TURN_COMPLETED = "turn.completed"
     TURN_FAILED = "turn.failed"
     TURN_CANCELLED = "turn.cancelled"
     TURN_INTERRUPTED = "turn.interrupted"
+    TURN_RECOVERED = "turn.recovered"
+    TURN_UNDONE = "turn.undone"
 
 
 # The entry that records a turn's arrival in a settled state.
@@ -38,6 +41,12 @@ CLOSING: Mapping[turns.State, Kind] = MappingProxyType(
         turns.State.INTERRUPTED: Kind.TURN_INTERRUPTED,
     }
 )
+
+# What an agent brings forth while it works: what is looked for after its worker is lost.
+OUTPUT = frozenset({Kind.TEXT, Kind.REASONING, Kind.TOOL_STARTED, Kind.TOOL_FINISHED})
+
+# The `recovery` of an interruption whose attempt may have left more than has arrived; `turn.recovered` ends the wait.
+PENDING = "pending"
 
 # Kinds whose `text` the full-text search covers.
 SEARCHED = frozenset({Kind.TURN_ACCEPTED, Kind.TURN_COMPLETED})

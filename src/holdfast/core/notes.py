@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import StrEnum
 from types import MappingProxyType
 
 from holdfast.core.turns import Cause
@@ -10,6 +11,23 @@ from holdfast.core.turns import Cause
 RESTART_BANNER = "The gateway is restarting. I will try to resume this conversation when it is back."
 SHUTDOWN_BANNER = "The gateway is shutting down. Your conversation is saved."
 
+
+class Recovery(StrEnum):
+    """How much of a lost attempt has been found."""
+
+    NOTHING = "nothing"
+    PENDING = "pending"
+    OUTPUT = "output"
+
+
+# Nothing found is nothing said: what is not there now may still arrive.
+_RECOVERY: Mapping[Recovery, str] = MappingProxyType(
+    {
+        Recovery.NOTHING: "",
+        Recovery.PENDING: " Recovery of its output is pending.",
+        Recovery.OUTPUT: " Its output was recovered from the run journal.",
+    }
+)
 # Keyed by text, because a stored cause may be one that this version does not know.
 _INTERRUPTION: Mapping[str, str] = MappingProxyType(
     {
@@ -19,6 +37,7 @@ _INTERRUPTION: Mapping[str, str] = MappingProxyType(
 )
 _CANCELLATION: Mapping[str, str] = MappingProxyType(
     {
+        Cause.SUPERSEDED: "Cancelled: a newer message took its place.",
         Cause.SESSION_ENDED: "Cancelled: the session was ended.",
         Cause.SESSION_SUSPENDED: "Cancelled: the session was suspended.",
     }
@@ -30,10 +49,11 @@ def interruption(cause: str) -> str:
     return _INTERRUPTION.get(cause, "gateway interruption")
 
 
-def interrupted(cause: str) -> str:
+def interrupted(cause: str, recovery: Recovery = Recovery.NOTHING) -> str:
     """Return the marker below what an interrupted attempt had shown."""
-    planned = _INTERRUPTION.get(cause)
-    return f"Interrupted by a {planned}." if planned else "Interrupted: the gateway stopped without warning."
+    if planned := _INTERRUPTION.get(cause):
+        return f"Interrupted by a {planned}."
+    return f"Interrupted: the gateway stopped without warning.{_RECOVERY[recovery]}"
 
 
 def cancelled(cause: str) -> str:

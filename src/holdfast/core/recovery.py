@@ -1,14 +1,18 @@
-"""What a sweep took over from nodes that are gone, for the log and the boot report."""
+"""After a loss: what a sweep took over from nodes that are gone, and how long to look for what they may have left."""
 
 from __future__ import annotations
 
 from collections.abc import Set
 from dataclasses import dataclass, field
-from typing import TypeVar
+from enum import StrEnum
+from typing import TypeVar, assert_never
 
-from holdfast.ids import TurnId
+from holdfast.ids import NodeId, SessionId, TurnId
 
 T = TypeVar("T")
+
+TRIES_MAX = 12
+GIVE_UP_AGE_MS = 24 * 3_600_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +50,15 @@ class Swept:
         return len(self.turns) + self.released + self.deliveries + self.segments
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """What waits in all sessions: messages for their turn, turns for a person, conversations for their next message."""
+
+    queued: int = 0
+    waiting: int = 0
+    resumable: int = 0
+
+
 def orphans(held: Set[T], known: Set[T], suspected: Set[T]) -> tuple[set[T], set[T]]:
     """Split what the store says we hold but we do not know of: certain orphans, and those to look at once more.
 
@@ -53,3 +66,53 @@ def orphans(held: Set[T], known: Set[T], suspected: Set[T]) -> tuple[set[T], set
     """
     unknown = set(held - known)
     return unknown & suspected, unknown - suspected
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pending:
+    """An interrupted attempt whose node may have left more of it in its home than has arrived."""
+
+    turn_id: TurnId
+    attempt: int
+    session_id: SessionId
+    node_id: NodeId
+    home: str
+    tries: int
+    since: int
+
+
+class Sight(StrEnum):
+    """What can be seen of a lost attempt: something came in late, it may come at any moment, or nothing moves."""
+
+    FOUND = "found"
+    ARRIVING = "arriving"
+    SEALED = "sealed"
+
+
+class Verdict(StrEnum):
+    """What one look leads to.  Both `RESOLVE` and `GIVE_UP` end the search."""
+
+    RESOLVE = "resolve"
+    WAIT = "wait"
+    CHARGE = "charge"
+    GIVE_UP = "give_up"
+
+
+def is_too_old(age_ms: int) -> bool:
+    """Return whether a search is over by its age alone, whatever there is to be seen."""
+    return age_ms > GIVE_UP_AGE_MS
+
+
+def after_look(sight: Sight, tries: int, age_ms: int) -> Verdict:
+    """Decide about a search after `tries` looks that found nothing; only a look at what is sealed counts."""
+    if is_too_old(age_ms):
+        return Verdict.GIVE_UP
+    match sight:
+        case Sight.FOUND:
+            return Verdict.RESOLVE
+        case Sight.ARRIVING:
+            return Verdict.WAIT
+        case Sight.SEALED:
+            return Verdict.GIVE_UP if tries + 1 >= TRIES_MAX else Verdict.CHARGE
+        case _:
+            assert_never(sight)

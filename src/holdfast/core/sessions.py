@@ -88,6 +88,13 @@ class Hit:
     text: str
 
 
+def conversation_key(channel: str, source: Source) -> str:
+    """Return the key under which the messages of a source belong together: channel, chat, thread and user."""
+    # Escaped, so that no chat can be named into another one's key.
+    parts = (channel, source.chat_id, source.thread_id, source.user)
+    return ":".join(part.replace("%", "%25").replace(":", "%3A") for part in parts).rstrip(":")
+
+
 def reset_reason(latest: State | None) -> str | None:
     """Return why a key with no open session gets a new one; None when it is simply the first, or the last one ended."""
     return "suspended" if latest is State.SUSPENDED else None

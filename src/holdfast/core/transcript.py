@@ -10,7 +10,8 @@ from itertools import takewhile
 from typing import assert_never
 
 from holdfast.core import effects, notes
-from holdfast.core.journal import CLOSING, Data, Entry, Kind
+from holdfast.core.journal import CLOSING, OUTPUT, PENDING, Data, Entry, Kind
+from holdfast.core.notes import Recovery
 from holdfast.ids import TurnId
 
 
@@ -60,10 +61,17 @@ def fold(entries: Iterable[Entry]) -> list[Item]:
         placed.append(entry)
     for turn_id, entries_of_turn in late.items():
         turns[turn_id] = _put_back(turns[turn_id], entries_of_turn)
-    return [item for placed in turns.values() for item in _items(placed)]
+    return [item for placed in turns.values() if not _left_out(placed) for item in _items(placed)]
 
 
 _CLOSING_KINDS = frozenset(CLOSING.values())
+
+
+def _left_out(placed: Sequence[Entry]) -> bool:
+    """Return whether a turn shows nothing of its own: it was undone, or its message joined another turn and stands there."""
+    return any(
+        entry.kind is Kind.TURN_UNDONE or (entry.kind is Kind.TURN_COMPLETED and "joined" in entry.data) for entry in placed
+    )
 
 
 def _put_back(placed: list[Entry], late: list[Entry]) -> list[Entry]:
@@ -78,7 +86,7 @@ def _put_back(placed: list[Entry], late: list[Entry]) -> list[Entry]:
 
 
 def _items(placed: list[Entry]) -> list[Item]:
-    lost = {entry.attempt for entry in placed if entry.kind is Kind.TURN_INTERRUPTED}
+    lost = _recoveries(placed)
     items: list[Item] = []
     # The pieces of each item's text: a long answer arrives in very many.
     pieces: list[list[str]] = []
@@ -89,7 +97,7 @@ def _items(placed: list[Entry]) -> list[Item]:
         if items and _SPOKEN.get(entry.kind) is items[-1].role and attempt_of_last == entry.attempt:
             pieces[-1].append(_text(entry.data))
             continue
-        item = _item(entry, recovered=entry.attempt in lost)
+        item = _item(entry, lost.get(entry.attempt))
         if item is None:
             continue
         if entry.kind is Kind.TOOL_FINISHED and _finish_tool(items, cards.get(item.call_id, []), item):
@@ -102,6 +110,21 @@ def _items(placed: list[Entry]) -> list[Item]:
     return [
         replace(item, text="".join(texts)) if len(texts) > 1 else item for item, texts in zip(items, pieces, strict=True)
     ]
+
+
+def _recoveries(placed: Sequence[Entry]) -> dict[int, Recovery]:
+    """Return how much was found of each attempt that was interrupted."""
+    resolved = {entry.attempt for entry in placed if entry.kind is Kind.TURN_RECOVERED}
+    shown = {entry.attempt for entry in placed if entry.kind in OUTPUT}
+    found: dict[int, Recovery] = {}
+    for entry in placed:
+        if entry.kind is not Kind.TURN_INTERRUPTED:
+            continue
+        if entry.attempt not in resolved and entry.data.get("recovery") == PENDING:
+            found[entry.attempt] = Recovery.PENDING
+        else:
+            found[entry.attempt] = Recovery.OUTPUT if entry.attempt in shown else Recovery.NOTHING
+    return found
 
 
 # What comes in pieces that belong together.
@@ -124,12 +147,15 @@ def _text(data: Data, key: str = "text") -> str:
     return value if isinstance(value, str) else ""
 
 
-def _item(entry: Entry, *, recovered: bool) -> Item | None:
+def _item(entry: Entry, recovery: Recovery | None) -> Item | None:
+    """Return what one entry shows; `recovery` is None unless its attempt was interrupted."""
     data = entry.data
-    plain = Item(role=Role.NOTE, turn_id=entry.turn_id, at=entry.at, text=_text(data), recovered=recovered)
+    plain = Item(role=Role.NOTE, turn_id=entry.turn_id, at=entry.at, text=_text(data), recovered=recovery is not None)
     match entry.kind:
         case Kind.TURN_ACCEPTED:
             return replace(plain, role=Role.USER, recovered=False)
+        case Kind.MESSAGE_JOINED:
+            return replace(plain, role=Role.USER, kind="joined", recovered=False)
         case Kind.TEXT:
             return replace(plain, role=Role.ASSISTANT)
         case Kind.REASONING:
@@ -159,9 +185,9 @@ def _item(entry: Entry, *, recovered: bool) -> Item | None:
             text = notes.cancelled(_text(data, "cause"))
             return replace(plain, role=Role.MARKER, kind="cancelled", text=text, recovered=False)
         case Kind.TURN_INTERRUPTED:
-            text = notes.interrupted(_text(data, "cause"))
+            text = notes.interrupted(_text(data, "cause"), recovery or Recovery.NOTHING)
             return replace(plain, role=Role.MARKER, kind="interrupted", text=text, recovered=False)
-        case Kind.TURN_STARTED | Kind.TURN_COMPLETED:
+        case Kind.TURN_STARTED | Kind.TURN_COMPLETED | Kind.TURN_RECOVERED | Kind.TURN_UNDONE:
             return None
         case _:
             assert_never(entry.kind)

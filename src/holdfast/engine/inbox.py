@@ -23,4 +23,4 @@ class Inbox:
         """Return once durable, or refused for good; a repeated `dedupe_key` returns the first receipt."""
         now = self._clock.now_ms()
         safe = replace(message, text=self._redaction.text(message.text))
-        return await self._store.turns.accept(safe, new_turn_id(now), new_session_id(now), now)
+        return await self._store.intake.accept(safe, new_turn_id(now), new_session_id(now), now)

@@ -68,7 +68,7 @@ CHECKS: Mapping[str, str] = MappingProxyType(
              WHERE late.attempt > 0 AND early.attempt = 0 AND early.state IN ('pending', 'retry')
         """,
         "D3 parts are gapless": """
-            SELECT turn_id FROM deliveries GROUP BY turn_id, target HAVING COUNT(*) <> MAX(part)
+            SELECT turn_id FROM deliveries WHERE part > 0 GROUP BY turn_id, target HAVING COUNT(*) <> MAX(part)
         """,
         "M1 each remembered turn is in exactly one segment": """
             SELECT t.id FROM turns t LEFT JOIN segments m ON m.session_id = t.session_id

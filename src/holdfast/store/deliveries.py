@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from holdfast.core.delivery import BACKOFF_MAX_MS, EXPIRES_AFTER_MS, SETTLED, Delivery, Event, State
+from holdfast.core.delivery import BACKOFF_MAX_MS, BANNER_PART, SETTLED, Delivery, Event, State, lifetime_ms
+from holdfast.core.turns import Turn
 from holdfast.errors import NotFound, Stale
-from holdfast.ids import DeliveryId, NodeId, SessionId, TurnId
+from holdfast.ids import DeliveryId, NodeId, SessionId, TurnId, new_delivery_id
 from holdfast.store import rows
 from holdfast.store.database import Add, Database, Params, Run, Transaction
 
@@ -33,9 +34,20 @@ _MOVE = """
      WHERE id = :id AND fence = :fence AND state = :before
  RETURNING id
 """
+# A banner that cannot be delivered says nothing about the answer behind it.
 _FAIL_REST = """
     UPDATE deliveries SET state = 'failed', error = 'an earlier part did not arrive', settled_at = :now
-     WHERE turn_id = :turn_id AND target = :target AND part > :part AND state IN ('pending', 'retry')
+     WHERE turn_id = :turn_id AND target = :target AND part > :part
+       AND state IN ('pending', 'retry') AND CAST(:part AS BIGINT) > 0
+"""
+_INSERT_BANNER = f"{_INSERT} ON CONFLICT (turn_id, target, part) DO NOTHING"
+# What certainly did not arrive goes out as it is; what may have arrived says that it may be a repeat.
+_REVIVE = """
+    UPDATE deliveries
+       SET repeats = CASE WHEN state = 'failed' THEN 0 ELSE 1 END, state = 'retry', created_at = :now, due_at = :now,
+           settled_at = NULL, error = NULL, fence = fence + 1
+     WHERE turn_id = :turn_id AND target = :target AND part >= :part AND state IN ('failed', 'expired')
+ RETURNING id
 """
 # Compared again in the update itself: another node may sweep at the same moment, or the sender come back.
 _LOSE_HELD = """
@@ -105,10 +117,11 @@ class Deliveries:
 
     async def get(self, delivery_id: DeliveryId) -> Delivery:
         """Return one delivery.  Raises `NotFound`."""
-        found = await self._database.read(lambda: _list(_GET, {"id": delivery_id}))
-        if not found:
-            raise NotFound(f"there is no delivery {delivery_id}")
-        return found[0]
+        return await self._database.read(lambda: _get(delivery_id))
+
+    async def retry(self, delivery_id: DeliveryId, now_ms: int) -> Delivery:
+        """Send a delivery again that was given up, with the parts behind it.  Raises `IllegalMove` for any other."""
+        return await self._database.write(lambda: _retry(delivery_id, now_ms), wakes=lambda _: ("deliveries",))
 
     async def of_turn(self, turn_id: TurnId) -> list[Delivery]:
         """Return the deliveries of a turn, parts in order."""
@@ -140,11 +153,43 @@ def insert(created: Sequence[Delivery]) -> Transaction[None]:
         )
 
 
+def insert_banner(turn: Turn, target: str, text: str, now_ms: int) -> Transaction[None]:
+    """Write the banner of a stop; a second one for the same turn and target is not possible."""
+    yield Run(
+        _INSERT_BANNER,
+        {
+            "id": new_delivery_id(now_ms),
+            "turn_id": turn.id,
+            "session_id": turn.session_id,
+            "target": target,
+            "part": BANNER_PART,
+            "text": text,
+            "created_at": now_ms,
+            "due_at": now_ms,
+        },
+    )
+
+
+def _retry(delivery_id: DeliveryId, now_ms: int) -> Transaction[Delivery]:
+    given_up = yield from _get(delivery_id)
+    given_up.on(Event.REVIVE)
+    place = {"turn_id": given_up.turn_id, "target": given_up.target, "part": given_up.part, "now": now_ms}
+    yield Run(_REVIVE, place)
+    return (yield from _get(delivery_id))
+
+
+def _get(delivery_id: DeliveryId) -> Transaction[Delivery]:
+    found = yield from _list(_GET, {"id": delivery_id})
+    if not found:
+        raise NotFound(f"there is no delivery {delivery_id}")
+    return found[0]
+
+
 def _claim(sql: str, node_id: NodeId, now_ms: int, limit: int) -> Transaction[list[Delivery]]:
     due = yield Run(sql, {"node_id": node_id, "now": now_ms, "limit": limit})
     claimed: list[Delivery] = []
     for each in map(rows.delivered, due):
-        if now_ms - each.created_at > EXPIRES_AFTER_MS:
+        if now_ms - each.created_at > lifetime_ms(each.part):
             late = "too old to send again; the first may have arrived" if each.state is State.UNKNOWN else "too old to send"
             yield from _move(each, replace(each.on(Event.EXPIRE), settled_at=now_ms, error=late), None)
             continue

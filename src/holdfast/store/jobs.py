@@ -7,8 +7,8 @@ from holdfast.core.schedule import Fired, Job, outcome
 from holdfast.core.turns import State
 from holdfast.errors import Stale
 from holdfast.ids import SessionId, TurnId
-from holdfast.store import turns
-from holdfast.store.database import Database, Params, Row, Run, Transaction
+from holdfast.store import intake
+from holdfast.store.database import Database, Dialect, Params, Row, Run, Transaction
 
 _COLUMNS = "name, owner, schedule, prompt, deliver, paused, created_at, last_instant"
 _ADD = f"""
@@ -60,8 +60,9 @@ class Jobs:
         self, name: str, instant: int, message: Inbound, turn_id: TurnId, session_id: SessionId, now_ms: int
     ) -> Receipt:
         """Accept the turn of a due instant, with its slot.  Raises `Stale` when the instant has one already."""
+        dialect = self._database.dialect
         return await self._database.write(
-            lambda: _fire(name, instant, message, turn_id, session_id, now_ms), wakes=lambda _: ("turns",)
+            lambda: _fire(dialect, name, instant, message, turn_id, session_id, now_ms), wakes=lambda _: ("turns",)
         )
 
     async def miss(self, name: str, instant: int) -> None:
@@ -82,10 +83,10 @@ class Jobs:
 
 
 def _fire(
-    name: str, instant: int, message: Inbound, turn_id: TurnId, session_id: SessionId, now_ms: int
+    dialect: Dialect, name: str, instant: int, message: Inbound, turn_id: TurnId, session_id: SessionId, now_ms: int
 ) -> Transaction[Receipt]:
     yield from _advance(name, instant)
-    receipt = yield from turns.accept(message, turn_id, session_id, now_ms)
+    receipt = yield from intake.accept(dialect, message, turn_id, session_id, now_ms)
     # The turn of a job of the same name that was removed may have the key already.
     yield Run(_SLOT, {"name": name, "instant": instant, "turn_id": receipt.turn_id})
     return receipt

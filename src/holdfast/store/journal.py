@@ -133,6 +133,12 @@ def written(turn: Turn, after: int) -> Transaction[list[Entry]]:
     return (yield from _read(_READ_ATTEMPT, place))
 
 
+def hold(turn: Turn, count: int) -> Transaction[None]:
+    """Reserve the next `count` entries of a running turn.  Raises `Stale` when it is not the caller's any more."""
+    if not (yield Run(_HOLD, {"id": turn.id, "fence": turn.fence, "nth": turn.nth, "count": count})):
+        raise Stale(f"turn {turn.id} is not held with fence {turn.fence} at entry {turn.nth} any more")
+
+
 def write_held(turn: Turn, drafts: Sequence[Draft]) -> Transaction[tuple[Turn, list[Entry]]]:
     """Write the entries of a turn whose row was just moved by `len(drafts)`."""
     entries = yield from number(turn, turn.nth + 1, drafts)

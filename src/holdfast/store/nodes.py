@@ -10,7 +10,7 @@ from holdfast.store import deliveries, segments
 from holdfast.store.database import Database, Dialect, Run, Transaction
 from holdfast.store.settlement import interrupt
 
-_JOIN = "INSERT INTO nodes (id, state, joined_at) VALUES (:id, 'alive', :now)"
+_JOIN = "INSERT INTO nodes (id, state, joined_at, home) VALUES (:id, 'alive', :now, :home)"
 _BEAT = "UPDATE nodes SET beat = beat + 1 WHERE id = :id AND state = 'alive' RETURNING beat"
 _BEATS = "SELECT id, beat FROM nodes WHERE state = 'alive'"
 # A beat that came in between saves the node.
@@ -25,7 +25,7 @@ _RELEASE = """
  RETURNING id
 """
 _CUT = """
-    SELECT t.id, t.node_id FROM turns t
+    SELECT t.id, t.node_id, (SELECT n.home FROM nodes n WHERE n.id = t.node_id) FROM turns t
      WHERE t.state = 'running' AND t.node_id IS NOT NULL
        AND NOT EXISTS (SELECT 1 FROM nodes n WHERE n.id = t.node_id AND n.state = 'alive')
      ORDER BY t.node_id LIMIT :limit
@@ -45,10 +45,10 @@ class Nodes:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def join(self, node_id: NodeId, now_ms: int) -> None:
+    async def join(self, node_id: NodeId, now_ms: int, home: str = "") -> None:
         """Register a node.  Where only one process can own the store, all earlier ones are dead from now on."""
         exclusive = self._database.exclusive
-        await self._database.write(lambda: _join(node_id, now_ms, exclusive))
+        await self._database.write(lambda: _join(node_id, now_ms, home, exclusive))
 
     async def beat(self, node_id: NodeId) -> None:
         """Show that a node lives.  Raises `NodeLost` when the others have declared it dead."""
@@ -69,11 +69,14 @@ class Nodes:
         """Stop being alive; whatever the node still holds is for the others."""
         await self._database.write(lambda: _found(_LEAVE, {"id": node_id}), essential=True)
 
-    async def sweep(self, cause: Cause, policy: Policy, now_ms: int, limit: int = 500) -> Swept:
-        """Take over up to `limit` of each kind from dead nodes.  Repeated until it finds nothing, it changes nothing."""
+    async def sweep(self, cause: Cause, policy: Policy, now_ms: int, limit: int = 500, home: str = "") -> Swept:
+        """Take over up to `limit` of each kind from dead nodes.  Repeated until it finds nothing, it changes nothing.
+
+        What such a node may have left in another home than ours is awaited from there.
+        """
         dialect = self._database.dialect
         return await self._database.write(
-            lambda: _sweep(dialect, cause, policy, now_ms, limit),
+            lambda: _sweep(dialect, cause, policy, now_ms, limit, home),
             wakes=lambda swept: ("turns", "deliveries", "segments") if swept.total else (),
             essential=True,
         )
@@ -83,8 +86,8 @@ class Nodes:
         await self._database.write(lambda: _found(_FORGET, {"before": before}))
 
 
-def _join(node_id: NodeId, now_ms: int, exclusive: bool) -> Transaction[None]:
-    yield Run(_JOIN, {"id": node_id, "now": now_ms})
+def _join(node_id: NodeId, now_ms: int, home: str, exclusive: bool) -> Transaction[None]:
+    yield Run(_JOIN, {"id": node_id, "now": now_ms, "home": home})
     if exclusive:
         yield Run(_BURY_OTHERS, {"id": node_id})
 
@@ -98,15 +101,15 @@ def _beats() -> Transaction[dict[NodeId, int]]:
     return {NodeId(node_id): beat for node_id, beat in found}
 
 
-def _sweep(dialect: Dialect, cause: Cause, policy: Policy, now_ms: int, limit: int) -> Transaction[Swept]:
+def _sweep(dialect: Dialect, cause: Cause, policy: Policy, now_ms: int, limit: int, home: str) -> Transaction[Swept]:
     released = yield Run(_RELEASE)
     cut = yield Run(_CUT, {"limit": limit})
-    held: dict[NodeId, list[TurnId]] = {}
-    for turn_id, node_id in cut:
-        held.setdefault(node_id, []).append(turn_id)
+    held: dict[tuple[NodeId, str], list[TurnId]] = {}
+    for turn_id, node_id, its_home in cut:
+        held.setdefault((node_id, its_home if its_home and its_home != home else ""), []).append(turn_id)
     turns = Interrupted()
-    for node_id, turn_ids in held.items():
-        turns += yield from interrupt(dialect, node_id, turn_ids, cause, policy, now_ms)
+    for (node_id, elsewhere), turn_ids in held.items():
+        turns += yield from interrupt(dialect, node_id, turn_ids, cause, policy, now_ms, elsewhere)
     return Swept(
         turns=turns,
         released=len(released),

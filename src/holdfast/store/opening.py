@@ -10,10 +10,12 @@ from holdfast.errors import StoreRefused
 from holdfast.store.catalog import Catalog
 from holdfast.store.database import Database
 from holdfast.store.deliveries import Deliveries
+from holdfast.store.intake import Intake
 from holdfast.store.jobs import Jobs
 from holdfast.store.journal import Journal
 from holdfast.store.migrations import check, migrate
 from holdfast.store.nodes import Nodes
+from holdfast.store.recoveries import Recoveries
 from holdfast.store.retention import enforce
 from holdfast.store.segments import Segments
 from holdfast.store.sessions import Sessions
@@ -29,12 +31,14 @@ class Store:
         self.database = database
         self.wakes = database.wakes
         self.sessions = Sessions(database)
+        self.intake = Intake(database)
         self.turns = Turns(database)
         self.settlement = Settlement(database)
         self.journal = Journal(database)
         self.deliveries = Deliveries(database)
         self.segments = Segments(database)
         self.nodes = Nodes(database)
+        self.recoveries = Recoveries(database)
         self.jobs = Jobs(database)
         self.catalog = Catalog(database)
 

@@ -39,6 +39,7 @@ TABLES: Mapping[str, Keep] = MappingProxyType(
         "tool_calls": Keep.SESSION,
         "deliveries": Keep.SESSION,
         "segments": Keep.SESSION,
+        "recoveries": Keep.SESSION,
         "dedupe": Keep.AGE,
         "cursors": Keep.OPERATOR,
         "jobs": Keep.OPERATOR,

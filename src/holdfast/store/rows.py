@@ -28,7 +28,7 @@ SESSION = (
 )
 TURN = (
     "id, session_id, ordinal, accepted_at, mode, delivers_later, remembers, reply_to, state, attempt, nth, fence, "
-    "node_id, cause, error, generation, started_at, answered_at"
+    "node_id, cause, error, generation, started_at, answered_at, steers, joined_to"
 )
 ENTRY = "session_id, seq, turn_id, attempt, nth, kind, at, data"
 CALL = "id, turn_id, session_id, name, effect, args, state, starts, result"
@@ -120,7 +120,7 @@ def session(row: Row) -> sessions.Session:
 def turn(row: Row) -> turns.Turn:
     (
         id_, session_id, ordinal, accepted_at, mode, delivers_later, remembers, reply_to, state, attempt, nth, fence,
-        node_id, cause, error, generation, started_at, answered_at,
+        node_id, cause, error, generation, started_at, answered_at, steers, joined_to,
     ) = row  # fmt: skip
     return turns.Turn(
         id=id_,
@@ -141,6 +141,8 @@ def turn(row: Row) -> turns.Turn:
         generation=generation,
         started_at=started_at,
         answered_at=answered_at,
+        steers=bool(steers),
+        joined_to=joined_to,
     )
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from holdfast.core.sessions import Hit, Session, Source, State, reset_reason
+from holdfast.core.recovery import Standing
+from holdfast.core.sessions import Event, Hit, Session, Source, State, reset_reason
 from holdfast.errors import NotFound
-from holdfast.ids import SessionId
-from holdfast.store import rows
-from holdfast.store.database import Database, Params, Run, Transaction
+from holdfast.ids import SessionId, TurnId
+from holdfast.store import forks, rows, settlement
+from holdfast.store.database import Database, Dialect, Params, Run, Transaction
 
 _GET = f"SELECT {rows.SESSION} FROM sessions WHERE id = :id"
 _FIND = f"SELECT {rows.SESSION} FROM sessions WHERE owner = :owner AND key = :key AND state = 'open'"
@@ -48,6 +49,16 @@ _SEARCH = """
       FROM entries e JOIN sessions s ON s.id = e.session_id
      WHERE s.owner = :owner AND {matches}
      ORDER BY e.at DESC, e.session_id, e.seq DESC LIMIT :limit
+"""
+# By name, so that what was only just journalled is written first, and goes too.
+_DELETE_ENTRIES = "DELETE FROM entries WHERE session_id = :id"
+_DELETE = "DELETE FROM sessions WHERE id = :id RETURNING id"
+# The whole list of states is named as well, because that is what the index holds.
+_STANDING = """
+    SELECT (SELECT COUNT(*) FROM turns WHERE state IN ('queued', 'running', 'waiting') AND state = 'queued'),
+           (SELECT COUNT(*) FROM turns WHERE state IN ('queued', 'running', 'waiting') AND state = 'waiting'),
+           (SELECT COUNT(DISTINCT t.session_id) FROM turns t JOIN sessions s ON s.id = t.session_id
+             WHERE t.state = 'interrupted' AND s.state = 'open' AND s.strikes > 0)
 """
 _FORGET_KEYS = "DELETE FROM dedupe WHERE accepted_at <= :before RETURNING key"
 PRUNE_BATCH = 100
@@ -95,6 +106,24 @@ class Sessions:
         if not await self._database.write(lambda: _found(_RENAME, params)):
             raise NotFound(f"there is no session {session_id}")
 
+    async def fork(self, session_id: SessionId, fork: Session, through: TurnId | None = None) -> Session:
+        """Copy a conversation, up to and with a turn, into a new one of its own.  Raises `NotFound`.
+
+        What is still in flight is not copied.  Memory is not owed again, and no effect is remembered as the copy's own.
+        """
+        return await self._database.write(lambda: forks.fork(session_id, fork, through))
+
+    async def delete(self, session_id: SessionId, now_ms: int) -> bool:
+        """Delete a session with all that belongs to it, cancelling what it is at; False when there is none."""
+        dialect = self._database.dialect
+        return await self._database.write(
+            lambda: _delete(dialect, session_id, now_ms), wakes=lambda _: ("turns", f"session:{session_id}"), essential=True
+        )
+
+    async def standing(self) -> Standing:
+        """Return what waits in all sessions: a cheap look, however many there are."""
+        return await self._database.read(_standing)
+
     async def resume_cause(self, session_id: SessionId) -> str | None:
         """Return why a session is resume pending: open, and interrupted since its last completed turn; else None."""
         found = await self._database.read(lambda: _run(_INTERRUPTION, {"id": session_id}))
@@ -141,6 +170,17 @@ def _list(sql: str, params: Params) -> Transaction[list[Session]]:
 
 def _run(sql: str, params: Params) -> Transaction[list[rows.Row]]:
     return (yield Run(sql, params))
+
+
+def _delete(dialect: Dialect, session_id: SessionId, now_ms: int) -> Transaction[bool]:
+    yield from settlement.leave(dialect, session_id, Event.END, "deleted", now_ms)
+    yield Run(_DELETE_ENTRIES, {"id": session_id})
+    return bool((yield Run(_DELETE, {"id": session_id})))
+
+
+def _standing() -> Transaction[Standing]:
+    ((queued, waiting, resumable),) = yield Run(_STANDING)
+    return Standing(queued=queued, waiting=waiting, resumable=resumable)
 
 
 def _found(sql: str, params: Params) -> Transaction[bool]:

@@ -11,11 +11,12 @@ from dataclasses import replace
 
 from holdfast.core import sessions
 from holdfast.core.ending import Ending
-from holdfast.core.journal import CLOSING, Draft, Entry
+from holdfast.core.journal import CLOSING, PENDING, Draft, Entry, Kind
 from holdfast.core.recovery import Interrupted
-from holdfast.core.turns import Aftermath, Cause, Event, Policy, State, Turn, after_loss
+from holdfast.core.turns import SETTLED, Aftermath, Cause, Event, Policy, State, Turn, after_loss
+from holdfast.errors import IllegalMove
 from holdfast.ids import NodeId, SessionId, TurnId
-from holdfast.store import deliveries, journal, rows, segments, turns
+from holdfast.store import deliveries, journal, recoveries, rows, segments, turns
 from holdfast.store.database import Database, Dialect, Run, Transaction
 
 _SETTLE = f"""
@@ -60,6 +61,16 @@ _MOVE_SESSION = """
 _IN_FLIGHT = """
     SELECT id FROM turns WHERE session_id = :id AND state IN ('queued', 'running', 'waiting') ORDER BY ordinal
 """
+_RUNNING = f"SELECT {rows.TURN} FROM turns WHERE node_id = :node_id AND state = 'running' ORDER BY id"
+_ANNOUNCED = """
+    SELECT turn_id, attempt FROM entries WHERE turn_id IN {ids} AND kind = 'note' AND data ->> 'banner' IS NOT NULL
+"""
+_LAST = f"""
+    SELECT {rows.TURN} FROM turns
+     WHERE session_id = :id AND joined_to IS NULL
+       AND NOT EXISTS (SELECT 1 FROM entries e WHERE e.turn_id = turns.id AND e.kind = 'turn.undone')
+     ORDER BY ordinal DESC LIMIT 1
+"""
 _SESSION = f"SELECT {rows.SESSION} FROM sessions WHERE id = :id"
 
 
@@ -102,6 +113,22 @@ class Settlement:
             essential=True,
         )
 
+    async def announce(self, node_id: NodeId, banner: str, text: str, now_ms: int) -> list[Turn]:
+        """Tell every chat with a turn running on a node what is about to happen, once; returns the turns told."""
+        dialect = self._database.dialect
+        return await self._database.write(
+            lambda: _announce(dialect, node_id, banner, text, now_ms),
+            wakes=lambda told: ("deliveries", *(f"session:{turn.session_id}" for turn in told)),
+            essential=True,
+        )
+
+    async def undo(self, session_id: SessionId, now_ms: int) -> Turn | None:
+        """Take the last exchange out of a conversation; nothing is deleted, it is only left out from now on.
+
+        Returns its turn, or None when there is none.  Raises `IllegalMove` while it is in flight.
+        """
+        return await self._database.write(lambda: _undo(session_id, now_ms), wakes=lambda _: (f"session:{session_id}",))
+
     async def end_session(self, session_id: SessionId, reason: str, now_ms: int) -> None:
         """End a session for good and cancel what still waits in it.  The first reason wins."""
         await self._leave(session_id, sessions.Event.END, reason, now_ms)
@@ -113,8 +140,8 @@ class Settlement:
     async def _leave(self, session_id: SessionId, event: sessions.Event, reason: str | None, now_ms: int) -> None:
         dialect = self._database.dialect
         await self._database.write(
-            lambda: _leave(dialect, session_id, event, reason, now_ms),
-            wakes=lambda _: _topics(session_id),
+            lambda: leave(dialect, session_id, event, reason, now_ms),
+            wakes=lambda cancelled: (*_topics(session_id), *(f"cancelled:{turn_id}" for turn_id in cancelled)),
             essential=True,
         )
 
@@ -206,9 +233,12 @@ def _cancel(dialect: Dialect, turn_id: TurnId, cause: Cause, now_ms: int) -> Tra
 
 
 def interrupt(
-    dialect: Dialect, node_id: NodeId, turn_ids: Sequence[TurnId], cause: Cause, policy: Policy, now_ms: int
+    dialect: Dialect, node_id: NodeId, turn_ids: Sequence[TurnId], cause: Cause, policy: Policy, now_ms: int, home: str = ""
 ) -> Transaction[Interrupted]:
-    """Interrupt the running turns of a node, decide their tool calls, and let each go on, rest or be given up."""
+    """Interrupt the running turns of a node, decide their tool calls, and let each go on, rest or be given up.
+
+    `home` is where the node may have left more of them, if that is out of our own reach.
+    """
     # Every running turn has a session of its own, so both tables can be moved as sets.
     named = {"ids": rows.encode(list(turn_ids)), "node_id": node_id, "cause": cause.value}
     cut = yield Run(_INTERRUPT.format(ids=dialect.each("ids")), named)
@@ -225,18 +255,21 @@ def interrupt(
         fate = after_loss(turn.mode, policy, cause, strikes)
         after[fate].append(turn)
         draft = _closing(State.INTERRUPTED, now_ms, cause=cause.value)
-        draft = replace(draft, data={**draft.data, "continues": fate is Aftermath.CONTINUE})
+        awaited = {"recovery": PENDING} if home else {}
+        draft = replace(draft, data={**draft.data, "continues": fate is Aftermath.CONTINUE, **awaited})
         entries.extend(journal.numbered(turn, seq, None, [draft]))
         if one_shot and fate is not Aftermath.CONTINUE:
             leaving.append((session_id, sessions.Event.END))
         elif fate in (Aftermath.SUSPEND, Aftermath.GIVE_UP):
             leaving.append((session_id, sessions.Event.SUSPEND))
     yield from journal.insert(entries)
+    if home:
+        yield from recoveries.open_all(list(lost.values()), node_id, home, now_ms)
     going_on = [turn.id for turn in after[Aftermath.CONTINUE]]
     if going_on:
         yield Run(_CONTINUE.format(ids=dialect.each("ids")), {"ids": rows.encode(going_on)})
     for session_id, event in leaving:
-        yield from _leave(dialect, session_id, event, None, now_ms)
+        yield from leave(dialect, session_id, event, None, now_ms)
     return Interrupted(
         continued=tuple(going_on),
         rested=tuple(turn.id for turn in after[Aftermath.REST]),
@@ -245,17 +278,49 @@ def interrupt(
     )
 
 
-def _leave(
+def _announce(dialect: Dialect, node_id: NodeId, banner: str, text: str, now_ms: int) -> Transaction[list[Turn]]:
+    running = [rows.turn(row) for row in (yield Run(_RUNNING, {"node_id": node_id}))]
+    ids = {"ids": rows.encode([turn.id for turn in running])}
+    told_before = {(turn_id, attempt) for turn_id, attempt in (yield Run(_ANNOUNCED.format(ids=dialect.each("ids")), ids))}
+    told = [turn for turn in running if (turn.id, turn.attempt) not in told_before]
+    draft = Draft(kind=Kind.NOTE, at=now_ms, data={"text": text, "banner": banner})
+    for turn in told:
+        yield from journal.number(turn, None, [draft])
+        if turn.reply_to is not None and turn.delivers_later:
+            yield from deliveries.insert_banner(turn, turn.reply_to, text, now_ms)
+    return told
+
+
+def _undo(session_id: SessionId, now_ms: int) -> Transaction[Turn | None]:
+    found = yield Run(_LAST, {"id": session_id})
+    if not found:
+        return None
+    turn = rows.turn(found[0])
+    if turn.state not in SETTLED:
+        raise IllegalMove(turn.id, turn.state, "be undone; stop it first")
+    yield from journal.number(turn, None, [Draft(kind=Kind.TURN_UNDONE, at=now_ms)])
+    return turn
+
+
+def leave(
     dialect: Dialect, session_id: SessionId, event: sessions.Event, reason: str | None, now_ms: int
-) -> Transaction[None]:
-    """Move a session out of use.  What still waits in it is cancelled, so that nothing accepted lacks an outcome."""
+) -> Transaction[list[TurnId]]:
+    """Move a session out of use; what still waits in it is cancelled, so that nothing accepted lacks an outcome."""
     cause = yield from _move_session(session_id, event, reason, now_ms)
     if cause is None:
-        return
-    in_flight = yield Run(_IN_FLIGHT, {"id": session_id})
-    for (turn_id,) in in_flight:
-        yield from _cancel(dialect, turn_id, cause, now_ms)
+        return []
+    cancelled = yield from cancel_in_flight(dialect, session_id, cause, now_ms)
     yield from segments.seal(session_id, now_ms)
+    return cancelled
+
+
+def cancel_in_flight(dialect: Dialect, session_id: SessionId, cause: Cause, now_ms: int) -> Transaction[list[TurnId]]:
+    """Cancel everything of a session that is not at rest; returns what was."""
+    cancelled: list[TurnId] = []
+    for (turn_id,) in (yield Run(_IN_FLIGHT, {"id": session_id})):
+        yield from _cancel(dialect, turn_id, cause, now_ms)
+        cancelled.append(turn_id)
+    return cancelled
 
 
 def _move_session(

@@ -1,4 +1,4 @@
-"""Turns from acceptance to claim; how they end is in settlement.py."""
+"""Turns while they are under way; how they come in is in intake.py, how they end in settlement.py."""
 
 from __future__ import annotations
 
@@ -6,50 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 from holdfast.core import sessions
-from holdfast.core.intake import QUEUE_MAX, Cursor, Inbound, Receipt
-from holdfast.core.journal import Draft, Entry, Kind
+from holdfast.core.journal import CLOSING, Draft, Entry, Kind
 from holdfast.core.turns import Event, State, Turn
-from holdfast.errors import KeyReused, NotFound, QueueFull, Stale
+from holdfast.errors import IllegalMove, NotFound, Stale
 from holdfast.ids import NodeId, SessionId, TurnId
 from holdfast.store import journal, rows
 from holdfast.store.database import Database, Dialect, Params, Run, Transaction
 
-_REMEMBER_KEY = """
-    INSERT INTO dedupe (key, body_hash, turn_id, session_id, accepted_at)
-    VALUES (:key, :body_hash, :turn_id, :session_id, :now)
-    ON CONFLICT (key) DO NOTHING RETURNING key
-"""
-_KEY = "SELECT body_hash, turn_id, session_id, accepted_at FROM dedupe WHERE key = :key"
-_KEY_SESSION = "UPDATE dedupe SET session_id = :session_id WHERE key = :key"
-_JOIN_SESSION = """
-    UPDATE sessions SET seq = seq + 1, turns = turns + 1, updated_at = :now
-     WHERE owner = :owner AND key = :key AND state = 'open'
- RETURNING id, seq, turns,
-           (SELECT COUNT(*) FROM turns t WHERE t.session_id = sessions.id AND t.state IN ('queued', 'running', 'waiting'))
-"""
-# The suspended session that no other has followed yet; which one is the latest, no clock could tell for certain.
-_SUSPENDED = """
-    (SELECT s.id FROM sessions s
-      WHERE s.owner = :owner AND s.key = :key AND s.state = 'suspended'
-        AND NOT EXISTS (SELECT 1 FROM sessions next WHERE next.owner = :owner AND next.key = :key AND next.parent_id = s.id)
-      ORDER BY s.id DESC LIMIT 1)
-"""
-_OPEN_SESSION = f"""
-    INSERT INTO sessions
-        (id, key, channel, owner, one_shot, source, parent_id, auto_reset_reason, created_at, updated_at, seq, turns)
-    VALUES (:id, :key, :channel, :owner, :one_shot, :source, {_SUSPENDED},
-            CASE WHEN {_SUSPENDED} IS NOT NULL THEN CAST(:reset_reason AS TEXT) END, :now, :now, 1, 1)
-    ON CONFLICT (owner, key) WHERE state = 'open' DO NOTHING RETURNING id
-"""
-_INSERT = """
-    INSERT INTO turns (id, session_id, ordinal, accepted_at, mode, delivers_later, remembers, reply_to)
-    VALUES (:id, :session_id, :ordinal, :now, :mode, :delivers_later, :remembers, :reply_to)
-"""
-_SAVE_CURSOR = """
-    INSERT INTO cursors (channel, position) VALUES (:channel, :position)
-    ON CONFLICT (channel) DO UPDATE SET position = excluded.position
-"""
-_CURSOR = "SELECT position FROM cursors WHERE channel = :channel"
 # A turn is claimable when it is the oldest of its session that is still in flight: acceptance order, one at a time.
 _CLAIM = f"""
     WITH heads AS MATERIALIZED (
@@ -89,6 +52,19 @@ _RESUME = """
                           AND later.ordinal > turns.ordinal)
  RETURNING id
 """
+# Messages that may join a running turn: in the order of their acceptance, up to the first that wants a turn of its own.
+_JOINING = f"""
+    SELECT {rows.TURN} FROM turns t
+     WHERE t.session_id = :session_id AND t.ordinal > :ordinal AND t.state = 'queued' AND t.node_id IS NULL AND t.steers = 1
+       AND NOT EXISTS (SELECT 1 FROM turns o WHERE o.session_id = t.session_id AND o.ordinal > :ordinal
+                          AND o.ordinal < t.ordinal AND o.state = 'queued' AND o.steers = 0)
+     ORDER BY t.ordinal
+"""
+_JOIN = """
+    UPDATE turns SET state = :state, joined_to = :host, answered_at = :now, fence = fence + 1
+     WHERE id = :id AND fence = :fence AND state = 'queued' AND node_id IS NULL
+ RETURNING (SELECT e.data FROM entries e WHERE e.turn_id = turns.id AND e.kind = 'turn.accepted')
+"""
 _GET = f"SELECT {rows.TURN} FROM turns WHERE id = :id"
 _LIST = f"""
     SELECT {rows.TURN} FROM turns WHERE session_id = :session_id AND ordinal > :after ORDER BY ordinal LIMIT :limit
@@ -96,7 +72,7 @@ _LIST = f"""
 _DELIVERED = """
     SELECT CASE WHEN COUNT(*) > 0 AND COUNT(*) = COUNT(CASE WHEN state = 'delivered' THEN 1 END)
                 THEN MAX(settled_at) END
-      FROM deliveries WHERE turn_id = :id
+      FROM deliveries WHERE turn_id = :id AND part > 0
 """
 _HELD = f"SELECT {rows.TURN} FROM turns WHERE node_id = :node_id"
 _TALLY = "SELECT state, COUNT(*) FROM turns GROUP BY state"
@@ -108,17 +84,6 @@ class Turns:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._claim = _CLAIM.format(skip_locked=database.dialect.skip_locked)
-
-    async def accept(self, message: Inbound, turn_id: TurnId, session_id: SessionId, now_ms: int) -> Receipt:
-        """Make a message durable as a queued turn; the ids are used only if a new turn or session is needed.
-
-        A repeated key returns the first receipt.  Raises `KeyReused` where its body differs, `QueueFull` on a flood.
-        """
-        return await self._database.write(
-            lambda: accept(message, turn_id, session_id, now_ms),
-            touches=_touched(message),
-            wakes=lambda receipt: ("turns", f"session:{receipt.session_id}"),
-        )
 
     async def claim(self, node_id: NodeId, limit: int) -> list[Turn]:
         """Take the oldest claimable turns for a node; they stay queued until they start."""
@@ -148,6 +113,25 @@ class Turns:
             lambda: _answer(turn_id, draft), wakes=lambda turn: ("turns", f"session:{turn.session_id}")
         )
 
+    async def heed(self, turn: Turn, now_ms: int) -> tuple[Turn, list[Entry]]:
+        """Let the messages that steer a running turn join it; they share its outcome from here on.
+
+        Raises `Stale` when the turn is not the caller's any more.  Repeating it after a lost answer is safe.
+        """
+        return await self._database.write(
+            lambda: _heed(turn, now_ms), wakes=lambda _: ("turns", f"session:{turn.session_id}"), touches=(turn.session_id,)
+        )
+
+    async def steered(self, turn: Turn) -> bool:
+        """Return whether a message waits to join a running turn."""
+        return bool(await self._database.read(lambda: _turns(_JOINING, _place(turn))))
+
+    async def resume(self, turn_id: TurnId, now_ms: int) -> Turn:
+        """Let an interrupted turn go on.  Raises `IllegalMove` unless it is interrupted and the last of an open session."""
+        return await self._database.write(
+            lambda: _resume(turn_id, now_ms), wakes=lambda turn: ("turns", f"session:{turn.session_id}")
+        )
+
     async def get(self, turn_id: TurnId) -> Turn:
         """Return one turn.  Raises `NotFound`."""
         return await self._database.read(lambda: get(turn_id))
@@ -165,130 +149,9 @@ class Turns:
         """Return the turns a node has claimed or runs."""
         return await self._database.read(lambda: _turns(_HELD, {"node_id": node_id}))
 
-    async def cursor(self, channel: str) -> str | None:
-        """Return how far a channel has been read."""
-        return await self._database.read(lambda: _scalar(_CURSOR, {"channel": channel}))
-
     async def tally(self) -> dict[State, int]:
         """Count turns by state."""
         return await self._database.read(_tally)
-
-
-def _touched(message: Inbound) -> list[str]:
-    """Name what an accept depends on; with a worker of the same session it shares no more than two counters."""
-    names = [f"conversation:{message.owner}:{message.conversation}"]
-    if message.dedupe_key is not None:
-        names.append(f"key:{message.dedupe_key}")
-    if message.cursor:
-        names.append(f"cursor:{message.cursor.channel}")
-    return names
-
-
-def accept(message: Inbound, turn_id: TurnId, session_id: SessionId, now_ms: int) -> Transaction[Receipt]:
-    if message.dedupe_key is not None:
-        first = yield from _first_receipt(message, turn_id, session_id, now_ms)
-        if first:
-            return first
-    turn = yield from _join_or_open(message, turn_id, session_id, now_ms)
-    if message.dedupe_key is not None and turn.session_id != session_id:
-        yield Run(_KEY_SESSION, {"key": message.dedupe_key, "session_id": turn.session_id})
-    if message.cursor:
-        yield from _save_cursor(message.cursor)
-    return Receipt(turn_id=turn_id, session_id=turn.session_id, state=State.QUEUED, accepted_at=now_ms)
-
-
-def _first_receipt(message: Inbound, turn_id: TurnId, session_id: SessionId, now_ms: int) -> Transaction[Receipt | None]:
-    key, body_hash = message.dedupe_key or "", message.body_hash()
-    params = {"key": key, "body_hash": body_hash, "turn_id": turn_id, "session_id": session_id, "now": now_ms}
-    if (yield Run(_REMEMBER_KEY, params)):
-        return None
-    ((first_hash, first_turn, first_session, accepted_at),) = yield Run(_KEY, {"key": key})
-    if first_hash != body_hash:
-        raise KeyReused(key, first_turn)
-    if message.cursor:
-        yield from _save_cursor(message.cursor)
-    state = yield from _state_for_repeat(first_turn, now_ms)
-    return Receipt(turn_id=first_turn, session_id=first_session, state=state, accepted_at=accepted_at, duplicate=True)
-
-
-def _state_for_repeat(turn_id: TurnId, now_ms: int) -> Transaction[State]:
-    found = yield Run(_GET, {"id": turn_id})
-    if not found:
-        return State.COMPLETED  # Pruned by retention: it was settled long ago.
-    turn = rows.turn(found[0])
-    if turn.state is State.INTERRUPTED and turn.mode.value == "synchronous":
-        # Its client is back with the same request, so the turn goes on.
-        held = yield Run(_HOLD_SESSION, {"id": turn.session_id, "now": now_ms})
-        if held:
-            yield Run(_RESUME, {"id": turn_id})
-            turn = yield from get(turn_id)
-    return turn.state
-
-
-def _join_or_open(message: Inbound, turn_id: TurnId, session_id: SessionId, now_ms: int) -> Transaction[Turn]:
-    # A one-shot message hardly ever finds a session to join, so it looks for one only where it cannot open its own.
-    opened = message.one_shot and (yield from _open(message, session_id, now_ms))
-    while not opened:
-        joined = yield Run(_JOIN_SESSION, {"owner": message.owner, "key": message.conversation, "now": now_ms})
-        if joined:
-            ((joined_id, seq, ordinal, in_flight),) = joined
-            if in_flight >= QUEUE_MAX:
-                raise QueueFull(f"{QUEUE_MAX} messages are waiting in this conversation already; wait for an answer")
-            return (yield from _insert(message, turn_id, joined_id, seq, ordinal, now_ms))
-        opened = yield from _open(message, session_id, now_ms)
-    return (yield from _insert(message, turn_id, session_id, 1, 1, now_ms))
-
-
-def _open(message: Inbound, session_id: SessionId, now_ms: int) -> Transaction[bool]:
-    opened = yield Run(
-        _OPEN_SESSION,
-        {
-            "id": session_id,
-            "owner": message.owner,
-            "key": message.conversation,
-            "channel": message.channel,
-            "one_shot": int(message.one_shot),
-            "source": rows.encode({name: getattr(message.source, name) for name in message.source.__slots__}),
-            "reset_reason": sessions.reset_reason(sessions.State.SUSPENDED),
-            "now": now_ms,
-        },
-    )
-    return bool(opened)
-
-
-def _insert(
-    message: Inbound, turn_id: TurnId, session_id: SessionId, seq: int, ordinal: int, now_ms: int
-) -> Transaction[Turn]:
-    yield Run(
-        _INSERT,
-        {
-            "id": turn_id,
-            "session_id": session_id,
-            "ordinal": ordinal,
-            "now": now_ms,
-            "mode": message.mode.value,
-            "delivers_later": int(message.delivers_later),
-            "remembers": int(message.remembers),
-            "reply_to": message.reply_to,
-        },
-    )
-    turn = Turn(id=turn_id, session_id=session_id, ordinal=ordinal, accepted_at=now_ms)
-    entry = Entry(
-        session_id=session_id,
-        seq=seq,
-        turn_id=turn_id,
-        attempt=0,
-        nth=None,
-        kind=Kind.TURN_ACCEPTED,
-        at=now_ms,
-        data={"text": message.text},
-    )
-    yield from journal.insert([entry])
-    return turn
-
-
-def _save_cursor(cursor: Cursor) -> Transaction[None]:
-    yield Run(_SAVE_CURSOR, {"channel": cursor.channel, "position": cursor.position})
 
 
 def _claim(sql: str, node_id: NodeId, limit: int) -> Transaction[list[Turn]]:
@@ -317,11 +180,13 @@ def _already_started(turn: Turn) -> Transaction[tuple[Turn, list[Entry]]]:
     return started, (yield from journal.written(started, 0))
 
 
-def unmoved(turn: Turn, state: State, nth: int) -> Transaction[Turn]:
-    """Return a turn that nobody but the caller has moved.  Raises `Stale`, also when it was pruned meanwhile."""
-    found = yield Run(_GET, {"id": turn.id})
-    stands = rows.turn(found[0]) if found else None
-    if stands is None or (stands.fence, stands.state, stands.nth) != (turn.fence, state, nth):
+def unmoved(turn: Turn, state: State, nth: int | None) -> Transaction[Turn]:
+    """Return a turn that nobody but the caller has moved, whatever its `nth` where that is None.
+
+    Raises `Stale`, also when it was pruned meanwhile.
+    """
+    stands = yield from find(turn.id)
+    if stands is None or (stands.fence, stands.state) != (turn.fence, state) or nth not in (None, stands.nth):
         raise Stale(f"turn {turn.id} is not held with fence {turn.fence} any more")
     return stands
 
@@ -351,12 +216,64 @@ def _answer(turn_id: TurnId, draft: Draft) -> Transaction[Turn]:
     return replace(queued, fence=turn.fence + 1)
 
 
+def _place(turn: Turn) -> Params:
+    return {"session_id": turn.session_id, "ordinal": turn.ordinal}
+
+
+def _heed(turn: Turn, now_ms: int) -> Transaction[tuple[Turn, list[Entry]]]:
+    stands = yield from unmoved(turn, State.RUNNING, None)
+    if stands.nth != turn.nth:
+        # Nobody else writes for this worker, so these came with an answer that was lost.
+        return stands, (yield from journal.written(stands, turn.nth))
+    joined: list[Draft] = []
+    for each in (yield from _turns(_JOINING, _place(turn))):
+        text = yield from _join(each, turn, now_ms)
+        if text is not None:
+            joined.append(Draft(kind=Kind.MESSAGE_JOINED, at=now_ms, data={"text": text, "turn_id": each.id}))
+    if not joined:
+        return turn, []
+    yield from journal.hold(turn, len(joined))
+    return (yield from journal.write_held(turn, joined))
+
+
+def _join(message: Turn, host: Turn, now_ms: int) -> Transaction[str | None]:
+    """Make a waiting message part of a running turn; None when somebody else moved it first."""
+    state = message.on(Event.JOIN).state
+    place = {"id": message.id, "fence": message.fence, "state": state.value, "host": host.id, "now": now_ms}
+    moved = yield Run(_JOIN, place)
+    if not moved:
+        return None
+    yield from journal.number(message, None, [Draft(kind=CLOSING[state], at=now_ms, data={"joined": host.id})])
+    return str(rows.data(moved[0][0]).get("text", ""))
+
+
+def _resume(turn_id: TurnId, now_ms: int) -> Transaction[Turn]:
+    turn = yield from get(turn_id)
+    resumed = yield from resume(turn, now_ms)
+    if resumed.state is not turn.on(Event.RESUME).state:
+        raise IllegalMove(turn_id, f"{turn.state}, and its session has moved on", Event.RESUME)
+    return resumed
+
+
+def resume(turn: Turn, now_ms: int) -> Transaction[Turn]:
+    """Queue an interrupted turn again where its session allows it; returns the turn as it is then."""
+    if (yield Run(_HOLD_SESSION, {"id": turn.session_id, "now": now_ms})):
+        yield Run(_RESUME, {"id": turn.id})
+    return (yield from get(turn.id))
+
+
+def find(turn_id: TurnId) -> Transaction[Turn | None]:
+    """Read one turn inside a transaction."""
+    found = yield Run(_GET, {"id": turn_id})
+    return rows.turn(found[0]) if found else None
+
+
 def get(turn_id: TurnId) -> Transaction[Turn]:
     """Read one turn inside a transaction.  Raises `NotFound`."""
-    found = yield Run(_GET, {"id": turn_id})
-    if not found:
+    turn = yield from find(turn_id)
+    if turn is None:
         raise NotFound(f"there is no turn {turn_id}")
-    return rows.turn(found[0])
+    return turn
 
 
 def _turns(sql: str, params: Params) -> Transaction[list[Turn]]:

@@ -1,0 +1,93 @@
+"""A fork copies a conversation into a new one, so that each can go its own way and be deleted by itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from holdfast.core.sessions import Session
+from holdfast.core.turns import SETTLED, Turn
+from holdfast.errors import NotFound
+from holdfast.ids import SessionId, TurnId, new_turn_id
+from holdfast.store import journal, rows
+from holdfast.store.database import Run, RunMany, Transaction, Value
+
+_SESSION = f"SELECT {rows.SESSION} FROM sessions WHERE id = :id"
+_TURNS = f"SELECT {rows.TURN} FROM turns WHERE session_id = :id ORDER BY ordinal"
+_ENTRIES = f"SELECT {rows.ENTRY} FROM entries WHERE session_id = :id ORDER BY seq"
+_COPY_SESSION = """
+    INSERT INTO sessions
+        (id, key, channel, owner, one_shot, source, title, parent_id, created_at, updated_at, seq, turns)
+    VALUES (:id, :key, :channel, :owner, 0, :source, :title, :parent_id, :created_at, :created_at, :seq, :turns)
+"""
+_COPY_TURN = """
+    INSERT INTO turns
+        (id, session_id, ordinal, accepted_at, mode, delivers_later, remembers, state, attempt, nth, cause, error,
+         started_at, answered_at, steers, joined_to)
+    VALUES (:id, :session_id, :ordinal, :accepted_at, :mode, :delivers_later, :remembers, :state, :attempt, :nth, :cause,
+            :error, :started_at, :answered_at, :steers, :joined_to)
+"""
+
+
+def fork(session_id: SessionId, copy: Session, through: TurnId | None) -> Transaction[Session]:
+    """Copy the settled turns of a session, up to and with `through`, into `copy`.  Raises `NotFound`."""
+    found = yield Run(_SESSION, {"id": session_id})
+    if not found:
+        raise NotFound(f"there is no session {session_id}")
+    turns = yield from _copied_turns(session_id, through)
+    entries = [rows.entry(row) for row in (yield Run(_ENTRIES, {"id": session_id}))]
+    ids = {turn.id: new_turn_id(copy.created_at) for turn in turns}
+    copied = [
+        replace(entry, session_id=copy.id, turn_id=ids[entry.turn_id], seq=seq)
+        for seq, entry in enumerate((entry for entry in entries if entry.turn_id in ids), 1)
+    ]
+    copy = replace(copy, seq=len(copied), turns=len(turns), parent_id=session_id)
+    yield Run(_COPY_SESSION, {**params(copy), "seq": copy.seq, "turns": copy.turns})
+    if turns:
+        yield RunMany(_COPY_TURN, [_params(turn, copy, ids, ordinal) for ordinal, turn in enumerate(turns, 1)])
+    yield from journal.insert(copied)
+    return copy
+
+
+def _copied_turns(session_id: SessionId, through: TurnId | None) -> Transaction[list[Turn]]:
+    turns = [rows.turn(row) for row in (yield Run(_TURNS, {"id": session_id}))]
+    if through is not None:
+        last = next((turn.ordinal for turn in turns if turn.id == through), None)
+        if last is None:
+            raise NotFound(f"there is no turn {through} in session {session_id}")
+        turns = [turn for turn in turns if turn.ordinal <= last]
+    return [turn for turn in turns if turn.state in SETTLED]
+
+
+def params(session: Session) -> dict[str, Value]:
+    """Return what a new session is written with."""
+    return {
+        "id": session.id,
+        "key": session.key,
+        "channel": session.channel,
+        "owner": session.owner,
+        "source": rows.encode({name: getattr(session.source, name) for name in session.source.__slots__}),
+        "title": session.title,
+        "parent_id": session.parent_id,
+        "created_at": session.created_at,
+    }
+
+
+def _params(turn: Turn, copy: Session, ids: dict[TurnId, TurnId], ordinal: int) -> dict[str, Value]:
+    return {
+        "id": ids[turn.id],
+        "session_id": copy.id,
+        "ordinal": ordinal,
+        "accepted_at": turn.accepted_at,
+        "mode": turn.mode.value,
+        "delivers_later": int(turn.delivers_later),
+        "remembers": 0,
+        "state": turn.state.value,
+        "attempt": turn.attempt,
+        "nth": turn.nth,
+        "cause": turn.cause,
+        "error": turn.error,
+        "started_at": turn.started_at,
+        "answered_at": turn.answered_at,
+        "steers": int(turn.steers),
+        "joined_to": ids.get(turn.joined_to) if turn.joined_to else None,
+    }

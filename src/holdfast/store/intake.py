@@ -1,0 +1,246 @@
+"""The way in: a message becomes a queued turn of its session, or a repeat of one, in one transaction."""
+
+from __future__ import annotations
+
+from holdfast.core import resets, sessions
+from holdfast.core.intake import QUEUE_MAX, Busy, Cursor, Inbound, Receipt
+from holdfast.core.journal import Entry, Kind
+from holdfast.core.resets import When
+from holdfast.core.turns import Cause, Mode, State
+from holdfast.errors import KeyReused, QueueFull, SessionBusy
+from holdfast.ids import SessionId, TurnId
+from holdfast.store import journal, rows, settlement, turns
+from holdfast.store.database import Database, Dialect, Run, Transaction
+
+_REMEMBER_KEY = """
+    INSERT INTO dedupe (key, body_hash, turn_id, session_id, accepted_at)
+    VALUES (:key, :body_hash, :turn_id, :session_id, :now)
+    ON CONFLICT (key) DO NOTHING RETURNING key
+"""
+_KEY = "SELECT body_hash, turn_id, session_id, accepted_at FROM dedupe WHERE key = :key"
+_KEY_SESSION = "UPDATE dedupe SET session_id = :session_id WHERE key = :key"
+_JOIN_SESSION = """
+    UPDATE sessions SET seq = seq + 1, turns = turns + 1, updated_at = :now
+     WHERE owner = :owner AND key = :key AND state = 'open'
+ RETURNING id, seq, turns,
+           (SELECT COUNT(*) FROM turns t WHERE t.session_id = sessions.id AND t.state IN ('queued', 'running', 'waiting'))
+"""
+_LAST_USED = """
+    SELECT s.id, s.updated_at,
+           s.strikes > 0 OR EXISTS (SELECT 1 FROM turns t WHERE t.session_id = s.id
+                                       AND t.state IN ('queued', 'running', 'waiting'))
+      FROM sessions s WHERE s.owner = :owner AND s.key = :key AND s.state = 'open'
+"""
+# The suspended session that no other has followed yet; which one is the latest, no clock could tell for certain.
+_SUSPENDED = """
+    (SELECT s.id FROM sessions s
+      WHERE s.owner = :owner AND s.key = :key AND s.state = 'suspended'
+        AND NOT EXISTS (SELECT 1 FROM sessions next WHERE next.owner = :owner AND next.key = :key AND next.parent_id = s.id)
+      ORDER BY s.id DESC LIMIT 1)
+"""
+_OPEN_SESSION = f"""
+    INSERT INTO sessions
+        (id, key, channel, owner, one_shot, source, parent_id, auto_reset_reason, created_at, updated_at, seq, turns)
+    VALUES (:id, :key, :channel, :owner, :one_shot, :source, COALESCE(CAST(:before AS TEXT), {_SUSPENDED}),
+            CASE WHEN CAST(:before AS TEXT) IS NOT NULL THEN CAST(:reset AS TEXT)
+                 WHEN {_SUSPENDED} IS NOT NULL THEN CAST(:suspended AS TEXT) END, :now, :now, 1, 1)
+    ON CONFLICT (owner, key) WHERE state = 'open' DO NOTHING RETURNING id
+"""
+_INSERT = """
+    INSERT INTO turns (id, session_id, ordinal, accepted_at, mode, delivers_later, remembers, reply_to, steers)
+    VALUES (:id, :session_id, :ordinal, :now, :mode, :delivers_later, :remembers, :reply_to, :steers)
+"""
+_SAVE_CURSOR = """
+    INSERT INTO cursors (channel, position) VALUES (:channel, :position)
+    ON CONFLICT (channel) DO UPDATE SET position = excluded.position
+"""
+_CURSOR = "SELECT position FROM cursors WHERE channel = :channel"
+
+
+class Intake:
+    """Messages on their way to becoming turns."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def accept(self, message: Inbound, turn_id: TurnId, session_id: SessionId, now_ms: int) -> Receipt:
+        """Make a message durable as a queued turn; the ids are used only if a new turn or session is needed.
+
+        A repeated key returns the first receipt.  Raises `KeyReused` where its body differs, `QueueFull` on a flood,
+        `SessionBusy` where the message is not to wait.
+        """
+        dialect = self._database.dialect
+        return await self._database.write(
+            lambda: accept(dialect, message, turn_id, session_id, now_ms),
+            touches=_touched(message),
+            wakes=lambda receipt: (
+                "turns",
+                f"session:{receipt.session_id}",
+                *(f"cancelled:{turn_id}" for turn_id in receipt.superseded),
+            ),
+        )
+
+    async def cursor(self, channel: str) -> str | None:
+        """Return how far a channel has been read."""
+        return await self._database.read(lambda: _cursor(channel))
+
+
+def _touched(message: Inbound) -> list[str]:
+    """Name what an accept depends on; with a worker of the same session it shares no more than two counters."""
+    if message.busy is Busy.INTERRUPT or message.reset.when is not When.NONE:
+        return []  # It may move turns and sessions that it cannot name yet.
+    names = [f"conversation:{message.owner}:{message.conversation}"]
+    if message.dedupe_key is not None:
+        names.append(f"key:{message.dedupe_key}")
+    if message.cursor:
+        names.append(f"cursor:{message.cursor.channel}")
+    return names
+
+
+def accept(dialect: Dialect, message: Inbound, turn_id: TurnId, session_id: SessionId, now_ms: int) -> Transaction[Receipt]:
+    if message.dedupe_key is not None:
+        first = yield from _first_receipt(message, turn_id, session_id, now_ms)
+        if first:
+            return first
+    superseded: list[TurnId] = []
+    if message.busy is Busy.INTERRUPT:
+        superseded = yield from _supersede(dialect, message, now_ms)
+    found_id = yield from _join_or_open(dialect, message, turn_id, session_id, now_ms)
+    if message.dedupe_key is not None and found_id != session_id:
+        yield Run(_KEY_SESSION, {"key": message.dedupe_key, "session_id": found_id})
+    if message.cursor:
+        yield from _save_cursor(message.cursor)
+    return Receipt(
+        turn_id=turn_id, session_id=found_id, state=State.QUEUED, accepted_at=now_ms, superseded=tuple(superseded)
+    )
+
+
+def _first_receipt(message: Inbound, turn_id: TurnId, session_id: SessionId, now_ms: int) -> Transaction[Receipt | None]:
+    key, body_hash = message.dedupe_key or "", message.body_hash()
+    params = {"key": key, "body_hash": body_hash, "turn_id": turn_id, "session_id": session_id, "now": now_ms}
+    if (yield Run(_REMEMBER_KEY, params)):
+        return None
+    ((first_hash, first_turn, first_session, accepted_at),) = yield Run(_KEY, {"key": key})
+    if first_hash != body_hash:
+        raise KeyReused(key, first_turn)
+    if message.cursor:
+        yield from _save_cursor(message.cursor)
+    state = yield from _state_for_repeat(first_turn, now_ms)
+    return Receipt(turn_id=first_turn, session_id=first_session, state=state, accepted_at=accepted_at, duplicate=True)
+
+
+def _state_for_repeat(turn_id: TurnId, now_ms: int) -> Transaction[State]:
+    turn = yield from turns.find(turn_id)
+    if turn is None:
+        return State.COMPLETED  # Pruned by retention: it was settled long ago.
+    if turn.state is State.INTERRUPTED and turn.mode is Mode.SYNCHRONOUS:
+        # Its client is back with the same request, so the turn goes on.
+        turn = yield from turns.resume(turn, now_ms)
+    return turn.state
+
+
+def _join_or_open(
+    dialect: Dialect, message: Inbound, turn_id: TurnId, session_id: SessionId, now_ms: int
+) -> Transaction[SessionId]:
+    before = yield from _give_way(dialect, message, now_ms)
+    # A one-shot message hardly ever finds a session to join, so it looks for one only where it cannot open its own.
+    opened = (message.one_shot or before is not None) and (yield from _open(message, session_id, before, now_ms))
+    while not opened:
+        joined = yield Run(_JOIN_SESSION, {"owner": message.owner, "key": message.conversation, "now": now_ms})
+        if joined:
+            ((joined_id, seq, ordinal, in_flight),) = joined
+            _meet(message.busy, joined_id, in_flight)
+            yield from _insert(message, turn_id, joined_id, seq, ordinal, now_ms)
+            return joined_id
+        opened = yield from _open(message, session_id, None, now_ms)
+    yield from _insert(message, turn_id, session_id, 1, 1, now_ms)
+    return session_id
+
+
+def _meet(busy: Busy, session_id: SessionId, in_flight: int) -> None:
+    """Refuse a message that must not wait behind so many others."""
+    if in_flight >= QUEUE_MAX:
+        raise QueueFull(f"{QUEUE_MAX} messages are waiting in this conversation already; wait for an answer")
+    if in_flight and busy is Busy.REJECT:
+        raise SessionBusy(f"session {session_id} is still at an earlier message; wait for its answer, or cancel it")
+
+
+def _supersede(dialect: Dialect, message: Inbound, now_ms: int) -> Transaction[list[TurnId]]:
+    """Cancel what the session is at, and what waits in it: a newer message takes its place."""
+    found = yield Run(_LAST_USED, {"owner": message.owner, "key": message.conversation})
+    cancelled: list[TurnId] = []
+    for session_id, *_ in found:
+        cancelled += yield from settlement.cancel_in_flight(dialect, session_id, Cause.SUPERSEDED, now_ms)
+    return cancelled
+
+
+def _give_way(dialect: Dialect, message: Inbound, now_ms: int) -> Transaction[tuple[SessionId, resets.Reason] | None]:
+    """End a conversation that has rested long enough; returns which one, and why."""
+    if message.reset.when is When.NONE or message.one_shot:
+        return None
+    for session_id, last_used_at, held in (yield Run(_LAST_USED, {"owner": message.owner, "key": message.conversation})):
+        reason = message.reset.due(last_used_at=last_used_at, now_ms=now_ms, held=bool(held))
+        if reason is not None:
+            yield from settlement.leave(dialect, session_id, sessions.Event.END, reason + resets.RESET_SUFFIX, now_ms)
+            return session_id, reason
+    return None
+
+
+def _open(
+    message: Inbound, session_id: SessionId, before: tuple[SessionId, resets.Reason] | None, now_ms: int
+) -> Transaction[bool]:
+    opened = yield Run(
+        _OPEN_SESSION,
+        {
+            "id": session_id,
+            "owner": message.owner,
+            "key": message.conversation,
+            "channel": message.channel,
+            "one_shot": int(message.one_shot),
+            "source": rows.encode({name: getattr(message.source, name) for name in message.source.__slots__}),
+            "before": before[0] if before else None,
+            "reset": before[1].value if before else None,
+            "suspended": sessions.reset_reason(sessions.State.SUSPENDED),
+            "now": now_ms,
+        },
+    )
+    return bool(opened)
+
+
+def _insert(
+    message: Inbound, turn_id: TurnId, session_id: SessionId, seq: int, ordinal: int, now_ms: int
+) -> Transaction[None]:
+    yield Run(
+        _INSERT,
+        {
+            "id": turn_id,
+            "session_id": session_id,
+            "ordinal": ordinal,
+            "now": now_ms,
+            "mode": message.mode.value,
+            "delivers_later": int(message.delivers_later),
+            "remembers": int(message.remembers),
+            "reply_to": message.reply_to,
+            "steers": int(message.busy is Busy.STEER),
+        },
+    )
+    entry = Entry(
+        session_id=session_id,
+        seq=seq,
+        turn_id=turn_id,
+        attempt=0,
+        nth=None,
+        kind=Kind.TURN_ACCEPTED,
+        at=now_ms,
+        data={"text": message.text},
+    )
+    yield from journal.insert([entry])
+
+
+def _save_cursor(cursor: Cursor) -> Transaction[None]:
+    yield Run(_SAVE_CURSOR, {"channel": cursor.channel, "position": cursor.position})
+
+
+def _cursor(channel: str) -> Transaction[str | None]:
+    found = yield Run(_CURSOR, {"channel": channel})
+    return found[0][0] if found else None

@@ -1,0 +1,126 @@
+"""Recoveries: the interrupted attempts of which more may still arrive, until it is there or nobody waits any longer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from holdfast.core.journal import OUTPUT, Draft, Kind
+from holdfast.core.recovery import Pending, Sight
+from holdfast.core.turns import Turn
+from holdfast.errors import NotFound, Stale
+from holdfast.ids import NodeId, SessionId
+from holdfast.store import journal, rows, turns
+from holdfast.store.database import Add, Database, Dialect, Params, Row, Run, Transaction
+
+_PENDING = "turn_id, attempt, session_id, node_id, home, tries, since"
+_OPEN = """
+    INSERT INTO recoveries (turn_id, attempt, session_id, node_id, home, tries, since)
+    VALUES (:turn_id, :attempt, :session_id, :node_id, :home, 0, :since)
+"""
+_OF_SESSION = f"SELECT {_PENDING} FROM recoveries WHERE session_id = :id ORDER BY turn_id, attempt"
+_OF_HOME = f"""
+    SELECT {_PENDING} FROM recoveries WHERE home = :home
+       AND NOT EXISTS (SELECT 1 FROM nodes n WHERE n.id = node_id AND n.state = 'alive')
+     ORDER BY turn_id, attempt LIMIT :limit
+"""
+# What was written before the cut was there already when the search began.
+_SIGHT = """
+    SELECT EXISTS (SELECT 1 FROM entries e
+                    WHERE e.turn_id = :turn_id AND e.attempt = :attempt AND e.nth IS NOT NULL AND e.kind IN {output}
+                      AND e.seq > (SELECT MAX(m.seq) FROM entries m WHERE m.turn_id = :turn_id AND m.attempt = :attempt
+                                      AND m.kind = 'turn.interrupted')),
+           EXISTS (SELECT 1 FROM nodes n WHERE n.home = :home AND n.state = 'alive')
+"""
+_CHARGE = """
+    UPDATE recoveries SET tries = tries + 1 WHERE turn_id = :turn_id AND attempt = :attempt AND tries = :tries
+ RETURNING tries
+"""
+_FIND = "SELECT 1 FROM recoveries WHERE turn_id = :turn_id AND attempt = :attempt"
+_CLOSE = "DELETE FROM recoveries WHERE turn_id = :turn_id AND attempt = :attempt RETURNING turn_id"
+_COUNT = "SELECT COUNT(*) FROM entries WHERE turn_id = :turn_id AND attempt = :attempt AND kind IN {output}"
+
+
+class Recoveries:
+    """Every search that is not over."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def of_session(self, session_id: SessionId) -> list[Pending]:
+        """Return what is still awaited of a session."""
+        return await self._database.read(lambda: _read(_OF_SESSION, {"id": session_id}))
+
+    async def of_home(self, home: str, limit: int = 500) -> list[Pending]:
+        """Return what is still awaited from the dead nodes of a home."""
+        return await self._database.read(lambda: _read(_OF_HOME, {"home": home, "limit": limit}))
+
+    async def sight(self, pending: Pending) -> Sight:
+        """Look for what has arrived, and for somebody who could still bring it."""
+        dialect = self._database.dialect
+        return await self._database.read(lambda: _sight(dialect, pending))
+
+    async def charge(self, pending: Pending) -> bool:
+        """Count one look that found nothing; False when another node was faster."""
+        place = {**_place(pending), "tries": pending.tries}
+        return await self._database.write(lambda: _found(_CHARGE, place))
+
+    async def resolve(self, pending: Pending, now_ms: int) -> bool:
+        """End a search, and say in the journal how much there is; False when it is over already."""
+        dialect = self._database.dialect
+        try:
+            return await self._database.write(
+                lambda: _resolve(dialect, pending, now_ms), wakes=lambda _: (f"session:{pending.session_id}",)
+            )
+        except (Stale, NotFound):
+            return False
+
+
+def open_all(cut: Sequence[Turn], node_id: NodeId, home: str, now_ms: int) -> Transaction[None]:
+    """Begin to wait for what a dead node may have left in its home of the attempts that were just cut off."""
+    common = {"node_id": node_id, "home": home, "since": now_ms}
+    if cut:
+        yield Add(_OPEN, [{**common, "turn_id": t.id, "attempt": t.attempt, "session_id": t.session_id} for t in cut])
+
+
+def _read(sql: str, params: Params) -> Transaction[list[Pending]]:
+    found = yield Run(sql, params)
+    return [_pending(row) for row in found]
+
+
+def _pending(row: Row) -> Pending:
+    turn_id, attempt, session_id, node_id, home, tries, since = row
+    return Pending(
+        turn_id=turn_id, attempt=attempt, session_id=session_id, node_id=node_id, home=home, tries=tries, since=since
+    )
+
+
+def _sight(dialect: Dialect, pending: Pending) -> Transaction[Sight]:
+    sought = {**_place(pending), "home": pending.home, "output": _OUTPUT}
+    ((found, lives),) = yield Run(_SIGHT.format(output=dialect.each("output")), sought)
+    return Sight.FOUND if found else Sight.ARRIVING if lives else Sight.SEALED
+
+
+def _resolve(dialect: Dialect, pending: Pending, now_ms: int) -> Transaction[bool]:
+    place = _place(pending)
+    if not (yield Run(_FIND, place)):
+        return False
+    ((found,),) = yield Run(_COUNT.format(output=dialect.each("output")), {**place, "output": _OUTPUT})
+    draft = Draft(kind=Kind.TURN_RECOVERED, at=now_ms, data={"attempt": pending.attempt, "found": found})
+    turn = replace((yield from turns.get(pending.turn_id)), attempt=pending.attempt)
+    # The session before the search, as a prune takes them: else the two could wait for each other.
+    yield from journal.number(turn, None, [draft])
+    if not (yield Run(_CLOSE, place)):
+        raise Stale(f"the search for attempt {pending.attempt} of turn {pending.turn_id} is over")
+    return True
+
+
+_OUTPUT = rows.encode(sorted(OUTPUT))
+
+
+def _found(sql: str, params: Params) -> Transaction[bool]:
+    return bool((yield Run(sql, params)))
+
+
+def _place(pending: Pending) -> dict[str, str | int | None]:
+    return {"turn_id": pending.turn_id, "attempt": pending.attempt}

@@ -1,0 +1,100 @@
+"""The banner of a stop: each chat with a running turn is told once, and nobody after the gateway is back."""
+
+from __future__ import annotations
+
+from holdfast.core import notes
+from holdfast.core.delivery import BANNER_EXPIRES_AFTER_MS, Event, State
+from holdfast.core.journal import Kind
+from holdfast.core.turns import Mode
+from tests.conformance.scenes import MINUTE, TARGET, Scene
+
+
+async def announce(scene: Scene) -> int:
+    told = await scene.store.settlement.announce(scene.node, "restart", notes.RESTART_BANNER, scene.now)
+    return len(told)
+
+
+async def test_each_active_chat_is_told_once(scene: Scene) -> None:
+    """R1: as a note in the session, and as a message where the chat is elsewhere; again and again gives no second one."""
+    chat = await scene.running(conversation="a", reply_to=TARGET)
+    api = await scene.running(conversation="b", mode=Mode.SYNCHRONOUS, delivers_later=False)
+    queued = await scene.accept(conversation="c", reply_to=TARGET)
+    finished = await scene.finished(conversation="d")
+    assert await announce(scene) == 2
+    assert await announce(scene) == 0
+    for turn, times in ((chat, 1), (api, 1), (queued, 0), (finished, 0)):
+        found = [each for each in await scene.entries(turn.session_id) if each.kind is Kind.NOTE]
+        assert [each.data["text"] for each in found] == [notes.RESTART_BANNER] * times
+    (banner,) = await scene.store.deliveries.of_turn(chat.id)
+    assert (banner.part, banner.target, banner.text) == (0, TARGET, notes.RESTART_BANNER)
+    assert await scene.store.deliveries.of_turn(api.id) == []
+
+
+async def test_a_running_turn_is_not_disturbed_by_its_banner(scene: Scene) -> None:
+    """T4, R3: its worker goes on where it was."""
+    turn = await scene.say(await scene.running(), "before ")
+    await announce(scene)
+    await scene.finish(await scene.say(turn, "after"))
+
+
+async def test_the_answer_follows_the_banner(scene: Scene) -> None:
+    """D3: and does not count it."""
+    turn = await scene.running(reply_to=TARGET)
+    await announce(scene)
+    await scene.finish(turn, deliveries=scene.parts(turn, "answer"))
+    (banner,) = await scene.send()
+    assert banner.part == 0
+    await scene.settle(banner, Event.CONFIRM)
+    assert await scene.store.turns.delivered_at(turn.id) is None
+    (answer,) = await scene.send()
+    await scene.settle(answer, Event.CONFIRM)
+    assert await scene.store.turns.delivered_at(turn.id) == scene.now
+
+
+async def test_a_banner_that_is_refused_takes_no_answer_with_it(scene: Scene) -> None:
+    """D3"""
+    turn = await scene.running(reply_to=TARGET)
+    await announce(scene)
+    await scene.finish(turn, deliveries=scene.parts(turn, "answer"))
+    (banner,) = await scene.send()
+    await scene.settle(banner, Event.FAIL)
+    (answer,) = await scene.send()
+    assert answer.text == "answer"
+
+
+async def test_an_old_banner_is_not_sent(scene: Scene) -> None:
+    """R1: after the gateway is back it would only confuse."""
+    turn = await scene.running(reply_to=TARGET)
+    await announce(scene)
+    scene.now += BANNER_EXPIRES_AFTER_MS + 1
+    await scene.send()
+    (banner,) = await scene.store.deliveries.of_turn(turn.id)
+    assert banner.state is State.EXPIRED
+
+
+async def test_a_dead_letter_goes_out_again_with_the_parts_behind_it(scene: Scene) -> None:
+    """D1, D3"""
+    made = await scene.sent_for("one", "two")
+    (first,) = await scene.send()
+    await scene.settle(first, Event.FAIL, error="blocked")
+    assert [each.state for each in await scene.store.deliveries.of_turn(first.turn_id)] == [State.FAILED] * 2
+    scene.now += MINUTE
+    revived = await scene.store.deliveries.retry(first.id, scene.now)
+    assert (revived.state, revived.repeats) == (State.RETRY, 0)
+    for expected in made:
+        (sent,) = await scene.send()
+        assert (sent.id, sent.outgoing) == (expected.id, expected.text)
+        await scene.settle(sent, Event.CONFIRM)
+
+
+async def test_what_may_have_arrived_goes_out_again_as_a_possible_repeat(scene: Scene) -> None:
+    """D1"""
+    await scene.sent_for("one")
+    (first,) = await scene.send()
+    await scene.settle(first, Event.LOSE)
+    scene.now += 25 * 60 * MINUTE
+    assert await scene.send() == []
+    assert (await scene.store.deliveries.get(first.id)).state is State.EXPIRED
+    assert (await scene.store.deliveries.retry(first.id, scene.now)).repeats == 1
+    (again,) = await scene.send()
+    assert again.outgoing == "[possible repeat] one"

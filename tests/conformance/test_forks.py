@@ -1,0 +1,129 @@
+"""Forks, undoing and deleting: what a user may do to a conversation as a whole."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.core.intake import Busy
+from holdfast.core.journal import Kind
+from holdfast.core.sessions import Session
+from holdfast.core.transcript import fold
+from holdfast.core.turns import State
+from holdfast.errors import IllegalMove, NotFound
+from holdfast.ids import SessionId, TurnId, new_session_id
+from tests.conformance.scenes import Scene
+
+
+def copy_of(scene: Scene) -> Session:
+    id_ = new_session_id(scene.now)
+    at = scene.now
+    return Session(id=id_, key=f"fork:{id_}", channel="web", owner="local", one_shot=False, created_at=at, updated_at=at)
+
+
+async def shown(scene: Scene, session_id: SessionId) -> list[tuple[str, str]]:
+    return [(item.role.value, item.text) for item in fold(await scene.entries(session_id))]
+
+
+async def test_a_fork_shows_what_the_original_shows_and_goes_its_own_way(scene: Scene) -> None:
+    first = await scene.finish(await scene.say(await scene.running("one"), "hi"))
+    await scene.finished("two")
+    fork = await scene.store.sessions.fork(first.session_id, copy_of(scene))
+    assert await shown(scene, fork.id) == await shown(scene, first.session_id)
+    assert fork.parent_id == first.session_id
+    assert await scene.store.sessions.get(fork.id) == fork
+    receipt = await scene.accept("three", conversation=fork.key)
+    assert receipt.session_id == fork.id
+    await scene.store.sessions.delete(first.session_id, scene.now)
+    assert len(await shown(scene, fork.id)) == 4
+
+
+async def test_a_fork_may_end_at_any_turn(scene: Scene) -> None:
+    first = await scene.finished("one")
+    await scene.finished("two")
+    fork = await scene.store.sessions.fork(first.session_id, copy_of(scene), through=first.id)
+    assert [text for role, text in await shown(scene, fork.id) if role == "user"] == ["one"]
+
+
+async def test_a_fork_leaves_out_what_is_in_flight_and_keeps_markers(scene: Scene) -> None:
+    """A1, J2: nothing in the copy waits for anybody."""
+    await scene.interrupted("one")
+    joined = await scene.running("two")
+    await scene.accept("three", busy=Busy.STEER)
+    joined, _ = await scene.store.turns.heed(joined, scene.now)
+    await scene.finish(joined)
+    running = await scene.running("four")
+    fork = await scene.store.sessions.fork(running.session_id, copy_of(scene))
+    roles = [role for role, _ in await shown(scene, fork.id)]
+    assert roles == ["user", "marker", "user", "user"]
+    assert await scene.store.sessions.resume_cause(fork.id) is None
+    assert await scene.claim() == []
+
+
+async def test_a_fork_owes_no_memory(scene: Scene) -> None:
+    """M1: the original owes it already."""
+    first = await scene.finished("one")
+    fork = await scene.store.sessions.fork(first.session_id, copy_of(scene))
+    assert await scene.store.segments.of_session(fork.id) == []
+    assert fork.generation == 0
+
+
+async def test_nothing_cannot_be_forked(scene: Scene) -> None:
+    """R12"""
+    with pytest.raises(NotFound):
+        await scene.store.sessions.fork(SessionId("nothing"), copy_of(scene))
+    turn = await scene.finished()
+    with pytest.raises(NotFound):
+        await scene.store.sessions.fork(turn.session_id, copy_of(scene), through=TurnId("nothing"))
+
+
+async def test_undoing_leaves_the_last_exchange_out_and_deletes_nothing(scene: Scene) -> None:
+    first = await scene.finished("one")
+    second = await scene.finished("two")
+    undone = await scene.store.settlement.undo(first.session_id, scene.now)
+    assert undone
+    assert undone.id == second.id
+    assert [text for role, text in await shown(scene, first.session_id) if role == "user"] == ["one"]
+    assert (await scene.kinds(first.session_id)).count(Kind.TURN_ACCEPTED) == 2
+    assert (await scene.store.settlement.undo(first.session_id, scene.now) or second).id == first.id
+    assert await scene.store.settlement.undo(first.session_id, scene.now) is None
+
+
+async def test_what_is_in_flight_is_stopped_before_it_is_undone(scene: Scene) -> None:
+    turn = await scene.running("one")
+    with pytest.raises(IllegalMove):
+        await scene.store.settlement.undo(turn.session_id, scene.now)
+
+
+async def test_a_deleted_session_leaves_nothing(scene: Scene) -> None:
+    turn = await scene.running("one")
+    assert await scene.store.sessions.delete(turn.session_id, scene.now)
+    assert not await scene.store.sessions.delete(turn.session_id, scene.now)
+    with pytest.raises(NotFound):
+        await scene.store.turns.get(turn.id)
+
+
+async def test_an_interrupted_turn_goes_on_when_somebody_asks(scene: Scene) -> None:
+    """R10"""
+    turn = await scene.interrupted("one")
+    resumed = await scene.store.turns.resume(turn.id, scene.now)
+    assert (resumed.state, resumed.cause) == (State.QUEUED, None)
+    with pytest.raises(IllegalMove):
+        await scene.store.turns.resume(turn.id, scene.now)
+    await scene.finish(await scene.claim_and_start(turn.id))
+
+
+async def test_a_turn_that_others_followed_does_not_go_on(scene: Scene) -> None:
+    """T2"""
+    turn = await scene.interrupted("one")
+    await scene.finished("two")
+    with pytest.raises(IllegalMove):
+        await scene.store.turns.resume(turn.id, scene.now)
+    assert await scene.state(turn) is State.INTERRUPTED
+
+
+async def test_a_look_at_what_waits(scene: Scene) -> None:
+    await scene.interrupted("one", conversation="a")
+    await scene.parked("two", conversation="b")
+    await scene.accept("three", conversation="c")
+    standing = await scene.store.sessions.standing()
+    assert (standing.queued, standing.waiting, standing.resumable) == (1, 1, 1)
