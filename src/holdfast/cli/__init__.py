@@ -7,6 +7,7 @@ import click
 from holdfast import __version__
 from holdfast.cli.control import restart, status, stop
 from holdfast.cli.conversation import ask, chat
+from holdfast.cli.deliveries import deliveries
 from holdfast.cli.drill import drill
 from holdfast.cli.frame import Frame, Group
 from holdfast.cli.serve import serve
@@ -25,5 +26,5 @@ def main(context: click.Context, home: str | None, config: str | None) -> None:
     context.obj = Frame.at(home_folder(home), config)
 
 
-for command in (serve, status, stop, restart, ask, chat, sessions, turns, drill):
+for command in (serve, status, stop, restart, ask, chat, sessions, turns, deliveries, drill):
     main.add_command(command)

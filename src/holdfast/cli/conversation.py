@@ -1,4 +1,4 @@
-"""`holdfast ask` and `holdfast chat`: talk to the agent, with the gateway embedded in this process."""
+"""`holdfast ask` and `holdfast chat`: talk to the agent, through the running gateway or with one of our own."""
 
 from __future__ import annotations
 
@@ -6,24 +6,25 @@ import asyncio
 import contextlib
 import signal
 import sys
+from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import click
+import msgspec
 
-from holdfast.app import gateway
 from holdfast.cli.frame import EXIT_FAILED, Frame, console, json_option, print_json, run_async
-from holdfast.cli.sessions import OWNER, print_item
-from holdfast.cli.turns import receipt
-from holdfast.core.intake import Inbound, Receipt
+from holdfast.cli.sessions import print_item
+from holdfast.core.intake import Receipt
 from holdfast.core.journal import CLOSING, Entry, Kind
 from holdfast.core.transcript import fold
 from holdfast.core.turns import State
-from holdfast.engine.engine import Engine
-from holdfast.errors import Rejected
+from holdfast.desk.port import Desk, Opening
+from holdfast.desk.views import SessionView, TurnView
+from holdfast.errors import Rejected, Unavailable
 from holdfast.ids import TurnId
-from holdfast.store.opening import Store
 
 _CLOSING = frozenset(CLOSING.values())
+CHANNEL = "terminal"
 DEFAULT_KEY = "terminal"
 _SHOWN_AT_START = 6
 
@@ -36,16 +37,38 @@ _SHOWN_AT_START = 6
 @run_async
 async def ask(frame: Frame, text: str, key: str, as_json: bool) -> None:
     """Ask one question: the answer goes to stdout, and the exit code tells success."""
-    async with gateway(frame.config, frame.home) as (engine, store):
-        accepted = await engine.inbox.accept(_message(key, text))
-        answer = [entry async for entry in _entries(engine, accepted) if await _print_text(entry, quiet=as_json)]
-        turn = await store.turns.get(accepted.turn_id)
-        if as_json:
-            print_json({**await receipt(store, turn), "text": answer[-1].data.get("text", "")})
-        elif turn.state is not State.COMPLETED:
-            click.echo(f"holdfast: the turn is {turn.state}: {turn.error or turn.cause}", err=True)
+    async with frame.desk() as desk:
+        session = await desk.open(Opening(key=key, channel=CHANNEL))
+        receipt = await desk.send(session.id, text)
+        if receipt.reply is not None:
+            print_json(receipt) if as_json else click.echo(receipt.reply)
+            return
+        said = await _listen(desk, session, receipt, quiet=as_json)
+        turn = await desk.turn(receipt.turn_id)
+    if as_json:
+        print_json({**msgspec.to_builtins(turn), "text": said})
+    elif turn.state is not State.COMPLETED:
+        click.echo(f"holdfast: {_outcome(turn, said)}", err=True)
     if turn.state is not State.COMPLETED:
         sys.exit(EXIT_FAILED)
+
+
+async def _listen(desk: Desk, session: SessionView, receipt: Receipt, *, quiet: bool) -> str:
+    """Print an answer as it comes; return it whole, or the question that the turn waits with."""
+    async for entry in _entries(desk, session, receipt):
+        if entry.kind is Kind.TEXT and not quiet:
+            click.echo(str(entry.data["text"]), nl=False)
+        if entry.kind is Kind.TURN_COMPLETED and not quiet:
+            click.echo()
+        if entry.kind is Kind.APPROVAL_ASKED or _closes(entry):
+            return str(entry.data.get("text", ""))
+    return ""
+
+
+def _outcome(turn: TurnView, said: str) -> str:
+    if turn.state is State.WAITING:
+        return f"the turn waits for an answer: {said} (reply in `holdfast chat`)"
+    return f"the turn is {turn.state}: {turn.error or turn.cause}"
 
 
 @click.command()
@@ -54,66 +77,76 @@ async def ask(frame: Frame, text: str, key: str, as_json: bool) -> None:
 @run_async
 async def chat(frame: Frame, key: str) -> None:
     """Chat in the terminal.  Ctrl-C stops an answer, Ctrl-D leaves."""
-    async with gateway(frame.config, frame.home) as (engine, store):
+    async with frame.desk() as desk:
         console.print(f"[bold]Holdfast[/bold] [dim]· session {key} · {_short(frame.home)} · Ctrl-D leaves[/dim]")
-        await _show_tail(store, key)
+        session = await desk.open(Opening(key=key, channel=CHANNEL))
+        for item in (await desk.transcript(session.id)).items[-_SHOWN_AT_START:]:
+            print_item(item)
         while (text := await _read_line()) is not None:
             if text.strip():
-                await _converse(engine, await _accept(engine, key, text))
+                session = await _converse(desk, session, text)
         console.print()
 
 
-async def _accept(engine: Engine, key: str, text: str) -> Receipt | None:
+async def _converse(desk: Desk, session: SessionView, text: str) -> SessionView:
+    """Send one message and show what comes of it; returns the session as it is afterwards."""
     try:
-        return await engine.inbox.accept(_message(key, text))
-    except Rejected as error:
-        console.print(f"[yellow]{error}[/yellow]")
-        return None
+        receipt = await desk.send(session.id, text)
+        if receipt.reply is not None:
+            console.print(receipt.reply, style="dim", markup=False)
+        else:
+            await _show(desk, session, receipt)
+        return await desk.session(receipt.session_id)
+    except (Rejected, Unavailable) as error:
+        console.print(str(error), style="yellow", markup=False)
+        return session
 
 
-async def _converse(engine: Engine, accepted: Receipt | None) -> None:
-    if accepted is None:
-        return
+async def _show(desk: Desk, session: SessionView, receipt: Receipt) -> None:
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGINT, stopping.set)
-    stopper = asyncio.create_task(_stop_on(stopping, engine, accepted.turn_id))
+    stopper = asyncio.create_task(_stop_on(stopping, desk, receipt.turn_id))
     try:
-        async for entry in _entries(engine, accepted):
+        async for entry in _entries(desk, session, receipt):
             _print_live(entry)
+            if entry.kind is Kind.APPROVAL_ASKED:
+                await _reply(desk, receipt.turn_id)
     finally:
         stopper.cancel()
         loop.remove_signal_handler(signal.SIGINT)
     console.print()
 
 
-async def _stop_on(stopping: asyncio.Event, engine: Engine, turn_id: TurnId) -> None:
+async def _reply(desk: Desk, turn_id: TurnId) -> None:
+    """Let the person answer the question that a turn waits for; leaving cancels it."""
+    text = await _read_line()
+    if text is None:
+        await desk.cancel(turn_id)
+    else:
+        await desk.answer(turn_id, text)
+
+
+async def _stop_on(stopping: asyncio.Event, desk: Desk, turn_id: TurnId) -> None:
     await stopping.wait()
     with contextlib.suppress(Rejected):
-        await engine.cancel(turn_id)
+        await desk.cancel(turn_id)
 
 
-def _message(key: str, text: str) -> Inbound:
-    return Inbound(conversation=key, text=text, channel="terminal", owner=OWNER)
-
-
-async def _entries(engine: Engine, accepted: Receipt):
+async def _entries(desk: Desk, session: SessionView, receipt: Receipt) -> AsyncGenerator[Entry]:
     """Yield the entries of one turn until it comes to rest."""
-    async for entry in engine.feed.follow(accepted.session_id):
-        if entry.turn_id != accepted.turn_id:
-            continue
-        yield entry
-        if entry.kind in _CLOSING and not entry.data.get("continues"):
-            return
+    # A message may have opened another session, whose journal begins with it.
+    after = session.seq if receipt.session_id == session.id else 0
+    async with contextlib.aclosing(desk.follow(receipt.session_id, after)) as entries:
+        async for entry in entries:
+            if entry.turn_id == receipt.turn_id:
+                yield entry
+                if _closes(entry):
+                    return
 
 
-async def _print_text(entry: Entry, *, quiet: bool) -> bool:
-    """Print a piece of the answer; True for the entry that closes the turn."""
-    if entry.kind is Kind.TEXT and not quiet:
-        click.echo(str(entry.data["text"]), nl=False)
-    if entry.kind is Kind.TURN_COMPLETED and not quiet:
-        click.echo()
-    return entry.kind in _CLOSING
+def _closes(entry: Entry) -> bool:
+    return entry.kind in _CLOSING and not entry.data.get("continues")
 
 
 def _print_live(entry: Entry) -> None:
@@ -125,19 +158,12 @@ def _print_live(entry: Entry) -> None:
         case Kind.TOOL_FINISHED:
             name, outcome, result = (entry.data.get(key) for key in ("name", "outcome", "result"))
             console.print(f"⚙ {name}  {outcome}  {result}", style="magenta", markup=False)
-        case Kind.TURN_FAILED | Kind.TURN_CANCELLED | Kind.TURN_INTERRUPTED:
+        case Kind.APPROVAL_ASKED | Kind.NOTE | Kind.TURN_FAILED | Kind.TURN_CANCELLED | Kind.TURN_INTERRUPTED:
             console.print()
             for item in fold([entry]):
                 print_item(item)
         case _:
             pass
-
-
-async def _show_tail(store: Store, key: str) -> None:
-    session = await store.sessions.find(OWNER, key)
-    if session:
-        for item in fold(await store.journal.read(session.id, limit=1_000_000))[-_SHOWN_AT_START:]:
-            print_item(item)
 
 
 def _short(path: Path) -> str:

@@ -1,14 +1,11 @@
 """What every command shares: where the home is, how errors become exit codes, how results are printed."""
 
-# What is printed as JSON comes from anywhere.
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-
 from __future__ import annotations
 
-import dataclasses
 import functools
 import sys
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -20,7 +17,9 @@ import uvloop
 from rich.console import Console
 from rich.table import Table
 
+from holdfast import app
 from holdfast.config import Config, load
+from holdfast.desk.port import Desk, Reading
 from holdfast.errors import ConfigInvalid, Fatal, HoldfastError, Owned, Rejected, StoreRefused, Unavailable
 
 P = ParamSpec("P")
@@ -46,6 +45,14 @@ class Frame:
     @classmethod
     def at(cls, home: Path, config_file: str | None) -> Frame:
         return cls(home=home, config=load(Path(config_file) if config_file else home / "holdfast.toml"))
+
+    def desk(self) -> AbstractAsyncContextManager[Desk]:
+        """Reach the running gateway, or be one for as long as this command lasts."""
+        return app.desk(self.config, self.home)
+
+    def reading(self) -> AbstractAsyncContextManager[Reading]:
+        """Read from the running gateway, or from the store while none runs."""
+        return app.reading(self.config, self.home)
 
 
 class Group(click.Group):
@@ -93,18 +100,12 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON f
 
 def print_json(value: object) -> None:
     """Print a result as JSON."""
-    click.echo(msgspec.json.format(msgspec.json.encode(plain(value)), indent=2).decode())
+    click.echo(to_json(value), nl=False)
 
 
-def plain(value: object) -> object:
-    """Return a value as JSON knows it: dataclasses by their fields."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
-    if isinstance(value, Mapping):
-        return {str(key): plain(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(each) for each in value]
-    return value
+def to_json(value: object) -> str:
+    """Return a result as JSON that people can read too."""
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n"
 
 
 def print_table(columns: Sequence[str], lines: Sequence[Sequence[str]], empty: str) -> None:

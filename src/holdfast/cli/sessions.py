@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
+from pathlib import Path
 
 import click
 from rich.markup import escape
 
-from holdfast.app import reader
-from holdfast.cli.frame import Frame, console, json_option, moment, plain, print_json, print_table, run_async
-from holdfast.core.sessions import Session
-from holdfast.core.transcript import Item, Role, fold
+from holdfast.cli.export import markdown
+from holdfast.cli.frame import Frame, console, json_option, moment, print_json, print_table, run_async, to_json
+from holdfast.core.sessions import State
+from holdfast.core.transcript import Item, Role
+from holdfast.desk.port import Pruning, Reading
+from holdfast.desk.views import SessionView
 from holdfast.ids import SessionId
-from holdfast.store.opening import Store
 
-OWNER = "local"
 _STYLES = {
     Role.USER: "bold cyan",
     Role.REASONING: "dim italic",
@@ -32,18 +32,23 @@ def sessions() -> None:
 
 @sessions.command("list")
 @click.option("--limit", default=20, show_default=True, help="How many, last used first.")
+@click.option("--state", type=click.Choice([*State]), help="Only those in this state.")
+@click.option("--cursor", help="Go on behind an earlier page.")
 @json_option
 @click.pass_obj
 @run_async
-async def list_(frame: Frame, limit: int, as_json: bool) -> None:
+async def list_(frame: Frame, limit: int, state: str | None, cursor: str | None, as_json: bool) -> None:
     """List sessions, last used first."""
-    async with reader(frame.config, frame.home) as store:
-        found = await store.sessions.list(OWNER, limit=limit)
-        if as_json:
-            print_json({"items": [await describe(store, each) for each in found], "next_cursor": None})
-            return
-    lines = [(each.id, each.key, each.state.value, str(each.turns), moment(each.updated_at)) for each in found]
-    print_table(("session", "key", "state", "turns", "last used"), lines, "No sessions yet. Try: holdfast ask hello")
+    async with frame.reading() as desk:
+        page = await desk.sessions(state=State(state) if state else None, cursor=cursor, limit=limit)
+    if as_json:
+        print_json(page)
+        return
+    lines = [
+        (each.id, each.key, _mood(each), str(each.turns), moment(each.updated_at), each.title or "") for each in page.items
+    ]
+    columns = ("session", "key", "state", "turns", "last used", "title")
+    print_table(columns, lines, "No sessions yet. Try: holdfast ask hello")
 
 
 @sessions.command()
@@ -53,13 +58,12 @@ async def list_(frame: Frame, limit: int, as_json: bool) -> None:
 @run_async
 async def show(frame: Frame, session: str, as_json: bool) -> None:
     """Show the transcript of SESSION (its id or its key)."""
-    async with reader(frame.config, frame.home) as store:
-        found = await find(store, session)
-        items = fold(await store.journal.read(found.id, limit=1_000_000))
-        if as_json:
-            print_json({"session": await describe(store, found), "items": items})
-            return
-    for item in items:
+    async with frame.reading() as desk:
+        transcript = await desk.transcript((await find(desk, session)).id)
+    if as_json:
+        print_json(transcript)
+        return
+    for item in transcript.items:
         print_item(item)
 
 
@@ -71,25 +75,87 @@ async def show(frame: Frame, session: str, as_json: bool) -> None:
 @run_async
 async def search(frame: Frame, words: tuple[str, ...], limit: int, as_json: bool) -> None:
     """Find messages and answers that contain all WORDS."""
-    async with reader(frame.config, frame.home) as store:
-        hits = await store.sessions.search(OWNER, " ".join(words), limit)
+    async with frame.reading() as desk:
+        hits = await desk.search(" ".join(words), limit)
     if as_json:
-        print_json({"items": hits, "next_cursor": None})
+        print_json(hits)
         return
-    lines = [(hit.session_id, moment(hit.at), escape(_around(hit.text, words[0]))) for hit in hits]
+    lines = [(hit.session_id, moment(hit.at), escape(_around(hit.text, words[0]))) for hit in hits.items]
     print_table(("session", "when", "text"), lines, "Nothing found.")
 
 
-async def find(store: Store, session: str) -> Session:
-    """Return a session by its key or its id.  Raises `NotFound`."""
-    return await store.sessions.find(OWNER, session) or await store.sessions.get(SessionId(session))
+@sessions.command()
+@click.argument("session")
+@click.option("--format", "form", type=click.Choice(["markdown", "json"]), default="markdown", show_default=True)
+@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write to a file instead of stdout.")
+@json_option
+@click.pass_obj
+@run_async
+async def export(frame: Frame, session: str, form: str, output: Path | None, as_json: bool) -> None:
+    """Write the whole conversation of SESSION as Markdown or JSON."""
+    async with frame.reading() as desk:
+        transcript = await desk.transcript((await find(desk, session)).id)
+    text = to_json(transcript) if as_json or form == "json" else markdown(transcript)
+    if output:
+        output.write_text(text, "utf-8")
+    else:
+        click.echo(text, nl=False)
 
 
-async def describe(store: Store, session: Session) -> dict[str, object]:
-    """Return a session as scripts see it."""
-    cause = await store.sessions.resume_cause(session.id)
-    fields = {field.name: plain(getattr(session, field.name)) for field in dataclasses.fields(session)}
-    return {**fields, "resume_pending": cause is not None, "resume_reason": cause}
+@sessions.command()
+@click.argument("session")
+@json_option
+@click.pass_obj
+@run_async
+async def end(frame: Frame, session: str, as_json: bool) -> None:
+    """End SESSION for good; its next message starts a new one."""
+    async with frame.desk() as desk:
+        _tell(await desk.end((await find(desk, session)).id), as_json)
+
+
+@sessions.command()
+@click.argument("session")
+@json_option
+@click.pass_obj
+@run_async
+async def suspend(frame: Frame, session: str, as_json: bool) -> None:
+    """Suspend SESSION: what runs in it is cancelled, and its next message starts a new one."""
+    async with frame.desk() as desk:
+        _tell(await desk.suspend((await find(desk, session)).id), as_json)
+
+
+@sessions.command()
+@click.argument("session")
+@click.argument("title")
+@json_option
+@click.pass_obj
+@run_async
+async def rename(frame: Frame, session: str, title: str, as_json: bool) -> None:
+    """Give SESSION a title."""
+    async with frame.desk() as desk:
+        _tell(await desk.rename((await find(desk, session)).id, title), as_json)
+
+
+@sessions.command()
+@click.option("--older-than-days", "days", type=click.FloatRange(0), default=30, show_default=True)
+@click.option("--channel", required=True, help="Sessions of this channel, e.g. webhook.")
+@json_option
+@click.pass_obj
+@run_async
+async def prune(frame: Frame, days: float, channel: str, as_json: bool) -> None:
+    """Delete ended sessions of a channel with everything in them."""
+    async with frame.desk() as desk:
+        pruned = await desk.prune(Pruning(channel=channel, older_than_days=days))
+    if as_json:
+        print_json({"pruned": pruned})
+    else:
+        console.print(f"{pruned} sessions deleted.")
+
+
+async def find(desk: Reading, session: str) -> SessionView:
+    """Return the newest session of a key, or the one with that id.  Raises `NotFound`."""
+    of_key = (await desk.sessions(key=session, limit=1)).items
+    return of_key[0] if of_key else await desk.session(SessionId(session))
 
 
 def print_item(item: Item) -> None:
@@ -106,6 +172,17 @@ def print_item(item: Item) -> None:
             console.print(f"? {item.text}" if item.kind == "asked" else f"! {item.text}", style=style, markup=False)
         case _:
             console.print(item.text, style=style, markup=False)
+
+
+def _mood(session: SessionView) -> str:
+    return f"{session.state}, resume pending" if session.resume_pending else session.state.value
+
+
+def _tell(session: SessionView, as_json: bool) -> None:
+    if as_json:
+        print_json(session)
+    else:
+        console.print(f"{session.id} ({session.key}) is {_mood(session)}.", markup=False)
 
 
 def _around(text: str, word: str, width: int = 80) -> str:

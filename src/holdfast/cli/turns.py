@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import click
+import msgspec
 
-from holdfast.app import reader
-from holdfast.cli.frame import Frame, json_option, moment, print_json, print_table, run_async
+from holdfast.cli.frame import Frame, console, json_option, moment, print_json, print_table, run_async
 from holdfast.cli.sessions import find
-from holdfast.core.turns import Turn
+from holdfast.desk.views import TurnView
 from holdfast.ids import TurnId
-from holdfast.store.opening import Store
 
 
 @click.group()
@@ -20,19 +19,20 @@ def turns() -> None:
 @turns.command("list")
 @click.argument("session")
 @click.option("--limit", default=100, show_default=True)
+@click.option("--cursor", help="Go on behind an earlier page.")
 @json_option
 @click.pass_obj
 @run_async
-async def list_(frame: Frame, session: str, limit: int, as_json: bool) -> None:
+async def list_(frame: Frame, session: str, limit: int, cursor: str | None, as_json: bool) -> None:
     """List the turns of SESSION (its id or its key) in the order of their acceptance."""
-    async with reader(frame.config, frame.home) as store:
-        found = await store.turns.list((await find(store, session)).id, limit=limit)
-        receipts = [await receipt(store, turn) for turn in found]
+    async with frame.reading() as desk:
+        page = await desk.turns((await find(desk, session)).id, cursor=cursor, limit=limit)
     if as_json:
-        print_json({"items": receipts, "next_cursor": None})
+        print_json(page)
         return
     lines = [
-        (turn.id, turn.state.value, turn.cause or "", moment(turn.accepted_at), moment(turn.answered_at)) for turn in found
+        (turn.id, turn.state.value, turn.cause or "", moment(turn.accepted_at), moment(turn.answered_at))
+        for turn in page.items
     ]
     print_table(("turn", "state", "cause", "accepted", "answered"), lines, "No turns in this session.")
 
@@ -44,30 +44,38 @@ async def list_(frame: Frame, session: str, limit: int, as_json: bool) -> None:
 @run_async
 async def show(frame: Frame, turn: str, as_json: bool) -> None:
     """Show the receipt of TURN."""
-    async with reader(frame.config, frame.home) as store:
-        shown = await receipt(store, await store.turns.get(TurnId(turn)))
+    async with frame.reading() as desk:
+        receipt = await desk.turn(TurnId(turn))
     if as_json:
-        print_json(shown)
-        return
+        print_json(receipt)
+    else:
+        print_fields("receipt", receipt)
+
+
+@turns.command()
+@click.argument("turn")
+@json_option
+@click.pass_obj
+@run_async
+async def cancel(frame: Frame, turn: str, as_json: bool) -> None:
+    """Cancel TURN wherever it runs; what it has shown stays."""
+    async with frame.desk() as desk:
+        _tell(await desk.cancel(TurnId(turn)), as_json)
+
+
+def print_fields(title: str, view: object) -> None:
+    """Print every field of a view that says something."""
+    fields: dict[str, object] = msgspec.to_builtins(view)
     lines = [
         (name, moment(value) if name.endswith("_at") and isinstance(value, int | None) else str(value))
-        for name, value in shown.items()
+        for name, value in fields.items()
         if value is not None or name.endswith("_at")
     ]
-    print_table(("receipt", ""), lines, "")
+    print_table((title, ""), lines, "")
 
 
-async def receipt(store: Store, turn: Turn) -> dict[str, object]:
-    """Return a turn as scripts see it."""
-    return {
-        "id": turn.id,
-        "session_id": turn.session_id,
-        "state": turn.state.value,
-        "cause": turn.cause,
-        "attempt": turn.attempt,
-        "accepted_at": turn.accepted_at,
-        "started_at": turn.started_at,
-        "answered_at": turn.answered_at,
-        "delivered_at": await store.turns.delivered_at(turn.id),
-        "error": turn.error,
-    }
+def _tell(turn: TurnView, as_json: bool) -> None:
+    if as_json:
+        print_json(turn)
+    else:
+        console.print(f"{turn.id} is {turn.state}.", markup=False)

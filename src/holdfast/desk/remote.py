@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 TIMEOUT_S = 30
 # A gateway that restarts is back within this; a reader waits for it.
-ABSENCE_MAX_S = 90
+ABSENCE_MAX_S = 60
 _RETRY_S = 0.2
 # Longer than the pause between two heartbeats, so that a gateway that hangs is noticed.
 _SILENCE_MAX_S = 40
@@ -63,6 +63,24 @@ class _RemoteMove(IllegalMove):
     def __init__(self, message: str) -> None:
         Rejected.__init__(self, message)
         self.state = ""
+
+
+class _Absence:
+    """How long the gateway has been away."""
+
+    def __init__(self) -> None:
+        self._since: float | None = None
+
+    def over(self) -> None:
+        self._since = None
+
+    async def wait(self) -> None:
+        """Wait before the next try.  Raises `Unavailable` when it has been away for too long."""
+        now = time.monotonic()
+        self._since = self._since or now
+        if now - self._since > ABSENCE_MAX_S:
+            raise Unavailable("the gateway has not come back")
+        await asyncio.sleep(_RETRY_S)
 
 
 class RemoteDesk:
@@ -116,9 +134,14 @@ class RemoteDesk:
         return await self._post("/api/sessions", SessionView, opening)
 
     async def send(self, session_id: SessionId, text: str, key: str | None = None) -> Receipt:
-        # With a key of its own the request is safe to repeat when its answer is lost.
+        # With a key of its own the request is safe to repeat, when its answer is lost or the gateway restarts.
         headers = {"Idempotency-Key": key or new_id("cli", time.time_ns() // 1_000_000)}
-        return await self._post(_at("sessions", session_id, "messages"), Receipt, {"text": text}, headers)
+        absence = _Absence()
+        while True:
+            try:
+                return await self._post(_at("sessions", session_id, "messages"), Receipt, {"text": text}, headers)
+            except Unavailable:
+                await absence.wait()
 
     async def rename(self, session_id: SessionId, title: str) -> SessionView:
         return await self._call("PATCH", _at("sessions", session_id), SessionView, json={"title": title})
@@ -152,21 +175,16 @@ class RemoteDesk:
 
     async def follow(self, session_id: SessionId, after: int = 0) -> AsyncGenerator[Entry]:
         """Yield every entry after a cursor; a gateway that restarts in between is waited for."""
-        absent_since: float | None = None
+        absence = _Absence()
         while True:
-            try:
-                async with contextlib.aclosing(self._stream(session_id, after)) as entries:
+            with contextlib.suppress(Unavailable):
+                async with contextlib.aclosing(self._stream(session_id, after, absence)) as entries:
                     async for entry in entries:
-                        absent_since = None
                         after = entry.seq
                         yield entry
-            except Unavailable:
-                absent_since = absent_since or time.monotonic()
-                if time.monotonic() - absent_since > ABSENCE_MAX_S:
-                    raise
-            await asyncio.sleep(_RETRY_S)
+            await absence.wait()
 
-    async def _stream(self, session_id: SessionId, after: int) -> AsyncGenerator[Entry]:
+    async def _stream(self, session_id: SessionId, after: int, absence: _Absence) -> AsyncGenerator[Entry]:
         timeout = httpx2.Timeout(TIMEOUT_S, read=_SILENCE_MAX_S)
         address = _at("sessions", session_id, "events")
         try:
@@ -174,6 +192,7 @@ class RemoteDesk:
                 if response.is_error:
                     await response.aread()
                     raise _refusal(response)
+                absence.over()
                 async for line in response.aiter_lines():
                     if line.startswith("data: ") and line != "data: {}":
                         yield msgspec.json.decode(line[6:], type=Entry)

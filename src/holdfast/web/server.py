@@ -72,34 +72,35 @@ def _config(app: ASGIApp) -> uvicorn.Config:
     )
 
 
-def tcp_socket(host: str, port: int) -> socket.socket:
-    """Return a socket bound to a host and port.  Raises `ConfigInvalid` where that is impossible."""
+@contextlib.contextmanager
+def tcp_socket(host: str, port: int) -> Generator[socket.socket]:
+    """Listen on a host and port.  Raises `ConfigInvalid` where that is impossible."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        listener = socket.socket(family, kind, protocol)
     except OSError as error:
         raise ConfigInvalid(f"server.host: {host!r} is not an address of this machine: {error.strerror}") from error
-    try:
+    with socket.socket(family, kind, protocol) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
-        listener.listen(BACKLOG)
-    except OSError as error:
-        listener.close()
-        problem = f"server.port: cannot listen on {host}:{port}: {error.strerror}; choose another with --port"
-        raise ConfigInvalid(problem) from error
-    return listener
+        try:
+            listener.bind(address)
+            listener.listen(BACKLOG)
+        except OSError as error:
+            problem = f"server.port: cannot listen on {host}:{port}: {error.strerror}; choose another with --port"
+            raise ConfigInvalid(problem) from error
+        yield listener
 
 
-def unix_socket(path: Path) -> socket.socket:
-    """Return a socket that only the owner of the home can open."""
+@contextlib.contextmanager
+def unix_socket(path: Path) -> Generator[socket.socket]:
+    """Listen on a socket that only the owner of the home can open."""
+    # Whoever holds the home's lock may take away what an earlier gateway left behind.
     path.unlink(missing_ok=True)
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
         with short_path(path) as short:
             listener.bind(short)
-        path.chmod(0o600)
-        listener.listen(BACKLOG)
-    except OSError:
-        listener.close()
-        raise
-    return listener
+        try:
+            path.chmod(0o600)
+            listener.listen(BACKLOG)
+            yield listener
+        finally:
+            path.unlink(missing_ok=True)

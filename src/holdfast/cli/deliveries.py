@@ -1,0 +1,56 @@
+"""`holdfast deliveries`: what must leave Holdfast, and what is known of its arrival."""
+
+from __future__ import annotations
+
+import click
+from rich.markup import escape
+
+from holdfast.cli.frame import Frame, json_option, moment, print_json, print_table, run_async
+from holdfast.cli.sessions import find
+from holdfast.cli.turns import print_fields
+from holdfast.core.delivery import State
+from holdfast.ids import DeliveryId
+
+
+@click.group()
+def deliveries() -> None:
+    """Messages on their way out."""
+
+
+@deliveries.command("list")
+@click.option("--session", help="Only those of a session (its id or its key).")
+@click.option("--state", type=click.Choice([*State]), help="Only those in this state.")
+@click.option("--limit", default=50, show_default=True)
+@click.option("--cursor", help="Go on behind an earlier page.")
+@json_option
+@click.pass_obj
+@run_async
+async def list_(frame: Frame, session: str | None, state: str | None, limit: int, cursor: str | None, as_json: bool) -> None:
+    """List deliveries, the newest first."""
+    async with frame.reading() as desk:
+        session_id = (await find(desk, session)).id if session else None
+        chosen = State(state) if state else None
+        page = await desk.deliveries(state=chosen, session_id=session_id, cursor=cursor, limit=limit)
+    if as_json:
+        print_json(page)
+        return
+    lines = [
+        (each.id, each.state.value, escape(each.target), str(each.part), str(each.attempt), moment(each.created_at))
+        for each in page.items
+    ]
+    print_table(("delivery", "state", "target", "part", "tries", "made"), lines, "Nothing has been sent yet.")
+
+
+@deliveries.command()
+@click.argument("delivery")
+@json_option
+@click.pass_obj
+@run_async
+async def show(frame: Frame, delivery: str, as_json: bool) -> None:
+    """Show one DELIVERY."""
+    async with frame.reading() as desk:
+        found = await desk.delivery(DeliveryId(delivery))
+    if as_json:
+        print_json(found)
+    else:
+        print_fields("delivery", found)

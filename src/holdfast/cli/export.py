@@ -1,0 +1,39 @@
+"""A conversation as Markdown, for people to keep."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from holdfast.cli.frame import moment
+from holdfast.core.transcript import Item, Role
+from holdfast.desk.views import Transcript
+
+
+def markdown(transcript: Transcript) -> str:
+    """Return a whole conversation as Markdown."""
+    session = transcript.session
+    head = [f"# {session.title or session.key}", "", f"Session `{session.id}`, begun {moment(session.created_at)}.", ""]
+    return "\n".join([*head, *_body(transcript.items)]).rstrip() + "\n"
+
+
+def _body(items: Sequence[Item]) -> Iterator[str]:
+    for item in items:
+        match item.role:
+            case Role.USER:
+                yield from (f"## {moment(item.at)}", "", *_quoted(item.text), "")
+            case Role.TOOL:
+                yield from (f"- `{item.name}` ({item.outcome or 'running'}): {_one_line(item.result or '')}", "")
+            case Role.REASONING | Role.NOTE | Role.MARKER:
+                yield from (f"*{_one_line(item.text)}*", "")
+            case Role.QUESTION:
+                yield from (f"**{'Asked' if item.kind == 'asked' else 'Answered'}:** {_one_line(item.text)}", "")
+            case Role.ASSISTANT:
+                yield from (item.text, "")
+
+
+def _quoted(text: str) -> Iterator[str]:
+    return (f"> {line}".rstrip() for line in text.splitlines() or [""])
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,109 @@
+"""The life of a gateway's process: ready until somebody wishes it to end, then draining; watched all the while."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import signal
+import sys
+from collections.abc import AsyncGenerator, Generator
+from typing import Protocol
+
+from holdfast.core.turns import Cause
+from holdfast.daemon.notice import Notice
+from holdfast.daemon.watchdog import Watchdog, dump_and_begin_anew
+from holdfast.desk.lifecycle import Lifecycle
+from holdfast.desk.local import LocalDesk
+from holdfast.desk.views import Drain, Phase, Status, Stop
+from holdfast.errors import Unavailable
+
+log = logging.getLogger(__name__)
+
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+SHOW_S = 0.5
+
+
+class Witness(Protocol):
+    """Who watches a gateway live: a terminal, or a log."""
+
+    def ready(self, status: Status) -> None: ...
+    def draining(self, drain: Drain) -> None: ...
+    def drained(self, stop: Stop, interrupted: int) -> None: ...
+
+
+async def live(desk: LocalDesk, drain_timeout_s: float, witness: Witness, notice: Notice) -> Stop:
+    """Be ready until a stop is wished for, then drain; return the wish."""
+    life = desk.lifecycle
+    life.phase = Phase.READY
+    witness.ready(await desk.status())
+    notice.ready(f"listening on {life.url}")
+    stop = await life.asked()
+    (notice.reloading if stop.restart else notice.stopping)("draining")
+    patience_s = drain_timeout_s if stop.timeout is None else stop.timeout
+    life.begin_drain(patience_s)
+    showing = asyncio.create_task(_show(desk, witness, notice))
+    try:
+        interrupted = await _drain(desk, stop, patience_s)
+    finally:
+        showing.cancel()
+    witness.drained(stop, interrupted)
+    return stop
+
+
+async def _drain(desk: LocalDesk, stop: Stop, patience_s: float) -> int:
+    """Let what runs finish; a second wish ends the patience.  Returns how many turns were interrupted."""
+    cause = Cause.RESTART_TIMEOUT if stop.restart else Cause.SHUTDOWN_TIMEOUT
+    draining = asyncio.create_task(desk.engine.drain(int(patience_s * 1000), cause))
+    forced = asyncio.create_task(desk.lifecycle.forced.wait())
+    cut = 0
+    try:
+        await asyncio.wait((draining, forced), return_when=asyncio.FIRST_COMPLETED)
+        if not draining.done():
+            cut = await desk.engine.drain(0, cause)
+        return cut + await draining
+    except Unavailable as error:
+        # Nobody could be told; the next start finds these turns as after a crash.
+        log.warning("cannot record what the drain interrupts: %s", error)
+        return cut
+    finally:
+        for task in (draining, forced):
+            task.cancel()
+
+
+async def _show(desk: LocalDesk, witness: Witness, notice: Notice) -> None:
+    while drain := desk.lifecycle.drain(desk.engine.running):
+        witness.draining(drain)
+        notice.status(f"draining: {drain.running} turns still run, {drain.seconds_left:.0f} s left")
+        await asyncio.sleep(SHOW_S)
+
+
+@contextlib.contextmanager
+def signals(life: Lifecycle) -> Generator[None]:
+    """Take the signals that end a process as wishes to end the gateway."""
+    loop = asyncio.get_running_loop()
+    for each in SIGNALS:
+        loop.add_signal_handler(each, life.ask, Stop())
+    try:
+        yield
+    finally:
+        for each in SIGNALS:
+            loop.remove_signal_handler(each)
+
+
+@contextlib.asynccontextmanager
+async def watched(stall_s: float, notice: Notice) -> AsyncGenerator[None]:
+    """Have the loop watched from inside this process and, where it asks for it, by the service manager."""
+    async with contextlib.AsyncExitStack() as stack:
+        if stall_s:
+            watchdog = Watchdog(stall_s, lambda: dump_and_begin_anew(stall_s, sys.stderr))
+            await stack.enter_async_context(watchdog.watching())
+        beating = asyncio.create_task(_beat(notice))
+        stack.callback(beating.cancel)
+        yield
+
+
+async def _beat(notice: Notice) -> None:
+    while notice.watchdog_s:
+        notice.alive()
+        await asyncio.sleep(notice.watchdog_s)
