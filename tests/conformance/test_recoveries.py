@@ -1,0 +1,193 @@
+"""Searches for the output of lost attempts: who opens them, who counts, and how they end."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from holdfast.core.journal import Entry, Kind
+from holdfast.core.recovery import Pending, Sight
+from holdfast.core.transcript import fold
+from holdfast.core.turns import Cause, Mode, Policy, Resume, State, Turn
+from holdfast.ids import NodeId, SessionId, new_node_id
+from tests.conformance.scenes import Scene, on_postgres
+
+HERE, THERE = "home-here", "home-there"
+
+
+async def joined(scene: Scene, home: str) -> NodeId:
+    node = new_node_id(scene.now)
+    await scene.store.nodes.join(node, scene.now, home)
+    return node
+
+
+async def lost(
+    scene: Scene, home: str = THERE, ours: str = HERE, resume: Resume = Resume.ON_MESSAGE, **changes: object
+) -> Turn:
+    """Let a node of a home die in the middle of a turn, and a node of ours take over; returns the turn as it was."""
+    node = await joined(scene, home)
+    receipt = await scene.accept(**changes)
+    turn = await scene.say(await scene.claim_and_start(receipt.turn_id, node), "early ")
+    await scene.store.nodes.leave(node)
+    await scene.store.nodes.sweep(Cause.CRASH, Policy(resume=resume), scene.now, home=ours)
+    return turn
+
+
+async def searches(scene: Scene, turn: Turn) -> list[Pending]:
+    return await scene.store.recoveries.of_session(turn.session_id)
+
+
+async def late(scene: Scene, turn: Turn, *texts: str) -> int:
+    drafts = [scene.text(text) for text in texts]
+    return await scene.store.journal.append_late(
+        [
+            Entry(
+                session_id=turn.session_id, seq=0, turn_id=turn.id, attempt=turn.attempt, nth=nth, kind=draft.kind,
+                at=draft.at, data=draft.data,
+            )
+            for nth, draft in enumerate(drafts, turn.nth + 1)
+        ]
+    )  # fmt: skip
+
+
+async def marker(scene: Scene, turn: Turn) -> str:
+    return next(item.text for item in fold(await scene.entries(turn.session_id)) if item.kind == "interrupted")
+
+
+async def test_a_turn_lost_with_another_home_is_searched_for(scene: Scene) -> None:
+    """J3: what that home still has may arrive, and the marker says so from the first moment."""
+    turn = await lost(scene)
+    (pending,) = await searches(scene, turn)
+    assert pending == Pending(
+        turn_id=turn.id,
+        attempt=1,
+        session_id=turn.session_id,
+        node_id=pending.node_id,
+        home=THERE,
+        tries=0,
+        since=scene.now,
+    )
+    assert turn.node_id == pending.node_id
+    assert "pending" in await marker(scene, turn)
+
+
+@pytest.mark.parametrize(("home", "ours"), [(HERE, HERE), ("", HERE), ("", "")])
+async def test_what_is_in_our_own_home_or_in_none_is_not_searched_for(scene: Scene, home: str, ours: str) -> None:
+    """J3: it is handed in at once, or there is nothing to hand in."""
+    turn = await lost(scene, home, ours)
+    assert await searches(scene, turn) == []
+    assert "pending" not in await marker(scene, turn)
+
+
+async def test_every_lost_attempt_of_a_turn_has_its_own_search(scene: Scene) -> None:
+    """J2: a turn that goes on may be lost again, with another home."""
+    turn = await lost(scene, resume=Resume.AUTO)
+    node = await joined(scene, "home-elsewhere")
+    again = await scene.claim_and_start(turn.id, node)
+    await scene.store.nodes.leave(node)
+    await scene.store.nodes.sweep(Cause.CRASH, Policy(), scene.now, home=HERE)
+    assert [(each.attempt, each.home) for each in await searches(scene, turn)] == [(1, THERE), (2, "home-elsewhere")]
+    assert again.attempt == 2
+
+
+@on_postgres
+async def test_many_turns_of_many_nodes_are_searched_for_after_one_sweep(scene: Scene) -> None:
+    nodes = [await joined(scene, home) for home in (THERE, HERE, "home-elsewhere")]
+    turns: list[Turn] = []
+    for number, node in enumerate(nodes * 2):
+        receipt = await scene.accept(conversation=f"chat:{number}")
+        turns.append(await scene.claim_and_start(receipt.turn_id, node))
+    for node in nodes:
+        await scene.store.nodes.leave(node)
+    await scene.store.nodes.sweep(Cause.CRASH, Policy(), scene.now, home=HERE)
+    homes = [[each.home for each in await searches(scene, turn)] for turn in turns]
+    assert homes == [[THERE], [], ["home-elsewhere"]] * 2
+
+
+async def test_what_can_be_seen_is_what_arrived_or_who_could_bring_it(scene: Scene) -> None:
+    """J4 J6."""
+    turn = await lost(scene)
+    (pending,) = await searches(scene, turn)
+    assert await scene.store.recoveries.sight(pending) is Sight.SEALED
+    node = await joined(scene, THERE)
+    assert await scene.store.recoveries.sight(pending) is Sight.ARRIVING
+    assert await late(scene, turn, "late ") == 1
+    assert await scene.store.recoveries.sight(pending) is Sight.FOUND
+    await scene.store.nodes.leave(node)
+    assert await scene.store.recoveries.sight(pending) is Sight.FOUND
+
+
+async def test_a_look_is_counted_once_by_whoever_is_first(scene: Scene) -> None:
+    """J5 J6: two nodes that looked at the same moment have looked once."""
+    turn = await lost(scene)
+    (pending,) = await searches(scene, turn)
+    counted = await asyncio.gather(*(scene.store.recoveries.charge(pending) for _ in range(5)))
+    assert sorted(counted) == [False] * 4 + [True]
+    (counted_once,) = await searches(scene, turn)
+    assert counted_once == replace(pending, tries=1)
+
+
+async def test_a_search_ends_once_with_an_entry_that_counts_what_is_there(scene: Scene) -> None:
+    """J4 P1: bookkeeping and pending marker go in one transaction, whoever else tries the same."""
+    turn = await lost(scene)
+    await late(scene, turn, "late ", "later")
+    (pending,) = await searches(scene, turn)
+    ended = await asyncio.gather(*(scene.store.recoveries.resolve(pending, scene.now + 5) for _ in range(5)))
+    assert sorted(ended) == [False] * 4 + [True]
+    assert await searches(scene, turn) == []
+    last = (await scene.entries(turn.session_id))[-1]
+    assert (last.kind, last.attempt, last.nth, last.at) == (Kind.TURN_RECOVERED, 1, None, scene.now + 5)
+    assert last.data == {"attempt": 1, "found": 3}
+    assert "recovered from the run journal" in await marker(scene, turn)
+    assert [item.text for item in fold(await scene.entries(turn.session_id))][1:-1] == ["early late later"]
+
+
+async def test_what_arrives_after_the_search_still_stands_above_the_marker(scene: Scene) -> None:
+    """J4 J6: giving up means that nobody looks, not that nobody listens."""
+    node = await joined(scene, THERE)
+    turn = await scene.claim_and_start((await scene.accept()).turn_id, node)
+    await scene.store.nodes.leave(node)
+    await scene.store.nodes.sweep(Cause.CRASH, Policy(), scene.now, home=HERE)
+    (pending,) = await searches(scene, turn)
+    await scene.store.recoveries.resolve(pending, scene.now)
+    assert await marker(scene, turn) == "Interrupted: the gateway stopped without warning."
+    await late(scene, turn, "late")
+    assert "recovered from the run journal" in await marker(scene, turn)
+
+
+async def test_a_home_knows_what_is_awaited_from_its_dead_nodes(scene: Scene) -> None:
+    """J4: all of it, and nothing of others."""
+    first, second = await lost(scene), await lost(scene, conversation="chat:2")
+    await lost(scene, "home-elsewhere", conversation="chat:3")
+    awaited = await scene.store.recoveries.of_home(THERE)
+    assert {each.turn_id for each in awaited} == {first.id, second.id}
+    assert len(await scene.store.recoveries.of_home(THERE, limit=1)) == 1
+    assert await scene.store.recoveries.of_home("home-of-nobody") == []
+
+
+async def test_a_search_goes_with_its_session(scene: Scene) -> None:
+    """W6: nothing is left of what was pruned, and nobody who still holds a search fails over it."""
+    turn = await lost(scene, mode=Mode.SYNCHRONOUS, one_shot=True, channel="api")
+    (pending,) = await searches(scene, turn)
+    assert await scene.state(turn) is State.INTERRUPTED
+    assert await scene.store.sessions.prune("api", scene.now) == 1
+    assert await scene.sql("SELECT COUNT(*) FROM recoveries") == [(0,)]
+    assert await scene.store.recoveries.resolve(pending, scene.now) is False
+    assert await scene.store.recoveries.charge(pending) is False
+    assert await scene.store.recoveries.sight(pending) is Sight.SEALED
+
+
+async def test_an_unknown_session_has_nothing_to_search_for(scene: Scene) -> None:
+    """R12."""
+    assert await scene.store.recoveries.of_session(SessionId("nobody")) == []
+
+
+async def test_sweeping_again_opens_no_second_search(scene: Scene) -> None:
+    """P1."""
+    turn = await lost(scene)
+    before = await scene.snapshot()
+    await scene.store.nodes.sweep(Cause.CRASH, Policy(), scene.now + 1, home=HERE)
+    assert await scene.snapshot() == before
+    assert len(await searches(scene, turn)) == 1
