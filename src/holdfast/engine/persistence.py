@@ -14,14 +14,22 @@ _WAIT_FIRST_MS = 50
 _WAIT_MAX_MS = 2_000
 
 
-async def persist(clock: Clock, write: Callable[[], Awaitable[T]], give_up_on: tuple[type[Unavailable], ...] = ()) -> T:
-    """Repeat a write that is safe to repeat until the store takes it."""
+async def persist(
+    clock: Clock,
+    write: Callable[[], Awaitable[T]],
+    give_up_on: tuple[type[Unavailable], ...] = (),
+    *,
+    has_failed: bool = False,
+) -> T:
+    """Repeat a write that is safe to repeat until the store takes it; one that `has_failed` before begins with a wait."""
     wait_ms = _WAIT_FIRST_MS
     while True:
+        if has_failed:
+            await clock.sleep_ms(wait_ms)
+            wait_ms = min(wait_ms * 2, _WAIT_MAX_MS)
         try:
             return await write()
         except Unavailable as error:
             if isinstance(error, give_up_on):
                 raise
-            await clock.sleep_ms(wait_ms)
-            wait_ms = min(wait_ms * 2, _WAIT_MAX_MS)
+            has_failed = True

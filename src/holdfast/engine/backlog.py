@@ -1,0 +1,193 @@
+"""The backlog of a running turn: what it has brought forth and the store has not taken yet, in order.
+
+While the store answers, the backlog is one batch long.  When it does not, the batches are kept on disk as well, and are
+repeated exactly as they were tried until the store has them; the agent need not wait for that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from holdfast.clock import Clock
+from holdfast.core.effects import Call
+from holdfast.core.journal import Draft, Entry
+from holdfast.core.turns import Turn
+from holdfast.engine.feed import Feed
+from holdfast.engine.persistence import persist
+from holdfast.engine.spool import SPOOLED, Line, SpoolFile
+from holdfast.errors import DiskFull, Unavailable
+from holdfast.ports import Journal
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+# A store that takes longer to answer counts as away: what is said meanwhile should not be in memory only.
+_PATIENCE_S = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Batch:
+    """Entries and tool-call moves that are appended together."""
+
+    drafts: Sequence[Draft]
+    moves: Sequence[tuple[Call, Call]] = ()
+
+
+class Backlog:
+    """One caller at a time puts batches in.  `turn` moves with every batch that the store takes."""
+
+    def __init__(
+        self,
+        turn: Turn,
+        *,
+        journal: Journal,
+        feed: Feed,
+        clock: Clock,
+        file: SpoolFile | None,
+        wake: Callable[[], None],
+    ) -> None:
+        self.turn = turn
+        self._journal = journal
+        self._feed = feed
+        self._clock = clock
+        self._file = file
+        self._wake = wake
+        self._batches: deque[Batch] = deque()
+        self._catching_up: asyncio.Task[None] | None = None
+        # What is on disk is what is in the backlog: neither changes while the other is made to follow.
+        self._filing = asyncio.Lock()
+
+    def is_behind(self) -> bool:
+        """Return whether the store has been away and lacks something.  Raises what kept it from being taken for good."""
+        if self._catching_up is not None and self._catching_up.done():
+            self._catching_up.result()
+            self._catching_up = None
+        return self._catching_up is not None
+
+    async def put(self, drafts: Sequence[Draft], moves: Sequence[tuple[Call, Call]] = ()) -> bool:
+        """Return when these entries are durable, in the store or on our own disk; False where that was not possible.
+
+        Raises `Stale` when the turn is not ours any more, and `DiskFull` where there is no room for it to go on.
+        """
+        behind = self.is_behind()
+        if not drafts:
+            return True
+        batch = Batch(drafts=drafts, moves=moves)
+        self._batches.append(batch)
+        if not behind:
+            try:
+                async with asyncio.timeout(_PATIENCE_S if self._file else None):
+                    await self._land()
+            except DiskFull:
+                self._batches.clear()
+                raise
+            except (Unavailable, TimeoutError):
+                self._catching_up = asyncio.create_task(self._catch_up())
+                self._catching_up.add_done_callback(lambda _: self._wake())
+            else:
+                return True
+        return await self._keep(batch)
+
+    async def caught_up(self) -> None:
+        """Return when the store has everything."""
+        while self.is_behind() and self._catching_up is not None:
+            await asyncio.shield(self._catching_up)
+
+    async def move(self, write: Callable[[Turn], Awaitable[tuple[Turn, list[Entry]]]]) -> list[Entry]:
+        """Let the store write to the turn by itself, while it lacks nothing of ours; returns what it wrote."""
+        self.turn, entries = await write(self.turn)
+        self._feed.publish(entries)
+        return entries
+
+    async def settle(self, drafts: Sequence[Draft], write: Callable[[], Awaitable[T]]) -> T:
+        """Let the store take the end of the turn with its last entries, which are on our disk for as long as that takes."""
+        batch = Batch(drafts=drafts)
+        self._batches.append(batch)
+        try:
+            settled = await write()
+        except Unavailable:
+            await self._keep(batch)
+            settled = await persist(self._clock, write, has_failed=True)
+        self._batches.clear()
+        await self._tidy()
+        return settled
+
+    async def leave(self, drafts: Sequence[Draft]) -> None:
+        """Stop; what the store has not taken stays on disk, with these entries, for whoever hands it in."""
+        if self._catching_up is not None:
+            self._catching_up.cancel()
+        if self._file is not None:
+            self._batches.append(Batch(drafts=drafts))
+            await self._abandon(self._file, self._lines(self._batches))
+        if self._catching_up is not None:
+            await asyncio.gather(self._catching_up, return_exceptions=True)
+
+    async def _abandon(self, file: SpoolFile, lines: Sequence[Line]) -> None:
+        try:
+            await (file.rewrite(lines) if lines else file.remove())
+        except OSError as error:
+            log.warning("what turn %s said last is lost: %s", self.turn.id, error)
+        finally:
+            # Even when we are cancelled here: whoever hands the file in finds it whole, before or after.
+            file.release()
+
+    async def _land(self) -> None:
+        """Let the store take the oldest batch, exactly as it was tried before, if it was."""
+        batch = self._batches[0]
+        self.turn, entries = await self._journal.append(self.turn, batch.drafts, batch.moves)
+        self._batches.popleft()
+        self._feed.publish(entries)
+
+    async def _catch_up(self) -> None:
+        """Let the store take everything, beginning with the batch that it did not."""
+        has_failed = True
+        while self._batches:
+            try:
+                await persist(self._clock, self._land, give_up_on=(DiskFull,), has_failed=has_failed)
+            except DiskFull:
+                self._batches.clear()
+                raise
+            has_failed = False
+            if not self._batches:
+                await self._tidy()
+
+    async def _tidy(self) -> None:
+        if self._file is not None:
+            async with self._filing:
+                if not self._batches:
+                    # A file that stays is handed in later, and found to be known.
+                    with contextlib.suppress(OSError):
+                        await self._file.remove()
+
+    async def _keep(self, batch: Batch) -> bool:
+        """Put a batch on disk; False where that is not enough to go on."""
+        if self._file is None:
+            return False
+        async with self._filing:
+            if batch not in self._batches:
+                return True
+            try:
+                if lines := self._lines(self._batches, only=batch):
+                    await self._file.append(lines)
+            except OSError as error:
+                log.warning("cannot keep what turn %s says while the store is away: %s", self.turn.id, error)
+                return False
+        return len(lines) == len(batch.drafts) and self._file.size <= self._file.size_max
+
+    def _lines(self, batches: Sequence[Batch], only: Batch | None = None) -> list[Line]:
+        """Return what may be kept on disk, with the places that it will have in the journal."""
+        lines: list[Line] = []
+        nth = self.turn.nth
+        for batch in batches:
+            for draft in batch.drafts:
+                nth += 1
+                if draft.kind in SPOOLED and only in (None, batch):
+                    lines.append((nth, draft))
+        return lines
