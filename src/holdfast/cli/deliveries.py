@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 from rich.markup import escape
 
-from holdfast.cli.frame import Frame, json_option, moment, print_json, print_table, run_async
+from holdfast.cli.frame import Frame, console, json_option, moment, print_json, print_table, run_async
 from holdfast.cli.sessions import find
 from holdfast.cli.turns import print_fields
 from holdfast.core.delivery import State
@@ -54,3 +54,18 @@ async def show(frame: Frame, delivery: str, as_json: bool) -> None:
         print_json(found)
     else:
         print_fields("delivery", found)
+
+
+@deliveries.command()
+@click.argument("delivery")
+@json_option
+@click.pass_obj
+@run_async
+async def retry(frame: Frame, delivery: str, as_json: bool) -> None:
+    """Send DELIVERY again that was given up."""
+    async with frame.desk() as desk:
+        found = await desk.retry_delivery(DeliveryId(delivery))
+    if as_json:
+        print_json(found)
+    else:
+        console.print(f"{found.id} is {found.state}.", markup=False)

@@ -13,7 +13,7 @@ from holdfast.core.sessions import State
 from holdfast.core.transcript import Item, Role
 from holdfast.desk.port import Pruning, Reading
 from holdfast.desk.views import SessionView
-from holdfast.ids import SessionId
+from holdfast.ids import SessionId, TurnId
 
 _STYLES = {
     Role.USER: "bold cyan",
@@ -134,6 +134,34 @@ async def rename(frame: Frame, session: str, title: str, as_json: bool) -> None:
     """Give SESSION a title."""
     async with frame.desk() as desk:
         _tell(await desk.rename((await find(desk, session)).id, title), as_json)
+
+
+@sessions.command()
+@click.argument("session")
+@click.option("--through", help="Take the conversation along up to and with this turn; without it, all of it.")
+@json_option
+@click.pass_obj
+@run_async
+async def fork(frame: Frame, session: str, through: str | None, as_json: bool) -> None:
+    """Copy SESSION into a new one, so that each can go its own way."""
+    async with frame.desk() as desk:
+        _tell(await desk.fork((await find(desk, session)).id, TurnId(through) if through else None), as_json)
+
+
+@sessions.command()
+@click.argument("session")
+@json_option
+@click.pass_obj
+@run_async
+async def delete(frame: Frame, session: str, as_json: bool) -> None:
+    """Delete SESSION with everything in it."""
+    async with frame.desk() as desk:
+        found = await find(desk, session)
+        await desk.delete(found.id)
+    if as_json:
+        print_json({"deleted": found.id})
+    else:
+        console.print(f"{found.id} ({found.key}) is deleted.", markup=False)
 
 
 @sessions.command()

@@ -63,6 +63,17 @@ async def cancel(frame: Frame, turn: str, as_json: bool) -> None:
         _tell(await desk.cancel(TurnId(turn)), as_json)
 
 
+@turns.command()
+@click.argument("turn")
+@json_option
+@click.pass_obj
+@run_async
+async def retry(frame: Frame, turn: str, as_json: bool) -> None:
+    """Let an interrupted TURN go on, or send the message of one that is over again."""
+    async with frame.desk() as desk:
+        _tell(await desk.retry(TurnId(turn)), as_json)
+
+
 def print_fields(title: str, view: object) -> None:
     """Print every field of a view that says something."""
     fields: dict[str, object] = msgspec.to_builtins(view)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, replace
@@ -17,6 +18,7 @@ from holdfast.core.sessions import Hit, Session
 from holdfast.core.sessions import State as SessionState
 from holdfast.core.transcript import fold
 from holdfast.core.turns import IN_FLIGHT, Turn
+from holdfast.core.turns import State as TurnState
 from holdfast.desk import cursors
 from holdfast.desk.lifecycle import Lifecycle
 from holdfast.desk.port import Opening, Pruning
@@ -184,6 +186,26 @@ class LocalDesk(StoreReading):
         await self.store.settlement.suspend_session(session_id, self.clock.now_ms())
         return await self.session(session_id)
 
+    async def fork(self, session_id: SessionId, through: TurnId | None = None) -> SessionView:
+        now = self.clock.now_ms()
+        origin = await self._owned(session_id)
+        copy = Session(
+            id=new_session_id(now),
+            key=new_id("fork", now),
+            channel=origin.channel,
+            owner=self.owner,
+            one_shot=False,
+            created_at=now,
+            updated_at=now,
+            source=origin.source,
+            title=origin.title,
+        )
+        return await self._view(await self.store.sessions.fork(session_id, copy, through))
+
+    async def delete(self, session_id: SessionId) -> None:
+        await self._owned(session_id)
+        await self.store.sessions.delete(session_id, self.clock.now_ms())
+
     async def prune(self, pruning: Pruning) -> int:
         before = self.clock.now_ms() - int(pruning.older_than_days * DAY_MS)
         return await self.store.sessions.prune(pruning.channel, before)
@@ -192,10 +214,26 @@ class LocalDesk(StoreReading):
         await self._owned_turn(turn_id)
         return await self._receipt(await self.engine.cancel(turn_id))
 
+    async def retry(self, turn_id: TurnId) -> TurnView:
+        turn = await self._owned_turn(turn_id)
+        if turn.state in IN_FLIGHT:
+            raise IllegalMove(turn.id, turn.state, "be retried")
+        if turn.state is TurnState.INTERRUPTED:
+            # One that another has followed cannot go on any more; its message can.
+            with contextlib.suppress(IllegalMove):
+                return await self._receipt(await self.store.turns.resume(turn_id, self.clock.now_ms()))
+        entries = await self.store.journal.read_turn(turn_id)
+        text = next((str(entry.data.get("text", "")) for entry in entries if entry.kind is Kind.TURN_ACCEPTED), "")
+        return await self.turn((await self.send(turn.session_id, text)).turn_id)
+
     async def answer(self, turn_id: TurnId, text: str, question_id: str | None = None) -> TurnView:
         await self._owned_turn(turn_id)
         asked = question_id or await self._asked(turn_id)
         return await self._receipt(await self.engine.answer(turn_id, asked, text))
+
+    async def retry_delivery(self, delivery_id: DeliveryId) -> Delivery:
+        await self.delivery(delivery_id)
+        return await self.store.deliveries.retry(delivery_id, self.clock.now_ms())
 
     async def health(self) -> Health:
         phase = self.lifecycle.phase

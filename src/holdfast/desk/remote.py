@@ -57,6 +57,10 @@ class _Pruned(msgspec.Struct):
     pruned: int
 
 
+class _Deleted(msgspec.Struct):
+    deleted: bool
+
+
 class _RemoteMove(IllegalMove):
     """A move that the gateway refused, in its own words."""
 
@@ -152,14 +156,26 @@ class RemoteDesk:
     async def suspend(self, session_id: SessionId) -> SessionView:
         return await self._post(_at("sessions", session_id, "suspend"), SessionView)
 
+    async def fork(self, session_id: SessionId, through: TurnId | None = None) -> SessionView:
+        return await self._post(_at("sessions", session_id, "fork"), SessionView, {"through": through})
+
+    async def delete(self, session_id: SessionId) -> None:
+        await self._call("DELETE", _at("sessions", session_id), _Deleted)
+
     async def prune(self, pruning: Pruning) -> int:
         return (await self._post("/api/prune", _Pruned, pruning)).pruned
 
     async def cancel(self, turn_id: TurnId) -> TurnView:
         return await self._post(_at("turns", turn_id, "cancel"), TurnView)
 
+    async def retry(self, turn_id: TurnId) -> TurnView:
+        return await self._post(_at("turns", turn_id, "retry"), TurnView)
+
     async def answer(self, turn_id: TurnId, text: str, question_id: str | None = None) -> TurnView:
         return await self._post(_at("turns", turn_id, "answer"), TurnView, {"text": text, "question_id": question_id})
+
+    async def retry_delivery(self, delivery_id: DeliveryId) -> Delivery:
+        return await self._post(_at("deliveries", delivery_id, "retry"), Delivery)
 
     async def health(self) -> Health:
         return await self._get("/health", Health)

@@ -44,6 +44,9 @@ def refusal(status: int, code: str, message: str, hint: str | None = None) -> Re
     headers: dict[str, str] = {}
     if status in (429, 503):
         headers["Retry-After"] = str(RETRY_AFTER_S)
+    if status in (408, 413):
+        # The rest of the body may never end.
+        headers["Connection"] = "close"
     if status == 401:
         headers["WWW-Authenticate"] = "Bearer"
     body = _encoder.encode({"error": {"code": code, "message": message, "hint": hint}})

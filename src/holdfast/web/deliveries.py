@@ -23,6 +23,7 @@ class DeliveryRoutes:
         return [
             Route("/api/deliveries", self.list, methods=["GET"]),
             Route("/api/deliveries/{id}", self.show, methods=["GET"]),
+            Route("/api/deliveries/{id}/retry", self.retry, methods=["POST"]),
         ]
 
     async def list(self, request: Request) -> Response:
@@ -37,3 +38,6 @@ class DeliveryRoutes:
 
     async def show(self, request: Request) -> Response:
         return answer(await self._desk.delivery(DeliveryId(name(request))))
+
+    async def retry(self, request: Request) -> Response:
+        return answer(await self._desk.retry_delivery(DeliveryId(name(request))), 202)

@@ -11,7 +11,7 @@ from starlette.routing import Route
 from holdfast.core.sessions import State
 from holdfast.desk.lifecycle import Lifecycle
 from holdfast.desk.port import Desk, Opening
-from holdfast.ids import SessionId
+from holdfast.ids import SessionId, TurnId
 from holdfast.web.answers import Refused, answer
 from holdfast.web.events import EventStream
 from holdfast.web.requests import body, choice, name, number
@@ -33,6 +33,13 @@ class Change:
     title: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fork:
+    """How much of a session a fork takes along; without a turn, all of it."""
+
+    through: TurnId | None = None
+
+
 class SessionRoutes:
     """Conversations."""
 
@@ -47,11 +54,13 @@ class SessionRoutes:
             Route("/api/sessions", self.open, methods=["POST"]),
             Route(one, self.show, methods=["GET"]),
             Route(one, self.change, methods=["PATCH"]),
+            Route(one, self.delete, methods=["DELETE"]),
             Route(f"{one}/messages", self.transcript, methods=["GET"]),
             Route(f"{one}/messages", self.send, methods=["POST"]),
             Route(f"{one}/events", self.events, methods=["GET"]),
             Route(f"{one}/end", self.end, methods=["POST"]),
             Route(f"{one}/suspend", self.suspend, methods=["POST"]),
+            Route(f"{one}/fork", self.fork, methods=["POST"]),
         ]
 
     async def list(self, request: Request) -> Response:
@@ -72,6 +81,10 @@ class SessionRoutes:
     async def change(self, request: Request) -> Response:
         change = await body(request, Change)
         return answer(await self._desk.rename(_session_id(request), change.title))
+
+    async def delete(self, request: Request) -> Response:
+        await self._desk.delete(_session_id(request))
+        return answer({"deleted": True})
 
     async def transcript(self, request: Request) -> Response:
         return answer(await self._desk.transcript(_session_id(request)))
@@ -95,6 +108,10 @@ class SessionRoutes:
 
     async def suspend(self, request: Request) -> Response:
         return answer(await self._desk.suspend(_session_id(request)))
+
+    async def fork(self, request: Request) -> Response:
+        wish = await body(request, Fork)
+        return answer(await self._desk.fork(_session_id(request), wish.through), 201)
 
 
 def _session_id(request: Request) -> SessionId:

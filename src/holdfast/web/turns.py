@@ -33,6 +33,7 @@ class TurnRoutes:
             Route("/api/turns", self.list, methods=["GET"]),
             Route("/api/turns/{id}", self.show, methods=["GET"]),
             Route("/api/turns/{id}/cancel", self.cancel, methods=["POST"]),
+            Route("/api/turns/{id}/retry", self.retry, methods=["POST"]),
             Route("/api/turns/{id}/answer", self.answer, methods=["POST"]),
         ]
 
@@ -50,6 +51,9 @@ class TurnRoutes:
 
     async def cancel(self, request: Request) -> Response:
         return answer(await self._desk.cancel(_turn_id(request)))
+
+    async def retry(self, request: Request) -> Response:
+        return answer(await self._desk.retry(_turn_id(request)), 202)
 
     async def answer(self, request: Request) -> Response:
         said = await body(request, Answer)

@@ -1,0 +1,142 @@
+"""Bad input gets an answer that says what is wrong, and never a stack trace."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx2
+import pytest
+
+from holdfast.web import requests
+from tests.web.house import House, open_house
+
+JSON = {"content-type": "application/json"}
+BAD_BODIES = {
+    "not JSON": b"hello",
+    "half": b'{"text": "hel',
+    "an array": b"[]",
+    "a number": b"7",
+    "NaN": b'{"text": NaN}',
+    "too large a number": b'{"text": "a", "more": 1e999}',
+    "no text": b"{}",
+    "text that is none": b'{"text": 7}',
+    "null": b'{"text": null}',
+    "not UTF-8": b'{"text": "\xff\xfe"}',
+    "very deep": b'{"text": ' + b"[" * 10_000 + b"]" * 10_000 + b"}",
+    "nothing said": b'{"text": "  "}',
+}
+BAD_QUESTIONS = [
+    "/api/sessions?limit=0",
+    "/api/sessions?limit=-1",
+    "/api/sessions?limit=many",
+    "/api/sessions?limit=9999999999999999999999",
+    "/api/sessions?state=asleep",
+    "/api/sessions?cursor=nonsense",
+    "/api/sessions?cursor=12",
+    "/api/sessions/%00",
+    "/api/sessions/a%0Ab",
+    "/api/turns",
+    "/api/deliveries?state=lost",
+]
+
+
+async def refused(house: House, content: bytes | AsyncIterator[bytes], headers: dict[str, str] = JSON) -> tuple[int, str]:
+    session_id = await house.session(key="one")
+    answer = await house.web.post(f"/api/sessions/{session_id}/messages", content=content, headers=headers)
+    error = answer.json()["error"]
+    assert error.keys() == {"code", "message", "hint"}
+    assert "Traceback" not in answer.text
+    return answer.status_code, error["code"]
+
+
+async def test_a_bad_body_is_400(home: Path) -> None:
+    async with open_house(home) as house:
+        for name, body in BAD_BODIES.items():
+            assert (await refused(house, body))[0] == 400, name
+        # None of them left anything behind.
+        assert (await house.get("/api/status"))["accepted"] == 0
+
+
+async def test_a_bad_question_is_400(home: Path) -> None:
+    async with open_house(home) as house:
+        for path in BAD_QUESTIONS:
+            answer = await house.web.get(path)
+            assert answer.status_code == 400, path
+            assert answer.json()["error"]["message"]
+
+
+async def test_a_body_that_is_no_json_or_packed_is_415(home: Path) -> None:
+    async with open_house(home) as house:
+        assert await refused(house, b'{"text": "a"}', {"content-type": "text/plain"}) == (415, "not_json")
+        packed = {**JSON, "content-encoding": "gzip"}
+        assert await refused(house, b'{"text": "a"}', packed) == (415, "encoded")
+
+
+async def test_a_body_over_the_cap_is_413_said_or_not(home: Path) -> None:
+    async def unsaid() -> AsyncIterator[bytes]:
+        for _ in range(64):
+            yield b" " * 65_536
+
+    async with open_house(home) as house:
+        assert await refused(house, b'{"text": "' + b"x" * 3 * requests.BODY_MAX + b'"}') == (413, "too_large")
+        assert await refused(house, unsaid()) == (413, "too_large")
+
+
+async def test_a_sender_that_never_ends_is_cut_off(home: Path) -> None:
+    async def endless() -> AsyncIterator[bytes]:
+        while True:
+            yield b" " * 65_536
+
+    async with open_house(home) as house:
+        session_id = await house.session()
+        async with asyncio.timeout(30):
+            try:
+                answer = await house.web.post(f"/api/sessions/{session_id}/messages", content=endless(), headers=JSON)
+            except httpx2.TransportError:
+                return
+        assert answer.status_code == 413
+
+
+async def test_a_body_that_never_ends_is_408(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The patience is shortened; the waiting is real."""
+    monkeypatch.setattr(requests, "BODY_TIMEOUT_S", 0.2)
+    async with open_house(home) as house:
+        session_id = await house.session()
+        address = urlsplit(house.url)
+        reader, writer = await asyncio.open_connection(address.hostname, address.port)
+        head = f"POST /api/sessions/{session_id}/messages HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n\r\n"
+        writer.write(head.encode() + b'{"text"')
+        assert b" 408 " in await asyncio.wait_for(reader.readline(), 10)
+        writer.close()
+
+
+async def test_what_is_not_there_is_404_and_a_wrong_method_405(home: Path) -> None:
+    async with open_house(home) as house:
+        for path in (
+            "/nowhere",
+            "/api/sessions/ses_0",
+            "/api/sessions/ses_0/messages",
+            "/api/turns/trn_0",
+            "/api/deliveries/d",
+        ):
+            answer = await house.web.get(path)
+            assert (answer.status_code, bool(answer.json()["error"]["message"])) == (404, True), path
+        for path in ("/api/sessions/ses_0/events", "/api/sessions/ses_0/messages"):
+            assert (await house.web.get(path)).status_code == 404, path
+        assert (await house.web.post("/api/turns/trn_0/cancel")).status_code == 404
+        assert (await house.web.put("/api/sessions")).status_code == 405
+
+
+async def test_a_full_queue_is_429_and_says_when_to_come_again(home: Path) -> None:
+    async with open_house(home) as house:
+        session_id = await house.session()
+        await house.send(session_id, "wait 60 seconds")
+        answers = [
+            await house.web.post(f"/api/sessions/{session_id}/messages", json={"text": f"more {number}"})
+            for number in range(100)
+        ]
+        assert answers[-1].status_code == 429
+        assert answers[-1].headers["retry-after"]

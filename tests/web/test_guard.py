@@ -1,0 +1,146 @@
+"""Who is let in over TCP: hosts, origins and keys."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from holdfast.config import Config, ServerConfig, load
+from holdfast.errors import ConfigInvalid
+from holdfast.web.answers import Refused
+from holdfast.web.guard import Principal, Rules, judge
+from tests.web.house import open_house
+
+KEY = "a-key-for-the-operator"
+OPEN = Rules()
+KEYED = Rules(api_key=KEY)
+HOST = {"host": "127.0.0.1:8420"}
+
+
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1", "127.0.0.1:8420", "localhost", "LOCALHOST:1", "[::1]", "[::1]:8420", "127.8.8.8"]
+)
+def test_without_a_key_this_machine_is_let_in_as_a_guest(host: str) -> None:
+    assert judge(OPEN, "/api/status", {"host": host}) == Principal(operator=False)
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "",
+        "evil.example",
+        "evil.example:8420",
+        "127.0.0.1.evil.example",
+        "localhost.evil.example",
+        "10.0.0.1",
+        "[::2]:8420",
+        "a@b",
+    ],
+)
+@pytest.mark.parametrize("path", ["/", "/health", "/ready", "/api/sessions/x/events"])
+def test_a_name_that_only_leads_here_is_misdirected_on_every_route(host: str, path: str) -> None:
+    """DNS rebinding: the browser believes to speak to the page's own host."""
+    with pytest.raises(Refused) as refused:
+        judge(OPEN, path, {"host": host})
+    assert refused.value.status == 421
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"origin": "https://evil.example"},
+        {"origin": "null"},
+        {"origin": "http://127.0.0.1:3000"},
+        {"origin": "http://localhost:8420"},
+        {"origin": ""},
+        {"sec-fetch-site": "cross-site"},
+        {"sec-fetch-site": "same-site"},
+        {"sec-fetch-site": "cross-site", "origin": "http://127.0.0.1:8420"},
+    ],
+)
+@pytest.mark.parametrize("rules", [OPEN, KEYED], ids=["open", "keyed"])
+def test_another_site_is_refused_whatever_it_knows(rules: Rules, headers: dict[str, str]) -> None:
+    with pytest.raises(Refused) as refused:
+        judge(rules, "/health", {**HOST, "authorization": f"Bearer {KEY}", **headers})
+    assert refused.value.status == 403
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [{}, {"sec-fetch-site": "same-origin", "origin": "http://127.0.0.1:8420"}, {"sec-fetch-site": "none"}],
+)
+def test_the_own_page_and_tools_are_not_foreign(headers: dict[str, str]) -> None:
+    assert judge(OPEN, "/api/status", {**HOST, **headers}) == Principal()
+
+
+@pytest.mark.parametrize(
+    "authorization", ["", KEY, "Bearer", "Bearer ", "Bearer wrong", f"Basic {KEY}", f"Bearer {KEY}x", "Bearer clé"]
+)
+def test_with_a_key_nothing_but_the_key_opens(authorization: str) -> None:
+    with pytest.raises(Refused) as refused:
+        judge(KEYED, "/api/status", {"host": "gateway.example", "authorization": authorization})
+    assert refused.value.status == 401
+    assert judge(KEYED, "/ready", {"host": "gateway.example", "authorization": authorization}) == Principal()
+
+
+def test_the_key_makes_an_operator_under_any_name_of_the_host() -> None:
+    headers = {"host": "gateway.example", "authorization": f"bearer {KEY}", "origin": "https://gateway.example"}
+    assert judge(KEYED, "/api/stop", headers) == Principal(operator=True)
+
+
+async def test_the_server_refuses_what_the_guard_refuses(home: Path) -> None:
+    async with open_house(home) as house:
+        for path in ("/health", "/api/sessions", "/nowhere"):
+            foreign = await house.web.get(path, headers={"host": "evil.example"})
+            assert (foreign.status_code, foreign.json()["error"]["code"]) == (421, "foreign_host")
+            crossed = await house.web.get(path, headers={"origin": "https://evil.example"})
+            assert (crossed.status_code, crossed.json()["error"]["code"]) == (403, "foreign_origin")
+        # A guest may look, but only the operator may end the gateway.
+        stopped = await house.web.post("/api/stop", json={})
+        assert (stopped.status_code, stopped.json()["error"]["code"]) == (403, "operator_only")
+        assert (await house.get("/ready"))["ready"]
+
+
+async def test_a_configured_key_is_asked_for(home: Path) -> None:
+    async with open_house(home, api_key=KEY) as house:
+        assert (await house.get("/api/status"))["ready"]
+        house.web.headers.pop("authorization")
+        refused = await house.web.get("/api/status")
+        assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
+        assert (await house.web.get("/health")).status_code == 200
+        # Whoever can open the socket is the operator, key or not.
+        assert (await house.desk.status()).ready
+
+
+async def test_the_socket_belongs_to_its_owner_alone_and_is_taken_away_at_the_end(home: Path) -> None:
+    async with open_house(home) as house:
+        mode = (home / "gateway.sock").stat().st_mode
+        assert (stat.S_ISSOCK(mode), stat.S_IMODE(mode)) == (True, 0o600)
+        await house.stop()
+        assert not (home / "gateway.sock").exists()
+
+
+async def test_a_home_too_deep_for_a_socket_works_all_the_same(home: Path) -> None:
+    deep = home / ("deep" * 20) / ("deeper" * 10)
+    async with open_house(deep) as house:
+        assert (await house.desk.status()).home == str(deep)
+
+
+@pytest.mark.parametrize(
+    ("server", "key"),
+    [('host = "0.0.0.0"', "server.host"), ('api_key = "short"', "server.api_key"), ("port = 70000", "server.port")],
+)
+def test_a_door_left_open_is_refused_with_its_line(tmp_path: Path, server: str, key: str) -> None:
+    file = tmp_path / "holdfast.toml"
+    file.write_text(f"[gateway]\n\n[server]\n{server}\n")
+    with pytest.raises(ConfigInvalid, match=rf"holdfast\.toml:4: {key}: "):
+        load(file, {})
+
+
+def test_another_host_is_allowed_with_a_key(tmp_path: Path) -> None:
+    file = tmp_path / "holdfast.toml"
+    file.write_text(f'[server]\nhost = "0.0.0.0"\napi_key = "{KEY}"\n')
+    assert load(file, {}).server == ServerConfig(host="0.0.0.0", api_key=KEY)
+    assert Config().server == ServerConfig()
