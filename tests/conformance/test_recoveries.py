@@ -9,9 +9,11 @@ import pytest
 
 from holdfast.core.journal import Entry, Kind
 from holdfast.core.recovery import Pending, Sight
+from holdfast.core.sessions import Session
 from holdfast.core.transcript import fold
 from holdfast.core.turns import Cause, Mode, Policy, Resume, State, Turn
-from holdfast.ids import NodeId, SessionId, new_node_id
+from holdfast.errors import Stale
+from holdfast.ids import NodeId, SessionId, new_node_id, new_session_id
 from tests.conformance.scenes import Scene, on_postgres
 
 HERE, THERE = "home-here", "home-there"
@@ -182,6 +184,34 @@ async def test_a_search_goes_with_its_session(scene: Scene) -> None:
 async def test_an_unknown_session_has_nothing_to_search_for(scene: Scene) -> None:
     """R12."""
     assert await scene.store.recoveries.of_session(SessionId("nobody")) == []
+
+
+FORGERIES = [
+    ("UPDATE recoveries SET turn_id = 'x'", "foreign key"),
+    ("UPDATE recoveries SET session_id = 'x'", "foreign key"),
+    ("UPDATE recoveries SET attempt = 0", "check"),
+    ("UPDATE recoveries SET home = ''", "check"),
+    ("UPDATE recoveries SET tries = -1", "check"),
+    ("INSERT INTO recoveries SELECT turn_id, attempt, session_id, node_id, home, 9, 9 FROM recoveries", "unique"),
+]
+
+
+@pytest.mark.parametrize(("forgery", "word"), FORGERIES)
+async def test_the_schema_refuses_a_search_that_cannot_be(scene: Scene, forgery: str, word: str) -> None:
+    """J4: one per attempt, of a turn that is there, and for a home that has a name."""
+    await lost(scene)
+    with pytest.raises(Stale, match=f"(?i){word}"):
+        await scene.sql(forgery)
+
+
+async def test_a_fork_does_not_wait_for_what_only_the_original_will_get(scene: Scene) -> None:
+    """J3: what arrives is put into the original; a copy that waits for it would wait for ever."""
+    turn = await lost(scene)
+    ids = {"id": new_session_id(scene.now), "key": "fork", "channel": "web", "owner": "local", "one_shot": False}
+    fork = await scene.store.sessions.fork(turn.session_id, Session(**ids, created_at=scene.now, updated_at=scene.now))
+    assert "pending" in await marker(scene, turn)
+    assert "recovered from the run journal" in fold(await scene.entries(fork.id))[-1].text
+    assert await scene.store.recoveries.of_session(fork.id) == []
 
 
 async def test_sweeping_again_opens_no_second_search(scene: Scene) -> None:

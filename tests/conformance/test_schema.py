@@ -30,6 +30,7 @@ from holdfast.store import jobs as jobs_sql
 from holdfast.store import journal as journal_sql
 from holdfast.store import migrations
 from holdfast.store import nodes as nodes_sql
+from holdfast.store import recoveries as recoveries_sql
 from holdfast.store import segments as segments_sql
 from holdfast.store import sessions as sessions_sql
 from holdfast.store import settlement as settlement_sql
@@ -253,6 +254,7 @@ BROKEN = {
     "T2 ordinals": "UPDATE turns SET ordinal = ordinal + 1 WHERE state = 'queued'",
     "T3 a final": "UPDATE entries SET kind = 'turn.failed' WHERE kind = 'turn.started'",
     "T3 nothing": "UPDATE turns SET state = 'queued', generation = NULL WHERE state = 'completed'",
+    "J1": "DELETE FROM recoveries",
     "J2 the journal": "UPDATE sessions SET seq = seq + 1",
     "J2 the entries": "UPDATE turns SET nth = nth + 1 WHERE state = 'completed'",
     "D2": "UPDATE deliveries SET state = 'sending', node_id = 'nobody'",
@@ -276,6 +278,16 @@ REFUSED = {
 }
 
 
+async def await_more(scene: Scene, turn: turns.Turn) -> None:
+    """Lose a turn with a home from which more of it may come."""
+    assert turn.node_id
+    node, how = turn.node_id, (turns.Cause.CRASH, turns.Policy())
+    dialect = scene.store.database.dialect
+    await scene.store.database.write(
+        lambda: settlement_sql.interrupt(dialect, node, [turn.id], *how, scene.now, home="elsewhere")
+    )
+
+
 class Undone(Exception):
     """Takes a forgery back, and carries what the audit said of it."""
 
@@ -292,6 +304,7 @@ async def test_the_audit_sees_what_the_schema_cannot_refuse(scene: Scene) -> Non
     await scene.finish(turn, deliveries=scene.parts(turn, "one", "two"))
     await scene.finish(await scene.running(conversation="chat:2"), memory_owner="memory:other")
     await scene.accept("one more")
+    await await_more(scene, await scene.running(conversation="chat:3"))
     assert {check for check in CHECKS if not check.startswith(tuple(BROKEN))} == REFUSED
     for check, forgery in BROKEN.items():
         with pytest.raises(Undone) as undone:
@@ -511,12 +524,20 @@ async def test_nodes_that_start_together_migrate_once(open_it: Opener, store_url
 STATEMENT = re.compile(r"\s*(SELECT|UPDATE|DELETE|INSERT|WITH)\b")
 MODULES = (
     intake_sql, turns_sql, settlement_sql, forks_sql, journal_sql, deliveries_sql, segments_sql, nodes_sql, jobs_sql,
-    sessions_sql,
+    sessions_sql, recoveries_sql,
 )  # fmt: skip
 # Indexes that hold only what is on its way, so that reading all of one is no scan of what has been.
 SMALL = "turns_claimable|turns_held|turns_in_flight|turns_interrupted|segments_one_committing_per_session"
 # Statements that may read a whole table: it is tiny, or they run once in a while.
-WHOLE = {"nodes._BEATS", "nodes._BURY_OTHERS", "nodes._FORGET", "jobs._ALL", "jobs._FORGET", "turns._TALLY"}
+WHOLE = {
+    "nodes._BEATS",
+    "nodes._BURY_OTHERS",
+    "nodes._FORGET",
+    "jobs._ALL",
+    "jobs._FORGET",
+    "turns._TALLY",
+    "recoveries._SIGHT",
+}
 
 
 def statements(*modules: ModuleType) -> dict[str, str]:

@@ -48,6 +48,13 @@ CHECKS: Mapping[str, str] = MappingProxyType(
             SELECT t.id FROM turns t JOIN entries e ON e.turn_id = t.id
              WHERE t.state IN {_IN_FLIGHT} AND e.kind IN ('turn.completed', 'turn.failed', 'turn.cancelled')
         """,
+        "J1 what is awaited is searched for until an entry says that it is over": """
+            SELECT e.turn_id FROM entries e
+              LEFT JOIN recoveries r ON r.turn_id = e.turn_id AND r.attempt = e.attempt
+              LEFT JOIN entries o ON o.turn_id = e.turn_id AND o.attempt = e.attempt AND o.kind = 'turn.recovered'
+             WHERE e.kind = 'turn.interrupted' AND e.data ->> 'recovery' = 'pending'
+               AND (r.turn_id IS NULL) = (o.turn_id IS NULL)
+        """,
         "J2 the journal of a session is gapless": """
             SELECT s.id FROM sessions s LEFT JOIN entries e ON e.session_id = s.id
              GROUP BY s.id, s.seq HAVING COUNT(e.seq) <> s.seq OR COALESCE(MAX(e.seq), 0) <> s.seq

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from holdfast.core.journal import Data
 from holdfast.core.sessions import Session
 from holdfast.core.turns import SETTLED, Turn
 from holdfast.errors import NotFound
@@ -37,7 +38,7 @@ def fork(session_id: SessionId, copy: Session, through: TurnId | None) -> Transa
     entries = [rows.entry(row) for row in (yield Run(_ENTRIES, {"id": session_id}))]
     ids = {turn.id: new_turn_id(copy.created_at) for turn in turns}
     copied = [
-        replace(entry, session_id=copy.id, turn_id=ids[entry.turn_id], seq=seq)
+        replace(entry, session_id=copy.id, turn_id=ids[entry.turn_id], seq=seq, data=_settled(entry.data))
         for seq, entry in enumerate((entry for entry in entries if entry.turn_id in ids), 1)
     ]
     copy = replace(copy, seq=len(copied), turns=len(turns), parent_id=session_id)
@@ -56,6 +57,11 @@ def _copied_turns(session_id: SessionId, through: TurnId | None) -> Transaction[
             raise NotFound(f"there is no turn {through} in session {session_id}")
         turns = [turn for turn in turns if turn.ordinal <= last]
     return [turn for turn in turns if turn.state in SETTLED]
+
+
+def _settled(data: Data) -> Data:
+    """Return the data of an entry without its hope for more: what still arrives is brought to the original alone."""
+    return {name: value for name, value in data.items() if name != "recovery"}
 
 
 def params(session: Session) -> dict[str, Value]:

@@ -10,9 +10,10 @@ from holdfast.core.recovery import Pending, Sight
 from holdfast.core.turns import Turn
 from holdfast.errors import NotFound, Stale
 from holdfast.ids import NodeId, SessionId
-from holdfast.store import journal, rows, turns
-from holdfast.store.database import Add, Database, Dialect, Params, Row, Run, Transaction
+from holdfast.store import journal, turns
+from holdfast.store.database import Add, Database, Params, Row, Run, Transaction
 
+_OUTPUT = ", ".join(f"'{kind}'" for kind in sorted(OUTPUT))
 _PENDING = "turn_id, attempt, session_id, node_id, home, tries, since"
 _OPEN = """
     INSERT INTO recoveries (turn_id, attempt, session_id, node_id, home, tries, since)
@@ -25,9 +26,9 @@ _OF_HOME = f"""
      ORDER BY turn_id, attempt LIMIT :limit
 """
 # What was written before the cut was there already when the search began.
-_SIGHT = """
+_SIGHT = f"""
     SELECT EXISTS (SELECT 1 FROM entries e
-                    WHERE e.turn_id = :turn_id AND e.attempt = :attempt AND e.nth IS NOT NULL AND e.kind IN {output}
+                    WHERE e.turn_id = :turn_id AND e.attempt = :attempt AND e.nth IS NOT NULL AND e.kind IN ({_OUTPUT})
                       AND e.seq > (SELECT MAX(m.seq) FROM entries m WHERE m.turn_id = :turn_id AND m.attempt = :attempt
                                       AND m.kind = 'turn.interrupted')),
            EXISTS (SELECT 1 FROM nodes n WHERE n.home = :home AND n.state = 'alive')
@@ -38,7 +39,7 @@ _CHARGE = """
 """
 _FIND = "SELECT 1 FROM recoveries WHERE turn_id = :turn_id AND attempt = :attempt"
 _CLOSE = "DELETE FROM recoveries WHERE turn_id = :turn_id AND attempt = :attempt RETURNING turn_id"
-_COUNT = "SELECT COUNT(*) FROM entries WHERE turn_id = :turn_id AND attempt = :attempt AND kind IN {output}"
+_COUNT = f"SELECT COUNT(*) FROM entries WHERE turn_id = :turn_id AND attempt = :attempt AND kind IN ({_OUTPUT})"
 
 
 class Recoveries:
@@ -57,8 +58,7 @@ class Recoveries:
 
     async def sight(self, pending: Pending) -> Sight:
         """Look for what has arrived, and for somebody who could still bring it."""
-        dialect = self._database.dialect
-        return await self._database.read(lambda: _sight(dialect, pending))
+        return await self._database.read(lambda: _sight(pending))
 
     async def charge(self, pending: Pending) -> bool:
         """Count one look that found nothing; False when another node was faster."""
@@ -67,10 +67,9 @@ class Recoveries:
 
     async def resolve(self, pending: Pending, now_ms: int) -> bool:
         """End a search, and say in the journal how much there is; False when it is over already."""
-        dialect = self._database.dialect
         try:
             return await self._database.write(
-                lambda: _resolve(dialect, pending, now_ms), wakes=lambda _: (f"session:{pending.session_id}",)
+                lambda: _resolve(pending, now_ms), wakes=lambda _: (f"session:{pending.session_id}",)
             )
         except (Stale, NotFound):
             return False
@@ -95,17 +94,16 @@ def _pending(row: Row) -> Pending:
     )
 
 
-def _sight(dialect: Dialect, pending: Pending) -> Transaction[Sight]:
-    sought = {**_place(pending), "home": pending.home, "output": _OUTPUT}
-    ((found, lives),) = yield Run(_SIGHT.format(output=dialect.each("output")), sought)
+def _sight(pending: Pending) -> Transaction[Sight]:
+    ((found, lives),) = yield Run(_SIGHT, {**_place(pending), "home": pending.home})
     return Sight.FOUND if found else Sight.ARRIVING if lives else Sight.SEALED
 
 
-def _resolve(dialect: Dialect, pending: Pending, now_ms: int) -> Transaction[bool]:
+def _resolve(pending: Pending, now_ms: int) -> Transaction[bool]:
     place = _place(pending)
     if not (yield Run(_FIND, place)):
         return False
-    ((found,),) = yield Run(_COUNT.format(output=dialect.each("output")), {**place, "output": _OUTPUT})
+    ((found,),) = yield Run(_COUNT, place)
     draft = Draft(kind=Kind.TURN_RECOVERED, at=now_ms, data={"attempt": pending.attempt, "found": found})
     turn = replace((yield from turns.get(pending.turn_id)), attempt=pending.attempt)
     # The session before the search, as a prune takes them: else the two could wait for each other.
@@ -113,9 +111,6 @@ def _resolve(dialect: Dialect, pending: Pending, now_ms: int) -> Transaction[boo
     if not (yield Run(_CLOSE, place)):
         raise Stale(f"the search for attempt {pending.attempt} of turn {pending.turn_id} is over")
     return True
-
-
-_OUTPUT = rows.encode(sorted(OUTPUT))
 
 
 def _found(sql: str, params: Params) -> Transaction[bool]:
