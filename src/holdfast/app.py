@@ -12,7 +12,9 @@ from urllib.parse import unquote, urlsplit
 from holdfast.agent.demonstration import demonstration
 from holdfast.clock import SystemClock
 from holdfast.config import Config
+from holdfast.core.intake import Busy
 from holdfast.core.redaction import Redaction
+from holdfast.core.resets import When
 from holdfast.core.turns import OnCrash, Policy, Resume
 from holdfast.daemon.life import Witness, live, signals, watched
 from holdfast.daemon.notice import Notice
@@ -24,6 +26,7 @@ from holdfast.desk.views import Stop
 from holdfast.engine.discretion import discreet
 from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.settings import Settings
+from holdfast.engine.spool import Spool
 from holdfast.errors import NotRunning
 from holdfast.store.home import Ownership, make_home
 from holdfast.store.opening import Store, open_readonly, open_store
@@ -34,6 +37,11 @@ def settings(config: Config) -> Settings:
     return Settings(
         max_running=config.gateway.max_running,
         policy=Policy(resume=Resume(config.gateway.resume), on_crash=OnCrash(config.gateway.on_crash)),
+        busy=Busy(config.gateway.busy),
+        reset=When(config.sessions.reset),
+        reset_by_channel={name: When(each) for name, each in config.sessions.reset_by_channel.items()},
+        idle_ms=int(config.sessions.idle_minutes * 60_000),
+        daily_at=config.sessions.daily_at,
         one_shot_days=config.sessions.retention_days,
     )
 
@@ -63,7 +71,8 @@ async def gateway(config: Config, home: Path) -> AsyncGenerator[tuple[Engine, St
         store = await open_store(config.store.url, home)
         try:
             agent = demonstration(home / "demonstration-notes.txt")
-            engine = Engine(Parts(store=store, agent=agent, settings=settings(config), redaction=mask))
+            parts = Parts(store=store, agent=agent, settings=settings(config), redaction=mask, spool=Spool(home))
+            engine = Engine(parts)
             async with _running(engine):
                 yield engine, store
                 await engine.drain(int(config.gateway.drain_timeout * 1000))

@@ -10,6 +10,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import time
 from pathlib import Path
 from typing import Any, Literal, cast, get_args, get_origin, get_type_hints
 
@@ -49,10 +50,17 @@ class GatewayConfig:
     stall_timeout: float = 60
 
 
+ResetChoice = Literal["none", "idle", "daily", "both"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionsConfig:
-    """How long ended one-shot sessions are kept, in days by channel."""
+    """When a conversation gives way to a new one, and how long ended one-shot sessions are kept, in days by channel."""
 
+    reset: ResetChoice = "none"
+    reset_by_channel: Mapping[str, ResetChoice] = field(default_factory=dict[str, "ResetChoice"])
+    idle_minutes: float = 1440
+    daily_at: time = time(4)
     retention_days: Mapping[str, int] = field(default_factory=lambda: {"webhook": 7, "cron": 30, "api": 7})
 
 
@@ -132,10 +140,14 @@ class _Place:
         return ConfigInvalid(f"{where}: {'.'.join(self.path)}: {problem}")
 
     def _line(self) -> int:
-        key = re.compile(rf"^\s*\[?[\w.]*\b{re.escape(self.path[-1])}\b")
         section = next((i for i, line in enumerate(self.text.splitlines()) if line.strip() == f"[{self.path[0]}]"), 0)
         lines = self.text.splitlines()[section:]
-        return next((section + i + 1 for i, line in enumerate(lines) if key.match(line)), section + 1)
+        # What stands inside a table on one line is found by the name of that table.
+        for name in reversed(self.path):
+            key = re.compile(rf"^\s*\[?[\w.]*\b{re.escape(name)}\b")
+            if (found := next((i for i, line in enumerate(lines) if key.match(line)), None)) is not None:
+                return section + found + 1
+        return section + 1
 
 
 def _literal(value: str) -> object:
@@ -172,12 +184,23 @@ def _check(kind: Any, value: object, place: _Place) -> object:  # A type from th
     elif kind is str:
         if not isinstance(value, str):
             raise place.error("must be text in quotes")
-    elif not _counts(value):
-        raise place.error("must be a table of numbers, like { webhook = 7 }")
+    elif kind is time:
+        return _time_of_day(value, place)
+    else:
+        return _by_name(get_args(kind)[1], value, place)
     return value
 
 
-def _counts(value: object) -> bool:
+def _time_of_day(value: object, place: _Place) -> time:
+    if isinstance(value, time):
+        return value
+    try:
+        return time.fromisoformat(value if isinstance(value, str) else "")
+    except ValueError:
+        raise place.error('must be a time of day, like "04:00"') from None
+
+
+def _by_name(kind: Any, value: object, place: _Place) -> Mapping[str, object]:  # A type from the dataclass itself.
     if not isinstance(value, dict):
-        return False
-    return all(isinstance(each, int) and each >= 0 for each in cast("dict[str, object]", value).values())
+        raise place.error("must be a table, like { webhook = … }")
+    return {name: _check(kind, each, place.under(name)) for name, each in cast("dict[str, object]", value).items()}

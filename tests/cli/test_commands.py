@@ -103,7 +103,12 @@ def test_the_owner_of_the_home_is_named_to_a_second_one(terminal: Terminal) -> N
         ("[gateway]\ndrain_timeout = -1\n", ":2:", "not negative"),
         ("[stor]\nurl = 'sqlite'\n", ":1:", "did you mean store?"),
         ("[store]\nurl = 7\n", ":2:", "text in quotes"),
-        ("[sessions]\nretention_days = { webhook = 'x' }\n", ":2:", "{ webhook = 7 }"),
+        ("[sessions]\nretention_days = { webhook = 'x' }\n", ":2:", "not negative"),
+        ("[sessions]\nretention_days = 7\n", ":2:", "must be a table"),
+        ("[sessions]\nreset = 'weekly'\n", ":2:", "'daily'"),
+        ("[sessions]\nreset_by_channel = { telegram = 'often' }\n", ":2:", "'idle'"),
+        ("[sessions]\ndaily_at = '25:00'\n", ":2:", "a time of day"),
+        ("[gateway]\non_crash = 'cry'\n", ":2:", "'suspend'"),
         ("[gateway\n", ":1:", "]"),
     ],
 )

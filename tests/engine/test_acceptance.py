@@ -87,7 +87,7 @@ async def test_without_a_store_there_is_no_receipt(open_it: Open) -> None:
         async def refuse(*_: object) -> None:
             raise StoreDown("away")
 
-        away = Altered(store, turns=Altered(store.turns, accept=refuse))
+        away = Altered(store, intake=Altered(store.intake, accept=refuse))
         async with running_engine(away, agent) as engine:
             with pytest.raises(StoreDown):
                 await engine.inbox.accept(message("hello", dedupe_key="k"))

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.core import delivery
 from holdfast.core.intake import Receipt
 from holdfast.core.journal import Entry, Kind
 from holdfast.core.turns import Cause, Mode, State, Turn
@@ -14,7 +15,7 @@ from holdfast.engine.engine import Engine
 from holdfast.errors import StoreDown
 from holdfast.ports import Assignment, Stage
 from holdfast.store.opening import Store
-from tests.engine.world import Altered, Hang, Open, message, opened, running_engine, settled, until
+from tests.engine.world import TARGET, Altered, Hang, Open, RecordingCarrier, message, opened, running_engine, settled, until
 
 LONG_MS = 20_000
 SHORT_MS = 50
@@ -110,7 +111,7 @@ async def test_out_of_time_the_store_knows_of_the_interruption_before_the_agent_
             assert await engine.drain(SHORT_MS, cause) == 1
             await until(lambda: agent.seen)
         assert (agent.seen["slow"].state, agent.seen["slow"].cause) == (State.INTERRUPTED, cause)
-        assert (await kinds(store, slow))[-2:] == [Kind.TEXT, Kind.TURN_INTERRUPTED], "what it had shown stays"
+        assert (await kinds(store, slow))[-3:] == [Kind.TEXT, Kind.NOTE, Kind.TURN_INTERRUPTED], "what it had shown stays"
         assert await store.sessions.resume_cause(slow.session_id) == cause
 
 
@@ -265,3 +266,64 @@ async def test_a_claim_that_was_on_its_way_when_the_drain_began_is_given_back(op
         turn = await store.turns.get(late.turn_id)
         assert (turn.state, turn.attempt, turn.node_id) == (State.QUEUED, 0, None)
         assert (agent.messages, agent.seen) == (["slow"], {})
+
+
+@pytest.mark.parametrize(
+    ("cause", "words"),
+    [(Cause.RESTART_TIMEOUT, ("restarting", "try to resume")), (Cause.SHUTDOWN_TIMEOUT, ("shutting down",))],
+)
+async def test_a_stop_tells_each_active_chat_once(open_it: Open, cause: Cause, words: tuple[str, ...]) -> None:
+    """R1: those with a running turn, in the transcript and where they are, however often the drain is hastened."""
+    async with opened(open_it) as store:
+        agent, carrier = HeldAgent(store, "one", "two"), RecordingCarrier()
+        async with running_engine(store, agent, carriers={"chat": carrier}) as engine:
+            chat = await accept(engine, "one", reply_to=TARGET)
+            page = await accept(engine, "two")
+            idle = await accept(engine, "idle")
+            await running(store, chat, page)
+            await settled(store, idle)
+            draining = asyncio.create_task(engine.drain(LONG_MS, cause))
+            await until(lambda: carrier.sent)
+            await engine.drain(0, cause)
+            await draining
+        for told, times in ((chat, 1), (page, 1), (idle, 0)):
+            banners = [entry.data for entry in await store.journal.read(told.session_id) if entry.kind is Kind.NOTE]
+            assert len(banners) == times
+            assert all(word in str(data["text"]) for data in banners for word in words)
+        assert len(carrier.sent) == 1
+        assert all(word in carrier.sent[0].text for word in words)
+
+
+async def test_what_is_on_its_way_to_a_chat_may_arrive_before_the_stop(open_it: Open) -> None:
+    """D1: a stop that is not in a hurry leaves no delivery unknown."""
+    async with opened(open_it) as store:
+        slow = Hang()
+        carrier = RecordingCarrier(slow)
+        async with running_engine(store, HeldAgent(store), carriers={"chat": carrier}) as engine:
+            accepted = await accept(engine, "one", reply_to=TARGET)
+            await settled(store, accepted)
+            await until(lambda: carrier.sent)
+            draining = asyncio.create_task(engine.drain(LONG_MS))
+            await asyncio.sleep(0)
+            slow.release()
+            assert await draining == 0
+        assert [each.state for each in await store.deliveries.of_turn(accepted.turn_id)] == [delivery.State.DELIVERED]
+
+
+async def test_the_report_of_a_start_says_what_was_found(open_it: Open) -> None:
+    """R8, R9: what continued, what rests, and what waits."""
+    async with opened(open_it) as store:
+        agent = HeldAgent(store, "chat", "hook")
+        async with running_engine(store, agent) as engine:
+            chat = await accept(engine, "chat")
+            hook = await accept(engine, "hook", mode=Mode.DETACHED)
+            await running(store, chat, hook)
+            assert engine.report
+            assert engine.report.swept.total == 0
+        async with running_engine(store, HeldAgent(store)) as engine:
+            report = engine.report
+            assert report
+            assert (report.swept.turns.rested, report.swept.turns.continued) == ((chat.turn_id,), (hook.turn_id,))
+            assert (report.standing.queued, report.standing.resumable) == (1, 1)
+            assert any(chat.turn_id in line for line in report.lines())
+            await ran(store, hook)

@@ -102,6 +102,9 @@ class Rehearsal:
         self.calls[call_id] = ended
         return ended
 
+    async def heed(self) -> list[str]:
+        return []
+
     async def ask(self, question_id: str, text: str) -> str:
         if question_id not in self.answers:
             self.asked.append(text)

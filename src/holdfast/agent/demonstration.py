@@ -50,7 +50,7 @@ def demonstration(notes: Path | None = None, clock: Clock | None = None) -> Scri
     """Return an agent that needs no model.  `notes` is the file in which it keeps what it is told to note."""
     clock = clock or SystemClock()
     tools = _Tools(wait=WaitTool(clock), keep_note=NoteTool(notes))
-    return ScriptedAgent(lambda work: _script(work, tools), clock)
+    return ScriptedAgent(lambda work: _script(work, tools), clock, heeded=lambda text: f" (You add: “{text}”.)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,13 +82,20 @@ class FunctionTool:
 class ScriptedAgent:
     """Plays a script, which may depend on the message."""
 
-    def __init__(self, script: Script | Sequence[Line], clock: Clock | None = None) -> None:
+    def __init__(
+        self, script: Script | Sequence[Line], clock: Clock | None = None, heeded: Callable[[str], str] | None = None
+    ) -> None:
         self._script = script
         self._clock = clock or SystemClock()
+        # What it says to a message that joins the turn while it plays.
+        self._heeded = heeded or _heeded
 
     async def run(self, work: Assignment, stage: Stage) -> str:
-        voice = _Voice(work, stage)
+        voice = _Voice(work, stage, self._heeded)
+        await voice.catch_up()
         for number, line in enumerate(self._script(work) if callable(self._script) else self._script):
+            for text in await stage.heed():
+                await voice.interject(self._heeded(text))
             await self._play(number, line, voice, stage)
         return "".join(voice.said)
 
@@ -119,11 +126,15 @@ class ScriptedAgent:
 class _Voice:
     """Says everything from the first word on, and shows what earlier attempts of the turn have not shown."""
 
-    def __init__(self, work: Assignment, stage: Stage) -> None:
-        mine = [item for item in work.history if item.turn_id == work.turn.id]
+    def __init__(self, work: Assignment, stage: Stage, heeded: Callable[[str], str]) -> None:
         self.said: list[str] = []
         self._stage = stage
-        self._shown = {role: _length(mine, role) for role in (Role.ASSISTANT, Role.REASONING)}
+        self._shown: dict[Role, int] = {Role.ASSISTANT: 0, Role.REASONING: 0}
+        # What is said to a message that joined is in no script: it is told apart from what is.
+        self._owed = ""
+        for item in work.history:
+            if item.turn_id == work.turn.id:
+                self._count(item, heeded)
 
     async def say(self, text: str) -> None:
         self.said.append(text)
@@ -132,11 +143,32 @@ class _Voice:
     async def think(self, text: str) -> None:
         await self._stage.think(self._rest(Role.REASONING, text))
 
+    async def interject(self, text: str) -> None:
+        """Say something that the script knows nothing of."""
+        self.said.append(text)
+        await self._stage.say(text)
+
+    async def catch_up(self) -> None:
+        """Say what an earlier attempt still owed to a message that had joined."""
+        if self._owed:
+            await self._stage.say(self._owed)
+
+    def _count(self, item: Item, heeded: Callable[[str], str]) -> None:
+        if item.role is Role.USER and item.kind == "joined":
+            self.said.append(heeded(item.text))
+            self._owed += heeded(item.text)
+        elif item.role is Role.ASSISTANT:
+            paid = min(len(item.text), len(self._owed))
+            self._owed = self._owed[paid:]
+            self._shown[item.role] += len(item.text) - paid
+        elif item.role is Role.REASONING:
+            self._shown[item.role] += len(item.text)
+
     def _rest(self, role: Role, text: str) -> str:
         shown = min(self._shown[role], len(text))
         self._shown[role] -= shown
         return text[shown:]
 
 
-def _length(items: Sequence[Item], role: Role) -> int:
-    return sum(len(item.text) for item in items if item.role is role)
+def _heeded(text: str) -> str:
+    return f"[{text}] "

@@ -37,6 +37,7 @@ class Inbound:
     """One message, already parsed and authorised by its channel.
 
     `conversation` is the key of its session.  `dedupe_key` is scoped by the channel; without it a repeat is a new turn.
+    `busy` and `reset` are what the operator chose, unless the message says otherwise.
     `delivers_later` and `reply_to` belong to this turn alone, whatever channel carried the session before.
     """
 
@@ -52,8 +53,8 @@ class Inbound:
     one_shot: bool = False
     remembers: bool = True
     cursor: Cursor | None = None
-    busy: Busy = Busy.QUEUE
-    reset: Reset = field(default_factory=Reset)
+    busy: Busy | None = None
+    reset: Reset | None = None
 
     def body_hash(self) -> str:
         """Return the digest that tells a repeated message from another one under the same key."""

@@ -10,6 +10,13 @@ from holdfast.core.turns import Cause
 
 RESTART_BANNER = "The gateway is restarting. I will try to resume this conversation when it is back."
 SHUTDOWN_BANNER = "The gateway is shutting down. Your conversation is saved."
+# By what a stop interrupts turns with, if they take too long: what it calls itself, and what it says.
+BANNERS: Mapping[Cause, tuple[str, str]] = MappingProxyType(
+    {
+        Cause.RESTART_TIMEOUT: ("restart", RESTART_BANNER),
+        Cause.SHUTDOWN_TIMEOUT: ("shutdown", SHUTDOWN_BANNER),
+    }
+)
 
 
 class Recovery(StrEnum):

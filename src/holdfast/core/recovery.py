@@ -45,6 +45,14 @@ class Swept:
     deliveries: int = 0
     segments: int = 0
 
+    def __add__(self, other: Swept) -> Swept:
+        return Swept(
+            turns=self.turns + other.turns,
+            released=self.released + other.released,
+            deliveries=self.deliveries + other.deliveries,
+            segments=self.segments + other.segments,
+        )
+
     @property
     def total(self) -> int:
         return len(self.turns) + self.released + self.deliveries + self.segments

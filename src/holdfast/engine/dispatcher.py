@@ -32,6 +32,7 @@ class Dispatcher:
         self._sessions: set[SessionId] = set()
         self._suspected: set[TurnId] = set()
         self._doubted: set[TurnId] = set()
+        self._nudged = worker.nudged
         self._draining = False
         self._idle = asyncio.Event()
         self._idle.set()
@@ -47,6 +48,7 @@ class Dispatcher:
             # Nothing runs any more; a later start must not believe otherwise.
             self._tasks.clear()
             self._sessions.clear()
+            self._nudged.clear()
             self._idle.set()
 
     def runs(self, session_id: SessionId) -> bool:
@@ -77,9 +79,18 @@ class Dispatcher:
             log.warning("turn %s was claimed here and forgotten; giving it back", turn_id)
             await self._give_back(held[turn_id])
 
+    def nudge(self, session_id: SessionId) -> None:
+        """Say that a message may have come that wants to join the running turn of a session."""
+        if session_id in self._sessions:
+            self._nudged.add(session_id)
+
+    def close(self) -> None:
+        """Start nothing more."""
+        self._draining = True
+
     async def drain(self, timeout_ms: int, cause: Cause) -> int:
         """Start nothing more and wait for what runs; at the deadline interrupt the rest and return how many."""
-        self._draining = True
+        self.close()
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 await self._idle.wait()
@@ -129,6 +140,7 @@ class Dispatcher:
         if turn.id in self._tasks and self._tasks[turn.id][0] is turn:
             del self._tasks[turn.id]
         self._sessions = {claimed.session_id for claimed, _ in self._tasks.values()}
+        self._nudged &= self._sessions
         if not self._tasks:
             self._idle.set()
         self.wake.set()

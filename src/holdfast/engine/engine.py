@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from holdfast.clock import Clock, SystemClock
+from holdfast.core import notes
 from holdfast.core.journal import Draft, Kind
 from holdfast.core.redaction import Redaction
+from holdfast.core.report import Report
 from holdfast.core.turns import Cause, Turn
 from holdfast.engine.committer import Committer
 from holdfast.engine.dispatcher import Dispatcher
@@ -17,13 +21,22 @@ from holdfast.engine.heart import Heart
 from holdfast.engine.inbox import Inbox
 from holdfast.engine.janitor import Janitor
 from holdfast.engine.outbox import Outbox
+from holdfast.engine.repair import Repair
+from holdfast.engine.salvage import Salvage
 from holdfast.engine.settings import Settings
+from holdfast.engine.spool import Spool
 from holdfast.engine.supervisor import supervise
 from holdfast.engine.sweeper import Sweeper
 from holdfast.engine.worker import Worker
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, Unavailable
 from holdfast.ids import SessionId, TurnId, new_node_id
 from holdfast.ports import Agent, Carrier, MemoryProvider, Store
+
+log = logging.getLogger(__name__)
+
+# What is on its way to a chat when the time of a drain is over gets this much more: half-sent is worse than late.
+_SENDS_GRACE_MS = 2_000
+_ANNOUNCE_MAX_S = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +50,8 @@ class Parts:
     settings: Settings = field(default_factory=Settings)
     redaction: Redaction = field(default_factory=Redaction)
     clock: Clock = field(default_factory=SystemClock)
+    # Where turns keep what they cannot write while the store is away; without it they wait.
+    spool: Spool | None = None
 
 
 class Engine:
@@ -45,8 +60,9 @@ class Engine:
     def __init__(self, parts: Parts) -> None:
         clock, settings, store = parts.clock, parts.settings, parts.store
         self.node_id = new_node_id(clock.now_ms())
-        self.inbox = Inbox(store, parts.redaction, clock)
+        self.inbox = Inbox(store, settings, parts.redaction, clock)
         self.feed = Feed(store.journal)
+        self.repair = Repair(store.recoveries, clock)
         self._parts = parts
         worker = Worker(
             node_id=self.node_id,
@@ -58,11 +74,13 @@ class Engine:
             settings=settings,
             redaction=parts.redaction,
             clock=clock,
+            spool=parts.spool,
         )
         self._dispatcher = Dispatcher(self.node_id, store, worker, settings, clock)
         self._outbox = Outbox(self.node_id, store, parts.carriers, settings, parts.redaction, clock)
         self._committer = Committer(self.node_id, store, parts.memory, settings, parts.redaction, clock)
-        self._sweeper = Sweeper(self.node_id, store, settings, clock)
+        self._home = parts.spool.home_id if parts.spool else ""
+        self._sweeper = Sweeper(self.node_id, store, settings, clock, home=self._home)
         self._janitor = Janitor(store, settings, clock)
         reconcilers = (self._dispatcher.reconcile, self._outbox.reconcile, self._committer.reconcile)
         self._heart = Heart(self.node_id, store, reconcilers, settings, clock)
@@ -70,7 +88,7 @@ class Engine:
     async def run(self) -> None:
         """Work until cancelled.  Raises `Fatal` when this process must not go on."""
         store = self._parts.store
-        await store.nodes.join(self.node_id, self._parts.clock.now_ms())
+        await store.nodes.join(self.node_id, self._parts.clock.now_ms(), self._home)
         deaf = store.wakes.listen(self._hear)
         components = {
             "heart": self._heart.run,
@@ -80,6 +98,9 @@ class Engine:
             "committer": self._committer.run,
             "janitor": self._janitor.run,
         }
+        if spool := self._parts.spool:
+            settings, clock = self._parts.settings, self._parts.clock
+            components["salvage"] = Salvage(self.node_id, store, spool, self._sweeper.recovered, settings, clock).run
         try:
             await supervise(components, self._parts.clock)
         finally:
@@ -92,9 +113,33 @@ class Engine:
         """Return when everything that earlier nodes left behind has been taken over."""
         await self._sweeper.recovered.wait()
 
+    @property
+    def report(self) -> Report | None:
+        """What was found at the start; None until everything has been taken over."""
+        return self._sweeper.report
+
     async def drain(self, timeout_ms: int, cause: Cause = Cause.SHUTDOWN_TIMEOUT) -> int:
-        """Start nothing more and let what runs finish; returns how many turns the deadline interrupted."""
-        return await self._dispatcher.drain(timeout_ms, cause)
+        """Tell every active chat, start nothing more, and let what runs finish; returns how many turns were interrupted.
+
+        Messages are accepted as before; they are answered after the next start.
+        """
+        clock = self._parts.clock
+        deadline = clock.monotonic_ms() + timeout_ms
+        self._dispatcher.close()
+        await self._announce(cause)
+        cut = await self._dispatcher.drain(max(deadline - clock.monotonic_ms(), 0), cause)
+        left_ms = deadline - clock.monotonic_ms()
+        await self._outbox.drain(max(left_ms, _SENDS_GRACE_MS) if timeout_ms else 0)
+        return cut
+
+    async def _announce(self, cause: Cause) -> None:
+        banner, text = notes.BANNERS[cause]
+        try:
+            async with asyncio.timeout(_ANNOUNCE_MAX_S):
+                await self._parts.store.settlement.announce(self.node_id, banner, text, self._parts.clock.now_ms())
+        except (Unavailable, TimeoutError) as error:
+            # Nobody is told, and nobody is kept waiting for it.
+            log.warning("cannot tell the active chats: %s", error or "the store does not answer")
 
     async def cancel(self, turn_id: TurnId, cause: Cause = Cause.USER) -> Turn:
         """Cancel a turn, wherever it runs; what it has shown stays."""
@@ -122,6 +167,7 @@ class Engine:
                 self._committer.wake.set()
             case "session":
                 self.feed.hint(SessionId(subject))
+                self._dispatcher.nudge(SessionId(subject))
             case "appended":
                 # What runs here is published as it is written, so its followers need not look.
                 if not self._dispatcher.runs(SessionId(subject)):

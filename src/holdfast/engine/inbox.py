@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime, time, timedelta
 
 from holdfast.clock import Clock
+from holdfast.core import commands
 from holdfast.core.intake import Inbound, Receipt
 from holdfast.core.redaction import Redaction
+from holdfast.core.resets import Reset, When
+from holdfast.core.turns import Mode
+from holdfast.engine.commands import Commands
+from holdfast.engine.settings import Settings
 from holdfast.ids import new_session_id, new_turn_id
 from holdfast.ports import Store
 
@@ -14,13 +20,48 @@ from holdfast.ports import Store
 class Inbox:
     """What a channel may ask of the gateway."""
 
-    def __init__(self, store: Store, redaction: Redaction, clock: Clock) -> None:
+    def __init__(self, store: Store, settings: Settings, redaction: Redaction, clock: Clock) -> None:
         self._store = store
+        self._settings = settings
         self._redaction = redaction
         self._clock = clock
+        self._commands = Commands(store, self._take_in, clock)
 
     async def accept(self, message: Inbound) -> Receipt:
-        """Return once durable, or refused for good; a repeated `dedupe_key` returns the first receipt."""
+        """Return once durable, or refused for good; a repeated `dedupe_key` returns the first receipt.
+
+        What a person says to the gateway itself, such as /new, is done at once and answered in the receipt.
+        """
+        if message.mode is not Mode.CONVERSATION or message.one_shot:
+            return await self._take_in(message)
+        if command := commands.parse(message.text):
+            return await self._commands.run(message, command)
+        now = self._clock.now_ms()
+        return await self._take_in(
+            replace(
+                message,
+                busy=message.busy or self._settings.busy,
+                reset=message.reset or _reset(self._settings, message.channel, now),
+            )
+        )
+
+    async def _take_in(self, message: Inbound) -> Receipt:
         now = self._clock.now_ms()
         safe = replace(message, text=self._redaction.text(message.text))
         return await self._store.intake.accept(safe, new_turn_id(now), new_session_id(now), now)
+
+
+def _reset(settings: Settings, channel: str, now_ms: int) -> Reset | None:
+    when = settings.reset_by_channel.get(channel, settings.reset)
+    if when is When.NONE:
+        return None
+    return Reset(when=when, idle_ms=settings.idle_ms, day_began_at=day_began_at(settings.daily_at, now_ms))
+
+
+def day_began_at(daily_at: time, now_ms: int) -> int:
+    """Return when it was last that time of day, where this machine is."""
+    now = datetime.fromtimestamp(now_ms / 1000, UTC).astimezone()
+    began = now.replace(hour=daily_at.hour, minute=daily_at.minute, second=0, microsecond=0)
+    if began > now:
+        began -= timedelta(days=1)
+    return int(began.timestamp() * 1000)

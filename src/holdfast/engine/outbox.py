@@ -20,6 +20,8 @@ from holdfast.ports import Carrier, Store
 
 log = logging.getLogger(__name__)
 
+_DRAIN_LOOK_MS = 20
+
 
 class Outbox:
     """Deliveries that this node is sending."""
@@ -42,6 +44,7 @@ class Outbox:
         self._clock = clock
         self._sending: set[DeliveryId] = set()
         self._suspected: set[DeliveryId] = set()
+        self._closed = False
 
     async def run(self) -> None:
         """Send what is due until cancelled."""
@@ -49,6 +52,20 @@ class Outbox:
             while True:
                 await self._claim(group)
                 await self.wake.wait(await self._patience_ms())
+
+    async def drain(self, timeout_ms: int) -> None:
+        """Send what is due and let it arrive, then begin nothing more; whoever runs out of time stays unknown."""
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                while self._sending or await self._is_due():
+                    await self._clock.sleep_ms(_DRAIN_LOOK_MS)
+        except (TimeoutError, Unavailable) as error:
+            log.warning("%d deliveries are still on their way: %s", len(self._sending), error or "time is up")
+        self._closed = True
+
+    async def _is_due(self) -> bool:
+        due_at = await self._store.deliveries.next_due_at()
+        return due_at is not None and due_at <= self._clock.now_ms()
 
     async def reconcile(self) -> None:
         """Let go of deliveries that were claimed here in a transaction whose answer was lost, and undo clock jumps."""
@@ -65,7 +82,7 @@ class Outbox:
 
     async def _claim(self, group: asyncio.TaskGroup) -> None:
         free = self._settings.sends_max - len(self._sending)
-        if free <= 0:
+        if free <= 0 or self._closed:
             return
         try:
             claimed = await self._store.deliveries.claim(self._node_id, self._clock.now_ms(), free)

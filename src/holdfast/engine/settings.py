@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import time
 
+from holdfast.core.intake import Busy
+from holdfast.core.resets import When
 from holdfast.core.turns import Policy
 
 
@@ -14,8 +17,15 @@ class Settings:
 
     max_running: int = 64
     policy: Policy = field(default_factory=Policy)
+    busy: Busy = Busy.QUEUE
+    reset: When = When.NONE
+    reset_by_channel: Mapping[str, When] = field(default_factory=dict[str, When])
+    idle_ms: int = 24 * 3_600_000
+    daily_at: time = time(4)
     # Entries that follow the first are written together this often: people see no difference, the disk does.
     batch_ms: int = 20
+    # While the store is away, a turn that has so much on our own disk waits for it.
+    spool_max_bytes: int = 8 * 1024 * 1024
     # How often each component looks by itself, in case a hint was lost.
     poll_ms: int = 1_000
     beat_ms: int = 1_000

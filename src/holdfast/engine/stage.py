@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from typing import TypeVar
 
 import msgspec
 
@@ -16,13 +17,17 @@ from holdfast.core.effects import Call
 from holdfast.core.journal import Draft, Kind
 from holdfast.core.redaction import RedactedStream, Redaction
 from holdfast.core.turns import Turn
+from holdfast.engine.backlog import Backlog
 from holdfast.engine.feed import Feed
-from holdfast.engine.persistence import persist
-from holdfast.errors import DiskFull, HoldfastError
+from holdfast.engine.spool import SpoolFile
+from holdfast.engine.steering import Steering
+from holdfast.errors import HoldfastError
 from holdfast.ids import CallId
 from holdfast.ports import Journal, Tool
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 # An agent that is faster than the disk waits for it.
 BUFFER_MAX_CHARS = 64 * 1024
@@ -37,7 +42,7 @@ class Parked(Exception):
 
 
 class TurnStage:
-    """What one running turn offers its agent.  `turn` moves with every write."""
+    """What one running turn offers its agent."""
 
     def __init__(
         self,
@@ -50,10 +55,9 @@ class TurnStage:
         batch_ms: int,
         calls: Sequence[Call] = (),
         answers: Mapping[str, str] | None = None,
+        spool: SpoolFile | None = None,
+        steering: Steering | None = None,
     ) -> None:
-        self.turn = turn
-        self._journal = journal
-        self._feed = feed
         self._clock = clock
         self._redaction = redaction
         self._batch_ms = batch_ms
@@ -62,9 +66,16 @@ class TurnStage:
         self._drafts: list[Draft] = []
         self._chars = 0
         self._streams = {kind: RedactedStream(redaction) for kind in (Kind.TEXT, Kind.REASONING)}
+        self._steering = steering
         self._dirty = asyncio.Event()
         self.spoke = False
         self._writing = asyncio.Lock()
+        self._backlog = Backlog(turn, journal=journal, feed=feed, clock=clock, file=spool, wake=self._dirty.set)
+
+    @property
+    def turn(self) -> Turn:
+        """The turn as the store knows it; it moves with every write."""
+        return self._backlog.turn
 
     async def say(self, text: str) -> None:
         self.spoke = True
@@ -72,6 +83,16 @@ class TurnStage:
 
     async def think(self, text: str) -> None:
         await self._stream(Kind.REASONING, text)
+
+    async def heed(self) -> list[str]:
+        if self._steering is None or not await self._steering.is_wanted(self.turn):
+            return []
+        async with self._writing:
+            # What was said before the message stands before it, so the store must have it first.
+            await self._backlog.put(self.take_rest())
+            await self._backlog.caught_up()
+            joined = await self._backlog.move(self._steering.join)
+        return [str(entry.data.get("text", "")) for entry in joined]
 
     async def use(self, tool: Tool, call_id: CallId, args: Mapping[str, object]) -> Call:
         call = self._calls.get(call_id) or self._plan(tool, call_id, args)
@@ -107,13 +128,28 @@ class TurnStage:
     async def flush(self) -> None:
         """Make everything shown so far durable."""
         async with self._writing:
-            await self._write(self._take(), ())
+            durable = await self._backlog.put(self._take())
+        if not durable:
+            await self._backlog.caught_up()
 
     def take_rest(self) -> tuple[Draft, ...]:
         """Return what is not written yet, with what might have become a secret; it belongs before whatever comes next."""
         for kind, stream in self._streams.items():
             self._put(kind, stream.flush())
         return tuple(self._take())
+
+    async def settle(self, write: Callable[[tuple[Draft, ...]], Awaitable[T]]) -> T:
+        """Let the store take the end of the turn, with what is not written yet before it."""
+        if self._backlog.is_behind():
+            async with self._writing:
+                await self._backlog.put(self.take_rest())
+            await self._backlog.caught_up()
+        rest = self.take_rest()
+        return await self._backlog.settle(rest, lambda: write(rest))
+
+    async def leave(self) -> None:
+        """Stop; what the store has not taken is left on disk, if there is a place for it."""
+        await self._backlog.leave(self.take_rest())
 
     async def _stream(self, kind: Kind, text: str) -> None:
         for other, stream in self._streams.items():
@@ -142,17 +178,11 @@ class TurnStage:
 
     async def _record(self, kind: Kind, data: Mapping[str, object], before: Call, after: Call) -> None:
         async with self._writing:
-            await self._write([*self.take_rest(), Draft(kind=kind, at=self._clock.now_ms(), data=data)], [(before, after)])
+            drafts = [*self.take_rest(), Draft(kind=kind, at=self._clock.now_ms(), data=data)]
+            durable = await self._backlog.put(drafts, [(before, after)])
+        if not durable:
+            await self._backlog.caught_up()
         self._calls[after.id] = after
-
-    async def _write(self, drafts: Sequence[Draft], moves: Sequence[tuple[Call, Call]]) -> None:
-        if drafts:
-            turn = self.turn
-            # With no room to journal what it shows, a turn cannot go on; its end has room kept for it.
-            self.turn, entries = await persist(
-                self._clock, lambda: self._journal.append(turn, drafts, moves), give_up_on=(DiskFull,)
-            )
-            self._feed.publish(entries)
 
     def _plan(self, tool: Tool, call_id: CallId, args: Mapping[str, object]) -> Call:
         return Call(

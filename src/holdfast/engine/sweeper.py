@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from holdfast.clock import Clock
 from holdfast.core.leases import Sighting, lapsed, watch
 from holdfast.core.recovery import Swept
+from holdfast.core.report import Report
 from holdfast.core.turns import Cause
 from holdfast.engine.settings import Settings
 from holdfast.errors import Unavailable
@@ -22,24 +23,35 @@ class Sweeper:
     """Recovery is ordinary work: it runs from the first moment to the last, like everything else."""
 
     def __init__(
-        self, node_id: NodeId, store: Store, settings: Settings, clock: Clock, report: Callable[[Swept], None] | None = None
+        self,
+        node_id: NodeId,
+        store: Store,
+        settings: Settings,
+        clock: Clock,
+        home: str = "",
     ) -> None:
         self._node_id = node_id
         self._store = store
         self._settings = settings
         self._clock = clock
-        self._report = report or _log
+        self._home = home
         self._seen: Mapping[NodeId, Sighting] = {}
         # Set once the first sweep is over: from then on nothing of an earlier boot is left half done.
         self.recovered = asyncio.Event()
+        self.report: Report | None = None
 
     async def run(self) -> None:
         """Watch and sweep until cancelled."""
         while True:
             try:
                 await self.bury_silent()
-                await self.sweep()
-                self.recovered.set()
+                swept = await self.sweep()
+                if self.report is None:
+                    standing = await self._store.sessions.standing()
+                    self.report = Report(at=self._clock.now_ms(), swept=swept, standing=standing)
+                    self.recovered.set()
+                if swept.total:
+                    _log(swept)
             except Unavailable as error:
                 # While the store was away nobody could beat, so nobody's silence in that time means anything.
                 self._seen = {}
@@ -56,20 +68,23 @@ class Sweeper:
             if await self._store.nodes.bury(node_id, beat):
                 log.warning("node %s is silent; taking over its turns", node_id)
 
-    async def sweep(self) -> None:
-        """Take over everything that dead nodes hold."""
+    async def sweep(self) -> Swept:
+        """Take over everything that dead nodes hold, and return it."""
+        total = Swept()
         while True:
-            swept = await self._store.nodes.sweep(Cause.CRASH, self._settings.policy, self._clock.now_ms())
+            swept = await self._store.nodes.sweep(Cause.CRASH, self._settings.policy, self._clock.now_ms(), home=self._home)
             if swept.total == 0:
-                return
-            self._report(swept)
+                return total
+            total += swept
 
 
 def _log(swept: Swept) -> None:
     log.info(
-        "took over from dead nodes: %d turns continue, %d rest, %d given up, %d released, %d deliveries, %d segments",
+        "took over from dead nodes: %d turns continue, %d rest, %d suspended, %d given up, "
+        "%d released, %d deliveries, %d segments",
         len(swept.turns.continued),
         len(swept.turns.rested),
+        len(swept.turns.suspended),
         len(swept.turns.given_up),
         swept.released,
         swept.deliveries,

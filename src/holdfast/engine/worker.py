@@ -5,20 +5,22 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from holdfast.clock import Clock
 from holdfast.core import notes
 from holdfast.core.delivery import Delivery
 from holdfast.core.ending import Ending
-from holdfast.core.journal import Entry, Kind
+from holdfast.core.journal import Draft, Entry, Kind
 from holdfast.core.redaction import Redaction
 from holdfast.core.transcript import Role, cut_off_by, fold, tool_unanswered
 from holdfast.core.turns import Cause, Event, Turn
 from holdfast.engine.feed import Feed
 from holdfast.engine.persistence import persist
 from holdfast.engine.settings import Settings
+from holdfast.engine.spool import Spool
 from holdfast.engine.stage import Parked, TurnStage
+from holdfast.engine.steering import Steering
 from holdfast.errors import Fatal, HoldfastError, Stale
 from holdfast.ids import NodeId, SessionId, new_delivery_id, new_segment_id
 from holdfast.ports import Agent, Assignment, Carrier, MemoryProvider, Store
@@ -39,6 +41,9 @@ class Worker:
     settings: Settings
     redaction: Redaction
     clock: Clock
+    spool: Spool | None = None
+    # Sessions whose running turn should look for messages that want to join it.
+    nudged: set[SessionId] = field(default_factory=set[SessionId])
 
     async def run(self, claimed: Turn) -> None:
         """Run a claimed turn.  Whatever happens, it ends in a state that its user can see, or is queued again."""
@@ -71,12 +76,21 @@ class Worker:
             batch_ms=self.settings.batch_ms,
             calls=work.calls,
             answers=_answers(turn, entries),
+            steering=Steering(self.store.turns, self.nudged, self.settings.poll_ms, self.clock),
+            spool=self.spool.file(self.node_id, turn, self.settings.spool_max_bytes) if self.spool else None,
         )
+        try:
+            await self._play(work, stage)
+        finally:
+            await stage.leave()
+
+    async def _play(self, work: Assignment, stage: TurnStage) -> None:
+        """Let the agent act, and bring the turn to the end that it calls for."""
         try:
             text = await self._act(work, stage)
         except Parked as parked:
-            drafts = [*stage.take_rest(), parked.draft]
-            _, shown = await persist(self.clock, lambda: self.store.turns.park(stage.turn, drafts))
+            question = parked.draft
+            _, shown = await stage.settle(lambda rest: self.store.turns.park(stage.turn, [*rest, question]))
             self.feed.publish(shown)
         except (Stale, Fatal):
             raise
@@ -109,18 +123,20 @@ class Worker:
 
     async def _finish(self, stage: TurnStage, event: Event, *, text: str = "", error: str | None = None) -> None:
         now = self.clock.now_ms()
-        turn = stage.turn
         ending = Ending(
             event=event,
             at=now,
             text=text,
             error=error,
-            drafts=stage.take_rest(),
-            deliveries=self._deliveries(turn, text if error is None else notes.failed(error), now),
+            deliveries=self._deliveries(stage.turn, text if error is None else notes.failed(error), now),
             memory_owner=self.memory.owner if self.memory else None,
             segment_id=new_segment_id(now),
         )
-        _, entries = await persist(self.clock, lambda: self.store.settlement.finish(turn, ending))
+
+        async def finish(rest: tuple[Draft, ...]) -> tuple[Turn, list[Entry]]:
+            return await self.store.settlement.finish(stage.turn, replace(ending, drafts=rest))
+
+        _, entries = await stage.settle(finish)
         self.feed.publish(entries)
 
     def _deliveries(self, turn: Turn, text: str, now_ms: int) -> tuple[Delivery, ...]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from holdfast.core import resets, sessions
 from holdfast.core.intake import QUEUE_MAX, Busy, Cursor, Inbound, Receipt
 from holdfast.core.journal import Entry, Kind
-from holdfast.core.resets import When
 from holdfast.core.turns import Cause, Mode, State
 from holdfast.errors import KeyReused, QueueFull, SessionBusy
 from holdfast.ids import SessionId, TurnId
@@ -87,7 +86,7 @@ class Intake:
 
 def _touched(message: Inbound) -> list[str]:
     """Name what an accept depends on; with a worker of the same session it shares no more than two counters."""
-    if message.busy is Busy.INTERRUPT or message.reset.when is not When.NONE:
+    if message.busy is Busy.INTERRUPT or message.reset is not None:
         return []  # It may move turns and sessions that it cannot name yet.
     names = [f"conversation:{message.owner}:{message.conversation}"]
     if message.dedupe_key is not None:
@@ -157,7 +156,7 @@ def _join_or_open(
     return session_id
 
 
-def _meet(busy: Busy, session_id: SessionId, in_flight: int) -> None:
+def _meet(busy: Busy | None, session_id: SessionId, in_flight: int) -> None:
     """Refuse a message that must not wait behind so many others."""
     if in_flight >= QUEUE_MAX:
         raise QueueFull(f"{QUEUE_MAX} messages are waiting in this conversation already; wait for an answer")
@@ -176,7 +175,7 @@ def _supersede(dialect: Dialect, message: Inbound, now_ms: int) -> Transaction[l
 
 def _give_way(dialect: Dialect, message: Inbound, now_ms: int) -> Transaction[tuple[SessionId, resets.Reason] | None]:
     """End a conversation that has rested long enough; returns which one, and why."""
-    if message.reset.when is When.NONE or message.one_shot:
+    if message.reset is None or message.one_shot:
         return None
     for session_id, last_used_at, held in (yield Run(_LAST_USED, {"owner": message.owner, "key": message.conversation})):
         reason = message.reset.due(last_used_at=last_used_at, now_ms=now_ms, held=bool(held))

@@ -65,12 +65,6 @@ _RUNNING = f"SELECT {rows.TURN} FROM turns WHERE node_id = :node_id AND state = 
 _ANNOUNCED = """
     SELECT turn_id, attempt FROM entries WHERE turn_id IN {ids} AND kind = 'note' AND data ->> 'banner' IS NOT NULL
 """
-_LAST = f"""
-    SELECT {rows.TURN} FROM turns
-     WHERE session_id = :id AND joined_to IS NULL
-       AND NOT EXISTS (SELECT 1 FROM entries e WHERE e.turn_id = turns.id AND e.kind = 'turn.undone')
-     ORDER BY ordinal DESC LIMIT 1
-"""
 _SESSION = f"SELECT {rows.SESSION} FROM sessions WHERE id = :id"
 
 
@@ -292,7 +286,7 @@ def _announce(dialect: Dialect, node_id: NodeId, banner: str, text: str, now_ms:
 
 
 def _undo(session_id: SessionId, now_ms: int) -> Transaction[Turn | None]:
-    found = yield Run(_LAST, {"id": session_id})
+    found = yield Run(turns.LAST, {"id": session_id})
     if not found:
         return None
     turn = rows.turn(found[0])

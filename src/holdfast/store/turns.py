@@ -69,6 +69,12 @@ _GET = f"SELECT {rows.TURN} FROM turns WHERE id = :id"
 _LIST = f"""
     SELECT {rows.TURN} FROM turns WHERE session_id = :session_id AND ordinal > :after ORDER BY ordinal LIMIT :limit
 """
+LAST = f"""
+    SELECT {rows.TURN} FROM turns
+     WHERE session_id = :id AND joined_to IS NULL
+       AND NOT EXISTS (SELECT 1 FROM entries e WHERE e.turn_id = turns.id AND e.kind = 'turn.undone')
+     ORDER BY ordinal DESC LIMIT 1
+"""
 _DELIVERED = """
     SELECT CASE WHEN COUNT(*) > 0 AND COUNT(*) = COUNT(CASE WHEN state = 'delivered' THEN 1 END)
                 THEN MAX(settled_at) END
@@ -140,6 +146,11 @@ class Turns:
         """Return turns of a session in acceptance order."""
         params = {"session_id": session_id, "after": after, "limit": limit}
         return await self._database.read(lambda: _turns(_LIST, params))
+
+    async def last(self, session_id: SessionId) -> Turn | None:
+        """Return the last turn of a session that stands in its transcript by itself, and was not undone."""
+        found = await self._database.read(lambda: _turns(LAST, {"id": session_id}))
+        return found[0] if found else None
 
     async def delivered_at(self, turn_id: TurnId) -> int | None:
         """Return when the last part of the answer was confirmed; None while it was not."""

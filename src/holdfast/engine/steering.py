@@ -1,0 +1,34 @@
+"""Steering: messages that join a turn while it runs, at its next step."""
+
+from __future__ import annotations
+
+from holdfast.clock import Clock
+from holdfast.core.journal import Entry
+from holdfast.core.turns import Turn
+from holdfast.engine.persistence import persist
+from holdfast.ids import SessionId
+from holdfast.ports import Turns
+
+
+class Steering:
+    """Looks for messages when somebody hinted at one, and now and then in case the hint was lost."""
+
+    def __init__(self, turns: Turns, nudged: set[SessionId], poll_ms: int, clock: Clock) -> None:
+        self._turns = turns
+        self._nudged = nudged
+        self._poll_ms = poll_ms
+        self._clock = clock
+        self._looked_ms = clock.monotonic_ms()
+
+    async def is_wanted(self, turn: Turn) -> bool:
+        """Return whether a message waits to join a turn; most of the time without asking the store."""
+        now = self._clock.monotonic_ms()
+        if turn.session_id not in self._nudged and now - self._looked_ms < self._poll_ms:
+            return False
+        self._looked_ms = now
+        self._nudged.discard(turn.session_id)
+        return await persist(self._clock, lambda: self._turns.steered(turn))
+
+    async def join(self, turn: Turn) -> tuple[Turn, list[Entry]]:
+        """Let what waits join a turn; returns the turn to write with next."""
+        return await persist(self._clock, lambda: self._turns.heed(turn, self._clock.now_ms()))

@@ -1,0 +1,23 @@
+"""What is a command and what is a message to the agent."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.core.commands import HELP, Command, Name, parse
+
+
+@pytest.mark.parametrize("name", Name)
+def test_every_command_is_known_by_its_name(name: Name) -> None:
+    assert parse(f"/{name}") == Command(name=name)
+    assert parse(f"  /{name.upper()}@holdfast \n") == Command(name=name)
+    assert name in HELP
+
+
+def test_what_follows_is_its_argument() -> None:
+    assert parse("/title  a long walk ") == Command(name=Name.TITLE, argument="a long walk")
+
+
+@pytest.mark.parametrize("text", ["", "hello", "new", "/", "/etc/hosts", "/newer", "//new", "say /new", "/new/", "@/new"])
+def test_everything_else_is_for_the_agent(text: str) -> None:
+    assert parse(text) is None
