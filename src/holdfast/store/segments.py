@@ -11,7 +11,7 @@ from holdfast.core.memory import record as decide
 from holdfast.errors import Stale
 from holdfast.ids import NodeId, SessionId
 from holdfast.store import rows
-from holdfast.store.database import Database, Params, Run, Transaction
+from holdfast.store.database import Database, Dialect, Params, Run, Transaction
 
 _OPEN_OWNER = "SELECT owner FROM segments WHERE session_id = :session_id AND state = 'open'"
 _EXTEND = """
@@ -20,6 +20,7 @@ _EXTEND = """
 _SEAL = """
     UPDATE segments SET state = 'sealed', due_at = :now WHERE session_id = :session_id AND state = 'open' RETURNING id
 """
+_SEAL_ALL = "UPDATE segments SET state = 'sealed', due_at = :now WHERE session_id IN {ids} AND state = 'open'"
 _INSERT = """
     INSERT INTO segments (id, session_id, owner, first_generation, last_generation, created_at, due_at)
     VALUES (:id, :session_id, :owner, :generation, :generation, :now, :now)
@@ -118,6 +119,11 @@ def record(session_id: SessionId, generation: int, ending: Ending) -> Transactio
 def seal(session_id: SessionId, now_ms: int) -> Transaction[bool]:
     sealed = yield Run(_SEAL, {"session_id": session_id, "now": now_ms})
     return bool(sealed)
+
+
+def seal_all(dialect: Dialect, session_ids: str, now_ms: int) -> Transaction[None]:
+    """Close the open segments of all sessions in a JSON array."""
+    yield Run(_SEAL_ALL.format(ids=dialect.each("ids")), {"ids": session_ids, "now": now_ms})
 
 
 def _claim_due(sql: str, node_id: NodeId, owner: str, now_ms: int, limit: int) -> Transaction[list[Segment]]:

@@ -52,11 +52,24 @@ _STRIKE = """
     UPDATE sessions SET seq = seq + 1, strikes = strikes + 1, updated_at = :now WHERE id IN {ids}
  RETURNING id, seq, strikes, one_shot
 """
-_CONTINUE = "UPDATE turns SET state = 'queued' WHERE id IN {ids} AND state = 'interrupted'"
+# They were interrupted in this very transaction; comparing the state, PostgreSQL would look for that first, in all turns.
+_CONTINUE = "UPDATE turns SET state = 'queued' WHERE id IN {ids}"
 _MOVE_SESSION = """
     UPDATE sessions SET state = :state, end_reason = :end_reason, ended_at = :ended_at, updated_at = :now
      WHERE id = :id AND state = :before
  RETURNING id
+"""
+_MOVE_SESSIONS = """
+    UPDATE sessions
+       SET state = :state, updated_at = :now,
+           end_reason = CASE WHEN CAST(:ends AS BIGINT) = 1 THEN channel || CAST(:suffix AS TEXT) END,
+           ended_at = CASE WHEN CAST(:ends AS BIGINT) = 1 THEN CAST(:now AS BIGINT) END
+     WHERE id IN {ids} AND state <> :state AND state <> 'ended'
+ RETURNING id
+"""
+_IN_FLIGHT_OF_ALL = """
+    SELECT id FROM turns WHERE session_id IN {ids} AND state IN ('queued', 'running', 'waiting')
+     ORDER BY session_id, ordinal
 """
 _IN_FLIGHT = """
     SELECT id FROM turns WHERE session_id = :id AND state IN ('queued', 'running', 'waiting') ORDER BY ordinal
@@ -243,7 +256,7 @@ def interrupt(
     struck = yield Run(_STRIKE.format(ids=dialect.each("ids")), {"ids": rows.encode(list(lost)), "now": now_ms})
     entries: list[Entry] = []
     after: dict[Aftermath, list[Turn]] = {each: [] for each in Aftermath}
-    leaving: list[tuple[SessionId, sessions.Event]] = []
+    leaving: dict[sessions.Event, list[SessionId]] = {each: [] for each in sessions.Event}
     for session_id, seq, strikes, one_shot in struck:
         turn = lost[session_id]
         fate = after_loss(turn.mode, policy, cause, strikes)
@@ -253,17 +266,18 @@ def interrupt(
         draft = replace(draft, data={**draft.data, "continues": fate is Aftermath.CONTINUE, **awaited})
         entries.extend(journal.numbered(turn, seq, None, [draft]))
         if one_shot and fate is not Aftermath.CONTINUE:
-            leaving.append((session_id, sessions.Event.END))
+            leaving[sessions.Event.END].append(session_id)
         elif fate in (Aftermath.SUSPEND, Aftermath.GIVE_UP):
-            leaving.append((session_id, sessions.Event.SUSPEND))
+            leaving[sessions.Event.SUSPEND].append(session_id)
     yield from journal.insert(entries)
     if home:
         yield from recoveries.open_all(list(lost.values()), node_id, home, now_ms)
     going_on = [turn.id for turn in after[Aftermath.CONTINUE]]
     if going_on:
         yield Run(_CONTINUE.format(ids=dialect.each("ids")), {"ids": rows.encode(going_on)})
-    for session_id, event in leaving:
-        yield from leave(dialect, session_id, event, None, now_ms)
+    for event, session_ids in leaving.items():
+        if session_ids:
+            yield from _leave_all(dialect, session_ids, event, now_ms)
     return Interrupted(
         continued=tuple(going_on),
         rested=tuple(turn.id for turn in after[Aftermath.REST]),
@@ -306,6 +320,19 @@ def leave(
     cancelled = yield from cancel_in_flight(dialect, session_id, cause, now_ms)
     yield from segments.seal(session_id, now_ms)
     return cancelled
+
+
+def _leave_all(dialect: Dialect, session_ids: Sequence[SessionId], event: sessions.Event, now_ms: int) -> Transaction[None]:
+    """Move sessions out of use that this transaction has locked already: all with each statement, since they may be many."""
+    state = sessions.MOVES[sessions.State.OPEN, event]
+    ends = state is sessions.State.ENDED
+    params = {"state": state.value, "ends": int(ends), "suffix": sessions.COMPLETE_SUFFIX, "now": now_ms}
+    found = yield Run(_MOVE_SESSIONS.format(ids=dialect.each("ids")), {**params, "ids": rows.encode(list(session_ids))})
+    moved = rows.encode([session_id for (session_id,) in found])
+    cause = Cause.SESSION_ENDED if ends else Cause.SESSION_SUSPENDED
+    for (turn_id,) in (yield Run(_IN_FLIGHT_OF_ALL.format(ids=dialect.each("ids")), {"ids": moved})):
+        yield from _cancel(dialect, turn_id, cause, now_ms)
+    yield from segments.seal_all(dialect, moved, now_ms)
 
 
 def cancel_in_flight(dialect: Dialect, session_id: SessionId, cause: Cause, now_ms: int) -> Transaction[list[TurnId]]:
