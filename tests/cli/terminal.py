@@ -38,12 +38,12 @@ class Terminal:
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
-    def start(self, *words: str) -> subprocess.Popen[str]:
+    def start(self, *words: str, **variables: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
             [sys.executable, "-u", "-m", "holdfast", *words],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env=self.environment(),
+            env=self.environment() | variables,
         )
