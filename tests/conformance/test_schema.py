@@ -22,13 +22,13 @@ import pytest
 
 from holdfast.core import delivery, effects, journal, memory, sessions, turns
 from holdfast.errors import Owned, Stale, StoreRefused
-from holdfast.ids import new_node_id
+from holdfast.ids import SessionId, TurnId, new_node_id
 from holdfast.store import deliveries as deliveries_sql
 from holdfast.store import forks as forks_sql
 from holdfast.store import intake as intake_sql
 from holdfast.store import jobs as jobs_sql
 from holdfast.store import journal as journal_sql
-from holdfast.store import migrations
+from holdfast.store import migrations, opening
 from holdfast.store import nodes as nodes_sql
 from holdfast.store import recoveries as recoveries_sql
 from holdfast.store import segments as segments_sql
@@ -319,6 +319,44 @@ async def test_migrating_again_is_no_work(scene: Scene) -> None:
     assert await migrate(scene.store.database, scene.now) == max(migrations.known(scene.store.database.dialect))
     await scene.reopen()
     assert await scene.snapshot() == before
+
+
+OLD_ROWS = (
+    """INSERT INTO sessions (id, key, channel, owner, one_shot, source, created_at, updated_at, seq, turns, generation)
+       VALUES ('s', 'chat:1', 'telegram', 'local', 0, '{}', 1, 1, 2, 1, 0)""",
+    """INSERT INTO turns (id, session_id, ordinal, accepted_at, mode, delivers_later, remembers, state, attempt, answered_at)
+       VALUES ('t', 's', 1, 1, 'conversation', 1, 1, 'completed', 1, 2)""",
+    """INSERT INTO entries (session_id, seq, turn_id, attempt, kind, at, data)
+       VALUES ('s', 1, 't', 0, 'turn.accepted', 1, '{"text": "hello"}'), ('s', 2, 't', 1, 'turn.completed', 2, '{}')""",
+    """INSERT INTO deliveries (id, turn_id, session_id, target, part, text, created_at, due_at, state, attempt, settled_at)
+       VALUES ('d', 't', 's', 'chat:1', 1, 'hi', 1, 1, 'delivered', 1, 2)""",
+    "INSERT INTO nodes (id, state, joined_at) VALUES ('n', 'dead', 1)",
+)
+
+
+def apply_first(dialect: Dialect) -> Transaction[None]:
+    """Make a store as the first version of this program left it, with rows in it."""
+    yield Run("CREATE TABLE schema_versions (version BIGINT PRIMARY KEY, applied_at BIGINT NOT NULL)")
+    for statement in (*migrations.known(dialect)[1], *OLD_ROWS):
+        yield Run(statement)
+    yield Run("INSERT INTO schema_versions VALUES (1, 0)")
+
+
+async def test_a_store_of_the_first_version_is_brought_up_to_date(store_url: str, tmp_path: Path) -> None:
+    """R11: what is older than a field has its default."""
+    first = await opening._connect(store_url, tmp_path)
+    await first.write(lambda: apply_first(first.dialect))
+    await first.close()
+    store = await open_store(store_url, tmp_path)
+    try:
+        session, turn = await store.sessions.get(SessionId("s")), await store.turns.get(TurnId("t"))
+        (sent,) = await store.deliveries.of_turn(turn.id)
+        assert (session.key, turn.steers, turn.joined_to) == ("chat:1", False, None)
+        assert (sent.id, sent.state, sent.part) == ("d", delivery.State.DELIVERED, 1)
+        assert [entry.data for entry in await store.journal.read(session.id)] == [{"text": "hello"}, {}]
+        assert await audit(store.database) == []
+    finally:
+        await store.close()
 
 
 @asynccontextmanager

@@ -85,7 +85,7 @@ class TurnStage:
         await self._stream(Kind.REASONING, text)
 
     async def heed(self) -> list[str]:
-        if self._steering is None or not await self._steering.is_wanted(self.turn):
+        if self._steering is None or self._backlog.is_behind() or not await self._steering.is_wanted(self.turn):
             return []
         async with self._writing:
             # What was said before the message stands before it, so the store must have it first.

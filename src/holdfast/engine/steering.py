@@ -6,6 +6,7 @@ from holdfast.clock import Clock
 from holdfast.core.journal import Entry
 from holdfast.core.turns import Turn
 from holdfast.engine.persistence import persist
+from holdfast.errors import Unavailable
 from holdfast.ids import SessionId
 from holdfast.ports import Turns
 
@@ -27,7 +28,12 @@ class Steering:
             return False
         self._looked_ms = now
         self._nudged.discard(turn.session_id)
-        return await persist(self._clock, lambda: self._turns.steered(turn))
+        try:
+            return await self._turns.steered(turn)
+        except Unavailable:
+            # While the store is away nobody can have joined, and the agent need not wait to hear it.
+            self._nudged.add(turn.session_id)
+            return False
 
     async def join(self, turn: Turn) -> tuple[Turn, list[Entry]]:
         """Let what waits join a turn; returns the turn to write with next."""
