@@ -10,7 +10,7 @@ from holdfast.core.turns import Turn
 from holdfast.errors import NotFound, Stale
 from holdfast.ids import DeliveryId, NodeId, SessionId, TurnId, new_delivery_id
 from holdfast.store import rows
-from holdfast.store.database import Add, Database, Params, Run, Transaction
+from holdfast.store.database import Add, Database, Dialect, Params, Run, Transaction
 
 _INSERT = """
     INSERT INTO deliveries (id, turn_id, session_id, target, part, text, created_at, due_at)
@@ -50,17 +50,16 @@ _REVIVE = """
  RETURNING id
 """
 # Compared again in the update itself: another node may sweep at the same moment, or the sender come back.
-_LOSE_HELD = """
+_HELD_BY_DEAD = """
+    SELECT d.id FROM deliveries d
+     WHERE d.node_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM nodes n WHERE n.id = d.node_id AND n.state = 'alive')
+     ORDER BY d.node_id LIMIT :limit {skip_locked}
+"""
+_LOSE = """
     UPDATE deliveries
        SET state = 'unknown', node_id = NULL, fence = fence + 1, due_at = :now, settled_at = :now,
            error = 'the sender stopped while sending'
-     WHERE id IN (SELECT d.id FROM deliveries d
-                   WHERE d.node_id IS NOT NULL
-                     AND NOT EXISTS (SELECT 1 FROM nodes n WHERE n.id = d.node_id AND n.state = 'alive')
-                   ORDER BY d.node_id LIMIT :limit)
-       AND state = 'sending'
-       AND NOT EXISTS (SELECT 1 FROM nodes n WHERE n.id = deliveries.node_id AND n.state = 'alive')
- RETURNING id
+     WHERE id IN {ids}
 """
 _HASTEN = """
     UPDATE deliveries SET due_at = :now
@@ -241,9 +240,13 @@ def _move(before: Delivery, after: Delivery, node_id: NodeId | None) -> Transact
     return replace(after, fence=before.fence + 1)
 
 
-def lose_held(now_ms: int, limit: int) -> Transaction[int]:
+def lose_held(dialect: Dialect, now_ms: int, limit: int) -> Transaction[int]:
     """Mark what dead nodes were sending as unknown: nobody saw how it ended."""
-    return len((yield Run(_LOSE_HELD, {"now": now_ms, "limit": limit})))
+    free = _HELD_BY_DEAD.format(skip_locked=dialect.skip_locked and "FOR UPDATE OF d SKIP LOCKED")
+    held = [delivery_id for (delivery_id,) in (yield Run(free, {"limit": limit}))]
+    if held:
+        yield Run(_LOSE.format(ids=dialect.each("ids")), {"ids": rows.encode(held), "now": now_ms})
+    return len(held)
 
 
 def _count(sql: str, params: Params) -> Transaction[int]:

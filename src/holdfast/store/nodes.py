@@ -8,6 +8,7 @@ from holdfast.errors import NodeLost
 from holdfast.ids import NodeId, TurnId
 from holdfast.store import deliveries, segments
 from holdfast.store.database import Database, Dialect, Run, Transaction
+from holdfast.store.rows import encode
 from holdfast.store.settlement import interrupt
 
 _JOIN = "INSERT INTO nodes (id, state, joined_at, home) VALUES (:id, 'alive', :now, :home)"
@@ -18,17 +19,20 @@ _BURY = "UPDATE nodes SET state = 'dead' WHERE id = :id AND beat = :beat AND sta
 _BURY_OTHERS = "UPDATE nodes SET state = 'dead' WHERE id <> :id AND state = 'alive' RETURNING id"
 _LEAVE = "UPDATE nodes SET state = 'dead' WHERE id = :id"
 # Whoever is not alive is dead, even a node that was forgotten: what it holds would else be nobody's for ever.
-_RELEASE = """
-    UPDATE turns SET node_id = NULL, fence = fence + 1
-     WHERE state = 'queued' AND node_id IS NOT NULL
-       AND NOT EXISTS (SELECT 1 FROM nodes n WHERE n.id = node_id AND n.state = 'alive')
- RETURNING id
+# A dead node that is only frozen holds its locks until the database ends its transaction.  A sweep that waited for them
+# would keep its own node silent until the others buried that one, too: it takes what is free, and comes back for the rest.
+_CLAIMED = """
+    SELECT t.id FROM turns t
+     WHERE t.state = 'queued' AND t.node_id IS NOT NULL
+       AND NOT EXISTS (SELECT 1 FROM nodes n WHERE n.id = t.node_id AND n.state = 'alive')
+     ORDER BY t.node_id LIMIT :limit {skip_locked}
 """
+_RELEASE = "UPDATE turns SET node_id = NULL, fence = fence + 1 WHERE id IN {ids}"
 _CUT = """
     SELECT t.id, t.node_id, (SELECT n.home FROM nodes n WHERE n.id = t.node_id) FROM turns t
      WHERE t.state = 'running' AND t.node_id IS NOT NULL
        AND NOT EXISTS (SELECT 1 FROM nodes n WHERE n.id = t.node_id AND n.state = 'alive')
-     ORDER BY t.node_id LIMIT :limit
+     ORDER BY t.node_id LIMIT :limit {skip_locked}
 """
 _FORGET = """
     DELETE FROM nodes WHERE state = 'dead' AND joined_at <= :before
@@ -102,8 +106,8 @@ def _beats() -> Transaction[dict[NodeId, int]]:
 
 
 def _sweep(dialect: Dialect, cause: Cause, policy: Policy, now_ms: int, limit: int, home: str) -> Transaction[Swept]:
-    released = yield Run(_RELEASE)
-    cut = yield Run(_CUT, {"limit": limit})
+    released = yield from _release(dialect, limit)
+    cut = yield Run(_CUT.format(skip_locked=dialect.skip_locked and "FOR UPDATE OF t SKIP LOCKED"), {"limit": limit})
     held: dict[tuple[NodeId, str], list[TurnId]] = {}
     for turn_id, node_id, its_home in cut:
         held.setdefault((node_id, its_home if its_home and its_home != home else ""), []).append(turn_id)
@@ -112,7 +116,16 @@ def _sweep(dialect: Dialect, cause: Cause, policy: Policy, now_ms: int, limit: i
         turns += yield from interrupt(dialect, node_id, turn_ids, cause, policy, now_ms, elsewhere)
     return Swept(
         turns=turns,
-        released=len(released),
-        deliveries=(yield from deliveries.lose_held(now_ms, limit)),
-        segments=(yield from segments.return_held()),
+        released=released,
+        deliveries=(yield from deliveries.lose_held(dialect, now_ms, limit)),
+        segments=(yield from segments.return_held(dialect, limit)),
     )
+
+
+def _release(dialect: Dialect, limit: int) -> Transaction[int]:
+    """Give back what dead nodes had claimed and not started."""
+    free = _CLAIMED.format(skip_locked=dialect.skip_locked and "FOR UPDATE OF t SKIP LOCKED")
+    claimed = [turn_id for (turn_id,) in (yield Run(free, {"limit": limit}))]
+    if claimed:
+        yield Run(_RELEASE.format(ids=dialect.each("ids")), {"ids": encode(claimed)})
+    return len(claimed)

@@ -45,10 +45,14 @@ _MOVE = """
 """
 _HASTEN = "UPDATE segments SET due_at = :now WHERE owner = :owner AND state = 'sealed' AND due_at > :furthest RETURNING id"
 _HELD = f"SELECT {rows.SEGMENT} FROM segments WHERE node_id = :node_id"
-_RETURN_HELD = """
+_HELD_BY_DEAD = """
+    SELECT s.id FROM segments s
+     WHERE s.node_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM nodes n WHERE n.id = s.node_id AND n.state = 'alive')
+     ORDER BY s.node_id LIMIT :limit {skip_locked}
+"""
+_RETURN = """
     UPDATE segments SET state = 'sealed', node_id = NULL, fence = fence + 1, error = 'the gateway stopped while committing'
-     WHERE state = 'committing' AND NOT EXISTS (SELECT 1 FROM nodes n WHERE n.id = node_id AND n.state = 'alive')
- RETURNING id
+     WHERE id IN {ids}
 """
 
 
@@ -168,9 +172,13 @@ def _move(before: Segment, after: Segment, node_id: NodeId | None) -> Transactio
     return replace(after, fence=before.fence + 1) if moved else None
 
 
-def return_held() -> Transaction[int]:
+def return_held(dialect: Dialect, limit: int) -> Transaction[int]:
     """Give back what dead nodes were committing; the provider sees the same segment id again."""
-    return len((yield Run(_RETURN_HELD)))
+    free = _HELD_BY_DEAD.format(skip_locked=dialect.skip_locked and "FOR UPDATE OF s SKIP LOCKED")
+    held = [segment_id for (segment_id,) in (yield Run(free, {"limit": limit}))]
+    if held:
+        yield Run(_RETURN.format(ids=dialect.each("ids")), {"ids": rows.encode(held)})
+    return len(held)
 
 
 def _count(sql: str, params: Params) -> Transaction[int]:
