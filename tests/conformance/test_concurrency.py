@@ -125,6 +125,18 @@ async def race(scene: Scene, first: Work[object], second: Callable[[], Awaitable
         return await asyncio.gather(ahead, behind, return_exceptions=True)
 
 
+async def pass_by(scene: Scene, first: Work[object], second: Callable[[], Awaitable[object]]) -> list[object]:
+    """Let another node do everything but commit, then do ours, which must not wait, then let the other commit."""
+    other = await scene.another_store()
+    async with closed_gate(scene.url) as gate:
+        ahead = asyncio.ensure_future(other.database.write(gate.pause(first)))
+        await gate.waiting(1)
+        async with asyncio.timeout(20):
+            passed = await second()
+        await gate.open()
+        return [await ahead, passed]
+
+
 @on_postgres
 async def test_a_cancel_that_comes_while_the_turn_finishes_is_too_late(scene: Scene) -> None:
     """T3"""
@@ -292,7 +304,9 @@ async def test_of_two_sweeps_at_once_one_takes_over_and_neither_fails(scene: Sce
     await scene.sealed(conversation="d")
     await scene.store.segments.claim(scene.node, OWNER, scene.now, 10)
     await scene.store.nodes.leave(scene.node)
-    first, second = await race(scene, lambda: nodes._sweep(POSTGRES, Cause.CRASH, Policy(), scene.now, 500, ""), scene.sweep)
+    first, second = await pass_by(
+        scene, lambda: nodes._sweep(POSTGRES, Cause.CRASH, Policy(), scene.now, 500, ""), scene.sweep
+    )
     assert (first.total, second.total) == (4, 0)
 
 
@@ -303,7 +317,7 @@ async def test_a_sweep_leaves_a_send_that_its_sender_settles_at_the_same_moment(
     (sent,) = await scene.send()
     other = await scene.running(conversation="other")
     await scene.store.nodes.leave(scene.node)
-    _, swept = await race(
+    _, swept = await pass_by(
         scene, lambda: deliveries._settle(sent, delivery.Event.CONFIRM, scene.now, None, "7", None), scene.sweep
     )
     assert (swept.deliveries, swept.turns.rested) == (0, (other.id,))
@@ -343,7 +357,7 @@ async def test_a_turn_that_is_swept_while_it_finishes_is_finished(scene: Scene) 
     """T3"""
     turn = await scene.running()
     await scene.store.nodes.leave(scene.node)
-    _, swept = await race(scene, lambda: settlement._finish(POSTGRES, turn, scene.ending(turn)), scene.sweep)
+    _, swept = await pass_by(scene, lambda: settlement._finish(POSTGRES, turn, scene.ending(turn)), scene.sweep)
     assert swept.total == 0
     assert await scene.state(turn) is State.COMPLETED
 

@@ -68,8 +68,8 @@ async def accept(store: Store, number: int) -> Receipt:
 class Zombie:
     """A node in a process of its own, which stops itself."""
 
-    def __init__(self, url: str, world: Path, moment: str, beat_ms: int) -> None:
-        words = [sys.executable, "-m", "tests.crash.zombie", url, str(world), moment, str(beat_ms)]
+    def __init__(self, url: str, world: Path, moment: str, beat_ms: int, locks_max_s: float) -> None:
+        words = [sys.executable, "-m", "tests.crash.zombie", url, str(world), moment, str(beat_ms), str(locks_max_s)]
         self._process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
 
     def await_standstill(self) -> None:
@@ -89,14 +89,18 @@ class Zombie:
         _, errors = self._process.communicate(timeout=DEADLINE_S)
         return self._process.returncode, errors
 
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
     def end(self) -> None:
         self._process.kill()
         self._process.communicate()
 
 
 @contextmanager
-def zombie(url: str, world: Path, moment: str, beat_ms: int) -> Iterator[Zombie]:
-    process = Zombie(url, world, moment, beat_ms)
+def zombie(url: str, world: Path, moment: str, beat_ms: int, locks_max_s: float = 1.0) -> Iterator[Zombie]:
+    process = Zombie(url, world, moment, beat_ms, locks_max_s)
     try:
         yield process
     finally:
@@ -169,10 +173,32 @@ async def test_a_node_frozen_inside_a_statement_does_not_keep_its_locks(url: str
         receipt = await accept(store, 1)
         with zombie(url, tmp_path / "world", "parsed", beat_ms=100) as node:
             await asyncio.to_thread(node.await_standstill)
-            holders = "SELECT state, wait_event FROM pg_stat_activity WHERE backend_xid IS NOT NULL"
-            assert [tuple(row) for row in await query(store.database, holders)] == [("active", "ClientRead")]
+            assert [tuple(row) for row in await query(store.database, HOLDERS)] == [("active", "ClientRead")]
             async with survivor(store, World(tmp_path / "world")):
                 await until(store, lambda: is_over(store, receipt), "taken over and completed")
+
+
+# Who has written something and not committed it.
+HOLDERS = "SELECT state, wait_event FROM pg_stat_activity WHERE backend_xid IS NOT NULL"
+
+
+@pytest.mark.parametrize("moment", ["starting", "appending", "numbering", "finishing", "closing"])
+async def test_while_a_frozen_node_holds_its_locks_the_others_do_not_wait_for_them(
+    url: str, tmp_path: Path, moment: str
+) -> None:
+    """A1 T4: a sweep takes what is free, so a survivor goes on and beats; the rest follows when the locks are gone."""
+    async with opened(url, tmp_path) as store:
+        frozen = await accept(store, 1)
+        with zombie(url, tmp_path / "world", moment, beat_ms=100, locks_max_s=120) as node:
+            await asyncio.to_thread(node.await_standstill)
+            async with survivor(store, World(tmp_path / "world")):
+                await until(store, lambda: is_alone(store), "the frozen one given up")
+                other = await accept(store, 2)
+                await until(store, lambda: is_over(store, other), "work that has nothing to do with it")
+                assert len(await query(store.database, HOLDERS)) == 1
+                assert not await is_over(store, frozen)
+                node.kill()
+                await until(store, lambda: is_over(store, frozen), "taken over once the locks were gone")
 
 
 async def check(store: Store, world: World, receipt: Receipt) -> None:

@@ -1,7 +1,7 @@
 """A node that stands still in the middle of its work, and goes on when everybody has given it up.
 
-`python -m tests.crash.zombie URL WORLD MOMENT BEAT_MS` stops itself with SIGSTOP at that moment.  It exits with 0 when its
-work came to its end, and with 3 when it was told that it is lost.
+`python -m tests.crash.zombie URL WORLD MOMENT BEAT_MS LOCKS_MAX_S` stops itself with SIGSTOP at that moment; the database
+lets it keep its locks so long.  It exits with 0 when its work came to its end, and with 3 when it is told that it is lost.
 """
 
 from __future__ import annotations
@@ -31,9 +31,6 @@ T = TypeVar("T")
 
 SAID = ("one ", "two ", "three")
 LOST = 3
-# A stopped process keeps its locks, so the database must end its transaction before the others can go on.
-TRANSACTION_IDLE_MAX_S = 0.3
-TRANSACTION_MAX_S = 1.0
 
 # Where it stops: before, inside or after a statement that contains these words, or inside what the name says.
 STATEMENTS: Mapping[str, tuple[str, str]] = {
@@ -171,8 +168,8 @@ async def main(url: str, world: World, stop: Stop, beat_ms: int) -> None:
 
 
 if __name__ == "__main__":
-    postgres.TRANSACTION_IDLE_MAX_S = TRANSACTION_IDLE_MAX_S
-    postgres.TRANSACTION_MAX_S = TRANSACTION_MAX_S
+    postgres.TRANSACTION_MAX_S = float(sys.argv[5])
+    postgres.TRANSACTION_IDLE_MAX_S = postgres.TRANSACTION_MAX_S / 3
     try:
         asyncio.run(main(sys.argv[1], World(Path(sys.argv[2])), Stop(sys.argv[3]), int(sys.argv[4])))
     except NodeLost:
