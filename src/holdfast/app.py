@@ -64,8 +64,8 @@ def owned(home: Path) -> Generator[None]:
 
 
 @contextlib.asynccontextmanager
-async def gateway(config: Config, home: Path) -> AsyncGenerator[tuple[Engine, Store]]:
-    """Run an engine in this process for as long as the context lasts; running turns get the drain timeout at its end."""
+async def node(config: Config, home: Path) -> AsyncGenerator[tuple[Engine, Store]]:
+    """Run an engine in this process for as long as the context lasts; whoever uses it drains it."""
     mask = redaction(config)
     with discreet(mask), owned(home):
         store = await open_store(config.store.url, home)
@@ -75,9 +75,16 @@ async def gateway(config: Config, home: Path) -> AsyncGenerator[tuple[Engine, St
             engine = Engine(parts)
             async with _running(engine):
                 yield engine, store
-                await engine.drain(int(config.gateway.drain_timeout * 1000))
         finally:
             await store.close()
+
+
+@contextlib.asynccontextmanager
+async def gateway(config: Config, home: Path) -> AsyncGenerator[tuple[Engine, Store]]:
+    """Run an engine for one command; at its end running turns get the drain timeout."""
+    async with node(config, home) as (engine, store):
+        yield engine, store
+        await engine.drain(int(config.gateway.drain_timeout * 1000))
 
 
 @contextlib.asynccontextmanager
@@ -158,7 +165,7 @@ async def serve(config: Config, home: Path, witness: Witness) -> Stop:
     life = Lifecycle(clock, home=str(home), store=shown(config.store.url))
     async with contextlib.AsyncExitStack() as stack:
         stack.enter_context(signals(life))
-        engine, store = await stack.enter_async_context(gateway(config, home))
+        engine, store = await stack.enter_async_context(node(config, home))
         await stack.enter_async_context(watched(config.gateway.stall_timeout, notice))
         local = LocalDesk(store=store, engine=engine, lifecycle=life, clock=clock)
         app = application(local, life)

@@ -60,7 +60,7 @@ class Screen:
 
     def drained(self, stop: Stop, interrupted: int) -> None:
         self._spinner.stop()
-        cut = f"{interrupted} turns were interrupted and are marked so" if interrupted else "nothing was interrupted"
+        cut = f"{count(interrupted, 'turn')} interrupted, and marked so" if interrupted else "nothing was interrupted"
         console.print(f"{'Restarting' if stop.restart else 'Stopped'}: {cut}.")
 
 

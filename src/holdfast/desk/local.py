@@ -137,6 +137,12 @@ class LocalDesk(StoreReading):
     lifecycle: Lifecycle
     clock: Clock
 
+    async def transcript(self, session_id: SessionId) -> Transcript:
+        await self._owned(session_id)
+        # Whoever reads looks once more for what a lost node may have left behind.
+        await self.engine.repair.retry(session_id)
+        return await StoreReading.transcript(self, session_id)
+
     async def open(self, opening: Opening) -> SessionView:
         now = self.clock.now_ms()
         if opening.previous_session_id:
@@ -270,6 +276,7 @@ class LocalDesk(StoreReading):
             started_at=life.started_at,
             uptime_s=life.uptime_s,
             running=self.engine.running,
+            boot=report.lines() if (report := self.engine.report) else (),
             drain=life.drain(self.engine.running),
         )
         return await self._with_counts(glance)

@@ -16,6 +16,7 @@ from holdfast.errors import (
     NotFound,
     QueueFull,
     Rejected,
+    SessionBusy,
     Stale,
     Unavailable,
 )
@@ -72,7 +73,7 @@ def _status(error: Exception) -> int:
             return 404
         case KeyReused():
             return 422
-        case IllegalMove() | Stale():
+        case IllegalMove() | SessionBusy() | Stale():
             return 409
         case QueueFull():
             return 429
