@@ -60,7 +60,8 @@ class Outbox:
                 while self._sending or await self._is_due():
                     await self._clock.sleep_ms(_DRAIN_LOOK_MS)
         except (TimeoutError, Unavailable) as error:
-            log.warning("%d deliveries are still on their way: %s", len(self._sending), error or "time is up")
+            if self._sending:
+                log.warning("%d deliveries are still on their way: %s", len(self._sending), str(error) or "time is up")
         self._closed = True
 
     async def _is_due(self) -> bool:
