@@ -60,6 +60,8 @@ class Rehearsal:
     items: list[Item] = field(default_factory=list[Item])
     calls: dict[CallId, Call] = field(default_factory=dict[CallId, Call])
     asked: list[str] = field(default_factory=list[str])
+    # A message that joins after so many deeds.
+    joins: tuple[int, str] | None = None
     deeds: int = 0
     cut_at: int | None = None
 
@@ -103,7 +105,11 @@ class Rehearsal:
         return ended
 
     async def heed(self) -> list[str]:
-        return []
+        if self.joins is None or self.deeds < self.joins[0]:
+            return []
+        (_, text), self.joins = self.joins, None
+        self.items.append(Item(role=Role.USER, kind="joined", turn_id=TURN.id, at=1, text=text))
+        return [text]
 
     async def ask(self, question_id: str, text: str) -> str:
         if question_id not in self.answers:
@@ -285,6 +291,21 @@ async def test_cut_off_anywhere_and_again_it_says_everything_once(tmp_path: Path
         assert stage.text().endswith(" You answered: “because”. 1 2.")
         assert notes.exists() != unknown
         assert unknown or notes.read_text().count("\n") == 1
+
+
+@pytest.mark.parametrize("joins_after", [0, 7, 15])
+async def test_it_says_once_that_it_noticed_what_joined_wherever_it_is_cut_off(joins_after: int) -> None:
+    """J1: what joined a running turn is in no script, and still neither forgotten nor repeated."""
+    message, added = f"count to 3 {NONCE}", "also nonce-2"
+    alone = await perform(message)
+    noticed = f" (I noticed that you added: “{added}”.)"
+    for cut_at in range(1, alone.deeds + 2):
+        stage = Rehearsal(joins=(joins_after, added), cut_at=cut_at)
+        with pytest.raises(CutOff):
+            await perform(message, stage)
+        await perform(message, stage)
+        assert stage.text().count(noticed) == 1
+        assert stage.text().replace(noticed, "") == alone.text()
 
 
 async def test_it_thinks_aloud_about_the_note_that_holdfast_put_before_a_message() -> None:

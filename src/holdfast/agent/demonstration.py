@@ -50,7 +50,7 @@ def demonstration(notes: Path | None = None, clock: Clock | None = None) -> Scri
     """Return an agent that needs no model.  `notes` is the file in which it keeps what it is told to note."""
     clock = clock or SystemClock()
     tools = _Tools(wait=WaitTool(clock), keep_note=NoteTool(notes))
-    return ScriptedAgent(lambda work: _script(work, tools), clock, heeded=lambda text: f" (You add: “{text}”.)")
+    return ScriptedAgent(lambda work: _script(work, tools), clock, heeded=_notice)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +118,10 @@ def _script(work: Assignment, tools: _Tools) -> list[Line]:
     for request in requests:
         lines += _perform(request, tools, word_ms)
     return lines if requests else [*lines, *_streamed(_EXPLANATION, word_ms)]
+
+
+def _notice(added: str) -> str:
+    return f" (I noticed that you added: “{added}”.)"
 
 
 def _first(work: Assignment, role: Role) -> str:

@@ -97,7 +97,7 @@ class ScriptedAgent:
             for text in await stage.heed():
                 await voice.interject(self._heeded(text))
             await self._play(number, line, voice, stage)
-        return "".join(voice.said)
+        return voice.answer
 
     async def _play(self, number: int, line: Line, voice: _Voice, stage: Stage) -> None:
         match line:
@@ -114,7 +114,7 @@ class ScriptedAgent:
                 if reply:
                     await voice.say(reply(answer))
                 else:
-                    voice.said.append(answer)
+                    voice.keep(answer)
             case Pause(duration_ms):
                 await self._clock.sleep_ms(duration_ms)
             case Fail(text):
@@ -127,25 +127,33 @@ class _Voice:
     """Says everything from the first word on, and shows what earlier attempts of the turn have not shown."""
 
     def __init__(self, work: Assignment, stage: Stage, heeded: Callable[[str], str]) -> None:
-        self.said: list[str] = []
+        self._said: list[str] = []
         self._stage = stage
         self._shown: dict[Role, int] = {Role.ASSISTANT: 0, Role.REASONING: 0}
-        # What is said to a message that joined is in no script: it is told apart from what is.
+        # What is said to a message that joined is in no script: it stands behind so many characters of what is.
+        self._interjections: list[tuple[int, str]] = []
         self._owed = ""
+        self._position = 0
         for item in work.history:
             if item.turn_id == work.turn.id:
                 self._count(item, heeded)
 
+    @property
+    def answer(self) -> str:
+        """Everything said in the whole turn, in the order in which it was shown."""
+        return "".join((*self._said, *(text for _, text in self._interjections)))
+
     async def say(self, text: str) -> None:
-        self.said.append(text)
-        await self._stage.say(self._rest(Role.ASSISTANT, text))
+        rest = self._rest(Role.ASSISTANT, text)
+        self.keep(text)
+        await self._stage.say(rest)
 
     async def think(self, text: str) -> None:
         await self._stage.think(self._rest(Role.REASONING, text))
 
     async def interject(self, text: str) -> None:
-        """Say something that the script knows nothing of."""
-        self.said.append(text)
+        """Say something that the script knows nothing of, below everything shown so far."""
+        self._interjections.append((self._position + self._shown[Role.ASSISTANT], text))
         await self._stage.say(text)
 
     async def catch_up(self) -> None:
@@ -153,9 +161,19 @@ class _Voice:
         if self._owed:
             await self._stage.say(self._owed)
 
+    def keep(self, text: str) -> None:
+        """Add to the answer what the script says, around what was interjected."""
+        while self._interjections and self._interjections[0][0] < self._position + len(text):
+            at, interjection = self._interjections.pop(0)
+            before = at - self._position
+            self._said += (text[:before], interjection)
+            text, self._position = text[before:], at
+        self._said.append(text)
+        self._position += len(text)
+
     def _count(self, item: Item, heeded: Callable[[str], str]) -> None:
         if item.role is Role.USER and item.kind == "joined":
-            self.said.append(heeded(item.text))
+            self._interjections.append((self._shown[Role.ASSISTANT], heeded(item.text)))
             self._owed += heeded(item.text)
         elif item.role is Role.ASSISTANT:
             paid = min(len(item.text), len(self._owed))
