@@ -52,7 +52,7 @@ async def test_a_cut_without_its_cause_in_the_journal_is_noticed(
     store, node = await open_it(), new_node_id(NOW)
     await store.nodes.join(node, NOW)
     hello = Inbound(conversation="chat:1", text="hello", channel="terminal")
-    await store.turns.accept(hello, new_turn_id(NOW), new_session_id(NOW), NOW)
+    await store.intake.accept(hello, new_turn_id(NOW), new_session_id(NOW), NOW)
     (claimed,) = await store.turns.claim(node, 1)
     turn, _ = await store.turns.start(claimed, NOW)
     await store.settlement.interrupt(node, [turn.id], cause, Policy(), NOW)
