@@ -68,6 +68,17 @@ async def test_a_bad_question_is_400(home: Path) -> None:
             assert answer.json()["error"]["message"]
 
 
+async def test_names_that_are_odd_are_400(home: Path) -> None:
+    async with open_house(home) as house:
+        session_id = await house.session()
+        for opening in ({"key": "a\0b"}, {"key": "x" * 5_000}, {"title": "line\nline"}, {"channel": "c" * 300}):
+            assert (await house.web.post("/api/sessions", json=opening)).status_code == 400, opening
+        renamed = await house.web.patch(f"/api/sessions/{session_id}", json={"title": "t" * 5_000})
+        assert renamed.status_code == 400
+        await house.post(f"/api/sessions/{session_id}/messages", {"text": "a"}, 400, **{"Idempotency-Key": "k" * 5_000})
+        assert (await house.web.get("/api/sessions/")).status_code == 404
+
+
 async def test_a_body_that_is_no_json_or_packed_is_415(home: Path) -> None:
     async with open_house(home) as house:
         assert await refused(house, b'{"text": "a"}', {"content-type": "text/plain"}) == (415, "not_json")

@@ -12,7 +12,7 @@ from holdfast import __version__
 from holdfast.clock import Clock
 from holdfast.core.delivery import Delivery
 from holdfast.core.delivery import State as DeliveryState
-from holdfast.core.intake import Inbound, Receipt
+from holdfast.core.intake import Busy, Inbound, Receipt
 from holdfast.core.journal import Entry, Kind
 from holdfast.core.sessions import Hit, Session
 from holdfast.core.sessions import State as SessionState
@@ -33,6 +33,9 @@ DAY_MS = 86_400_000
 READ_AT_ONCE = 10_000
 OPERATOR_ENDED = "operator"
 STORE_PATIENCE_S = 2
+NAME_MAX = 200
+# Folding more than this takes so long that others would notice.
+FOLD_AT_ONCE = 2_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +68,8 @@ class StoreReading:
     async def transcript(self, session_id: SessionId) -> Transcript:
         session = await self.session(session_id)
         entries = await self._entries(session_id)
-        return Transcript(session=session, items=fold(entries), seq=entries[-1].seq if entries else 0)
+        items = fold(entries) if len(entries) <= FOLD_AT_ONCE else await asyncio.to_thread(fold, entries)
+        return Transcript(session=session, items=items, seq=entries[-1].seq if entries else 0)
 
     async def turns(self, session_id: SessionId, *, cursor: str | None = None, limit: int = 100) -> Page[TurnView]:
         await self._owned(session_id)
@@ -118,7 +122,8 @@ class StoreReading:
         return SessionView.of(session, reason)
 
     async def _receipt(self, turn: Turn) -> TurnView:
-        return TurnView.of(turn, await self.store.turns.delivered_at(turn.id))
+        host = await self.store.turns.get(turn.joined_to) if turn.joined_to else turn
+        return TurnView.of(turn, host, await self.store.turns.delivered_at(host.id))
 
     async def _entries(self, session_id: SessionId) -> list[Entry]:
         entries: list[Entry] = []
@@ -144,6 +149,8 @@ class LocalDesk(StoreReading):
         return await StoreReading.transcript(self, session_id)
 
     async def open(self, opening: Opening) -> SessionView:
+        for text in (opening.key or "", opening.channel, opening.title or ""):
+            _refuse_odd(text)
         now = self.clock.now_ms()
         if opening.previous_session_id:
             await self._owned(opening.previous_session_id)
@@ -154,7 +161,7 @@ class LocalDesk(StoreReading):
             return await self.rename(session.id, opening.title)
         return await self._view(session)
 
-    async def send(self, session_id: SessionId, text: str, key: str | None = None) -> Receipt:
+    async def send(self, session_id: SessionId, text: str, key: str | None = None, busy: Busy | None = None) -> Receipt:
         if not text.strip():
             raise Rejected("the message is empty")
         session = await self._owned(session_id)
@@ -169,6 +176,7 @@ class LocalDesk(StoreReading):
                 source=session.source,
                 # The same key from somebody else, or for another session, is another message.
                 dedupe_key=f"message:{self.owner}:{session_id}:{key}" if key else None,
+                busy=busy,
             )
         )
 
@@ -178,6 +186,7 @@ class LocalDesk(StoreReading):
             yield entry
 
     async def rename(self, session_id: SessionId, title: str) -> SessionView:
+        _refuse_odd(title)
         await self._owned(session_id)
         await self.store.sessions.rename(session_id, title)
         return await self.session(session_id)
@@ -305,3 +314,8 @@ class LocalDesk(StoreReading):
         entries = await self.store.journal.read_turn(turn_id)
         asked = [entry.data.get("question_id") for entry in entries if entry.kind is Kind.APPROVAL_ASKED]
         return str(asked[-1]) if asked else ""
+
+
+def _refuse_odd(name: str) -> None:
+    if not name.isprintable() or len(name) > NAME_MAX:
+        raise Rejected(f"a name has printable characters only, {NAME_MAX} at most")

@@ -20,7 +20,7 @@ from holdfast.web.turns import TurnRoutes
 def application(desk: Desk, lifecycle: Lifecycle) -> Starlette:
     """Return the HTTP face of a desk."""
     groups = (HouseRoutes(desk), SessionRoutes(desk, lifecycle), TurnRoutes(desk), DeliveryRoutes(desk))
-    return Starlette(
+    app = Starlette(
         routes=[route for group in groups for route in group.routes()],
         exception_handlers={
             HoldfastError: refuse,
@@ -29,6 +29,9 @@ def application(desk: Desk, lifecycle: Lifecycle) -> Starlette:
             Exception: apologise,
         },
     )
+    # An address with another slash at its end is another address, and a redirect would repeat whatever host it came by.
+    app.router.redirect_slashes = False
+    return app
 
 
 async def _refuse_route(_request: Request, error: Exception) -> Response:

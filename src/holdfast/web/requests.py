@@ -65,6 +65,14 @@ def name(request: Request, parameter: str = "id") -> str:
     return value
 
 
+def header(request: Request, title: str) -> str | None:
+    """Return a header that names something; None where it is missing or empty."""
+    value = request.headers.get(title, "").strip()
+    if not value.isprintable() or len(value) > ID_MAX:
+        raise Refused(400, "bad_header", f"{title} has printable characters only, {ID_MAX} at most")
+    return value or None
+
+
 def number(request: Request, parameter: str, default: int, most: int = LIMIT_MAX, least: int = 1) -> int:
     """Return a number from the query."""
     value = request.query_params.get(parameter)

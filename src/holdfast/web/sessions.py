@@ -8,22 +8,24 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from holdfast.core.intake import Busy
 from holdfast.core.sessions import State
 from holdfast.desk.lifecycle import Lifecycle
 from holdfast.desk.port import Desk, Opening
 from holdfast.ids import SessionId, TurnId
 from holdfast.web.answers import Refused, answer
 from holdfast.web.events import EventStream
-from holdfast.web.requests import body, choice, name, number
+from holdfast.web.requests import body, choice, header, name, number
 
 SEQ_MAX = 2**53
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """What a client sends to a session."""
+    """What a client sends to a session.  `busy` is what it wants if the session is at another message."""
 
     text: str
+    busy: Busy | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +68,7 @@ class SessionRoutes:
     async def list(self, request: Request) -> Response:
         page = await self._desk.sessions(
             state=choice(request, "state", State),
-            key=request.query_params.get("key"),
+            key=request.query_params.get("key") or None,
             cursor=request.query_params.get("cursor"),
             limit=number(request, "limit", 50),
         )
@@ -91,8 +93,8 @@ class SessionRoutes:
 
     async def send(self, request: Request) -> Response:
         message = await body(request, Message)
-        key = request.headers.get("idempotency-key")
-        return answer(await self._desk.send(_session_id(request), message.text, key), 202)
+        key = header(request, "Idempotency-Key")
+        return answer(await self._desk.send(_session_id(request), message.text, key, message.busy), 202)
 
     async def events(self, request: Request) -> Response:
         session = await self._desk.session(_session_id(request))
