@@ -135,7 +135,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "another body under the same key",
-        "store/turns.py",
+        "store/intake.py",
         "    if first_hash != body_hash:",
         "    if first_hash is None:",
         ("tests/conformance/test_turns.py",),
@@ -149,7 +149,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "a suspended session takes no more messages",
-        "store/turns.py",
+        "store/intake.py",
         "WHERE owner = :owner AND key = :key AND state = 'open'\n RETURNING id, seq, turns",
         "WHERE owner = :owner AND key = :key AND state <> 'ended'\n RETURNING id, seq, turns",
         ("tests/conformance/test_settlement.py", "tests/conformance/test_sessions.py"),
@@ -240,10 +240,11 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "journal before show",
-        "engine/stage.py",
-        "            turn = self.turn\n",
-        "            turn = self.turn\n            from holdfast.store.journal import numbered\n"
-        "            self._feed.publish(numbered(turn, turn.nth + len(drafts), turn.nth + 1, drafts))\n",
+        "engine/backlog.py",
+        "        batch = self._batches[0]\n",
+        "        batch = self._batches[0]\n        from holdfast.store.journal import numbered\n"
+        "        first = self.turn.nth + 1\n"
+        "        self._feed.publish(numbered(self.turn, self.turn.nth + len(batch.drafts), first, batch.drafts))\n",
         ("tests/engine",),
     ),
     Mutant(
@@ -266,6 +267,13 @@ MUTANTS: tuple[Mutant, ...] = (
         "now_ms - sighting.since_ms >= lease_ms",
         "now_ms - sighting.since_ms >= 0",
         ("tests/unit",),
+    ),
+    Mutant(
+        "a sweep waits for nobody's locks",
+        "store/nodes.py",
+        '_CUT.format(skip_locked=dialect.skip_locked and "FOR UPDATE OF t SKIP LOCKED")',
+        '_CUT.format(skip_locked="")',
+        ("tests/conformance/test_concurrency.py",),
     ),
     Mutant(
         "limit on a whole transaction",
