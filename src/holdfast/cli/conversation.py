@@ -14,7 +14,7 @@ import msgspec
 
 from holdfast.cli.frame import EXIT_FAILED, Frame, console, json_option, print_json, run_async
 from holdfast.cli.sessions import print_item
-from holdfast.core.intake import Receipt
+from holdfast.core.intake import Busy, Receipt
 from holdfast.core.journal import CLOSING, Entry, Kind
 from holdfast.core.transcript import fold
 from holdfast.core.turns import State
@@ -32,15 +32,16 @@ _SHOWN_AT_START = 6
 @click.command()
 @click.argument("text")
 @click.option("--session", "key", default=DEFAULT_KEY, show_default=True, help="The conversation to continue.")
+@click.option("--busy", type=click.Choice(list(Busy)), help="What to do while an earlier message is being answered.")
 @json_option
 @click.pass_obj
 @run_async
-async def ask(frame: Frame, text: str, key: str, as_json: bool) -> None:
+async def ask(frame: Frame, text: str, key: str, busy: str | None, as_json: bool) -> None:
     """Ask one question: the answer goes to stdout, and the exit code tells success."""
     async with frame.desk() as desk:
         session = await desk.open(Opening(key=key, channel=CHANNEL))
-        receipt = await desk.send(session.id, text)
-        if receipt.reply is not None:
+        receipt = await desk.send(session.id, text, busy=Busy(busy) if busy else None)
+        if receipt.reply is not None and not receipt.turn_id:
             print_json(receipt) if as_json else click.echo(receipt.reply)
             return
         said = await _listen(desk, session, receipt, quiet=as_json)
@@ -48,7 +49,7 @@ async def ask(frame: Frame, text: str, key: str, as_json: bool) -> None:
     if as_json:
         print_json({**msgspec.to_builtins(turn), "text": said})
     elif turn.state is not State.COMPLETED:
-        click.echo(f"holdfast: {_outcome(turn, said)}", err=True)
+        click.echo(f"\nholdfast: {_outcome(turn, said)}", err=True)
     if turn.state is not State.COMPLETED:
         sys.exit(EXIT_FAILED)
 
@@ -68,6 +69,8 @@ async def _listen(desk: Desk, session: SessionView, receipt: Receipt, *, quiet: 
 def _outcome(turn: TurnView, said: str) -> str:
     if turn.state is State.WAITING:
         return f"the turn waits for an answer: {said} (reply in `holdfast chat`)"
+    if turn.state is State.INTERRUPTED:
+        return f"the answer was cut off ({turn.cause}); go on with `holdfast ask /resume`, or ask something else"
     return f"the turn is {turn.state}: {turn.error or turn.cause}"
 
 
@@ -94,9 +97,9 @@ async def _converse(desk: Desk, session: SessionView, text: str) -> SessionView:
         receipt = await desk.send(session.id, text)
         if receipt.reply is not None:
             console.print(receipt.reply, style="dim", markup=False)
-        else:
+        if receipt.turn_id:
             await _show(desk, session, receipt)
-        return await desk.session(receipt.session_id)
+        return await desk.session(receipt.session_id) if receipt.session_id else session
     except (Rejected, Unavailable) as error:
         console.print(str(error), style="yellow", markup=False)
         return session
@@ -137,12 +140,18 @@ async def _entries(desk: Desk, session: SessionView, receipt: Receipt) -> AsyncG
     """Yield the entries of one turn until it comes to rest."""
     # A message may have opened another session, whose journal begins with it.
     after = session.seq if receipt.session_id == session.id else 0
+    turn_id = receipt.turn_id
     async with contextlib.aclosing(desk.follow(receipt.session_id, after)) as entries:
         async for entry in entries:
-            if entry.turn_id == receipt.turn_id:
-                yield entry
-                if _closes(entry):
-                    return
+            if entry.turn_id != turn_id:
+                continue
+            if host := entry.data.get("joined"):
+                # The message became part of the turn that was running, and is answered there.
+                turn_id = TurnId(str(host))
+                continue
+            yield entry
+            if _closes(entry):
+                return
 
 
 def _closes(entry: Entry) -> bool:

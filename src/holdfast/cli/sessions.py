@@ -193,7 +193,11 @@ def print_item(item: Item) -> None:
         case Role.USER:
             console.print(f"\n› {item.text}", style=style, markup=False)
         case Role.TOOL:
-            console.print(f"⚙ {item.name}  {item.outcome or 'running'}  {item.result or ''}", style=style, markup=False)
+            console.print(
+                f"⚙ {item.name}  {item.outcome or ('cut off' if item.recovered else 'running')}  {item.result or ''}",
+                style=style,
+                markup=False,
+            )
         case Role.MARKER:
             console.print(f"■ {item.text}", style=style, markup=False)
         case Role.QUESTION:

@@ -155,8 +155,9 @@ class LocalDesk(StoreReading):
         if opening.previous_session_id:
             await self._owned(opening.previous_session_id)
             await self.store.segments.seal(opening.previous_session_id, now)
-        key = opening.key or new_id(opening.channel, now)
-        session = await self.store.sessions.open(self.owner, key, opening.channel, new_session_id(now), now)
+        channel = opening.channel or Opening().channel
+        key = opening.key or new_id(channel, now)
+        session = await self.store.sessions.open(self.owner, key, channel, new_session_id(now), now)
         if opening.title:
             return await self.rename(session.id, opening.title)
         return await self._view(session)

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from holdfast.core.delivery import Delivery
 from holdfast.core.delivery import State as DeliveryState
-from holdfast.core.intake import Receipt
+from holdfast.core.intake import Busy, Receipt
 from holdfast.core.journal import Entry
 from holdfast.core.sessions import Hit
 from holdfast.core.sessions import State as SessionState
@@ -77,7 +77,7 @@ class Desk(Reading, Protocol):
         """Return the open session of a key, made if need be."""
         ...
 
-    async def send(self, session_id: SessionId, text: str, key: str | None = None) -> Receipt:
+    async def send(self, session_id: SessionId, text: str, key: str | None = None, busy: Busy | None = None) -> Receipt:
         """Return once the message is durable.  With the same `key` it is the same message, however often it is sent."""
         ...
 

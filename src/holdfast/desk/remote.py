@@ -15,7 +15,7 @@ import msgspec
 
 from holdfast.core.delivery import Delivery
 from holdfast.core.delivery import State as DeliveryState
-from holdfast.core.intake import Receipt
+from holdfast.core.intake import Busy, Receipt
 from holdfast.core.journal import Entry
 from holdfast.core.sessions import Hit
 from holdfast.core.sessions import State as SessionState
@@ -137,13 +137,15 @@ class RemoteDesk:
     async def open(self, opening: Opening) -> SessionView:
         return await self._post("/api/sessions", SessionView, opening)
 
-    async def send(self, session_id: SessionId, text: str, key: str | None = None) -> Receipt:
+    async def send(self, session_id: SessionId, text: str, key: str | None = None, busy: Busy | None = None) -> Receipt:
         # With a key of its own the request is safe to repeat, when its answer is lost or the gateway restarts.
         headers = {"Idempotency-Key": key or new_id("cli", time.time_ns() // 1_000_000)}
         absence = _Absence()
         while True:
             try:
-                return await self._post(_at("sessions", session_id, "messages"), Receipt, {"text": text}, headers)
+                return await self._post(
+                    _at("sessions", session_id, "messages"), Receipt, {"text": text, "busy": busy}, headers
+                )
             except Unavailable:
                 await absence.wait()
 

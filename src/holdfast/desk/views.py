@@ -70,7 +70,10 @@ class SessionView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnView:
-    """The receipt of a turn: what became of a message, and when."""
+    """The receipt of a turn: what became of a message, and when.
+
+    A message that joined another turn shares what becomes of that one, which `joined_to` names.
+    """
 
     id: TurnId
     session_id: SessionId
@@ -82,20 +85,22 @@ class TurnView:
     answered_at: int | None
     delivered_at: int | None
     error: str | None
+    joined_to: TurnId | None = None
 
     @classmethod
-    def of(cls, turn: Turn, delivered_at: int | None) -> TurnView:
+    def of(cls, turn: Turn, host: Turn, delivered_at: int | None) -> TurnView:
         return cls(
             id=turn.id,
             session_id=turn.session_id,
-            state=turn.state,
-            cause=turn.cause,
-            attempt=turn.attempt,
+            state=host.state,
+            cause=host.cause,
+            attempt=host.attempt,
             accepted_at=turn.accepted_at,
-            started_at=turn.started_at,
-            answered_at=turn.answered_at,
+            started_at=host.started_at,
+            answered_at=host.answered_at,
             delivered_at=delivered_at,
-            error=turn.error,
+            error=host.error,
+            joined_to=turn.joined_to,
         )
 
 
