@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Literal
 
+import asyncpg
 import pytest
 
 from holdfast.agent.scripted import Pause, Say, ScriptedAgent, Think, Use
@@ -23,6 +25,7 @@ from holdfast.core.turns import Mode, State
 from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.settings import Settings
 from holdfast.errors import StoreDown, Unavailable
+from holdfast.ids import new_node_id
 from holdfast.store.audit import audit
 from holdfast.store.opening import Store
 from holdfast.store.postgres import PostgresDatabase
@@ -276,3 +279,35 @@ async def test_an_ambiguous_commit_repeated_gives_the_same_receipt(url: str, tmp
         assert await audit(database) == []
     finally:
         await store.close()
+
+
+@pytest.mark.parametrize("steps", range(6))
+async def test_a_farewell_that_arrives_between_two_statements_is_an_outage_like_any_other(
+    server: Server, url: str, tmp_path: Path, steps: int
+) -> None:
+    """A2: the server has ended this connection, and the driver knows that only by half when the next write comes."""
+    async with opened(url, tmp_path) as store:
+        node = new_node_id(0)
+        await store.nodes.join(node, 0)
+        database = store.database
+        assert isinstance(database, PostgresDatabase)
+        assert database._connection
+        dismiss(url, database._connection.get_server_pid())
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        try:
+            await store.nodes.beat(node)
+        except StoreDown:
+            await store.nodes.beat(node)
+
+
+def dismiss(url: str, pid: int) -> None:
+    """End a connection of ours, while our own loop stands still and cannot see it."""
+
+    async def terminate() -> None:
+        other = await asyncpg.connect(url)
+        await other.execute("SELECT pg_terminate_backend($1, 5000)", pid)
+        await other.close()
+
+    with ThreadPoolExecutor() as threads:
+        threads.submit(asyncio.run, terminate()).result()

@@ -36,7 +36,15 @@ CHANNEL = "holdfast"
 # PostgreSQL refuses a longer notification.
 NOTIFICATION_MAX_BYTES = 7_900
 
-_LOST = (asyncpg.PostgresConnectionError, asyncpg.InterfaceError, asyncpg.CannotConnectNowError, OSError, TimeoutError)
+# A farewell of the server that arrives between two statements leaves the driver in a state that it calls internal.
+_LOST = (
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    asyncpg.CannotConnectNowError,
+    OSError,
+    TimeoutError,
+)
 _LOST_STATES = (
     asyncpg.AdminShutdownError,
     asyncpg.CrashShutdownError,
