@@ -63,7 +63,7 @@ async def _send(store: Store, number: int) -> TurnId:
     message = Inbound(
         conversation=f"hook:{number}", text="count to 1000 slowly", channel="webhook", mode=Mode.DETACHED, one_shot=True
     )
-    return (await Inbox(store, Redaction(), SystemClock()).accept(message)).turn_id
+    return (await Inbox(store, Settings(), Redaction(), SystemClock()).accept(message)).turn_id
 
 
 async def _all(store: Store, turn_ids: Sequence[TurnId], is_there: Callable[[Turn], bool]) -> bool:

@@ -56,6 +56,6 @@ async def _take_over(store: Store) -> float:
     await store.nodes.join(node, _clock.now_ms())
     # On PostgreSQL a lease would have to lapse first; from then on the work is the same.
     await store.nodes.bury(fill.DEAD, 0)
-    sweeper = Sweeper(node, store, Settings(), _clock, report=lambda _: None)
+    sweeper = Sweeper(node, store, Settings(), _clock)
     await sweeper.sweep()
     return time.perf_counter() - began

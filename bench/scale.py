@@ -18,6 +18,7 @@ from holdfast.clock import SystemClock
 from holdfast.core.intake import Inbound
 from holdfast.core.redaction import Redaction
 from holdfast.engine.inbox import Inbox
+from holdfast.engine.settings import Settings
 from holdfast.ids import NodeId, SessionId
 from holdfast.store.opening import Store
 
@@ -52,7 +53,7 @@ async def _grow(ground: Ground, kind: Kind, sizes: tuple[int, ...]) -> list[Line
     store, where = await ground.store(kind)
     await store.nodes.join(NODE, _clock.now_ms())
     # The turn to be claimed: its session is the only one that ever has work.
-    await Inbox(store, Redaction(), _clock).accept(Inbound(conversation="queued", text="work", channel="chat"))
+    await Inbox(store, Settings(), Redaction(), _clock).accept(Inbound(conversation="queued", text="work", channel="chat"))
     points: list[Point] = []
     full = 0
     for size in sizes:
