@@ -16,13 +16,12 @@ from holdfast.core.intake import Busy
 from holdfast.core.redaction import Redaction
 from holdfast.core.resets import When
 from holdfast.core.turns import OnCrash, Policy, Resume
-from holdfast.daemon.life import Witness, live, signals, watched
+from holdfast.daemon.life import Farewell, Witness, live, signals, watched
 from holdfast.daemon.notice import Notice
 from holdfast.desk.address import LOCK, SOCKET
 from holdfast.desk.lifecycle import Lifecycle
 from holdfast.desk.local import LocalDesk, StoreReading
 from holdfast.desk.port import Desk, Reading
-from holdfast.desk.views import Stop
 from holdfast.engine.discretion import discreet
 from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.settings import Settings
@@ -154,7 +153,7 @@ def shown(url: str) -> str:
     return f"{parts.scheme}://{parts.hostname or ''}{parts.path}" if parts.scheme else url
 
 
-async def serve(config: Config, home: Path, witness: Witness) -> Stop:
+async def serve(config: Config, home: Path, witness: Witness, inherited: socket.socket | None = None) -> Farewell:
     """Run the gateway until somebody wishes it to end; return that wish once it has."""
     # Only a gateway pays for importing a web server.
     from holdfast.web.application import application
@@ -169,14 +168,15 @@ async def serve(config: Config, home: Path, witness: Witness) -> Stop:
         await stack.enter_async_context(watched(config.gateway.stall_timeout, notice))
         local = LocalDesk(store=store, engine=engine, lifecycle=life, clock=clock)
         app = application(local, life)
-        tcp = stack.enter_context(tcp_socket(config.server.host, config.server.port))
+        tcp = stack.enter_context(tcp_socket(config.server.host, config.server.port, inherited))
         unix = stack.enter_context(unix_socket(home / SOCKET))
         life.url = _url(tcp)
         doors = ((tcp, Guarded(app, Rules(api_key=config.server.api_key))), (unix, Trusted(app)))
         await stack.enter_async_context(serving(doors))
         stop = await live(local, config.gateway.drain_timeout, witness, notice)
+        farewell = Farewell(stop=stop, listener=tcp.dup() if stop.restart else None)
         life.closing.set()
-    return stop
+    return farewell
 
 
 def _url(tcp: socket.socket) -> str:

@@ -135,10 +135,26 @@ def test_restart_keeps_the_process_and_says_when_it_is_back(terminal: Terminal) 
         restarted = terminal.run("restart", "--timeout", "0.2")
         assert (restarted.returncode, restarted.stderr) == (0, "")
         after = terminal.read("status")
-        assert (after["pid"], after["ready"]) == (before["pid"], True)
+        assert (after["pid"], after["url"], after["ready"]) == (before["pid"], before["url"], True)
         assert after["node"] != before["node"]
         turn = terminal.read("turns", "show", turn_id)
         assert (turn["state"], turn["cause"]) == ("interrupted", "restart_timeout")
+        assert gateway.end(signal.SIGTERM) == 0
+
+
+def test_nobody_who_connects_during_a_restart_is_refused(terminal: Terminal) -> None:
+    """The listener stays open from one process to the next: a client waits a moment, and gets its answer.
+
+    One that was let in by the old process in its very last moment may see its connection closed, never refused.
+    """
+    with serving(terminal) as gateway:
+        restarting = terminal.start("restart")
+        nodes: set[str] = set()
+        while len(nodes) < 2:
+            with contextlib.suppress(httpx2.ReadError, httpx2.RemoteProtocolError):
+                nodes.add(httpx2.get(f"{gateway.url}/health", timeout=PATIENCE_S).json()["node"])
+        assert restarting.wait(PATIENCE_S) == 0
+        restarting.communicate()
         assert gateway.end(signal.SIGTERM) == 0
 
 
@@ -249,6 +265,17 @@ def test_a_service_manager_is_told_everything(terminal: Terminal, tmp_path: Path
             gateway.process.send_signal(signal.SIGTERM)
             hear("STOPPING=1")
             assert gateway.process.wait(PATIENCE_S) == 0
+
+
+def test_a_gateway_that_was_stopped_for_a_while_just_goes_on(terminal: Terminal) -> None:
+    """The watchdog slept as long as the loop did, and takes nobody's silence for a stall."""
+    with serving(terminal, HOLDFAST_GATEWAY__STALL_TIMEOUT="0.4") as gateway:
+        before = terminal.read("status")["node"]
+        gateway.process.send_signal(signal.SIGSTOP)
+        time.sleep(1.5)
+        gateway.process.send_signal(signal.SIGCONT)
+        assert terminal.read("ask", "hello")["state"] == "completed"
+        assert terminal.read("status")["node"] == before
 
 
 def test_secrets_stay_out_of_what_the_gateway_shows(terminal: Terminal) -> None:

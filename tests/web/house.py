@@ -14,6 +14,7 @@ import httpx2
 
 from holdfast import app
 from holdfast.config import Config, GatewayConfig, ServerConfig
+from holdfast.daemon.life import Farewell
 from holdfast.desk.remote import RemoteDesk, connected
 from holdfast.desk.views import Drain, Status, Stop
 from tests.engine.world import until
@@ -43,7 +44,7 @@ class Log:
 class House:
     """A running gateway, and what a client can do with it."""
 
-    def __init__(self, home: Path, log: Log, gateway: asyncio.Task[Stop], status: Status) -> None:
+    def __init__(self, home: Path, log: Log, gateway: asyncio.Task[Farewell], status: Status) -> None:
         self.home = home
         self.log = log
         self.gateway = gateway
@@ -53,7 +54,10 @@ class House:
 
     async def stop(self, **wish: Any) -> Stop:
         await self.desk.stop(Stop(**wish))
-        return await asyncio.wait_for(asyncio.shield(self.gateway), PATIENCE_S)
+        farewell = await asyncio.wait_for(asyncio.shield(self.gateway), PATIENCE_S)
+        if farewell.listener:
+            farewell.listener.close()
+        return farewell.stop
 
     async def get(self, path: str, **params: Any) -> Any:
         answer = await self.web.get(path, params=params)

@@ -11,7 +11,7 @@ import uvloop
 from holdfast.app import serve as run_gateway
 from holdfast.cli.frame import Frame, console
 from holdfast.config import ServerConfig, wrong_with
-from holdfast.daemon.watchdog import begin_anew
+from holdfast.daemon.succession import inherit, succeed
 from holdfast.desk.views import Drain, Status, Stop
 from holdfast.errors import ConfigInvalid
 
@@ -25,9 +25,9 @@ def serve(frame: Frame, host: str | None, port: int | None, no_open: bool) -> No
     """Run the gateway until it is stopped: Ctrl-C drains, a second one interrupts what still runs."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)-7s %(name)s: %(message)s")
     config = replace(frame.config, server=_server(frame.config.server, host, port))
-    stop = uvloop.run(run_gateway(config, frame.home, Screen()))
-    if stop.restart:
-        begin_anew()
+    farewell = uvloop.run(run_gateway(config, frame.home, Screen(), inherit()))
+    if farewell.stop.restart:
+        succeed(farewell.listener)
 
 
 def _server(configured: ServerConfig, host: str | None, port: int | None) -> ServerConfig:

@@ -6,13 +6,15 @@ import asyncio
 import contextlib
 import logging
 import signal
+import socket
 import sys
 from collections.abc import AsyncGenerator, Generator
+from dataclasses import dataclass
 from typing import Protocol
 
 from holdfast.core.turns import Cause
 from holdfast.daemon.notice import Notice
-from holdfast.daemon.watchdog import Watchdog, dump_and_begin_anew
+from holdfast.daemon.watchdog import Watchdog, dump_and_succeed
 from holdfast.desk.lifecycle import Lifecycle
 from holdfast.desk.local import LocalDesk
 from holdfast.desk.views import Drain, Phase, Status, Stop
@@ -22,6 +24,14 @@ log = logging.getLogger(__name__)
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 SHOW_S = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Farewell:
+    """How a gateway ended; before a restart it keeps its listener for the one that follows."""
+
+    stop: Stop
+    listener: socket.socket | None = None
 
 
 class Witness(Protocol):
@@ -96,7 +106,7 @@ async def watched(stall_s: float, notice: Notice) -> AsyncGenerator[None]:
     """Have the loop watched from inside this process and, where it asks for it, by the service manager."""
     async with contextlib.AsyncExitStack() as stack:
         if stall_s:
-            watchdog = Watchdog(stall_s, lambda: dump_and_begin_anew(stall_s, sys.stderr))
+            watchdog = Watchdog(stall_s, lambda: dump_and_succeed(stall_s, sys.stderr))
             await stack.enter_async_context(watchdog.watching())
         beating = asyncio.create_task(_beat(notice))
         stack.callback(beating.cancel)

@@ -9,12 +9,12 @@ import asyncio
 import contextlib
 import faulthandler
 import logging
-import os
-import sys
 import threading
 import time
 from collections.abc import AsyncGenerator, Callable
-from typing import NoReturn, TextIO
+from typing import TextIO
+
+from holdfast.daemon.succession import succeed
 
 log = logging.getLogger(__name__)
 
@@ -66,15 +66,8 @@ class Watchdog:
                 return
 
 
-def begin_anew() -> NoReturn:
-    """Replace this process by a fresh one with the same id, arguments and terminal."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606 - Our own command line.
-
-
-def dump_and_begin_anew(stall_s: float, output: TextIO) -> None:
+def dump_and_succeed(stall_s: float, output: TextIO) -> None:
     """Show on the log where every thread stands, and begin anew."""
     log.critical("the event loop has not moved for %.0f s; every stack follows, then the gateway starts again", stall_s)
     faulthandler.dump_traceback(file=output, all_threads=True)
-    begin_anew()
+    succeed()

@@ -73,13 +73,19 @@ def _config(app: ASGIApp) -> uvicorn.Config:
 
 
 @contextlib.contextmanager
-def tcp_socket(host: str, port: int) -> Generator[socket.socket]:
-    """Listen on a host and port.  Raises `ConfigInvalid` where that is impossible."""
+def tcp_socket(host: str, port: int, inherited: socket.socket | None = None) -> Generator[socket.socket]:
+    """Listen on a host and port, on the inherited socket where it does.  Raises `ConfigInvalid` where that is impossible."""
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except OSError as error:
         raise ConfigInvalid(f"server.host: {host!r} is not an address of this machine: {error.strerror}") from error
-    with socket.socket(family, kind, protocol) as listener:
+    if inherited and _listens_on(inherited, family, address[:2]):
+        with inherited:
+            yield inherited
+        return
+    if inherited:
+        inherited.close()
+    with socket.socket(family, socket.SOCK_STREAM) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind(address)
@@ -88,6 +94,12 @@ def tcp_socket(host: str, port: int) -> Generator[socket.socket]:
             problem = f"server.port: cannot listen on {host}:{port}: {error.strerror}; choose another with --port"
             raise ConfigInvalid(problem) from error
         yield listener
+
+
+def _listens_on(listener: socket.socket, family: int, address: tuple[object, ...]) -> bool:
+    host, port = address
+    # Any port will do where none was asked for.
+    return listener.family == family and listener.getsockname()[:2] == (host, port or listener.getsockname()[1])
 
 
 @contextlib.contextmanager
