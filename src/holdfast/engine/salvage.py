@@ -46,7 +46,8 @@ class Salvage:
 
     async def hand_in(self) -> None:
         """Hand in every file that nobody writes any more; then end every search that this home alone can end."""
-        unfinished: set[NodeId] = set()
+        # While we live we may leave more, even if the others have given us up without our knowing it.
+        unfinished = {self._node_id}
         if left := await asyncio.to_thread(self._spool.left):
             living = await self._store.nodes.beats()
             for node_id, files in left.items():
