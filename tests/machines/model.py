@@ -8,18 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 
 from holdfast.core import delivery, effects, memory, sessions
 from holdfast.core.delivery import BACKOFF_MAX_MS, EXPIRES_AFTER_MS, Delivery
 from holdfast.core.effects import Call, Effect
 from holdfast.core.ending import Ending
-from holdfast.core.intake import Inbound, Receipt
+from holdfast.core.intake import Busy, Inbound, Receipt
 from holdfast.core.journal import CLOSING, Draft, Entry, Kind
 from holdfast.core.memory import Segment
 from holdfast.core.recovery import Interrupted, Swept
 from holdfast.core.sessions import Session
 from holdfast.core.turns import IN_FLIGHT, Aftermath, Cause, Event, Mode, Policy, State, Turn, after_loss
-from holdfast.errors import KeyReused, NodeLost, NotFound, Stale
+from holdfast.errors import KeyReused, NodeLost, NotFound, SessionBusy, Stale
 from holdfast.ids import CallId, DeliveryId, NodeId, SegmentId, SessionId, TurnId
 
 
@@ -72,10 +73,16 @@ class Model:
             raise KeyReused(str(message.dedupe_key), first.receipt.turn_id)
         if not first and turn_id in self.turns:
             raise Stale(turn_id)
+        if not first and message.busy is Busy.REJECT and self._in_flight(message):
+            raise SessionBusy(message.conversation)
         if message.cursor:
             self.cursors[message.cursor.channel] = message.cursor.position
         if first:
-            return replace(first.receipt, state=self._repeated(first.receipt.turn_id), duplicate=True)
+            state = self._repeated(first.receipt.turn_id)
+            return replace(first.receipt, state=state, duplicate=True, superseded=())
+        superseded = self._in_flight(message) if message.busy is Busy.INTERRUPT else ()
+        for each in superseded:
+            self.cancel(each, Cause.SUPERSEDED, now)
         session = self._joined(message, session_id, now)
         turn = Turn(
             id=turn_id,
@@ -86,14 +93,26 @@ class Model:
             delivers_later=message.delivers_later,
             remembers=message.remembers,
             reply_to=message.reply_to,
+            steers=message.busy is Busy.STEER,
         )
         self.turns[turn_id] = turn
         self.sessions[session.id] = replace(session, turns=turn.ordinal)
         self._write(turn, None, [Draft(kind=Kind.TURN_ACCEPTED, at=now, data={"text": message.text})])
-        receipt = Receipt(turn_id=turn_id, session_id=session.id, state=State.QUEUED, accepted_at=now)
+        receipt = Receipt(turn_id=turn_id, session_id=session.id, state=State.QUEUED, accepted_at=now, superseded=superseded)
         if message.dedupe_key:
             self.keys[message.dedupe_key] = Key(body, receipt)
         return receipt
+
+    def _in_flight(self, message: Inbound) -> tuple[TurnId, ...]:
+        """Return what a message finds before it in its session, oldest first."""
+        found = [
+            turn
+            for turn in self.turns.values()
+            if turn.state in IN_FLIGHT
+            and (session := self.sessions[turn.session_id]).state is sessions.State.OPEN
+            and (session.owner, session.key) == (message.owner, message.conversation)
+        ]
+        return tuple(turn.id for turn in sorted(found, key=lambda turn: turn.ordinal))
 
     def _joined(self, message: Inbound, session_id: SessionId, now: int) -> Session:
         same = [s for s in self.sessions.values() if (s.owner, s.key) == (message.owner, message.conversation)]
@@ -157,6 +176,22 @@ class Model:
             started_at=now if held.started_at is None else held.started_at,
         )
         return self._wrote(running, [Draft(kind=Kind.TURN_STARTED, at=now, data={"attempt": running.attempt})])
+
+    def heed(self, turn: Turn, now: int) -> tuple[Turn, list[Entry]]:
+        host = self._same_fence(turn)
+        if host.state is not State.RUNNING:
+            raise Stale(turn.id)
+        if host.nth != turn.nth:
+            return host, self._attempt(host, turn.nth)
+        behind = [t for t in self.turns.values() if t.session_id == turn.session_id and t.ordinal > turn.ordinal]
+        waiting = sorted((t for t in behind if t.state is State.QUEUED), key=lambda t: t.ordinal)
+        drafts: list[Draft] = []
+        for each in takewhile(lambda t: t.steers, waiting):
+            text = next(e.data["text"] for e in self.entries[each.session_id] if e.turn_id == each.id)
+            joined = replace(each.on(Event.JOIN), joined_to=turn.id, answered_at=now, fence=each.fence + 1)
+            self._write(self._save(joined), None, [Draft(kind=Kind.TURN_COMPLETED, at=now, data={"joined": turn.id})])
+            drafts.append(Draft(kind=Kind.MESSAGE_JOINED, at=now, data={"text": text, "turn_id": each.id}))
+        return self._wrote(host, drafts) if drafts else (turn, [])
 
     def park(self, turn: Turn, drafts: Sequence[Draft]) -> tuple[Turn, list[Entry]]:
         turn.on(Event.ASK)

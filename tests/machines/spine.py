@@ -22,7 +22,7 @@ from holdfast.core import delivery, effects, memory
 from holdfast.core.delivery import Delivery
 from holdfast.core.effects import Call, Effect
 from holdfast.core.ending import Ending
-from holdfast.core.intake import Cursor, Inbound, Receipt
+from holdfast.core.intake import Busy, Cursor, Inbound, Receipt
 from holdfast.core.journal import Draft, Entry, Kind
 from holdfast.core.leases import Sighting, lapsed, watch
 from holdfast.core.memory import Segment
@@ -48,7 +48,7 @@ CHANNELS = {"chat": "telegram", "hook": "webhook", "api": "api"}
 # What is decided about a call by the store, not done by a worker.
 _DECIDED = (effects.Event.REPEAT, effects.Event.LOSE)
 
-_DEEDS = ("say", "use", "use", "park", "finish", "finish", "fail")
+_DEEDS = ("say", "use", "use", "heed", "heed", "park", "finish", "finish", "fail")
 _DEBTS = ("seal", "claim", "claim one", "succeed", "succeed", "fail")
 _CHANGES = (
     "crash",
@@ -88,6 +88,7 @@ def _messages(draw: st.DrawFn) -> Inbound:
         reply_to=None if channel == "api" else f"{where}:reply",
         delivers_later=channel != "api",
         dedupe_key="key" if draw(st.booleans()) else None,
+        busy=draw(st.sampled_from([None, None, None, *Busy, Busy.STEER])),
         cursor=None if position is None else Cursor(channel=channel, position=str(position)),
     )
 
@@ -303,6 +304,8 @@ class Spine(RuleBasedStateMachine):
                 self.append(turn, [self.draft(kind, text=text) for text in texts])
             case "use":
                 self.use_a_tool(turn, data)
+            case "heed":
+                self.heed(turn)
             case "park":
                 self.park(turn, [self.draft(Kind.APPROVAL_ASKED, text="may I?")])
             case "finish":
@@ -338,6 +341,14 @@ class Spine(RuleBasedStateMachine):
         call_id = CallId(f"call_{number}")
         fresh = Call(id=call_id, turn_id=turn.id, session_id=turn.session_id, name="tool", effect=effect)
         return self.model.calls.get((turn.id, call_id), fresh)
+
+    def heed(self, turn: Turn) -> None:
+        """T2, T4: messages that steer join the running turn in their order, and nobody else's."""
+        now = self.wall
+        answer = self.ask("heed", lambda: self.model.heed(turn, now), lambda: self.store.turns.heed(turn, now))
+        self.keep(answer)
+        if answer and answer[1]:
+            self.witnessed["heed", "joined"] += 1
 
     def park(self, turn: Turn, drafts: list[Draft]) -> None:
         self.keep(self.ask("park", lambda: self.model.park(turn, drafts), lambda: self.store.turns.park(turn, drafts)))
@@ -382,7 +393,9 @@ class Spine(RuleBasedStateMachine):
         self.ask("answer", lambda: self.model.answer(turn_id, draft), lambda: self.store.turns.answer(turn_id, draft))
 
     @precondition(lambda self: self.turns)
-    @rule(pick=st.integers(0, 99), deed=st.sampled_from(["start", "release", "say", "use", "park", "finish", "fail"]))
+    @rule(
+        pick=st.integers(0, 99), deed=st.sampled_from(["start", "release", "say", "use", "heed", "park", "finish", "fail"])
+    )
     def act_as_a_zombie(self, pick: int, deed: str) -> None:
         """T4: a worker that holds any old idea of a turn writes with it; what is not its own it cannot change."""
         # What is begun is begun with a claim, everything else with a start.
@@ -409,6 +422,8 @@ class Spine(RuleBasedStateMachine):
                 call = replace(self.call(turn, 0, Effect.EFFECTFUL), state=effects.State.PLANNED)
                 moves = (call, call.on(effects.Event.START))
                 self.append(turn, [self.draft(Kind.TOOL_STARTED, call_id=call.id)], moves)
+            case "heed":
+                self.heed(turn)
             case "park":
                 self.park(turn, [self.draft(Kind.APPROVAL_ASKED, text="boo?")])
             case "finish":
@@ -428,7 +443,7 @@ class Spine(RuleBasedStateMachine):
         if at_once and isinstance(first, tuple):
             assert _plain(again) == _plain(first)
         if at_once and isinstance(first, Receipt):
-            assert again == replace(first, duplicate=True)
+            assert again == replace(first, duplicate=True, superseded=())
 
     # Users and operators
 
