@@ -19,8 +19,8 @@ help: ## Print this help
 
 setup: .venv/.synced ## Install everything into .venv
 
-run: setup ## Chat with the gateway on the embedded store; no key needed
-	@$(RUN) holdfast chat
+run: setup ## Run the gateway on the embedded store; no key needed
+	@$(RUN) holdfast serve
 
 test: setup ## Run the tests, on SQLite and a real PostgreSQL
 	@$(RUN) python -m pytest -q -n auto

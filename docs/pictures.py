@@ -8,9 +8,12 @@ import pty
 import re
 import shlex
 import signal
+import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from rich.console import Console
@@ -35,8 +38,41 @@ class Screen:
             "COLUMNS": str(WIDTH),
         }
 
-    def run(self, *words: str, typed: str = "", kill_at: str | None = None) -> None:
-        """Run a command to its end, or kill it once `kill_at` is on the screen."""
+    @contextmanager
+    def gateway(self, **settings: str) -> Iterator[Callable[[], None]]:
+        """Run a gateway in the background; yields what kills it with SIGKILL and starts it again."""
+        environment = {**self._environment, **{f"HOLDFAST_{name}": value for name, value in settings.items()}}
+        command = [sys.executable, "-m", "holdfast", "serve", "--port", "0", "--no-open"]
+
+        def start() -> subprocess.Popen[bytes]:
+            return subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+        running = [start()]
+
+        def kill() -> None:
+            running[-1].kill()
+            running[-1].wait()
+            running.append(start())
+
+        try:
+            while not Path(self._environment["HOLDFAST_HOME"], "gateway.sock").exists():
+                time.sleep(0.05)
+            yield kill
+        finally:
+            running[-1].terminate()
+            running[-1].wait()
+
+    def say(self, text: str) -> None:
+        """Show a remark of whoever sits at the screen."""
+        self.shown += f"\x1b[2m# {text}\x1b[0m\n"
+
+    def run(
+        self, *words: str, typed: str = "", kill_at: str | None = None, at: tuple[str, Callable[[], None]] | None = None
+    ) -> None:
+        """Run a command to its end, or kill it once `kill_at` is on the screen.
+
+        `at` is a text, and what happens elsewhere when it is on the screen.
+        """
         self.shown += f"{PROMPT}holdfast {shlex.join(words)}\n"
         pid, terminal = pty.fork()
         if pid == 0:
@@ -48,6 +84,9 @@ class Screen:
                 time.sleep(0.3)
                 os.write(terminal, typed.encode())
                 typed = ""
+            if at and at[0] in output:
+                at[1]()
+                at = None
             if kill_at and kill_at in output:
                 os.kill(pid, signal.SIGKILL)
                 output += "\n\x1b[1;31mKilled\x1b[0m"
@@ -79,6 +118,13 @@ def main() -> None:
         screen.run("ask", "what happens if you die?", kill_at="Kill this")
         screen.run("chat", typed="are you back?\n\x04")
         screen.save("terminal.svg", "holdfast")
+        screen = Screen(folder)
+        with screen.gateway(GATEWAY__RESUME="auto") as kill:
+            screen.say("While this answer streams, the gateway is killed with SIGKILL and started again.")
+            screen.run("ask", "count to 40 slowly", at=(" 7 8 9", kill))
+            screen.run("status")
+            screen.run("sessions", "show", "terminal")
+        screen.save("gateway.svg", "holdfast")
         screen = Screen(folder)
         screen.run("drill", "--kills", "25")
         screen.save("drill.svg", "holdfast drill")
