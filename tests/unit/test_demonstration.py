@@ -308,6 +308,17 @@ async def test_it_says_once_that_it_noticed_what_joined_wherever_it_is_cut_off(j
         assert stage.text().replace(noticed, "") == alone.text()
 
 
+async def test_words_that_were_shown_before_are_not_waited_for_again() -> None:
+    """A turn that is cut off again and again still gets on."""
+    stage = Rehearsal(cut_at=30)
+    with pytest.raises(CutOff):
+        await perform("count to 20 slowly", stage)
+    spoken = len([item for item in stage.items if item.role is Role.ASSISTANT])
+    clock = QuickClock()
+    await demonstration(clock=clock).run(assignment("count to 20 slowly", stage.items), stage)
+    assert len(clock.naps) == len([item for item in stage.items if item.role is Role.ASSISTANT]) - spoken + 1
+
+
 async def test_it_thinks_aloud_about_the_note_that_holdfast_put_before_a_message() -> None:
     """R6: the note is seen by the agent, and the user's text is kept whole beside it."""
     stage = Rehearsal()

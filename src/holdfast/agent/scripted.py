@@ -116,7 +116,9 @@ class ScriptedAgent:
                 else:
                     voice.keep(answer)
             case Pause(duration_ms):
-                await self._clock.sleep_ms(duration_ms)
+                # An earlier attempt waited here before it showed what follows.
+                if not voice.repeats:
+                    await self._clock.sleep_ms(duration_ms)
             case Fail(text):
                 raise Rejected(text)
             case _:
@@ -142,6 +144,11 @@ class _Voice:
     def answer(self) -> str:
         """Everything said in the whole turn, in the order in which it was shown."""
         return "".join((*self._said, *(text for _, text in self._interjections)))
+
+    @property
+    def repeats(self) -> bool:
+        """Whether something that was shown before is still to be said again."""
+        return self._shown[Role.ASSISTANT] > 0
 
     async def say(self, text: str) -> None:
         rest = self._rest(Role.ASSISTANT, text)
