@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -10,7 +11,7 @@ from urllib.parse import urlsplit
 import httpx2
 import pytest
 
-from holdfast.web import requests
+from holdfast.web import protocol, requests
 from tests.web.house import House, open_house
 
 JSON = {"content-type": "application/json"}
@@ -116,12 +117,56 @@ async def test_a_body_that_never_ends_is_408(home: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(requests, "BODY_TIMEOUT_S", 0.2)
     async with open_house(home) as house:
         session_id = await house.session()
-        address = urlsplit(house.url)
-        reader, writer = await asyncio.open_connection(address.hostname, address.port)
+        reader, writer = await raw(house)
         head = f"POST /api/sessions/{session_id}/messages HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n\r\n"
         writer.write(head.encode() + b'{"text"')
         assert b" 408 " in await asyncio.wait_for(reader.readline(), 10)
         writer.close()
+
+
+async def raw(house: House) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    address = urlsplit(house.url)
+    return await asyncio.open_connection(address.hostname, address.port)
+
+
+async def test_a_head_that_never_ends_costs_the_connection(home: Path) -> None:
+    async with open_house(home) as house:
+        reader, writer = await raw(house)
+        writer.write(b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Long: ")
+        # Long before the patience with a slow one would end.
+        with contextlib.suppress(ConnectionError):
+            async with asyncio.timeout(protocol.HEAD_TIMEOUT_S / 2):
+                while not reader.at_eof():
+                    writer.write(b"x" * 4_096)
+                    await writer.drain()
+                    await asyncio.sleep(0)
+        assert await house.get("/health")
+        writer.close()
+
+
+async def test_a_head_that_comes_too_slowly_costs_the_connection(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The patience is shortened; the waiting is real.  A connection that is in use, or streams, is left alone."""
+    monkeypatch.setattr(protocol, "HEAD_TIMEOUT_S", 0.3)
+    async with open_house(home) as house:
+        session_id = await house.session()
+        async with house.events(session_id) as events:
+            for head in (b"", b"GET /health HTT"):
+                reader, writer = await raw(house)
+                writer.write(head)
+                async with asyncio.timeout(20):
+                    assert await reader.read() == b""
+                writer.close()
+            reader, writer = await raw(house)
+            for _ in range(2):
+                writer.write(b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+                assert b"200" in await reader.readline()
+                while await reader.readline() != b"\r\n":
+                    pass
+                await reader.readexactly(len((await house.web.get("/health")).content))
+                await asyncio.sleep(0.4)
+            writer.close()
+            await house.send(session_id, "hello")
+            assert (await anext(events))["kind"] == "turn.accepted"
 
 
 async def test_what_is_not_there_is_404_and_a_wrong_method_405(home: Path) -> None:

@@ -13,6 +13,7 @@ from starlette.types import ASGIApp
 
 from holdfast.desk.address import short_path
 from holdfast.errors import ConfigInvalid
+from holdfast.web.protocol import BoundedProtocol
 
 # Streams end by themselves when the gateway closes; this is for clients that do not read.
 GRACE_S = 2
@@ -57,7 +58,7 @@ async def serving(listeners: Sequence[tuple[socket.socket, ASGIApp]]) -> AsyncGe
 def _config(app: ASGIApp) -> uvicorn.Config:
     return uvicorn.Config(
         app,
-        http="httptools",
+        http=BoundedProtocol,
         ws="none",
         lifespan="off",
         log_config=None,
