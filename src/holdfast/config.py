@@ -7,12 +7,14 @@ import difflib
 import ipaddress
 import os
 import re
+import stat
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import time
 from pathlib import Path
 from typing import Any, Literal, cast, get_args, get_origin, get_type_hints
+from urllib.parse import urlsplit
 
 from holdfast.errors import ConfigInvalid
 
@@ -99,7 +101,26 @@ def load(file: Path, environment: Mapping[str, str] = os.environ) -> Config:
     config: Config = _build(Config, tree, place)
     for key, problem in wrong_with(config.server).items():
         raise place.under("server").under(key).error(problem)
+    try:
+        urlsplit(config.store.url)
+    except ValueError as error:
+        raise place.under("store").under("url").error(f"is no address: {error}") from error
+    for section, key in _secrets(config):
+        if (section, key) not in overridden and _is_public(file):
+            raise place.under(section).under(key).error(f"is a secret that others can read; run: chmod 600 {file}")
     return config
+
+
+def _secrets(config: Config) -> list[tuple[str, str]]:
+    """Return where a configuration holds a secret."""
+    held = {("server", "api_key"): config.server.api_key, ("store", "url"): urlsplit(config.store.url).password}
+    return [place for place, secret in held.items() if secret]
+
+
+def _is_public(file: Path) -> bool:
+    """Return whether other users of this machine can read a file, through every folder that leads to it."""
+    path = file.resolve()
+    return bool(path.stat().st_mode & stat.S_IROTH) and all(each.stat().st_mode & stat.S_IXOTH for each in path.parents)
 
 
 def wrong_with(server: ServerConfig) -> Mapping[str, str]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import stat
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -137,6 +139,47 @@ def test_a_door_left_open_is_refused_with_its_line(tmp_path: Path, server: str, 
     file.write_text(f"[gateway]\n\n[server]\n{server}\n")
     with pytest.raises(ConfigInvalid, match=rf"holdfast\.toml:4: {key}: "):
         load(file, {})
+
+
+@pytest.fixture
+def public() -> Iterator[Path]:
+    """A folder that every user of the machine can walk into."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+@pytest.mark.parametrize(
+    ("secret", "key"),
+    [(f'[server]\napi_key = "{KEY}"', "server.api_key"), ('[store]\nurl = "postgresql://me:word@db/x"', "store.url")],
+)
+def test_a_secret_that_others_can_read_is_refused_with_what_to_do(public: Path, secret: str, key: str) -> None:
+    """K1"""
+    file = public / "holdfast.toml"
+    file.write_text(secret + "\n")
+    file.chmod(0o644)
+    with pytest.raises(ConfigInvalid, match=rf"holdfast\.toml:2: {key}: .*chmod 600") as refused:
+        load(file, {})
+    assert KEY not in str(refused.value)
+    file.chmod(0o600)
+    load(file, {})
+    # In a folder that nobody else can enter, the file's own mode does not matter.
+    file.chmod(0o644)
+    public.chmod(0o700)
+    load(file, {})
+
+
+def test_a_store_address_that_is_none_is_refused_with_its_line(tmp_path: Path) -> None:
+    file = tmp_path / "holdfast.toml"
+    file.write_text('[store]\nurl = "postgresql://[half/x"\n')
+    with pytest.raises(ConfigInvalid, match=r"holdfast\.toml:2: store\.url: is no address"):
+        load(file, {})
+
+
+def test_a_secret_from_the_environment_needs_no_private_file(public: Path) -> None:
+    file = public / "holdfast.toml"
+    file.write_text("[server]\nport = 9000\n")
+    assert load(file, {"HOLDFAST_SERVER__API_KEY": KEY}).server.api_key == KEY
 
 
 def test_another_host_is_allowed_with_a_key(tmp_path: Path) -> None:
