@@ -359,6 +359,23 @@ async def test_a_store_of_the_first_version_is_brought_up_to_date(store_url: str
         await store.close()
 
 
+@on_postgres
+async def test_a_migration_may_take_longer_than_any_other_transaction(scene: Scene) -> None:
+    """P1: a large store is brought up to date in one go, while ordinary work that takes long is cut off."""
+
+    def limits() -> Transaction[list[str]]:
+        before = yield Run("SELECT setting FROM pg_settings WHERE name = 'transaction_timeout'")
+        yield Run(migrations._TAKE_YOUR_TIME)
+        return [row[0] for row in (*before, *(yield Run("SHOW transaction_timeout")))]
+
+    before, during = await scene.store.database.write(limits)
+    assert int(before) > 0
+    assert during == "0"
+    assert [row[0] for row in await scene.sql("SELECT setting FROM pg_settings WHERE name = 'transaction_timeout'")] == [
+        before
+    ]
+
+
 @asynccontextmanager
 async def opened(open_it: Opener) -> AsyncIterator[Store]:
     store = await open_it()

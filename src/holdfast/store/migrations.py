@@ -8,6 +8,10 @@ from holdfast.errors import StoreRefused
 from holdfast.store.database import Database, Dialect, Run, Transaction
 
 _VERSIONS_TABLE = "CREATE TABLE IF NOT EXISTS schema_versions (version BIGINT PRIMARY KEY, applied_at BIGINT NOT NULL)"
+# A migration may take long, and nobody else can work meanwhile anyway.  Older servers know no such limit.
+_TAKE_YOUR_TIME = """
+    SELECT set_config(name, '0', TRUE) FROM pg_settings WHERE name = 'transaction_timeout'
+"""
 _LOCK = "SELECT pg_advisory_xact_lock(7305804402566)"
 
 
@@ -74,6 +78,8 @@ def _current(dialect: Dialect) -> Transaction[int]:
 
 
 def _apply(dialect: Dialect, version: int, statements: list[str], now_ms: int) -> Transaction[None]:
+    if dialect.name == "postgres":
+        yield Run(_TAKE_YOUR_TIME)
     # Another node may have been here first: look again under the lock.
     if (yield from _current(dialect)) >= version:
         return
