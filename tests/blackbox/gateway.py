@@ -1,0 +1,139 @@
+"""A gateway: the real `holdfast serve`, started, signalled and ended from outside."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx2
+
+PATIENCE_S = 40
+LOOK_S = 0.02
+# Below what the system hands out by itself, so that nobody else takes the port while its gateway is down.
+_PORTS = range(20_000, 30_000)
+_chance = random.SystemRandom()
+
+
+class Gateway:
+    """One home with one address, and the process that serves it at the moment.  Each start may bring other settings."""
+
+    def __init__(self, home: Path, **settings: str) -> None:
+        self.home = home
+        self.settings = settings
+        self.port = _free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.notes = home / "demonstration-notes.txt"
+        self.log = home.with_suffix(".log")
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def process(self) -> subprocess.Popen[bytes]:
+        assert self._process is not None, "the gateway was never started"
+        return self._process
+
+    async def start(self, **settings: str) -> None:
+        """Start a process and return when it is ready."""
+        assert self._process is None or self._process.poll() is not None, "the gateway runs already"
+        self.settings |= settings
+        self._process = self._spawn()
+        await self.ready()
+
+    async def ready(self) -> None:
+        async with httpx2.AsyncClient(base_url=self.url, trust_env=False) as web:
+            await until(lambda: self._is_ready(web), f"the gateway gets ready:\n{self.tail()}")
+
+    async def _is_ready(self, web: httpx2.AsyncClient) -> bool:
+        assert self.process.poll() is None, f"the gateway ended by itself:\n{self.tail()}"
+        try:
+            return (await web.get("/ready")).status_code == 200
+        except httpx2.TransportError:
+            return False
+
+    def signal(self, number: signal.Signals) -> None:
+        self.process.send_signal(number)
+
+    async def ended(self) -> int:
+        """Return how the process ended, once it has."""
+        return await asyncio.to_thread(self.process.wait, PATIENCE_S)
+
+    async def kill(self) -> None:
+        """End it without warning."""
+        self.signal(signal.SIGKILL)
+        assert await self.ended() == -signal.SIGKILL
+
+    async def says(self, words: str, since: int = 0) -> None:
+        """Return when the log has these words behind a position."""
+        await until(lambda: words in self.log.read_text()[since:], f"the log says {words!r}:\n{self.tail()}")
+
+    async def run(self, *words: str) -> str:
+        """Run a command on the same home in a process of its own; it must succeed."""
+        process = await asyncio.create_subprocess_exec(
+            *self._command(), *words, env=self._environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        output, errors = await asyncio.wait_for(process.communicate(), PATIENCE_S)
+        assert process.returncode == 0, f"{words}: {errors.decode()}"
+        return output.decode()
+
+    def close(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+
+    def tail(self) -> str:
+        return self.log.read_text()[-3_000:] if self.log.exists() else ""
+
+    def _spawn(self) -> subprocess.Popen[bytes]:
+        command = [*self._command(), "serve", "--port", str(self.port), "--no-open"]
+        with self.log.open("ab") as log:
+            return subprocess.Popen(command, stdout=log, stderr=log, env=self._environment())
+
+    def _command(self) -> list[str]:
+        return [sys.executable, "-m", "holdfast", "--home", str(self.home)]
+
+    def _environment(self) -> dict[str, str]:
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
+        return inherited | {f"HOLDFAST_{name.upper()}": value for name, value in self.settings.items()}
+
+
+@contextlib.contextmanager
+def gateways(count: int = 1, **settings: str) -> Iterator[list[Gateway]]:
+    """Give out homes for gateways, not started yet; whatever runs in them at the end is killed."""
+    memory = Path("/dev/shm")
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None, prefix="hf-"))
+        made = [Gateway(Path(folder) / f"home-{number}", **settings) for number in range(count)]
+        for each in made:
+            stack.callback(each.close)
+        yield made
+
+
+async def until(reached: Callable[[], object], what: str, patience_s: float = PATIENCE_S) -> None:
+    """Look again and again until something outside of this process is so; there is no event to wait for."""
+    deadline = time.monotonic() + patience_s
+    while True:
+        answer = reached()
+        if asyncio.iscoroutine(answer):
+            answer = await answer
+        if answer:
+            return
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"waited in vain until {what}")
+        await asyncio.sleep(LOOK_S)
+
+
+def _free_port() -> int:
+    while True:
+        port = _chance.choice(_PORTS)
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            probe.bind(("127.0.0.1", port))
+            return port
