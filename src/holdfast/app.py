@@ -18,6 +18,7 @@ from holdfast.core.resets import When
 from holdfast.core.turns import OnCrash, Policy, Resume
 from holdfast.daemon.life import Farewell, Witness, live, signals, watched
 from holdfast.daemon.notice import Notice
+from holdfast.daemon.succession import Estate
 from holdfast.desk.address import LOCK, SOCKET
 from holdfast.desk.lifecycle import Lifecycle
 from holdfast.desk.local import LocalDesk, StoreReading
@@ -26,9 +27,13 @@ from holdfast.engine.discretion import discreet
 from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.settings import Settings
 from holdfast.engine.spool import Spool
-from holdfast.errors import NotRunning
+from holdfast.errors import NotRunning, Owned
 from holdfast.store.home import Ownership, make_home
 from holdfast.store.opening import Store, open_readonly, open_store
+
+# A gateway that restarts answers again well within these.
+STARTING_LOOKS = 100
+STARTING_LOOK_S = 0.1
 
 
 def settings(config: Config) -> Settings:
@@ -52,21 +57,26 @@ def redaction(config: Config) -> Redaction:
 
 
 @contextlib.contextmanager
-def owned(home: Path) -> Generator[None]:
+def owned(home: Path, inherited: int | None = None) -> Generator[Ownership]:
     """Be the one gateway of a home, whatever its store is.  Raises `Owned`."""
     make_home(home)
-    ownership = Ownership(home / LOCK)
+    ownership = Ownership(home / LOCK, inherited)
+    if inherited is None:
+        # A socket beside a lock that is held means that its gateway is about to be there.
+        (home / SOCKET).unlink(missing_ok=True)
     try:
-        yield
+        yield ownership
     finally:
+        if not ownership.handed_over:
+            (home / SOCKET).unlink(missing_ok=True)
         ownership.release()
 
 
 @contextlib.asynccontextmanager
 async def node(config: Config, home: Path) -> AsyncGenerator[tuple[Engine, Store]]:
-    """Run an engine in this process for as long as the context lasts; whoever uses it drains it."""
+    """Run an engine in a home that is ours, for as long as the context lasts; whoever uses it drains it."""
     mask = redaction(config)
-    with discreet(mask), owned(home):
+    with discreet(mask):
         store = await open_store(config.store.url, home)
         try:
             agent = demonstration(home / "demonstration-notes.txt")
@@ -81,9 +91,10 @@ async def node(config: Config, home: Path) -> AsyncGenerator[tuple[Engine, Store
 @contextlib.asynccontextmanager
 async def gateway(config: Config, home: Path) -> AsyncGenerator[tuple[Engine, Store]]:
     """Run an engine for one command; at its end running turns get the drain timeout."""
-    async with node(config, home) as (engine, store):
-        yield engine, store
-        await engine.drain(int(config.gateway.drain_timeout * 1000))
+    with owned(home):
+        async with node(config, home) as (engine, store):
+            yield engine, store
+            await engine.drain(int(config.gateway.drain_timeout * 1000))
 
 
 @contextlib.asynccontextmanager
@@ -129,11 +140,30 @@ async def desk(config: Config, home: Path) -> AsyncGenerator[Desk]:
         try:
             found = await stack.enter_async_context(running_desk(home))
         except NotRunning:
-            engine, store = await stack.enter_async_context(gateway(config, home))
-            clock = SystemClock()
-            life = Lifecycle(clock, home=str(home), store=shown(config.store.url))
-            found = LocalDesk(store=store, engine=engine, lifecycle=life, clock=clock)
+            found = await _own_desk(stack, config, home)
         yield found
+
+
+async def _own_desk(stack: contextlib.AsyncExitStack, config: Config, home: Path) -> Desk:
+    """Be the gateway of a home; where another one is just starting there, wait for that."""
+    try:
+        engine, store = await stack.enter_async_context(gateway(config, home))
+    except Owned as refused:
+        return await _starting_desk(stack, home, refused)
+    clock = SystemClock()
+    life = Lifecycle(clock, home=str(home), store=shown(config.store.url))
+    return LocalDesk(store=store, engine=engine, lifecycle=life, clock=clock)
+
+
+async def _starting_desk(stack: contextlib.AsyncExitStack, home: Path, refused: Owned) -> Desk:
+    """Wait for a gateway that owns a home and does not answer yet.  Raises the refusal when there is none."""
+    for _ in range(STARTING_LOOKS):
+        if not (home / SOCKET).exists():
+            break
+        with contextlib.suppress(NotRunning):
+            return await stack.enter_async_context(running_desk(home))
+        await asyncio.sleep(STARTING_LOOK_S)
+    raise refused
 
 
 @contextlib.asynccontextmanager
@@ -153,28 +183,34 @@ def shown(url: str) -> str:
     return f"{parts.scheme}://{parts.hostname or ''}{parts.path}" if parts.scheme else url
 
 
-async def serve(config: Config, home: Path, witness: Witness, inherited: socket.socket | None = None) -> Farewell:
+async def serve(config: Config, home: Path, witness: Witness, inherited: Estate | None = None) -> Farewell:
     """Run the gateway until somebody wishes it to end; return that wish once it has."""
     # Only a gateway pays for importing a web server.
     from holdfast.web.application import application
     from holdfast.web.guard import Guarded, Rules, Trusted
     from holdfast.web.server import serving, tcp_socket, unix_socket
 
-    clock, notice = SystemClock(), Notice()
+    inherited, clock, notice = inherited or Estate(), SystemClock(), Notice()
     life = Lifecycle(clock, home=str(home), store=shown(config.store.url))
     async with contextlib.AsyncExitStack() as stack:
         stack.enter_context(signals(life))
+        ownership = stack.enter_context(owned(home, inherited.lock))
+        # Whoever connects before we are ready waits until we are.
+        tcp = stack.enter_context(tcp_socket(config.server.host, config.server.port, inherited.listener))
+        unix = stack.enter_context(unix_socket(home / SOCKET))
         engine, store = await stack.enter_async_context(node(config, home))
-        await stack.enter_async_context(watched(config.gateway.stall_timeout, notice))
+
+        def estate() -> Estate:
+            return Estate(listener=tcp.dup(), lock=ownership.hand_over())
+
+        await stack.enter_async_context(watched(config.gateway.stall_timeout, notice, estate))
         local = LocalDesk(store=store, engine=engine, lifecycle=life, clock=clock)
         app = application(local, life)
-        tcp = stack.enter_context(tcp_socket(config.server.host, config.server.port, inherited))
-        unix = stack.enter_context(unix_socket(home / SOCKET))
         life.url = _url(tcp)
         doors = ((tcp, Guarded(app, Rules(api_key=config.server.api_key))), (unix, Trusted(app)))
         await stack.enter_async_context(serving(doors))
         stop = await live(local, config.gateway.drain_timeout, witness, notice)
-        farewell = Farewell(stop=stop, listener=tcp.dup() if stop.restart else None)
+        farewell = Farewell(stop=stop, estate=estate() if stop.restart else Estate())
         life.closing.set()
     return farewell
 

@@ -158,6 +158,19 @@ def test_nobody_who_connects_during_a_restart_is_refused(terminal: Terminal) -> 
         assert gateway.end(signal.SIGTERM) == 0
 
 
+def test_nobody_takes_the_home_while_its_gateway_restarts(terminal: Terminal) -> None:
+    """The lock goes from one process to the next; a command that comes in between waits for the gateway."""
+    with serving(terminal) as gateway:
+        restarting = terminal.start("restart")
+        for number in range(4):
+            asked = terminal.run("ask", f"are you there {number}")
+            assert (asked.returncode, asked.stderr) == (0, "")
+        restarting.communicate(timeout=PATIENCE_S)
+        assert restarting.returncode == 0
+        assert terminal.read("status")["pid"] == gateway.process.pid
+        assert terminal.read("status")["accepted"] == 4
+
+
 def test_a_second_gateway_is_told_who_owns_the_home(terminal: Terminal) -> None:
     with serving(terminal) as gateway:
         second = terminal.run("serve", "--port", "0")

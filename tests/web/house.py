@@ -55,8 +55,7 @@ class House:
     async def stop(self, **wish: Any) -> Stop:
         await self.desk.stop(Stop(**wish))
         farewell = await asyncio.wait_for(asyncio.shield(self.gateway), PATIENCE_S)
-        if farewell.listener:
-            farewell.listener.close()
+        farewell.estate.close()
         return farewell.stop
 
     async def get(self, path: str, **params: Any) -> Any:

@@ -27,7 +27,7 @@ def serve(frame: Frame, host: str | None, port: int | None, no_open: bool) -> No
     config = replace(frame.config, server=_server(frame.config.server, host, port))
     farewell = uvloop.run(run_gateway(config, frame.home, Screen(), inherit()))
     if farewell.stop.restart:
-        succeed(farewell.listener)
+        succeed(farewell.estate)
 
 
 def _server(configured: ServerConfig, host: str | None, port: int | None) -> ServerConfig:

@@ -6,15 +6,15 @@ import asyncio
 import contextlib
 import logging
 import signal
-import socket
 import sys
-from collections.abc import AsyncGenerator, Generator
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Callable, Generator
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from holdfast.core.turns import Cause
 from holdfast.daemon.notice import Notice
-from holdfast.daemon.watchdog import Watchdog, dump_and_succeed
+from holdfast.daemon.succession import Estate, succeed
+from holdfast.daemon.watchdog import Watchdog, show_stacks
 from holdfast.desk.lifecycle import Lifecycle
 from holdfast.desk.local import LocalDesk
 from holdfast.desk.views import Drain, Phase, Status, Stop
@@ -28,10 +28,10 @@ SHOW_S = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Farewell:
-    """How a gateway ended; before a restart it keeps its listener for the one that follows."""
+    """How a gateway ended; with a restart, what the next one is to have."""
 
     stop: Stop
-    listener: socket.socket | None = None
+    estate: Estate = field(default_factory=Estate)
 
 
 class Witness(Protocol):
@@ -102,11 +102,19 @@ def signals(life: Lifecycle) -> Generator[None]:
 
 
 @contextlib.asynccontextmanager
-async def watched(stall_s: float, notice: Notice) -> AsyncGenerator[None]:
-    """Have the loop watched from inside this process and, where it asks for it, by the service manager."""
+async def watched(stall_s: float, notice: Notice, estate: Callable[[], Estate] = Estate) -> AsyncGenerator[None]:
+    """Have the loop watched from inside this process and, where it asks for it, by the service manager.
+
+    A process whose loop stands still is replaced by a fresh one, which gets the estate.
+    """
+
+    def replace_process() -> None:
+        show_stacks(stall_s, sys.stderr)
+        succeed(estate())
+
     async with contextlib.AsyncExitStack() as stack:
         if stall_s:
-            watchdog = Watchdog(stall_s, lambda: dump_and_succeed(stall_s, sys.stderr))
+            watchdog = Watchdog(stall_s, replace_process)
             await stack.enter_async_context(watchdog.watching())
         beating = asyncio.create_task(_beat(notice))
         stack.callback(beating.cancel)

@@ -1,6 +1,7 @@
-"""Succession: a process is replaced by a fresh one with the same id, arguments and terminal, and leaves it its listener.
+"""Succession: a process is replaced by a fresh one with the same id, arguments and terminal.
 
-Whoever connects between the two waits a moment instead of being refused.
+It leaves its successor the lock of the home, so that nobody can take it in between, and its listener, so that whoever
+connects in between waits a moment instead of being refused.
 """
 
 from __future__ import annotations
@@ -9,34 +10,56 @@ import os
 import socket
 import sys
 from collections.abc import MutableMapping
+from dataclasses import dataclass
 from typing import NoReturn
 
-VARIABLE = "HOLDFAST_LISTENER"
+LISTENER = "HOLDFAST_LISTENER"
+LOCK = "HOLDFAST_LOCK"
 
 
-def succeed(listener: socket.socket | None = None) -> NoReturn:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estate:
+    """What one process leaves to the next."""
+
+    listener: socket.socket | None = None
+    lock: int | None = None
+
+    def close(self) -> None:
+        """Give it up, where no process follows."""
+        if self.listener:
+            self.listener.close()
+        if self.lock is not None:
+            os.close(self.lock)
+
+
+def succeed(estate: Estate) -> NoReturn:
     """Begin anew as a fresh process."""
-    if listener:
-        bequeath(listener, os.environ)
+    bequeath(estate, os.environ)
     sys.stdout.flush()
     sys.stderr.flush()
     os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606 - Our own command line.
 
 
-def bequeath(listener: socket.socket, environment: MutableMapping[str, str]) -> None:
-    """Keep a listener open for the process that follows."""
-    listener.set_inheritable(True)
-    environment[VARIABLE] = str(listener.fileno())
+def bequeath(estate: Estate, environment: MutableMapping[str, str]) -> None:
+    """Keep an estate open for the process that follows, and tell it where to find it."""
+    handles = {LISTENER: estate.listener.fileno() if estate.listener else None, LOCK: estate.lock}
+    for name, handle in handles.items():
+        if handle is not None:
+            os.set_inheritable(handle, True)
+            environment[name] = str(handle)
 
 
-def inherit(environment: MutableMapping[str, str] = os.environ) -> socket.socket | None:
-    """Return the listener that an earlier process left, if it did."""
-    number = environment.pop(VARIABLE, "")
+def inherit(environment: MutableMapping[str, str] = os.environ) -> Estate:
+    """Return what an earlier process left; each part is taken only once."""
+    listener, lock = _handle(environment.pop(LISTENER, "")), _handle(environment.pop(LOCK, ""))
+    return Estate(listener=socket.socket(fileno=listener) if listener is not None else None, lock=lock)
+
+
+def _handle(number: str) -> int | None:
     if not number.isascii() or not number.isdigit():
         return None
     try:
-        listener = socket.socket(fileno=int(number))
+        os.set_inheritable(int(number), False)
     except OSError:
         return None
-    listener.set_inheritable(False)
-    return listener
+    return int(number)

@@ -14,8 +14,6 @@ import time
 from collections.abc import AsyncGenerator, Callable
 from typing import TextIO
 
-from holdfast.daemon.succession import succeed
-
 log = logging.getLogger(__name__)
 
 # How many looks fit into the time that a loop may stand still.
@@ -66,8 +64,7 @@ class Watchdog:
                 return
 
 
-def dump_and_succeed(stall_s: float, output: TextIO) -> None:
-    """Show on the log where every thread stands, and begin anew."""
+def show_stacks(stall_s: float, output: TextIO) -> None:
+    """Show on the log where every thread stands."""
     log.critical("the event loop has not moved for %.0f s; every stack follows, then the gateway starts again", stall_s)
     faulthandler.dump_traceback(file=output, all_threads=True)
-    succeed()

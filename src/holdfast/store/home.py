@@ -17,8 +17,9 @@ _NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph
 class Ownership:
     """The lock that makes this process the only one to open the store for writing."""
 
-    def __init__(self, path: Path) -> None:
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    def __init__(self, path: Path, inherited: int | None = None) -> None:
+        self.handed_over = False
+        self._file = _adopt(path, inherited) or os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -28,11 +29,31 @@ class Ownership:
         os.truncate(self._file, 0)
         os.pwrite(self._file, f"{os.getpid()}\n".encode(), 0)
 
+    def hand_over(self) -> int:
+        """Return a file descriptor that goes on holding the lock, for the process that takes our place."""
+        self.handed_over = True
+        return os.dup(self._file)
+
     def release(self) -> None:
         """Give the store up.  The file stays: removing it would let two processes lock two different files."""
-        # Whoever waits for us to end can see it without taking the lock.
-        os.truncate(self._file, 0)
+        if not self.handed_over:
+            # Whoever waits for us to end can see it without taking the lock.
+            os.truncate(self._file, 0)
         os.close(self._file)
+
+
+def _adopt(path: Path, inherited: int | None) -> int | None:
+    """Return the inherited descriptor if it is one of this very file; else close it."""
+    if inherited is None:
+        return None
+    try:
+        if path.exists() and os.path.samestat(os.fstat(inherited), path.stat()):
+            os.set_inheritable(inherited, False)
+            return inherited
+        os.close(inherited)
+    except OSError:
+        return None
+    return None
 
 
 class Ballast:

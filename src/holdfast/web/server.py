@@ -111,9 +111,6 @@ def unix_socket(path: Path) -> Generator[socket.socket]:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
         with short_path(path) as short:
             listener.bind(short)
-        try:
-            path.chmod(0o600)
-            listener.listen(BACKLOG)
-            yield listener
-        finally:
-            path.unlink(missing_ok=True)
+        path.chmod(0o600)
+        listener.listen(BACKLOG)
+        yield listener
