@@ -183,8 +183,9 @@ class LocalDesk(StoreReading):
 
     async def follow(self, session_id: SessionId, after: int = 0) -> AsyncGenerator[Entry]:
         await self._owned(session_id)
-        async for entry in self.engine.feed.follow(session_id, after):
-            yield entry
+        async with contextlib.aclosing(self.engine.feed.follow(session_id, after)) as entries:
+            async for entry in entries:
+                yield entry
 
     async def rename(self, session_id: SessionId, title: str) -> SessionView:
         _refuse_odd(title)

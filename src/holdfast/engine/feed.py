@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 
 from holdfast.core.journal import Entry
 from holdfast.ids import SessionId
@@ -57,7 +57,7 @@ class Feed:
         for follower in self._followers.get(session_id, ()):
             follower.hint()
 
-    async def follow(self, session_id: SessionId, after: int = 0) -> AsyncIterator[Entry]:
+    async def follow(self, session_id: SessionId, after: int = 0) -> AsyncGenerator[Entry]:
         """Yield every entry after a cursor, for ever; live and replayed ones are the same."""
         follower = _Follower()
         self._followers.setdefault(session_id, set()).add(follower)
