@@ -193,12 +193,13 @@ async def serve(config: Config, home: Path, witness: Witness, inherited: Estate 
     inherited, clock, notice = inherited or Estate(), SystemClock(), Notice()
     life = Lifecycle(clock, home=str(home), store=shown(config.store.url))
     async with contextlib.AsyncExitStack() as stack:
-        stack.enter_context(signals(life))
         ownership = stack.enter_context(owned(home, inherited.lock))
         # Whoever connects before we are ready waits until we are.
         tcp = stack.enter_context(tcp_socket(config.server.host, config.server.port, inherited.listener))
         unix = stack.enter_context(unix_socket(home / SOCKET))
         engine, store = await stack.enter_async_context(node(config, home))
+        # Not before: a start that hangs must be possible to end, and nothing is lost by it.
+        stack.enter_context(signals(life))
 
         def estate() -> Estate:
             return Estate(listener=tcp.dup(), lock=ownership.hand_over())

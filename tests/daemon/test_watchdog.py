@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import subprocess
 import sys
 import threading
 from pathlib import Path
+
+import httpx2
 
 from holdfast.daemon.watchdog import Watchdog
 
@@ -23,6 +26,35 @@ def test_a_stalled_process_shows_its_stacks_and_begins_anew_with_the_same_id(tmp
     assert "has not moved" in done.stderr
     assert "stalling.py" in done.stderr
     assert "in main" in done.stderr
+
+
+def test_a_stalled_gateway_comes_back_and_its_turns_as_after_a_crash(tmp_path: Path) -> None:
+    """R9: the same process, the same address, the home never free; what was shown is still there."""
+    script = SCRIPT.with_name("blockable.py")
+    words = [sys.executable, "-u", script, tmp_path / "home"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            with httpx2.Client(base_url=process.stdout.readline().strip(), timeout=30) as web:
+                before = web.get("/health").json()
+                session = web.post("/api/sessions", json={}).json()["id"]
+                turn = web.post(f"/api/sessions/{session}/messages", json={"text": "count to 500 slowly"}).json()["turn_id"]
+                with web.stream("GET", f"/api/sessions/{session}/events") as events:
+                    assert any('"kind":"text"' in line for line in events.iter_lines())
+                process.send_signal(signal.SIGUSR1)
+                assert process.stdout.readline().strip() == str(web.base_url).rstrip("/")
+                after = web.get("/health").json()
+                assert (after["pid"], after["node"] != before["node"]) == (before["pid"], True)
+                found = web.get(f"/api/turns/{turn}").json()
+                assert (found["state"], found["cause"]) == ("interrupted", "crash")
+                items = web.get(f"/api/sessions/{session}/messages").json()["items"]
+                assert [item["role"] for item in items][-2:] == ["assistant", "marker"]
+                assert any(turn in line for line in web.get("/api/status").json()["boot"])
+            process.terminate()
+            assert "has not moved" in process.communicate(timeout=30)[1]
+            assert process.returncode == 0
+        finally:
+            if process.poll() is None:
+                process.kill()
 
 
 async def test_a_loop_that_moves_is_left_alone() -> None:
