@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import stat
 from collections.abc import Awaitable, Callable
@@ -15,6 +16,7 @@ import pytest
 from holdfast.core.effects import Effect
 from holdfast.core.intake import Receipt
 from holdfast.core.journal import Kind
+from holdfast.core.recovery import Pending
 from holdfast.core.redaction import MASK, Redaction
 from holdfast.core.transcript import Item, Role, fold
 from holdfast.core.turns import Cause, Policy, State
@@ -216,6 +218,28 @@ async def test_a_result_is_kept_on_disk_and_an_intent_waits_for_the_store(open_i
         assert [(card.call_id, card.outcome) for card in cards] == [("1", "ok"), ("2", "ok")]
 
 
+async def test_an_agent_that_asks_for_messages_is_not_kept_waiting_by_a_store_that_is_away(
+    open_it: Open, tmp_path: Path
+) -> None:
+    """J1: between its steps an agent looks for messages that want to join; there is nobody to tell it of one."""
+    agent, line, home = Puppet(), Line(), tmp_path / "home"
+    async with (
+        opened(open_it) as store,
+        running_engine(line.through(store), agent, settings=SETTINGS, spool=Spool(home)) as engine,
+    ):
+        receipt = await engine.inbox.accept(message())
+        await in_state(store, receipt, State.RUNNING)
+        line.cut = True
+        await agent.say("one ")
+        await on_disk(home, "one ")
+        assert await agent.do(lambda stage: stage.heed()) == []
+        await agent.say("two")
+        await on_disk(home, "one two")
+        line.cut = False
+        await agent.finish("one two")
+        assert (await settled(store, receipt)).state is State.COMPLETED
+
+
 async def test_a_turn_with_too_much_on_disk_waits_for_the_store(open_it: Open, tmp_path: Path) -> None:
     agent, line, home = Puppet(), Line(), tmp_path / "home"
     tight = replace(SETTINGS, spool_max_bytes=100)
@@ -333,6 +357,35 @@ async def test_a_node_that_finds_itself_given_up_leaves_what_it_has_for_the_next
         async with running_engine(store, Puppet(), settings=SETTINGS, spool=Spool(home)):
             await until(lambda: not files(home))
         assert [item.text for item in await transcript(store, receipts[0])][1:-1] == ["one two three "]
+
+
+@pytest.mark.parametrize("store_url", ["postgres"], indirect=True)
+async def test_a_neighbour_in_the_same_home_leaves_the_files_of_a_living_node_alone(open_it: Open, tmp_path: Path) -> None:
+    """J4: who lives hands in for itself, because only it knows what it is going to write next."""
+    agent, line, home, rounds = Puppet(), Line(), tmp_path / "home", itertools.count()
+    async with opened(open_it) as store, opened(open_it) as beside:
+
+        async def of_home(home_id: str) -> list[Pending]:
+            next(rounds)
+            return await beside.recoveries.of_home(home_id)
+
+        watched = Altered(beside, recoveries=Altered(beside.recoveries, of_home=of_home))
+        async with (
+            running_engine(line.through(store), agent, settings=SETTINGS, spool=Spool(home)) as engine,
+            running_engine(watched, Puppet(), settings=replace(SETTINGS, max_running=0), spool=Spool(home)),
+        ):
+            receipt = await engine.inbox.accept(message())
+            await in_state(store, receipt, State.RUNNING)
+            line.cut = True
+            await agent.say("one ")
+            await on_disk(home, "one ")
+            await store.settlement.cancel(receipt.turn_id, Cause.USER, START)
+            seen = next(rounds)
+            await until(lambda: next(rounds) > seen + 10)
+            assert kept(home) == "one "
+            line.cut = False
+            await until(lambda: not files(home))
+        assert [item.text for item in await transcript(store, receipt)][1:-1] == ["one "]
 
 
 def entry_line(nth: int, text: str, kind: str = "text") -> str:
