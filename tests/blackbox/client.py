@@ -14,7 +14,12 @@ import msgspec
 from tests.blackbox.gateway import LOOK_S, Gateway, until
 from tests.blackbox.history import Acknowledgement, Entry, History, Item, Outcome, Poll, Receipt, Stream, check
 
-_AWAY = (httpx2.TransportError, httpx2.StreamError)
+
+class Away(Exception):
+    """The gateway says that it cannot answer just now."""
+
+
+AWAY = (httpx2.TransportError, httpx2.StreamError, Away)
 SETTLED = ("completed", "failed", "cancelled", "interrupted")
 
 
@@ -29,7 +34,7 @@ class Follower:
 
     async def run(self) -> None:
         while True:
-            with contextlib.suppress(*_AWAY):
+            with contextlib.suppress(*AWAY):
                 await self._connect()
             await asyncio.sleep(LOOK_S)
 
@@ -80,8 +85,14 @@ class Client:
     def gateway(self) -> Gateway:
         return self._gateways[0]
 
+    @property
+    def followers(self) -> list[Follower]:
+        return list(self._following)
+
     async def get(self, path: str, via: int = 0, **params: object) -> Any:
         answer = await self._webs[via].get(path, params={name: str(value) for name, value in params.items()})
+        if answer.status_code == 503:
+            raise Away(answer.text)
         assert answer.status_code == 200, f"{path}: {answer.text}"
         return answer.json()
 
@@ -116,7 +127,7 @@ class Client:
 
     async def turn(self, turn_id: str, via: int = 0) -> Receipt:
         while True:
-            with contextlib.suppress(*_AWAY):
+            with contextlib.suppress(*AWAY):
                 receipt = msgspec.convert(await self.get(f"/api/turns/{turn_id}", via), Receipt)
                 self.history.receipts.append(receipt)
                 return receipt
@@ -158,8 +169,12 @@ class Client:
         """Follow on from where one has left."""
         self._following[follower] = asyncio.create_task(follower.run())
 
-    async def drains(self) -> bool:
-        return (await self.get("/health"))["state"] == "draining"
+    async def drains(self, via: int = 0) -> bool:
+        """Return whether the gateway drains, or has done so and is gone."""
+        try:
+            return (await self.get("/health", via))["state"] == "draining"
+        except AWAY:
+            return True
 
     async def has_attempt(self, turn_id: str, attempt: int, via: int = 0) -> bool:
         return (await self.turn(turn_id, via)).attempt >= attempt
@@ -233,7 +248,7 @@ class Client:
     async def _insist(self, path: str, body: object, via: int, key: str | None = None) -> Any:
         headers = {"Idempotency-Key": key} if key else {}
         while True:
-            with contextlib.suppress(*_AWAY):
+            with contextlib.suppress(*AWAY):
                 answer = await self._webs[via].post(path, json=body, headers=headers)
                 if answer.status_code < 300:
                     return answer.json()
