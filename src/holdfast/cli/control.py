@@ -12,7 +12,7 @@ import click
 from rich.status import Status as Spinner
 
 from holdfast.app import running_desk
-from holdfast.cli.frame import Frame, console, json_option, moment, print_json, run_async
+from holdfast.cli.frame import Frame, console, json_option, moment, print_json, print_lines, run_async, tilde
 from holdfast.cli.serve import count, progress
 from holdfast.desk.address import LOCK
 from holdfast.desk.port import Desk
@@ -66,8 +66,7 @@ async def restart(frame: Frame, timeout: float | None) -> None:
         spinner.update("Restarting: waiting for the gateway to be back")
         glance = await _back(frame.home, before.node)
     console.print(f"Restarted (pid {glance.pid}), listening on {glance.url}.")
-    for line in glance.boot:
-        console.print(f"  {line}", markup=False)
+    print_lines(glance.boot, indent=2)
 
 
 @contextlib.asynccontextmanager
@@ -130,7 +129,7 @@ def _print(glance: Status) -> None:
         "url": glance.url,
         "pid": str(glance.pid),
         "node": glance.node,
-        "home": glance.home,
+        "home": tilde(Path(glance.home)),
         "store": glance.store,
         "up": f"{_duration(glance.uptime_s)} [dim](since {moment(glance.started_at)})[/dim]",
         "running": count(glance.running, "turn"),
@@ -141,8 +140,7 @@ def _print(glance: Status) -> None:
         console.print(f"  [dim]{name:<9}[/dim] {fact}")
     if glance.boot:
         console.print("  [dim]at start[/dim]")
-        for line in glance.boot:
-            console.print(f"    {line}", markup=False)
+        print_lines(glance.boot, indent=4)
 
 
 def _tally(glance: Status) -> str:

@@ -7,12 +7,11 @@ import contextlib
 import signal
 import sys
 from collections.abc import AsyncGenerator
-from pathlib import Path
 
 import click
 import msgspec
 
-from holdfast.cli.frame import EXIT_FAILED, Frame, console, json_option, print_json, run_async
+from holdfast.cli.frame import EXIT_FAILED, Frame, console, json_option, print_json, run_async, tilde
 from holdfast.cli.sessions import print_item
 from holdfast.core.intake import Busy, Receipt
 from holdfast.core.journal import CLOSING, Entry, Kind
@@ -81,7 +80,7 @@ def _outcome(turn: TurnView, said: str) -> str:
 async def chat(frame: Frame, key: str) -> None:
     """Chat in the terminal.  Ctrl-C stops an answer, Ctrl-D leaves."""
     async with frame.desk() as desk:
-        console.print(f"[bold]Holdfast[/bold] [dim]· session {key} · {_short(frame.home)} · Ctrl-D leaves[/dim]")
+        console.print(f"[bold]Holdfast[/bold] [dim]· session {key} · {tilde(frame.home)} · Ctrl-D leaves[/dim]")
         session = await desk.open(Opening(key=key, channel=CHANNEL))
         for item in (await desk.transcript(session.id)).items[-_SHOWN_AT_START:]:
             print_item(item)
@@ -173,11 +172,6 @@ def _print_live(entry: Entry) -> None:
                 print_item(item)
         case _:
             pass
-
-
-def _short(path: Path) -> str:
-    home = Path.home()
-    return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
 
 
 async def _read_line() -> str | None:

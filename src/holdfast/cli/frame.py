@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import sys
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -15,7 +16,9 @@ import click
 import msgspec
 import uvloop
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
+from rich.text import Text
 
 from holdfast import app
 from holdfast.config import Config, load
@@ -32,7 +35,9 @@ EXIT_IO = 74
 EXIT_OWNED = 75
 EXIT_CONFIG = 78
 
-console = Console(highlight=False)
+# In a pipe nobody wraps lines but whoever reads them.
+PIPE_WIDTH = 10_000
+console = Console(highlight=False, width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else PIPE_WIDTH)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +113,9 @@ def to_json(value: object) -> str:
     return msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n"
 
 
+_IN_ONE_PIECE = frozenset({"session", "turn", "delivery", "state", "when", "last used", "accepted", "answered"})
+
+
 def print_table(columns: Sequence[str], lines: Sequence[Sequence[str]], empty: str) -> None:
     """Print rows for people, or one sentence when there are none."""
     if not lines:
@@ -115,12 +123,28 @@ def print_table(columns: Sequence[str], lines: Sequence[Sequence[str]], empty: s
         return
     table = Table(box=None, header_style="bold", pad_edge=False)
     for column in columns:
-        table.add_column(column, overflow="fold")
+        # What is copied from here stays in one piece; where there is no room the last columns give way.
+        table.add_column(column, overflow="fold", no_wrap=column in _IN_ONE_PIECE)
     for line in lines:
         table.add_row(*line)
     console.print(table)
 
 
 def moment(at_ms: int | None) -> str:
-    """Return a time as people read it, in their own time zone."""
-    return "–" if at_ms is None else f"{datetime.fromtimestamp(at_ms / 1000).astimezone():%Y-%m-%d %H:%M:%S}"
+    """Return a time as people read it, in their own time zone: of today the time alone, else the date as well."""
+    if at_ms is None:
+        return "–"
+    at, now = datetime.fromtimestamp(at_ms / 1000).astimezone(), datetime.now().astimezone()
+    return f"{at:%H:%M:%S}" if at.date() == now.date() else f"{at:%Y-%m-%d %H:%M}"
+
+
+def tilde(path: Path) -> str:
+    """Return a path as its owner would write it."""
+    home = Path.home()
+    return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
+
+
+def print_lines(lines: Sequence[str], indent: int) -> None:
+    """Print lines of prose; what is too long goes on below itself."""
+    for line in lines:
+        console.print(Padding(Text(line), (0, 0, 0, indent), expand=False))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from pathlib import Path
 
 import click
 import uvloop
 
 from holdfast.app import serve as run_gateway
-from holdfast.cli.frame import Frame, console
+from holdfast.cli.frame import Frame, console, print_lines, tilde
 from holdfast.config import ServerConfig, wrong_with
 from holdfast.daemon.succession import inherit, succeed
 from holdfast.desk.views import Drain, Status, Stop
@@ -45,9 +46,10 @@ class Screen:
         self._shown = -1
 
     def ready(self, status: Status) -> None:
-        console.print(f"[bold]Holdfast {status.version}[/bold] [dim]· {status.home} · store {status.store}[/dim]")
-        for line in status.boot:
-            console.print(f"  {line}", markup=False)
+        console.print(
+            f"[bold]Holdfast {status.version}[/bold] [dim]· {tilde(Path(status.home))} · store {status.store}[/dim]"
+        )
+        print_lines(status.boot, indent=2)
         console.print(f"Listening on [bold]{status.url}[/bold] [dim](pid {status.pid}; Ctrl-C stops)[/dim]")
 
     def draining(self, drain: Drain) -> None:

@@ -49,8 +49,9 @@ class Sweeper:
                 if self.report is None:
                     standing = await self._store.sessions.standing()
                     self.report = Report(at=self._clock.now_ms(), swept=swept, standing=standing)
+                    # Whoever started us shows the report; only what is found later is news for the log.
                     self.recovered.set()
-                if swept.total:
+                elif swept.total:
                     _log(swept)
             except Unavailable as error:
                 # While the store was away nobody could beat, so nobody's silence in that time means anything.
