@@ -24,7 +24,7 @@ from holdfast.engine.spool import Spool
 from holdfast.errors import NodeLost, StoreDown
 from holdfast.ids import CallId
 from holdfast.store.opening import Store
-from tests.engine.players import Follower, HeldTool, Puppet, in_state, journal_of, text_of
+from tests.engine.players import Follower, HeldTool, Puppet, journal_of, text_of
 from tests.engine.world import FAST, START, Altered, Hang, Open, message, opened, running_engine, settled, until
 
 SETTINGS = replace(FAST, beat_ms=20)
@@ -228,7 +228,7 @@ async def test_an_agent_that_asks_for_messages_is_not_kept_waiting_by_a_store_th
         running_engine(line.through(store), agent, settings=SETTINGS, spool=Spool(home)) as engine,
     ):
         receipt = await engine.inbox.accept(message())
-        await in_state(store, receipt, State.RUNNING)
+        await until(lambda: agent.work)
         line.cut = True
         await agent.say("one ")
         await on_disk(home, "one ")
@@ -248,7 +248,7 @@ async def test_a_turn_with_too_much_on_disk_waits_for_the_store(open_it: Open, t
         running_engine(line.through(store), agent, settings=tight, spool=Spool(home)) as engine,
     ):
         receipt = await engine.inbox.accept(message())
-        await in_state(store, receipt, State.RUNNING)
+        await until(lambda: agent.work)
         line.cut = True
         await agent.say("w" * 100)
         await on_disk(home, "w" * 100)
@@ -375,7 +375,7 @@ async def test_a_neighbour_in_the_same_home_leaves_the_files_of_a_living_node_al
             running_engine(watched, Puppet(), settings=replace(SETTINGS, max_running=0), spool=Spool(home)),
         ):
             receipt = await engine.inbox.accept(message())
-            await in_state(store, receipt, State.RUNNING)
+            await until(lambda: agent.work)
             line.cut = True
             await agent.say("one ")
             await on_disk(home, "one ")
@@ -436,7 +436,7 @@ async def test_only_the_gateway_can_read_what_is_on_disk_and_no_secret_is_in_it(
     parts = {"settings": SETTINGS, "spool": Spool(home), "redaction": Redaction([secret])}
     async with opened(open_it) as store, running_engine(line.through(store), agent, **parts) as engine:
         receipt = await engine.inbox.accept(message())
-        await in_state(store, receipt, State.RUNNING)
+        await until(lambda: agent.work)
         line.cut = True
         await agent.say(f"it is {secret} and no more")
         await until(lambda: MASK in kept(home))
@@ -457,7 +457,7 @@ async def test_a_disk_that_takes_nothing_makes_the_turn_wait_and_nothing_is_lost
     async with opened(open_it) as store:
         async with running_engine(line.through(store), agent, settings=SETTINGS, spool=spool) as engine:
             receipt = await engine.inbox.accept(message())
-            await in_state(store, receipt, State.RUNNING)
+            await until(lambda: agent.work)
             line.cut = True
             await agent.say("one ")
             await line.refusals(3)
