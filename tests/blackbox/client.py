@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import secrets
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
@@ -78,6 +79,8 @@ class Client:
         self._gateways = gateways
         self._following: dict[Follower, asyncio.Task[None]] = {}
         self._webs = [httpx2.AsyncClient(base_url=each.url, trust_env=False, timeout=30) for each in gateways]
+        # Another client of the same store has conversations of its own.
+        self._name = f"blackbox-{secrets.token_hex(4)}"
         self._nonces = itertools.count(1)
         self._keys = itertools.count(1)
 
@@ -101,7 +104,7 @@ class Client:
         return await self._webs[via].request(method, path, json={} if body is None and method != "GET" else body)
 
     async def session(self, key: str = "", via: int = 0) -> str:
-        opened = await self._insist("/api/sessions", {"key": key or f"blackbox-{next(self._keys)}"}, via)
+        opened = await self._insist("/api/sessions", {"key": key or f"{self._name}-{next(self._keys)}"}, via)
         return opened["id"]
 
     async def send(self, session_id: str, text: str, via: int = 0) -> Receipt:
