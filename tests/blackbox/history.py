@@ -57,6 +57,7 @@ class Receipt:
     session_id: str
     state: str
     accepted_at: int
+    started_at: int | None = None
     attempt: int = 0
     cause: str | None = None
 

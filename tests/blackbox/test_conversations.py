@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
+import time
 
 import pytest
 
@@ -156,11 +157,14 @@ async def test_what_comes_during_a_drain_is_answered_after_it() -> None:
             assert [each.state for each in late] == ["queued", "queued"]
             assert (await somebody.ask("GET", "/ready")).status_code == 503
             assert await gateway.ended() == 0, gateway.tail()
+            ended_at = int(time.time() * 1000)
             await gateway.start()
             done = await somebody.turn(turn.id)
             assert (done.state, done.attempt, done.cause) == ("completed", 1, None)
             for each in late:
-                assert (await somebody.answered(each)).attempt == 1
+                answered = await somebody.answered(each)
+                assert answered.attempt == 1
+                assert (answered.started_at or 0) >= ended_at
             await somebody.verify()
             assert all(follower.connections >= 2 for follower in followers)
 
