@@ -304,7 +304,8 @@ async def test_what_is_on_its_way_to_a_chat_may_arrive_before_the_stop(open_it: 
             await settled(store, accepted)
             await until(lambda: carrier.sent)
             draining = asyncio.create_task(engine.drain(LONG_MS))
-            await asyncio.sleep(0)
+            waited, _ = await asyncio.wait({draining}, timeout=0.1)
+            assert not waited
             slow.release()
             assert await draining == 0
         assert [each.state for each in await store.deliveries.of_turn(accepted.turn_id)] == [delivery.State.DELIVERED]
