@@ -9,6 +9,7 @@ import signal
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
+import asyncpg
 import pytest
 
 from holdfast.clock import SystemClock
@@ -133,3 +134,32 @@ async def test_one_node_stops_while_the_other_serves_the_same_conversation(url: 
         assert watching.connections == 1
         await one.start()
         await somebody.verify(via=OTHER)
+
+
+async def test_a_gateway_that_closes_refuses_what_it_has_not_answered(url: str) -> None:
+    """R12, A2: a message that hangs in the store when its gateway closes is refused as one that may be sent again."""
+    with gateways(store__url=url) as (gateway,):
+        await gateway.start()
+        async with client(gateway) as somebody:
+            session_id = await somebody.session()
+            holder = await asyncpg.connect(url)
+            try:
+                await holder.execute("BEGIN; SELECT id FROM sessions FOR UPDATE")
+                message = {"text": "n1 hello"}
+                sending = asyncio.create_task(somebody.ask("POST", f"/api/sessions/{session_id}/messages", message))
+                await until(lambda: _waits_for_a_lock(url), "the message waits")
+                gateway.signal(signal.SIGTERM)
+                refused = await sending
+            finally:
+                await holder.close()
+            assert (refused.status_code, refused.json()["error"]["code"]) == (503, "closing")
+            assert await gateway.ended() == 0, gateway.tail()
+            assert "Traceback" not in gateway.log.read_text()
+
+
+async def _waits_for_a_lock(url: str) -> bool:
+    watcher = await asyncpg.connect(url)
+    try:
+        return bool(await watcher.fetchval("SELECT COUNT(*) FROM pg_locks WHERE NOT granted"))
+    finally:
+        await watcher.close()

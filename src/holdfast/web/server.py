@@ -9,10 +9,11 @@ from collections.abc import AsyncGenerator, Generator, Sequence
 from pathlib import Path
 
 import uvicorn
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.desk.address import short_path
 from holdfast.errors import ConfigInvalid
+from holdfast.web.answers import refusal
 from holdfast.web.protocol import BoundedProtocol
 
 # Streams end by themselves when the gateway closes; this is for clients that do not read.
@@ -39,6 +40,29 @@ class _Server(uvicorn.Server):
         self.listening.set()
 
 
+class _Closable:
+    """An application of which a closing server refuses what is not answered yet, where it would else say that it broke."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        answering = False
+
+        async def watched(message: Message) -> None:
+            nonlocal answering
+            answering = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, watched)
+        except asyncio.CancelledError:
+            if answering:
+                raise
+            hint = "send the same request again, with the same Idempotency-Key if it has one"
+            await refusal(503, "closing", "the gateway closed before this was answered", hint)(scope, receive, send)
+
+
 @contextlib.asynccontextmanager
 async def serving(listeners: Sequence[tuple[socket.socket, ASGIApp]]) -> AsyncGenerator[None]:
     """Answer on every socket with its application for as long as the context lasts."""
@@ -57,7 +81,7 @@ async def serving(listeners: Sequence[tuple[socket.socket, ASGIApp]]) -> AsyncGe
 
 def _config(app: ASGIApp) -> uvicorn.Config:
     return uvicorn.Config(
-        app,
+        _Closable(app),
         http=BoundedProtocol,
         ws="none",
         lifespan="off",
