@@ -139,7 +139,7 @@ class Engine:
                 await self._parts.store.settlement.announce(self.node_id, banner, text, self._parts.clock.now_ms())
         except (Unavailable, TimeoutError) as error:
             # Nobody is told, and nobody is kept waiting for it.
-            log.warning("cannot tell the active chats: %s", error or "the store does not answer")
+            log.warning("cannot tell the active chats: %s", str(error) or "the store does not answer")
 
     async def cancel(self, turn_id: TurnId, cause: Cause = Cause.USER) -> Turn:
         """Cancel a turn, wherever it runs; what it has shown stays."""
