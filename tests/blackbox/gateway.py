@@ -90,7 +90,7 @@ class Gateway:
             self._process.wait()
 
     def tail(self) -> str:
-        return self.log.read_text()[-3_000:] if self.log.exists() else ""
+        return self.log.read_text()[-6_000:] if self.log.exists() else ""
 
     def _spawn(self) -> subprocess.Popen[bytes]:
         command = [*self._command(), "serve", "--port", str(self.port), "--no-open"]

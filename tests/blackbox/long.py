@@ -210,7 +210,12 @@ def main() -> int:
     print(f"seed {chosen.seed}, {chosen.kills} ends, nodes: {chosen.nodes}")
     with _store(chosen.nodes) as url, gateways(chosen.nodes, store__url=url) as nodes:
         run = Run(nodes, random.Random(chosen.seed), chosen.kills)
-        asyncio.run(run.play())
+        try:
+            asyncio.run(run.play())
+        except BaseException:
+            for node in nodes:
+                sys.stderr.write(f"\n{node.home.name}:\n{node.tail()}\n")
+            raise
         sys.stderr.write("\n")
         for what, count in sorted(run.figures.items()):
             print(f"{count:>9,}  {what}")
