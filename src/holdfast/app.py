@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import socket
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Callable, Generator
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -23,17 +24,23 @@ from holdfast.desk.address import LOCK, SOCKET
 from holdfast.desk.lifecycle import Lifecycle
 from holdfast.desk.local import LocalDesk, StoreReading
 from holdfast.desk.port import Desk, Reading
+from holdfast.desk.views import Stop
 from holdfast.engine.discretion import discreet
 from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.settings import Settings
 from holdfast.engine.spool import Spool
-from holdfast.errors import NotRunning, Owned
+from holdfast.errors import NodeLost, NotRunning, Owned, Unavailable
 from holdfast.store.home import Ownership, make_home
 from holdfast.store.opening import Store, open_readonly, open_store
+
+log = logging.getLogger(__name__)
 
 # A gateway that restarts answers again well within these.
 STARTING_LOOKS = 100
 STARTING_LOOK_S = 0.1
+# How long a gateway that begins anew waits between two looks for its store.
+PAUSE_FIRST_S = 0.5
+PAUSE_MAX_S = 10
 
 
 def settings(config: Config) -> Settings:
@@ -90,11 +97,19 @@ async def node(config: Config, home: Path) -> AsyncGenerator[tuple[Engine, Store
 
 @contextlib.asynccontextmanager
 async def gateway(config: Config, home: Path) -> AsyncGenerator[tuple[Engine, Store]]:
-    """Run an engine for one command; at its end running turns get the drain timeout."""
+    """Run an engine for one command; at its end running turns get the drain timeout, and none when it is cut short."""
     with owned(home):
         async with node(config, home) as (engine, store):
-            yield engine, store
-            await engine.drain(int(config.gateway.drain_timeout * 1000))
+            patience_s = config.gateway.drain_timeout
+            try:
+                yield engine, store
+            except asyncio.CancelledError:
+                patience_s = 0
+                raise
+            finally:
+                # What cannot be recorded the next start finds as after a crash.
+                with contextlib.suppress(Unavailable):
+                    await asyncio.create_task(engine.drain(int(patience_s * 1000)))
 
 
 @contextlib.asynccontextmanager
@@ -186,34 +201,78 @@ def shown(url: str) -> str:
 async def serve(config: Config, home: Path, witness: Witness, inherited: Estate | None = None) -> Farewell:
     """Run the gateway until somebody wishes it to end; return that wish once it has."""
     # Only a gateway pays for importing a web server.
-    from holdfast.web.application import application
-    from holdfast.web.guard import Guarded, Rules, Trusted
-    from holdfast.web.server import serving, tcp_socket, unix_socket
+    from holdfast.web.server import tcp_socket, unix_socket
 
-    inherited, clock, notice = inherited or Estate(), SystemClock(), Notice()
-    life = Lifecycle(clock, home=str(home), store=shown(config.store.url))
-    async with contextlib.AsyncExitStack() as stack:
+    inherited = inherited or Estate()
+    with contextlib.ExitStack() as stack:
         ownership = stack.enter_context(owned(home, inherited.lock))
         # Whoever connects before we are ready waits until we are.
         tcp = stack.enter_context(tcp_socket(config.server.host, config.server.port, inherited.listener))
         unix = stack.enter_context(unix_socket(home / SOCKET))
-        engine, store = await stack.enter_async_context(node(config, home))
-        # Not before: a start that hangs must be possible to end, and nothing is lost by it.
-        stack.enter_context(signals(life))
 
         def estate() -> Estate:
             return Estate(listener=tcp.dup(), lock=ownership.hand_over())
 
+        try:
+            stop = await _serve_on(tcp, unix, config, home, witness, estate, follows=inherited.lock is not None)
+        except NodeLost as error:
+            # A machine that slept has lost its turns to the others, and nothing else.
+            log.warning("%s; beginning anew", error)
+            stop = Stop(restart=True)
+        return Farewell(stop=stop, estate=estate() if stop.restart else Estate())
+
+
+async def _serve_on(
+    tcp: socket.socket,
+    unix: socket.socket,
+    config: Config,
+    home: Path,
+    witness: Witness,
+    estate: Callable[[], Estate],
+    *,
+    follows: bool,
+) -> Stop:
+    """Be the gateway behind two listeners; return the last wish to end it."""
+    from holdfast.web.application import application
+    from holdfast.web.guard import Guarded, Rules, Trusted
+    from holdfast.web.server import serving
+
+    clock, notice = SystemClock(), Notice()
+    life = Lifecycle(clock, home=str(home), store=shown(config.store.url))
+    life.url = _url(tcp)
+    async with contextlib.AsyncExitStack() as stack:
+        engine, store = await _started(stack, config, home, notice, patient=follows)
+        # Not before: a start that hangs must be possible to end, and nothing is lost by it.
+        stack.enter_context(signals(life))
         await stack.enter_async_context(watched(config.gateway.stall_timeout, notice, estate))
         local = LocalDesk(store=store, engine=engine, lifecycle=life, clock=clock)
         app = application(local, life)
-        life.url = _url(tcp)
-        doors = ((tcp, Guarded(app, Rules(api_key=config.server.api_key))), (unix, Trusted(app)))
+        # The server closes what it gets, and a successor may need the original.
+        doors = ((stack.enter_context(tcp.dup()), Guarded(app, Rules(api_key=config.server.api_key))), (unix, Trusted(app)))
         await stack.enter_async_context(serving(doors))
-        stop = await live(local, config.gateway.drain_timeout, witness, notice)
-        farewell = Farewell(stop=stop, estate=estate() if stop.restart else Estate())
+        await live(local, config.gateway.drain_timeout, witness, notice)
         life.closing.set()
-    return farewell
+    # What is wished for while the last connections close counts too.
+    return life.wish
+
+
+async def _started(
+    stack: contextlib.AsyncExitStack, config: Config, home: Path, notice: Notice, *, patient: bool
+) -> tuple[Engine, Store]:
+    """Start a node.  A patient one, which takes an earlier one's place, waits for its store instead of giving up."""
+    pause_s = PAUSE_FIRST_S
+    while True:
+        try:
+            return await stack.enter_async_context(node(config, home))
+        except Unavailable as error:
+            if not patient:
+                raise
+            if pause_s == PAUSE_FIRST_S:
+                log.warning("cannot begin anew yet: %s; waiting for it", error)
+                notice.status(f"waiting for the store: {error}")
+        notice.alive()
+        await asyncio.sleep(pause_s)
+        pause_s = min(pause_s * 2, PAUSE_MAX_S)
 
 
 def _url(tcp: socket.socket) -> str:

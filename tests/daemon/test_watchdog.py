@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
 import signal
 import subprocess
 import sys
@@ -10,6 +12,7 @@ import threading
 from pathlib import Path
 
 import httpx2
+import pytest
 
 from holdfast.daemon.watchdog import Watchdog
 
@@ -19,13 +22,37 @@ SCRIPT = Path(__file__).with_name("stalling.py")
 def test_a_stalled_process_shows_its_stacks_and_begins_anew_with_the_same_id(tmp_path: Path) -> None:
     """The second life is the same process: its service manager, or its terminal, notices nothing."""
     marks = tmp_path / "marks"
-    done = subprocess.run([sys.executable, SCRIPT, marks], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, SCRIPT, marks, "sleep"], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     pids = marks.read_text().split()
     assert (len(pids), len(set(pids))) == (2, 1)
     assert "has not moved" in done.stderr
     assert "stalling.py" in done.stderr
     assert "in main" in done.stderr
+
+
+@pytest.mark.parametrize("stall", ["log", "print"])
+def test_a_process_that_stalls_because_nobody_reads_begins_anew_all_the_same(tmp_path: Path, stall: str) -> None:
+    """The loop holds the lock of its log, or of its output, for as long as it waits; so do the stacks for their reader."""
+    marks = tmp_path / "marks"
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(writer, b"x" * 65_536)
+    os.set_blocking(writer, True)
+    try:
+        words = [sys.executable, SCRIPT, marks, stall]
+        with subprocess.Popen(words, stdout=writer, stderr=writer) as process:
+            try:
+                assert process.wait(30) == 0
+            finally:
+                process.kill()
+    finally:
+        os.close(reader)
+        os.close(writer)
+    pids = marks.read_text().split()
+    assert (len(pids), len(set(pids))) == (2, 1)
 
 
 def test_a_stalled_gateway_comes_back_and_its_turns_as_after_a_crash(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -15,6 +16,7 @@ import httpx2
 from holdfast import app
 from holdfast.config import Config, GatewayConfig, ServerConfig
 from holdfast.daemon.life import Farewell
+from holdfast.daemon.succession import Estate
 from holdfast.desk.remote import RemoteDesk, connected
 from holdfast.desk.views import Drain, Status, Stop
 from tests.engine.world import until
@@ -55,7 +57,7 @@ class House:
     async def stop(self, **wish: Any) -> Stop:
         await self.desk.stop(Stop(**wish))
         farewell = await asyncio.wait_for(asyncio.shield(self.gateway), PATIENCE_S)
-        farewell.estate.close()
+        _give_up(farewell.estate)
         return farewell.stop
 
     async def get(self, path: str, **params: Any) -> Any:
@@ -118,7 +120,7 @@ async def parse(response: httpx2.Response) -> AsyncIterator[Any]:
 
 @contextlib.asynccontextmanager
 async def open_house(
-    home: Path, *, api_key: str = "", drain_timeout: float = 5, store: str = "sqlite"
+    home: Path, *, api_key: str = "", drain_timeout: float = 5, store: str = "sqlite", inherited: Estate | None = None
 ) -> AsyncIterator[House]:
     """Run a gateway for as long as the context lasts."""
     config = Config(
@@ -127,7 +129,7 @@ async def open_house(
         store=type(Config().store)(url=store),
     )
     log = Log()
-    gateway = asyncio.create_task(app.serve(config, home, log))
+    gateway = asyncio.create_task(app.serve(config, home, log, inherited))
     await asyncio.wait((gateway, log.status), return_when=asyncio.FIRST_COMPLETED, timeout=PATIENCE_S)
     if gateway.done():
         await gateway
@@ -144,6 +146,14 @@ async def open_house(
                 for _ in range(2):
                     await desk.stop(Stop(timeout=0))
                 await asyncio.wait_for(gateway, PATIENCE_S)
+
+
+def _give_up(estate: Estate) -> None:
+    """Close what a gateway left to a next process, where none follows."""
+    if estate.listener:
+        estate.listener.close()
+    if estate.lock is not None:
+        os.close(estate.lock)
 
 
 @contextlib.contextmanager

@@ -76,6 +76,17 @@ async def test_while_draining_input_is_accepted_and_readiness_is_not(home: Path)
         assert (await again.settled(late["turn_id"]))["state"] == "completed"
 
 
+async def test_a_stop_during_a_restart_is_the_end_of_it(home: Path) -> None:
+    """R4: the last wish counts, also for the cause; it ends the patience as any second one."""
+    async with open_house(home, drain_timeout=60) as house:
+        _, turn_id = await running(house, "wait 60 seconds")
+        await house.desk.stop(Stop(restart=True))
+        await until(lambda: house.log.drains)
+        assert await house.stop() == Stop()
+        assert house.log.drains[0].restart
+    assert await stored(home, turn_id) == ("interrupted", "shutdown_timeout")
+
+
 async def test_a_home_has_one_gateway(home: Path) -> None:
     async with open_house(home):
         with pytest.raises(Owned, match=r"process \d+ already owns"):

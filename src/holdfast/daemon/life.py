@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import logging
 import signal
-import sys
 from collections.abc import AsyncGenerator, Callable, Generator
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -24,6 +23,8 @@ log = logging.getLogger(__name__)
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 SHOW_S = 0.5
+# For a patient drain to notice that a forced one has ended everything.
+MOMENT_S = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,35 +44,42 @@ class Witness(Protocol):
 
 
 async def live(desk: LocalDesk, drain_timeout_s: float, witness: Witness, notice: Notice) -> Stop:
-    """Be ready until a stop is wished for, then drain; return the wish."""
+    """Be ready until a stop is wished for, then drain; return the last wish."""
     life = desk.lifecycle
     life.phase = Phase.READY
     witness.ready(await desk.status())
     notice.ready(f"listening on {life.url}")
     stop = await life.asked()
-    (notice.reloading if stop.restart else notice.stopping)("draining")
+    _tell(notice, stop)
     patience_s = drain_timeout_s if stop.timeout is None else stop.timeout
     life.begin_drain(patience_s)
     showing = asyncio.create_task(_show(desk, witness, notice))
     try:
-        interrupted = await _drain(desk, stop, patience_s)
+        interrupted = await _drain(desk, patience_s)
     finally:
         showing.cancel()
-    witness.drained(stop, interrupted)
-    return stop
+    if life.wish.restart != stop.restart:
+        _tell(notice, life.wish)
+    witness.drained(life.wish, interrupted)
+    return life.wish
 
 
-async def _drain(desk: LocalDesk, stop: Stop, patience_s: float) -> int:
-    """Let what runs finish; a second wish ends the patience.  Returns how many turns were interrupted."""
-    cause = Cause.RESTART_TIMEOUT if stop.restart else Cause.SHUTDOWN_TIMEOUT
-    draining = asyncio.create_task(desk.engine.drain(int(patience_s * 1000), cause))
-    forced = asyncio.create_task(desk.lifecycle.forced.wait())
+def _tell(notice: Notice, stop: Stop) -> None:
+    (notice.reloading if stop.restart else notice.stopping)("draining")
+
+
+async def _drain(desk: LocalDesk, patience_s: float) -> int:
+    """Let what runs finish; a later wish ends the patience.  Returns how many turns were interrupted."""
+    life = desk.lifecycle
+    draining = asyncio.create_task(desk.engine.drain(int(patience_s * 1000), _cause(life.wish)))
+    forced = asyncio.create_task(life.forced.wait())
     cut = 0
     try:
         await asyncio.wait((draining, forced), return_when=asyncio.FIRST_COMPLETED)
         if not draining.done():
-            cut = await desk.engine.drain(0, cause)
-        return cut + await draining
+            cut = await desk.engine.drain(0, _cause(life.wish))
+            await asyncio.wait((draining,), timeout=MOMENT_S)
+        return cut + (await draining if draining.done() else 0)
     except Unavailable as error:
         # Nobody could be told; the next start finds these turns as after a crash.
         log.warning("cannot record what the drain interrupts: %s", error)
@@ -79,6 +87,10 @@ async def _drain(desk: LocalDesk, stop: Stop, patience_s: float) -> int:
     finally:
         for task in (draining, forced):
             task.cancel()
+
+
+def _cause(stop: Stop) -> Cause:
+    return Cause.RESTART_TIMEOUT if stop.restart else Cause.SHUTDOWN_TIMEOUT
 
 
 async def _show(desk: LocalDesk, witness: Witness, notice: Notice) -> None:
@@ -109,8 +121,10 @@ async def watched(stall_s: float, notice: Notice, estate: Callable[[], Estate] =
     """
 
     def replace_process() -> None:
-        show_stacks(stall_s, sys.stderr)
-        succeed(estate())
+        try:
+            show_stacks(stall_s)
+        finally:
+            succeed(estate())
 
     async with contextlib.AsyncExitStack() as stack:
         if stall_s:

@@ -24,19 +24,10 @@ class Estate:
     listener: socket.socket | None = None
     lock: int | None = None
 
-    def close(self) -> None:
-        """Give it up, where no process follows."""
-        if self.listener:
-            self.listener.close()
-        if self.lock is not None:
-            os.close(self.lock)
-
 
 def succeed(estate: Estate) -> NoReturn:
-    """Begin anew as a fresh process."""
+    """Begin anew as a fresh process.  Nothing is flushed, because whoever would read it may be what we waited for."""
     bequeath(estate, os.environ)
-    sys.stdout.flush()
-    sys.stderr.flush()
     os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606 - Our own command line.
 
 

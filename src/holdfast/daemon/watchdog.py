@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import faulthandler
-import logging
+import os
+import sys
 import threading
 import time
-from collections.abc import AsyncGenerator, Callable
-from typing import TextIO
-
-log = logging.getLogger(__name__)
+import traceback
+from collections.abc import AsyncGenerator, Callable, Iterator
 
 # How many looks fit into the time that a loop may stand still.
 LOOKS = 8
+STDERR = 2
+SHOWING_MAX_S = 2
 
 
 class Watchdog:
@@ -64,7 +64,27 @@ class Watchdog:
                 return
 
 
-def show_stacks(stall_s: float, output: TextIO) -> None:
-    """Show on the log where every thread stands."""
-    log.critical("the event loop has not moved for %.0f s; every stack follows, then the gateway starts again", stall_s)
-    faulthandler.dump_traceback(file=output, all_threads=True)
+def show_stacks(stall_s: float, output: int = STDERR) -> None:
+    """Show where every thread stands, if anybody takes it.
+
+    A loop that stands still because nobody reads what it writes holds the locks of its streams and its log, so nothing here
+    may touch those, and a thread of its own waits for the reader.
+    """
+    head = f"holdfast: the event loop has not moved for {stall_s:g} s; every stack follows, then the gateway starts again\n"
+    showing = threading.Thread(target=lambda: _write(output, head + "".join(_stacks())), daemon=True)
+    showing.start()
+    showing.join(SHOWING_MAX_S)
+
+
+def _stacks() -> Iterator[str]:
+    names = {thread.ident: thread.name for thread in threading.enumerate()}
+    for ident, frame in sys._current_frames().items():  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - The only way.
+        yield f"thread {names.get(ident, ident)}:\n"
+        yield from traceback.format_stack(frame)
+
+
+def _write(output: int, text: str) -> None:
+    left = text.encode(errors="replace")
+    with contextlib.suppress(OSError):
+        while left:
+            left = left[os.write(output, left) :]

@@ -1,4 +1,4 @@
-"""The life of a gateway: ready, draining, over; and the wish to end it, which anyone may have and a second one hastens."""
+"""The life of a gateway: ready, draining, over; and the wish to end it, which anyone may have and a later one replaces."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ class Lifecycle:
         self.url = ""
         self.phase = Phase.STARTING
         self.started_at = clock.now_ms()
-        # Set when a second wish came: what runs is interrupted now.
+        # Set when a later wish came: what runs is interrupted now.
         self.forced = asyncio.Event()
         # Set when the last answer has been given, so that open streams end.
         self.closing = asyncio.Event()
         self._clock = clock
         self._born_ms = clock.monotonic_ms()
-        self._wish: asyncio.Future[Stop] = asyncio.get_running_loop().create_future()
+        self._wish: Stop | None = None
+        self._wished = asyncio.Event()
         self._deadline_ms: int | None = None
 
     @property
@@ -31,15 +32,21 @@ class Lifecycle:
         return (self._clock.monotonic_ms() - self._born_ms) / 1000
 
     def ask(self, stop: Stop) -> None:
-        """Wish for an end; a second wish forces the first."""
-        if self._wish.done():
+        """Wish for an end.  A later wish takes the place of the first and ends its patience."""
+        if self._wish:
             self.forced.set()
-        else:
-            self._wish.set_result(stop)
+        self._wish = stop
+        self._wished.set()
+
+    @property
+    def wish(self) -> Stop:
+        """The last wish; nobody has one before `asked` returns."""
+        return self._wish or Stop()
 
     async def asked(self) -> Stop:
-        """Return the first wish."""
-        return await asyncio.shield(self._wish)
+        """Return the wish once there is one."""
+        await self._wished.wait()
+        return self.wish
 
     def begin_drain(self, timeout_s: float) -> None:
         self.phase = Phase.DRAINING
@@ -50,5 +57,4 @@ class Lifecycle:
         if self._deadline_ms is None:
             return None
         left = max(self._deadline_ms - self._clock.monotonic_ms(), 0) / 1000
-        restart = self._wish.done() and self._wish.result().restart
-        return Drain(restart=restart, running=running, seconds_left=0 if self.forced.is_set() else left)
+        return Drain(restart=self.wish.restart, running=running, seconds_left=0 if self.forced.is_set() else left)

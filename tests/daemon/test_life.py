@@ -1,0 +1,129 @@
+"""The life of a gateway: its wishes, its drains, and beginning anew where others would give up."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from holdfast import app
+from holdfast.agent.demonstration import demonstration
+from holdfast.clock import SystemClock
+from holdfast.config import Config, ServerConfig, StoreConfig
+from holdfast.core.turns import Cause
+from holdfast.daemon.life import live
+from holdfast.daemon.notice import Notice
+from holdfast.daemon.succession import Estate
+from holdfast.desk.lifecycle import Lifecycle
+from holdfast.desk.local import LocalDesk
+from holdfast.desk.views import Stop
+from holdfast.engine.engine import Engine, Parts
+from holdfast.errors import StoreDown
+from holdfast.store.home import Ownership
+from holdfast.store.opening import open_store
+from tests.engine.world import until
+from tests.postgres import Server
+from tests.web.house import Log, open_house, scratch_home
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    with scratch_home() as folder:
+        yield folder
+
+
+class Stubborn(Engine):
+    """An engine whose patient drain never ends."""
+
+    async def drain(self, timeout_ms: int, cause: Cause = Cause.SHUTDOWN_TIMEOUT) -> int:
+        if timeout_ms:
+            await asyncio.Event().wait()
+        return 3
+
+
+async def test_a_forced_drain_does_not_wait_for_the_patient_one(home: Path) -> None:
+    store = await open_store("sqlite", home)
+    try:
+        engine, clock, log = Stubborn(Parts(store=store, agent=demonstration())), SystemClock(), Log()
+        life = Lifecycle(clock, home="", store="")
+        desk = LocalDesk(store=store, engine=engine, lifecycle=life, clock=clock)
+        living = asyncio.create_task(live(desk, 600, log, Notice({})))
+        life.ask(Stop(restart=True))
+        await until(lambda: log.drains)
+        life.ask(Stop())
+        assert await asyncio.wait_for(living, 10) == Stop()
+        assert log.interrupted == 3
+    finally:
+        await store.close()
+
+
+async def test_the_last_wish_counts_and_every_later_one_hastens() -> None:
+    life = Lifecycle(SystemClock(), home="", store="")
+    life.ask(Stop(restart=True, timeout=5))
+    assert (await life.asked(), life.forced.is_set()) == (Stop(restart=True, timeout=5), False)
+    life.ask(Stop())
+    assert (life.wish, life.forced.is_set()) == (Stop(), True)
+
+
+async def test_a_node_that_the_others_gave_up_begins_anew(home: Path, postgres: Server) -> None:
+    """T4: a machine that slept for longer than its lease has lost its turns, and is no less able to take new ones."""
+    url = postgres.create_database("lost_node")
+    other = await open_store(url, home / "other")
+    try:
+        async with open_house(home, store=url) as house:
+            ((node_id, _),) = (await other.nodes.beats()).items()
+            await until_buried(other, node_id)
+            assert await asyncio.wait_for(asyncio.shield(house.gateway), 20)
+            farewell = house.gateway.result()
+            assert farewell.stop == Stop(restart=True)
+            # The home is still ours, for the process that follows.
+            assert farewell.estate.lock is not None
+            async with open_house(home, store=url, inherited=farewell.estate) as again:
+                assert again.url == house.url
+                assert (await again.get("/ready"))["ready"]
+    finally:
+        await other.close()
+
+
+async def until_buried(other, node_id) -> None:
+    async def bury() -> bool:
+        return await other.nodes.bury(node_id, (await other.nodes.beats()).get(node_id, 0))
+
+    await until(bury)
+
+
+async def test_a_gateway_that_begins_anew_waits_for_its_store(
+    home: Path, postgres_alone: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What follows a restart or a stall has accepted messages to answer, so it does not give up; it says so once."""
+    url = postgres_alone.create_database("away")
+    await asyncio.to_thread(postgres_alone.stop, "immediate")
+    config = Config(server=ServerConfig(port=0), store=StoreConfig(url=url))
+    with pytest.raises(StoreDown):
+        await app.serve(config, home, Log())
+    ownership = Ownership(home / "gateway.lock")
+    estate = Estate(lock=ownership.hand_over())
+    ownership.release()
+
+    async def bring_it_back() -> None:
+        await until(lambda: sum("waiting for it" in each.message for each in caplog.records))
+        await asyncio.sleep(app.PAUSE_FIRST_S * 2)
+        await asyncio.to_thread(postgres_alone.start)
+
+    with caplog.at_level(logging.WARNING):
+        back = asyncio.create_task(bring_it_back())
+        async with open_house(home, store=url, inherited=estate) as house:
+            assert (await house.get("/ready"))["ready"]
+        await back
+    assert sum("waiting for it" in each.message for each in caplog.records) == 1
+
+
+@pytest.fixture
+def postgres_alone() -> Iterator[Server]:
+    """A server that only this test uses, because it is stopped."""
+    memory = Path("/dev/shm")
+    with Server(durable=True, parent=memory if memory.is_dir() else Path("/tmp")) as server:
+        yield server
