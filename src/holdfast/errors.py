@@ -9,6 +9,7 @@ The family decides the answer.  Anything outside this tree is a bug: it crashes 
     │   ├── KeyReused       the dedupe key came before with another body: 422
     │   ├── NotFound        no such thing, or not yours: 404
     │   ├── QueueFull       the session has too many turns waiting: 429
+    │   ├── Repeated        it came before with the same key, and was done then
     │   └── SessionBusy     the session is at an earlier message, and this one is not to wait: 409
     ├── Stale               somebody else moved it first: 409, reload
     ├── Unavailable         try again later: 503, back off
@@ -59,6 +60,10 @@ class NotFound(Rejected):
 
 class QueueFull(Rejected):
     """The session has too many turns waiting already."""
+
+
+class Repeated(Rejected):
+    """It came before with the same key, and was done then."""
 
 
 class SessionBusy(Rejected):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from holdfast.core import notes
 from holdfast.core.delivery import BANNER_EXPIRES_AFTER_MS, Event, State
 from holdfast.core.journal import Kind
-from holdfast.core.turns import Mode
+from holdfast.core.turns import Cause, Mode
+from holdfast.errors import IllegalMove
 from tests.conformance.scenes import MINUTE, TARGET, Scene
 
 
@@ -37,16 +40,15 @@ async def test_a_running_turn_is_not_disturbed_by_its_banner(scene: Scene) -> No
     await scene.finish(await scene.say(turn, "after"))
 
 
-async def test_the_answer_follows_the_banner(scene: Scene) -> None:
-    """D3: and does not count it."""
+async def test_no_answer_waits_for_a_banner_or_counts_it(scene: Scene) -> None:
+    """D3"""
     turn = await scene.running(reply_to=TARGET)
     await announce(scene)
     await scene.finish(turn, deliveries=scene.parts(turn, "answer"))
-    (banner,) = await scene.send()
-    assert banner.part == 0
+    banner, answer = await scene.send()
+    assert (banner.part, answer.part) == (0, 1)
     await scene.settle(banner, Event.CONFIRM)
     assert await scene.store.turns.delivered_at(turn.id) is None
-    (answer,) = await scene.send()
     await scene.settle(answer, Event.CONFIRM)
     assert await scene.store.turns.delivered_at(turn.id) == scene.now
 
@@ -56,10 +58,10 @@ async def test_a_banner_that_is_refused_takes_no_answer_with_it(scene: Scene) ->
     turn = await scene.running(reply_to=TARGET)
     await announce(scene)
     await scene.finish(turn, deliveries=scene.parts(turn, "answer"))
-    (banner,) = await scene.send()
+    banner, answer = await scene.send()
     await scene.settle(banner, Event.FAIL)
-    (answer,) = await scene.send()
-    assert answer.text == "answer"
+    await scene.settle(answer, Event.CONFIRM)
+    assert await scene.store.turns.delivered_at(turn.id) == scene.now
 
 
 async def test_an_old_banner_is_not_sent(scene: Scene) -> None:
@@ -70,6 +72,67 @@ async def test_an_old_banner_is_not_sent(scene: Scene) -> None:
     await scene.send()
     (banner,) = await scene.store.deliveries.of_turn(turn.id)
     assert banner.state is State.EXPIRED
+
+
+async def test_a_chat_that_several_sessions_speak_to_is_told_once(scene: Scene) -> None:
+    """R1"""
+    turns = [await scene.running(conversation=name, reply_to=TARGET) for name in ("a", "b")]
+    assert await announce(scene) == 2
+    assert sum([len(await scene.store.deliveries.of_turn(turn.id)) for turn in turns]) == 1
+
+
+async def test_a_second_stop_is_told_again(scene: Scene) -> None:
+    """R1: to a turn that went on after the first."""
+    turn = await scene.running(reply_to=TARGET, mode=Mode.DETACHED)
+    await announce(scene)
+    (first,) = await scene.send()
+    await scene.settle(first, Event.CONFIRM)
+    await scene.interrupt(turn, cause=Cause.RESTART_TIMEOUT)
+    await scene.claim_and_start(turn.id)
+    assert await announce(scene) == 1
+    (second,) = await scene.send()
+    assert (second.id, second.text) == (first.id, first.text)
+
+
+async def test_nobody_is_told_of_a_stop_that_is_over(scene: Scene) -> None:
+    """R1, D2: neither what was not sent before it, nor what was on its way."""
+    waiting = await scene.running(conversation="a", reply_to=TARGET)
+    sending = await scene.running(conversation="b", reply_to="chat:2")
+    await announce(scene)
+    await scene.send(limit=1)
+    if scene.postgres:
+        # Elsewhere another node would have sent it.
+        await scene.store.nodes.leave(scene.node)
+        await scene.joined()
+        await scene.sweep()
+        scene.now += BANNER_EXPIRES_AFTER_MS + 1
+    else:
+        await scene.joined()
+        await scene.sweep()
+    assert [each.text for each in await scene.send(node=await scene.joined())] == []
+    states = [each.state for turn in (waiting, sending) for each in await scene.store.deliveries.of_turn(turn.id)]
+    assert states == [State.EXPIRED] * 2
+
+
+async def test_a_banner_is_not_revived(scene: Scene) -> None:
+    turn = await scene.running(reply_to=TARGET)
+    await announce(scene)
+    scene.now += BANNER_EXPIRES_AFTER_MS + 1
+    await scene.send()
+    (banner,) = await scene.store.deliveries.of_turn(turn.id)
+    with pytest.raises(IllegalMove):
+        await scene.store.deliveries.retry(banner.id, scene.now)
+
+
+async def test_what_certainly_never_arrived_is_no_repeat(scene: Scene) -> None:
+    """D1"""
+    (made,) = await scene.sent_for("one")
+    scene.now += 25 * 60 * MINUTE
+    assert await scene.send() == []
+    revived = await scene.store.deliveries.retry(made.id, scene.now)
+    assert (revived.state, revived.repeats) == (State.RETRY, 0)
+    (again,) = await scene.send()
+    assert again.outgoing == "one"
 
 
 async def test_a_dead_letter_goes_out_again_with_the_parts_behind_it(scene: Scene) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from holdfast.core.intake import Busy
@@ -102,6 +104,27 @@ async def test_nothing_steers_past_a_message_that_wants_a_turn_of_its_own(scene:
     host, entries = await scene.store.turns.heed(host, scene.now)
     assert [entry.data["turn_id"] for entry in entries] == [first.turn_id]
     assert [await scene.state(each) for each in (queued, behind)] == [State.QUEUED, State.QUEUED]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"reply_to": "chat:1"}, {"mode": Mode.DETACHED}, {"delivers_later": False}],
+    ids=lambda other: next(iter(other)),
+)
+async def test_a_message_whose_answer_goes_elsewhere_does_not_join(scene: Scene, other: dict[str, Any]) -> None:
+    """A2, T2: who waits for an answer, and where, belongs to the turn; nothing steers past it either."""
+    host = await scene.running("one")
+    elsewhere = await scene.accept("two", busy=Busy.STEER, **other)
+    behind = await scene.accept("three", busy=Busy.STEER)
+    assert await scene.store.turns.heed(host, scene.now) == (host, [])
+    assert [await scene.state(each) for each in (elsewhere, behind)] == [State.QUEUED] * 2
+
+
+async def test_what_a_turn_was_asked_has_what_joined_it(scene: Scene) -> None:
+    host = await scene.running("one")
+    await scene.accept("two", busy=Busy.STEER)
+    await scene.store.turns.heed(host, scene.now)
+    assert await scene.store.turns.asked(host.id) == "one\n\ntwo"
 
 
 async def test_heeding_again_after_a_lost_answer_gives_the_same(scene: Scene) -> None:

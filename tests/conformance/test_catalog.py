@@ -65,6 +65,37 @@ async def test_after_a_suspension_opening_gives_another_session_that_says_why(sc
     assert [each.id for each in await scene.store.sessions.of_key("local", "chat:1")] == [second.id, first.id]
 
 
+async def test_the_sessions_of_a_key_are_paged_and_narrowed_by_their_state(scene: Scene) -> None:
+    made: list[sessions.Session] = []
+    for number in range(5):
+        made.append(await opened(scene))
+        if number < 4:
+            leave = scene.store.settlement.suspend_session if number % 2 else scene.store.settlement.end_session
+            await leave(made[-1].id, *(() if number % 2 else ("done",)), scene.now)
+        scene.now += 1
+    newest_first = [each.id for each in reversed(made)]
+    of_key = scene.store.sessions.of_key
+    first = await of_key("local", "chat:1", 2)
+    assert [each.id for each in first] == newest_first[:2]
+    assert [each.id for each in await of_key("local", "chat:1", 9, first[-1].id)] == newest_first[2:]
+    # The limit counts what is asked for, not what is passed over.
+    ended = await of_key("local", "chat:1", 2, None, sessions.State.ENDED)
+    assert [each.id for each in ended] == [made[2].id, made[0].id]
+    assert [each.id for each in await of_key("local", "chat:1", 1, ended[0].id, sessions.State.ENDED)] == [made[0].id]
+
+
+async def test_the_deliveries_of_a_session_are_paged_and_narrowed_by_their_state(scene: Scene) -> None:
+    made = await scene.sent_for("one", "two", "three")
+    session_id = made[0].session_id
+    look = scene.store.catalog.deliveries
+    first = await look("local", None, 2, delivery.State.PENDING, session_id)
+    rest = await look("local", (first[-1].created_at, first[-1].id), 2, delivery.State.PENDING, session_id)
+    assert sorted(each.id for each in (*first, *rest)) == sorted(each.id for each in made)
+    assert await look("local", None, 2, delivery.State.DELIVERED, session_id) == []
+    assert await look("local", None, 2, None, new_session_id(scene.now)) == []
+    assert await look("somebody else", None, 2, None, session_id) == []
+
+
 async def test_sessions_are_narrowed_by_their_state(scene: Scene) -> None:
     first, second = await opened(scene), await opened(scene, "chat:2")
     await scene.store.settlement.end_session(first.id, "done", scene.now)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from holdfast.core import effects
+from holdfast.core.effects import Effect
 from holdfast.core.intake import Busy
 from holdfast.core.journal import Kind
 from holdfast.core.sessions import Session
 from holdfast.core.transcript import fold
-from holdfast.core.turns import State
+from holdfast.core.turns import Mode, State
 from holdfast.errors import IllegalMove, NotFound
 from holdfast.ids import SessionId, TurnId, new_session_id
 from tests.conformance.scenes import Scene
@@ -65,6 +69,40 @@ async def test_a_fork_owes_no_memory(scene: Scene) -> None:
     fork = await scene.store.sessions.fork(first.session_id, copy_of(scene))
     assert await scene.store.segments.of_session(fork.id) == []
     assert fork.generation == 0
+
+
+async def test_a_fork_repeats_no_effect_of_the_original(scene: Scene) -> None:
+    """X1, R10: what was done in the world was done for the copy too, also when the copy goes on."""
+    turn = await scene.running(mode=Mode.DETACHED)
+    turn, sent = await scene.use(turn, Effect.EFFECTFUL)
+    turn = await scene.move(turn, (sent, replace(sent.on(effects.Event.SUCCEED), result="sent")))
+    turn, _ = await scene.use(turn, Effect.KEYED)
+    for _ in range(3):
+        await scene.interrupt(turn)
+        for again in await scene.claim():
+            turn = await scene.start(again)
+    fork = await scene.store.sessions.fork(turn.session_id, copy_of(scene))
+    (copied,) = await scene.store.turns.list(fork.id)
+    calls = {call.effect: call for call in await scene.store.journal.calls(copied.id)}
+    assert calls[Effect.EFFECTFUL].state is effects.State.OK
+    assert calls[Effect.EFFECTFUL].result == "sent"
+    assert calls[Effect.KEYED].state is effects.State.UNKNOWN, "its key would be another one here"
+
+
+async def test_a_fork_names_its_own_turns(scene: Scene) -> None:
+    host = await scene.running("one")
+    await scene.accept("two", busy=Busy.STEER)
+    host, _ = await scene.store.turns.heed(host, scene.now)
+    await scene.finish(host)
+    running = await scene.running("three")
+    await scene.accept("four", busy=Busy.STEER)
+    await scene.store.turns.heed(running, scene.now)
+    fork = await scene.store.sessions.fork(host.session_id, copy_of(scene))
+    mine = {turn.id for turn in await scene.store.turns.list(fork.id)}
+    assert len(mine) == 2, "what joined a turn in flight is left out with it"
+    named = [entry.data.get("joined") or entry.data.get("turn_id") for entry in await scene.entries(fork.id)]
+    assert {each for each in named if each} == mine
+    assert [text for role, text in await shown(scene, fork.id) if role == "user"] == ["one", "two"]
 
 
 async def test_nothing_cannot_be_forked(scene: Scene) -> None:

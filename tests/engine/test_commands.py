@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import pytest
+
 from holdfast.agent.scripted import Say, ScriptedAgent
 from holdfast.core import sessions
-from holdfast.core.intake import Receipt
+from holdfast.core.intake import Cursor, Receipt
 from holdfast.core.transcript import Role, fold
 from holdfast.core.turns import Cause, Mode, Policy, State
 from holdfast.engine.engine import Engine
 from holdfast.ids import SessionId
+from holdfast.store.database import Run, Transaction
 from holdfast.store.opening import Store
 from tests.engine.players import Witness
 from tests.engine.test_drain import HeldAgent, running
-from tests.engine.world import Open, answered, message, opened, running_engine, settled
+from tests.engine.world import TARGET, Open, RecordingCarrier, answered, message, opened, running_engine, settled
 
 
 def echo() -> ScriptedAgent:
@@ -109,6 +112,58 @@ async def test_where_there_is_no_conversation_a_command_says_so(open_it: Open) -
     async with opened(open_it) as store, running_engine(store, echo()) as engine:
         for text in ("/new", "/stop", "/status", "/resume", "/retry", "/undo", "/title x", "/help"):
             assert (await command(engine, text)).turn_id == ""
+
+
+@pytest.mark.parametrize("text", ["/undo", "/retry", "/new", "/stop", "/resume", "/title x", "/status"])
+async def test_a_command_that_is_sent_twice_is_done_once(open_it: Open, text: str) -> None:
+    """A3: its answer was lost, or the gateway restarted before the channel had read on."""
+    async with opened(open_it) as store, running_engine(store, echo()) as engine:
+        await answered(engine, store, "one")
+        second = await answered(engine, store, "two")
+        once = message(text, dedupe_key="k", cursor=Cursor(channel="telegram", position="7"))
+        first = await engine.inbox.accept(once)
+        if first.turn_id:
+            await settled(store, first)
+        before = [(item.role, item.text) for item in fold(await store.journal.read(second.session_id))]
+        after_it = await answered(engine, store, "three") if text in ("/new", "/stop") else None
+        again = await engine.inbox.accept(once)
+        assert again.turn_id == first.turn_id
+        if after_it:
+            assert (await store.sessions.get(after_it.session_id)).state is sessions.State.OPEN
+        assert [(item.role, item.text) for item in fold(await store.journal.read(second.session_id))] == before
+        assert await store.intake.cursor("telegram") == "7"
+
+
+async def test_retry_asks_with_everything_that_had_joined(open_it: Open) -> None:
+    async with opened(open_it) as store:
+        witness = Witness(echo())
+        async with running_engine(store, witness) as engine:
+            first = await engine.inbox.accept(message("one"))
+            await settled(store, first)
+            (host,) = await store.turns.list(first.session_id)
+            await store.database.write(lambda: _join(host.session_id, host.id))
+            await settled(store, await command(engine, "/retry"))
+    assert witness.messages[-1] == "one\n\nand two"
+
+
+def _join(session_id: str, turn_id: str) -> Transaction[None]:
+    """Put a message into a turn, as steering does."""
+    yield Run("UPDATE sessions SET seq = seq + 1 WHERE id = :id", {"id": session_id})
+    yield Run(
+        """INSERT INTO entries (session_id, seq, turn_id, attempt, kind, at, data)
+           SELECT :id, seq, :turn_id, 1, 'message.joined', 1, '{"text": "and two"}' FROM sessions WHERE id = :id""",
+        {"id": session_id, "turn_id": turn_id},
+    )
+
+
+async def test_what_is_asked_again_goes_to_the_same_reader(open_it: Open) -> None:
+    """A2: and is no command, whatever it says."""
+    async with opened(open_it) as store, running_engine(store, echo(), carriers={"chat": RecordingCarrier()}) as engine:
+        hook = message("/stop", mode=Mode.DETACHED, one_shot=True, conversation="hook:1", reply_to=TARGET)
+        first = await settled(store, await engine.inbox.accept(hook))
+        again = await settled(store, await engine.inbox.again(first))
+        assert (again.mode, again.reply_to, again.state) == (first.mode, first.reply_to, State.COMPLETED)
+        assert again.session_id != first.session_id
 
 
 async def test_what_a_machine_sends_is_no_command(open_it: Open) -> None:

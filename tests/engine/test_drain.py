@@ -311,6 +311,20 @@ async def test_what_is_on_its_way_to_a_chat_may_arrive_before_the_stop(open_it: 
         assert [each.state for each in await store.deliveries.of_turn(accepted.turn_id)] == [delivery.State.DELIVERED]
 
 
+async def test_a_drain_in_a_hurry_waits_for_no_delivery(open_it: Open) -> None:
+    """R4: a second wish ends the patience of the first, whatever is still due."""
+    async with opened(open_it) as store:
+        slow = Hang()
+        async with running_engine(store, HeldAgent(store), carriers={"chat": RecordingCarrier(slow)}) as engine:
+            accepted = await accept(engine, "one", reply_to=TARGET)
+            await settled(store, accepted)
+            patient = asyncio.create_task(engine.drain(LONG_MS))
+            await asyncio.wait({patient}, timeout=0.05)
+            async with asyncio.timeout(5):
+                await engine.drain(0)
+                await patient
+
+
 async def test_the_report_of_a_start_says_what_was_found(open_it: Open) -> None:
     """R8, R9: what continued, what rests, and what waits."""
     async with opened(open_it) as store:

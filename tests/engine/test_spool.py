@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import os
 import stat
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -419,15 +420,18 @@ async def test_a_torn_tail_is_dropped_and_what_is_above_it_is_kept(open_it: Open
 
 
 async def test_the_file_of_a_turn_that_is_gone_is_removed(open_it: Open, tmp_path: Path) -> None:
-    """W7: what was pruned stays pruned, and leaves nothing behind."""
+    """W7: what was pruned stays pruned, and leaves nothing behind; a day later, as the home may know another store today."""
     home = tmp_path / "home"
     spool = Spool(home)
-    folder = home / "spool" / "nod_gone"
-    folder.mkdir(parents=True)
-    (folder / "trn_gone.1.jsonl").write_text(entry_line(2, "one "))
-    (folder / "trn_gone.2.tmp").write_text("torn")
+    gone, elsewhere = home / "spool" / "nod_gone", home / "spool" / "nod_elsewhere"
+    for folder in (gone, elsewhere):
+        folder.mkdir(parents=True)
+        (folder / "trn_gone.1.jsonl").write_text(entry_line(2, "one "))
+        (folder / "trn_gone.2.tmp").write_text("torn")
+    os.utime(gone / "trn_gone.1.jsonl", (0, 0))
     async with opened(open_it) as store, running_engine(store, Puppet(), settings=SETTINGS, spool=spool):
-        await until(lambda: not folder.exists())
+        await until(lambda: not gone.exists())
+    assert (elsewhere / "trn_gone.1.jsonl").exists()
 
 
 async def test_only_the_gateway_can_read_what_is_on_disk_and_no_secret_is_in_it(open_it: Open, tmp_path: Path) -> None:

@@ -186,7 +186,8 @@ class Model:
         behind = [t for t in self.turns.values() if t.session_id == turn.session_id and t.ordinal > turn.ordinal]
         waiting = sorted((t for t in behind if t.state is State.QUEUED), key=lambda t: t.ordinal)
         drafts: list[Draft] = []
-        for each in takewhile(lambda t: t.steers, waiting):
+        reader = (turn.mode, turn.delivers_later, turn.reply_to)
+        for each in takewhile(lambda t: t.steers and (t.mode, t.delivers_later, t.reply_to) == reader, waiting):
             text = next(e.data["text"] for e in self.entries[each.session_id] if e.turn_id == each.id)
             joined = replace(each.on(Event.JOIN), joined_to=turn.id, answered_at=now, fence=each.fence + 1)
             self._write(self._save(joined), None, [Draft(kind=Kind.TURN_COMPLETED, at=now, data={"joined": turn.id})])

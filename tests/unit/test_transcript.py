@@ -478,3 +478,15 @@ def test_messages_that_wait_behind_a_turn_do_not_answer_for_it() -> None:
     """R6: the note looks at what stands before the turn, not at what stands after it."""
     waiting = [entry(Kind.TURN_ACCEPTED, turn=turn, attempt=0, text="?") for turn in ("t2", "t3")]
     assert tool_unanswered(fold(TOOL + waiting), "t2")  # type: ignore[arg-type]
+
+
+def test_a_message_that_joined_ends_no_interruption() -> None:
+    """R6: only an answer does."""
+    cut = entry(Kind.TURN_INTERRUPTED, cause="crash")
+    assert cut_off_by([cut, entry(Kind.TURN_COMPLETED, joined="t0")]) == "crash"
+    assert cut_off_by([cut, entry(Kind.TURN_COMPLETED)]) is None
+
+
+def test_an_interruption_that_was_undone_is_not_spoken_of() -> None:
+    """R6: what it had shown is not in the transcript any more."""
+    assert cut_off_by([entry(Kind.TURN_INTERRUPTED, cause="crash"), entry(Kind.TURN_UNDONE)]) is None

@@ -33,6 +33,15 @@ class Cursor:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Once:
+    """What makes a request one that is done once, however often it is sent."""
+
+    key: str | None
+    body_hash: str
+    cursor: Cursor | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Inbound:
     """One message, already parsed and authorised by its channel.
 
@@ -55,6 +64,10 @@ class Inbound:
     cursor: Cursor | None = None
     busy: Busy | None = None
     reset: Reset | None = None
+
+    def once(self) -> Once:
+        """Return what tells this message from every other, for what is done without making it a turn."""
+        return Once(key=self.dedupe_key, body_hash=self.body_hash(), cursor=self.cursor)
 
     def body_hash(self) -> str:
         """Return the digest that tells a repeated message from another one under the same key."""

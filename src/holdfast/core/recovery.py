@@ -23,9 +23,12 @@ class Interrupted:
     rested: tuple[TurnId, ...] = ()
     suspended: tuple[TurnId, ...] = ()
     given_up: tuple[TurnId, ...] = ()
+    # Whose readers should look; which turn is whose says the store.
+    sessions: tuple[SessionId, ...] = field(default=(), compare=False)
 
     def __add__(self, other: Interrupted) -> Interrupted:
         return Interrupted(
+            sessions=self.sessions + other.sessions,
             continued=self.continued + other.continued,
             rested=self.rested + other.rested,
             suspended=self.suspended + other.suspended,

@@ -194,12 +194,13 @@ def _item(entry: Entry, recovery: Recovery | None) -> Item | None:
 
 
 def cut_off_by(entries: Sequence[Entry]) -> str | None:
-    """Return the cause of the last interruption that no completed turn has followed yet."""
+    """Return the cause of the last interruption that stands in the transcript and no completed turn has followed yet."""
+    undone = {entry.turn_id for entry in entries if entry.kind is Kind.TURN_UNDONE}
     cause: str | None = None
     for entry in entries:
-        if entry.kind is Kind.TURN_INTERRUPTED:
+        if entry.kind is Kind.TURN_INTERRUPTED and entry.turn_id not in undone:
             cause = _text(entry.data, "cause")
-        elif entry.kind is Kind.TURN_COMPLETED:
+        elif entry.kind is Kind.TURN_COMPLETED and "joined" not in entry.data:
             cause = None
     return cause
 

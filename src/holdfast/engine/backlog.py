@@ -67,8 +67,9 @@ class Backlog:
     def is_behind(self) -> bool:
         """Return whether the store has been away and lacks something.  Raises what kept it from being taken for good."""
         if self._catching_up is not None and self._catching_up.done():
-            self._catching_up.result()
-            self._catching_up = None
+            # Forgotten first: what it raises is raised once, or the end of the turn would fail of it again.
+            caught_up, self._catching_up = self._catching_up, None
+            caught_up.result()
         return self._catching_up is not None
 
     async def put(self, drafts: Sequence[Draft], moves: Sequence[tuple[Call, Call]] = ()) -> bool:

@@ -2,61 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import assert_never
 
 from holdfast.clock import Clock
 from holdfast.core.commands import HELP, Command, Name
-from holdfast.core.intake import Inbound, Receipt
-from holdfast.core.journal import Kind
+from holdfast.core.intake import Inbound, Once, Receipt
 from holdfast.core.sessions import Session
 from holdfast.core.turns import SETTLED, State, Turn
-from holdfast.errors import IllegalMove
-from holdfast.ids import SessionId, TurnId
+from holdfast.errors import IllegalMove, Repeated
+from holdfast.ids import SessionId, TurnId, new_session_id, new_turn_id
 from holdfast.ports import Store
 
 TITLE_LENGTH_MAX = 200
 # The end reason of a conversation that its user left for a new one.
 LEFT_FOR_A_NEW_ONE = "new"
 _NOTHING_YET = "There is no conversation here yet."
+_DONE_BEFORE = "That was done when it came first."
+_STILL_AT_IT = "It is still being answered; send /stop first."
+_HELP = "\n".join(f"/{name}: {text}" for name, text in HELP.items())
 _QUOTED_MAX = 60
 
 
 class Commands:
-    """Commands on the conversation that they are written in.  `take_in` accepts a message as it is."""
+    """Commands on the conversation that they are written in, each done once however often it is sent."""
 
-    def __init__(self, store: Store, take_in: Callable[[Inbound], Awaitable[Receipt]], clock: Clock) -> None:
+    def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
-        self._take_in = take_in
         self._clock = clock
 
     async def run(self, message: Inbound, command: Command) -> Receipt:
         """Do it and return what to tell the user; where a turn follows from it, the receipt names it."""
         session = await self._store.sessions.find(message.owner, message.conversation)
-        if command.name is Name.HELP:
-            return self._reply(None, "\n".join(f"/{name}: {text}" for name, text in HELP.items()))
-        if session is None:
-            return self._reply(None, _NOTHING_YET)
+        try:
+            return await (self._do(session, message, command) if session else self._say(message, command))
+        except Repeated:
+            return self._reply(session, _DONE_BEFORE)
+        except IllegalMove:
+            return self._reply(session, _STILL_AT_IT)
+
+    async def _say(self, message: Inbound, command: Command) -> Receipt:
+        """Answer where there is no conversation yet."""
+        await self._store.intake.remember(message.once(), SessionId(""), self._clock.now_ms())
+        return self._reply(None, _HELP if command.name is Name.HELP else _NOTHING_YET)
+
+    async def _do(self, session: Session, message: Inbound, command: Command) -> Receipt:
+        now, once = self._clock.now_ms(), message.once()
         match command.name:
             case Name.NEW:
-                await self._store.settlement.end_session(session.id, LEFT_FOR_A_NEW_ONE, self._clock.now_ms())
+                await self._store.settlement.end_session(session.id, LEFT_FOR_A_NEW_ONE, now, once)
                 return self._reply(session, "A new conversation begins with your next message.")
             case Name.STOP:
-                await self._store.settlement.suspend_session(session.id, self._clock.now_ms())
+                await self._store.settlement.suspend_session(session.id, now, once)
                 return self._reply(session, "Stopped. Your next message begins a new conversation.")
-            case Name.STATUS:
-                return self._reply(session, await self._status(session))
-            case Name.TITLE:
-                return self._reply(session, await self._title(session, command.argument))
             case Name.RESUME:
-                return await self._resume(session)
+                return await self._resume(session, once)
             case Name.UNDO:
-                return await self._undo(session)
+                undone = await self._store.settlement.undo(session.id, now, once)
+                return self._reply(session, await self._left_out(undone) if undone else "There is nothing to undo.")
             case Name.RETRY:
-                return await self._retry(session, message)
+                again = await self._store.intake.redo(message, session.id, new_turn_id(now), new_session_id(now), now)
+                if again is None:
+                    return self._reply(session, "There is nothing to answer anew.")
+                return replace(again, reply=f"Once more: “{_short(await self._store.turns.asked(again.turn_id))}”")
+            case Name.STATUS | Name.TITLE | Name.HELP:
+                await self._store.intake.remember(once, session.id, now)
+                return self._reply(session, await self._tell(session, command))
             case _:
                 assert_never(command.name)
+
+    async def _tell(self, session: Session, command: Command) -> str:
+        if command.name is Name.STATUS:
+            return await self._status(session)
+        return await self._title(session, command.argument) if command.name is Name.TITLE else _HELP
 
     def _reply(self, session: Session | None, text: str, turn: Turn | None = None) -> Receipt:
         return Receipt(
@@ -84,39 +102,19 @@ class Commands:
         await self._store.sessions.rename(session.id, title[:TITLE_LENGTH_MAX])
         return f"This conversation is called “{title[:TITLE_LENGTH_MAX]}” now."
 
-    async def _resume(self, session: Session) -> Receipt:
+    async def _resume(self, session: Session, once: Once) -> Receipt:
         last = await self._store.turns.last(session.id)
         if last is None or last.state is not State.INTERRUPTED:
+            await self._store.intake.remember(once, session.id, self._clock.now_ms())
             return self._reply(session, "Nothing was cut off here.")
         try:
-            turn = await self._store.turns.resume(last.id, self._clock.now_ms())
+            turn = await self._store.turns.resume(last.id, self._clock.now_ms(), once)
         except IllegalMove:
             return self._reply(session, "It cannot go on any more; ask again instead.")
         return self._reply(session, "Going on where it was cut off.", turn)
 
-    async def _undo(self, session: Session) -> Receipt:
-        try:
-            undone = await self._store.settlement.undo(session.id, self._clock.now_ms())
-        except IllegalMove:
-            return self._reply(session, "It is still being answered; send /stop first.")
-        if undone is None:
-            return self._reply(session, "There is nothing to undo.")
-        return self._reply(session, f"Left out: “{_short(await self._text(undone))}”")
-
-    async def _retry(self, session: Session, message: Inbound) -> Receipt:
-        try:
-            undone = await self._store.settlement.undo(session.id, self._clock.now_ms())
-        except IllegalMove:
-            return self._reply(session, "It is still being answered; send /stop first.")
-        if undone is None:
-            return self._reply(session, "There is nothing to answer anew.")
-        text = await self._text(undone)
-        accepted = await self._take_in(replace(message, text=text))
-        return replace(accepted, reply=f"Once more: “{_short(text)}”")
-
-    async def _text(self, turn: Turn) -> str:
-        entries = await self._store.journal.read_turn(turn.id)
-        return next((str(entry.data.get("text", "")) for entry in entries if entry.kind is Kind.TURN_ACCEPTED), "")
+    async def _left_out(self, undone: Turn) -> str:
+        return f"Left out: “{_short(await self._store.turns.asked(undone.id))}”"
 
 
 def _short(text: str) -> str:

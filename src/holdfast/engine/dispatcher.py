@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterable
 
 from holdfast.clock import Clock
 from holdfast.core.recovery import orphans
@@ -16,6 +17,9 @@ from holdfast.ids import NodeId, SessionId, TurnId
 from holdfast.ports import Store
 
 log = logging.getLogger(__name__)
+
+# What was told to stop has little left to do.
+_STOPPING_MAX_S = 2
 
 
 class Dispatcher:
@@ -96,14 +100,19 @@ class Dispatcher:
                 await self._idle.wait()
         except TimeoutError:
             # The cause is durable before anyone is interrupted.
-            late = list(self._tasks)
-            cut = await self._store.settlement.interrupt(
-                self._node_id, late, cause, self._settings.policy, self._clock.now_ms()
-            )
+            late = dict(self._tasks)
+            cut = await self._interrupt(late, cause)
             for turn_id in late:
                 self.stop(turn_id)
-            return len(cut)
+            if late:
+                await asyncio.wait([task for _, task in late.values()], timeout=_STOPPING_MAX_S)
+            # One that was just about to start may have started after all.
+            return cut + await self._interrupt(late, cause)
         return 0
+
+    async def _interrupt(self, turn_ids: Iterable[TurnId], cause: Cause) -> int:
+        now, policy = self._clock.now_ms(), self._settings.policy
+        return len(await self._store.settlement.interrupt(self._node_id, list(turn_ids), cause, policy, now))
 
     async def _claim(self, group: asyncio.TaskGroup) -> None:
         free = self._settings.max_running - len(self._tasks)
@@ -129,6 +138,10 @@ class Dispatcher:
 
     async def _run(self, turn: Turn) -> None:
         try:
+            if self._draining:
+                # Taken up a moment before the drain began, and simply still queued.
+                await self._give_back(turn)
+                return
             await self._worker.run(turn)
         except Fatal:
             raise

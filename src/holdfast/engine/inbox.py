@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 from datetime import UTC, datetime, time, timedelta
 
@@ -10,9 +11,10 @@ from holdfast.core import commands
 from holdfast.core.intake import Inbound, Receipt
 from holdfast.core.redaction import Redaction
 from holdfast.core.resets import Reset, When
-from holdfast.core.turns import Mode
+from holdfast.core.turns import SETTLED, Mode, State, Turn
 from holdfast.engine.commands import Commands
 from holdfast.engine.settings import Settings
+from holdfast.errors import IllegalMove
 from holdfast.ids import new_session_id, new_turn_id
 from holdfast.ports import Store
 
@@ -25,7 +27,7 @@ class Inbox:
         self._settings = settings
         self._redaction = redaction
         self._clock = clock
-        self._commands = Commands(store, self._take_in, clock)
+        self._commands = Commands(store, clock)
 
     async def accept(self, message: Inbound) -> Receipt:
         """Return once durable, or refused for good; a repeated `dedupe_key` returns the first receipt.
@@ -42,6 +44,35 @@ class Inbox:
                 message,
                 busy=message.busy or self._settings.busy,
                 reset=message.reset or _reset(self._settings, message.channel, now),
+            )
+        )
+
+    async def again(self, turn: Turn) -> Receipt:
+        """Let a turn at rest go on if it was cut off and still may, else ask the same once more, for the same reader."""
+        if turn.state is State.INTERRUPTED:
+            with contextlib.suppress(IllegalMove):
+                resumed = await self._store.turns.resume(turn.id, self._clock.now_ms())
+                return Receipt(
+                    turn_id=resumed.id,
+                    session_id=resumed.session_id,
+                    state=resumed.state,
+                    accepted_at=resumed.accepted_at,
+                )
+        if turn.state not in SETTLED:
+            raise IllegalMove(turn.id, turn.state, "be asked again; cancel it first")
+        session = await self._store.sessions.get(turn.session_id)
+        return await self._take_in(
+            Inbound(
+                conversation=session.key,
+                text=await self._store.turns.asked(turn.id),
+                channel=session.channel,
+                owner=session.owner,
+                source=session.source,
+                mode=turn.mode,
+                delivers_later=turn.delivers_later,
+                remembers=turn.remembers,
+                reply_to=turn.reply_to,
+                one_shot=session.one_shot,
             )
         )
 

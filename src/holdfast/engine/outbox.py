@@ -57,7 +57,7 @@ class Outbox:
         """Send what is due and let it arrive, then begin nothing more; whoever runs out of time stays unknown."""
         try:
             async with asyncio.timeout(timeout_ms / 1000):
-                while self._sending or await self._is_due():
+                while not self._closed and (self._sending or await self._is_due()):
                     await self._clock.sleep_ms(_DRAIN_LOOK_MS)
         except (TimeoutError, Unavailable) as error:
             if self._sending:

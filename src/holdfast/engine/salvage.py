@@ -8,6 +8,7 @@ from collections.abc import Container, Sequence
 
 from holdfast.clock import Clock
 from holdfast.core.journal import Entry
+from holdfast.core.recovery import GIVE_UP_AGE_MS
 from holdfast.core.turns import State
 from holdfast.engine.settings import Settings
 from holdfast.engine.spool import Left, Spool
@@ -72,7 +73,9 @@ class Salvage:
         try:
             turn = await self._store.turns.get(file.turn_id)
         except NotFound:
-            await asyncio.to_thread(file.remove)
+            # Pruned, or in another store than the one that this home is pointed at today.
+            if await asyncio.to_thread(file.age_ms, self._clock.now_ms()) > GIVE_UP_AGE_MS:
+                await asyncio.to_thread(file.remove)
             return True
         if turn.attempt <= file.attempt and turn.state is State.RUNNING:
             return False

@@ -48,6 +48,10 @@ class Left:
             lines.append(line)
         return lines
 
+    def age_ms(self, now_ms: int) -> int:
+        """Return how long ago it was last written."""
+        return now_ms - int(self.path.stat().st_mtime * 1000)
+
     def remove(self) -> None:
         self.path.unlink(missing_ok=True)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from holdfast.core.delivery import Delivery, State
 from holdfast.core.obligations import Obligations
+from holdfast.ids import SessionId
 from holdfast.store import rows
 from holdfast.store.database import Database, Params, Run, Transaction
 
@@ -11,6 +12,7 @@ _DELIVERIES = f"""
     SELECT {rows.qualified(rows.DELIVERY, "d")} FROM deliveries d JOIN sessions s ON s.id = d.session_id
      WHERE s.owner = :owner AND (d.created_at < :before_at OR (d.created_at = :before_at AND d.id < :before_id))
        AND (CAST(:state AS TEXT) = '' OR d.state = :state)
+       AND (CAST(:session_id AS TEXT) = '' OR d.session_id = :session_id)
      ORDER BY d.created_at DESC, d.id DESC LIMIT :limit
 """
 # Each count reads a partial index, so that looking is cheap however much lies behind us.
@@ -32,13 +34,23 @@ class Catalog:
         self._database = database
 
     async def deliveries(
-        self, owner: str, before: tuple[int, str] | None = None, limit: int = 50, state: State | None = None
+        self,
+        owner: str,
+        before: tuple[int, str] | None = None,
+        limit: int = 50,
+        state: State | None = None,
+        session_id: SessionId | None = None,
     ) -> list[Delivery]:
         """Return deliveries, the newest first; `before` is the (created_at, id) of the last one seen."""
         at, id_ = before or (2**62, "")
-        params = {
-            "owner": owner, "before_at": at, "before_id": id_, "state": state.value if state else "", "limit": limit
-        }  # fmt: skip
+        params: Params = {
+            "owner": owner,
+            "before_at": at,
+            "before_id": id_,
+            "state": state.value if state else "",
+            "session_id": session_id or "",
+            "limit": limit,
+        }
         return await self._database.read(lambda: _deliveries(params))
 
     async def obligations(self) -> Obligations:

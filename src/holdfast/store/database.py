@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import string
 from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
@@ -184,6 +185,10 @@ class Database(Protocol):
 
     async def read(self, work: Work[T]) -> T:
         """Run statements that only read, on one snapshot."""
+        ...
+
+    def unhurried(self) -> AbstractAsyncContextManager[None]:
+        """Lift every limit on how long a write may take; nobody else may write meanwhile."""
         ...
 
     async def close(self) -> None: ...

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from holdfast.core.delivery import BACKOFF_MAX_MS, BANNER_PART, SETTLED, Delivery, Event, State, lifetime_ms
 from holdfast.core.turns import Turn
-from holdfast.errors import NotFound, Stale
+from holdfast.errors import IllegalMove, NotFound, Stale
 from holdfast.ids import DeliveryId, NodeId, SessionId, TurnId, new_delivery_id
 from holdfast.store import rows
 from holdfast.store.database import Add, Database, Dialect, Params, Run, Transaction
@@ -20,6 +20,7 @@ _INSERT = """
 _SENDABLE = """
     (d.state IN ('pending', 'retry') OR (d.state = 'unknown' AND d.repeats = 0))
     AND NOT EXISTS (SELECT 1 FROM deliveries e WHERE e.turn_id = d.turn_id AND e.target = d.target AND e.part < d.part
+                       AND e.part > 0
                        AND (e.state IN ('pending', 'sending', 'retry') OR (e.state = 'unknown' AND e.repeats = 0)))
 """
 _DUE = f"""
@@ -40,12 +41,19 @@ _FAIL_REST = """
      WHERE turn_id = :turn_id AND target = :target AND part > :part
        AND state IN ('pending', 'retry') AND CAST(:part AS BIGINT) > 0
 """
-_INSERT_BANNER = f"{_INSERT} ON CONFLICT (turn_id, target, part) DO NOTHING"
-# What certainly did not arrive goes out as it is; what may have arrived says that it may be a repeat.
+# One banner per turn and target: that of a second stop takes the place of the first, unless it is just going out.
+_SAVE_BANNER = f"""
+    {_INSERT}
+    ON CONFLICT (turn_id, target, part) DO UPDATE
+       SET text = excluded.text, state = 'pending', attempt = 0, repeats = 0, fence = deliveries.fence + 1,
+           created_at = excluded.created_at, due_at = excluded.due_at, receipt = NULL, error = NULL, settled_at = NULL
+     WHERE deliveries.state <> 'sending'
+"""
+# Whether the next send is a possible repeat was decided when it was given up.  It counts as tried once, so that it is
+# given a new chance, and nobody takes it for a part that has never been sent.
 _REVIVE = """
     UPDATE deliveries
-       SET repeats = CASE WHEN state = 'failed' THEN 0 ELSE 1 END, state = 'retry', created_at = :now, due_at = :now,
-           settled_at = NULL, error = NULL, fence = fence + 1
+       SET state = 'retry', attempt = 1, created_at = :now, due_at = :now, settled_at = NULL, error = NULL, fence = fence + 1
      WHERE turn_id = :turn_id AND target = :target AND part >= :part AND state IN ('failed', 'expired')
  RETURNING id
 """
@@ -57,9 +65,14 @@ _HELD_BY_DEAD = """
 """
 _LOSE = """
     UPDATE deliveries
-       SET state = 'unknown', node_id = NULL, fence = fence + 1, due_at = :now, settled_at = :now,
+       SET state = CASE WHEN part = 0 THEN 'expired' ELSE 'unknown' END,
+           node_id = NULL, fence = fence + 1, due_at = :now, settled_at = :now,
            error = 'the sender stopped while sending'
      WHERE id IN {ids}
+"""
+_EXPIRE_BANNERS = """
+    UPDATE deliveries SET state = 'expired', settled_at = :now, error = 'the gateway was back before it was sent'
+     WHERE part = 0 AND (state IN ('pending', 'retry') OR (state = 'unknown' AND repeats = 0))
 """
 _HASTEN = """
     UPDATE deliveries SET due_at = :now
@@ -152,10 +165,10 @@ def insert(created: Sequence[Delivery]) -> Transaction[None]:
         )
 
 
-def insert_banner(turn: Turn, target: str, text: str, now_ms: int) -> Transaction[None]:
-    """Write the banner of a stop; a second one for the same turn and target is not possible."""
+def save_banner(turn: Turn, target: str, text: str, now_ms: int) -> Transaction[None]:
+    """Write the banner of a stop; there is never more than one for a turn and a target."""
     yield Run(
-        _INSERT_BANNER,
+        _SAVE_BANNER,
         {
             "id": new_delivery_id(now_ms),
             "turn_id": turn.id,
@@ -172,6 +185,8 @@ def insert_banner(turn: Turn, target: str, text: str, now_ms: int) -> Transactio
 def _retry(delivery_id: DeliveryId, now_ms: int) -> Transaction[Delivery]:
     given_up = yield from _get(delivery_id)
     given_up.on(Event.REVIVE)
+    if given_up.part == BANNER_PART:
+        raise IllegalMove(delivery_id, "the banner of a stop that is over", Event.REVIVE)
     place = {"turn_id": given_up.turn_id, "target": given_up.target, "part": given_up.part, "now": now_ms}
     yield Run(_REVIVE, place)
     return (yield from _get(delivery_id))
@@ -189,8 +204,11 @@ def _claim(sql: str, node_id: NodeId, now_ms: int, limit: int) -> Transaction[li
     claimed: list[Delivery] = []
     for each in map(rows.delivered, due):
         if now_ms - each.created_at > lifetime_ms(each.part):
-            late = "too old to send again; the first may have arrived" if each.state is State.UNKNOWN else "too old to send"
-            yield from _move(each, replace(each.on(Event.EXPIRE), settled_at=now_ms, error=late), None)
+            unknown = each.state is State.UNKNOWN
+            late = "too old to send again; the first may have arrived" if unknown else "too old to send"
+            # Whoever revives it sends what may be a repeat.
+            repeats = 1 if unknown else each.repeats
+            yield from _move(each, replace(each.on(Event.EXPIRE), settled_at=now_ms, error=late, repeats=repeats), None)
             continue
         if each.state is State.UNKNOWN:
             sending = replace(each.on(Event.REPEAT), repeats=1, attempt=each.attempt + 1)
@@ -238,6 +256,11 @@ def _move(before: Delivery, after: Delivery, node_id: NodeId | None) -> Transact
     if not moved:
         raise Stale(f"delivery {before.id} is not {before.state} with fence {before.fence} any more")
     return replace(after, fence=before.fence + 1)
+
+
+def expire_banners(now_ms: int) -> Transaction[None]:
+    """Give up the banners of stops that are over: the gateway is back."""
+    yield Run(_EXPIRE_BANNERS, {"now": now_ms})
 
 
 def lose_held(dialect: Dialect, now_ms: int, limit: int) -> Transaction[int]:

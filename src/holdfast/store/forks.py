@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from holdfast.core.journal import Data
@@ -28,6 +29,15 @@ _COPY_TURN = """
             :error, :started_at, :answered_at, :steers, :joined_to)
 """
 
+# What a call has done in the world it has done for the copy too.  One that was to be repeated under its own key would get
+# another key here, so nobody can say what became of it.
+_COPY_CALLS = """
+    INSERT INTO tool_calls (turn_id, id, session_id, name, effect, args, state, starts, result)
+    SELECT CAST(:to AS TEXT), id, CAST(:session_id AS TEXT), name, effect, args,
+           CASE WHEN state IN ('ok', 'error', 'unknown') OR effect = 'pure' THEN state ELSE 'unknown' END, starts, result
+      FROM tool_calls WHERE turn_id = :turn_id
+"""
+
 
 def fork(session_id: SessionId, copy: Session, through: TurnId | None) -> Transaction[Session]:
     """Copy the settled turns of a session, up to and with `through`, into `copy`.  Raises `NotFound`."""
@@ -38,13 +48,14 @@ def fork(session_id: SessionId, copy: Session, through: TurnId | None) -> Transa
     entries = [rows.entry(row) for row in (yield Run(_ENTRIES, {"id": session_id}))]
     ids = {turn.id: new_turn_id(copy.created_at) for turn in turns}
     copied = [
-        replace(entry, session_id=copy.id, turn_id=ids[entry.turn_id], seq=seq, data=_settled(entry.data))
+        replace(entry, session_id=copy.id, turn_id=ids[entry.turn_id], seq=seq, data=_copied(entry.data, ids))
         for seq, entry in enumerate((entry for entry in entries if entry.turn_id in ids), 1)
     ]
     copy = replace(copy, seq=len(copied), turns=len(turns), parent_id=session_id)
     yield Run(_COPY_SESSION, {**params(copy), "seq": copy.seq, "turns": copy.turns})
     if turns:
         yield RunMany(_COPY_TURN, [_params(turn, copy, ids, ordinal) for ordinal, turn in enumerate(turns, 1)])
+        yield RunMany(_COPY_CALLS, [{"to": ids[turn.id], "session_id": copy.id, "turn_id": turn.id} for turn in turns])
     yield from journal.insert(copied)
     return copy
 
@@ -56,12 +67,15 @@ def _copied_turns(session_id: SessionId, through: TurnId | None) -> Transaction[
         if last is None:
             raise NotFound(f"there is no turn {through} in session {session_id}")
         turns = [turn for turn in turns if turn.ordinal <= last]
-    return [turn for turn in turns if turn.state in SETTLED]
+    settled = {turn.id for turn in turns if turn.state in SETTLED}
+    # What joined a turn that is still in flight stands in that one, and is left out with it.
+    return [turn for turn in turns if turn.id in settled and (turn.joined_to is None or turn.joined_to in settled)]
 
 
-def _settled(data: Data) -> Data:
-    """Return the data of an entry without its hope for more: what still arrives is brought to the original alone."""
-    return {name: value for name, value in data.items() if name != "recovery"}
+def _copied(data: Data, ids: Mapping[TurnId, TurnId]) -> Data:
+    """Return the data of an entry as the copy has it: with its own turns, and without hope for what may still arrive."""
+    named = {name: ids.get(TurnId(str(data[name])), data[name]) for name in ("joined", "turn_id") if name in data}
+    return {name: value for name, value in {**data, **named}.items() if name != "recovery"}
 
 
 def params(session: Session) -> dict[str, Value]:

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from holdfast.core import resets, sessions
-from holdfast.core.intake import QUEUE_MAX, Busy, Cursor, Inbound, Receipt
+from holdfast.core.intake import QUEUE_MAX, Busy, Inbound, Once, Receipt
 from holdfast.core.journal import Entry, Kind
 from holdfast.core.turns import Cause, Mode, State
-from holdfast.errors import KeyReused, QueueFull, SessionBusy
+from holdfast.errors import QueueFull, SessionBusy
 from holdfast.ids import SessionId, TurnId
-from holdfast.store import journal, rows, settlement, turns
+from holdfast.store import dedupe, journal, rows, settlement, turns
 from holdfast.store.database import Database, Dialect, Run, Transaction
 
-_REMEMBER_KEY = """
-    INSERT INTO dedupe (key, body_hash, turn_id, session_id, accepted_at)
-    VALUES (:key, :body_hash, :turn_id, :session_id, :now)
-    ON CONFLICT (key) DO NOTHING RETURNING key
-"""
-_KEY = "SELECT body_hash, turn_id, session_id, accepted_at FROM dedupe WHERE key = :key"
 _KEY_SESSION = "UPDATE dedupe SET session_id = :session_id WHERE key = :key"
 _JOIN_SESSION = """
     UPDATE sessions SET seq = seq + 1, turns = turns + 1, updated_at = :now
@@ -24,6 +20,9 @@ _JOIN_SESSION = """
  RETURNING id, seq, turns,
            (SELECT COUNT(*) FROM turns t WHERE t.session_id = sessions.id AND t.state IN ('queued', 'running', 'waiting'))
 """
+# Whoever decides about a session holds it first, so that no other node's message slips in between.
+_HOLD = "UPDATE sessions SET updated_at = updated_at WHERE owner = :owner AND key = :key AND state = 'open' RETURNING id"
+_COUNT = "SELECT COUNT(*) FROM turns WHERE session_id = :id AND state IN ('queued', 'running', 'waiting')"
 _LAST_USED = """
     SELECT s.id, s.updated_at,
            s.strikes > 0 OR EXISTS (SELECT 1 FROM turns t WHERE t.session_id = s.id
@@ -49,11 +48,6 @@ _INSERT = """
     INSERT INTO turns (id, session_id, ordinal, accepted_at, mode, delivers_later, remembers, reply_to, steers)
     VALUES (:id, :session_id, :ordinal, :now, :mode, :delivers_later, :remembers, :reply_to, :steers)
 """
-_SAVE_CURSOR = """
-    INSERT INTO cursors (channel, position) VALUES (:channel, :position)
-    ON CONFLICT (channel) DO UPDATE SET position = excluded.position
-"""
-_CURSOR = "SELECT position FROM cursors WHERE channel = :channel"
 
 
 class Intake:
@@ -81,7 +75,24 @@ class Intake:
 
     async def cursor(self, channel: str) -> str | None:
         """Return how far a channel has been read."""
-        return await self._database.read(lambda: _cursor(channel))
+        return await self._database.read(lambda: dedupe.cursor(channel))
+
+    async def redo(
+        self, message: Inbound, session_id: SessionId, turn_id: TurnId, new_session_id: SessionId, now_ms: int
+    ) -> Receipt | None:
+        """Leave the last exchange of a session out and accept its message anew, as `message` would be.
+
+        Returns None when there is none.  Raises `IllegalMove` while it is in flight.
+        """
+        dialect = self._database.dialect
+        return await self._database.write(
+            lambda: _redo(dialect, message, session_id, turn_id, new_session_id, now_ms),
+            wakes=lambda receipt: ("turns", f"session:{receipt.session_id}") if receipt else (),
+        )
+
+    async def remember(self, request: Once, session_id: SessionId, now_ms: int) -> None:
+        """Remember that something was done that left no other trace.  Raises `Repeated` if it was done before."""
+        await self._database.write(lambda: dedupe.once(request, session_id, now_ms))
 
 
 def _touched(message: Inbound) -> list[str]:
@@ -108,24 +119,23 @@ def accept(dialect: Dialect, message: Inbound, turn_id: TurnId, session_id: Sess
     if message.dedupe_key is not None and found_id != session_id:
         yield Run(_KEY_SESSION, {"key": message.dedupe_key, "session_id": found_id})
     if message.cursor:
-        yield from _save_cursor(message.cursor)
+        yield from dedupe.save_cursor(message.cursor)
     return Receipt(
         turn_id=turn_id, session_id=found_id, state=State.QUEUED, accepted_at=now_ms, superseded=tuple(superseded)
     )
 
 
 def _first_receipt(message: Inbound, turn_id: TurnId, session_id: SessionId, now_ms: int) -> Transaction[Receipt | None]:
-    key, body_hash = message.dedupe_key or "", message.body_hash()
-    params = {"key": key, "body_hash": body_hash, "turn_id": turn_id, "session_id": session_id, "now": now_ms}
-    if (yield Run(_REMEMBER_KEY, params)):
+    key = message.dedupe_key or ""
+    first = yield from dedupe.remember(key, message.body_hash(), turn_id, session_id, now_ms)
+    if first is None:
         return None
-    ((first_hash, first_turn, first_session, accepted_at),) = yield Run(_KEY, {"key": key})
-    if first_hash != body_hash:
-        raise KeyReused(key, first_turn)
     if message.cursor:
-        yield from _save_cursor(message.cursor)
-    state = yield from _state_for_repeat(first_turn, now_ms)
-    return Receipt(turn_id=first_turn, session_id=first_session, state=state, accepted_at=accepted_at, duplicate=True)
+        yield from dedupe.save_cursor(message.cursor)
+    state = yield from _state_for_repeat(first.turn_id, now_ms)
+    return Receipt(
+        turn_id=first.turn_id, session_id=first.session_id, state=state, accepted_at=first.accepted_at, duplicate=True
+    )
 
 
 def _state_for_repeat(turn_id: TurnId, now_ms: int) -> Transaction[State]:
@@ -148,6 +158,10 @@ def _join_or_open(
         joined = yield Run(_JOIN_SESSION, {"owner": message.owner, "key": message.conversation, "now": now_ms})
         if joined:
             ((joined_id, seq, ordinal, in_flight),) = joined
+            if message.busy is Busy.REJECT:
+                # What another node accepted a moment ago shows only now that the session is held.
+                ((others,),) = yield Run(_COUNT, {"id": joined_id})
+                in_flight = max(in_flight, others)
             _meet(message.busy, joined_id, in_flight)
             yield from _insert(message, turn_id, joined_id, seq, ordinal, now_ms)
             return joined_id
@@ -177,7 +191,9 @@ def _give_way(dialect: Dialect, message: Inbound, now_ms: int) -> Transaction[tu
     """End a conversation that has rested long enough; returns which one, and why."""
     if message.reset is None or message.one_shot:
         return None
-    for session_id, last_used_at, held in (yield Run(_LAST_USED, {"owner": message.owner, "key": message.conversation})):
+    place = {"owner": message.owner, "key": message.conversation}
+    yield Run(_HOLD, place)
+    for session_id, last_used_at, held in (yield Run(_LAST_USED, place)):
         reason = message.reset.due(last_used_at=last_used_at, now_ms=now_ms, held=bool(held))
         if reason is not None:
             yield from settlement.leave(dialect, session_id, sessions.Event.END, reason + resets.RESET_SUFFIX, now_ms)
@@ -236,10 +252,15 @@ def _insert(
     yield from journal.insert([entry])
 
 
-def _save_cursor(cursor: Cursor) -> Transaction[None]:
-    yield Run(_SAVE_CURSOR, {"channel": cursor.channel, "position": cursor.position})
-
-
-def _cursor(channel: str) -> Transaction[str | None]:
-    found = yield Run(_CURSOR, {"channel": channel})
-    return found[0][0] if found else None
+def _redo(
+    dialect: Dialect, message: Inbound, session_id: SessionId, turn_id: TurnId, new_session_id: SessionId, now_ms: int
+) -> Transaction[Receipt | None]:
+    if message.dedupe_key is not None:
+        first = yield from _first_receipt(message, turn_id, session_id, now_ms)
+        if first:
+            return first
+    undone = yield from settlement.undo(session_id, now_ms)
+    if undone is None:
+        return None
+    text = yield from turns.asked(undone.id)
+    return (yield from accept(dialect, replace(message, text=text, dedupe_key=None), turn_id, new_session_id, now_ms))

@@ -8,10 +8,6 @@ from holdfast.errors import StoreRefused
 from holdfast.store.database import Database, Dialect, Run, Transaction
 
 _VERSIONS_TABLE = "CREATE TABLE IF NOT EXISTS schema_versions (version BIGINT PRIMARY KEY, applied_at BIGINT NOT NULL)"
-# A migration may take long, and nobody else can work meanwhile anyway.  Older servers know no such limit.
-_TAKE_YOUR_TIME = """
-    SELECT set_config(name, '0', TRUE) FROM pg_settings WHERE name = 'transaction_timeout'
-"""
 _LOCK = "SELECT pg_advisory_xact_lock(7305804402566)"
 
 
@@ -45,13 +41,16 @@ async def migrate(database: Database, now_ms: int) -> int:
     """Bring the schema up to this program; returns its version.  Raises `StoreRefused` when the store is newer."""
     migrations = known(database.dialect)
     newest = max(migrations)
-    current = await database.write(lambda: _current(database.dialect))
+    current = await database.read(lambda: _version(database.dialect))
     if current > newest:
         raise StoreRefused(
             f"the store has schema {current} and this program knows {newest}; install the newer Holdfast again"
         )
-    for version in range(current + 1, newest + 1):
-        await database.write(lambda v=version: _apply(database.dialect, v, migrations[v], now_ms))
+    if current < newest:
+        # It may take long, and so may waiting for another node that is at it.
+        async with database.unhurried():
+            for version in range(current + 1, newest + 1):
+                await database.write(lambda v=version: _apply(database.dialect, v, migrations[v], now_ms))
     return newest
 
 
@@ -78,8 +77,6 @@ def _current(dialect: Dialect) -> Transaction[int]:
 
 
 def _apply(dialect: Dialect, version: int, statements: list[str], now_ms: int) -> Transaction[None]:
-    if dialect.name == "postgres":
-        yield Run(_TAKE_YOUR_TIME)
     # Another node may have been here first: look again under the lock.
     if (yield from _current(dialect)) >= version:
         return

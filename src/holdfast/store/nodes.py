@@ -81,7 +81,7 @@ class Nodes:
         dialect = self._database.dialect
         return await self._database.write(
             lambda: _sweep(dialect, cause, policy, now_ms, limit, home),
-            wakes=lambda swept: ("turns", "deliveries", "segments") if swept.total else (),
+            wakes=_woken,
             essential=True,
         )
 
@@ -90,10 +90,16 @@ class Nodes:
         await self._database.write(lambda: _found(_FORGET, {"before": before}))
 
 
+def _woken(swept: Swept) -> tuple[str, ...]:
+    readers = (f"session:{session_id}" for session_id in swept.turns.sessions)
+    return ("turns", "deliveries", "segments", *readers) if swept.total else ()
+
+
 def _join(node_id: NodeId, now_ms: int, home: str, exclusive: bool) -> Transaction[None]:
     yield Run(_JOIN, {"id": node_id, "now": now_ms, "home": home})
     if exclusive:
         yield Run(_BURY_OTHERS, {"id": node_id})
+        yield from deliveries.expire_banners(now_ms)
 
 
 def _found(sql: str, params: dict[str, str | int | None]) -> Transaction[bool]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import Any, TypeVar
 
 import asyncpg
@@ -80,6 +80,7 @@ class PostgresDatabase:
         self._jobs: asyncio.Queue[_Job | None] = asyncio.Queue(QUEUE_MAX)
         self._connection: asyncpg.Connection | None = None
         self._closing = False
+        self._hurried = True
         self._writer = asyncio.create_task(self._write_all(), name="postgres-writer")
         self._listener = asyncio.create_task(self._listen(), name="postgres-listener")
 
@@ -119,6 +120,22 @@ class PostgresDatabase:
         except asyncio.QueueFull:
             raise Unavailable("the store has more work waiting than it can take; try again in a moment") from None
         return await future
+
+    @contextlib.asynccontextmanager
+    async def unhurried(self) -> AsyncGenerator[None]:
+        self._hurried = False
+        await self._drop_connection()
+        try:
+            yield
+        finally:
+            self._hurried = True
+            await self._drop_connection()
+
+    async def _drop_connection(self) -> None:
+        """Let the next write begin with a connection of its own."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await connection.close(timeout=CONNECT_TIMEOUT_S)
 
     async def read(self, work: Work[T]) -> T:
         try:
@@ -199,7 +216,7 @@ class PostgresDatabase:
     async def _commit(self, batch: list[_Job]) -> list[Any]:
         connection = self._connection
         if connection is None or connection.is_closed():
-            connection = self._connection = await _connect(self._url)
+            connection = self._connection = await _connect(self._url, hurried=self._hurried)
         async with connection.transaction():
             pipeline, results = Pipeline(connection), list[Any]()
             for jobs in _side_by_side(batch):
@@ -231,15 +248,21 @@ async def _leave_as_it_is(_connection: object) -> None:
     """A reader changes nothing of its session, so nothing of it has to be undone between two reads."""
 
 
-async def _connect(url: str) -> asyncpg.Connection:
+async def _connect(url: str, *, hurried: bool = True) -> asyncpg.Connection:
+    if not hurried:
+        return await asyncpg.connect(url, timeout=CONNECT_TIMEOUT_S)
     connection = await asyncpg.connect(
         url,
         timeout=CONNECT_TIMEOUT_S,
         command_timeout=STATEMENT_TIMEOUT_S,
         server_settings={"idle_in_transaction_session_timeout": f"{TRANSACTION_IDLE_MAX_S * 1000:.0f}"},
     )
-    if connection.get_server_version().major >= TRANSACTION_LIMIT_SINCE:
-        await connection.execute(f"SET transaction_timeout = {TRANSACTION_MAX_S * 1000:.0f}")
+    try:
+        if connection.get_server_version().major >= TRANSACTION_LIMIT_SINCE:
+            await connection.execute(f"SET transaction_timeout = {TRANSACTION_MAX_S * 1000:.0f}")
+    except BaseException:
+        connection.terminate()
+        raise
     return connection
 
 

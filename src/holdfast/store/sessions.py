@@ -11,7 +11,12 @@ from holdfast.store.database import Database, Dialect, Params, Run, Transaction
 
 _GET = f"SELECT {rows.SESSION} FROM sessions WHERE id = :id"
 _FIND = f"SELECT {rows.SESSION} FROM sessions WHERE owner = :owner AND key = :key AND state = 'open'"
-_OF_KEY = f"SELECT {rows.SESSION} FROM sessions WHERE owner = :owner AND key = :key ORDER BY id DESC LIMIT :limit"
+_OF_KEY = f"""
+    SELECT {rows.SESSION} FROM sessions
+     WHERE owner = :owner AND key = :key AND (CAST(:before_id AS TEXT) = '' OR id < :before_id)
+       AND (CAST(:state AS TEXT) = '' OR state = :state)
+     ORDER BY id DESC LIMIT :limit
+"""
 _OPEN = """
     INSERT INTO sessions (id, key, channel, owner, one_shot, source, parent_id, auto_reset_reason, created_at, updated_at)
     VALUES (:id, :key, :channel, :owner, 0, :source, :parent_id, :reset_reason, :now, :now)
@@ -29,6 +34,7 @@ _INTERRUPTION = """
     SELECT t.cause FROM turns t JOIN sessions s ON s.id = t.session_id
      WHERE s.id = :id AND s.state = 'open' AND s.strikes > 0
        AND t.state = 'interrupted'
+       AND NOT EXISTS (SELECT 1 FROM entries e WHERE e.turn_id = t.id AND e.kind = 'turn.undone')
      ORDER BY t.ordinal DESC LIMIT 1
 """
 # A session at rest: nothing of it is still on its way, neither a turn nor a delivery nor a memory.
@@ -83,9 +89,14 @@ class Sessions:
         found = await self._database.read(lambda: _list(_FIND, {"owner": owner, "key": key}))
         return found[0] if found else None
 
-    async def of_key(self, owner: str, key: str, limit: int = 50) -> list[Session]:
-        """Return the sessions that a key has had, the newest first, whatever became of them."""
-        return await self._database.read(lambda: _list(_OF_KEY, {"owner": owner, "key": key, "limit": limit}))
+    async def of_key(
+        self, owner: str, key: str, limit: int = 50, before: SessionId | None = None, state: State | None = None
+    ) -> list[Session]:
+        """Return the sessions that a key has had, the newest first; `before` is the last one seen."""
+        params = {
+            "owner": owner, "key": key, "limit": limit, "before_id": before or "", "state": state.value if state else ""
+        }  # fmt: skip
+        return await self._database.read(lambda: _list(_OF_KEY, params))
 
     async def open(self, owner: str, key: str, channel: str, session_id: SessionId, now_ms: int) -> Session:
         """Return the open session of a key; an empty one with the given id if it has none."""
@@ -155,7 +166,7 @@ class Sessions:
 
 def _open(params: Params) -> Transaction[Session]:
     of_key = {"owner": params["owner"], "key": params["key"]}
-    latest = yield from _list(_OF_KEY, {**of_key, "limit": 1})
+    latest = yield from _list(_OF_KEY, {**of_key, "limit": 1, "before_id": "", "state": ""})
     reason = reset_reason(latest[0].state) if latest else None
     source = rows.encode({name: getattr(Source(), name) for name in Source.__slots__})
     parent_id = latest[0].id if reason else None

@@ -11,12 +11,13 @@ from dataclasses import replace
 
 from holdfast.core import sessions
 from holdfast.core.ending import Ending
+from holdfast.core.intake import Once
 from holdfast.core.journal import CLOSING, PENDING, Draft, Entry, Kind
 from holdfast.core.recovery import Interrupted
 from holdfast.core.turns import SETTLED, Aftermath, Cause, Event, Policy, State, Turn, after_loss
 from holdfast.errors import IllegalMove
 from holdfast.ids import NodeId, SessionId, TurnId
-from holdfast.store import deliveries, journal, recoveries, rows, segments, turns
+from holdfast.store import dedupe, deliveries, journal, recoveries, rows, segments, turns
 from holdfast.store.database import Database, Dialect, Run, Transaction
 
 _SETTLE = f"""
@@ -116,7 +117,7 @@ class Settlement:
         dialect = self._database.dialect
         return await self._database.write(
             lambda: interrupt(dialect, node_id, turn_ids, cause, policy, now_ms),
-            wakes=lambda _: ("turns",),
+            wakes=lambda cut: ("turns", *(f"session:{session_id}" for session_id in cut.sessions)),
             essential=True,
         )
 
@@ -129,25 +130,29 @@ class Settlement:
             essential=True,
         )
 
-    async def undo(self, session_id: SessionId, now_ms: int) -> Turn | None:
+    async def undo(self, session_id: SessionId, now_ms: int, once: Once | None = None) -> Turn | None:
         """Take the last exchange out of a conversation; nothing is deleted, it is only left out from now on.
 
         Returns its turn, or None when there is none.  Raises `IllegalMove` while it is in flight.
         """
-        return await self._database.write(lambda: _undo(session_id, now_ms), wakes=lambda _: (f"session:{session_id}",))
+        return await self._database.write(
+            lambda: _undo_once(session_id, now_ms, once), wakes=lambda _: (f"session:{session_id}",)
+        )
 
-    async def end_session(self, session_id: SessionId, reason: str, now_ms: int) -> None:
-        """End a session for good and cancel what still waits in it.  The first reason wins."""
-        await self._leave(session_id, sessions.Event.END, reason, now_ms)
+    async def end_session(self, session_id: SessionId, reason: str, now_ms: int, once: Once | None = None) -> None:
+        """End a session for good and cancel what still waits in it.  The first reason wins; `Repeated` the second time."""
+        await self._leave(session_id, sessions.Event.END, reason, now_ms, once)
 
-    async def suspend_session(self, session_id: SessionId, now_ms: int) -> None:
-        """Suspend a session: the next message of its key starts a new one."""
-        await self._leave(session_id, sessions.Event.SUSPEND, None, now_ms)
+    async def suspend_session(self, session_id: SessionId, now_ms: int, once: Once | None = None) -> None:
+        """Suspend a session: the next message of its key starts a new one.  Raises `Repeated` the second time."""
+        await self._leave(session_id, sessions.Event.SUSPEND, None, now_ms, once)
 
-    async def _leave(self, session_id: SessionId, event: sessions.Event, reason: str | None, now_ms: int) -> None:
+    async def _leave(
+        self, session_id: SessionId, event: sessions.Event, reason: str | None, now_ms: int, once: Once | None
+    ) -> None:
         dialect = self._database.dialect
         await self._database.write(
-            lambda: leave(dialect, session_id, event, reason, now_ms),
+            lambda: _leave_once(dialect, session_id, event, reason, now_ms, once),
             wakes=lambda cancelled: (*_topics(session_id), *(f"cancelled:{turn_id}" for turn_id in cancelled)),
             essential=True,
         )
@@ -279,6 +284,7 @@ def interrupt(
         if session_ids:
             yield from _leave_all(dialect, session_ids, event, now_ms)
     return Interrupted(
+        sessions=tuple(lost),
         continued=tuple(going_on),
         rested=tuple(turn.id for turn in after[Aftermath.REST]),
         suspended=tuple(turn.id for turn in after[Aftermath.SUSPEND]),
@@ -292,14 +298,23 @@ def _announce(dialect: Dialect, node_id: NodeId, banner: str, text: str, now_ms:
     told_before = {(turn_id, attempt) for turn_id, attempt in (yield Run(_ANNOUNCED.format(ids=dialect.each("ids")), ids))}
     told = [turn for turn in running if (turn.id, turn.attempt) not in told_before]
     draft = Draft(kind=Kind.NOTE, at=now_ms, data={"text": text, "banner": banner})
+    chats: set[str] = set()
     for turn in told:
         yield from journal.number(turn, None, [draft])
-        if turn.reply_to is not None and turn.delivers_later:
-            yield from deliveries.insert_banner(turn, turn.reply_to, text, now_ms)
+        # Several sessions may speak to one chat, which hears it once all the same.
+        if turn.reply_to is not None and turn.delivers_later and turn.reply_to not in chats:
+            chats.add(turn.reply_to)
+            yield from deliveries.save_banner(turn, turn.reply_to, text, now_ms)
     return told
 
 
-def _undo(session_id: SessionId, now_ms: int) -> Transaction[Turn | None]:
+def _undo_once(session_id: SessionId, now_ms: int, once: Once | None) -> Transaction[Turn | None]:
+    yield from dedupe.once(once, session_id, now_ms)
+    return (yield from undo(session_id, now_ms))
+
+
+def undo(session_id: SessionId, now_ms: int) -> Transaction[Turn | None]:
+    """Leave the last exchange of a session out.  Raises `IllegalMove` while it is in flight."""
     found = yield Run(turns.LAST, {"id": session_id})
     if not found:
         return None
@@ -308,6 +323,18 @@ def _undo(session_id: SessionId, now_ms: int) -> Transaction[Turn | None]:
         raise IllegalMove(turn.id, turn.state, "be undone; stop it first")
     yield from journal.number(turn, None, [Draft(kind=Kind.TURN_UNDONE, at=now_ms)])
     return turn
+
+
+def _leave_once(
+    dialect: Dialect,
+    session_id: SessionId,
+    event: sessions.Event,
+    reason: str | None,
+    now_ms: int,
+    once: Once | None,
+) -> Transaction[list[TurnId]]:
+    yield from dedupe.once(once, session_id, now_ms)
+    return (yield from leave(dialect, session_id, event, reason, now_ms))
 
 
 def leave(
@@ -339,7 +366,10 @@ def cancel_in_flight(dialect: Dialect, session_id: SessionId, cause: Cause, now_
     """Cancel everything of a session that is not at rest; returns what was."""
     cancelled: list[TurnId] = []
     for (turn_id,) in (yield Run(_IN_FLIGHT, {"id": session_id})):
-        yield from _cancel(dialect, turn_id, cause, now_ms)
+        try:
+            yield from _cancel(dialect, turn_id, cause, now_ms)
+        except IllegalMove:
+            continue  # Its worker, or somebody else, has brought it to rest meanwhile.
         cancelled.append(turn_id)
     return cancelled
 

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import queue
 import threading
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
@@ -143,6 +143,11 @@ class SqliteDatabase:
         future: asyncio.Future[T] = self._loop.create_future()
         self._jobs.put(_Job(work, future, wakes, essential))
         return await future
+
+    @contextlib.asynccontextmanager
+    async def unhurried(self) -> AsyncGenerator[None]:
+        # Nothing limits a write here, and no other process can write.
+        yield
 
     async def read(self, work: Work[T]) -> T:
         return await self._loop.run_in_executor(self._readers, self._read, work)

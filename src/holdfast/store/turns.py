@@ -6,11 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 from holdfast.core import sessions
+from holdfast.core.intake import Once
 from holdfast.core.journal import CLOSING, Draft, Entry, Kind
 from holdfast.core.turns import Event, State, Turn
 from holdfast.errors import IllegalMove, NotFound, Stale
 from holdfast.ids import NodeId, SessionId, TurnId
-from holdfast.store import journal, rows
+from holdfast.store import dedupe, journal, rows
 from holdfast.store.database import Database, Dialect, Params, Run, Transaction
 
 # A turn is claimable when it is the oldest of its session that is still in flight: acceptance order, one at a time.
@@ -52,18 +53,25 @@ _RESUME = """
                           AND later.ordinal > turns.ordinal)
  RETURNING id
 """
-# Messages that may join a running turn: in the order of their acceptance, up to the first that wants a turn of its own.
+# What a message needs to join a running turn: the wish, and an answer that goes where the turn's goes.
+_MAY_JOIN = """({0}.steers = 1 AND {0}.mode = :mode AND {0}.delivers_later = :delivers_later
+            AND COALESCE({0}.reply_to, '') = COALESCE(CAST(:reply_to AS TEXT), ''))"""
+# In the order of their acceptance, up to the first that wants a turn of its own.
 _JOINING = f"""
     SELECT {rows.TURN} FROM turns t
-     WHERE t.session_id = :session_id AND t.ordinal > :ordinal AND t.state = 'queued' AND t.node_id IS NULL AND t.steers = 1
+     WHERE t.session_id = :session_id AND t.ordinal > :ordinal AND t.state = 'queued' AND t.node_id IS NULL
+       AND {_MAY_JOIN.format("t")}
        AND NOT EXISTS (SELECT 1 FROM turns o WHERE o.session_id = t.session_id AND o.ordinal > :ordinal
-                          AND o.ordinal < t.ordinal AND o.state = 'queued' AND o.steers = 0)
+                          AND o.ordinal < t.ordinal AND o.state = 'queued' AND NOT {_MAY_JOIN.format("o")})
      ORDER BY t.ordinal
 """
 _JOIN = """
     UPDATE turns SET state = :state, joined_to = :host, answered_at = :now, fence = fence + 1
      WHERE id = :id AND fence = :fence AND state = 'queued' AND node_id IS NULL
  RETURNING (SELECT e.data FROM entries e WHERE e.turn_id = turns.id AND e.kind = 'turn.accepted')
+"""
+_ASKED = """
+    SELECT data FROM entries WHERE turn_id = :id AND kind IN ('turn.accepted', 'message.joined') ORDER BY seq
 """
 _GET = f"SELECT {rows.TURN} FROM turns WHERE id = :id"
 _LIST = f"""
@@ -132,11 +140,18 @@ class Turns:
         """Return whether a message waits to join a running turn."""
         return bool(await self._database.read(lambda: _turns(_JOINING, _place(turn))))
 
-    async def resume(self, turn_id: TurnId, now_ms: int) -> Turn:
-        """Let an interrupted turn go on.  Raises `IllegalMove` unless it is interrupted and the last of an open session."""
+    async def resume(self, turn_id: TurnId, now_ms: int, once: Once | None = None) -> Turn:
+        """Let an interrupted turn go on.  Raises `IllegalMove` unless it is interrupted and the last of an open session.
+
+        Raises `Repeated` where the same request had let it go on before.
+        """
         return await self._database.write(
-            lambda: _resume(turn_id, now_ms), wakes=lambda turn: ("turns", f"session:{turn.session_id}")
+            lambda: _resume(turn_id, now_ms, once), wakes=lambda turn: ("turns", f"session:{turn.session_id}")
         )
+
+    async def asked(self, turn_id: TurnId) -> str:
+        """Return what a turn was asked: its message, and those that joined it."""
+        return await self._database.read(lambda: asked(turn_id))
 
     async def get(self, turn_id: TurnId) -> Turn:
         """Return one turn.  Raises `NotFound`."""
@@ -228,7 +243,13 @@ def _answer(turn_id: TurnId, draft: Draft) -> Transaction[Turn]:
 
 
 def _place(turn: Turn) -> Params:
-    return {"session_id": turn.session_id, "ordinal": turn.ordinal}
+    return {
+        "session_id": turn.session_id,
+        "ordinal": turn.ordinal,
+        "mode": turn.mode.value,
+        "delivers_later": int(turn.delivers_later),
+        "reply_to": turn.reply_to,
+    }
 
 
 def _heed(turn: Turn, now_ms: int) -> Transaction[tuple[Turn, list[Entry]]]:
@@ -258,8 +279,15 @@ def _join(message: Turn, host: Turn, now_ms: int) -> Transaction[str | None]:
     return str(rows.data(moved[0][0]).get("text", ""))
 
 
-def _resume(turn_id: TurnId, now_ms: int) -> Transaction[Turn]:
+def asked(turn_id: TurnId) -> Transaction[str]:
+    """Read what a turn was asked inside a transaction."""
+    found = yield Run(_ASKED, {"id": turn_id})
+    return "\n\n".join(str(rows.data(data).get("text", "")) for (data,) in found)
+
+
+def _resume(turn_id: TurnId, now_ms: int, once: Once | None) -> Transaction[Turn]:
     turn = yield from get(turn_id)
+    yield from dedupe.once(once, turn.session_id, now_ms)
     resumed = yield from resume(turn, now_ms)
     if resumed.state is not turn.on(Event.RESUME).state:
         raise IllegalMove(turn_id, f"{turn.state}, and its session has moved on", Event.RESUME)
