@@ -247,8 +247,10 @@ async def _serve_on(
         await stack.enter_async_context(watched(config.gateway.stall_timeout, notice, estate))
         local = LocalDesk(store=store, engine=engine, lifecycle=life, clock=clock)
         app = application(local, life)
+        server = config.server
+        rules = Rules(api_key=server.api_key, host=server.host, allowed_hosts=server.allowed_hosts)
         # The server closes what it gets, and a successor may need the original.
-        doors = ((stack.enter_context(tcp.dup()), Guarded(app, Rules(api_key=config.server.api_key))), (unix, Trusted(app)))
+        doors = ((stack.enter_context(tcp.dup()), Guarded(app, rules)), (unix, Trusted(app)))
         await stack.enter_async_context(serving(doors))
         await live(local, config.gateway.drain_timeout, witness, notice)
         life.closing.set()

@@ -22,15 +22,18 @@ ENVIRONMENT = "HOLDFAST_"
 PORT_MAX = 65_535
 # What is shorter can be guessed, and would not be masked in the log.
 KEY_LENGTH_MIN = 8
+# No time or amount is larger on purpose, and every one still fits where it is multiplied.
+NUMBER_MAX = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerConfig:
-    """Where the gateway listens.  Without a key it answers this machine only."""
+    """Where the gateway listens.  Without a key it answers this machine only; with one, under its own names only."""
 
     host: str = "127.0.0.1"
     port: int = 8420
     api_key: str = ""
+    allowed_hosts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +104,8 @@ def load(file: Path, environment: Mapping[str, str] = os.environ) -> Config:
     config: Config = _build(Config, tree, place)
     for key, problem in wrong_with(config.server).items():
         raise place.under("server").under(key).error(problem)
+    if config.gateway.max_running < 1:
+        raise place.under("gateway").under("max_running").error("must be 1 or more, or no message would ever be answered")
     try:
         urlsplit(config.store.url)
     except ValueError as error:
@@ -199,14 +204,18 @@ def _check(kind: Any, value: object, place: _Place) -> object:  # A type from th
         if value not in get_args(kind):
             raise place.error(f"must be one of {', '.join(map(repr, get_args(kind)))}")
     elif kind in (int, float):
-        if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
-            raise place.error("must be a number, not negative")
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= NUMBER_MAX:
+            raise place.error(f"must be a number, not negative and {NUMBER_MAX} at most")
+        if kind is int and value != int(value):
+            raise place.error("must be a whole number")
         return kind(value)
     elif kind is str:
         if not isinstance(value, str):
             raise place.error("must be text in quotes")
     elif kind is time:
         return _time_of_day(value, place)
+    elif get_origin(kind) is tuple:
+        return _several(get_args(kind)[0], value, place)
     else:
         return _by_name(get_args(kind)[1], value, place)
     return value
@@ -219,6 +228,12 @@ def _time_of_day(value: object, place: _Place) -> time:
         return time.fromisoformat(value if isinstance(value, str) else "")
     except ValueError:
         raise place.error('must be a time of day, like "04:00"') from None
+
+
+def _several(kind: Any, value: object, place: _Place) -> tuple[object, ...]:  # A type from the dataclass itself.
+    if not isinstance(value, list):
+        raise place.error('must be a list, like ["…"]')
+    return tuple(_check(kind, each, place) for each in cast("list[object]", value))
 
 
 def _by_name(kind: Any, value: object, place: _Place) -> Mapping[str, object]:  # A type from the dataclass itself.

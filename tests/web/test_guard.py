@@ -17,7 +17,7 @@ from tests.web.house import open_house
 
 KEY = "a-key-for-the-operator"
 OPEN = Rules()
-KEYED = Rules(api_key=KEY)
+KEYED = Rules(api_key=KEY, host="10.0.0.7", allowed_hosts=("gateway.example", "Other.Example:8443"))
 HOST = {"host": "127.0.0.1:8420"}
 
 
@@ -42,11 +42,40 @@ def test_without_a_key_this_machine_is_let_in_as_a_guest(host: str) -> None:
     ],
 )
 @pytest.mark.parametrize("path", ["/", "/health", "/ready", "/api/sessions/x/events"])
-def test_a_name_that_only_leads_here_is_misdirected_on_every_route(host: str, path: str) -> None:
+@pytest.mark.parametrize("rules", [OPEN, KEYED], ids=["open", "keyed"])
+def test_a_name_that_only_leads_here_is_misdirected_on_every_route(rules: Rules, host: str, path: str) -> None:
     """DNS rebinding: the browser believes to speak to the page's own host."""
     with pytest.raises(Refused) as refused:
-        judge(OPEN, path, {"host": host})
+        judge(rules, path, {"host": host, "authorization": f"Bearer {KEY}"})
     assert refused.value.status == 421
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "127.0.0.1:8420",
+        "localhost",
+        "10.0.0.7",
+        "10.0.0.7:8420",
+        "gateway.example",
+        "GATEWAY.example:443",
+        "other.example:8443",
+    ],
+)
+def test_with_a_key_the_gateway_answers_under_its_own_names(host: str) -> None:
+    headers = {"host": host, "authorization": f"bearer {KEY}", "origin": f"https://{host}"}
+    assert judge(KEYED, "/api/stop", headers) == Principal(operator=True)
+
+
+def test_a_page_behind_a_proxy_that_asks_under_another_name_is_our_own() -> None:
+    """The proxy may speak to us as 127.0.0.1, while the browser knows its own name only."""
+    headers = {**HOST, "authorization": f"Bearer {KEY}"}
+    for origin in ("https://gateway.example", "https://other.example:8443"):
+        assert judge(KEYED, "/api/stop", {**headers, "origin": origin}) == Principal(operator=True)
+    for origin in ("https://gateway.example:8443", "https://other.example", "https://10.0.0.7", "https://evil.example"):
+        with pytest.raises(Refused) as refused:
+            judge(KEYED, "/api/stop", {**headers, "origin": origin})
+        assert refused.value.status == 403
 
 
 @pytest.mark.parametrize(
@@ -87,11 +116,6 @@ def test_with_a_key_nothing_but_the_key_opens(authorization: str) -> None:
     assert judge(KEYED, "/ready", {"host": "gateway.example", "authorization": authorization}) == Principal()
 
 
-def test_the_key_makes_an_operator_under_any_name_of_the_host() -> None:
-    headers = {"host": "gateway.example", "authorization": f"bearer {KEY}", "origin": "https://gateway.example"}
-    assert judge(KEYED, "/api/stop", headers) == Principal(operator=True)
-
-
 async def test_the_server_refuses_what_the_guard_refuses(home: Path) -> None:
     async with open_house(home) as house:
         for path in ("/health", "/api/sessions", "/nowhere"):
@@ -112,6 +136,7 @@ async def test_a_configured_key_is_asked_for(home: Path) -> None:
         refused = await house.web.get("/api/status")
         assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
         assert (await house.web.get("/health")).status_code == 200
+        assert (await house.web.get("/health", headers={"host": "evil.example"})).status_code == 421
         # Whoever can open the socket is the operator, key or not.
         assert (await house.desk.status()).ready
 
@@ -180,6 +205,36 @@ def test_a_secret_from_the_environment_needs_no_private_file(public: Path) -> No
     file = public / "holdfast.toml"
     file.write_text("[server]\nport = 9000\n")
     assert load(file, {"HOLDFAST_SERVER__API_KEY": KEY}).server.api_key == KEY
+
+
+@pytest.mark.parametrize("hosts", ['"gateway.example"', "[7]", "{ a = 1 }"])
+def test_names_that_are_no_list_are_refused_with_their_line(tmp_path: Path, hosts: str) -> None:
+    file = tmp_path / "holdfast.toml"
+    file.write_text(f"[server]\nallowed_hosts = {hosts}\n")
+    with pytest.raises(ConfigInvalid, match=r"holdfast\.toml:2: server\.allowed_hosts: "):
+        load(file, {})
+    assert load(tmp_path / "none.toml", {"HOLDFAST_SERVER__ALLOWED_HOSTS": '["a", "b"]'}).server.allowed_hosts == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "gateway.drain_timeout = inf",
+        "gateway.drain_timeout = nan",
+        "gateway.drain_timeout = 1e306",
+        "gateway.stall_timeout = -1",
+        "gateway.max_running = inf",
+        "gateway.max_running = 1.5",
+        "gateway.max_running = 0",
+        "sessions.idle_minutes = 1e18",
+        "sessions.retention_days.web = 1e306",
+    ],
+)
+def test_a_number_beyond_all_reason_is_refused_with_its_line(tmp_path: Path, setting: str) -> None:
+    file = tmp_path / "holdfast.toml"
+    file.write_text(f"{setting}\n")
+    with pytest.raises(ConfigInvalid, match=rf"holdfast\.toml:1: {setting.partition(' ')[0]}: must be"):
+        load(file, {})
 
 
 def test_another_host_is_allowed_with_a_key(tmp_path: Path) -> None:

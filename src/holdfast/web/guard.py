@@ -21,26 +21,31 @@ _OWN_SITE = frozenset({"same-origin", "none"})
 class Principal:
     """Who makes a request.  An operator may also end the gateway."""
 
-    owner: str = "local"
     operator: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """What the operator configured about access.  An empty key means that only this machine is let in."""
+    """What the operator configured about access.
+
+    An empty key means that only this machine is let in.  `host` is where the gateway listens; `allowed_hosts` are further
+    names of it, as a proxy in front of it has one.
+    """
 
     api_key: str = ""
+    host: str = ""
+    allowed_hosts: tuple[str, ...] = ()
 
 
 def judge(rules: Rules, path: str, headers: Mapping[str, str]) -> Principal:
     """Return who is speaking.  Raises `Refused`."""
     host = headers.get("host", "")
-    if not rules.api_key and not is_loopback(_name(host)):
+    if not _is_ours(rules, host):
         # A name that only resolves to this machine is how a web page elsewhere would get in.
-        raise Refused(421, "foreign_host", f"this gateway does not answer for {host[:100]!r}", "use 127.0.0.1 or localhost")
+        hint = "use 127.0.0.1 or localhost, or add the name to server.allowed_hosts"
+        raise Refused(421, "foreign_host", f"this gateway does not answer for {host[:100]!r}", hint)
     origin = headers.get("origin")
-    foreign = origin is not None and origin.partition("://")[2].lower() != host.lower()
-    if foreign or headers.get("sec-fetch-site", "none") not in _OWN_SITE:
+    if (origin is not None and not _is_own(rules, origin, host)) or headers.get("sec-fetch-site", "none") not in _OWN_SITE:
         raise Refused(403, "foreign_origin", "another site sent this request", "only the gateway's own page may")
     if not rules.api_key:
         return Principal()
@@ -49,6 +54,18 @@ def judge(rules: Rules, path: str, headers: Mapping[str, str]) -> Principal:
     if path in OPEN_PATHS:
         return Principal()
     raise Refused(401, "unauthorized", "a key is needed here", "send Authorization: Bearer with server.api_key")
+
+
+def _is_ours(rules: Rules, host: str) -> bool:
+    name = _name(host).lower()
+    allowed = {each.lower() for each in (rules.host, *rules.allowed_hosts) if each}
+    return is_loopback(name) or name.strip("[]") in allowed or name in allowed or host.lower() in allowed
+
+
+def _is_own(rules: Rules, origin: str, host: str) -> bool:
+    """Return whether a page was loaded from here: under the very host it asks, or one that a proxy has before it."""
+    page = origin.partition("://")[2].lower()
+    return page == host.lower() or page in {each.lower() for each in rules.allowed_hosts}
 
 
 def _name(host: str) -> str:
