@@ -5,12 +5,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx2
 import pytest
 
+from holdfast.desk.local import StoreReading
+from holdfast.desk.port import Pruning
+from holdfast.desk.views import Stop
+from holdfast.errors import Rejected
+from holdfast.ids import SessionId
+from holdfast.store.opening import open_readonly
 from holdfast.web import protocol, requests
 from tests.web.house import House, open_house
 
@@ -41,6 +48,8 @@ BAD_QUESTIONS = [
     "/api/sessions/a%0Ab",
     "/api/turns",
     "/api/deliveries?state=lost",
+    "/api/deliveries?limit=0",
+    "/api/search?q=a&limit=0",
 ]
 
 
@@ -67,6 +76,43 @@ async def test_a_bad_question_is_400(home: Path) -> None:
             answer = await house.web.get(path)
             assert answer.status_code == 400, path
             assert answer.json()["error"]["message"]
+
+
+async def test_a_number_beyond_all_reason_is_400(home: Path) -> None:
+    async with open_house(home, api_key="a-key-for-the-operator") as house:
+        for number in (b"1e306", b"-1", b"-0.5", b"1e12", b"NaN", b"Infinity", b'"soon"'):
+            for path, body in (("stop", b'{"timeout": %b}'), ("prune", b'{"channel": "web", "older_than_days": %b}')):
+                answer = await house.web.post(f"/api/{path}", content=body % number, headers=JSON)
+                assert answer.status_code == 400, (path, number)
+        assert (await house.get("/ready"))["ready"]
+        for number in (float("nan"), float("inf"), -1, 1e306):
+            with pytest.raises(Rejected):
+                Stop(timeout=number)
+            with pytest.raises(Rejected):
+                Pruning(channel="web", older_than_days=number)
+
+
+async def test_a_page_that_could_hold_nothing_is_refused_wherever_it_is_asked_for(home: Path) -> None:
+    async with open_house(home) as house:
+        session_id = SessionId(await house.session())
+        desk = house.desk
+        for page in (desk.sessions, desk.deliveries, partial(desk.turns, session_id), partial(desk.search, "a")):
+            with pytest.raises(Rejected, match="limit"):
+                await page(limit=0)
+        store = await open_readonly("sqlite", home)
+        try:
+            reading = StoreReading(store=store)
+            for page in (
+                reading.sessions,
+                reading.deliveries,
+                partial(reading.turns, session_id),
+                partial(reading.search, "a"),
+            ):
+                with pytest.raises(Rejected, match="limit"):
+                    await page(limit=0)
+            assert len((await reading.sessions(limit=10**30)).items) == 1
+        finally:
+            await store.close()
 
 
 async def test_names_that_are_odd_are_400(home: Path) -> None:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.web.house import open_house
+import pytest
+
+from holdfast.errors import IllegalMove
+from tests.engine.world import until
+from tests.web.house import House, open_house
 
 
 async def test_a_message_is_acknowledged_and_its_answer_is_in_the_transcript(home: Path) -> None:
@@ -69,6 +73,23 @@ async def test_sessions_are_listed_in_pages_with_ended_ones_among_them(home: Pat
         assert (await house.get("/api/sessions", key="s3"))["items"][0]["id"] == made[3]
 
 
+async def test_the_sessions_of_a_key_are_listed_in_pages_too(home: Path) -> None:
+    async with open_house(home) as house:
+        made: list[str] = []
+        for _ in range(3):
+            made.insert(0, await house.session(key="again"))
+            await house.post(f"/api/sessions/{made[0]}/end")
+        made.insert(0, await house.session(key="again"))
+        first = await house.get("/api/sessions", key="again", limit=2)
+        rest = await house.get("/api/sessions", key="again", limit=2, cursor=first["next_cursor"])
+        assert [each["id"] for each in (*first["items"], *rest["items"])] == made
+        # What is passed over does not count.
+        ended = await house.get("/api/sessions", key="again", limit=1, state="ended")
+        assert [each["id"] for each in ended["items"]] == [made[1]]
+        more = await house.get("/api/sessions", key="again", limit=1, state="ended", cursor=ended["next_cursor"])
+        assert [each["id"] for each in more["items"]] == [made[2]]
+
+
 async def test_a_session_can_be_renamed_suspended_and_deleted(home: Path) -> None:
     """R7: the next message of a suspended session begins a new one, which says why."""
     async with open_house(home) as house:
@@ -97,8 +118,8 @@ async def test_a_fork_goes_its_own_way(home: Path) -> None:
         assert fork["parent_id"] == session_id
 
 
-async def test_cancel_keeps_what_was_shown_and_a_second_one_is_told_so(home: Path) -> None:
-    """J9: cancel is explicit, keeps the partial text, and a finished turn cannot be cancelled."""
+async def test_cancel_keeps_what_was_shown_and_a_second_one_is_the_same(home: Path) -> None:
+    """J9: cancel is explicit, keeps the partial text, and may be repeated; what ended otherwise cannot be cancelled."""
     async with open_house(home) as house:
         session_id = await house.session()
         receipt = await house.send(session_id, "count to 900 slowly")
@@ -109,8 +130,57 @@ async def test_cancel_keeps_what_was_shown_and_a_second_one_is_told_so(home: Pat
         cancelled = await house.post(f"/api/turns/{receipt['turn_id']}/cancel")
         assert (cancelled["state"], cancelled["cause"]) == ("cancelled", "user")
         assert await house.said(session_id, receipt["turn_id"])
-        again = await house.post(f"/api/turns/{receipt['turn_id']}/cancel", status=409)
-        assert "cancelled" in again["error"]["message"]
+        assert await house.post(f"/api/turns/{receipt['turn_id']}/cancel") == cancelled
+        answered = await house.settled((await house.send(session_id, "count to 3"))["turn_id"])
+        refused = (await house.post(f"/api/turns/{answered['id']}/cancel", status=409))["error"]
+        assert (refused["code"], refused["state"]) == ("illegal_move", "completed")
+        with pytest.raises(IllegalMove) as told:
+            await house.desk.cancel(answered["id"])
+        assert told.value.state == "completed"
+
+
+async def joined(house: House, text: str) -> tuple[str, str]:
+    """Send a message, and another one that joins its turn; return both turns."""
+    session_id = await house.session()
+    first = (await house.send(session_id, text))["turn_id"]
+    await house.in_state(first, "running")
+    steering = {"text": "and mind the tide", "busy": "steer"}
+    second = (await house.post(f"/api/sessions/{session_id}/messages", steering, 202))["turn_id"]
+
+    async def look() -> bool:
+        return (await house.get(f"/api/turns/{second}"))["joined_to"] == first
+
+    await until(look)
+    return first, second
+
+
+async def test_a_message_that_joined_a_turn_is_cancelled_with_it(home: Path) -> None:
+    """J9: whoever holds either receipt can stop the answer that both share."""
+    async with open_house(home) as house:
+        first, second = await joined(house, "count to 900 slowly")
+        cancelled = await house.post(f"/api/turns/{second}/cancel")
+        assert (cancelled["id"], cancelled["state"], cancelled["cause"]) == (second, "cancelled", "user")
+        assert (await house.get(f"/api/turns/{first}"))["state"] == "cancelled"
+        assert await house.post(f"/api/turns/{second}/cancel") == cancelled
+
+
+async def test_a_question_is_answered_for_a_message_that_joined_its_turn(home: Path) -> None:
+    async with open_house(home) as house:
+        first, second = await joined(house, "count to 10 slowly; ask me which tide")
+        await house.in_state(first, "waiting")
+        answered = await house.post(f"/api/turns/{second}/answer", {"text": "the spring tide"})
+        assert (answered["id"], answered["state"]) == (second, "queued")
+        assert (await house.settled(first))["state"] == "completed"
+        assert "the spring tide" in await house.said(answered["session_id"], first)
+
+
+async def test_a_busy_session_says_what_can_be_done(home: Path) -> None:
+    async with open_house(home) as house:
+        session_id = await house.session()
+        await house.in_state((await house.send(session_id, "wait 60 seconds"))["turn_id"], "running")
+        refused = await house.post(f"/api/sessions/{session_id}/messages", {"text": "now", "busy": "reject"}, 409)
+        assert refused["error"]["code"] == "session_busy"
+        assert "busy=queue" in refused["error"]["hint"]
 
 
 async def test_a_turn_that_asks_is_answered_and_goes_on(home: Path) -> None:

@@ -1,8 +1,10 @@
-"""Cursors of lists: opaque to whoever holds one, checked when it comes back."""
+"""Pages of lists: their cursors, opaque to whoever holds one and checked when they come back, and their size."""
 
 from __future__ import annotations
 
 from holdfast.errors import Rejected
+
+SIZE_MAX = 500
 
 
 def after(position: tuple[int, str]) -> str:
@@ -18,3 +20,10 @@ def position(cursor: str | None) -> tuple[int, str] | None:
     if not divider or not number.isascii() or not number.isdigit() or len(number) > 18:
         raise Rejected(f"{cursor[:80]!r} is no cursor; leave it out to begin anew")
     return int(number), name
+
+
+def size(limit: int) -> int:
+    """Return how many things a page has at most.  Raises `Rejected` for a page that could hold none."""
+    if limit < 1:
+        raise Rejected(f"a page cannot have {limit} things; its limit is 1 or more")
+    return min(limit, SIZE_MAX)

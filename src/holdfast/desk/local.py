@@ -53,12 +53,11 @@ class StoreReading:
         cursor: str | None = None,
         limit: int = 50,
     ) -> Page[SessionView]:
-        if key is not None:
-            found = await self.store.sessions.of_key(self.owner, key, limit)
-            found = [each for each in found if state in (None, each.state)]
-            return Page(items=[await self._view(each) for each in found])
-        before = cursors.position(cursor)
-        found = await self.store.sessions.list(self.owner, before=before, limit=limit, state=state)
+        before, limit = cursors.position(cursor), cursors.size(limit)
+        if key is None:
+            found = await self.store.sessions.list(self.owner, before=before, limit=limit, state=state)
+        else:
+            found = await self.store.sessions.of_key(self.owner, key, limit, SessionId(before[1]) if before else None, state)
         more = cursors.after((found[-1].updated_at, found[-1].id)) if len(found) == limit else None
         return Page(items=[await self._view(each) for each in found], next_cursor=more)
 
@@ -73,7 +72,7 @@ class StoreReading:
 
     async def turns(self, session_id: SessionId, *, cursor: str | None = None, limit: int = 100) -> Page[TurnView]:
         await self._owned(session_id)
-        begin = cursors.position(cursor)
+        begin, limit = cursors.position(cursor), cursors.size(limit)
         found = await self.store.turns.list(session_id, after=begin[0] if begin else 0, limit=limit)
         more = cursors.after((found[-1].ordinal, found[-1].id)) if len(found) == limit else None
         return Page(items=[await self._receipt(each) for each in found], next_cursor=more)
@@ -91,9 +90,8 @@ class StoreReading:
     ) -> Page[Delivery]:
         if session_id is not None:
             await self._owned(session_id)
-            of_session = await self.store.deliveries.of_session(session_id, limit)
-            return Page(items=[each for each in of_session if state in (None, each.state)])
-        found = await self.store.catalog.deliveries(self.owner, cursors.position(cursor), limit, state)
+        before, limit = cursors.position(cursor), cursors.size(limit)
+        found = await self.store.catalog.deliveries(self.owner, before, limit, state, session_id)
         more = cursors.after((found[-1].created_at, found[-1].id)) if len(found) == limit else None
         return Page(items=found, next_cursor=more)
 
@@ -103,7 +101,7 @@ class StoreReading:
         return found
 
     async def search(self, query: str, limit: int = 50) -> Page[Hit]:
-        return Page(items=await self.store.sessions.search(self.owner, query, limit))
+        return Page(items=await self.store.sessions.search(self.owner, query, cursors.size(limit)))
 
     async def _owned(self, session_id: SessionId, otherwise: str | None = None) -> Session:
         session = await self.store.sessions.get(session_id)
@@ -228,25 +226,26 @@ class LocalDesk(StoreReading):
         return await self.store.sessions.prune(pruning.channel, before)
 
     async def cancel(self, turn_id: TurnId) -> TurnView:
-        await self._owned_turn(turn_id)
-        return await self._receipt(await self.engine.cancel(turn_id))
+        host_id = await self._host(turn_id)
+        try:
+            await self.engine.cancel(host_id)
+        except IllegalMove as error:
+            if await self._host(turn_id) != host_id:
+                # It joined another turn in this very moment.
+                return await self.cancel(turn_id)
+            if error.state != TurnState.CANCELLED:
+                raise
+        return await self.turn(turn_id)
 
     async def retry(self, turn_id: TurnId) -> TurnView:
-        turn = await self._owned_turn(turn_id)
-        if turn.state in IN_FLIGHT:
-            raise IllegalMove(turn.id, turn.state, "be retried")
-        if turn.state is TurnState.INTERRUPTED:
-            # One that another has followed cannot go on any more; its message can.
-            with contextlib.suppress(IllegalMove):
-                return await self._receipt(await self.store.turns.resume(turn_id, self.clock.now_ms()))
-        entries = await self.store.journal.read_turn(turn_id)
-        text = next((str(entry.data.get("text", "")) for entry in entries if entry.kind is Kind.TURN_ACCEPTED), "")
-        return await self.turn((await self.send(turn.session_id, text)).turn_id)
+        receipt = await self.engine.inbox.again(await self._owned_turn(turn_id))
+        return await self.turn(receipt.turn_id)
 
     async def answer(self, turn_id: TurnId, text: str, question_id: str | None = None) -> TurnView:
-        await self._owned_turn(turn_id)
-        asked = question_id or await self._asked(turn_id)
-        return await self._receipt(await self.engine.answer(turn_id, asked, text))
+        host_id = await self._host(turn_id)
+        asked = question_id or await self._asked(host_id)
+        await self.engine.answer(host_id, asked, text)
+        return await self.turn(turn_id)
 
     async def retry_delivery(self, delivery_id: DeliveryId) -> Delivery:
         await self.delivery(delivery_id)
@@ -311,6 +310,11 @@ class LocalDesk(StoreReading):
             turns=tally,
             obligations=obligations,
         )
+
+    async def _host(self, turn_id: TurnId) -> TurnId:
+        """Return the turn in which a message is answered: its own, or the one that it joined."""
+        turn = await self._owned_turn(turn_id)
+        return turn.joined_to or turn.id
 
     async def _asked(self, turn_id: TurnId) -> str:
         entries = await self.store.journal.read_turn(turn_id)

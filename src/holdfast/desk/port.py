@@ -13,7 +13,10 @@ from holdfast.core.journal import Entry
 from holdfast.core.sessions import Hit
 from holdfast.core.sessions import State as SessionState
 from holdfast.desk.views import Health, Page, SessionView, Status, Stop, Transcript, TurnView
+from holdfast.errors import Rejected
 from holdfast.ids import DeliveryId, SessionId, TurnId
+
+DAYS_MAX = 36_500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +35,11 @@ class Pruning:
 
     channel: str
     older_than_days: float = 0
+
+    def __post_init__(self) -> None:
+        # Not a number is not between these either.
+        if not 0 <= self.older_than_days <= DAYS_MAX:
+            raise Rejected(f"older_than_days must be between 0 and {DAYS_MAX}")
 
 
 class Reading(Protocol):
@@ -63,7 +71,7 @@ class Reading(Protocol):
         cursor: str | None = None,
         limit: int = 50,
     ) -> Page[Delivery]:
-        """Return deliveries, the newest first; those of one session, the oldest first."""
+        """Return deliveries, the newest first."""
         ...
 
     async def delivery(self, delivery_id: DeliveryId) -> Delivery: ...
@@ -98,15 +106,18 @@ class Desk(Reading, Protocol):
 
     async def prune(self, pruning: Pruning) -> int: ...
     async def cancel(self, turn_id: TurnId) -> TurnView:
-        """Cancel a turn; what it has shown stays.  Raises `IllegalMove` when it is over."""
+        """Cancel a turn, or the one that it joined; what it has shown stays.  Once more, it is the same receipt.
+
+        Raises `IllegalMove` when it has come to another end.
+        """
         ...
 
     async def retry(self, turn_id: TurnId) -> TurnView:
-        """Let an interrupted turn go on, or send the message of one that is over again; returns the turn that runs now."""
+        """Let an interrupted turn go on, or ask the same once more, for the same reader; returns the turn that runs now."""
         ...
 
     async def answer(self, turn_id: TurnId, text: str, question_id: str | None = None) -> TurnView:
-        """Answer the question that a turn waits for; the last one, where none is named."""
+        """Answer the question that a turn, or the one that it joined, waits for; the last one, where none is named."""
         ...
 
     async def retry_delivery(self, delivery_id: DeliveryId) -> Delivery:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote
@@ -47,6 +47,7 @@ _SILENCE_MAX_S = 40
 class _Problem(msgspec.Struct):
     code: str = ""
     message: str = ""
+    state: str = ""
 
 
 class _Refusal(msgspec.Struct):
@@ -64,9 +65,9 @@ class _Deleted(msgspec.Struct):
 class _RemoteMove(IllegalMove):
     """A move that the gateway refused, in its own words."""
 
-    def __init__(self, message: str) -> None:
+    def __init__(self, message: str, state: str) -> None:
         Rejected.__init__(self, message)
-        self.state = ""
+        self.state = state
 
 
 class _Absence:
@@ -211,8 +212,8 @@ class RemoteDesk:
                     await response.aread()
                     raise _refusal(response)
                 absence.over()
-                async for line in response.aiter_lines():
-                    if line.startswith("data: ") and line != "data: {}":
+                async for line in _lines(response.aiter_bytes()):
+                    if line.startswith(b"data: ") and line != b"data: {}":
                         yield msgspec.json.decode(line[6:], type=Entry)
         except httpx2.TransportError as error:
             raise Unavailable("the gateway does not answer") from error
@@ -258,6 +259,15 @@ async def connected(path: Path) -> AsyncGenerator[RemoteDesk]:
             yield desk
 
 
+async def _lines(pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
+    """Cut a stream of events into lines.  Text may hold what else counts as the end of a line, so only one byte does."""
+    rest = b""
+    async for piece in pieces:
+        *lines, rest = (rest + piece).split(b"\n")
+        for line in lines:
+            yield line
+
+
 def _at(collection: str, name: str, *rest: str) -> str:
     return "/".join(("/api", collection, quote(name, safe=""), *rest))
 
@@ -274,7 +284,7 @@ def _refusal(response: httpx2.Response) -> HoldfastError:
         case 409 if problem.code == "stale":
             return Stale(problem.message)
         case 409:
-            return _RemoteMove(problem.message)
+            return _RemoteMove(problem.message, problem.state)
         case 422:
             return Rejected(problem.message)
         case 429:

@@ -12,9 +12,12 @@ from holdfast.core.obligations import Obligations
 from holdfast.core.sessions import Session
 from holdfast.core.transcript import Item
 from holdfast.core.turns import Turn
+from holdfast.errors import Rejected
 from holdfast.ids import NodeId, SessionId, TurnId
 
 T = TypeVar("T")
+
+TIMEOUT_MAX_S = 7 * 86_400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,6 +143,11 @@ class Stop:
 
     restart: bool = False
     timeout: float | None = None
+
+    def __post_init__(self) -> None:
+        # Not a number is not between these either.
+        if self.timeout is not None and not 0 <= self.timeout <= TIMEOUT_MAX_S:
+            raise Rejected(f"timeout must be between 0 and {TIMEOUT_MAX_S} seconds")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

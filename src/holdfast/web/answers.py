@@ -40,8 +40,8 @@ def answer(value: object, status: int = 200) -> Response:
     return Response(_encoder.encode(value), status, media_type="application/json")
 
 
-def refusal(status: int, code: str, message: str, hint: str | None = None) -> Response:
-    """Return an error as every client expects it."""
+def refusal(status: int, code: str, message: str, hint: str | None = None, **more: str) -> Response:
+    """Return an error as every client expects it; `more` are further fields of it."""
     headers: dict[str, str] = {}
     if status in (429, 503):
         headers["Retry-After"] = str(RETRY_AFTER_S)
@@ -50,7 +50,7 @@ def refusal(status: int, code: str, message: str, hint: str | None = None) -> Re
         headers["Connection"] = "close"
     if status == 401:
         headers["WWW-Authenticate"] = "Bearer"
-    body = _encoder.encode({"error": {"code": code, "message": message, "hint": hint}})
+    body = _encoder.encode({"error": {"code": code, "message": message, "hint": hint, **more}})
     return Response(body, status, headers, media_type="application/json")
 
 
@@ -59,7 +59,9 @@ async def refuse(_request: Request, error: Exception) -> Response:
     if isinstance(error, Refused):
         return refusal(error.status, error.code, str(error), error.hint)
     status = _status(error)
-    return refusal(status, _code(error), str(error), _HINTS.get(status))
+    more = {"state": str(error.state)} if isinstance(error, IllegalMove) else {}
+    hint = _BUSY if isinstance(error, SessionBusy) else _HINTS.get(status)
+    return refusal(status, _code(error), str(error), hint, **more)
 
 
 async def apologise(_request: Request, error: Exception) -> Response:  # noqa: ARG001 - What it was is in the log only.
@@ -85,6 +87,7 @@ def _status(error: Exception) -> int:
             return 500
 
 
+_BUSY = "wait for its answer, cancel it, or send with busy=queue"
 _HINTS = {
     404: "list what there is with GET on the collection",
     409: "reload it: its state is another one by now",

@@ -9,6 +9,7 @@ from typing import TypeVar
 import msgspec
 from starlette.requests import Request
 
+from holdfast.desk.cursors import SIZE_MAX
 from holdfast.web.answers import Refused
 from holdfast.web.guard import Principal
 
@@ -19,7 +20,6 @@ BODY_MAX = 1024 * 1024
 # A client that is still sending when the connection closes may never see why, so a little more is taken and forgotten.
 DISCARDED_MAX = 16 * BODY_MAX
 BODY_TIMEOUT_S = 10
-LIMIT_MAX = 500
 ID_MAX = 200
 
 
@@ -73,7 +73,7 @@ def header(request: Request, title: str) -> str | None:
     return value or None
 
 
-def number(request: Request, parameter: str, default: int, most: int = LIMIT_MAX, least: int = 1) -> int:
+def number(request: Request, parameter: str, default: int, most: int = SIZE_MAX, least: int = 1) -> int:
     """Return a number from the query."""
     value = request.query_params.get(parameter)
     if value is None or value == "":
