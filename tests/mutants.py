@@ -362,9 +362,30 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "nothing steers past a message that wants a turn of its own",
         "store/turns.py",
-        "AND o.ordinal < t.ordinal AND o.state = 'queued' AND o.steers = 0)",
-        "AND o.ordinal < t.ordinal AND o.state = 'queued' AND o.steers = 2)",
+        "AND o.ordinal < t.ordinal AND o.state = 'queued' AND NOT ",
+        "AND o.ordinal < t.ordinal AND o.state = 'running' AND NOT ",
         ("tests/conformance/test_busy.py",),
+    ),
+    Mutant(
+        "nothing joins a turn whose answer goes elsewhere",
+        "store/turns.py",
+        "AND {0}.mode = :mode AND {0}.delivers_later = :delivers_later",
+        "AND CAST(:mode AS TEXT) <> '' AND CAST(:delivers_later AS BIGINT) >= 0",
+        ("tests/conformance/test_busy.py",),
+    ),
+    Mutant(
+        "a command is done once",
+        "store/dedupe.py",
+        "            raise Repeated(",
+        "            str(",
+        ("tests/engine/test_commands.py",),
+    ),
+    Mutant(
+        "a fork knows what was done",
+        "store/forks.py",
+        "        yield RunMany(_COPY_CALLS",
+        "        yield RunMany(_COPY_CALLS.replace(':turn_id', \"'' || :turn_id || 'x'\")",
+        ("tests/conformance/test_forks.py",),
     ),
     Mutant(
         "a message that joined stands once",
