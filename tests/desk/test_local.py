@@ -1,0 +1,57 @@
+"""The desk of this process, over a real engine."""
+
+from __future__ import annotations
+
+from holdfast.clock import SystemClock
+from holdfast.core.sessions import Source
+from holdfast.core.turns import Mode, State, Turn
+from holdfast.desk.lifecycle import Lifecycle
+from holdfast.desk.local import LocalDesk
+from holdfast.engine.engine import Engine
+from holdfast.ports import Assignment, Stage
+from holdfast.store.opening import Store
+from tests.engine.world import TARGET, Open, RecordingCarrier, answered, opened, running_engine, until
+
+
+class Echo:
+    """An agent that repeats what it is told."""
+
+    async def run(self, work: Assignment, stage: Stage) -> str:
+        return f"heard {work.message}"
+
+
+def desk_of(store: Store, engine: Engine) -> LocalDesk:
+    clock = SystemClock()
+    return LocalDesk(store=store, engine=engine, lifecycle=Lifecycle(clock, home="", store=""), clock=clock)
+
+
+async def test_a_retry_is_for_the_same_reader_and_never_a_command(open_it: Open) -> None:
+    """A2: what belongs to the turn is copied from the first one, and a payload that reads "/stop" stops nothing."""
+    async with opened(open_it) as store:
+        carrier = RecordingCarrier()
+        async with running_engine(store, Echo(), carriers={"chat": carrier}) as engine:
+            source = Source(chat_id="webhook:alerts:1", chat_type="webhook", user="webhook:alerts")
+            first = await answered(
+                engine,
+                store,
+                "/stop",
+                channel="webhook",
+                conversation="webhook:alerts:1",
+                mode=Mode.DETACHED,
+                source=source,
+                reply_to=TARGET,
+                delivers_later=False,
+                remembers=False,
+            )
+            again = await desk_of(store, engine).retry(first.id)
+            assert again.id != first.id
+
+            async def look() -> Turn | None:
+                turn = await store.turns.get(again.id)
+                return turn if turn.state is State.COMPLETED else None
+
+            second = await until(look)
+            kept = ("mode", "reply_to", "delivers_later", "remembers")
+            assert [getattr(second, each) for each in kept] == [getattr(first, each) for each in kept]
+            assert (await store.sessions.get(second.session_id)).source == source
+            assert await store.turns.asked(second.id) == "/stop"
