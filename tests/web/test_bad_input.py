@@ -19,6 +19,7 @@ from holdfast.errors import Rejected
 from holdfast.ids import SessionId
 from holdfast.store.opening import open_readonly
 from holdfast.web import protocol, requests
+from tests.engine.world import until
 from tests.web.house import House, open_house
 
 JSON = {"content-type": "application/json"}
@@ -230,6 +231,25 @@ async def test_what_is_not_there_is_404_and_a_wrong_method_405(home: Path) -> No
             assert (await house.web.get(path)).status_code == 404, path
         assert (await house.web.post("/api/turns/trn_0/cancel")).status_code == 404
         assert (await house.web.put("/api/sessions")).status_code == 405
+
+
+async def test_more_connections_than_there_is_room_for_are_told_so(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is room for few here; the connections are real."""
+    async with open_house(home) as house:
+        monkeypatch.setattr(protocol, "CONNECTIONS_MAX", 3)
+        await house.get("/health")
+        waiting = [await raw(house) for _ in range(3)]
+        crowded = await house.web.get("/health")
+        assert (crowded.status_code, crowded.json()["error"]["code"]) == (503, "crowded")
+        assert (crowded.headers["retry-after"], crowded.headers["connection"]) == ("1", "close")
+        for _, writer in waiting:
+            writer.close()
+            await writer.wait_closed()
+
+        async def room() -> bool:
+            return (await house.web.get("/health")).status_code == 200
+
+        await until(room)
 
 
 async def test_a_full_queue_is_429_and_says_when_to_come_again(home: Path) -> None:

@@ -1,13 +1,20 @@
-"""HTTP with a limit on what a client may send before anybody knows who it is: how much, and how slowly."""
+"""HTTP with a limit on what may come before anybody knows who it is: how much, how slowly, and from how many at once."""
 
 from __future__ import annotations
 
 import asyncio
+from typing import cast
 
+from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from holdfast.web.answers import refusal
 
 HEAD_MAX = 64 * 1024
 HEAD_TIMEOUT_S = 10.0
+CONNECTIONS_MAX = 2_000
+_CROWDED = refusal(503, "crowded", "too many connections are open", "try again in a moment")
+_CROWDED.headers["Connection"] = "close"
 
 
 class BoundedProtocol(HttpToolsProtocol):
@@ -39,6 +46,9 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._end_head()
+        # Judged at each request, because a connection stays while the crowd comes and goes.
+        served = cast("ASGIApp", self.config.loaded_app)  # pyright: ignore[reportUnknownMemberType] - uvicorn does not say.
+        self.app = _CROWDED if len(self.connections) > CONNECTIONS_MAX else served
         super().on_headers_complete()
 
     def _await_head(self) -> None:

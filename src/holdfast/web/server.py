@@ -19,7 +19,6 @@ from holdfast.web.protocol import BoundedProtocol
 # Streams end by themselves when the gateway closes; this is for clients that do not read.
 GRACE_S = 2
 IDLE_S = 30
-CONNECTIONS_MAX = 2_000
 BACKLOG = 512
 _HEADERS = [("X-Content-Type-Options", "nosniff"), ("Cache-Control", "no-store")]
 
@@ -92,7 +91,6 @@ def _config(app: ASGIApp) -> uvicorn.Config:
         headers=_HEADERS,
         timeout_keep_alive=IDLE_S,
         timeout_graceful_shutdown=GRACE_S,
-        limit_concurrency=CONNECTIONS_MAX,
         backlog=BACKLOG,
     )
 
