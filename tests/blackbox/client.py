@@ -201,9 +201,10 @@ class Client:
             await self.comes_to(ack.turn_id, *SETTLED, "waiting", via=via)
         seen = (*self.history.acknowledged, *self.history.streams, *self.history.receipts)
         sessions = {each.session_id for each in seen}
+        looks = {each: await self._look(each, via) for each in sessions}
         outcome = Outcome(
-            journals={each: await self._journal(each, via) for each in sessions},
-            transcripts={each: (await self.poll(each, via)).items for each in sessions},
+            journals={each: journal for each, (journal, _) in looks.items()},
+            transcripts={each: poll.items for each, (_, poll) in looks.items()},
             turns={turn.id: turn for each in sessions for turn in await self._turns(each, via)},
             notes=notes,
         )
@@ -226,6 +227,14 @@ class Client:
         await asyncio.gather(*self._following.values(), return_exceptions=True)
         for web in self._webs:
             await web.aclose()
+
+    async def _look(self, session_id: str, via: int) -> tuple[list[Entry], Poll]:
+        """Read journal and transcript until they are of the same moment: what was lost may be recovered in between."""
+        while True:
+            poll = await self.poll(session_id, via)
+            journal = await self._journal(session_id, via)
+            if len(journal) == poll.seq:
+                return journal, poll
 
     async def _journal(self, session_id: str, via: int) -> list[Entry]:
         """Read the whole journal anew, as a fresh follower."""

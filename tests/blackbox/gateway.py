@@ -59,6 +59,23 @@ class Gateway:
         except httpx2.TransportError:
             return False
 
+    async def node(self) -> str:
+        """Return as which node the gateway answers; nothing while it does not."""
+        async with httpx2.AsyncClient(base_url=self.url, trust_env=False) as web:
+            try:
+                return (await web.get("/health")).json()["node"]
+            except httpx2.TransportError:
+                return ""
+
+    async def begins_anew(self, after: str) -> None:
+        """Return when the same process is ready as another node."""
+
+        async def has_begun() -> bool:
+            return await self.node() not in ("", after)
+
+        await until(has_begun, f"the gateway is another node:\n{self.tail()}")
+        await self.ready()
+
     def signal(self, number: signal.Signals) -> None:
         self.process.send_signal(number)
 

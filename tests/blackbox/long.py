@@ -146,13 +146,13 @@ class Run:
         self._show()
 
     async def _freeze(self, node: Gateway, stage: Stage) -> None:
-        """Stop a node past its lease.  It ends when it finds that the others took it for dead."""
+        """Stop a node past its lease.  When it finds that the others took it for dead, it begins anew."""
+        zombie = await node.node()
         node.signal(signal.SIGSTOP)
         await asyncio.sleep(FROZEN_S)
         node.signal(signal.SIGCONT)
         stage.release_notes()
-        await node.ended()
-        await node.start(**self._settings())
+        await node.begins_anew(zombie)
         self.figures["SIGSTOP past the lease"] += 1
 
     async def _answer_all(self, somebody: Client) -> None:
@@ -181,9 +181,12 @@ class Run:
         self.figures["effects unknown"] += sum(item.outcome == "unknown" for item in cards)
 
     def _show(self) -> None:
+        if not sys.stderr.isatty():
+            return
         ends, seconds = self.figures["ends"], time.monotonic() - self._began
         left = seconds / ends * (self._kills - ends)
-        sys.stderr.write(f"\r{ends}/{self._kills} ends, {seconds:.0f} s, about {left:.0f} s to go ")
+        end = "\n" if ends == self._kills else ""
+        sys.stderr.write(f"\r{ends}/{self._kills} ends, {seconds:.0f} s, about {left:.0f} s to go {end}")
         sys.stderr.flush()
 
 
@@ -216,7 +219,6 @@ def main() -> int:
             for node in nodes:
                 sys.stderr.write(f"\n{node.home.name}:\n{node.tail()}\n")
             raise
-        sys.stderr.write("\n")
         for what, count in sorted(run.figures.items()):
             print(f"{count:>9,}  {what}")
         for violation in run.violations:

@@ -54,6 +54,7 @@ async def test_a_day_with_one_gateway() -> None:
                 _stop_leaves_the_conversation(somebody),
                 _new_ends_the_conversation(somebody),
                 _a_repeated_message_is_the_same_message(somebody),
+                _a_message_says_what_it_does_to_a_busy_conversation(somebody),
             )
             await _resume_goes_on(somebody)
             await somebody.verify()
@@ -125,6 +126,20 @@ async def _a_repeated_message_is_the_same_message(somebody: Client) -> None:
     turn = await somebody.send(await somebody.session(), "count to 2")
     again = await somebody.repeat(turn)
     assert (again["turn_id"], again["duplicate"]) == (turn.id, True)
+
+
+async def _a_message_says_what_it_does_to_a_busy_conversation(somebody: Client) -> None:
+    """J9"""
+    session_id = await somebody.session()
+    turn = await streaming(somebody, session_id)
+    address = f"/api/sessions/{session_id}/messages"
+    refused = await somebody.ask("POST", address, {"text": "me too", "busy": "reject"})
+    assert refused.status_code == 409, refused.text
+    accepted = await somebody.ask("POST", address, {"text": "me first, count to 2", "busy": "interrupt"})
+    assert (accepted.status_code, accepted.json()["superseded"]) == (202, [turn.id])
+    rested = await somebody.turn(turn.id)
+    assert (rested.state, rested.cause) == ("cancelled", "superseded")
+    assert (await somebody.comes_to(accepted.json()["turn_id"])).state == "completed"
 
 
 async def _resume_goes_on(somebody: Client) -> None:
