@@ -252,8 +252,9 @@ async def _serve_on(
         # The server closes what it gets, and a successor may need the original.
         doors = ((stack.enter_context(tcp.dup()), Guarded(app, rules)), (unix, Trusted(app)))
         await stack.enter_async_context(serving(doors))
+        # Whatever ends us, open streams end before the server does.
+        stack.callback(life.closing.set)
         await live(local, config.gateway.drain_timeout, witness, notice)
-        life.closing.set()
     # What is wished for while the last connections close counts too.
     return life.wish
 
