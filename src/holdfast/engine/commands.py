@@ -89,7 +89,8 @@ class Commands:
         last = await self._store.turns.last(session.id)
         cause = await self._store.sessions.resume_cause(session.id)
         named = f"“{session.title}”" if session.title else session.key
-        lines = [f"Conversation {named} ({session.id}), {session.turns} messages."]
+        messages = "1 message" if session.turns == 1 else f"{session.turns:,} messages"
+        lines = [f"Conversation {named} ({session.id}), {messages}."]
         if last and last.state not in SETTLED:
             lines.append(f"The last one is {last.state}.")
         if cause is not None:
