@@ -9,6 +9,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from click.testing import CliRunner, Result
+
+from holdfast.cli import main
+
 TIMEOUT_S = 60
 
 
@@ -32,11 +36,19 @@ class Terminal:
             env=self.environment() | variables,
         )
 
+    def type(self, *words: str) -> Result:
+        """Run a command in this process, because most of what a process of its own takes is its beginning."""
+        return CliRunner().invoke(main, words, env=self._difference())
+
     def read(self, *words: str) -> Any:
         """Run a command that must succeed, and return its JSON."""
-        done = self.run(*words, "--json")
-        assert done.returncode == 0, done.stderr
+        done = self.type(*words, "--json")
+        assert done.exit_code == 0, done.output
         return json.loads(done.stdout)
+
+    def _difference(self) -> dict[str, str | None]:
+        ours = self.environment()
+        return {name: ours.get(name) for name in {*ours, *os.environ} if ours.get(name) != os.environ.get(name)}
 
     def start(self, *words: str, **variables: str) -> subprocess.Popen[str]:
         return subprocess.Popen(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import pytest
 
@@ -17,7 +17,7 @@ def terminal(tmp_path: Path) -> Terminal:
     return Terminal(tmp_path / "home")
 
 
-def read_until(stream: IO[str], word: str) -> str:
+def read_until(stream: IO[Any], word: str) -> str:
     """Read what a process shows until a word appears in it."""
     shown = ""
     while word not in shown:
@@ -35,7 +35,7 @@ def test_ask_answers_on_stdout_and_tells_success(terminal: Terminal) -> None:
 
 
 def test_ask_prints_the_receipt_for_scripts(terminal: Terminal) -> None:
-    receipt = terminal.read("ask", "hello")
+    receipt = terminal.read("ask", "hello; count to 1")
     assert receipt["state"] == "completed"
     assert receipt["accepted_at"] <= receipt["started_at"] <= receipt["answered_at"]
     assert "hello" in receipt["text"]
@@ -43,16 +43,16 @@ def test_ask_prints_the_receipt_for_scripts(terminal: Terminal) -> None:
 
 
 def test_a_second_question_continues_the_conversation(terminal: Terminal) -> None:
-    first, second = terminal.read("ask", "one"), terminal.read("ask", "two")
+    first, second = terminal.read("ask", "count to 1"), terminal.read("ask", "count to 2")
     assert first["session_id"] == second["session_id"]
-    assert terminal.read("ask", "three", "--session", "other")["session_id"] != first["session_id"]
+    assert terminal.read("ask", "count to 3", "--session", "other")["session_id"] != first["session_id"]
     listed = terminal.read("sessions", "list")["items"]
     assert {(each["key"], each["turns"]) for each in listed} == {("terminal", 2), ("other", 1)}
     assert [each["id"] for each in terminal.read("turns", "list", "terminal")["items"]] == [first["id"], second["id"]]
 
 
 def test_search_finds_messages_and_answers(terminal: Terminal) -> None:
-    terminal.run("ask", "where is the lighthouse")
+    terminal.type("ask", "where is the lighthouse; count to 1")
     hits = terminal.read("sessions", "search", "LIGHTHOUSE")["items"]
     assert {hit["kind"] for hit in hits} == {"turn.accepted", "turn.completed"}
     assert terminal.read("sessions", "search", "nowhere")["items"] == []
@@ -65,7 +65,7 @@ def test_an_answer_cut_by_kill_9_is_still_there(terminal: Terminal) -> None:
         process.kill()
     assert process.returncode == -signal.SIGKILL
     # The next start recovers; until then nobody could have noticed.
-    assert terminal.run("ask", "are you back?").returncode == 0
+    assert terminal.type("ask", "are you back? count to 1").exit_code == 0
     items = terminal.read("sessions", "show", "terminal")["items"]
     first = [item for item in items if item["turn_id"] == items[0]["turn_id"]]
     recovered = "".join(item["text"] for item in first if item["role"] == "assistant")
@@ -76,11 +76,11 @@ def test_an_answer_cut_by_kill_9_is_still_there(terminal: Terminal) -> None:
 
 
 def test_chat_shows_what_was_said_before_and_answers(terminal: Terminal) -> None:
-    terminal.run("ask", "remember the tide")
-    done = terminal.run("chat", stdin="and now?\n")
+    terminal.type("ask", "remember the tide; count to 1")
+    done = terminal.run("chat", stdin="and now? count to 1\n")
     assert done.returncode == 0, done.stderr
     assert "remember the tide" in done.stdout
-    assert "You wrote: “and now?”" in done.stdout
+    assert "You wrote: “and now? count to 1”" in done.stdout
 
 
 def test_the_owner_of_the_home_is_named_to_a_second_one(terminal: Terminal) -> None:
@@ -115,8 +115,8 @@ def test_the_owner_of_the_home_is_named_to_a_second_one(terminal: Terminal) -> N
 def test_a_wrong_configuration_is_refused_with_its_line(terminal: Terminal, text: str, where: str, hint: str) -> None:
     terminal.home.mkdir()
     (terminal.home / "holdfast.toml").write_text(text)
-    done = terminal.run("sessions", "list")
-    assert done.returncode == 78
+    done = terminal.type("sessions", "list")
+    assert done.exit_code == 78
     assert f"holdfast.toml{where}" in done.stderr
     assert hint in done.stderr
     assert "Traceback" not in done.stderr

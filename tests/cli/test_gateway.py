@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -70,10 +72,14 @@ def serving(terminal: Terminal, *options: str, **variables: str) -> Iterator[Gat
 
 @pytest.mark.parametrize("word", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_ends_the_gateway_in_peace(terminal: Terminal, word: signal.Signals) -> None:
+    lock = terminal.home / "gateway.lock"
     with serving(terminal) as gateway:
+        assert lock.read_text().strip() == str(gateway.process.pid)
+        assert lock.stat().st_mode & 0o777 == 0o600
         assert gateway.end(word) == 0
         assert "nothing was interrupted" in gateway.process.stdout.read()
     assert not (terminal.home / "gateway.sock").exists()
+    assert lock.read_text() == ""
 
 
 def test_a_turn_may_finish_before_the_gateway_ends(terminal: Terminal) -> None:
@@ -101,19 +107,25 @@ def test_a_second_signal_interrupts_what_still_runs(terminal: Terminal) -> None:
 def test_status_shows_a_running_gateway_and_nothing_else_is_69(terminal: Terminal) -> None:
     nobody = terminal.run("status")
     assert (nobody.returncode, "no gateway runs" in nobody.stderr) == (69, True)
-    assert terminal.run("stop").returncode == 69
-    assert terminal.run("restart").returncode == 69
+    assert terminal.type("stop").exit_code == 69
+    assert terminal.type("restart").exit_code == 69
     with serving(terminal) as gateway:
         status = terminal.read("status")
         assert (status["pid"], status["url"]) == (gateway.process.pid, gateway.url)
         assert (status["ready"], status["accepted"], status["home"]) == (True, 0, str(terminal.home))
-        shown = terminal.run("status").stdout
-        for word in (gateway.url, str(gateway.process.pid), "ready", "0 accepted = 0 settled + 0 in flight"):
+        shown = terminal.type("status").stdout
+        owed = "0 answers, 0 deliveries, 0 memories"
+        for word in (gateway.url, str(gateway.process.pid), "ready", "0 accepted = 0 settled + 0 in flight", owed):
             assert word in shown
+        second = terminal.run("serve", "--port", "0")
+        assert (second.returncode, str(gateway.process.pid) in second.stderr) == (75, True)
+        assert terminal.read("status")["node"] == status["node"]
+        for wrong in (("stop", "--timeout", "nan"), ("restart", "--timeout", "1e306"), ("sessions", "list", "--limit", "0")):
+            assert terminal.type(*wrong).exit_code == 2, wrong
         gateway.process.kill()
         gateway.process.wait()
         # What a killed gateway leaves behind does not look like one.
-        assert terminal.run("status").returncode == 69
+        assert terminal.type("status").exit_code == 69
 
 
 def test_stop_returns_when_the_home_is_free_again(terminal: Terminal) -> None:
@@ -162,21 +174,15 @@ def test_nobody_takes_the_home_while_its_gateway_restarts(terminal: Terminal) ->
     """The lock goes from one process to the next; a command that comes in between waits for the gateway."""
     with serving(terminal) as gateway:
         restarting = terminal.start("restart")
-        for number in range(4):
-            asked = terminal.run("ask", f"are you there {number}")
-            assert (asked.returncode, asked.stderr) == (0, "")
-        restarting.communicate(timeout=PATIENCE_S)
+        asks = 0
+        while restarting.poll() is None:
+            asks += 1
+            asked = terminal.type("ask", f"are you there; count to {asks}")
+            assert (asked.exit_code, asked.stderr) == (0, "")
+        restarting.communicate()
         assert restarting.returncode == 0
-        assert terminal.read("status")["pid"] == gateway.process.pid
-        assert terminal.read("status")["accepted"] == 4
-
-
-def test_a_second_gateway_is_told_who_owns_the_home(terminal: Terminal) -> None:
-    with serving(terminal) as gateway:
-        second = terminal.run("serve", "--port", "0")
-        assert second.returncode == 75
-        assert str(gateway.process.pid) in second.stderr
-        assert terminal.read("status")["pid"] == gateway.process.pid
+        status = terminal.read("status")
+        assert (status["pid"], status["accepted"]) == (gateway.process.pid, asks)
 
 
 def test_a_port_that_is_taken_is_a_matter_of_configuration(terminal: Terminal) -> None:
@@ -188,20 +194,27 @@ def test_a_port_that_is_taken_is_a_matter_of_configuration(terminal: Terminal) -
 
 
 def test_an_open_door_needs_a_key(terminal: Terminal) -> None:
-    done = terminal.run("serve", "--host", "0.0.0.0", "--port", "0")
-    assert done.returncode == 78
-    assert "server.api_key" in done.stderr
-    with serving(terminal, "--host", "0.0.0.0", HOLDFAST_SERVER__API_KEY="a-long-enough-key") as gateway:
+    """K1: the key is in no status and no transcript, even when somebody types it."""
+    done = terminal.type("serve", "--host", "0.0.0.0", "--port", "0")
+    assert (done.exit_code, "server.api_key" in done.stderr) == (78, True)
+    key = "sk-a-secret-that-nobody-may-see"
+    with serving(terminal, "--host", "0.0.0.0", HOLDFAST_SERVER__API_KEY=key) as gateway:
         port = gateway.url.rpartition(":")[2]
         assert httpx2.get(f"http://127.0.0.1:{port}/api/status").status_code == 401
         assert terminal.read("status")["ready"]
+        terminal.type("ask", f"my key is {key}; count to 1")
+        everything: list[Any] = [terminal.read("status"), terminal.read("sessions", "show", "terminal")]
+    assert key not in json.dumps(everything)
 
 
 def test_commands_go_through_the_running_gateway(terminal: Terminal) -> None:
     with serving(terminal):
-        receipt = terminal.read("ask", "where is the lighthouse")
+        receipt = terminal.read("ask", "where is the lighthouse; count to 1")
         assert (receipt["state"], "lighthouse" in receipt["text"]) == ("completed", True)
-        assert "by the sea" in terminal.run("ask", "by the sea").stdout
+        # What some count as the end of a line, and a stream of events must not.
+        text = "by\u2028the\u2029sea\x85and back"
+        asked = terminal.run("ask", f"{text}; count to 1")
+        assert (asked.returncode, text in asked.stdout) == (0, True), asked.stderr
         session_id = receipt["session_id"]
         assert [each["id"] for each in terminal.read("sessions", "list")["items"]] == [session_id]
         assert terminal.read("turns", "show", receipt["id"])["state"] == "completed"
@@ -216,8 +229,8 @@ def test_commands_go_through_the_running_gateway(terminal: Terminal) -> None:
         pruned = terminal.read("sessions", "prune", "--channel", "terminal", "--older-than-days", "0")
         assert pruned == {"pruned": 1}
         for words in (("turns", "show", "trn_0"), ("turns", "cancel", "trn_0"), ("sessions", "show", "nobody")):
-            missing = terminal.run(*words)
-            assert (missing.returncode, "there is no" in missing.stderr) == (2, True)
+            missing = terminal.type(*words)
+            assert (missing.exit_code, "there is no" in missing.stderr) == (2, True)
 
 
 def test_commands_work_the_same_with_no_gateway(terminal: Terminal) -> None:
@@ -226,22 +239,25 @@ def test_commands_work_the_same_with_no_gateway(terminal: Terminal) -> None:
     assert (fork["turns"], fork["parent_id"]) == (1, receipt["session_id"])
     again = terminal.read("turns", "retry", receipt["id"])
     assert again["id"] != receipt["id"]
-    assert terminal.run("turns", "cancel", receipt["id"]).returncode == 2
+    assert terminal.type("turns", "cancel", receipt["id"]).exit_code == 2
     assert terminal.read("sessions", "end", "terminal")["state"] == "ended"
     # A key is still a name for the last session that it had.
     assert terminal.read("sessions", "show", "terminal")["session"]["state"] == "ended"
     terminal.read("sessions", "delete", fork["id"])
-    assert terminal.run("sessions", "show", fork["id"]).returncode == 2
+    assert terminal.type("sessions", "show", fork["id"]).exit_code == 2
 
 
 def test_a_conversation_is_exported_for_people_and_for_programs(terminal: Terminal, tmp_path: Path) -> None:
-    terminal.run("ask", "keep this")
-    page = terminal.run("sessions", "export", "terminal").stdout
+    terminal.type("ask", "keep this: count to 1")
+    page = terminal.type("sessions", "export", "terminal").stdout
     assert page.startswith("# terminal\n")
-    assert "\n> keep this\n" in page
+    assert "\n> keep this: count to 1\n" in page
+    # A page that is kept is read on another day.
+    when = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"
+    assert re.search(rf"begun {when}\.\n\n## {when}\n", page)
     file = tmp_path / "out.json"
-    assert terminal.run("sessions", "export", "terminal", "--format", "json", "--output", str(file)).returncode == 0
-    assert json.loads(file.read_text())["items"][0]["text"] == "keep this"
+    assert terminal.type("sessions", "export", "terminal", "--format", "json", "--output", str(file)).exit_code == 0
+    assert json.loads(file.read_text())["items"][0]["text"] == "keep this: count to 1"
 
 
 def test_chat_goes_on_while_the_gateway_restarts(terminal: Terminal) -> None:
@@ -251,10 +267,10 @@ def test_chat_goes_on_while_the_gateway_restarts(terminal: Terminal) -> None:
         chat.stdin.write("count to 40 slowly\n")
         chat.stdin.flush()
         shown = read_until(chat.stdout, " 5")
-        assert terminal.run("restart", "--timeout", "0").returncode == 0
+        assert terminal.type("restart", "--timeout", "0").exit_code == 0
         shown += read_until(chat.stdout, "›")
         assert "restart" in shown
-        chat.stdin.write("are you back?\n")
+        chat.stdin.write("are you back? count to 1\n")
         chat.stdin.flush()
         assert "are you back?" in read_until(chat.stdout, "are you back?")
         chat.communicate("", timeout=PATIENCE_S)
@@ -287,23 +303,76 @@ def test_a_gateway_that_was_stopped_for_a_while_just_goes_on(terminal: Terminal)
         gateway.process.send_signal(signal.SIGSTOP)
         time.sleep(1.5)
         gateway.process.send_signal(signal.SIGCONT)
-        assert terminal.read("ask", "hello")["state"] == "completed"
+        assert terminal.read("ask", "count to 1")["state"] == "completed"
         assert terminal.read("status")["node"] == before
 
 
-def test_secrets_stay_out_of_what_the_gateway_shows(terminal: Terminal) -> None:
-    """K1: the key is in no status, no log and no transcript, even when somebody types it."""
-    key = "sk-a-secret-that-nobody-may-see"
-    with serving(terminal, HOLDFAST_SERVER__API_KEY=key):
-        terminal.run("ask", f"my key is {key}")
-        everything: list[Any] = [terminal.read("status"), terminal.read("sessions", "show", "terminal")]
-    assert key not in json.dumps(everything)
+def test_ctrl_c_cancels_what_was_asked(terminal: Terminal) -> None:
+    """J9: it is the user's wish and no crash, so it is no strike, whoever runs the turn."""
+
+    def interrupt() -> Any:
+        with terminal.start("ask", "count to 500 slowly") as asking:
+            read_until(asking.stdout, " 2 ")
+            asking.send_signal(signal.SIGINT)
+            asking.communicate(timeout=PATIENCE_S)
+        assert asking.returncode == 1
+        found = terminal.read("sessions", "show", "terminal")
+        assert not found["session"]["resume_pending"]
+        return terminal.read("turns", "show", found["items"][-1]["turn_id"])
+
+    alone = interrupt()
+    with serving(terminal):
+        guest = interrupt()
+    for turn in (alone, guest):
+        assert (turn["state"], turn["cause"]) == ("cancelled", "user")
+    assert guest["session_id"] == alone["session_id"]
 
 
-def test_the_lock_is_empty_after_the_end(terminal: Terminal) -> None:
+def test_a_chat_stops_and_answers_the_turn_that_its_message_joined(terminal: Terminal) -> None:
+    with serving(terminal, HOLDFAST_GATEWAY__BUSY="steer") as gateway, terminal.start("chat") as chat:
+        read_until(chat.stdout, "›")
+        asking = gateway.start_turn("count to 15 slowly; ask me which tide")
+        chat.stdin.write("mind the tide\n")
+        chat.stdin.flush()
+        read_until(chat.stdout, "? which tide")
+        chat.stdin.write("the spring tide\n")
+        chat.stdin.flush()
+        read_until(chat.stdout, "You answered: “the spring tide”")
+        read_until(chat.stdout, "›")
+        assert terminal.read("turns", "show", asking)["state"] == "completed"
+        counting = gateway.start_turn("count to 900 slowly")
+        chat.stdin.write("mind the tide\n")
+        chat.stdin.flush()
+        read_until(chat.stdout, "I noticed")
+        chat.send_signal(signal.SIGINT)
+        read_until(chat.stdout, "›")
+        turn = terminal.read("turns", "show", counting)
+        assert (turn["state"], turn["cause"]) == ("cancelled", "user")
+        chat.communicate("", timeout=PATIENCE_S)
+        assert chat.returncode == 0
+
+
+def test_a_gateway_whose_terminal_is_gone_restarts_and_stops_all_the_same(terminal: Terminal) -> None:
+    ours, theirs = os.openpty()
+    with open(ours, "rb", buffering=0, closefd=False) as screen:
+        words = [sys.executable, "-m", "holdfast", "serve", "--no-open", "--port", "0"]
+        with subprocess.Popen(words, stdin=theirs, stdout=theirs, stderr=theirs, env=terminal.environment()) as process:
+            try:
+                os.close(theirs)
+                read_until(screen, "Ctrl-C stops")
+                os.close(ours)
+                before = terminal.read("status")["node"]
+                assert terminal.type("restart").exit_code == 0
+                assert terminal.read("status")["node"] != before
+                process.send_signal(signal.SIGHUP)
+                assert process.wait(PATIENCE_S) == 0
+            finally:
+                process.kill()
+
+
+def test_a_gateway_whose_reader_has_left_stops_all_the_same(terminal: Terminal) -> None:
     with serving(terminal) as gateway:
-        lock = terminal.home / "gateway.lock"
-        assert lock.read_text().strip() == str(gateway.process.pid)
-        assert lock.stat().st_mode & 0o777 == 0o600
-        gateway.end(signal.SIGTERM)
-        assert lock.read_text() == ""
+        gateway.process.stdout.close()
+        turn_id = gateway.start_turn("wait 1 seconds")
+        assert gateway.end(signal.SIGTERM) == 0
+    assert terminal.read("turns", "show", turn_id)["state"] == "completed"

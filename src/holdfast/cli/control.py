@@ -154,8 +154,8 @@ def _owed(glance: Status) -> str:
     owed = glance.obligations
     if owed is None:
         return "unknown"
-    parts = (count(owed.turns, "answer"), count(owed.deliveries, "delivery"), count(owed.segments, "memory"))
-    return ", ".join(parts).replace("deliverys", "deliveries").replace("memorys", "memories")
+    answers, segments = count(owed.turns, "answer"), count(owed.segments, "memory", "memories")
+    return f"{answers}, {count(owed.deliveries, 'delivery', 'deliveries')}, {segments}"
 
 
 def _duration(seconds: float) -> str:

@@ -19,7 +19,7 @@ from holdfast.core.transcript import fold
 from holdfast.core.turns import State
 from holdfast.desk.port import Desk, Opening
 from holdfast.desk.views import SessionView, TurnView
-from holdfast.errors import Rejected, Unavailable
+from holdfast.errors import HoldfastError, Rejected, Unavailable
 from holdfast.ids import TurnId
 
 _CLOSING = frozenset(CLOSING.values())
@@ -43,7 +43,8 @@ async def ask(frame: Frame, text: str, key: str, busy: str | None, as_json: bool
         if receipt.reply is not None and not receipt.turn_id:
             print_json(receipt) if as_json else click.echo(receipt.reply)
             return
-        said = await _listen(desk, session, receipt, quiet=as_json)
+        async with _cancelling(desk, receipt.turn_id):
+            said = await _listen(desk, session, receipt, quiet=as_json)
         turn = await desk.turn(receipt.turn_id)
     if as_json:
         print_json({**msgspec.to_builtins(turn), "text": said})
@@ -51,6 +52,17 @@ async def ask(frame: Frame, text: str, key: str, busy: str | None, as_json: bool
         click.echo(f"\nholdfast: {_outcome(turn, said)}", err=True)
     if turn.state is not State.COMPLETED:
         sys.exit(EXIT_FAILED)
+
+
+@contextlib.asynccontextmanager
+async def _cancelling(desk: Desk, turn_id: TurnId) -> AsyncGenerator[None]:
+    """Take Ctrl-C as the wish to cancel a turn; else it would look like a crash where the gateway is our own."""
+    try:
+        yield
+    except asyncio.CancelledError:
+        with contextlib.suppress(HoldfastError):
+            await asyncio.create_task(desk.cancel(turn_id))
+        raise
 
 
 async def _listen(desk: Desk, session: SessionView, receipt: Receipt, *, quiet: bool) -> str:
@@ -113,7 +125,7 @@ async def _show(desk: Desk, session: SessionView, receipt: Receipt) -> None:
         async for entry in _entries(desk, session, receipt):
             _print_live(entry)
             if entry.kind is Kind.APPROVAL_ASKED:
-                await _reply(desk, receipt.turn_id)
+                await _reply(desk, entry.turn_id)
     finally:
         stopper.cancel()
         loop.remove_signal_handler(signal.SIGINT)
@@ -130,9 +142,11 @@ async def _reply(desk: Desk, turn_id: TurnId) -> None:
 
 
 async def _stop_on(stopping: asyncio.Event, desk: Desk, turn_id: TurnId) -> None:
-    await stopping.wait()
-    with contextlib.suppress(Rejected):
-        await desk.cancel(turn_id)
+    """Cancel a turn, which is the one that it joined where it did, each time that somebody wants to."""
+    while await stopping.wait():
+        stopping.clear()
+        with contextlib.suppress(Rejected, Unavailable):
+            await desk.cancel(turn_id)
 
 
 async def _entries(desk: Desk, session: SessionView, receipt: Receipt) -> AsyncGenerator[Entry]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 from rich.markup import escape
 
-from holdfast.cli.frame import Frame, console, json_option, moment, print_json, print_table, run_async
+from holdfast.cli.frame import Frame, console, json_option, limit_option, moment, print_json, print_table, run_async
 from holdfast.cli.sessions import find
 from holdfast.cli.turns import print_fields
 from holdfast.core.delivery import State
@@ -20,7 +20,7 @@ def deliveries() -> None:
 @deliveries.command("list")
 @click.option("--session", help="Only those of a session (its id or its key).")
 @click.option("--state", type=click.Choice([*State]), help="Only those in this state.")
-@click.option("--limit", default=50, show_default=True)
+@limit_option(50)
 @click.option("--cursor", help="Go on behind an earlier page.")
 @json_option
 @click.pass_obj

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from holdfast.cli.frame import moment
+from holdfast.cli.frame import date_and_time
 from holdfast.core.transcript import Item, Role
 from holdfast.desk.views import Transcript
 
@@ -12,7 +12,12 @@ from holdfast.desk.views import Transcript
 def markdown(transcript: Transcript) -> str:
     """Return a whole conversation as Markdown."""
     session = transcript.session
-    head = [f"# {session.title or session.key}", "", f"Session `{session.id}`, begun {moment(session.created_at)}.", ""]
+    head = [
+        f"# {session.title or session.key}",
+        "",
+        f"Session `{session.id}`, begun {date_and_time(session.created_at)}.",
+        "",
+    ]
     return "\n".join([*head, *_body(transcript.items)]).rstrip() + "\n"
 
 
@@ -20,7 +25,7 @@ def _body(items: Sequence[Item]) -> Iterator[str]:
     for item in items:
         match item.role:
             case Role.USER:
-                yield from (f"## {moment(item.at)}", "", *_quoted(item.text), "")
+                yield from (f"## {date_and_time(item.at)}", "", *_quoted(item.text), "")
             case Role.TOOL:
                 yield from (f"- `{item.name}` ({item.outcome or 'running'}): {_one_line(item.result or '')}", "")
             case Role.REASONING | Role.NOTE | Role.MARKER:

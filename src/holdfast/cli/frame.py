@@ -27,6 +27,7 @@ from holdfast.errors import ConfigInvalid, Fatal, HoldfastError, Owned, Rejected
 
 P = ParamSpec("P")
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])  # A command, whatever its options.
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -103,6 +104,11 @@ def run_async(command: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
 
 
+def limit_option(default: int) -> Callable[[F], F]:
+    """How many things a list shows."""
+    return click.option("--limit", type=click.IntRange(1), default=default, show_default=True, help="How many at most.")
+
+
 def print_json(value: object) -> None:
     """Print a result as JSON."""
     click.echo(to_json(value), nl=False)
@@ -136,6 +142,11 @@ def moment(at_ms: int | None) -> str:
         return "–"
     at, now = datetime.fromtimestamp(at_ms / 1000).astimezone(), datetime.now().astimezone()
     return f"{at:%H:%M:%S}" if at.date() == now.date() else f"{at:%Y-%m-%d %H:%M}"
+
+
+def date_and_time(at_ms: int) -> str:
+    """Return a time as it can still be read years from now, in the reader's own time zone."""
+    return f"{datetime.fromtimestamp(at_ms / 1000).astimezone():%Y-%m-%d %H:%M:%S}"
 
 
 def tilde(path: Path) -> str:

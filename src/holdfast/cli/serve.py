@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import os
+import sys
+from collections.abc import Generator
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,6 +32,8 @@ def serve(frame: Frame, host: str | None, port: int | None, no_open: bool) -> No
     config = replace(frame.config, server=_server(frame.config.server, host, port))
     farewell = uvloop.run(run_gateway(config, frame.home, Screen(), inherit()))
     if farewell.stop.restart:
+        with _unseen():
+            console.file.flush()
         succeed(farewell.estate)
 
 
@@ -38,13 +44,30 @@ def _server(configured: ServerConfig, host: str | None, port: int | None) -> Ser
     return server
 
 
+@contextlib.contextmanager
+def _unseen() -> Generator[None]:
+    """Go on where nobody looks any more: a terminal that was closed, or a pipe whose reader has left."""
+    try:
+        yield
+    # What rich makes of a broken pipe is an exit.
+    except (OSError, SystemExit):
+        console.quiet = True
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+
+
 class Screen:
-    """Shows the life of a gateway: as it happens on a terminal, only what matters in a pipe."""
+    """Shows the life of a gateway: as it happens on a terminal, only what matters in a pipe.
+
+    The gateway lives on without its terminal, and ends in peace without it too.
+    """
 
     def __init__(self) -> None:
         self._spinner = console.status("")
         self._shown = -1
 
+    @_unseen()
     def ready(self, status: Status) -> None:
         console.print(
             f"[bold]Holdfast {status.version}[/bold] [dim]· {tilde(Path(status.home))} · store {status.store}[/dim]"
@@ -52,6 +75,7 @@ class Screen:
         print_lines(status.boot, indent=2)
         console.print(f"Listening on [bold]{status.url}[/bold] [dim](pid {status.pid}; Ctrl-C stops)[/dim]")
 
+    @_unseen()
     def draining(self, drain: Drain) -> None:
         if console.is_terminal:
             self._spinner.update(f"{progress(drain)} [dim](Ctrl-C again interrupts them)[/dim]")
@@ -60,6 +84,7 @@ class Screen:
             console.print(progress(drain))
         self._shown = drain.running
 
+    @_unseen()
     def drained(self, stop: Stop, interrupted: int) -> None:
         self._spinner.stop()
         cut = f"{count(interrupted, 'turn')} interrupted, and marked so" if interrupted else "nothing was interrupted"
@@ -74,6 +99,6 @@ def progress(drain: Drain) -> str:
     return f"{verb}: {count(drain.running, 'turn')} still running, {drain.seconds_left:.0f} s left"
 
 
-def count(number: int, noun: str) -> str:
+def count(number: int, noun: str, plural: str = "") -> str:
     """Return a number with its noun."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    return f"{number} {noun}" if number == 1 else f"{number} {plural or noun + 's'}"

@@ -8,7 +8,7 @@ import click
 from rich.markup import escape
 
 from holdfast.cli.export import markdown
-from holdfast.cli.frame import Frame, console, json_option, moment, print_json, print_table, run_async, to_json
+from holdfast.cli.frame import Frame, console, json_option, limit_option, moment, print_json, print_table, run_async, to_json
 from holdfast.core.sessions import State
 from holdfast.core.transcript import Item, Role
 from holdfast.desk.port import Pruning, Reading
@@ -31,7 +31,7 @@ def sessions() -> None:
 
 
 @sessions.command("list")
-@click.option("--limit", default=20, show_default=True, help="How many, last used first.")
+@limit_option(20)
 @click.option("--state", type=click.Choice([*State]), help="Only those in this state.")
 @click.option("--cursor", help="Go on behind an earlier page.")
 @json_option
@@ -69,7 +69,7 @@ async def show(frame: Frame, session: str, as_json: bool) -> None:
 
 @sessions.command()
 @click.argument("words", nargs=-1, required=True)
-@click.option("--limit", default=20, show_default=True)
+@limit_option(20)
 @json_option
 @click.pass_obj
 @run_async

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 import msgspec
 
-from holdfast.cli.frame import Frame, console, json_option, moment, print_json, print_table, run_async
+from holdfast.cli.frame import Frame, console, json_option, limit_option, moment, print_json, print_table, run_async
 from holdfast.cli.sessions import find
 from holdfast.desk.views import TurnView
 from holdfast.ids import TurnId
@@ -18,7 +18,7 @@ def turns() -> None:
 
 @turns.command("list")
 @click.argument("session")
-@click.option("--limit", default=100, show_default=True)
+@limit_option(100)
 @click.option("--cursor", help="Go on behind an earlier page.")
 @json_option
 @click.pass_obj
