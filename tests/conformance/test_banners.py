@@ -29,7 +29,7 @@ async def test_each_active_chat_is_told_once(scene: Scene) -> None:
         found = [each for each in await scene.entries(turn.session_id) if each.kind is Kind.NOTE]
         assert [each.data["text"] for each in found] == [notes.RESTART_BANNER] * times
     (banner,) = await scene.store.deliveries.of_turn(chat.id)
-    assert (banner.part, banner.target, banner.text) == (0, TARGET, notes.RESTART_BANNER)
+    assert (banner.part, banner.target, banner.text) == (-1, TARGET, notes.RESTART_BANNER)
     assert await scene.store.deliveries.of_turn(api.id) == []
 
 
@@ -46,7 +46,7 @@ async def test_no_answer_waits_for_a_banner_or_counts_it(scene: Scene) -> None:
     await announce(scene)
     await scene.finish(turn, deliveries=scene.parts(turn, "answer"))
     banner, answer = await scene.send()
-    assert (banner.part, answer.part) == (0, 1)
+    assert (banner.part, answer.part) == (-1, 1)
     await scene.settle(banner, Event.CONFIRM)
     assert await scene.store.turns.delivered_at(turn.id) is None
     await scene.settle(answer, Event.CONFIRM)
@@ -58,8 +58,9 @@ async def test_a_banner_that_is_refused_takes_no_answer_with_it(scene: Scene) ->
     turn = await scene.running(reply_to=TARGET)
     await announce(scene)
     await scene.finish(turn, deliveries=scene.parts(turn, "answer"))
-    banner, answer = await scene.send()
+    (banner,) = await scene.send(limit=1)
     await scene.settle(banner, Event.FAIL)
+    (answer,) = await scene.send()
     await scene.settle(answer, Event.CONFIRM)
     assert await scene.store.turns.delivered_at(turn.id) == scene.now
 
@@ -91,7 +92,7 @@ async def test_a_second_stop_is_told_again(scene: Scene) -> None:
     await scene.claim_and_start(turn.id)
     assert await announce(scene) == 1
     (second,) = await scene.send()
-    assert (second.id, second.text) == (first.id, first.text)
+    assert (second.id != first.id, second.text) == (True, first.text)
 
 
 async def test_nobody_is_told_of_a_stop_that_is_over(scene: Scene) -> None:
@@ -110,8 +111,8 @@ async def test_nobody_is_told_of_a_stop_that_is_over(scene: Scene) -> None:
         await scene.joined()
         await scene.sweep()
     assert [each.text for each in await scene.send(node=await scene.joined())] == []
-    states = [each.state for turn in (waiting, sending) for each in await scene.store.deliveries.of_turn(turn.id)]
-    assert states == [State.EXPIRED] * 2
+    states = {each.state for turn in (waiting, sending) for each in await scene.store.deliveries.of_turn(turn.id)}
+    assert states == {State.EXPIRED, State.UNKNOWN}, "what was on its way may have arrived"
 
 
 async def test_a_banner_is_not_revived(scene: Scene) -> None:

@@ -210,7 +210,7 @@ CONTRADICTIONS = [
     "UPDATE tool_calls SET effect = 'effectful', starts = 2",
     "UPDATE deliveries SET state = 'sending'",
     "UPDATE deliveries SET node_id = 'node'",
-    "UPDATE deliveries SET part = -1",
+    "UPDATE deliveries SET part = 0",
     "UPDATE segments SET state = 'committing'",
     "UPDATE segments SET node_id = 'node'",
     "UPDATE segments SET first_generation = 0",

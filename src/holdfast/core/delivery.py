@@ -16,8 +16,7 @@ BACKOFF_FIRST_MS = 1_000
 BACKOFF_MAX_MS = 15 * 60_000
 REPEAT_LABEL = "[possible repeat]"
 EXPIRES_AFTER_MS = 24 * 3_600_000
-# The banner of a stop goes out as part 0; once the gateway is back it would only confuse.
-BANNER_PART = 0
+# The banner of a stop; once the gateway is back it would only confuse.
 BANNER_EXPIRES_AFTER_MS = 60_000
 
 
@@ -95,9 +94,19 @@ class Delivery:
         return f"{REPEAT_LABEL} {self.text}" if self.repeats else self.text
 
 
+def banner_part(attempt: int) -> int:
+    """Return the part as which the banner of a stop goes out: each attempt has its own, and none is part of the answer."""
+    return -attempt
+
+
+def is_banner(part: int) -> bool:
+    """Return whether a part is the banner of a stop."""
+    return part < 0
+
+
 def lifetime_ms(part: int) -> int:
     """Return how long a part is worth sending."""
-    return BANNER_EXPIRES_AFTER_MS if part == BANNER_PART else EXPIRES_AFTER_MS
+    return BANNER_EXPIRES_AFTER_MS if is_banner(part) else EXPIRES_AFTER_MS
 
 
 def backoff_ms(attempt: int, jitter: float) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from holdfast.core.delivery import BACKOFF_MAX_MS, BANNER_PART, SETTLED, Delivery, Event, State, lifetime_ms
+from holdfast.core.delivery import BACKOFF_MAX_MS, SETTLED, Delivery, Event, State, banner_part, is_banner, lifetime_ms
 from holdfast.core.turns import Turn
 from holdfast.errors import IllegalMove, NotFound, Stale
 from holdfast.ids import DeliveryId, NodeId, SessionId, TurnId, new_delivery_id
@@ -41,14 +41,7 @@ _FAIL_REST = """
      WHERE turn_id = :turn_id AND target = :target AND part > :part
        AND state IN ('pending', 'retry') AND CAST(:part AS BIGINT) > 0
 """
-# One banner per turn and target: that of a second stop takes the place of the first, unless it is just going out.
-_SAVE_BANNER = f"""
-    {_INSERT}
-    ON CONFLICT (turn_id, target, part) DO UPDATE
-       SET text = excluded.text, state = 'pending', attempt = 0, repeats = 0, fence = deliveries.fence + 1,
-           created_at = excluded.created_at, due_at = excluded.due_at, receipt = NULL, error = NULL, settled_at = NULL
-     WHERE deliveries.state <> 'sending'
-"""
+_INSERT_BANNER = f"{_INSERT} ON CONFLICT (turn_id, target, part) DO NOTHING"
 # Whether the next send is a possible repeat was decided when it was given up.  It counts as tried once, so that it is
 # given a new chance, and nobody takes it for a part that has never been sent.
 _REVIVE = """
@@ -57,22 +50,23 @@ _REVIVE = """
      WHERE turn_id = :turn_id AND target = :target AND part >= :part AND state IN ('failed', 'expired')
  RETURNING id
 """
-# Compared again in the update itself: another node may sweep at the same moment, or the sender come back.
+# What another node sweeps at the same moment is left to it.
 _HELD_BY_DEAD = """
     SELECT d.id FROM deliveries d
      WHERE d.node_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM nodes n WHERE n.id = d.node_id AND n.state = 'alive')
      ORDER BY d.node_id LIMIT :limit {skip_locked}
 """
+# A banner counts as repeated already, because its stop is over.
 _LOSE = """
     UPDATE deliveries
-       SET state = CASE WHEN part = 0 THEN 'expired' ELSE 'unknown' END,
-           node_id = NULL, fence = fence + 1, due_at = :now, settled_at = :now,
+       SET state = 'unknown', repeats = CASE WHEN part < 0 THEN 1 ELSE repeats END, node_id = NULL, fence = fence + 1,
+           due_at = :now, settled_at = :now,
            error = 'the sender stopped while sending'
      WHERE id IN {ids}
 """
 _EXPIRE_BANNERS = """
     UPDATE deliveries SET state = 'expired', settled_at = :now, error = 'the gateway was back before it was sent'
-     WHERE part = 0 AND (state IN ('pending', 'retry') OR (state = 'unknown' AND repeats = 0))
+     WHERE part < 0 AND (state IN ('pending', 'retry') OR (state = 'unknown' AND repeats = 0))
 """
 _HASTEN = """
     UPDATE deliveries SET due_at = :now
@@ -165,16 +159,16 @@ def insert(created: Sequence[Delivery]) -> Transaction[None]:
         )
 
 
-def save_banner(turn: Turn, target: str, text: str, now_ms: int) -> Transaction[None]:
-    """Write the banner of a stop; there is never more than one for a turn and a target."""
+def insert_banner(turn: Turn, target: str, text: str, now_ms: int) -> Transaction[None]:
+    """Write the banner of a stop; there is never more than one for an attempt and a target."""
     yield Run(
-        _SAVE_BANNER,
+        _INSERT_BANNER,
         {
             "id": new_delivery_id(now_ms),
             "turn_id": turn.id,
             "session_id": turn.session_id,
             "target": target,
-            "part": BANNER_PART,
+            "part": banner_part(turn.attempt),
             "text": text,
             "created_at": now_ms,
             "due_at": now_ms,
@@ -185,7 +179,7 @@ def save_banner(turn: Turn, target: str, text: str, now_ms: int) -> Transaction[
 def _retry(delivery_id: DeliveryId, now_ms: int) -> Transaction[Delivery]:
     given_up = yield from _get(delivery_id)
     given_up.on(Event.REVIVE)
-    if given_up.part == BANNER_PART:
+    if is_banner(given_up.part):
         raise IllegalMove(delivery_id, "the banner of a stop that is over", Event.REVIVE)
     place = {"turn_id": given_up.turn_id, "target": given_up.target, "part": given_up.part, "now": now_ms}
     yield Run(_REVIVE, place)

@@ -304,7 +304,7 @@ def _announce(dialect: Dialect, node_id: NodeId, banner: str, text: str, now_ms:
         # Several sessions may speak to one chat, which hears it once all the same.
         if turn.reply_to is not None and turn.delivers_later and turn.reply_to not in chats:
             chats.add(turn.reply_to)
-            yield from deliveries.save_banner(turn, turn.reply_to, text, now_ms)
+            yield from deliveries.insert_banner(turn, turn.reply_to, text, now_ms)
     return told
 
 

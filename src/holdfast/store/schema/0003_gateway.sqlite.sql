@@ -1,11 +1,11 @@
--- Part 0 of a turn's deliveries is the banner of a stop: at most one per turn and target, like every other part.
+-- The banner of a stop is the part -n of attempt n: at most one per attempt and target, as with every other part.
 -- SQLite cannot change a CHECK, so the table is made anew; nothing refers to it.
 CREATE TABLE deliveries_anew (
     id TEXT PRIMARY KEY,
     turn_id TEXT NOT NULL REFERENCES turns (id) ON DELETE CASCADE,
     session_id TEXT NOT NULL,
     target TEXT NOT NULL,
-    part BIGINT NOT NULL CHECK (part >= 0),
+    part BIGINT NOT NULL CHECK (part <> 0),
     text TEXT NOT NULL,
     created_at BIGINT NOT NULL,
     due_at BIGINT NOT NULL,
