@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 import re
@@ -22,6 +23,12 @@ from tests.cli.terminal import Terminal
 from tests.cli.test_commands import read_until
 
 PATIENCE_S = 30
+# The terminal becomes the one that sends Ctrl-C and its own end to the process.
+ON_ITS_OWN_SCREEN = """
+import fcntl, os, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
+"""
 
 
 class Gateway:
@@ -68,6 +75,27 @@ def serving(terminal: Terminal, *options: str, **variables: str) -> Iterator[Gat
             if process.poll() is None:
                 process.kill()
                 process.communicate()
+
+
+@contextlib.contextmanager
+def on_a_screen(
+    terminal: Terminal, *words: str, hangs_up: bool = True
+) -> Iterator[tuple[subprocess.Popen[bytes], io.FileIO]]:
+    """Run a command on a terminal of its own; what is written to the screen is typed."""
+    ours, theirs = os.openpty()
+    words = ("-m", "holdfast", *words)
+    command = [sys.executable, "-c", ON_ITS_OWN_SCREEN, *words] if hangs_up else [sys.executable, *words]
+    with (
+        io.FileIO(ours, "r+") as screen,
+        subprocess.Popen(
+            command, stdin=theirs, stdout=theirs, stderr=theirs, env=terminal.environment(), start_new_session=True
+        ) as process,
+    ):
+        os.close(theirs)
+        try:
+            yield process, screen
+        finally:
+            process.kill()
 
 
 @pytest.mark.parametrize("word", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
@@ -328,6 +356,14 @@ def test_ctrl_c_cancels_what_was_asked(terminal: Terminal) -> None:
     assert guest["session_id"] == alone["session_id"]
 
 
+def test_ctrl_c_at_the_prompt_of_a_chat_leaves_it(terminal: Terminal) -> None:
+    with on_a_screen(terminal, "chat") as (chat, screen):
+        read_until(screen, "›")
+        screen.write(b"\x03")
+        assert chat.wait(PATIENCE_S) == 1
+    assert terminal.type("ask", "count to 1").exit_code == 0
+
+
 def test_a_chat_stops_and_answers_the_turn_that_its_message_joined(terminal: Terminal) -> None:
     with serving(terminal, HOLDFAST_GATEWAY__BUSY="steer") as gateway, terminal.start("chat") as chat:
         read_until(chat.stdout, "›")
@@ -353,21 +389,19 @@ def test_a_chat_stops_and_answers_the_turn_that_its_message_joined(terminal: Ter
 
 
 def test_a_gateway_whose_terminal_is_gone_restarts_and_stops_all_the_same(terminal: Terminal) -> None:
-    ours, theirs = os.openpty()
-    with open(ours, "rb", buffering=0, closefd=False) as screen:
-        words = [sys.executable, "-m", "holdfast", "serve", "--no-open", "--port", "0"]
-        with subprocess.Popen(words, stdin=theirs, stdout=theirs, stderr=theirs, env=terminal.environment()) as process:
-            try:
-                os.close(theirs)
-                read_until(screen, "Ctrl-C stops")
-                os.close(ours)
-                before = terminal.read("status")["node"]
-                assert terminal.type("restart").exit_code == 0
-                assert terminal.read("status")["node"] != before
-                process.send_signal(signal.SIGHUP)
-                assert process.wait(PATIENCE_S) == 0
-            finally:
-                process.kill()
+    with on_a_screen(terminal, "serve", "--no-open", "--port", "0") as (gateway, screen):
+        read_until(screen, "Ctrl-C stops")
+        before = terminal.read("status")["node"]
+        # The kernel says so with a SIGHUP, which is taken as a stop, unless nobody passes it on.
+        screen.close()
+        assert gateway.wait(PATIENCE_S) == 0
+    with on_a_screen(terminal, "serve", "--no-open", "--port", "0", hangs_up=False) as (gateway, screen):
+        read_until(screen, "Ctrl-C stops")
+        screen.close()
+        assert terminal.type("restart").exit_code == 0
+        assert terminal.read("status")["node"] != before
+        gateway.send_signal(signal.SIGTERM)
+        assert gateway.wait(PATIENCE_S) == 0
 
 
 def test_a_gateway_whose_reader_has_left_stops_all_the_same(terminal: Terminal) -> None:

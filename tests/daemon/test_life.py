@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,17 +13,19 @@ from holdfast import app
 from holdfast.agent.demonstration import demonstration
 from holdfast.clock import SystemClock
 from holdfast.config import Config, ServerConfig, StoreConfig
-from holdfast.core.turns import Cause
+from holdfast.core.turns import Cause, State
 from holdfast.daemon.life import live
 from holdfast.daemon.notice import Notice
 from holdfast.daemon.succession import Estate
 from holdfast.desk.lifecycle import Lifecycle
 from holdfast.desk.local import LocalDesk
-from holdfast.desk.views import Stop
+from holdfast.desk.port import Opening
+from holdfast.desk.views import Stop, TurnView
 from holdfast.engine.engine import Engine, Parts
 from holdfast.errors import StoreDown
+from holdfast.ids import NodeId, TurnId
 from holdfast.store.home import Ownership
-from holdfast.store.opening import open_store
+from holdfast.store.opening import Store, open_store
 from tests.engine.world import until
 from tests.postgres import Server
 from tests.web.house import Log, open_house, scratch_home
@@ -88,11 +90,37 @@ async def test_a_node_that_the_others_gave_up_begins_anew(home: Path, postgres: 
         await other.close()
 
 
-async def until_buried(other, node_id) -> None:
+async def until_buried(other: Store, node_id: NodeId) -> None:
     async def bury() -> bool:
         return await other.nodes.bury(node_id, (await other.nodes.beats()).get(node_id, 0))
 
     await until(bury)
+
+
+async def test_a_command_that_is_cut_short_interrupts_its_turns_on_purpose(home: Path) -> None:
+    """R4: Ctrl-C in a command with a gateway of its own is no crash; the cause says what it was."""
+    running: asyncio.Future[TurnId] = asyncio.get_running_loop().create_future()
+
+    async def command() -> None:
+        async with app.desk(Config(), home) as desk:
+            session = await desk.open(Opening(key="terminal"))
+            turn_id = (await desk.send(session.id, "wait 60 seconds")).turn_id
+            await until(lambda: _is(desk.turn(turn_id), State.RUNNING))
+            running.set_result(turn_id)
+            await asyncio.Event().wait()
+
+    task = asyncio.create_task(command())
+    turn_id = await asyncio.wait_for(running, 20)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    async with app.reading(Config(), home) as desk:
+        turn = await desk.turn(turn_id)
+    assert (turn.state, turn.cause) == (State.INTERRUPTED, Cause.SHUTDOWN_TIMEOUT)
+
+
+async def _is(turn: Awaitable[TurnView], state: State) -> bool:
+    return (await turn).state is state
 
 
 async def test_a_gateway_that_begins_anew_waits_for_its_store(

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import signal
 import sys
+import threading
 from collections.abc import AsyncGenerator
 
 import click
@@ -189,7 +190,19 @@ def _print_live(entry: Entry) -> None:
 
 
 async def _read_line() -> str | None:
-    try:
-        return await asyncio.to_thread(input, "\n› ")
-    except (EOFError, KeyboardInterrupt):
-        return None
+    """Return what the person types; None when they leave."""
+    loop = asyncio.get_running_loop()
+    typed: asyncio.Future[str | None] = loop.create_future()
+
+    def read() -> None:
+        try:
+            line = input("\n› ")
+        except (EOFError, OSError):
+            line = None
+        # Whoever left with Ctrl-C waits for no line any more.
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(lambda: typed.done() or typed.set_result(line))
+
+    # A thread that nobody waits for at the end, because nothing but another key could wake it up.
+    threading.Thread(target=read, daemon=True).start()
+    return await typed
