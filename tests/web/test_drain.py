@@ -62,7 +62,7 @@ async def test_while_draining_input_is_accepted_and_readiness_is_not(home: Path)
         assert (refused.status_code, refused.json()["error"]["code"]) == (503, "not_ready")
         assert (await house.web.get("/health")).status_code == 200
         session_id = await house.session(key="late")
-        late = await house.send(session_id, "am I too late?")
+        late = await house.send(session_id, "am I too late? count to 1")
         status = await house.desk.status()
         assert (status.state, status.ready, status.running) == ("draining", False, 1)
         assert status.drain is not None
@@ -101,7 +101,7 @@ async def test_a_home_on_postgresql_has_one_gateway_too(home: Path, store_url: s
         with pytest.raises(Owned):
             async with open_house(home, store=store_url):
                 pytest.fail("a second gateway started in the same home")
-        await house.settled((await house.send(await house.session(), "hello"))["turn_id"])
+        await house.settled((await house.send(await house.session(), "count to 1"))["turn_id"])
         status = await house.desk.status()
         assert (status.accepted, status.settled, status.in_flight) == (1, 1, 0)
 
@@ -109,7 +109,7 @@ async def test_a_home_on_postgresql_has_one_gateway_too(home: Path, store_url: s
 async def test_status_counts_what_was_accepted(home: Path) -> None:
     """CONSERVATION: accepted = settled + in flight."""
     async with open_house(home) as house:
-        await house.settled((await house.send(await house.session(), "hello"))["turn_id"])
+        await house.settled((await house.send(await house.session(), "count to 1"))["turn_id"])
         await running(house, "wait 60 seconds")
         status = await house.get("/api/status")
         assert (status["accepted"], status["settled"], status["in_flight"], status["running"]) == (2, 1, 1, 1)

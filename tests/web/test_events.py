@@ -40,7 +40,7 @@ async def test_a_stream_replays_from_the_start_and_ends_with_the_journal(home: P
     """J3: what is replayed is what was shown live."""
     async with open_house(home) as house:
         session_id = await house.session()
-        await house.send(session_id, "hello")
+        await house.send(session_id, "count to 1")
         live = await read_to_the_end(house, session_id)
         assert [entry["seq"] for entry in live] == list(range(1, len(live) + 1))
         assert live[0]["kind"] == "turn.accepted"
@@ -63,7 +63,7 @@ async def test_a_reader_that_comes_back_gets_exactly_what_it_missed(home: Path) 
 async def test_a_cursor_beyond_the_end_is_reset(home: Path) -> None:
     async with open_house(home) as house:
         session_id = await house.session()
-        await house.settled((await house.send(session_id, "hello"))["turn_id"])
+        await house.settled((await house.send(session_id, "count to 1"))["turn_id"])
         events = await read_to_the_end(house, session_id, after=1_000_000)
         assert events[0] == "reset"
         assert events[1]["seq"] == 1
@@ -97,7 +97,7 @@ async def test_a_follower_survives_a_restart_of_the_gateway(home: Path) -> None:
     seen: list[int] = []
     async with open_house(home) as house:
         session_id = SessionId(await house.session(key="long"))
-        first = await house.send(session_id, "hello")
+        first = await house.send(session_id, "count to 1")
         await house.settled(first["turn_id"])
         desk = house.desk
 
@@ -108,7 +108,7 @@ async def test_a_follower_survives_a_restart_of_the_gateway(home: Path) -> None:
         following = asyncio.create_task(follow())
         await house.stop()
         async with open_house(home) as again:
-            second = await again.send(session_id, "and again")
+            second = await again.send(session_id, "count to 2")
             await again.settled(second["turn_id"])
             last = (await again.get(f"/api/sessions/{session_id}"))["seq"]
             await until(lambda: seen and seen[-1] >= last)

@@ -15,15 +15,18 @@ async def test_a_message_is_acknowledged_and_its_answer_is_in_the_transcript(hom
     """A2: the receipt comes at once, with the turn that will answer."""
     async with open_house(home) as house:
         session_id = await house.session(title="Harbour")
-        receipt = await house.send(session_id, "hello from the pier")
+        receipt = await house.send(session_id, "hello from the pier; count to 1")
         assert (receipt["session_id"], receipt["state"], receipt["duplicate"]) == (session_id, "queued", False)
         turn = await house.settled(receipt["turn_id"])
         assert turn["state"] == "completed"
         assert turn["accepted_at"] <= turn["started_at"] <= turn["answered_at"]
         transcript = await house.get(f"/api/sessions/{session_id}/messages")
         assert transcript["session"]["title"] == "Harbour"
-        assert (transcript["items"][0]["role"], transcript["items"][0]["text"]) == ("user", "hello from the pier")
-        assert "hello from the pier" in await house.said(session_id, receipt["turn_id"])
+        assert (transcript["items"][0]["role"], transcript["items"][0]["text"]) == (
+            "user",
+            "hello from the pier; count to 1",
+        )
+        assert "hello from the pier; count to 1" in await house.said(session_id, receipt["turn_id"])
         assert transcript["next_cursor"] is None
 
 
@@ -109,12 +112,12 @@ async def test_a_session_can_be_renamed_suspended_and_deleted(home: Path) -> Non
 async def test_a_fork_goes_its_own_way(home: Path) -> None:
     async with open_house(home) as house:
         session_id = await house.session()
-        first = await house.send(session_id, "one")
+        first = await house.send(session_id, "count to 1")
         await house.settled(first["turn_id"])
-        await house.settled((await house.send(session_id, "two"))["turn_id"])
+        await house.settled((await house.send(session_id, "count to 2"))["turn_id"])
         fork = await house.post(f"/api/sessions/{session_id}/fork", {"through": first["turn_id"]}, 201)
         items = (await house.get(f"/api/sessions/{fork['id']}/messages"))["items"]
-        assert [each["text"] for each in items if each["role"] == "user"] == ["one"]
+        assert [each["text"] for each in items if each["role"] == "user"] == ["count to 1"]
         assert fork["parent_id"] == session_id
 
 
@@ -211,7 +214,7 @@ async def test_a_failed_turn_is_retried_as_a_new_one(home: Path) -> None:
 async def test_search_finds_words_of_any_session(home: Path) -> None:
     async with open_house(home) as house:
         session_id = await house.session()
-        await house.settled((await house.send(session_id, "where is the lighthouse"))["turn_id"])
+        await house.settled((await house.send(session_id, "where is the lighthouse; count to 1"))["turn_id"])
         hits = (await house.get("/api/search", q="LIGHTHOUSE"))["items"]
         assert {hit["session_id"] for hit in hits} == {session_id}
         assert (await house.get("/api/deliveries"))["items"] == []

@@ -30,7 +30,7 @@ async def test_a_gateway_without_its_store_is_alive_and_not_ready(home: Path, se
         ready = await house.web.get("/ready")
         assert (ready.status_code, ready.json()["error"]["code"]) == (503, "not_ready")
         refused = await house.web.post(
-            f"/api/sessions/{session_id}/messages", json={"text": "hello"}, headers={"Idempotency-Key": "k"}
+            f"/api/sessions/{session_id}/messages", json={"text": "count to 1"}, headers={"Idempotency-Key": "k"}
         )
         assert (refused.status_code, bool(refused.headers["retry-after"])) == (503, True)
         status = await house.get("/api/status")
@@ -42,5 +42,5 @@ async def test_a_gateway_without_its_store_is_alive_and_not_ready(home: Path, se
             return (await house.web.get("/ready")).status_code == 200
 
         await until(back)
-        receipt = await house.send(session_id, "hello", **{"Idempotency-Key": "k"})
+        receipt = await house.send(session_id, "count to 1", **{"Idempotency-Key": "k"})
         assert (await house.settled(receipt["turn_id"]))["state"] == "completed"
