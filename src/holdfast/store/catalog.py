@@ -11,10 +11,12 @@ from holdfast.store.database import Database, Params, Run, Transaction
 _DELIVERIES = f"""
     SELECT {rows.qualified(rows.DELIVERY, "d")} FROM deliveries d JOIN sessions s ON s.id = d.session_id
      WHERE s.owner = :owner AND (d.created_at < :before_at OR (d.created_at = :before_at AND d.id < :before_id))
-       AND (CAST(:state AS TEXT) = '' OR d.state = :state)
-       AND (CAST(:session_id AS TEXT) = '' OR d.session_id = :session_id)
+       AND (CAST(:state AS TEXT) = '' OR d.state = :state) {{narrowed}}
      ORDER BY d.created_at DESC, d.id DESC LIMIT :limit
 """
+_ALL_DELIVERIES = _DELIVERIES.format(narrowed="")
+# By way of its turns, because those are what deliveries are found by.
+_OF_SESSION = _DELIVERIES.format(narrowed="AND d.turn_id IN (SELECT id FROM turns WHERE session_id = :session_id)")
 # Each count reads a partial index, so that looking is cheap however much lies behind us.
 _OWED_TURNS = "SELECT COUNT(*) FROM turns WHERE state IN ('queued', 'running', 'waiting')"
 _OWED_DELIVERIES = """
@@ -48,18 +50,19 @@ class Catalog:
             "before_at": at,
             "before_id": id_,
             "state": state.value if state else "",
-            "session_id": session_id or "",
             "limit": limit,
         }
-        return await self._database.read(lambda: _deliveries(params))
+        if session_id is not None:
+            return await self._database.read(lambda: _deliveries(_OF_SESSION, {**params, "session_id": session_id}))
+        return await self._database.read(lambda: _deliveries(_ALL_DELIVERIES, params))
 
     async def obligations(self) -> Obligations:
         """Count everything that is not settled yet."""
         return await self._database.read(_obligations)
 
 
-def _deliveries(params: Params) -> Transaction[list[Delivery]]:
-    found = yield Run(_DELIVERIES, params)
+def _deliveries(sql: str, params: Params) -> Transaction[list[Delivery]]:
+    found = yield Run(sql, params)
     return [rows.delivered(row) for row in found]
 
 
