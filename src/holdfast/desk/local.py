@@ -242,10 +242,11 @@ class LocalDesk(StoreReading):
         return await self.turn(receipt.turn_id)
 
     async def answer(self, turn_id: TurnId, text: str, question_id: str | None = None) -> TurnView:
-        host_id = await self._host(turn_id)
-        asked = question_id or await self._asked(host_id)
-        await self.engine.answer(host_id, asked, text)
-        return await self.turn(turn_id)
+        turn = await self._owned_turn(turn_id)
+        host_id = turn.joined_to or turn.id
+        host = await self.engine.answer(host_id, question_id or await self._asked(host_id), text)
+        # As it was answered, though it may have gone on by now.
+        return TurnView.of(turn, host, await self.store.turns.delivered_at(host_id))
 
     async def retry_delivery(self, delivery_id: DeliveryId) -> Delivery:
         await self.delivery(delivery_id)
