@@ -374,6 +374,13 @@ MUTANTS: tuple[Mutant, ...] = (
         ("tests/conformance/test_busy.py",),
     ),
     Mutant(
+        "late words are not said twice",
+        "store/journal.py",
+        "CAST(:kind AS TEXT) = 'tool.finished'",
+        "CAST(:kind AS TEXT) <> ''",
+        ("tests/engine/test_drain.py",),
+    ),
+    Mutant(
         "a command is done once",
         "store/dedupe.py",
         "            raise Repeated(",

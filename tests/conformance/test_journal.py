@@ -286,12 +286,17 @@ async def test_late_entries_land_once(scene: Scene) -> None:
     assert items[2].role is Role.MARKER
 
 
-async def test_late_entries_land_beside_the_next_attempt(scene: Scene) -> None:
-    """J2, J4: the turn runs again meanwhile, and neither disturbs the other."""
-    turn, lost = await cut(scene, "two")
+async def test_words_that_the_next_attempt_did_not_know_are_not_said_twice(scene: Scene) -> None:
+    """J1, J4: before it begins they are heard; afterwards it says them itself.  A result is news all the same."""
+    turn, lost = await cut(scene, "two", "three")
+    assert await scene.store.journal.append_late(lost[:1]) == 1
     again = await scene.claim_and_start(turn.id)
-    assert await scene.store.journal.append_late(lost) == 1
-    await scene.finish(await scene.say(again, "anew"))
+    result = replace(lost[1], kind=Kind.TOOL_FINISHED, data={"call_id": "c", "name": "tool", "outcome": "ok"})
+    assert await scene.store.journal.append_late(lost) == 0
+    assert await scene.store.journal.append_late([result]) == 1
+    await scene.finish(await scene.say(again, "three"))
+    said = [item.text for item in fold(await scene.entries(turn.session_id)) if item.role is Role.ASSISTANT]
+    assert "".join(said) == "onetwothree"
 
 
 async def test_entries_of_an_attempt_that_still_runs_do_not_come_in_by_the_back_door(scene: Scene) -> None:

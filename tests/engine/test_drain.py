@@ -3,19 +3,36 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from holdfast.agent.scripted import Pause, Say, ScriptedAgent
 from holdfast.core import delivery
 from holdfast.core.intake import Receipt
 from holdfast.core.journal import Entry, Kind
-from holdfast.core.turns import Cause, Mode, State, Turn
+from holdfast.core.transcript import Role, fold
+from holdfast.core.turns import Cause, Mode, Policy, Resume, State, Turn
 from holdfast.engine.engine import Engine
+from holdfast.engine.spool import Spool
 from holdfast.errors import StoreDown
 from holdfast.ports import Assignment, Stage
 from holdfast.store.opening import Store
-from tests.engine.world import TARGET, Altered, Hang, Open, RecordingCarrier, message, opened, running_engine, settled, until
+from tests.engine.world import (
+    FAST,
+    TARGET,
+    Altered,
+    Hang,
+    Open,
+    RecordingCarrier,
+    message,
+    opened,
+    running_engine,
+    settled,
+    until,
+)
 
 LONG_MS = 20_000
 SHORT_MS = 50
@@ -342,3 +359,20 @@ async def test_the_report_of_a_start_says_what_was_found(open_it: Open) -> None:
             assert (report.standing.queued, report.standing.resumable) == (1, 1)
             assert any(chat.turn_id in line for line in report.lines())
             await ran(store, hook)
+
+
+async def test_turns_that_go_on_after_a_drain_say_every_word_once(open_it: Open, tmp_path: Path) -> None:
+    """J1, R10: also what was said between the mark and the cut, which nobody has seen."""
+    words = [f"{number} " for number in range(60)]
+    agent = ScriptedAgent([line for word in words for line in (Say(word), Pause(2))])
+    parts = {"settings": replace(FAST, policy=Policy(resume=Resume.AUTO)), "spool": Spool(tmp_path / "home")}
+    async with opened(open_it) as store:
+        async with running_engine(store, agent, **parts) as engine:
+            receipts = [await accept(engine, str(number)) for number in range(12)]
+            await running(store, *receipts)
+            assert await engine.drain(10, Cause.RESTART_TIMEOUT) == len(receipts)
+        async with running_engine(store, agent, **parts):
+            await ran(store, *receipts)
+        for receipt in receipts:
+            items = fold(await store.journal.read(receipt.session_id))
+            assert "".join(item.text for item in items if item.role is Role.ASSISTANT) == "".join(words)

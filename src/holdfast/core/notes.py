@@ -8,7 +8,9 @@ from types import MappingProxyType
 
 from holdfast.core.turns import Cause
 
-RESTART_BANNER = "The gateway is restarting. I will try to resume this conversation when it is back."
+RESTART_BANNER = (
+    "The gateway is restarting. I will try to resume this conversation when it is back; if I do not, send /resume."
+)
 SHUTDOWN_BANNER = "The gateway is shutting down. Your conversation is saved."
 # By what a stop interrupts turns with, if they take too long: what it calls itself, and what it says.
 BANNERS: Mapping[Cause, tuple[str, str]] = MappingProxyType(

@@ -17,9 +17,9 @@ from holdfast.ports import Store
 TITLE_LENGTH_MAX = 200
 # The end reason of a conversation that its user left for a new one.
 LEFT_FOR_A_NEW_ONE = "new"
-_NOTHING_YET = "There is no conversation here yet."
+_NOTHING_YET = "No conversation is open here; your next message begins one."
 _DONE_BEFORE = "That was done when it came first."
-_STILL_AT_IT = "It is still being answered; send /stop first."
+_STILL_AT_IT = "It is still being answered: wait for it, or cancel it."
 _HELP = "\n".join(f"/{name}: {text}" for name, text in HELP.items())
 _QUOTED_MAX = 60
 
@@ -100,8 +100,10 @@ class Commands:
     async def _title(self, session: Session, title: str) -> str:
         if not title:
             return f"This conversation is called “{session.title}”." if session.title else "This conversation has no title."
-        await self._store.sessions.rename(session.id, title[:TITLE_LENGTH_MAX])
-        return f"This conversation is called “{title[:TITLE_LENGTH_MAX]}” now."
+        # A title stands in lists, so it is one line of things that can be seen.
+        seen = "".join(letter if letter.isprintable() else " " for letter in title)[:TITLE_LENGTH_MAX]
+        await self._store.sessions.rename(session.id, seen)
+        return f"This conversation is called “{seen}” now."
 
     async def _resume(self, session: Session, once: Once) -> Receipt:
         last = await self._store.turns.last(session.id)

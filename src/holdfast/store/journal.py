@@ -28,10 +28,13 @@ _INSERT = """
     VALUES (:session_id, :seq, :turn_id, :attempt, :nth, :kind, :at, :data)
 """
 _INSERT_LATE = _INSERT + " ON CONFLICT (turn_id, attempt, nth) DO NOTHING RETURNING seq"
-# An attempt that nobody writes any more: an older one, or the last one after it was cut off.
-_IS_OVER = """
-    SELECT 1 FROM turns WHERE id = :id
-       AND (attempt > :attempt OR (attempt = :attempt AND state IN ('queued', 'interrupted', 'cancelled')))
+# The last attempt of a turn, after it was cut off.  Once the next one has begun without them, its words would be said twice;
+# the result of a tool is news all the same.  Held while we write, so that none begins meanwhile.
+_HOLD_OVER = """
+    UPDATE turns SET nth = nth
+     WHERE id = :id AND ((attempt = :attempt AND state IN ('queued', 'interrupted', 'cancelled'))
+                      OR (attempt > :attempt AND CAST(:kind AS TEXT) = 'tool.finished'))
+ RETURNING id
 """
 _READ = f"SELECT {rows.ENTRY} FROM entries WHERE session_id = :id AND seq > :after ORDER BY seq LIMIT :limit"
 _READ_TURN = f"SELECT {rows.ENTRY} FROM entries WHERE turn_id = :id ORDER BY seq"
@@ -79,7 +82,10 @@ class Journal:
         )
 
     async def append_late(self, entries: Sequence[Entry]) -> int:
-        """Take in entries of a dead attempt that arrive after its end; returns how many were new."""
+        """Take in entries of a dead attempt that arrive after its end; returns how many were new.
+
+        Words come too late once the next attempt has begun: it did not know them, and says them itself.
+        """
         topics = tuple({f"session:{entry.session_id}" for entry in entries})
         return await self._database.write(lambda: _append_late(entries), wakes=lambda _: topics)
 
@@ -229,9 +235,9 @@ def decide_calls(dialect: Dialect, cut: Sequence[Turn], now_ms: int) -> Transact
 def _append_late(entries: Sequence[Entry]) -> Transaction[int]:
     new = 0
     for entry in entries:
-        over = yield Run(_IS_OVER, {"id": entry.turn_id, "attempt": entry.attempt})
+        over = yield Run(_HOLD_OVER, {"id": entry.turn_id, "attempt": entry.attempt, "kind": entry.kind.value})
         if not over or entry.nth is None:
-            continue  # It would collide with its holder's next entry; or it was pruned, and nobody is left to read it.
+            continue  # It would collide with its holder's next entry, or say again what was said; or it was pruned.
         numbered = yield Run(_NUMBER, {"id": entry.session_id, "count": 1})
         inserted = yield Run(_INSERT_LATE, _params(replace(entry, seq=numbered[0][0])))
         if inserted:
