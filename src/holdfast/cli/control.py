@@ -10,10 +10,11 @@ from pathlib import Path
 
 import click
 from rich.status import Status as Spinner
+from rich.text import Text
 
 from holdfast.app import running_desk
-from holdfast.cli.frame import Frame, console, json_option, moment, print_json, print_lines, run_async, tilde
-from holdfast.cli.serve import count, progress
+from holdfast.cli.frame import Frame, console, json_option, moment, print_json, print_lines, run_async, say, tilde, visible
+from holdfast.cli.serve import count, progress, rest, verb
 from holdfast.desk.address import LOCK
 from holdfast.desk.port import Desk
 from holdfast.desk.views import Status, Stop
@@ -21,6 +22,7 @@ from holdfast.errors import NotRunning, Unavailable
 from holdfast.ids import NodeId
 
 LOOK_S = 0.2
+UNKNOWN = "unknown"
 # After the drain there is little left to do; a gateway that takes longer than this hangs.
 ENDING_MAX_S = 30
 
@@ -65,7 +67,7 @@ async def restart(frame: Frame, timeout: float | None) -> None:
         await _drained(desk, spinner)
         spinner.update("Restarting: waiting for the gateway to be back")
         glance = await _back(frame.home, before.node)
-    console.print(f"Restarted (pid {glance.pid}), listening on {glance.url}.")
+    say(f"Restarted (pid {glance.pid}), listening on {glance.url}.")
     print_lines(glance.boot, indent=2)
 
 
@@ -122,38 +124,46 @@ async def _back(home: Path, old: NodeId) -> Status:
 
 
 def _print(glance: Status) -> None:
-    colour = "green" if glance.ready else "yellow"
-    mood = progress(glance.drain) if glance.drain else glance.problem or glance.state.value
-    console.print(f"[bold]Holdfast {glance.version}[/bold] is [{colour}]{mood}[/{colour}]")
-    facts = {
+    mood = Text(visible(_mood(glance)), "green" if glance.ready else "yellow")
+    console.print(Text.assemble((f"Holdfast {glance.version}", "bold"), ": ", mood))
+    facts: dict[str, str | tuple[str, str]] = {
         "url": glance.url,
         "pid": str(glance.pid),
         "node": glance.node,
         "home": tilde(Path(glance.home)),
         "store": glance.store,
-        "up": f"{_duration(glance.uptime_s)} [dim](since {moment(glance.started_at)})[/dim]",
+        "up": (_duration(glance.uptime_s), f" (since {moment(glance.started_at)})"),
         "running": count(glance.running, "turn"),
         "turns": _tally(glance),
         "owed": _owed(glance),
     }
     for name, fact in facts.items():
-        console.print(f"  [dim]{name:<9}[/dim] {fact}")
+        plain, dim = (fact, "") if isinstance(fact, str) else fact
+        console.print(Text.assemble((f"  {name:<9} ", "dim"), visible(plain), (dim, "dim")))
     if glance.boot:
         console.print("  [dim]at start[/dim]")
         print_lines(glance.boot, indent=4)
 
 
-def _tally(glance: Status) -> str:
+def _mood(glance: Status) -> str:
+    if glance.drain:
+        return f"{verb(glance.drain).lower()}, {rest(glance.drain)}"
+    return glance.problem or glance.state.value
+
+
+def _tally(glance: Status) -> tuple[str, str]:
+    # What is owed is counted together with the turns, or neither is.
+    if glance.obligations is None:
+        return UNKNOWN, ""
     states = ", ".join(f"{number} {state}" for state, number in glance.turns.items() if number)
-    return f"{glance.accepted} accepted = {glance.settled} settled + {glance.in_flight} in flight" + (
-        f" [dim]({states})[/dim]" if states else ""
-    )
+    sum_ = f"{glance.accepted} accepted = {glance.settled} settled + {glance.in_flight} in flight"
+    return sum_, f" ({states})" if states else ""
 
 
 def _owed(glance: Status) -> str:
     owed = glance.obligations
     if owed is None:
-        return "unknown"
+        return UNKNOWN
     answers, segments = count(owed.turns, "answer"), count(owed.segments, "memory", "memories")
     return f"{answers}, {count(owed.deliveries, 'delivery', 'deliveries')}, {segments}"
 

@@ -11,8 +11,20 @@ from collections.abc import AsyncGenerator
 
 import click
 import msgspec
+from rich.text import Text
 
-from holdfast.cli.frame import EXIT_FAILED, Frame, console, json_option, print_json, run_async, tilde
+from holdfast.cli.frame import (
+    EXIT_FAILED,
+    Frame,
+    console,
+    json_option,
+    print_json,
+    print_text,
+    run_async,
+    say,
+    tilde,
+    visible,
+)
 from holdfast.cli.sessions import print_item
 from holdfast.core.intake import Busy, Receipt
 from holdfast.core.journal import CLOSING, Entry, Kind
@@ -32,7 +44,9 @@ _SHOWN_AT_START = 6
 @click.command()
 @click.argument("text")
 @click.option("--session", "key", default=DEFAULT_KEY, show_default=True, help="The conversation to continue.")
-@click.option("--busy", type=click.Choice(list(Busy)), help="What to do while an earlier message is being answered.")
+@click.option(
+    "--busy", type=click.Choice([each.value for each in Busy]), help="What to do while an earlier message is being answered."
+)
 @json_option
 @click.pass_obj
 @run_async
@@ -42,7 +56,7 @@ async def ask(frame: Frame, text: str, key: str, busy: str | None, as_json: bool
         session = await desk.open(Opening(key=key, channel=CHANNEL))
         receipt = await desk.send(session.id, text, busy=Busy(busy) if busy else None)
         if receipt.reply is not None and not receipt.turn_id:
-            print_json(receipt) if as_json else click.echo(receipt.reply)
+            print_json(receipt) if as_json else print_text(f"{receipt.reply}\n")
             return
         async with _cancelling(desk, receipt.turn_id):
             said = await _listen(desk, session, receipt, quiet=as_json)
@@ -70,7 +84,7 @@ async def _listen(desk: Desk, session: SessionView, receipt: Receipt, *, quiet: 
     """Print an answer as it comes; return it whole, or the question that the turn waits with."""
     async for entry in _entries(desk, session, receipt):
         if entry.kind is Kind.TEXT and not quiet:
-            click.echo(str(entry.data["text"]), nl=False)
+            print_text(str(entry.data["text"]))
         if entry.kind is Kind.TURN_COMPLETED and not quiet:
             click.echo()
         if entry.kind is Kind.APPROVAL_ASKED or _closes(entry):
@@ -93,7 +107,8 @@ def _outcome(turn: TurnView, said: str) -> str:
 async def chat(frame: Frame, key: str) -> None:
     """Chat in the terminal.  Ctrl-C stops an answer, Ctrl-D leaves."""
     async with frame.desk() as desk:
-        console.print(f"[bold]Holdfast[/bold] [dim]· session {key} · {tilde(frame.home)} · Ctrl-D leaves[/dim]")
+        where = visible(f" · session {key} · {tilde(frame.home)} · Ctrl-D leaves")
+        console.print(Text.assemble(("Holdfast", "bold"), (where, "dim")))
         session = await desk.open(Opening(key=key, channel=CHANNEL))
         for item in (await desk.transcript(session.id)).items[-_SHOWN_AT_START:]:
             print_item(item)
@@ -108,12 +123,12 @@ async def _converse(desk: Desk, session: SessionView, text: str) -> SessionView:
     try:
         receipt = await desk.send(session.id, text)
         if receipt.reply is not None:
-            console.print(receipt.reply, style="dim", markup=False)
+            say(receipt.reply, "dim")
         if receipt.turn_id:
             await _show(desk, session, receipt)
         return await desk.session(receipt.session_id) if receipt.session_id else session
     except (Rejected, Unavailable) as error:
-        console.print(str(error), style="yellow", markup=False)
+        say(str(error), "yellow")
         return session
 
 
@@ -175,12 +190,12 @@ def _closes(entry: Entry) -> bool:
 def _print_live(entry: Entry) -> None:
     match entry.kind:
         case Kind.TEXT:
-            console.print(str(entry.data["text"]), end="", markup=False, soft_wrap=True)
+            say(str(entry.data["text"]), end="", soft_wrap=True)
         case Kind.REASONING:
-            console.print(str(entry.data["text"]), style="dim italic", markup=False)
+            say(str(entry.data["text"]), "dim italic")
         case Kind.TOOL_FINISHED:
             name, outcome, result = (entry.data.get(key) for key in ("name", "outcome", "result"))
-            console.print(f"⚙ {name}  {outcome}  {result}", style="magenta", markup=False)
+            say(f"⚙ {name}  {outcome}  {result}", "magenta")
         case Kind.APPROVAL_ASKED | Kind.NOTE | Kind.TURN_FAILED | Kind.TURN_CANCELLED | Kind.TURN_INTERRUPTED:
             console.print()
             for item in fold([entry]):

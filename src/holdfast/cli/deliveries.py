@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import click
-from rich.markup import escape
 
-from holdfast.cli.frame import Frame, console, json_option, limit_option, moment, print_json, print_table, run_async
+from holdfast.cli.frame import Frame, json_option, limit_option, moment, print_json, print_table, run_async, say
 from holdfast.cli.sessions import find
 from holdfast.cli.turns import print_fields
 from holdfast.core.delivery import State
@@ -19,7 +18,7 @@ def deliveries() -> None:
 
 @deliveries.command("list")
 @click.option("--session", help="Only those of a session (its id or its key).")
-@click.option("--state", type=click.Choice([*State]), help="Only those in this state.")
+@click.option("--state", type=click.Choice([each.value for each in State]), help="Only those in this state.")
 @limit_option(50)
 @click.option("--cursor", help="Go on behind an earlier page.")
 @json_option
@@ -35,7 +34,7 @@ async def list_(frame: Frame, session: str | None, state: str | None, limit: int
         print_json(page)
         return
     lines = [
-        (each.id, each.state.value, escape(each.target), str(each.part), str(each.attempt), moment(each.created_at))
+        (each.id, each.state.value, each.target, str(each.part), str(each.attempt), moment(each.created_at))
         for each in page.items
     ]
     print_table(("delivery", "state", "target", "part", "tries", "made"), lines, "Nothing has been sent yet.")
@@ -68,4 +67,4 @@ async def retry(frame: Frame, delivery: str, as_json: bool) -> None:
     if as_json:
         print_json(found)
     else:
-        console.print(f"{found.id} is {found.state}.", markup=False)
+        say(f"{found.id} is {found.state}.")

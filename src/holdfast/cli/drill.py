@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from holdfast.cli.frame import EXIT_FAILED, console, json_option, print_json
+from holdfast.cli.frame import EXIT_FAILED, console, json_option, print_json, say
 from holdfast.drill.verdict import Verdict
 from holdfast.drill.verdict import drill as run_drill
 
@@ -60,6 +60,6 @@ def _print(verdict: Verdict, seed: int) -> None:
     if verdict.violations:
         console.print(f"[bold red]{len(verdict.violations)} promises broken:[/bold red]")
         for violation in verdict.violations[:20]:
-            console.print(f"  {violation}", markup=False)
+            say(f"  {violation}")
     else:
         console.print("[bold green]Every promise held.[/bold green]")

@@ -36,9 +36,12 @@ EXIT_IO = 74
 EXIT_OWNED = 75
 EXIT_CONFIG = 78
 
+# What steers a terminal instead of being read there: C0 but for the end of a line and the tab, DEL and C1.
+_STEERING = dict.fromkeys({*range(0x20), *range(0x7F, 0xA0)} - {ord("\n"), ord("\t")}, "\N{REPLACEMENT CHARACTER}")
+
 # In a pipe nobody wraps lines but whoever reads them.
 PIPE_WIDTH = 10_000
-console = Console(highlight=False, width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else PIPE_WIDTH)
+console = Console(highlight=False, emoji=False, width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else PIPE_WIDTH)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,8 +135,18 @@ def print_table(columns: Sequence[str], lines: Sequence[Sequence[str]], empty: s
         # What is copied from here stays in one piece; where there is no room the last columns give way.
         table.add_column(column, overflow="fold", no_wrap=column in _IN_ONE_PIECE)
     for line in lines:
-        table.add_row(*line)
+        table.add_row(*(Text(visible(cell)) for cell in line))
     console.print(table)
+
+
+def visible(text: str) -> str:
+    """Return text as a terminal can show it, with nothing in it that would steer the terminal."""
+    return text.translate(_STEERING)
+
+
+def say(text: str, style: str = "", *, end: str = "\n", soft_wrap: bool = False) -> None:
+    """Print text that may be anybody's: nothing in it is markup, and nothing in it steers the terminal."""
+    console.print(Text(visible(text), style=style), end=end, soft_wrap=soft_wrap)
 
 
 def moment(at_ms: int | None) -> str:
@@ -158,4 +171,4 @@ def tilde(path: Path) -> str:
 def print_lines(lines: Sequence[str], indent: int) -> None:
     """Print lines of prose; what is too long goes on below itself."""
     for line in lines:
-        console.print(Padding(Text(line), (0, 0, 0, indent), expand=False))
+        console.print(Padding(Text(visible(line)), (0, 0, 0, indent), expand=False))

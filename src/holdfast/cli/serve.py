@@ -12,9 +12,10 @@ from pathlib import Path
 
 import click
 import uvloop
+from rich.text import Text
 
 from holdfast.app import serve as run_gateway
-from holdfast.cli.frame import Frame, console, print_lines, tilde
+from holdfast.cli.frame import Frame, console, print_lines, tilde, visible
 from holdfast.config import ServerConfig, wrong_with
 from holdfast.daemon.succession import inherit, succeed
 from holdfast.desk.views import Drain, Status, Stop
@@ -69,11 +70,11 @@ class Screen:
 
     @_unseen()
     def ready(self, status: Status) -> None:
-        console.print(
-            f"[bold]Holdfast {status.version}[/bold] [dim]· {tilde(Path(status.home))} · store {status.store}[/dim]"
-        )
+        where = visible(f" · {tilde(Path(status.home))} · store {status.store}")
+        console.print(Text.assemble((f"Holdfast {status.version}", "bold"), (where, "dim")))
         print_lines(status.boot, indent=2)
-        console.print(f"Listening on [bold]{status.url}[/bold] [dim](pid {status.pid}; Ctrl-C stops)[/dim]")
+        hint = f" (pid {status.pid}; Ctrl-C stops)"
+        console.print(Text.assemble("Listening on ", (status.url, "bold"), (hint, "dim")))
 
     @_unseen()
     def draining(self, drain: Drain) -> None:
@@ -93,10 +94,19 @@ class Screen:
 
 def progress(drain: Drain) -> str:
     """Say how a drain is going."""
-    verb = "Restarting" if drain.restart else "Stopping"
+    return f"{verb(drain)}: {rest(drain)}"
+
+
+def verb(drain: Drain) -> str:
+    """Say what a drain is for."""
+    return "Restarting" if drain.restart else "Stopping"
+
+
+def rest(drain: Drain) -> str:
+    """Say what a drain still waits for."""
     if not drain.running:
-        return f"{verb}: everything is at rest"
-    return f"{verb}: {count(drain.running, 'turn')} still running, {drain.seconds_left:.0f} s left"
+        return "everything is at rest"
+    return f"{count(drain.running, 'turn')} still running, {drain.seconds_left:.0f} s left"
 
 
 def count(number: int, noun: str, plural: str = "") -> str:

@@ -5,10 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
-from rich.markup import escape
 
 from holdfast.cli.export import markdown
-from holdfast.cli.frame import Frame, console, json_option, limit_option, moment, print_json, print_table, run_async, to_json
+from holdfast.cli.frame import (
+    Frame,
+    console,
+    json_option,
+    limit_option,
+    moment,
+    print_json,
+    print_table,
+    run_async,
+    say,
+    to_json,
+)
 from holdfast.core.sessions import State
 from holdfast.core.transcript import Item, Role
 from holdfast.desk.port import Pruning, Reading
@@ -32,7 +42,7 @@ def sessions() -> None:
 
 @sessions.command("list")
 @limit_option(20)
-@click.option("--state", type=click.Choice([*State]), help="Only those in this state.")
+@click.option("--state", type=click.Choice([each.value for each in State]), help="Only those in this state.")
 @click.option("--cursor", help="Go on behind an earlier page.")
 @json_option
 @click.pass_obj
@@ -80,7 +90,7 @@ async def search(frame: Frame, words: tuple[str, ...], limit: int, as_json: bool
     if as_json:
         print_json(hits)
         return
-    lines = [(hit.session_id, moment(hit.at), escape(_around(hit.text, words[0]))) for hit in hits.items]
+    lines = [(hit.session_id, moment(hit.at), _around(hit.text, words[0])) for hit in hits.items]
     print_table(("session", "when", "text"), lines, "Nothing found.")
 
 
@@ -161,7 +171,7 @@ async def delete(frame: Frame, session: str, as_json: bool) -> None:
     if as_json:
         print_json({"deleted": found.id})
     else:
-        console.print(f"{found.id} ({found.key}) is deleted.", markup=False)
+        say(f"{found.id} ({found.key}) is deleted.")
 
 
 @sessions.command()
@@ -191,19 +201,16 @@ def print_item(item: Item) -> None:
     style = _STYLES.get(item.role, "")
     match item.role:
         case Role.USER:
-            console.print(f"\n› {item.text}", style=style, markup=False)
+            say(f"\n› {item.text}", style)
         case Role.TOOL:
-            console.print(
-                f"⚙ {item.name}  {item.outcome or ('cut off' if item.recovered else 'running')}  {item.result or ''}",
-                style=style,
-                markup=False,
-            )
+            outcome = item.outcome or ("cut off" if item.recovered else "running")
+            say(f"⚙ {item.name}  {outcome}  {item.result or ''}", style)
         case Role.MARKER:
-            console.print(f"■ {item.text}", style=style, markup=False)
+            say(f"■ {item.text}", style)
         case Role.QUESTION:
-            console.print(f"? {item.text}" if item.kind == "asked" else f"! {item.text}", style=style, markup=False)
+            say(f"? {item.text}" if item.kind == "asked" else f"! {item.text}", style)
         case _:
-            console.print(item.text, style=style, markup=False)
+            say(item.text, style)
 
 
 def _mood(session: SessionView) -> str:
@@ -214,7 +221,7 @@ def _tell(session: SessionView, as_json: bool) -> None:
     if as_json:
         print_json(session)
     else:
-        console.print(f"{session.id} ({session.key}) is {_mood(session)}.", markup=False)
+        say(f"{session.id} ({session.key}) is {_mood(session)}.")
 
 
 def _around(text: str, word: str, width: int = 80) -> str:

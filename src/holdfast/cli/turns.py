@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 import msgspec
 
-from holdfast.cli.frame import Frame, console, json_option, limit_option, moment, print_json, print_table, run_async
+from holdfast.cli.frame import Frame, json_option, limit_option, moment, print_json, print_table, run_async, say
 from holdfast.cli.sessions import find
 from holdfast.desk.views import TurnView
 from holdfast.ids import TurnId
@@ -89,4 +89,4 @@ def _tell(turn: TurnView, as_json: bool) -> None:
     if as_json:
         print_json(turn)
     else:
-        console.print(f"{turn.id} is {turn.state}.", markup=False)
+        say(f"{turn.id} is {turn.state}.")
