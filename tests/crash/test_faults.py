@@ -21,7 +21,7 @@ from holdfast.core.turns import Cause, State
 from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.settings import Settings
 from holdfast.errors import DiskFull, StoreBroken
-from holdfast.ids import TurnId, new_session_id, new_turn_id
+from holdfast.ids import NodeId, TurnId, new_session_id, new_turn_id
 from holdfast.store import home as store_home
 from holdfast.store import sqlite
 from holdfast.store.audit import audit
@@ -222,6 +222,8 @@ async def test_on_a_full_disk_new_work_is_refused_and_running_work_still_ends(di
         assert entries[-1].kind is Kind.TURN_FAILED
         with pytest.raises(DiskFull):
             await accept(store, "no room for this" * 10_000)
+        with pytest.raises(DiskFull):
+            await store.nodes.probe(NodeId("whoever looks whether we are ready"))
         assert await audit(store.database) == []
         assert not task.done()
         disk.faulty.heal()

@@ -266,7 +266,7 @@ class LocalDesk(StoreReading):
         health = await self.health()
         try:
             async with asyncio.timeout(STORE_PATIENCE_S):
-                await self.store.nodes.beats()
+                await self.store.nodes.probe(self.engine.node_id)
         except Unavailable as error:
             return replace(health, ready=False, problem=str(error))
         except TimeoutError:
@@ -298,6 +298,7 @@ class LocalDesk(StoreReading):
     async def _with_counts(self, glance: Status) -> Status:
         try:
             tally = await self.store.turns.tally()
+            await self.store.nodes.probe(self.engine.node_id)
             obligations = await self.store.catalog.obligations()
         except Unavailable as error:
             return replace(glance, ready=False, problem=str(error))
