@@ -149,6 +149,12 @@ def say(text: str, style: str = "", *, end: str = "\n", soft_wrap: bool = False)
     console.print(Text(visible(text), style=style), end=end, soft_wrap=soft_wrap)
 
 
+def print_text(text: str) -> None:
+    """Print text as it is for whoever reads a pipe, and as it can be seen on a terminal."""
+    # Otherwise click would leave out of a pipe what it takes for colours.
+    click.echo(visible(text) if sys.stdout.isatty() else text, nl=False, color=True)
+
+
 def moment(at_ms: int | None) -> str:
     """Return a time as people read it, in their own time zone: of today the time alone, else the date as well."""
     if at_ms is None:

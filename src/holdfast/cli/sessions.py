@@ -15,6 +15,7 @@ from holdfast.cli.frame import (
     moment,
     print_json,
     print_table,
+    print_text,
     run_async,
     say,
     to_json,
@@ -109,7 +110,7 @@ async def export(frame: Frame, session: str, form: str, output: Path | None, as_
     if output:
         output.write_text(text, "utf-8")
     else:
-        click.echo(text, nl=False)
+        print_text(text)
 
 
 @sessions.command()
