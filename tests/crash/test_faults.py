@@ -21,7 +21,7 @@ from holdfast.core.turns import Cause, State
 from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.settings import Settings
 from holdfast.errors import DiskFull, StoreBroken
-from holdfast.ids import NodeId, TurnId, new_session_id, new_turn_id
+from holdfast.ids import TurnId, new_session_id, new_turn_id
 from holdfast.store import home as store_home
 from holdfast.store import sqlite
 from holdfast.store.audit import audit
@@ -222,8 +222,6 @@ async def test_on_a_full_disk_new_work_is_refused_and_running_work_still_ends(di
         assert entries[-1].kind is Kind.TURN_FAILED
         with pytest.raises(DiskFull):
             await accept(store, "no room for this" * 10_000)
-        with pytest.raises(DiskFull):
-            await store.nodes.probe(NodeId("whoever looks whether we are ready"))
         assert await audit(store.database) == []
         assert not task.done()
         disk.faulty.heal()
@@ -233,6 +231,21 @@ async def test_on_a_full_disk_new_work_is_refused_and_running_work_still_ends(di
         await until(store, lambda: is_in(store, second, State.COMPLETED), "the next one completed")
     await store.close()
     await require_everything(disk.home, [receipt.turn_id, second.turn_id])
+
+
+async def test_whoever_asks_hears_that_nothing_new_can_be_taken(disk: Disk) -> None:
+    """A2: readiness is the answer that a message would get, and comes back with the room."""
+    store = await disk.open()
+    ballast = disk.home / "holdfast.ballast"
+    async with running(store, disk, []) as (engine, _):
+        await store.nodes.probe(engine.node_id)
+        store.database._ballast.release()
+        # There is no room here; the failed attempt takes the link away, and with it the trouble.
+        ballast.symlink_to("/dev/full")
+        with pytest.raises(DiskFull):
+            await store.nodes.probe(engine.node_id)
+        await store.nodes.probe(engine.node_id)
+    await store.close()
 
 
 async def delivered(store: Store, receipt: Receipt) -> bool:
