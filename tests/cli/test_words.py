@@ -6,7 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.cli.conversation import outcome
 from holdfast.cli.frame import visible
+from holdfast.core.turns import State
+from holdfast.desk.views import TurnView
+from holdfast.ids import SessionId, TurnId
 from tests.cli.terminal import Terminal
 
 
@@ -43,3 +47,55 @@ def test_what_would_steer_a_terminal_is_shown_as_unreadable(terminal: Terminal) 
     assert "\x1b" not in shown
     assert "red \ufffd[31m" in shown
     assert "\x1b" not in terminal.type("sessions", "search", "red").stdout
+
+
+def test_a_session_is_named_by_its_id_too_and_never_made_with_such_a_key(terminal: Terminal) -> None:
+    first = terminal.read("ask", "count to 1", "--session", "tides")
+    assert terminal.read("ask", "count to 1", "--session", first["session_id"])["session_id"] == first["session_id"]
+    assert "session tides" not in terminal.type("chat", "--session", first["session_id"]).stdout
+    for command in (("ask", "hello", "--session", "ses_nobody"), ("chat", "--session", "ses_nobody")):
+        refused = terminal.type(*command)
+        assert (refused.exit_code, "no session ses_nobody" in refused.stderr) == (2, True)
+    assert [each["key"] for each in terminal.read("sessions", "list")["items"]] == ["tides"]
+    assert terminal.read("sessions", "show", first["session_id"])["session"]["key"] == "tides"
+
+
+def test_a_question_says_how_it_is_answered(terminal: Terminal) -> None:
+    asked = terminal.type("ask", "ask me which port")
+    assert asked.exit_code == 1
+    (turn,) = terminal.read("turns", "list", "terminal")["items"]
+    assert turn["state"] == "waiting"
+    assert "which port" in asked.stderr
+    assert f"holdfast turns answer {turn['id']} TEXT" in asked.stderr
+    assert terminal.read("turns", "answer", turn["id"], "Bergen")["id"] == turn["id"]
+    assert "Bergen" in terminal.type("sessions", "show", "terminal").stdout
+
+
+def test_an_answer_that_was_cut_off_says_how_to_go_on() -> None:
+    cut = TurnView(
+        id=TurnId("trn_1"),
+        session_id=SessionId("ses_1"),
+        state=State.INTERRUPTED,
+        cause="restart_timeout",
+        attempt=1,
+        accepted_at=1,
+        started_at=2,
+        answered_at=None,
+        delivered_at=None,
+        error=None,
+    )
+    said = outcome(cut, "")
+    assert said == "the answer was cut off (restart_timeout); go on with `holdfast turns retry trn_1`"
+
+
+def test_chat_takes_the_next_line_for_the_question_that_is_still_open(terminal: Terminal) -> None:
+    terminal.type("ask", "ask me which port; count to 2")
+    (turn,) = terminal.read("turns", "list", "terminal")["items"]
+    left = terminal.run("chat", stdin="")
+    assert "? which port" in left.stdout
+    assert terminal.read("turns", "show", turn["id"])["state"] == "waiting"
+    talked = terminal.run("chat", stdin="\nBergen\n")
+    assert talked.returncode == 0, talked.stderr
+    assert talked.stdout.count("? which port") == 1
+    assert [each["id"] for each in terminal.read("turns", "list", "terminal")["items"]] == [turn["id"]]
+    assert terminal.read("turns", "show", turn["id"])["state"] == "completed"

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
+
 from holdfast.clock import SystemClock
 from holdfast.core.sessions import Source
 from holdfast.core.turns import Mode, State, Turn
 from holdfast.desk.lifecycle import Lifecycle
 from holdfast.desk.local import LocalDesk
+from holdfast.desk.port import Opening
 from holdfast.engine.engine import Engine
+from holdfast.errors import Rejected
 from holdfast.ports import Assignment, Stage
 from holdfast.store.opening import Store
 from tests.engine.world import TARGET, Open, RecordingCarrier, answered, opened, running_engine, until
@@ -55,3 +59,11 @@ async def test_a_retry_is_for_the_same_reader_and_never_a_command(open_it: Open)
             assert [getattr(second, each) for each in kept] == [getattr(first, each) for each in kept]
             assert (await store.sessions.get(second.session_id)).source == source
             assert await store.turns.asked(second.id) == "/stop"
+
+
+async def test_a_key_cannot_look_like_an_id(open_it: Open) -> None:
+    async with opened(open_it) as store, running_engine(store, Echo()) as engine:
+        desk = desk_of(store, engine)
+        with pytest.raises(Rejected, match="cannot begin with 'ses_'"):
+            await desk.open(Opening(key="ses_mine"))
+        assert (await desk.sessions()).items == []

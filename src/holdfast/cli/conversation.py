@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 from collections.abc import AsyncGenerator
+from dataclasses import dataclass
 
 import click
 import msgspec
@@ -28,12 +29,12 @@ from holdfast.cli.frame import (
 from holdfast.cli.sessions import print_item
 from holdfast.core.intake import Busy, Receipt
 from holdfast.core.journal import CLOSING, Entry, Kind
-from holdfast.core.transcript import fold
+from holdfast.core.transcript import Item, Role, fold
 from holdfast.core.turns import State
-from holdfast.desk.port import Desk, Opening
-from holdfast.desk.views import SessionView, TurnView
+from holdfast.desk.port import Desk, Opening, looks_like_id
+from holdfast.desk.views import SessionView, Transcript, TurnView
 from holdfast.errors import HoldfastError, Rejected, Unavailable
-from holdfast.ids import TurnId
+from holdfast.ids import SessionId, TurnId
 
 _CLOSING = frozenset(CLOSING.values())
 CHANNEL = "terminal"
@@ -41,9 +42,26 @@ DEFAULT_KEY = "terminal"
 _SHOWN_AT_START = 6
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """Where to read on: a turn, and the cursor behind what has been shown of its session."""
+
+    session_id: SessionId
+    turn_id: TurnId
+    after: int
+
+    @classmethod
+    def of(cls, session: SessionView, receipt: Receipt) -> _Place:
+        # A message may have opened another session, whose journal begins with it.
+        after = session.seq if receipt.session_id == session.id else 0
+        return cls(session_id=receipt.session_id, turn_id=receipt.turn_id, after=after)
+
+
 @click.command()
 @click.argument("text")
-@click.option("--session", "key", default=DEFAULT_KEY, show_default=True, help="The conversation to continue.")
+@click.option(
+    "--session", "key", default=DEFAULT_KEY, show_default=True, help="The conversation to continue: its key or id."
+)
 @click.option(
     "--busy", type=click.Choice([each.value for each in Busy]), help="What to do while an earlier message is being answered."
 )
@@ -53,7 +71,7 @@ _SHOWN_AT_START = 6
 async def ask(frame: Frame, text: str, key: str, busy: str | None, as_json: bool) -> None:
     """Ask one question: the answer goes to stdout, and the exit code tells success."""
     async with frame.desk() as desk:
-        session = await desk.open(Opening(key=key, channel=CHANNEL))
+        session = await _session(desk, key)
         receipt = await desk.send(session.id, text, busy=Busy(busy) if busy else None)
         if receipt.reply is not None and not receipt.turn_id:
             print_json(receipt) if as_json else print_text(f"{receipt.reply}\n")
@@ -64,9 +82,16 @@ async def ask(frame: Frame, text: str, key: str, busy: str | None, as_json: bool
     if as_json:
         print_json({**msgspec.to_builtins(turn), "text": said})
     elif turn.state is not State.COMPLETED:
-        click.echo(f"\nholdfast: {_outcome(turn, said)}", err=True)
+        click.echo(f"\nholdfast: {visible(outcome(turn, said))}", err=True)
     if turn.state is not State.COMPLETED:
         sys.exit(EXIT_FAILED)
+
+
+async def _session(desk: Desk, name: str) -> SessionView:
+    """Return the session with an id, or the open one of a key, made if need be."""
+    if looks_like_id(name):
+        return await desk.session(SessionId(name))
+    return await desk.open(Opening(key=name, channel=CHANNEL))
 
 
 @contextlib.asynccontextmanager
@@ -82,7 +107,7 @@ async def _cancelling(desk: Desk, turn_id: TurnId) -> AsyncGenerator[None]:
 
 async def _listen(desk: Desk, session: SessionView, receipt: Receipt, *, quiet: bool) -> str:
     """Print an answer as it comes; return it whole, or the question that the turn waits with."""
-    async for entry in _entries(desk, session, receipt):
+    async for entry in _entries(desk, _Place.of(session, receipt)):
         if entry.kind is Kind.TEXT and not quiet:
             print_text(str(entry.data["text"]))
         if entry.kind is Kind.TURN_COMPLETED and not quiet:
@@ -92,16 +117,19 @@ async def _listen(desk: Desk, session: SessionView, receipt: Receipt, *, quiet: 
     return ""
 
 
-def _outcome(turn: TurnView, said: str) -> str:
+def outcome(turn: TurnView, said: str) -> str:
+    """Say what became of a turn that has no whole answer, and how to go on."""
     if turn.state is State.WAITING:
-        return f"the turn waits for an answer: {said} (reply in `holdfast chat`)"
+        return f"the turn waits for an answer: {said}; answer with `holdfast turns answer {turn.id} TEXT`"
     if turn.state is State.INTERRUPTED:
-        return f"the answer was cut off ({turn.cause}); go on with `holdfast ask /resume`, or ask something else"
+        return f"the answer was cut off ({turn.cause}); go on with `holdfast turns retry {turn.id}`"
     return f"the turn is {turn.state}: {turn.error or turn.cause}"
 
 
 @click.command()
-@click.option("--session", "key", default=DEFAULT_KEY, show_default=True, help="The conversation to continue.")
+@click.option(
+    "--session", "key", default=DEFAULT_KEY, show_default=True, help="The conversation to continue: its key or id."
+)
 @click.pass_obj
 @run_async
 async def chat(frame: Frame, key: str) -> None:
@@ -109,13 +137,41 @@ async def chat(frame: Frame, key: str) -> None:
     async with frame.desk() as desk:
         where = visible(f" · session {key} · {tilde(frame.home)} · Ctrl-D leaves")
         console.print(Text.assemble(("Holdfast", "bold"), (where, "dim")))
-        session = await desk.open(Opening(key=key, channel=CHANNEL))
-        for item in (await desk.transcript(session.id)).items[-_SHOWN_AT_START:]:
+        session = await _session(desk, key)
+        transcript = await desk.transcript(session.id)
+        for item in transcript.items[-_SHOWN_AT_START:]:
             print_item(item)
+        question = await _unanswered(desk, transcript)
+        if question and question is not transcript.items[-1]:
+            print_item(question)
         while (text := await _read_line()) is not None:
-            if text.strip():
+            if not text.strip():
+                continue
+            if question:
+                session, question = await _catch_up(desk, transcript, question, text), None
+            else:
                 session = await _converse(desk, session, text)
         console.print()
+
+
+async def _unanswered(desk: Desk, transcript: Transcript) -> Item | None:
+    """Return the question that a turn still waits with."""
+    last = next((item for item in reversed(transcript.items) if item.role is Role.QUESTION), None)
+    if last is None or last.kind != "asked":
+        return None
+    return last if (await desk.turn(last.turn_id)).state is State.WAITING else None
+
+
+async def _catch_up(desk: Desk, transcript: Transcript, question: Item, text: str) -> SessionView:
+    """Answer a question of earlier and show what comes of it; returns the session as it is afterwards."""
+    session = transcript.session
+    try:
+        await desk.answer(question.turn_id, text)
+        await _show(desk, _Place(session_id=session.id, turn_id=question.turn_id, after=transcript.seq))
+        return await desk.session(session.id)
+    except (Rejected, Unavailable) as error:
+        say(str(error), "yellow")
+        return session
 
 
 async def _converse(desk: Desk, session: SessionView, text: str) -> SessionView:
@@ -125,20 +181,20 @@ async def _converse(desk: Desk, session: SessionView, text: str) -> SessionView:
         if receipt.reply is not None:
             say(receipt.reply, "dim")
         if receipt.turn_id:
-            await _show(desk, session, receipt)
+            await _show(desk, _Place.of(session, receipt))
         return await desk.session(receipt.session_id) if receipt.session_id else session
     except (Rejected, Unavailable) as error:
         say(str(error), "yellow")
         return session
 
 
-async def _show(desk: Desk, session: SessionView, receipt: Receipt) -> None:
+async def _show(desk: Desk, place: _Place) -> None:
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGINT, stopping.set)
-    stopper = asyncio.create_task(_stop_on(stopping, desk, receipt.turn_id))
+    stopper = asyncio.create_task(_stop_on(stopping, desk, place.turn_id))
     try:
-        async for entry in _entries(desk, session, receipt):
+        async for entry in _entries(desk, place):
             _print_live(entry)
             if entry.kind is Kind.APPROVAL_ASKED:
                 await _reply(desk, entry.turn_id)
@@ -165,12 +221,10 @@ async def _stop_on(stopping: asyncio.Event, desk: Desk, turn_id: TurnId) -> None
             await desk.cancel(turn_id)
 
 
-async def _entries(desk: Desk, session: SessionView, receipt: Receipt) -> AsyncGenerator[Entry]:
+async def _entries(desk: Desk, place: _Place) -> AsyncGenerator[Entry]:
     """Yield the entries of one turn until it comes to rest."""
-    # A message may have opened another session, whose journal begins with it.
-    after = session.seq if receipt.session_id == session.id else 0
-    turn_id = receipt.turn_id
-    async with contextlib.aclosing(desk.follow(receipt.session_id, after)) as entries:
+    turn_id = place.turn_id
+    async with contextlib.aclosing(desk.follow(place.session_id, place.after)) as entries:
         async for entry in entries:
             if entry.turn_id != turn_id:
                 continue

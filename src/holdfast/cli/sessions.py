@@ -22,7 +22,7 @@ from holdfast.cli.frame import (
 )
 from holdfast.core.sessions import State
 from holdfast.core.transcript import Item, Role
-from holdfast.desk.port import Pruning, Reading
+from holdfast.desk.port import Pruning, Reading, looks_like_id
 from holdfast.desk.views import SessionView
 from holdfast.ids import SessionId, TurnId
 
@@ -192,7 +192,9 @@ async def prune(frame: Frame, days: float, channel: str, as_json: bool) -> None:
 
 
 async def find(desk: Reading, session: str) -> SessionView:
-    """Return the newest session of a key, or the one with that id.  Raises `NotFound`."""
+    """Return the session with an id, or the newest of a key.  Raises `NotFound`."""
+    if looks_like_id(session):
+        return await desk.session(SessionId(session))
     of_key = (await desk.sessions(key=session, limit=1)).items
     return of_key[0] if of_key else await desk.session(SessionId(session))
 

@@ -74,6 +74,18 @@ async def retry(frame: Frame, turn: str, as_json: bool) -> None:
         _tell(await desk.retry(TurnId(turn)), as_json)
 
 
+@turns.command()
+@click.argument("turn")
+@click.argument("text")
+@json_option
+@click.pass_obj
+@run_async
+async def answer(frame: Frame, turn: str, text: str, as_json: bool) -> None:
+    """Answer the question that TURN waits with."""
+    async with frame.desk() as desk:
+        _tell(await desk.answer(TurnId(turn), text), as_json)
+
+
 def print_fields(title: str, view: object) -> None:
     """Print every field of a view that says something."""
     fields: dict[str, object] = msgspec.to_builtins(view)

@@ -21,7 +21,7 @@ from holdfast.core.turns import IN_FLIGHT, Turn
 from holdfast.core.turns import State as TurnState
 from holdfast.desk import cursors
 from holdfast.desk.lifecycle import Lifecycle
-from holdfast.desk.port import Opening, Pruning
+from holdfast.desk.port import SESSION_PREFIX, Opening, Pruning, looks_like_id
 from holdfast.desk.views import Health, Page, Phase, SessionView, Status, Stop, Transcript, TurnView
 from holdfast.engine.engine import Engine
 from holdfast.errors import IllegalMove, NotFound, Rejected, Unavailable
@@ -149,6 +149,8 @@ class LocalDesk(StoreReading):
     async def open(self, opening: Opening) -> SessionView:
         for text in (opening.key or "", opening.channel, opening.title or ""):
             _refuse_odd(text)
+        if looks_like_id(opening.key or ""):
+            raise Rejected(f"a key cannot begin with {SESSION_PREFIX!r}, because the ids of sessions do")
         now = self.clock.now_ms()
         if opening.previous_session_id:
             await self._owned(opening.previous_session_id)

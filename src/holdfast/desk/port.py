@@ -17,6 +17,7 @@ from holdfast.errors import Rejected
 from holdfast.ids import DeliveryId, SessionId, TurnId
 
 DAYS_MAX = 36_500
+SESSION_PREFIX = "ses_"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +41,11 @@ class Pruning:
         # Not a number is not between these either.
         if not 0 <= self.older_than_days <= DAYS_MAX:
             raise Rejected(f"older_than_days must be between 0 and {DAYS_MAX}")
+
+
+def looks_like_id(name: str) -> bool:
+    """Return whether a name is meant as the id of a session, which no key may look like."""
+    return name.startswith(SESSION_PREFIX)
 
 
 class Reading(Protocol):
@@ -82,7 +88,7 @@ class Desk(Reading, Protocol):
     """What a working gateway can do besides."""
 
     async def open(self, opening: Opening) -> SessionView:
-        """Return the open session of a key, made if need be."""
+        """Return the open session of a key, made if need be.  Raises `Rejected` for a key that looks like an id."""
         ...
 
     async def send(self, session_id: SessionId, text: str, key: str | None = None, busy: Busy | None = None) -> Receipt:
