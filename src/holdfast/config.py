@@ -84,9 +84,9 @@ def home_folder(chosen: str | None, environment: Mapping[str, str] = os.environ)
     return Path(chosen or environment.get("HOLDFAST_HOME") or "~/.holdfast").expanduser()
 
 
-def load(file: Path, environment: Mapping[str, str] = os.environ) -> Config:
+def load(file: Path, environment: Mapping[str, str] = os.environ, *, required: bool = False) -> Config:
     """Read a configuration file, if there is one, and what the environment overrides.  Raises `ConfigInvalid`."""
-    text = file.read_text("utf-8") if file.exists() else ""
+    text = _text(file, required=required)
     try:
         tree = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -96,7 +96,9 @@ def load(file: Path, environment: Mapping[str, str] = os.environ) -> Config:
     for name, value in environment.items():
         section, divider, key = name.removeprefix(ENVIRONMENT).lower().partition("__")
         if name.startswith(ENVIRONMENT) and divider:
-            tree.setdefault(section, {})[key] = _literal(value)
+            # What is no table is refused below, at its own place.
+            if isinstance(table := tree.setdefault(section, {}), dict):
+                cast("dict[str, object]", table)[key] = _literal(value, _kind(section, key))
             overridden[section, key] = name
             if section not in text:
                 overridden[section,] = name
@@ -107,13 +109,29 @@ def load(file: Path, environment: Mapping[str, str] = os.environ) -> Config:
     if config.gateway.max_running < 1:
         raise place.under("gateway").under("max_running").error("must be 1 or more, or no message would ever be answered")
     try:
-        urlsplit(config.store.url)
+        # Only reading the port makes sure that it is one.
+        _ = urlsplit(config.store.url).port
     except ValueError as error:
         raise place.under("store").under("url").error(f"is no address: {error}") from error
     for section, key in _secrets(config):
         if (section, key) not in overridden and _is_public(file):
             raise place.under(section).under(key).error(f"is a secret that others can read; run: chmod 600 {file}")
     return config
+
+
+def _text(file: Path, *, required: bool) -> str:
+    """Return what stands in a file; nothing, where there need not be one."""
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        if isinstance(error, FileNotFoundError | NotADirectoryError) and not required:
+            return ""
+        raise ConfigInvalid(f"{file}: {error.strerror}") from error
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise ConfigInvalid(f"{file}:{line}: is not UTF-8") from error
 
 
 def _secrets(config: Config) -> list[tuple[str, str]]:
@@ -176,11 +194,19 @@ class _Place:
         return section + 1
 
 
-def _literal(value: str) -> object:
+def _kind(section: str, key: str) -> object:
+    """Return the type of a setting; None where there is no such setting."""
+    table = get_type_hints(Config).get(section)
+    return get_type_hints(table).get(key) if table else None
+
+
+def _literal(value: str, kind: object) -> object:
+    """Return what a variable says.  Text needs no quotes there, even where it looks like something else."""
     try:
-        return tomllib.loads(f"value = {value}")["value"]
+        said = tomllib.loads(f"value = {value}")["value"]
     except tomllib.TOMLDecodeError:
         return value
+    return said if kind is not str or isinstance(said, str) else value
 
 
 def _build(kind: type[Any], tree: object, place: _Place) -> Any:  # The type is the caller's own dataclass.

@@ -10,7 +10,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, NoReturn, ParamSpec, TypeVar
 
 import click
 import msgspec
@@ -53,7 +53,8 @@ class Frame:
 
     @classmethod
     def at(cls, home: Path, config_file: str | None) -> Frame:
-        return cls(home=home, config=load(Path(config_file) if config_file else home / "holdfast.toml"))
+        file = Path(config_file) if config_file else home / "holdfast.toml"
+        return cls(home=home, config=load(file, required=config_file is not None))
 
     def desk(self) -> AbstractAsyncContextManager[Desk]:
         """Reach the running gateway, or be one for as long as this command lasts."""
@@ -67,12 +68,35 @@ class Frame:
 class Group(click.Group):
     """A command group in which every known error ends in one clear line and the exit code of its family."""
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        for word in args:
+            if not _is_utf8(word):
+                _end(f"an argument is not UTF-8: {os.fsencode(word)!r}", EXIT_IO)
+        return super().parse_args(ctx, args)
+
     def invoke(self, ctx: click.Context) -> Any:  # Click's own signature.
         try:
             return super().invoke(ctx)
         except HoldfastError as error:
-            click.echo(f"holdfast: {error}", err=True)
-            sys.exit(exit_code(error))
+            _end(str(error), exit_code(error))
+        except OSError as error:
+            # A reader that has left is click's to answer; what the system did not say is a bug.
+            if isinstance(error, BrokenPipeError) or error.strerror is None:
+                raise
+            _end(": ".join(str(each) for each in (error.strerror, error.filename) if each is not None), EXIT_IO)
+
+
+def _is_utf8(word: str) -> bool:
+    try:
+        word.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _end(problem: str, code: int) -> NoReturn:
+    click.echo(f"holdfast: {visible(problem)}", err=True)
+    sys.exit(code)
 
 
 def exit_code(error: HoldfastError) -> int:

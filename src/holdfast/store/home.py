@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 from pathlib import Path
@@ -89,7 +90,10 @@ class Ballast:
 def make_home(folder: Path) -> None:
     """Make a folder whose name survives a power cut; what is kept in it would be lost with it."""
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except FileExistsError as error:
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder)) from error
     for each in missing:
         parent = os.open(each.parent, os.O_RDONLY)
         try:

@@ -1,0 +1,83 @@
+"""What cannot be: one clear line that says where, the exit code of its family, and never a traceback."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+
+from holdfast.config import load
+from tests.cli.terminal import Terminal
+
+
+@pytest.fixture
+def terminal(tmp_path: Path) -> Terminal:
+    return Terminal(tmp_path / "home")
+
+
+def assert_one_line(done: Result, code: int, *words: str) -> None:
+    assert done.exit_code == code, done.output
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("holdfast: ")
+    for word in words:
+        assert word in line
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"[gateway]\nbusy = '\xff'\n", ("holdfast.toml:2:", "UTF-8")),
+        (b"[store]\nurl = 'postgresql://h:abc/x'\n", ("holdfast.toml:2:", "store.url", "is no address")),
+    ],
+)
+def test_a_configuration_that_cannot_be_read_is_refused_at_its_line(
+    terminal: Terminal, content: bytes, words: tuple[str, ...]
+) -> None:
+    terminal.home.mkdir()
+    (terminal.home / "holdfast.toml").write_bytes(content)
+    assert_one_line(terminal.type("sessions", "list"), 78, *words)
+
+
+def test_a_number_in_place_of_a_table_is_refused_beside_a_variable_too(terminal: Terminal) -> None:
+    terminal.home.mkdir()
+    (terminal.home / "holdfast.toml").write_text("\ngateway = 5\n")
+    done = terminal.run("sessions", "list", HOLDFAST_GATEWAY__BUSY="queue")
+    assert done.returncode == 78
+    assert done.stderr.startswith("holdfast: ")
+    assert "holdfast.toml:2: gateway: must be a table" in done.stderr
+
+
+def test_a_configuration_that_is_a_folder_or_is_missing_is_refused(terminal: Terminal) -> None:
+    assert_one_line(terminal.type("--config", str(terminal.home / "no.toml"), "sessions", "list"), 78, "no.toml: No such")
+    (terminal.home / "holdfast.toml").mkdir(parents=True)
+    assert_one_line(terminal.type("sessions", "list"), 78, "holdfast.toml: Is a directory")
+
+
+def test_a_number_in_a_variable_is_text_where_text_is_meant(tmp_path: Path) -> None:
+    variables = {"HOLDFAST_SERVER__API_KEY": "12345678", "HOLDFAST_SERVER__PORT": "9000", "HOLDFAST_STORE__URL": '"sqlite"'}
+    config = load(tmp_path / "none.toml", variables)
+    assert (config.server.api_key, config.server.port, config.store.url) == ("12345678", 9000, "sqlite")
+
+
+def test_a_home_that_cannot_be_is_named(terminal: Terminal) -> None:
+    terminal.home.write_text("notes")
+    assert_one_line(terminal.type("ask", "hello"), 74, f"Not a directory: {terminal.home}")
+    assert_one_line(terminal.type("--home", "/proc/none", "ask", "hello"), 74, "/proc/none")
+    assert terminal.home.read_text() == "notes"
+
+
+def test_a_socket_that_is_a_folder_is_named(terminal: Terminal) -> None:
+    (terminal.home / "gateway.sock").mkdir(parents=True)
+    assert_one_line(terminal.type("ask", "hello"), 74, "gateway.sock")
+
+
+def test_an_export_that_cannot_be_written_is_named(terminal: Terminal, tmp_path: Path) -> None:
+    terminal.read("ask", "count to 1")
+    nowhere = str(tmp_path / "none" / "x.md")
+    assert_one_line(terminal.type("sessions", "export", "terminal", "--output", nowhere), 74, nowhere)
+
+
+def test_an_argument_that_is_not_utf8_is_refused(terminal: Terminal) -> None:
+    assert_one_line(terminal.type("ask", os.fsdecode(b"caf\xe9")), 74, "UTF-8", "caf")
