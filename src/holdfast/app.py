@@ -29,7 +29,7 @@ from holdfast.engine.discretion import discreet
 from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.settings import Settings
 from holdfast.engine.spool import Spool
-from holdfast.errors import NodeLost, NotRunning, Owned, Unavailable
+from holdfast.errors import NodeLost, NotRunning, Owned, StoreDown, Unavailable
 from holdfast.store.home import Ownership, make_home
 from holdfast.store.opening import Store, open_readonly, open_store
 
@@ -68,14 +68,16 @@ def owned(home: Path, inherited: int | None = None) -> Generator[Ownership]:
     """Be the one gateway of a home, whatever its store is.  Raises `Owned`."""
     make_home(home)
     ownership = Ownership(home / LOCK, inherited)
-    if inherited is None:
-        # A socket beside a lock that is held means that its gateway is about to be there.
-        (home / SOCKET).unlink(missing_ok=True)
     try:
-        yield ownership
-    finally:
-        if not ownership.handed_over:
+        if inherited is None:
+            # A socket beside a lock that is held means that its gateway is about to be there.
             (home / SOCKET).unlink(missing_ok=True)
+        try:
+            yield ownership
+        finally:
+            if not ownership.handed_over:
+                (home / SOCKET).unlink(missing_ok=True)
+    finally:
         ownership.release()
 
 
@@ -84,7 +86,8 @@ async def node(config: Config, home: Path) -> AsyncGenerator[tuple[Engine, Store
     """Run an engine in a home that is ours, for as long as the context lasts; whoever uses it drains it."""
     mask = redaction(config)
     with discreet(mask):
-        store = await open_store(config.store.url, home)
+        with _named(config.store.url):
+            store = await open_store(config.store.url, home)
         try:
             agent = demonstration(home / "demonstration-notes.txt")
             parts = Parts(store=store, agent=agent, settings=settings(config), redaction=mask, spool=Spool(home))
@@ -129,7 +132,8 @@ async def _running(engine: Engine) -> AsyncGenerator[None]:
 @contextlib.asynccontextmanager
 async def reader(config: Config, home: Path) -> AsyncGenerator[Store]:
     """Open the store for looking only, beside whoever owns it."""
-    store = await open_readonly(config.store.url, home)
+    with _named(config.store.url):
+        store = await open_readonly(config.store.url, home)
     try:
         yield store
     finally:
@@ -195,7 +199,17 @@ async def reading(config: Config, home: Path) -> AsyncGenerator[Reading]:
 def shown(url: str) -> str:
     """Return the address of a store without its secrets."""
     parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.hostname or ''}{parts.path}" if parts.scheme else url
+    port = f":{parts.port}" if parts.port else ""
+    return f"{parts.scheme}://{parts.hostname or ''}{port}{parts.path}" if parts.scheme else url
+
+
+@contextlib.contextmanager
+def _named(url: str) -> Generator[None]:
+    """Say which store it is that does not answer."""
+    try:
+        yield
+    except StoreDown as error:
+        raise StoreDown(f"{shown(url)}: {error}") from error
 
 
 async def serve(config: Config, home: Path, witness: Witness, inherited: Estate | None = None) -> Farewell:

@@ -141,6 +141,7 @@ def test_postgres_that_does_not_answer_is_unavailable(terminal: Terminal) -> Non
     done = terminal.run("ask", "hello", HOLDFAST_STORE__URL="postgresql://nobody@127.0.0.1:9/none")
     assert done.returncode == 69
     assert "does not answer" in done.stderr
+    assert "holdfast: postgresql://127.0.0.1:9/none: " in done.stderr
 
 
 def test_nothing_there_yet_is_said_with_what_to_do(terminal: Terminal) -> None:

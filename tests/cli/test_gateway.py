@@ -125,6 +125,7 @@ def test_a_second_signal_interrupts_what_still_runs(terminal: Terminal) -> None:
         turn_id = gateway.start_turn("wait 60 seconds")
         gateway.process.send_signal(signal.SIGINT)
         gateway.until("still running")
+        assert ": stopping, 1 turn still running" in terminal.type("status").stdout
         assert gateway.end(signal.SIGINT) == 0
     turn = terminal.read("turns", "show", turn_id)
     assert (turn["state"], turn["cause"]) == ("interrupted", "shutdown_timeout")

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.cli.control import print_status
 from holdfast.cli.conversation import outcome
 from holdfast.cli.frame import visible
 from holdfast.core.turns import State
-from holdfast.desk.views import TurnView
-from holdfast.ids import SessionId, TurnId
+from holdfast.desk.views import Phase, Status, TurnView
+from holdfast.ids import NodeId, SessionId, TurnId
 from tests.cli.terminal import Terminal
 
 
@@ -99,3 +100,27 @@ def test_chat_takes_the_next_line_for_the_question_that_is_still_open(terminal: 
     assert talked.stdout.count("? which port") == 1
     assert [each["id"] for each in terminal.read("turns", "list", "terminal")["items"]] == [turn["id"]]
     assert terminal.read("turns", "show", turn["id"])["state"] == "completed"
+
+
+def test_what_the_store_could_not_be_asked_is_unknown(capsys: pytest.CaptureFixture[str]) -> None:
+    glance = Status(
+        pid=1,
+        node=NodeId("nod_1"),
+        version="1",
+        home="/[/home]",
+        url="http://[::1]:8420",
+        store="postgresql://h/x",
+        state=Phase.READY,
+        ready=False,
+        started_at=0,
+        uptime_s=1,
+        running=0,
+        problem="PostgreSQL [/gone] does not answer",
+    )
+    print_status(glance)
+    shown = capsys.readouterr().out
+    assert "Holdfast 1: PostgreSQL [/gone] does not answer\n" in shown
+    assert shown.count("unknown") == 2
+    assert "accepted" not in shown
+    assert "/[/home]" in shown
+    assert "http://[::1]:8420" in shown

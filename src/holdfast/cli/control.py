@@ -38,7 +38,7 @@ async def status(frame: Frame, as_json: bool) -> None:
     if as_json:
         print_json(glance)
     else:
-        _print(glance)
+        print_status(glance)
 
 
 @click.command()
@@ -123,7 +123,8 @@ async def _back(home: Path, old: NodeId) -> Status:
         await asyncio.sleep(LOOK_S)
 
 
-def _print(glance: Status) -> None:
+def print_status(glance: Status) -> None:
+    """Print a gateway at a glance, for people."""
     mood = Text(visible(_mood(glance)), "green" if glance.ready else "yellow")
     console.print(Text.assemble((f"Holdfast {glance.version}", "bold"), ": ", mood))
     facts: dict[str, str | tuple[str, str]] = {
