@@ -124,3 +124,18 @@ def test_what_the_store_could_not_be_asked_is_unknown(capsys: pytest.CaptureFixt
     assert "accepted" not in shown
     assert "/[/home]" in shown
     assert "http://[::1]:8420" in shown
+
+
+def test_lists_show_the_newest_and_say_what_they_leave_out(terminal: Terminal) -> None:
+    turns = [terminal.read("ask", "count to 1")["id"] for _ in range(3)]
+    shown = terminal.type("turns", "list", "terminal", "--limit", "2").stdout
+    assert turns[0] not in shown
+    assert shown.index(turns[1]) < shown.index(turns[2])
+    assert "1 earlier turn not shown" in shown
+    assert "shown" not in terminal.type("turns", "list", "terminal", "--limit", "3").stdout
+    first = terminal.type("turns", "list", "terminal", "--limit", "1", "--cursor", "0~").stdout
+    assert (turns[0] in first, turns[1] in first, "There are more" in first) == (True, False, True)
+    terminal.read("ask", "count to 1", "--session", "other")
+    listed = terminal.type("sessions", "list", "--limit", "1").stdout
+    assert "There are more; go on with --cursor " in listed
+    assert "more" not in terminal.type("sessions", "list", "--limit", "2").stdout

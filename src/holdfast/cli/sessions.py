@@ -51,7 +51,10 @@ def sessions() -> None:
 async def list_(frame: Frame, limit: int, state: str | None, cursor: str | None, as_json: bool) -> None:
     """List sessions, last used first."""
     async with frame.reading() as desk:
-        page = await desk.sessions(state=State(state) if state else None, cursor=cursor, limit=limit)
+        chosen = State(state) if state else None
+        page = await desk.sessions(state=chosen, cursor=cursor, limit=limit)
+        # A page that is just full does not know whether it is the last.
+        more = page.next_cursor and (await desk.sessions(state=chosen, cursor=page.next_cursor, limit=1)).items
     if as_json:
         print_json(page)
         return
@@ -60,6 +63,8 @@ async def list_(frame: Frame, limit: int, state: str | None, cursor: str | None,
     ]
     columns = ("session", "key", "state", "turns", "last used", "title")
     print_table(columns, lines, "No sessions yet. Try: holdfast ask hello")
+    if more:
+        say(f"There are more; go on with --cursor {page.next_cursor}", "dim")
 
 
 @sessions.command()

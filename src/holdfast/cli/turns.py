@@ -6,7 +6,9 @@ import click
 import msgspec
 
 from holdfast.cli.frame import Frame, json_option, limit_option, moment, print_json, print_table, run_async, say
+from holdfast.cli.serve import count
 from holdfast.cli.sessions import find
+from holdfast.desk import cursors
 from holdfast.desk.views import TurnView
 from holdfast.ids import TurnId
 
@@ -24,17 +26,28 @@ def turns() -> None:
 @click.pass_obj
 @run_async
 async def list_(frame: Frame, session: str, limit: int, cursor: str | None, as_json: bool) -> None:
-    """List the turns of SESSION (its id or its key) in the order of their acceptance."""
+    """List the newest turns of SESSION (its id or its key) in the order of their acceptance.
+
+    As JSON, and with a cursor, they are pages that begin with the oldest.
+    """
     async with frame.reading() as desk:
-        page = await desk.turns((await find(desk, session)).id, cursor=cursor, limit=limit)
+        found = await find(desk, session)
+        # The turns of a session are numbered without a gap.
+        earlier = 0 if cursor or as_json else max(found.turns - cursors.size(limit), 0)
+        page = await desk.turns(found.id, cursor=cursors.after((earlier, "")) if earlier else cursor, limit=limit)
     if as_json:
         print_json(page)
         return
+    if earlier:
+        say(f"{count(earlier, 'earlier turn')} not shown; see more with --limit, or begin with --cursor 0~", "dim")
     lines = [
         (turn.id, turn.state.value, turn.cause or "", moment(turn.accepted_at), moment(turn.answered_at))
         for turn in page.items
     ]
     print_table(("turn", "state", "cause", "accepted", "answered"), lines, "No turns in this session.")
+    last = cursors.position(page.next_cursor)
+    if last and last[0] < found.turns:
+        say(f"There are more; go on with --cursor {page.next_cursor}", "dim")
 
 
 @turns.command()
