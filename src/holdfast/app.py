@@ -20,7 +20,7 @@ from holdfast.core.turns import OnCrash, Policy, Resume
 from holdfast.daemon.life import Farewell, Witness, live, signals, watched
 from holdfast.daemon.notice import Notice
 from holdfast.daemon.succession import Estate
-from holdfast.desk.address import LOCK, SOCKET
+from holdfast.desk.address import LOCK, NOTICED_AFTER_S, SOCKET, unnoticed
 from holdfast.desk.lifecycle import Lifecycle
 from holdfast.desk.local import LocalDesk, StoreReading
 from holdfast.desk.port import Desk, Reading
@@ -141,46 +141,48 @@ async def reader(config: Config, home: Path) -> AsyncGenerator[Store]:
 
 
 @contextlib.asynccontextmanager
-async def running_desk(home: Path) -> AsyncGenerator[Desk]:
+async def running_desk(home: Path, absent: Callable[[], None] = unnoticed) -> AsyncGenerator[Desk]:
     """Reach the gateway that runs in a home.  Raises `NotRunning`."""
     if not (home / SOCKET).exists():
         raise NotRunning(home)
     # Whoever finds no gateway should not wait for a client to be imported.
     from holdfast.desk.remote import connected
 
-    async with connected(home / SOCKET) as desk:
+    async with connected(home / SOCKET, absent) as desk:
         yield desk
 
 
 @contextlib.asynccontextmanager
-async def desk(config: Config, home: Path) -> AsyncGenerator[Desk]:
-    """Reach the gateway of a home, or be it for as long as the context lasts."""
+async def desk(config: Config, home: Path, absent: Callable[[], None] = unnoticed) -> AsyncGenerator[Desk]:
+    """Reach the gateway of a home, or be it for as long as the context lasts; `absent` is called while it is away."""
     async with contextlib.AsyncExitStack() as stack:
         try:
-            found = await stack.enter_async_context(running_desk(home))
+            found = await stack.enter_async_context(running_desk(home, absent))
         except NotRunning:
-            found = await _own_desk(stack, config, home)
+            found = await _own_desk(stack, config, home, absent)
         yield found
 
 
-async def _own_desk(stack: contextlib.AsyncExitStack, config: Config, home: Path) -> Desk:
+async def _own_desk(stack: contextlib.AsyncExitStack, config: Config, home: Path, absent: Callable[[], None]) -> Desk:
     """Be the gateway of a home; where another one is just starting there, wait for that."""
     try:
         engine, store = await stack.enter_async_context(gateway(config, home))
     except Owned as refused:
-        return await _starting_desk(stack, home, refused)
+        return await _starting_desk(stack, home, refused, absent)
     clock = SystemClock()
     life = Lifecycle(clock, home=str(home), store=shown(config.store.url))
     return LocalDesk(store=store, engine=engine, lifecycle=life, clock=clock)
 
 
-async def _starting_desk(stack: contextlib.AsyncExitStack, home: Path, refused: Owned) -> Desk:
+async def _starting_desk(stack: contextlib.AsyncExitStack, home: Path, refused: Owned, absent: Callable[[], None]) -> Desk:
     """Wait for a gateway that owns a home and does not answer yet.  Raises the refusal when there is none."""
-    for _ in range(STARTING_LOOKS):
+    for look in range(STARTING_LOOKS):
         if not (home / SOCKET).exists():
             break
+        if look == int(NOTICED_AFTER_S / STARTING_LOOK_S):
+            absent()
         with contextlib.suppress(NotRunning):
-            return await stack.enter_async_context(running_desk(home))
+            return await stack.enter_async_context(running_desk(home, absent))
         await asyncio.sleep(STARTING_LOOK_S)
     raise refused
 

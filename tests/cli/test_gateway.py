@@ -411,3 +411,17 @@ def test_a_gateway_whose_reader_has_left_stops_all_the_same(terminal: Terminal) 
         turn_id = gateway.start_turn("wait 1 seconds")
         assert gateway.end(signal.SIGTERM) == 0
     assert terminal.read("turns", "show", turn_id)["state"] == "completed"
+
+
+def test_whoever_waits_for_the_gateway_is_told_once_and_then_how_to_go_on(terminal: Terminal) -> None:
+    """R5: the answer was cut off by the end of the gateway, and its reader learns so from the next one."""
+    with serving(terminal) as gateway, terminal.start("ask", "count to 3; wait 60 seconds") as asking:
+        read_until(asking.stdout, "3")
+        gateway.process.kill()
+        shown = read_until(asking.stderr, "waiting for the gateway")
+        with serving(terminal):
+            shown += asking.communicate(timeout=PATIENCE_S)[1]
+    assert asking.returncode == 1
+    assert shown.count("waiting for the gateway") == 1
+    (turn,) = terminal.read("turns", "list", "terminal")["items"]
+    assert f"go on with `holdfast turns retry {turn['id']}`" in shown

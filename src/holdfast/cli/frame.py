@@ -58,7 +58,7 @@ class Frame:
 
     def desk(self) -> AbstractAsyncContextManager[Desk]:
         """Reach the running gateway, or be one for as long as this command lasts."""
-        return app.desk(self.config, self.home)
+        return app.desk(self.config, self.home, _tell_absent)
 
     def reading(self) -> AbstractAsyncContextManager[Reading]:
         """Read from the running gateway, or from the store while none runs."""
@@ -84,6 +84,11 @@ class Group(click.Group):
             if isinstance(error, BrokenPipeError) or error.strerror is None:
                 raise
             _end(": ".join(str(each) for each in (error.strerror, error.filename) if each is not None), EXIT_IO)
+
+
+def _tell_absent() -> None:
+    # An answer may have been cut in the middle of its line.
+    click.secho("\nwaiting for the gateway…", err=True, dim=True)
 
 
 def _is_utf8(word: str) -> bool:

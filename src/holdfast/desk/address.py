@@ -11,6 +11,12 @@ SOCKET = "gateway.sock"
 LOCK = "gateway.lock"
 # The kernel takes 107 bytes; what makes it fit needs a few of them.
 LENGTH_MAX = 100
+# Whoever waits longer than this for a gateway wants to know what for.
+NOTICED_AFTER_S = 2
+
+
+def unnoticed() -> None:
+    """Tell nobody that a gateway is away."""
 
 
 @contextlib.contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote
@@ -19,7 +19,7 @@ from holdfast.core.intake import Busy, Receipt
 from holdfast.core.journal import Entry
 from holdfast.core.sessions import Hit
 from holdfast.core.sessions import State as SessionState
-from holdfast.desk.address import short_path
+from holdfast.desk.address import NOTICED_AFTER_S, short_path, unnoticed
 from holdfast.desk.port import Opening, Pruning
 from holdfast.desk.views import Health, Page, SessionView, Status, Stop, Transcript, TurnView
 from holdfast.errors import (
@@ -71,12 +71,15 @@ class _RemoteMove(IllegalMove):
 
 
 class _Absence:
-    """How long the gateway has been away."""
+    """How long the gateway has been away.  Whoever waits is told once that it is not there."""
 
-    def __init__(self) -> None:
+    def __init__(self, tell: Callable[[], None]) -> None:
+        self._tell = tell
+        self._told = False
         self._since: float | None = None
 
     def over(self) -> None:
+        self._told = False
         self._since = None
 
     async def wait(self) -> None:
@@ -85,15 +88,19 @@ class _Absence:
         self._since = self._since or now
         if now - self._since > ABSENCE_MAX_S:
             raise Unavailable("the gateway has not come back")
+        if now - self._since > NOTICED_AFTER_S and not self._told:
+            self._told = True
+            self._tell()
         await asyncio.sleep(_RETRY_S)
 
 
 class RemoteDesk:
     """Everything that may be asked, as HTTP."""
 
-    def __init__(self, client: httpx2.AsyncClient, path: Path) -> None:
+    def __init__(self, client: httpx2.AsyncClient, path: Path, absent: Callable[[], None]) -> None:
         self._client = client
         self._path = path
+        self._absent = absent
 
     async def sessions(
         self,
@@ -141,7 +148,7 @@ class RemoteDesk:
     async def send(self, session_id: SessionId, text: str, key: str | None = None, busy: Busy | None = None) -> Receipt:
         # With a key of its own the request is safe to repeat, when its answer is lost or the gateway restarts.
         headers = {"Idempotency-Key": key or new_id("cli", time.time_ns() // 1_000_000)}
-        absence = _Absence()
+        absence = _Absence(self._absent)
         while True:
             try:
                 return await self._post(
@@ -194,7 +201,7 @@ class RemoteDesk:
 
     async def follow(self, session_id: SessionId, after: int = 0) -> AsyncGenerator[Entry]:
         """Yield every entry after a cursor; a gateway that restarts in between is waited for."""
-        absence = _Absence()
+        absence = _Absence(self._absent)
         while True:
             with contextlib.suppress(Unavailable):
                 async with contextlib.aclosing(self._stream(session_id, after, absence)) as entries:
@@ -249,12 +256,15 @@ class RemoteDesk:
 
 
 @contextlib.asynccontextmanager
-async def connected(path: Path) -> AsyncGenerator[RemoteDesk]:
-    """Reach the gateway behind a socket.  Raises `NotRunning` when nobody answers there."""
+async def connected(path: Path, absent: Callable[[], None] = unnoticed) -> AsyncGenerator[RemoteDesk]:
+    """Reach the gateway behind a socket.  Raises `NotRunning` when nobody answers there.
+
+    `absent` is called when it goes away later and somebody has to wait for it.
+    """
     with short_path(path) as short:
         transport = httpx2.AsyncHTTPTransport(uds=short)
         async with httpx2.AsyncClient(transport=transport, base_url="http://localhost", timeout=TIMEOUT_S) as client:
-            desk = RemoteDesk(client, path)
+            desk = RemoteDesk(client, path, absent)
             await desk.health()
             yield desk
 
