@@ -119,7 +119,8 @@ async def test_a_page_that_could_hold_nothing_is_refused_wherever_it_is_asked_fo
 async def test_names_that_are_odd_are_400(home: Path) -> None:
     async with open_house(home) as house:
         session_id = await house.session()
-        for opening in ({"key": "a\0b"}, {"key": "x" * 5_000}, {"title": "line\nline"}, {"channel": "c" * 300}):
+        names = ({"key": "a\0b"}, {"key": "x" * 5_000}, {"key": session_id}, {"title": "line\nline"}, {"channel": "c" * 300})
+        for opening in names:
             assert (await house.web.post("/api/sessions", json=opening)).status_code == 400, opening
         renamed = await house.web.patch(f"/api/sessions/{session_id}", json={"title": "t" * 5_000})
         assert renamed.status_code == 400
