@@ -118,6 +118,7 @@ def main() -> None:
         screen.run("ask", "what happens if you die?", kill_at="Kill this")
         screen.run("chat", typed="are you back?\n\x04")
         screen.save("terminal.svg", "holdfast")
+    with tempfile.TemporaryDirectory() as folder:
         screen = Screen(folder)
         with screen.gateway(GATEWAY__RESUME="auto") as kill:
             screen.say("While this answer streams, the gateway is killed with SIGKILL and started again.")

@@ -443,6 +443,15 @@ def short_text_file(path: Path) -> None:
 
 
 @on_sqlite
+async def test_a_folder_where_the_store_would_be_is_refused(open_it: Opener, store_url: str, tmp_path: Path) -> None:
+    store_path(tmp_path).mkdir()
+    with pytest.raises(StoreRefused, match="is a folder"):
+        await open_it()
+    with pytest.raises(StoreRefused, match="is a folder"):
+        await opening.open_readonly(store_url, tmp_path)
+
+
+@on_sqlite
 @pytest.mark.parametrize("make", [foreign_database, foreign_database_in_use, text_file, short_text_file])
 async def test_what_is_not_ours_is_refused_and_left_untouched(
     open_it: Opener, store_url: str, tmp_path: Path, make: Callable[[Path], None]

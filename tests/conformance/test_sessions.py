@@ -350,3 +350,14 @@ async def test_a_source_from_an_older_or_newer_version_loads_with_defaults(scene
         await scene.sql("UPDATE sessions SET source = :source WHERE id = :id", source=source, id=session_id)
         session = await scene.store.sessions.get(session_id)
         assert session.source.chat_id == ("7" if "7" in source else "")
+
+
+async def test_an_old_interruption_that_an_answer_followed_is_not_pending_again(scene: Scene) -> None:
+    """R5: whatever happens to a later turn, which goes on by itself."""
+    await scene.interrupted("one")
+    await scene.finished("two")
+    third = await scene.running("three", mode=Mode.DETACHED)
+    await scene.interrupt(third)
+    assert await scene.state(third) == "queued"
+    assert await scene.store.sessions.resume_cause(third.session_id) is None
+    assert (await scene.store.sessions.standing()).resumable == 0

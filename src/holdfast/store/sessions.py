@@ -29,11 +29,15 @@ _LIST = f"""
      ORDER BY updated_at DESC, id DESC LIMIT :limit
 """
 _RENAME = "UPDATE sessions SET title = :title WHERE id = :id RETURNING id"
-# Strikes are counted from the last completed turn on: only a success clears what an interruption left open.
-_INTERRUPTION = """
+# Only a success clears what an interruption left open; one that joined another turn is none of its own.
+_UNCLEARED = """
+    NOT EXISTS (SELECT 1 FROM turns c WHERE c.session_id = t.session_id AND c.ordinal > t.ordinal
+                   AND c.state = 'completed' AND c.joined_to IS NULL)
+"""
+_INTERRUPTION = f"""
     SELECT t.cause FROM turns t JOIN sessions s ON s.id = t.session_id
      WHERE s.id = :id AND s.state = 'open' AND s.strikes > 0
-       AND t.state = 'interrupted'
+       AND t.state = 'interrupted' AND {_UNCLEARED}
        AND NOT EXISTS (SELECT 1 FROM entries e WHERE e.turn_id = t.id AND e.kind = 'turn.undone')
      ORDER BY t.ordinal DESC LIMIT 1
 """
@@ -60,11 +64,11 @@ _SEARCH = """
 _DELETE_ENTRIES = "DELETE FROM entries WHERE session_id = :id"
 _DELETE = "DELETE FROM sessions WHERE id = :id RETURNING id"
 # The whole list of states is named as well, because that is what the index holds.
-_STANDING = """
+_STANDING = f"""
     SELECT (SELECT COUNT(*) FROM turns WHERE state IN ('queued', 'running', 'waiting') AND state = 'queued'),
            (SELECT COUNT(*) FROM turns WHERE state IN ('queued', 'running', 'waiting') AND state = 'waiting'),
            (SELECT COUNT(DISTINCT t.session_id) FROM turns t JOIN sessions s ON s.id = t.session_id
-             WHERE t.state = 'interrupted' AND s.state = 'open' AND s.strikes > 0)
+             WHERE t.state = 'interrupted' AND s.state = 'open' AND s.strikes > 0 AND {_UNCLEARED})
 """
 _FORGET_KEYS = "DELETE FROM dedupe WHERE accepted_at <= :before RETURNING key"
 PRUNE_BATCH = 100

@@ -80,6 +80,7 @@ class SqliteDatabase:
     @classmethod
     async def open(cls, path: Path, *, vfs: str | None = None) -> SqliteDatabase:
         """Open for writing.  Raises `Owned` when another process has it, `StoreRefused` when the file is not ours."""
+        _refuse_folder(path)
         return cls(path, vfs=vfs)
 
     @classmethod
@@ -87,6 +88,7 @@ class SqliteDatabase:
         """Open beside the owner, for looking only."""
         if not path.exists():
             raise NotFound(f"there is no store at {path} yet; `holdfast ask hello` makes one")
+        _refuse_folder(path)
         return cls(path, readers_only=True)
 
     def _own(self) -> None:
@@ -292,6 +294,11 @@ class SqliteDatabase:
             if not job.future.done():
                 job.future.set_result(job.outcome)
         self.wakes.wake(tuple(topics))
+
+
+def _refuse_folder(path: Path) -> None:
+    if path.is_dir():
+        raise StoreRefused(f"{path} is a folder; the store would be a file of that name")
 
 
 def _refuse(batch: list[_Job], essential: list[_Job]) -> None:
