@@ -98,7 +98,8 @@ def _append(path: Path, line: str) -> None:
 
 def _count(args: Mapping[str, object], _key: str) -> str:
     words = str(args["text"]).split()
-    return f"{len(words)} words, {sum(map(len, words))} letters"
+    letters = sum(map(len, words))
+    return f"{len(words)} word{'s' * (len(words) != 1)}, {letters} letter{'s' * (letters != 1)}"
 
 
 COUNTER = FunctionTool("count_words", Effect.PURE, _count)
