@@ -7,12 +7,11 @@ import os
 import pty
 import re
 import shlex
-import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -66,10 +65,8 @@ class Screen:
         """Show a remark of whoever sits at the screen."""
         self.shown += f"\x1b[2m# {text}\x1b[0m\n"
 
-    def run(
-        self, *words: str, typed: str = "", kill_at: str | None = None, at: tuple[str, Callable[[], None]] | None = None
-    ) -> None:
-        """Run a command to its end, or kill it once `kill_at` is on the screen.
+    def run(self, *words: str, typed: Sequence[str] = (), at: tuple[str, Callable[[], None]] | None = None) -> None:
+        """Run a command to its end, typing a line at each of its prompts.
 
         `at` is a text, and what happens elsewhere when it is on the screen.
         """
@@ -77,25 +74,20 @@ class Screen:
         pid, terminal = pty.fork()
         if pid == 0:
             os.execve(sys.executable, [sys.executable, "-m", "holdfast", *words], self._environment)
-        output = ""
+        output, lines = "", list(typed)
         while piece := _read(terminal):
             output += piece
-            if typed and "›" in piece:
+            if lines and piece.endswith("› "):
                 time.sleep(0.3)
-                os.write(terminal, typed.encode())
-                typed = ""
+                os.write(terminal, lines.pop(0).encode())
             if at and at[0] in output:
                 at[1]()
                 at = None
-            if kill_at and kill_at in output:
-                os.kill(pid, signal.SIGKILL)
-                output += "\n\x1b[1;31mKilled\x1b[0m"
-                break
         os.waitpid(pid, 0)
         os.close(terminal)
-        lines = output.replace("\r\n", "\n").splitlines()
+        shown = output.replace("\r\n", "\n").splitlines()
         # A progress bar erases itself on a real screen.
-        self.shown += "\n".join(line for line in lines if "killing" not in line) + "\n"
+        self.shown += "\n".join(line for line in shown if "killing" not in line) + "\n"
 
     def save(self, name: str, title: str) -> None:
         console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True)
@@ -115,17 +107,17 @@ def _read(terminal: int) -> str:
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         screen = Screen(folder)
-        screen.run("ask", "what happens if you die?", kill_at="Kill this")
-        screen.run("chat", typed="are you back?\n\x04")
-        screen.save("terminal.svg", "holdfast")
-    with tempfile.TemporaryDirectory() as folder:
-        screen = Screen(folder)
         with screen.gateway(GATEWAY__RESUME="auto") as kill:
             screen.say("While this answer streams, the gateway is killed with SIGKILL and started again.")
             screen.run("ask", "count to 40 slowly", at=(" 7 8 9", kill))
             screen.run("status")
             screen.run("sessions", "show", "terminal")
         screen.save("gateway.svg", "holdfast")
+        screen = Screen(folder)
+        with screen.gateway():
+            typed = ("count to 12\n", "/title Counting\n", "ask me which colour\n", "blue\n", "/undo\n", "/status\n", "\x04")
+            screen.run("chat", "--session", "work", typed=typed)
+        screen.save("chat.svg", "holdfast chat")
         screen = Screen(folder)
         screen.run("drill", "--kills", "25")
         screen.save("drill.svg", "holdfast drill")
