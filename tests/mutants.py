@@ -135,7 +135,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "another body under the same key",
-        "store/intake.py",
+        "store/dedupe.py",
         "    if first_hash != body_hash:",
         "    if first_hash is None:",
         ("tests/conformance/test_turns.py",),
