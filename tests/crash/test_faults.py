@@ -203,7 +203,7 @@ async def test_on_a_full_disk_new_work_is_refused_and_running_work_still_ends(di
 
     store = await disk.open()
     lines: list[Line] = [Say("one "), Use(Touch()), *[Say("x" * 8_000), Pause(2)] * 500]
-    async with running(store, disk, lines) as (_, task):
+    async with running(store, disk, lines) as (engine, task):
         receipt = await accept(store)
         await touched.wait()
         disk.faulty.limit(disk.home, measure(disk.home))
@@ -222,6 +222,8 @@ async def test_on_a_full_disk_new_work_is_refused_and_running_work_still_ends(di
         assert entries[-1].kind is Kind.TURN_FAILED
         with pytest.raises(DiskFull):
             await accept(store, "no room for this" * 10_000)
+        with pytest.raises(DiskFull):
+            await store.nodes.probe(engine.node_id)
         assert await audit(store.database) == []
         assert not task.done()
         disk.faulty.heal()
