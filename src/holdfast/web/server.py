@@ -38,6 +38,14 @@ class _Server(uvicorn.Server):
         await super().startup(sockets)
         self.listening.set()
 
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        try:
+            await super().serve(sockets)
+        finally:
+            # A loop that still watches a closed socket mistakes whatever gets its number next for it.
+            for listener in self.servers if self.started else ():
+                listener.close()
+
 
 class _Closable:
     """An application of which a closing server refuses what is not answered yet, where it would else say that it broke."""
@@ -67,8 +75,7 @@ async def serving(listeners: Sequence[tuple[socket.socket, ASGIApp]]) -> AsyncGe
     """Answer on every socket with its application for as long as the context lasts."""
     servers = [(_Server(_config(app)), listener) for listener, app in listeners]
     async with asyncio.TaskGroup() as group:
-        for server, listener in servers:
-            group.create_task(server.serve([listener]), name="server")
+        tasks = [group.create_task(server.serve([listener]), name="server") for server, listener in servers]
         for server, _ in servers:
             await server.listening.wait()
         try:
@@ -76,6 +83,8 @@ async def serving(listeners: Sequence[tuple[socket.socket, ASGIApp]]) -> AsyncGe
         finally:
             for server, _ in servers:
                 server.should_exit = True
+            # Left by an exception, too: a group would cut off what they are still answering.
+            await asyncio.wait(tasks)
 
 
 def _config(app: ASGIApp) -> uvicorn.Config:

@@ -1,0 +1,29 @@
+"""The server on its sockets, whatever ends it."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from starlette.types import Receive, Scope, Send
+
+from holdfast.web.server import serving, tcp_socket
+
+
+async def nobody(_scope: Scope, _receive: Receive, _send: Send) -> None:
+    """An application that nobody asks."""
+
+
+@pytest.mark.parametrize("cut_short", [False, True])
+async def test_a_socket_that_is_closed_is_watched_no_longer(cut_short: bool) -> None:
+    """What gets its number next, such as a connection to the database, would else never hear an answer."""
+    numbers: list[int] = []
+    try:
+        with tcp_socket("127.0.0.1", 0) as listener:
+            numbers.append(listener.fileno())
+            async with serving([(listener, nobody)]):
+                if cut_short:
+                    raise RuntimeError("the gateway cannot go on")
+    except* RuntimeError:
+        assert cut_short
+    assert [asyncio.get_running_loop().remove_reader(number) for number in numbers] == [False]
