@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import asyncpg
+import psutil
 import pytest
 
 from holdfast.agent.scripted import Pause, Say, ScriptedAgent, Think, Use
@@ -27,6 +29,7 @@ from holdfast.engine.settings import Settings
 from holdfast.errors import StoreDown, Unavailable
 from holdfast.ids import new_node_id
 from holdfast.store.audit import audit
+from holdfast.store.database import Run, Transaction
 from holdfast.store.opening import Store
 from holdfast.store.postgres import PostgresDatabase
 from tests.crash.world import TARGET, World, WorldCarrier, WorldMemory, opened, query, until
@@ -311,3 +314,29 @@ def dismiss(url: str, pid: int) -> None:
 
     with ThreadPoolExecutor() as threads:
         threads.submit(asyncio.run, terminate()).result()
+
+
+async def test_a_read_that_is_stopped_while_the_database_hangs_stops(server: Server, url: str) -> None:
+    """The driver calls it a time-out when it cannot take a question back; a loop that heard only that would go on for ever."""
+    database = await PostgresDatabase.open(url)
+
+    async def read_for_ever() -> None:
+        while True:
+            with contextlib.suppress(StoreDown):
+                await database.read(look)
+
+    def look() -> Transaction[object]:
+        return (yield Run("SELECT pg_sleep(:seconds)", {"seconds": 60}))
+
+    reading = asyncio.create_task(read_for_ever())
+    await asyncio.sleep(0.3)
+    assert server.pid is not None
+    postmaster = psutil.Process(server.pid)
+    try:
+        postmaster.suspend()
+        reading.cancel()
+        await asyncio.wait((reading,), timeout=2 * PATIENCE_S)
+        assert reading.cancelled()
+    finally:
+        postmaster.resume()
+        await database.close()

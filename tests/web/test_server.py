@@ -22,8 +22,7 @@ async def test_a_socket_that_is_closed_is_watched_no_longer(cut_short: bool) -> 
         with tcp_socket("127.0.0.1", 0) as listener:
             numbers.append(listener.fileno())
             async with serving([(listener, nobody)]):
-                if cut_short:
-                    raise RuntimeError("the gateway cannot go on")
-    except* RuntimeError:
+                _ = 1 / int(not cut_short)
+    except* ZeroDivisionError:
         assert cut_short
     assert [asyncio.get_running_loop().remove_reader(number) for number in numbers] == [False]

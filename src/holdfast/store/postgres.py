@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Generator, Sequence
 from typing import Any, TypeVar
 
 import asyncpg
@@ -138,11 +138,12 @@ class PostgresDatabase:
             await connection.close(timeout=CONNECT_TIMEOUT_S)
 
     async def read(self, work: Work[T]) -> T:
-        try:
-            async with self._pool.acquire(timeout=CONNECT_TIMEOUT_S) as connection:
-                return await _read(connection, work)
-        except (*_LOST, *_LOST_STATES) as error:
-            raise StoreDown(f"PostgreSQL does not answer: {error}") from error
+        with _stoppable():
+            try:
+                async with self._pool.acquire(timeout=CONNECT_TIMEOUT_S) as connection:
+                    return await _read(connection, work)
+            except (*_LOST, *_LOST_STATES) as error:
+                raise StoreDown(f"PostgreSQL does not answer: {error}") from error
 
     async def close(self) -> None:
         self._closing = True
@@ -229,7 +230,7 @@ class PostgresDatabase:
     async def _listen(self) -> None:
         """Pass other nodes' hints on, for as long as the database lets us hear them."""
         while True:
-            with contextlib.suppress(*_LOST, *_LOST_STATES):
+            with contextlib.suppress(*_LOST, *_LOST_STATES), _stoppable():
                 connection = await _connect(self._url)
                 try:
                     await connection.add_listener(CHANNEL, self._hear)
@@ -242,6 +243,19 @@ class PostgresDatabase:
         mine = self._connection is not None and pid == self._connection.get_server_pid()
         if not mine:
             self.wakes.wake(str(payload).split(","))
+
+
+@contextlib.contextmanager
+def _stoppable() -> Generator[None]:
+    """Let a stop be a stop, also where the driver, which could not take its question back in time, calls it a time-out."""
+    task = asyncio.current_task()
+    before = task.cancelling() if task else 0
+    try:
+        yield
+    except Exception as error:
+        if task and task.cancelling() > before:
+            raise asyncio.CancelledError from error
+        raise
 
 
 async def _leave_as_it_is(_connection: object) -> None:
