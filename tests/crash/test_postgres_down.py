@@ -317,7 +317,7 @@ def dismiss(url: str, pid: int) -> None:
 
 
 async def test_a_read_that_is_stopped_while_the_database_hangs_stops(server: Server, url: str) -> None:
-    """The driver calls it a time-out when it cannot take a question back; a loop that heard only that would go on for ever."""
+    """The driver calls it a time-out when it cannot take its question back; who heard only that would go on for ever."""
     database = await PostgresDatabase.open(url)
 
     async def read_for_ever() -> None:
