@@ -70,6 +70,125 @@ class SessionsConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ModelConfig:
+    """Which model answers: `provider:model`.  Without one, the built-in demonstration does.  Times are seconds.
+
+    `context_tokens` and the prices, in dollars per million tokens, are only needed for a model that Holdfast does not
+    know; 0 is not known.  When the model cannot answer, those of `fallback` are asked in their order.
+    """
+
+    name: str = ""
+    base_url: str = ""
+    api_key: str = ""
+    api_key_env: str = ""
+    fallback: tuple[str, ...] = ()
+    context_tokens: int = 0
+    output_tokens_max: int = 0
+    input_price: float = 0
+    output_price: float = 0
+    reasoning: Literal["off", "low", "medium", "high"] = "off"
+    stall_timeout: float = 120
+    retries: int = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderConfig:
+    """A provider by a name of one's own, for `model.name` and `model.fallback`; `wire` is the format that it speaks."""
+
+    wire: Literal["openai", "anthropic"] = "openai"
+    base_url: str = ""
+    api_key: str = ""
+    api_key_env: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentConfig:
+    """How the agent works.  Folders are relative to the home folder; `compact_at` is a part of the model's context.
+
+    `context_files` are looked for in the workspace; every folder below `skills` with a SKILL.md is a skill.
+    """
+
+    persona: str = ""
+    workspace: str = "workspace"
+    context_files: tuple[str, ...] = ("AGENTS.md",)
+    skills: str = "skills"
+    steps_max: int = 50
+    compact_at: float = 0.8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetConfig:
+    """How much may be used before a person is asked, in tokens and dollars: in one turn, in one session, in a day."""
+
+    turn_tokens: int = 0
+    session_tokens: int = 0
+    day_tokens: int = 0
+    turn_usd: float = 0
+    session_usd: float = 0
+    day_usd: float = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TerminalConfig:
+    """Commands.  `approval` is for those judged dangerous; `deny` are patterns that nothing allows.  Times are seconds."""
+
+    approval: Literal["ask", "smart", "deny", "allow"] = "ask"
+    sandbox: Literal["auto", "on", "off"] = "auto"
+    deny: tuple[str, ...] = ()
+    timeout: float = 120
+    approval_expires: float = 86_400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchConfig:
+    """Pages from the web.  Addresses of this machine or its network only under the names of `allow_hosts`."""
+
+    allow_hosts: tuple[str, ...] = ()
+    timeout: float = 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebSearchConfig:
+    """Who searches the web: "searxng" at a `url`, "brave" with a key, the name of a plugin, or nobody."""
+
+    provider: str = ""
+    url: str = ""
+    api_key: str = ""
+    api_key_env: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DelegateConfig:
+    """How deep tasks may be handed on, and how many may be at work for one turn."""
+
+    depth_max: int = 2
+    children_max: int = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolsConfig:
+    """What the agent can do."""
+
+    disabled: tuple[str, ...] = ()
+    terminal: TerminalConfig = field(default_factory=TerminalConfig)
+    fetch: FetchConfig = field(default_factory=FetchConfig)
+    web_search: WebSearchConfig = field(default_factory=WebSearchConfig)
+    delegate: DelegateConfig = field(default_factory=DelegateConfig)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class McpConfig:
+    """One MCP server: a `command` to start, or a `url` to reach.  `approval` is for tools that are not read-only."""
+
+    command: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+    url: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    timeout: float = 60
+    approval: Literal["ask", "allow"] = "ask"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     """Everything an operator can choose.  Each component receives only its own node."""
 
@@ -77,6 +196,12 @@ class Config:
     store: StoreConfig = field(default_factory=StoreConfig)
     gateway: GatewayConfig = field(default_factory=GatewayConfig)
     sessions: SessionsConfig = field(default_factory=SessionsConfig)
+    model: ModelConfig = field(default_factory=ModelConfig)
+    providers: Mapping[str, ProviderConfig] = field(default_factory=dict[str, ProviderConfig])
+    agent: AgentConfig = field(default_factory=AgentConfig)
+    budget: BudgetConfig = field(default_factory=BudgetConfig)
+    tools: ToolsConfig = field(default_factory=ToolsConfig)
+    mcp: Mapping[str, McpConfig] = field(default_factory=dict[str, McpConfig])
 
 
 def home_folder(chosen: str | None, environment: Mapping[str, str] = os.environ) -> Path:

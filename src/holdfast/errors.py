@@ -7,6 +7,8 @@ The family decides the answer.  Anything outside this tree is a bug: it crashes 
     │   ├── ConfigInvalid   the configuration is wrong: exit 78, with file and line
     │   ├── IllegalMove     the table of states has no such move: 409
     │   ├── KeyReused       the dedupe key came before with another body: 422
+    │   ├── ModelRejected   the model will not take this request: it is not repeated
+    │   │   └── ContextTooLong  the conversation does not fit into the model
     │   ├── NotFound        no such thing, or not yours: 404
     │   ├── QueueFull       the session has too many turns waiting: 429
     │   ├── Repeated        it came before with the same key, and was done then
@@ -14,6 +16,7 @@ The family decides the answer.  Anything outside this tree is a bug: it crashes 
     ├── Stale               somebody else moved it first: 409, reload
     ├── Unavailable         try again later: 503, back off
     │   ├── DiskFull        no room for new work; what was accepted is safe
+    │   ├── ModelUnavailable  the model did not answer, or not to the end: ask again, or another
     │   ├── NotRunning      no gateway runs in this home: exit 69
     │   └── StoreDown       the database does not answer
     └── Fatal               this process must not go on
@@ -54,6 +57,14 @@ class KeyReused(Rejected):
         self.turn_id = turn_id
 
 
+class ModelRejected(Rejected):
+    """The model will not take this request, however often it is sent."""
+
+
+class ContextTooLong(ModelRejected):
+    """The conversation does not fit into the model."""
+
+
 class NotFound(Rejected):
     """No such thing, or not yours."""
 
@@ -80,6 +91,14 @@ class Unavailable(HoldfastError):
 
 class DiskFull(Unavailable):
     """No room for new work; everything accepted so far is safe."""
+
+
+class ModelUnavailable(Unavailable):
+    """The model did not answer, or not to the end.  `retry_after_s` is how long it wants to be left alone."""
+
+    def __init__(self, message: str, retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
 
 
 class NotRunning(Unavailable):

@@ -11,6 +11,8 @@ CallId = NewType("CallId", str)
 DeliveryId = NewType("DeliveryId", str)
 SegmentId = NewType("SegmentId", str)
 NodeId = NewType("NodeId", str)
+ProcessId = NewType("ProcessId", str)
+MemoryId = NewType("MemoryId", str)
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _PAIRS = [high + low for high in _ALPHABET for low in _ALPHABET]
@@ -37,6 +39,14 @@ def new_delivery_id(now_ms: int) -> DeliveryId:
 
 def new_segment_id(now_ms: int) -> SegmentId:
     return SegmentId(new_id("seg", now_ms))
+
+
+def new_process_id(now_ms: int) -> ProcessId:
+    return ProcessId(new_id("prc", now_ms))
+
+
+def new_memory_id(now_ms: int) -> MemoryId:
+    return MemoryId(new_id("mem", now_ms))
 
 
 def new_node_id(now_ms: int) -> NodeId:

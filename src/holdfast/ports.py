@@ -3,23 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
 from typing import Protocol
 
-from holdfast.core import delivery, memory, sessions
+from holdfast.core import delivery, memory, processes, sessions
 from holdfast.core.delivery import Delivery
 from holdfast.core.effects import Call, Effect
 from holdfast.core.ending import Ending
-from holdfast.core.intake import Inbound, Once, Receipt
+from holdfast.core.intake import Image, Inbound, Once, Receipt
 from holdfast.core.journal import Draft, Entry
+from holdfast.core.memories import Memory
 from holdfast.core.memory import Segment
 from holdfast.core.obligations import Obligations
+from holdfast.core.processes import Process
+from holdfast.core.questions import Question
 from holdfast.core.recovery import Interrupted, Pending, Sight, Standing, Swept
 from holdfast.core.schedule import Fired, Job
 from holdfast.core.sessions import Hit, Session
 from holdfast.core.transcript import Item
 from holdfast.core.turns import Cause, Policy, State, Turn
-from holdfast.ids import CallId, DeliveryId, NodeId, SessionId, TurnId
+from holdfast.core.usage import Spent, Usage
+from holdfast.ids import CallId, DeliveryId, MemoryId, NodeId, ProcessId, SessionId, TurnId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A question as the store knows it."""
+
+    question: Question
+    turn_id: TurnId
+    session_id: SessionId
+    owner: str
+    asked_at: int
+    answer: str | None = None
+    answered_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grant:
+    """Something a person has allowed for longer than once: in one session, or in all of theirs."""
+
+    owner: str
+    fingerprint: str
+    text: str
+    granted_at: int
+    session_id: SessionId | None = None
 
 
 class Intake(Protocol):
@@ -39,12 +68,15 @@ class Turns(Protocol):
     async def claim(self, node_id: NodeId, limit: int) -> list[Turn]: ...
     async def release(self, turn: Turn) -> None: ...
     async def start(self, turn: Turn, now_ms: int) -> tuple[Turn, list[Entry]]: ...
-    async def park(self, turn: Turn, drafts: list[Draft]) -> tuple[Turn, list[Entry]]: ...
+    async def park(
+        self, turn: Turn, drafts: list[Draft], question: Question, calls: Sequence[tuple[Call, Call]] = ()
+    ) -> tuple[Turn, list[Entry]]: ...
     async def answer(self, turn_id: TurnId, draft: Draft) -> Turn: ...
     async def steered(self, turn: Turn) -> bool: ...
     async def heed(self, turn: Turn, now_ms: int) -> tuple[Turn, list[Entry]]: ...
     async def resume(self, turn_id: TurnId, now_ms: int, once: Once | None = None) -> Turn: ...
     async def asked(self, turn_id: TurnId) -> str: ...
+    async def images(self, turn_id: TurnId) -> list[Image]: ...
     async def get(self, turn_id: TurnId) -> Turn: ...
     async def list(self, session_id: SessionId, after: int = 0, limit: int = 100) -> list[Turn]: ...
     async def last(self, session_id: SessionId) -> Turn | None: ...
@@ -78,6 +110,57 @@ class Journal(Protocol):
     async def read_turn(self, turn_id: TurnId) -> list[Entry]: ...
     async def read_segment(self, segment: Segment) -> list[Entry]: ...
     async def calls(self, turn_id: TurnId) -> list[Call]: ...
+    async def context_begins(self, session_id: SessionId) -> int: ...
+
+
+class Questions(Protocol):
+    """What turns have asked people, and what people have allowed for longer than once."""
+
+    async def open(
+        self, owner: str, session_id: SessionId | None = None, after: tuple[int, str] | None = None, limit: int = 50
+    ) -> list[Asked]: ...
+    async def of_turn(self, turn_id: TurnId) -> list[Asked]: ...
+    async def expired(self, now_ms: int, limit: int = 100) -> list[Asked]: ...
+    async def is_granted(self, owner: str, session_id: SessionId, fingerprint: str) -> bool: ...
+    async def grants(self, owner: str) -> list[Grant]: ...
+    async def revoke(self, owner: str, fingerprint: str) -> bool: ...
+
+
+class Processes(Protocol):
+    """Background commands."""
+
+    async def add(self, process: Process) -> None: ...
+    async def began(self, process_id: ProcessId, pid: int, born: int) -> None: ...
+    async def watched(self, process_id: ProcessId, position: int) -> None: ...
+    async def end(self, process_id: ProcessId, event: processes.Event, exit_code: int | None, now_ms: int) -> Process: ...
+    async def get(self, process_id: ProcessId) -> Process: ...
+    async def running(self, home: str) -> list[Process]: ...
+    async def list(
+        self,
+        owner: str,
+        session_id: SessionId | None = None,
+        state: processes.State | None = None,
+        before: ProcessId | None = None,
+        limit: int = 50,
+    ) -> list[Process]: ...
+    async def remove(self, process_id: ProcessId) -> bool: ...
+
+
+class Spending(Protocol):
+    """What model calls have used."""
+
+    async def spent(self, turn: Turn, owner: str, day_began_at: int) -> Spent: ...
+    async def forget(self, before: int) -> int: ...
+
+
+class Memories(Protocol):
+    """What is remembered about a person."""
+
+    async def add(self, memory: Memory) -> Memory: ...
+    async def replace(self, owner: str, memory_id: MemoryId, text: str, now_ms: int) -> Memory: ...
+    async def remove(self, owner: str, memory_id: MemoryId) -> bool: ...
+    async def list(self, owner: str, limit: int = 200) -> list[Memory]: ...
+    async def search(self, owner: str, query: str, limit: int = 20) -> list[Memory]: ...
 
 
 class Deliveries(Protocol):
@@ -88,6 +171,7 @@ class Deliveries(Protocol):
         self, sent: Delivery, event: delivery.Event, now_ms: int, *, due_at: int | None = None, receipt: str | None = None,
         error: str | None = None,
     ) -> Delivery: ...  # fmt: skip
+    async def enqueue(self, sent: Delivery) -> Delivery: ...
     async def held(self, node_id: NodeId) -> list[Delivery]: ...
     async def next_due_at(self) -> int | None: ...
     async def hasten(self, now_ms: int) -> int: ...
@@ -205,6 +289,14 @@ class Store(Protocol):
     @property
     def journal(self) -> Journal: ...
     @property
+    def questions(self) -> Questions: ...
+    @property
+    def processes(self) -> Processes: ...
+    @property
+    def spending(self) -> Spending: ...
+    @property
+    def memories(self) -> Memories: ...
+    @property
     def deliveries(self) -> Deliveries: ...
     @property
     def segments(self) -> Segments: ...
@@ -239,6 +331,16 @@ class Tool(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Use:
+    """One tool call that an agent wants made.  With a question, a person is asked before it starts, or answers for it."""
+
+    tool: Tool
+    call_id: CallId
+    args: Mapping[str, object] = field(default_factory=dict[str, object])
+    question: Question | None = None
+
+
 class Stage(Protocol):
     """What a running turn offers its agent: every word is journalled before it is shown."""
 
@@ -258,8 +360,28 @@ class Stage(Protocol):
         """Run a tool, its intent durable before and its result after.  A call that has ended is never run again."""
         ...
 
-    async def ask(self, question_id: str, text: str) -> str:
+    async def use_all(self, uses: Sequence[Use]) -> list[Call]:
+        """Make several calls side by side, and return what became of each, in their order.
+
+        Whatever has to be asked is asked before any of them starts: the turn is parked with all of them recorded, and
+        this never returns.  What a person denies ends as an error; what they answer for them ends with that answer.
+        """
+        ...
+
+    async def ask(self, question: Question) -> str:
         """Return the person's answer; while there is none, the turn is parked and this never returns."""
+        ...
+
+    async def spend(self, used: Usage) -> None:
+        """Record what a model call has used."""
+        ...
+
+    async def compact(self, summary: str, through: TurnId) -> None:
+        """Let `summary` stand for every turn up to and with one in what the model reads; nothing is rewritten."""
+        ...
+
+    def rest(self) -> AbstractAsyncContextManager[None]:
+        """Take no place among the running turns for as long as the context lasts, as while others work for this one."""
         ...
 
 
@@ -272,6 +394,7 @@ class Assignment:
     message: str
     history: Sequence[Item]
     calls: Sequence[Call]
+    images: Sequence[Image] = ()
 
 
 class Agent(Protocol):

@@ -12,6 +12,7 @@ from typing import assert_never
 
 from holdfast.clock import Clock, SystemClock
 from holdfast.core.effects import Call, Effect
+from holdfast.core.questions import Question
 from holdfast.core.transcript import Item, Role
 from holdfast.errors import Rejected
 from holdfast.ids import CallId
@@ -110,7 +111,7 @@ class ScriptedAgent:
                 if report:
                     await voice.say(report(call))
             case Ask(text, reply):
-                answer = await stage.ask(f"question_{number}", text)
+                answer = await stage.ask(Question(id=f"question_{number}", text=text))
                 if reply:
                     await voice.say(reply(answer))
                 else:

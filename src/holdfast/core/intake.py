@@ -25,6 +25,14 @@ class Busy(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Image:
+    """A picture that came with a message."""
+
+    media_type: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Cursor:
     """How far a polled channel has been read; it moves with the message it belongs to."""
 
@@ -47,6 +55,7 @@ class Inbound:
 
     `conversation` is the key of its session.  `dedupe_key` is scoped by the channel; without it a repeat is a new turn.
     `busy` and `reset` are what the operator chose, unless the message says otherwise.
+    A turn with a `parent_turn_id` works for that turn, and is cancelled with it.
     `delivers_later` and `reply_to` belong to this turn alone, whatever channel carried the session before.
     """
 
@@ -64,6 +73,8 @@ class Inbound:
     cursor: Cursor | None = None
     busy: Busy | None = None
     reset: Reset | None = None
+    images: tuple[Image, ...] = ()
+    parent_turn_id: TurnId | None = None
 
     def once(self) -> Once:
         """Return what tells this message from every other, for what is done without making it a turn."""

@@ -23,6 +23,8 @@ class Kind(StrEnum):
     APPROVAL_ASKED = "approval.asked"
     APPROVAL_ANSWERED = "approval.answered"
     NOTE = "note"
+    USAGE = "usage"
+    CONTEXT_COMPACTED = "context.compacted"
     MESSAGE_JOINED = "message.joined"
     TURN_COMPLETED = "turn.completed"
     TURN_FAILED = "turn.failed"

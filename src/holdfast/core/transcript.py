@@ -179,6 +179,8 @@ def _item(entry: Entry, recovery: Recovery | None) -> Item | None:
             return replace(plain, role=Role.QUESTION, kind="answered")
         case Kind.NOTE:
             return plain
+        case Kind.CONTEXT_COMPACTED:
+            return replace(plain, kind="compacted", args={"through": _text(data, "through")}, recovered=False)
         case Kind.TURN_FAILED:
             return replace(plain, role=Role.MARKER, kind="failed", text=notes.failed(_text(data, "error")), recovered=False)
         case Kind.TURN_CANCELLED:
@@ -187,7 +189,7 @@ def _item(entry: Entry, recovery: Recovery | None) -> Item | None:
         case Kind.TURN_INTERRUPTED:
             text = notes.interrupted(_text(data, "cause"), recovery or Recovery.NOTHING)
             return replace(plain, role=Role.MARKER, kind="interrupted", text=text, recovered=False)
-        case Kind.TURN_STARTED | Kind.TURN_COMPLETED | Kind.TURN_RECOVERED | Kind.TURN_UNDONE:
+        case Kind.TURN_STARTED | Kind.TURN_COMPLETED | Kind.TURN_RECOVERED | Kind.TURN_UNDONE | Kind.USAGE:
             return None
         case _:
             assert_never(entry.kind)

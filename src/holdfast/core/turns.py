@@ -142,6 +142,7 @@ class Turn:
     answered_at: int | None = None
     steers: bool = False
     joined_to: TurnId | None = None
+    parent_turn_id: TurnId | None = None
 
     def on(self, event: Event) -> Self:
         """Return the turn after `event`; the store saves it by compare-and-set on state and fence."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
 from holdfast.clock import Clock, SystemClock
@@ -52,6 +52,10 @@ class Parts:
     clock: Clock = field(default_factory=SystemClock)
     # Where turns keep what they cannot write while the store is away; without it they wait.
     spool: Spool | None = None
+    # What else runs for as long as this node does, and is started again when it crashes.
+    components: Mapping[str, Callable[[], Awaitable[None]]] = field(
+        default_factory=dict[str, "Callable[[], Awaitable[None]]"]
+    )
 
 
 class Engine:
@@ -97,6 +101,7 @@ class Engine:
             "outbox": self._outbox.run,
             "committer": self._committer.run,
             "janitor": self._janitor.run,
+            **self._parts.components,
         }
         if spool := self._parts.spool:
             settings, clock = self._parts.settings, self._parts.clock

@@ -1,0 +1,123 @@
+"""The toolbox: which tools a turn is offered, bound to that turn in one place."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from holdfast.agent.models.port import ToolSpec
+from holdfast.agent.tools.port import Site, Tool, ToolSource
+from holdfast.core.effects import Effect
+from holdfast.core.questions import Question
+from holdfast.errors import Rejected
+from holdfast.ids import CallId
+from holdfast.ports import Assignment, Stage, Use
+
+log = logging.getLogger(__name__)
+
+# A result is read by a model, again at every step that follows.
+RESULT_MAX_CHARS = 50_000
+# Beyond its own limit a tool gets this much; then its call has failed, whatever it is still doing.
+CALL_MAX_S = 3_600
+# Channels whose words come from strangers.
+UNTRUSTED = frozenset({"webhook"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundTool:
+    """A tool in the hands of one call."""
+
+    tool: Tool
+    site: Site
+
+    @property
+    def name(self) -> str:
+        return self.tool.name
+
+    @property
+    def effect(self) -> Effect:
+        return self.tool.effect
+
+    async def run(self, args: Mapping[str, object], key: str) -> str:  # noqa: ARG002 - The site holds the same key.
+        try:
+            async with asyncio.timeout(CALL_MAX_S):
+                return shortened(await self.tool.run(args, self.site))
+        except TimeoutError:
+            raise Rejected(f"{self.name} did not end within {CALL_MAX_S} s") from None
+
+
+class Toolbox:
+    """Every tool of this gateway."""
+
+    def __init__(self, tools: Sequence[Tool] = (), sources: Sequence[ToolSource] = (), disabled: Sequence[str] = ()) -> None:
+        self._tools = tools
+        self._sources = sources
+        self._disabled = frozenset(disabled)
+
+    async def offered(self, work: Assignment) -> Mapping[str, Tool]:
+        """Return the tools that a turn may use, by name; a stranger's turn gets harmless ones only."""
+        found = [*self._tools]
+        for source in self._sources:
+            found += await source.tools()
+        trusted = work.session.channel not in UNTRUSTED
+        return {tool.name: tool for tool in found if tool.name not in self._disabled and (trusted or tool.harmless)}
+
+
+def specs(tools: Mapping[str, Tool]) -> list[ToolSpec]:
+    """Return what a model is told about tools."""
+    return [ToolSpec(name=each.name, description=each.description, schema=each.schema) for each in tools.values()]
+
+
+async def prepare(
+    tools: Mapping[str, Tool], name: str, args: Mapping[str, object] | str, call_id: CallId, work: Assignment, stage: Stage
+) -> Use:
+    """Bind one call to its turn, with the question that stands before it.
+
+    A call that cannot be made, for its name, its arguments or the rules, is one that fails with the reason, so that the
+    model reads it and the person sees it.
+    """
+    site = Site(session=work.session, turn=work.turn, call_id=call_id, rest=stage.rest)
+    parsed: Mapping[str, object] = {}
+    question: Question | None = None
+    try:
+        tool = tools.get(name)
+        parsed = _parsed(args)
+        if tool is None:
+            raise Rejected(f"there is no tool {name!r}; there are {', '.join(sorted(tools)) or 'none'}")
+        question = await tool.question(parsed, site)
+    except Rejected as error:
+        return Use(tool=Refused(name, str(error)), call_id=call_id, args=parsed)
+    return Use(tool=BoundTool(tool=tool, site=site), call_id=call_id, args=parsed, question=question)
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A call that is not made."""
+
+    name: str
+    reason: str
+    effect: Effect = Effect.PURE
+
+    async def run(self, args: Mapping[str, object], key: str) -> str:  # noqa: ARG002 - The shape of a tool.
+        raise Rejected(self.reason)
+
+
+def _parsed(args: Mapping[str, object] | str) -> Mapping[str, object]:
+    if not isinstance(args, str):
+        return args
+    try:
+        return msgspec.json.decode(args or "{}", type=dict[str, object])
+    except msgspec.DecodeError as error:
+        raise Rejected(f"the arguments are no JSON object: {error}") from error
+
+
+def shortened(text: str, chars_max: int = RESULT_MAX_CHARS) -> str:
+    """Return a text that is not too long to be read: its beginning and its end."""
+    if len(text) <= chars_max:
+        return text
+    half = chars_max // 2
+    return f"{text[:half]}\n[… {len(text) - 2 * half} characters left out …]\n{text[-half:]}"

@@ -1,0 +1,64 @@
+"""A question parks a turn until a person answers it: plain ones, approvals of one exact action, and spent budgets."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class About(StrEnum):
+    """What is asked for."""
+
+    ANSWER = "answer"
+    APPROVAL = "approval"
+    BUDGET = "budget"
+
+
+class Decision(StrEnum):
+    """What a person decides about an action: once, for this session, for ever, or not at all."""
+
+    ONCE = "once"
+    SESSION = "session"
+    ALWAYS = "always"
+    DENY = "deny"
+
+
+# The answer that nobody gave: a question that has expired is answered with it, and it allows nothing.
+EXPIRED = "expired"
+APPROVAL_CHOICES = tuple(Decision)
+
+_SAID: Mapping[str, Decision] = {
+    **{word: Decision.ONCE for word in ("once", "yes", "y", "ok", "okay", "allow", "approve", "approved")},
+    **{word: Decision.SESSION for word in ("session", "for this session")},
+    **{word: Decision.ALWAYS for word in ("always", "forever")},
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """One question to a person.
+
+    An approval is bound to exactly what it is about: its `fingerprint` is part of what is granted, and of its id.
+    `detail` is what the person should see beside the text, such as the command and its folder.
+    """
+
+    id: str
+    text: str
+    about: About = About.ANSWER
+    choices: tuple[str, ...] = ()
+    fingerprint: str = ""
+    expires_at: int | None = None
+    detail: Mapping[str, object] = field(default_factory=dict[str, object])
+
+
+def decide(answer: str) -> Decision:
+    """Return what an answer allows.  Whatever is not clearly a yes is a no."""
+    return _SAID.get(answer.strip().strip(".!").lower(), Decision.DENY)
+
+
+def fingerprint(**bound: object) -> str:
+    """Return the digest of everything that an approval is bound to."""
+    return hashlib.sha256(json.dumps(bound, sort_keys=True, default=str).encode("utf-8", "surrogatepass")).hexdigest()
