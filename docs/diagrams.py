@@ -16,7 +16,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from holdfast.core import delivery, effects, memory, sessions, turns
+from holdfast.core import delivery, effects, memory, processes, sessions, turns
 
 PAGE = Path(__file__).with_name("architecture.md")
 
@@ -29,6 +29,7 @@ TABLES: Mapping[str, tuple[type, Moves]] = {
     "tool call": (effects.Call, effects.MOVES),
     "delivery": (delivery.Delivery, delivery.MOVES),
     "segment": (memory.Segment, memory.MOVES),
+    "process": (processes.Process, processes.MOVES),
 }
 
 

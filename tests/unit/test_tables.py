@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.core import delivery, effects, journal, memory, sessions, turns
+from holdfast.core import delivery, effects, journal, memory, processes, sessions, turns
 from holdfast.errors import IllegalMove
 
 
@@ -55,6 +55,13 @@ def segment_after(state: memory.State, event: memory.Event) -> memory.State:
         id="it", session_id="s", owner="o", first_generation=1, last_generation=1, created_at=0, due_at=0, state=state
     )
     return segment.on(event).state
+
+
+def process_after(state: processes.State, event: processes.Event) -> processes.State:
+    process = processes.Process(
+        id="it", session_id="s", turn_id="t", owner="o", home="h", command="true", workdir="/", started_at=0, state=state
+    )
+    return process.on(event).state
 
 
 TABLES = [
@@ -102,6 +109,15 @@ TABLES = [
         first=memory.State.OPEN,
         final=frozenset({"committed"}),
         state_after=segment_after,
+    ),
+    Table(
+        name="processes",
+        states=processes.State,
+        events=processes.Event,
+        moves=processes.MOVES,
+        first=processes.State.RUNNING,
+        final=frozenset({"exited", "lost"}),
+        state_after=process_after,
     ),
 ]
 each_table = pytest.mark.parametrize("table", [pytest.param(table, id=table.name) for table in TABLES])

@@ -84,10 +84,7 @@ async def prepare(
     parsed: Mapping[str, object] = {}
     question: Question | None = None
     try:
-        tool = tools.get(name)
-        parsed = _parsed(args)
-        if tool is None:
-            raise Rejected(f"there is no tool {name!r}; there are {', '.join(sorted(tools)) or 'none'}")
+        tool, parsed = _named(tools, name), _parsed(args)
         question = await tool.question(parsed, site)
     except Rejected as error:
         return Use(tool=Refused(name, str(error)), call_id=call_id, args=parsed)
@@ -104,6 +101,12 @@ class Refused:
 
     async def run(self, args: Mapping[str, object], key: str) -> str:  # noqa: ARG002 - The shape of a tool.
         raise Rejected(self.reason)
+
+
+def _named(tools: Mapping[str, Tool], name: str) -> Tool:
+    if name not in tools:
+        raise Rejected(f"there is no tool {name!r}; there are {', '.join(sorted(tools)) or 'none'}")
+    return tools[name]
 
 
 def _parsed(args: Mapping[str, object] | str) -> Mapping[str, object]:

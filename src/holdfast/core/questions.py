@@ -31,9 +31,9 @@ EXPIRED = "expired"
 APPROVAL_CHOICES = tuple(Decision)
 
 _SAID: Mapping[str, Decision] = {
-    **{word: Decision.ONCE for word in ("once", "yes", "y", "ok", "okay", "allow", "approve", "approved")},
-    **{word: Decision.SESSION for word in ("session", "for this session")},
-    **{word: Decision.ALWAYS for word in ("always", "forever")},
+    **dict.fromkeys(("once", "yes", "y", "ok", "okay", "allow", "approve", "approved"), Decision.ONCE),
+    **dict.fromkeys(("session", "for this session"), Decision.SESSION),
+    **dict.fromkeys(("always", "forever"), Decision.ALWAYS),
 }
 
 
