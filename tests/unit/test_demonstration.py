@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import stat
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from holdfast.agent.demonstration import COUNT_MAX, REPEATING_MAX_MS, SLOW_WORD_MS, WAIT_MAX_S, WORD_MS, demonstration
+from holdfast.agent.toolbox import Toolbox
+from holdfast.agent.tools.port import Site, StructTool
 from holdfast.core import effects
 from holdfast.core.effects import Call, Effect
+from holdfast.core.questions import Question
 from holdfast.core.sessions import Session
 from holdfast.core.transcript import Item, Role
 from holdfast.core.turns import Turn
+from holdfast.core.usage import Usage
 from holdfast.errors import HoldfastError, Rejected
 from holdfast.ids import CallId, SessionId, TurnId
-from holdfast.ports import Assignment, Tool
+from holdfast.ports import Assignment, Tool, Use
 
 NONCE = "nonce-7f3a"
 TURN = Turn(id=TurnId("trn_1"), session_id=SessionId("ses_1"), ordinal=1, accepted_at=1)
@@ -111,11 +118,23 @@ class Rehearsal:
         self.items.append(Item(role=Role.USER, kind="joined", turn_id=TURN.id, at=1, text=text))
         return [text]
 
-    async def ask(self, question_id: str, text: str) -> str:
-        if question_id not in self.answers:
-            self.asked.append(text)
+    async def ask(self, question: Question) -> str:
+        if question.id not in self.answers:
+            self.asked.append(question.text)
             raise Parked
-        return self.answers[question_id]
+        return self.answers[question.id]
+
+    async def use_all(self, uses: Sequence[Use]) -> list[Call]:
+        return [await self.use(each.tool, each.call_id, each.args) for each in uses]
+
+    async def spend(self, used: Usage) -> None:
+        raise AssertionError("it needs no model")
+
+    async def compact(self, summary: str, through: TurnId) -> None:
+        raise AssertionError("it needs no model")
+
+    def rest(self) -> AbstractAsyncContextManager[None]:
+        return contextlib.nullcontext()
 
     def text(self) -> str:
         """Return the whole answer, as a reader of the transcript has it."""
@@ -225,8 +244,8 @@ async def question_of(message: str) -> set[str]:
     found: set[str] = set()
 
     class Listening(Rehearsal):
-        async def ask(self, question_id: str, text: str) -> str:
-            found.add(question_id)
+        async def ask(self, question: Question) -> str:
+            found.add(question.id)
             raise Parked
 
     with pytest.raises(Parked):
@@ -252,7 +271,7 @@ async def test_it_does_several_things_in_the_order_in_which_they_stand(tmp_path:
 
 @pytest.mark.parametrize("word", ["failure", "slowlyish", "miscount to 3", "notes", "wait for it", "await 3 seconds"])
 async def test_a_word_that_only_looks_like_a_request_is_none(word: str) -> None:
-    assert (await perform(word)).text().endswith("ask me something; fail.")
+    assert (await perform(word)).text().endswith("delegate: count to 5; fail.")
 
 
 async def cut_where(message: str, notes: Path, is_right: Callable[[Rehearsal], bool]) -> Rehearsal:
@@ -338,3 +357,28 @@ async def test_a_note_that_only_a_later_attempt_got_changes_nothing() -> None:
     later = assignment("hello", stage.items, before="[System note: the gateway restarted.]\n\n")
     await demonstration(clock=QuickClock()).run(later, stage)
     assert [item.text for item in stage.items] == [item.text for item in whole.items]
+
+
+async def test_it_reaches_for_the_tools_of_the_gateway_as_a_model_would() -> None:
+    """A tool that is there is used with what was said; one that is not fails visibly, and the rest is still done."""
+    reached: list[tuple[str, bool]] = []
+
+    async def terminal(args: TerminalArgs, _site: Site) -> str:
+        reached.append((args.command, args.background))
+        return "a.txt"
+
+    tool = StructTool(name="terminal", description="", args=TerminalArgs, effect=Effect.EFFECTFUL, action=terminal)
+    stage = Rehearsal()
+    agent = demonstration(clock=QuickClock(), toolbox=Toolbox([tool]))
+    await agent.run(assignment("run: ls -l; background: sleep 5; delegate: it all; count to 2", stage.items), stage)
+    assert reached == [("ls -l", False), ("sleep 5", True)]
+    said = stage.text().partition("”.")[2]
+    assert "a.txt" in said
+    assert "delegate_task failed: there is no tool 'delegate_task'; there are terminal." in said
+    assert said.endswith(" 1 2.")
+
+
+class TerminalArgs(msgspec.Struct):
+    command: str
+    background: bool = False
+    notify_on_complete: bool = False

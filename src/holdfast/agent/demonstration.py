@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.agent.scripted import Ask, Fail, FunctionTool, Line, Pause, Say, ScriptedAgent, Think, Use
+from holdfast.agent.scripted import Ask, Fail, FunctionTool, Line, Pause, Reach, Say, ScriptedAgent, Think, Use
+from holdfast.agent.toolbox import Toolbox
 from holdfast.clock import Clock, SystemClock
 from holdfast.core.effects import Call, Effect, State
 from holdfast.core.transcript import Role
@@ -34,6 +35,9 @@ _REQUEST = re.compile(
     rf"|\bwait (?P<wait>\d{{1,6}}(?:\.\d{{1,3}})?) seconds?\b"
     rf"|\bnote:\s*(?P<note>{_TEXT})"
     rf"|\bask me (?P<ask>{_TEXT})"
+    rf"|\brun:\s*(?P<run>{_TEXT})"
+    rf"|\bbackground:\s*(?P<background>{_TEXT})"
+    rf"|\bdelegate:\s*(?P<delegate>{_TEXT})"
     r"|\b(?P<fail>fail)\b",
     re.IGNORECASE,
 )
@@ -42,15 +46,15 @@ _WORD = re.compile(r"\s*\S+\s*$|\s*\S+|\s+")
 _EXPLANATION = (
     " Each of these words was in the journal before you saw it. Kill this process in the middle of the sentence and start it"
     " again: nothing you have read will be gone. I also do as I am told, in any order: count to 20, slowly; wait 3 seconds;"
-    " note: something; ask me something; fail."
+    " note: something; ask me something; run: ls; background: sleep 5; delegate: count to 5; fail."
 )
 
 
-def demonstration(notes: Path | None = None, clock: Clock | None = None) -> ScriptedAgent:
+def demonstration(notes: Path | None = None, clock: Clock | None = None, toolbox: Toolbox | None = None) -> ScriptedAgent:
     """Return an agent that needs no model.  `notes` is the file in which it keeps what it is told to note."""
     clock = clock or SystemClock()
     tools = _Tools(wait=WaitTool(clock), keep_note=NoteTool(notes))
-    return ScriptedAgent(lambda work: _script(work, tools), clock, heeded=_notice)
+    return ScriptedAgent(lambda work: _script(work, tools), clock, heeded=_notice, toolbox=toolbox)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +153,13 @@ def _perform(request: re.Match[str], tools: _Tools, word_ms: float) -> Sequence[
             return [Use(tools.keep_note, {"text": said}, _reporting("I kept your note."))]
         case "ask":
             return [Ask(said, lambda answer: f" You answered: “{answer}”.")]
+        case "run":
+            return [Reach("terminal", {"command": said}, _printed)]
+        case "background":
+            args = {"command": said, "background": True, "notify_on_complete": True}
+            return [Reach("terminal", args, _reporting("It runs in the background, and you will hear when it ends."))]
+        case "delegate":
+            return [Reach("delegate_task", {"goal": said}, _reporting("A helper did it, in a session of its own."))]
         case _:
             return [Fail("you asked me to fail, and so I did")]
 
@@ -169,6 +180,10 @@ def _reporting(done: str) -> Callable[[Call], str]:
                 return f" {call.name} failed: {call.result}."
 
     return report
+
+
+def _printed(call: Call) -> str:
+    return f" The terminal said:\n\n```\n{call.result}\n```\n" if call.state is State.OK else _reporting("")(call)
 
 
 def _streamed(text: str, word_ms: float) -> Iterator[Line]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
 
+from holdfast.agent.toolbox import Toolbox, prepare
 from holdfast.clock import Clock, SystemClock
 from holdfast.core.effects import Call, Effect
 from holdfast.core.questions import Question
@@ -43,6 +44,15 @@ class Use:
 
 
 @dataclass(frozen=True, slots=True)
+class Reach:
+    """Use one of the gateway's own tools by its name, as a model would, and say what `report` makes of its end."""
+
+    name: str
+    args: Mapping[str, object] = field(default_factory=dict[str, object])
+    report: Callable[[Call], str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Ask:
     """Ask the person and wait, for days if need be; then say what `reply` makes of the answer."""
 
@@ -64,7 +74,7 @@ class Fail:
     text: str
 
 
-Line = Say | Think | Use | Ask | Pause | Fail
+Line = Say | Think | Use | Reach | Ask | Pause | Fail
 Script = Callable[[Assignment], Sequence[Line]]
 
 
@@ -84,12 +94,17 @@ class ScriptedAgent:
     """Plays a script, which may depend on the message."""
 
     def __init__(
-        self, script: Script | Sequence[Line], clock: Clock | None = None, heeded: Callable[[str], str] | None = None
+        self,
+        script: Script | Sequence[Line],
+        clock: Clock | None = None,
+        heeded: Callable[[str], str] | None = None,
+        toolbox: Toolbox | None = None,
     ) -> None:
         self._script = script
         self._clock = clock or SystemClock()
         # What it says to a message that joins the turn while it plays.
         self._heeded = heeded or _heeded
+        self._toolbox = toolbox or Toolbox()
 
     async def run(self, work: Assignment, stage: Stage) -> str:
         voice = _Voice(work, stage, self._heeded)
@@ -97,10 +112,10 @@ class ScriptedAgent:
         for number, line in enumerate(self._script(work) if callable(self._script) else self._script):
             for text in await stage.heed():
                 await voice.interject(self._heeded(text))
-            await self._play(number, line, voice, stage)
+            await self._play(number, line, voice, work, stage)
         return voice.answer
 
-    async def _play(self, number: int, line: Line, voice: _Voice, stage: Stage) -> None:
+    async def _play(self, number: int, line: Line, voice: _Voice, work: Assignment, stage: Stage) -> None:
         match line:
             case Say(text):
                 await voice.say(text)
@@ -108,6 +123,12 @@ class ScriptedAgent:
                 await voice.think(text)
             case Use(tool, args, report):
                 call = await stage.use(tool, CallId(f"call_{number}"), args)
+                if report:
+                    await voice.say(report(call))
+            case Reach(name, args, report):
+                tools = await self._toolbox.offered(work)
+                use = await prepare(tools, name, args, CallId(f"call_{number}"), work, stage)
+                (call,) = await stage.use_all([use])
                 if report:
                     await voice.say(report(call))
             case Ask(text, reply):

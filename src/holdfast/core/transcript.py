@@ -181,18 +181,22 @@ def _item(entry: Entry, recovery: Recovery | None) -> Item | None:
             return plain
         case Kind.CONTEXT_COMPACTED:
             return replace(plain, kind="compacted", args={"through": _text(data, "through")}, recovered=False)
-        case Kind.TURN_FAILED:
-            return replace(plain, role=Role.MARKER, kind="failed", text=notes.failed(_text(data, "error")), recovered=False)
-        case Kind.TURN_CANCELLED:
-            text = notes.cancelled(_text(data, "cause"))
-            return replace(plain, role=Role.MARKER, kind="cancelled", text=text, recovered=False)
-        case Kind.TURN_INTERRUPTED:
-            text = notes.interrupted(_text(data, "cause"), recovery or Recovery.NOTHING)
-            return replace(plain, role=Role.MARKER, kind="interrupted", text=text, recovered=False)
+        case Kind.TURN_FAILED | Kind.TURN_CANCELLED | Kind.TURN_INTERRUPTED:
+            kind = entry.kind.partition(".")[2]
+            return replace(plain, role=Role.MARKER, kind=kind, text=_marker(entry, recovery), recovered=False)
         case Kind.TURN_STARTED | Kind.TURN_COMPLETED | Kind.TURN_RECOVERED | Kind.TURN_UNDONE | Kind.USAGE:
             return None
         case _:
             assert_never(entry.kind)
+
+
+def _marker(entry: Entry, recovery: Recovery | None) -> str:
+    """Return what stands at the end of a turn that was not answered."""
+    if entry.kind is Kind.TURN_FAILED:
+        return notes.failed(_text(entry.data, "error"))
+    if entry.kind is Kind.TURN_CANCELLED:
+        return notes.cancelled(_text(entry.data, "cause"))
+    return notes.interrupted(_text(entry.data, "cause"), recovery or Recovery.NOTHING)
 
 
 def cut_off_by(entries: Sequence[Entry]) -> str | None:
