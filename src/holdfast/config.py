@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-import dataclasses
-import difflib
 import ipaddress
 import os
 import re
 import stat
-import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import time
 from pathlib import Path
-from typing import Any, Literal, cast, get_args, get_origin, get_type_hints
-from urllib.parse import urlsplit
+from typing import Literal
+from urllib.parse import unquote, urlsplit
 
-from holdfast.errors import ConfigInvalid
+from holdfast import configfile
 
 ENVIRONMENT = "HOLDFAST_"
 PORT_MAX = 65_535
 # What is shorter can be guessed, and would not be masked in the log.
 KEY_LENGTH_MIN = 8
-# No time or amount is larger on purpose, and every one still fits where it is multiplied.
-NUMBER_MAX = 1_000_000_000
+COMPACT_AT_MIN = 0.1
+# What a tool of a server, or a model of a provider, can be named after.
+_OWN_NAME = re.compile(r"[a-zA-Z0-9_-]{1,32}")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SECRET_NAME = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD|AUTHORIZATION|COOKIE|CREDENTIALS?)$", re.IGNORECASE)
+_SECRET_VARIABLE = re.compile(r".+_(?:API_KEY|TOKEN|SECRET|PASSWORD)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,64 +212,133 @@ def home_folder(chosen: str | None, environment: Mapping[str, str] = os.environ)
 
 def load(file: Path, environment: Mapping[str, str] = os.environ, *, required: bool = False) -> Config:
     """Read a configuration file, if there is one, and what the environment overrides.  Raises `ConfigInvalid`."""
-    text = _text(file, required=required)
-    try:
-        tree = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        line = match[1] if (match := re.search(r"line (\d+)", str(error))) else "1"
-        raise ConfigInvalid(f"{file}:{line}: {error}") from error
-    overridden: dict[tuple[str, ...], str] = {}
-    for name, value in environment.items():
-        section, divider, key = name.removeprefix(ENVIRONMENT).lower().partition("__")
-        if name.startswith(ENVIRONMENT) and divider:
-            # What is no table is refused below, at its own place.
-            if isinstance(table := tree.setdefault(section, {}), dict):
-                cast("dict[str, object]", table)[key] = _literal(value, _kind(section, key))
-            overridden[section, key] = name
-            if section not in text:
-                overridden[section,] = name
-    place = _Place(file=file, text=text, overridden=overridden)
-    config: Config = _build(Config, tree, place)
-    for key, problem in wrong_with(config.server).items():
-        raise place.under("server").under(key).error(problem)
-    if config.gateway.max_running < 1:
-        raise place.under("gateway").under("max_running").error("must be 1 or more, or no message would ever be answered")
-    try:
-        # Only reading the port makes sure that it is one.
-        _ = urlsplit(config.store.url).port
-    except ValueError as error:
-        raise place.under("store").under("url").error(f"is no address: {error}") from error
-    for section, key in _secrets(config):
-        if (section, key) not in overridden and _is_public(file):
-            raise place.under(section).under(key).error(f"is a secret that others can read; run: chmod 600 {file}")
+    text, tree = configfile.read(file, required=required)
+    variables = configfile.override(Config, tree, environment, ENVIRONMENT)
+    source = configfile.Source(file=file, text=text, variables=variables)
+    config: Config = configfile.build(Config, tree, source)
+    for path, problem in _problems(config):
+        raise source.error(path, problem)
+    for path in _held(config):
+        if path not in variables and _is_public(file):
+            raise source.error(path, f"is a secret that others can read; run: chmod 600 {file}")
     return config
 
 
-def _text(file: Path, *, required: bool) -> str:
-    """Return what stands in a file; nothing, where there need not be one."""
-    try:
-        content = file.read_bytes()
-    except OSError as error:
-        if isinstance(error, FileNotFoundError | NotADirectoryError) and not required:
-            return ""
-        raise ConfigInvalid(f"{file}: {error.strerror}") from error
-    try:
-        return content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise ConfigInvalid(f"{file}:{line}: is not UTF-8") from error
+def secrets(config: Config, environment: Mapping[str, str] = os.environ) -> frozenset[str]:
+    """Return every secret that must be masked wherever it turns up: what is configured, and what the environment holds."""
+    found = {value for path, value in _held(config).items() if path[0] != "mcp" or _SECRET_NAME.search(path[-1])}
+    # What is behind the scheme of a header is told without it, and the password of an address as it is meant.
+    found |= {value.partition(" ")[2] for value in found} | {unquote(value) for value in found}
+    found |= {value for name, value in environment.items() if _SECRET_VARIABLE.fullmatch(name)}
+    found |= {environment.get(name, "") for name in _key_variables(config).values()}
+    return frozenset(found - {""})
 
 
-def _secrets(config: Config) -> list[tuple[str, str]]:
-    """Return where a configuration holds a secret."""
-    held = {("server", "api_key"): config.server.api_key, ("store", "url"): urlsplit(config.store.url).password}
-    return [place for place, secret in held.items() if secret]
+def _held(config: Config) -> Mapping[configfile.Where, str]:
+    """Return the secrets that stand in a configuration, by their path."""
+    held: dict[configfile.Where, str] = {
+        ("server", "api_key"): config.server.api_key,
+        ("store", "url"): urlsplit(config.store.url).password or "",
+        ("model", "api_key"): config.model.api_key,
+        ("tools", "web_search", "api_key"): config.tools.web_search.api_key,
+    }
+    held |= {("providers", name, "api_key"): each.api_key for name, each in config.providers.items()}
+    for name, server in config.mcp.items():
+        held |= {("mcp", name, "env", variable): value for variable, value in server.env.items()}
+        held |= {("mcp", name, "headers", header): value for header, value in server.headers.items()}
+    return {path: value for path, value in held.items() if value}
+
+
+def _key_variables(config: Config) -> Mapping[configfile.Where, str]:
+    """Return the variables that hold keys, by where they are named."""
+    named: dict[configfile.Where, str] = {
+        ("model", "api_key_env"): config.model.api_key_env,
+        ("tools", "web_search", "api_key_env"): config.tools.web_search.api_key_env,
+    }
+    named |= {("providers", name, "api_key_env"): each.api_key_env for name, each in config.providers.items()}
+    return {path: variable for path, variable in named.items() if variable}
 
 
 def _is_public(file: Path) -> bool:
     """Return whether other users of this machine can read a file, through every folder that leads to it."""
     path = file.resolve()
     return bool(path.stat().st_mode & stat.S_IROTH) and all(each.stat().st_mode & stat.S_IXOTH for each in path.parents)
+
+
+def _problems(config: Config) -> Iterator[tuple[configfile.Where, str]]:
+    """Yield what is well formed and still cannot be meant."""
+    yield from ((("server", key), problem) for key, problem in wrong_with(config.server).items())
+    try:
+        # Only reading the port makes sure that it is one.
+        _ = urlsplit(config.store.url).port
+    except ValueError as error:
+        yield ("store", "url"), f"is no address: {error}"
+    if config.gateway.max_running < 1:
+        yield ("gateway", "max_running"), "must be 1 or more, or no message would ever be answered"
+    yield from _model_problems(config.model)
+    yield from _agent_problems(config.agent, config.tools)
+    yield from _named_problems(config)
+    for path, address in _addresses(config).items():
+        if address and not _is_web_address(address):
+            yield path, "must be an address that begins with http:// or https://"
+    for path, variable in _key_variables(config).items():
+        if not _VARIABLE.fullmatch(variable):
+            # Whoever put the key itself here must not read it in a log.
+            yield path, 'must be the name of an environment variable, like "OPENAI_API_KEY", not the key itself'
+
+
+def _model_problems(model: ModelConfig) -> Iterator[tuple[configfile.Where, str]]:
+    for key, name in (("name", model.name), *(("fallback", each) for each in model.fallback)):
+        provider, _, rest = name.partition(":")
+        if (name or key == "fallback") and not (provider.strip() and rest.strip()):
+            yield ("model", key), f'{name!r} must be provider:model, like "openai:gpt-5"'
+    if model.fallback and not model.name:
+        yield ("model", "fallback"), "needs model.name, the model that is asked first"
+    if not model.stall_timeout:
+        yield ("model", "stall_timeout"), "must be more than 0, or no model could ever answer"
+
+
+def _agent_problems(agent: AgentConfig, tools: ToolsConfig) -> Iterator[tuple[configfile.Where, str]]:
+    if agent.steps_max < 1:
+        yield ("agent", "steps_max"), "must be 1 or more, or the agent could do nothing"
+    if not COMPACT_AT_MIN <= agent.compact_at <= 1:
+        yield ("agent", "compact_at"), f"must be between {COMPACT_AT_MIN} and 1: it is a part of the model's context"
+    for name, seconds in (("terminal", tools.terminal.timeout), ("fetch", tools.fetch.timeout)):
+        if not seconds:
+            yield ("tools", name, "timeout"), "must be more than 0"
+    if not tools.terminal.approval_expires:
+        yield ("tools", "terminal", "approval_expires"), "must be more than 0, or nobody could answer in time"
+
+
+def _named_problems(config: Config) -> Iterator[tuple[configfile.Where, str]]:
+    """Yield what is wrong with things that have names of their own."""
+    for path in [("providers", name) for name in config.providers] + [("mcp", name) for name in config.mcp]:
+        if not _OWN_NAME.fullmatch(path[-1]):
+            yield path, "must be named with letters, digits, - and _ only, 32 at most"
+    for name, server in config.mcp.items():
+        if bool(server.command) == bool(server.url):
+            yield ("mcp", name), "needs exactly one of command (a program to start) and url (a server to reach)"
+        if not server.timeout:
+            yield ("mcp", name, "timeout"), "must be more than 0"
+
+
+def _addresses(config: Config) -> Mapping[configfile.Where, str]:
+    return {
+        ("model", "base_url"): config.model.base_url,
+        ("tools", "web_search", "url"): config.tools.web_search.url,
+        **{("providers", name, "base_url"): each.base_url for name, each in config.providers.items()},
+        **{("mcp", name, "url"): each.url for name, each in config.mcp.items()},
+    }
+
+
+def _is_web_address(address: str) -> bool:
+    try:
+        parts = urlsplit(address)
+        # Only reading the port makes sure that it is one.
+        _ = parts.port
+    except ValueError:
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.hostname)
 
 
 def wrong_with(server: ServerConfig) -> Mapping[str, str]:
@@ -289,105 +359,3 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return host.lower() == "localhost"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Place:
-    """Where in a file a value stands, for errors that can be acted on."""
-
-    file: Path
-    text: str
-    overridden: Mapping[tuple[str, ...], str]
-    path: tuple[str, ...] = ()
-
-    def under(self, key: str) -> _Place:
-        return dataclasses.replace(self, path=(*self.path, key))
-
-    def error(self, problem: str) -> ConfigInvalid:
-        variable = self.overridden.get(self.path)
-        where = f"environment: {variable}" if variable else f"{self.file}:{self._line()}"
-        return ConfigInvalid(f"{where}: {'.'.join(self.path)}: {problem}")
-
-    def _line(self) -> int:
-        section = next((i for i, line in enumerate(self.text.splitlines()) if line.strip() == f"[{self.path[0]}]"), 0)
-        lines = self.text.splitlines()[section:]
-        # What stands inside a table on one line is found by the name of that table.
-        for name in reversed(self.path):
-            key = re.compile(rf"^\s*\[?[\w.]*\b{re.escape(name)}\b")
-            if (found := next((i for i, line in enumerate(lines) if key.match(line)), None)) is not None:
-                return section + found + 1
-        return section + 1
-
-
-def _kind(section: str, key: str) -> object:
-    """Return the type of a setting; None where there is no such setting."""
-    table = get_type_hints(Config).get(section)
-    return get_type_hints(table).get(key) if table else None
-
-
-def _literal(value: str, kind: object) -> object:
-    """Return what a variable says.  Text needs no quotes there, even where it looks like something else."""
-    try:
-        said = tomllib.loads(f"value = {value}")["value"]
-    except tomllib.TOMLDecodeError:
-        return value
-    return said if kind is not str or isinstance(said, str) else value
-
-
-def _build(kind: type[Any], tree: object, place: _Place) -> Any:  # The type is the caller's own dataclass.
-    if not isinstance(tree, dict):
-        raise place.error("must be a table")
-    hints = get_type_hints(kind)
-    values: dict[str, object] = {}
-    for key, value in cast("dict[str, object]", tree).items():
-        here = place.under(key)
-        if key not in hints:
-            near = difflib.get_close_matches(key, hints, n=1)
-            raise here.error("unknown key" + (f"; did you mean {near[0]}?" if near else f"; known are {', '.join(hints)}"))
-        values[key] = _check(hints[key], value, here)
-    return kind(**values)
-
-
-def _check(kind: Any, value: object, place: _Place) -> object:  # A type from the dataclass itself.
-    if dataclasses.is_dataclass(kind):
-        return _build(cast("type[Any]", kind), value, place)
-    if get_origin(kind) is Literal:
-        if value not in get_args(kind):
-            raise place.error(f"must be one of {', '.join(map(repr, get_args(kind)))}")
-    elif kind in (int, float):
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= NUMBER_MAX:
-            raise place.error(f"must be a number, not negative and {NUMBER_MAX} at most")
-        if kind is int and value != int(value):
-            raise place.error("must be a whole number")
-        return kind(value)
-    elif kind is str:
-        if not isinstance(value, str):
-            raise place.error("must be text in quotes")
-    elif kind is time:
-        return _time_of_day(value, place)
-    elif get_origin(kind) is tuple:
-        return _several(get_args(kind)[0], value, place)
-    else:
-        return _by_name(get_args(kind)[1], value, place)
-    return value
-
-
-def _time_of_day(value: object, place: _Place) -> time:
-    if isinstance(value, time):
-        return value
-    try:
-        return time.fromisoformat(value if isinstance(value, str) else "")
-    except ValueError:
-        raise place.error('must be a time of day, like "04:00"') from None
-
-
-def _several(kind: Any, value: object, place: _Place) -> tuple[object, ...]:  # A type from the dataclass itself.
-    if not isinstance(value, list):
-        raise place.error('must be a list, like ["…"]')
-    return tuple(_check(kind, each, place) for each in cast("list[object]", value))
-
-
-def _by_name(kind: Any, value: object, place: _Place) -> Mapping[str, object]:  # A type from the dataclass itself.
-    if not isinstance(value, dict):
-        raise place.error("must be a table, like { webhook = … }")
-    return {name: _check(kind, each, place.under(name)) for name, each in cast("dict[str, object]", value).items()}

@@ -1,0 +1,218 @@
+"""A frozen tree of dataclasses from a TOML file and the environment, with the place of whatever is wrong in it."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import difflib
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import time
+from pathlib import Path
+from typing import Any, Literal, cast, get_args, get_origin, get_type_hints
+
+from holdfast.errors import ConfigInvalid
+
+# No time or amount is larger on purpose, and every one still fits where it is multiplied.
+NUMBER_MAX = 1_000_000_000
+Where = tuple[str, ...]
+Table = dict[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Where a configuration came from: a file, and the variables that stand in for parts of it, by path."""
+
+    file: Path
+    text: str = ""
+    variables: Mapping[Where, str] = dataclasses.field(default_factory=dict[Where, str])
+
+    def error(self, path: Where, problem: str) -> ConfigInvalid:
+        """Return the error that says where to look."""
+        variable = self.variables.get(path)
+        where = f"environment: {variable}" if variable else f"{self.file}:{line_of(self.text, path)}"
+        return ConfigInvalid(f"{where}: {'.'.join(path)}: {problem}")
+
+
+def read(file: Path, *, required: bool) -> tuple[str, Table]:
+    """Return what stands in a file; nothing, where there need not be one."""
+    text = _text(file, required=required)
+    try:
+        return text, tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        line = match[1] if (match := re.search(r"line (\d+)", str(error))) else "1"
+        raise ConfigInvalid(f"{file}:{line}: {error}") from error
+
+
+def _text(file: Path, *, required: bool) -> str:
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        if isinstance(error, FileNotFoundError | NotADirectoryError) and not required:
+            return ""
+        raise ConfigInvalid(f"{file}: {error.strerror}") from error
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise ConfigInvalid(f"{file}:{line}: is not UTF-8") from error
+
+
+def override(kind: type[Any], tree: Table, environment: Mapping[str, str], prefix: str) -> Mapping[Where, str]:
+    """Put into a tree what the environment says, as in PREFIX_SECTION__KEY; return which variable decided what."""
+    decided: dict[Where, str] = {}
+    for name, value in environment.items():
+        words = name.removeprefix(prefix).split("__")
+        if name.startswith(prefix) and len(words) > 1:
+            path, hint = _named(kind, tree, words)
+            decided |= dict.fromkeys(_put(tree, path, _literal(value, hint)), name)
+    return decided
+
+
+def _named(kind: object, tree: object, words: Sequence[str]) -> tuple[Where, object]:
+    """Return the path that a variable's words mean, and the type that belongs there; None where there is no such place."""
+    path: list[str] = []
+    for word in words:
+        known: Sequence[str] = list(cast("Table", tree)) if isinstance(tree, dict) else ()
+        # What is named freely by its owner may have capitals; below text, as for variables of a process, it keeps them.
+        fresh = word if get_args(kind)[1:] == (str,) else word.lower()
+        key = next((each for each in known if each.lower() == word.lower()), fresh)
+        path.append(key)
+        kind = _below(kind, key)
+        tree = cast("Table", tree).get(key) if isinstance(tree, dict) else None
+    return tuple(path), kind
+
+
+def _below(kind: object, key: str) -> object:
+    if dataclasses.is_dataclass(kind):
+        return get_type_hints(cast("type[Any]", kind)).get(key)
+    return get_args(kind)[1] if isinstance(origin := get_origin(kind), type) and issubclass(origin, Mapping) else None
+
+
+def _put(tree: Table, path: Where, value: object) -> Iterator[Where]:
+    """Set one value, with the tables that lead to it; yield every path that was not there before, or is now another."""
+    for depth, key in enumerate(path[:-1], 1):
+        if key not in tree:
+            yield path[:depth]
+        below = tree.setdefault(key, {})
+        if not isinstance(below, dict):
+            # What is no table is refused at its own place.
+            return
+        tree = cast("Table", below)
+    tree[path[-1]] = value
+    yield path
+
+
+def _literal(value: str, kind: object) -> object:
+    """Return what a variable says.  Text needs no quotes there, even where it looks like something else."""
+    try:
+        said = tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError:
+        return value
+    return value if (kind is str or get_origin(kind) is Literal) and not isinstance(said, str) else said
+
+
+def build(kind: type[Any], tree: object, source: Source, path: Where = (), root: type[Any] | None = None) -> Any:
+    """Return a dataclass with what a tree holds for it.  Raises `ConfigInvalid` for whatever has no place in it."""
+    # The type is the caller's own dataclass, hence every `Any` here.
+    if not isinstance(tree, dict):
+        raise source.error(path, "must be a table")
+    hints = get_type_hints(kind)
+    values: dict[str, object] = {}
+    for key, value in cast("Table", tree).items():
+        here = (*path, key)
+        if key not in hints:
+            raise source.error(here, f"unknown key; {_advice(key, hints, root or kind)}")
+        values[key] = _check(hints[key], value, source, here, root or kind)
+    return kind(**values)
+
+
+def _advice(key: str, known: Mapping[str, object], root: type[Any]) -> str:
+    if near := difflib.get_close_matches(key, known, n=1):
+        return f"did you mean {near[0]}?"
+    elsewhere = [".".join(path) for path in _paths(root) if path[-1] == key]
+    return f"did you mean {' or '.join(elsewhere)}?" if elsewhere else f"known are {', '.join(known)}"
+
+
+def _paths(kind: object, path: Where = ()) -> Iterator[Where]:
+    """Yield the path of every setting; a name of one's own is written NAME."""
+    if dataclasses.is_dataclass(kind):
+        for key, hint in get_type_hints(cast("type[Any]", kind)).items():
+            yield (*path, key)
+            yield from _paths(hint, (*path, key))
+    elif (below := _below(kind, "")) is not None:
+        yield from _paths(below, (*path, "NAME"))
+
+
+def _check(kind: Any, value: object, source: Source, path: Where, root: type[Any]) -> object:
+    if dataclasses.is_dataclass(kind):
+        return build(cast("type[Any]", kind), value, source, path, root)
+    if get_origin(kind) is Literal:
+        if value not in get_args(kind):
+            raise source.error(path, f"must be one of {', '.join(map(repr, get_args(kind)))}")
+    elif kind in (int, float):
+        return _number(kind, value, source, path)
+    elif kind is str:
+        if not isinstance(value, str):
+            raise source.error(path, "must be text in quotes")
+    elif kind is time:
+        return _time_of_day(value, source, path)
+    elif get_origin(kind) is tuple:
+        if not isinstance(value, list):
+            raise source.error(path, 'must be a list, like ["…"]')
+        return tuple(_check(get_args(kind)[0], each, source, path, root) for each in cast("list[object]", value))
+    else:
+        if not isinstance(value, dict):
+            raise source.error(path, "must be a table, like { webhook = … }")
+        below = get_args(kind)[1]
+        return {name: _check(below, each, source, (*path, name), root) for name, each in cast("Table", value).items()}
+    return value
+
+
+def _number(kind: type[int] | type[float], value: object, source: Source, path: Where) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= NUMBER_MAX:
+        raise source.error(path, f"must be a number, not negative and {NUMBER_MAX} at most")
+    if kind is int and value != int(value):
+        raise source.error(path, "must be a whole number")
+    return kind(value)
+
+
+def _time_of_day(value: object, source: Source, path: Where) -> time:
+    if isinstance(value, time):
+        return value
+    try:
+        return time.fromisoformat(value if isinstance(value, str) else "")
+    except ValueError:
+        raise source.error(path, 'must be a time of day, like "04:00"') from None
+
+
+def line_of(text: str, path: Where) -> int:
+    """Return the line of a key, or of the table that it should stand in."""
+    found = dict(reversed(list(_places(text))))
+    return next((found[path[:depth]] for depth in range(len(path), 0, -1) if path[:depth] in found), 1)
+
+
+def _places(text: str) -> Iterator[tuple[Where, int]]:
+    """Yield where every table and key of a document begins: each piece of it that can be read alone is read alone."""
+    table: Where = ()
+    piece, begin = "", 0
+    for number, line in enumerate(text.split("\n"), 1):
+        piece, begin = f"{piece}{line}\n", begin or number
+        with contextlib.suppress(tomllib.TOMLDecodeError):
+            paths = list(_keys(tomllib.loads(piece)))
+            if piece.lstrip().startswith("["):
+                table = paths[-1]
+                yield from ((each, begin) for each in paths)
+            else:
+                yield from (((*table, *each), begin) for each in paths)
+            piece, begin = "", 0
+
+
+def _keys(tree: object) -> Iterator[Where]:
+    """Yield every path of a tree, what is outside before what is inside."""
+    for each in cast("list[object]", tree)[-1:] if isinstance(tree, list) else (tree,):
+        for key, value in cast("Table", each).items() if isinstance(each, dict) else ():
+            yield (key,)
+            yield from ((key, *path) for path in _keys(value))
