@@ -1,0 +1,318 @@
+"""The way out: which addresses a request may reach, and a transport that connects to exactly the one that was checked."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import re
+import socket
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import httpx2
+
+from holdfast.errors import Rejected, Unavailable
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+# Returns the addresses of a host as text; raises `OSError` when there is none.
+Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
+
+REDIRECTS_MAX = 5
+URL_MAX_CHARS = 8_192
+BODY_MAX_BYTES = 5 * 1024 * 1024
+TIMEOUT_S = 30.0
+CONNECT_TIMEOUT_S = 10.0
+CONNECTIONS_MAX = 50
+# A name with more addresses is not worth more attempts.
+ADDRESSES_MAX = 4
+PRIVILEGED_PORT_MAX = 1_023
+PORT_MAX = 65_535
+WEB_PORTS = frozenset({80, 443})
+# Services that read lines would take parts of an HTTP request for commands of their own.
+OTHER_SERVICES = frozenset(
+    {1433, 1521, 1723, 2049, 2375, 2379, 3306, 3389, 3659, 4045, 4190, 5060, 5061, 5432, 5900, 6000, 6379, 6566}
+    | {*range(6665, 6670), 6697, 9042, 10080, 11211, 27017}
+)
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+
+# Addresses that look like any other and answer as a cloud's own machinery.
+_MACHINERY = frozenset({ipaddress.ip_address("168.63.129.16"), ipaddress.ip_address("192.0.0.192")})
+_SHARED = ipaddress.ip_network("100.64.0.0/10")
+_RELAY = ipaddress.ip_network("192.88.99.0/24")
+_GLOBAL_UNICAST = ipaddress.ip_network("2000::/3")
+_UNIQUE_LOCAL = ipaddress.ip_network("fc00::/7")
+_CLOUD_LOCAL = ipaddress.ip_network("fd00:ec2::/32")
+_NAT64 = (ipaddress.ip_network("64:ff9b::/96"), ipaddress.ip_network("64:ff9b:1::/48"))
+_COMPATIBLE = ipaddress.ip_network("::/96")
+_PRIVATE = tuple(map(ipaddress.ip_network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")))
+# What an old C library reads as an IPv4 address: decimal, octal and hexadecimal, with fewer than four parts.
+_NUMERIC = re.compile(r"(0x[0-9a-f]*|[0-9]+)(\.(0x[0-9a-f]*|[0-9]+)){0,3}", re.IGNORECASE)
+
+# Nothing that one reader would decode and the next would not.
+_NAME = re.compile(r"[a-z0-9._:-]{1,253}")
+
+
+class Reach(StrEnum):
+    """Where an address leads."""
+
+    PUBLIC = "public"
+    LOCAL = "local"
+    FORBIDDEN = "forbidden"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What came back, at most as much as was asked for; `url` is where it came from after all redirects."""
+
+    url: str
+    status: int
+    reason: str
+    headers: httpx2.Headers
+    body: bytes
+    cut: bool = False
+
+
+def reach(address: Address) -> Reach:
+    """Return where an address leads; what wraps another address leads where that one does."""
+    if isinstance(address, ipaddress.IPv6Address):
+        inner = _inner(address)
+        return _reach_v6(address) if inner is None else reach(inner)
+    if address in _MACHINERY:
+        return Reach.FORBIDDEN
+    if address.is_loopback or address in _SHARED or any(address in network for network in _PRIVATE):
+        return Reach.LOCAL
+    if not address.is_global or address.is_multicast or address.is_reserved or address in _RELAY:
+        return Reach.FORBIDDEN
+    return Reach.PUBLIC
+
+
+def _inner(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
+    if address.ipv4_mapped or address.sixtofour:
+        return address.ipv4_mapped or address.sixtofour
+    wraps = any(address in network for network in _NAT64) or (address in _COMPATIBLE and int(address) > 1)
+    return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF) if wraps else None
+
+
+def _reach_v6(address: ipaddress.IPv6Address) -> Reach:
+    if address in _CLOUD_LOCAL or address.scope_id:
+        return Reach.FORBIDDEN
+    if address.is_loopback or address in _UNIQUE_LOCAL:
+        return Reach.LOCAL
+    # Teredo wraps the address of its server and the turned-around one of its client: nobody needs it.
+    ordinary = address in _GLOBAL_UNICAST and address.is_global and not address.is_reserved and address.teredo is None
+    return Reach.PUBLIC if ordinary else Reach.FORBIDDEN
+
+
+def literal(host: str) -> Address | None:
+    """Return the address that a host already is, in any spelling that a resolver would take for one."""
+    with contextlib.suppress(ValueError):
+        return ipaddress.ip_address(host)
+    if _NUMERIC.fullmatch(host):
+        with contextlib.suppress(OSError):
+            return ipaddress.IPv4Address(socket.inet_aton(host))
+    return None
+
+
+async def system_resolver(host: str, port: int) -> Sequence[str]:
+    """Ask the system for the addresses of a host."""
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return [str(place[0]) for *_, place in found]
+
+
+class Guard:
+    """Decides where a request may go.  Hosts are allowed by name, with a port or for every one."""
+
+    def __init__(self, allow_hosts: Sequence[str] = (), resolver: Resolver = system_resolver) -> None:
+        self._allowed = frozenset(_plain(each) for each in allow_hosts)
+        self._resolver = resolver
+
+    async def addresses(self, url: httpx2.URL) -> list[str]:
+        """Return where a URL may be fetched from.  Raises `Rejected` when it must not, `Unavailable` when it cannot be."""
+        host, port = self._place(url)
+        found = await self._resolve(host, port)
+        named = not self._allowed.isdisjoint({host, f"{host}:{port}"})
+        for each in found:
+            led = reach(each)
+            if led is Reach.FORBIDDEN or (led is Reach.LOCAL and not named):
+                hint = "; the operator can allow it in tools.fetch.allow_hosts" if led is Reach.LOCAL else ""
+                raise Rejected(f"{host} is {each}, which is not on the public internet{hint}")
+        return [str(each) for each in found[:ADDRESSES_MAX]]
+
+    def _place(self, url: httpx2.URL) -> tuple[str, int]:
+        if url.scheme not in ("http", "https"):
+            raise Rejected(f"only http and https can be fetched, not {url.scheme or 'a URL without a scheme'}")
+        if url.userinfo:
+            raise Rejected("a URL must not hold a user name or a password")
+        host = _plain(url.raw_host.decode("ascii"))
+        if not _NAME.fullmatch(host):
+            raise Rejected(f"the URL names no host that could be looked up: {host!r}")
+        port = url.port or (443 if url.scheme == "https" else 80)
+        if f"{host}:{port}" not in self._allowed and not _is_web(port):
+            raise Rejected(f"port {port} does not belong to the web; use 80, 443 or an unprivileged one")
+        return host, port
+
+    async def _resolve(self, host: str, port: int) -> list[Address]:
+        if (address := literal(host)) is not None:
+            return [address]
+        try:
+            found = [ipaddress.ip_address(each) for each in dict.fromkeys(await self._resolver(host, port))]
+        except (OSError, UnicodeError, ValueError) as error:
+            raise Unavailable(f"{host} has no address: {error}") from error
+        if not found:
+            raise Unavailable(f"{host} has no address")
+        return found
+
+
+def _is_web(port: int) -> bool:
+    return port in WEB_PORTS or (PRIVILEGED_PORT_MAX < port <= PORT_MAX and port not in OTHER_SERVICES)
+
+
+def _plain(host: str) -> str:
+    """Return a host, with its port where it has one, as it is compared."""
+    name, divider, port = host.strip().lower().rpartition(":")
+    if divider and port.isdecimal() and (name.endswith("]") or ":" not in name):
+        return f"{name.strip('[]').rstrip('.')}:{port}"
+    return host.strip().lower().strip("[]").rstrip(".")
+
+
+class GuardedTransport(httpx2.AsyncBaseTransport):
+    """Connects to the address that was checked, under the name that was asked for; each request is checked anew."""
+
+    def __init__(self, guard: Guard, connections_max: int = CONNECTIONS_MAX) -> None:
+        self._guard = guard
+        # A kept connection would be found again by its address, though it was proved to be another name's.
+        limits = httpx2.Limits(max_connections=connections_max, max_keepalive_connections=0)
+        self._transport = httpx2.AsyncHTTPTransport(limits=limits)
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        addresses = await self._guard.addresses(request.url)
+        last = len(addresses) - 1
+        for number, address in enumerate(addresses):
+            try:
+                return await self._transport.handle_async_request(_pinned(request, address))
+            except (httpx2.ConnectError, httpx2.ConnectTimeout):
+                # Nothing was sent yet, so the next address may be tried.
+                if number == last:
+                    raise
+        raise AssertionError("a host has at least one address")
+
+    async def aclose(self) -> None:
+        await self._transport.aclose()
+
+
+def _pinned(request: httpx2.Request, address: str) -> httpx2.Request:
+    host = request.url.raw_host.decode("ascii").rstrip(".")
+    # A certificate is checked against the name; one that is an address itself is checked against that.
+    name = {} if literal(host.strip("[]")) else {"sni_hostname": host}
+    return httpx2.Request(
+        request.method,
+        request.url.copy_with(host=address),
+        headers=request.headers,
+        stream=request.stream,
+        extensions={**request.extensions, **name},
+    )
+
+
+class Egress:
+    """Bounded requests to the world outside: in time, in redirects and in size."""
+
+    def __init__(self, guard: Guard, timeout_s: float = TIMEOUT_S) -> None:
+        self._transport = GuardedTransport(guard)
+        self._timeout_s = timeout_s
+
+    async def request(
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        bytes_max: int = BODY_MAX_BYTES,
+        redirects_max: int = REDIRECTS_MAX,
+    ) -> Answer:
+        """Ask for something and return what came back.  Raises `Rejected` where it must not, `Unavailable` where it fails.
+
+        Headers go to the first host only: another one that it redirects to has no business with a key.
+        """
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                return await self._follow(method, _parsed(url), dict(headers or {}), bytes_max, redirects_max)
+        except TimeoutError:
+            raise Unavailable(f"{url} did not answer within {self._timeout_s:g} s") from None
+        except httpx2.TimeoutException as error:
+            raise Unavailable(f"{url} did not answer in time") from error
+        except (httpx2.TransportError, httpx2.DecodingError) as error:
+            raise Unavailable(f"{url} cannot be read: {error or type(error).__name__}") from error
+
+    async def close(self) -> None:
+        await self._transport.aclose()
+
+    async def _follow(
+        self, method: str, url: httpx2.URL, headers: dict[str, str], bytes_max: int, redirects_max: int
+    ) -> Answer:
+        first = (url.scheme, url.host, url.port)
+        for _ in range(redirects_max + 1):
+            own = headers if (url.scheme, url.host, url.port) == first else {}
+            async with self._sent(method, url, own) as response:
+                where = response.headers.get("location")
+                if response.status_code not in _REDIRECTS or not where:
+                    return await _answer(response, url, bytes_max)
+            url = _next(url, where)
+        raise Rejected(f"{url} redirects more than {redirects_max} times")
+
+    @contextlib.asynccontextmanager
+    async def _sent(self, method: str, url: httpx2.URL, headers: Mapping[str, str]) -> AsyncGenerator[httpx2.Response]:
+        timeout = httpx2.Timeout(self._timeout_s, connect=min(CONNECT_TIMEOUT_S, self._timeout_s))
+        request = httpx2.Request(
+            method,
+            url,
+            headers={"User-Agent": "Holdfast", "Accept": "*/*", "Accept-Encoding": "gzip, deflate", **headers},
+            extensions={"timeout": timeout.as_dict()},
+        )
+        response = await self._transport.handle_async_request(request)
+        response.request = request
+        try:
+            yield response
+        finally:
+            await response.aclose()
+
+
+def _parsed(url: str) -> httpx2.URL:
+    if len(url) > URL_MAX_CHARS:
+        raise Rejected(f"a URL may have {URL_MAX_CHARS} characters at most")
+    try:
+        return httpx2.URL(url.strip())
+    except (httpx2.InvalidURL, UnicodeError) as error:
+        raise Rejected(f"{url!r} is no URL: {error}") from error
+
+
+def _next(url: httpx2.URL, where: str) -> httpx2.URL:
+    try:
+        found = url.join(_parsed(where))
+    except (httpx2.InvalidURL, UnicodeError) as error:
+        raise Rejected(f"{url} redirects to {where!r}, which is no URL: {error}") from error
+    if url.scheme == "https" and found.scheme == "http":
+        raise Rejected(f"{url} redirects to {found}, which anybody on the way could change; fetch that by itself")
+    return found
+
+
+async def _answer(response: httpx2.Response, url: httpx2.URL, bytes_max: int) -> Answer:
+    if "," in response.headers.get("content-encoding", ""):
+        # Each layer multiplies what the one below it holds.
+        raise Rejected(f"{url} is compressed more than once")
+    body, cut = bytearray(), False
+    # Decoded in small pieces, so that a bomb is noticed before it has gone off.
+    async for piece in response.aiter_bytes():
+        body += piece[: bytes_max - len(body) + 1]
+        if cut := len(body) > bytes_max:
+            del body[bytes_max:]
+            break
+    return Answer(
+        url=str(url),
+        status=response.status_code,
+        reason=response.reason_phrase,
+        headers=response.headers,
+        body=bytes(body),
+        cut=cut,
+    )
