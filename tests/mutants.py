@@ -255,8 +255,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "no intent is spooled",
         "engine/spool.py",
-        "SPOOLED = frozenset({Kind.TEXT, Kind.REASONING, Kind.TOOL_FINISHED})",
-        "SPOOLED = frozenset({Kind.TEXT, Kind.REASONING, Kind.TOOL_STARTED, Kind.TOOL_FINISHED})",
+        "SPOOLED = frozenset({Kind.TEXT, Kind.REASONING, Kind.TOOL_FINISHED, Kind.USAGE})",
+        "SPOOLED = frozenset({Kind.TEXT, Kind.REASONING, Kind.TOOL_STARTED, Kind.TOOL_FINISHED, Kind.USAGE})",
         ("tests/engine/test_spool.py",),
     ),
     Mutant(

@@ -13,6 +13,7 @@ from holdfast.app import gateway
 from holdfast.config import Config, StoreConfig
 from holdfast.core import delivery
 from holdfast.core.effects import Effect
+from holdfast.core.questions import Question
 from holdfast.core.redaction import MASK, Redaction
 from holdfast.core.turns import State
 from holdfast.engine.discretion import discreet
@@ -73,7 +74,7 @@ class LeakyAgent:
                 await stage.use(LeakyTool("refusing", Rejected(f"not with {ALL}")), CallId("2"), {})
                 await stage.use(LeakyTool("crashing", RuntimeError(f"crashed on {ALL}")), CallId("3"), {})
             case "ask":
-                return await stage.ask("question", f"may I show {ALL}?")
+                return await stage.ask(Question(id="question", text=f"may I show {ALL}?"))
             case "fail":
                 raise Rejected(f"the model refused {ALL}")
             case "crash":

@@ -6,6 +6,7 @@ import asyncio
 
 from holdfast.agent.scripted import Ask, Pause, Say, ScriptedAgent
 from holdfast.core.effects import Effect
+from holdfast.core.questions import Question
 from holdfast.core.redaction import MASK, Redaction
 from holdfast.core.transcript import Role, fold
 from holdfast.core.turns import State
@@ -94,7 +95,7 @@ async def test_a_call_that_is_left_in_the_middle_by_a_question_is_decided_before
             using = asyncio.create_task(stage.use(tool, CallId("1"), {}))
             await until(lambda: tool.keys)
             using.cancel()
-            await stage.ask("question", "may I?")
+            await stage.ask(Question(id="question", text="may I?"))
 
         agent.order(use_and_ask)
         await in_state(store, receipt, State.WAITING)

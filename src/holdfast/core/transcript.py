@@ -170,6 +170,7 @@ def _item(entry: Entry, recovery: Recovery | None) -> Item | None:
                 role=Role.TOOL,
                 name=_text(data, "name"),
                 call_id=_text(data, "call_id"),
+                args=data.get("args"),
                 result=result if isinstance(result, str) else None,
                 outcome=_text(data, "outcome"),
             )

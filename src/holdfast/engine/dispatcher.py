@@ -37,6 +37,8 @@ class Dispatcher:
         self._suspected: set[TurnId] = set()
         self._doubted: set[TurnId] = set()
         self._nudged = worker.nudged
+        self._resting = worker.resting
+        self._resting.freed = self.wake.set
         self._draining = False
         self._idle = asyncio.Event()
         self._idle.set()
@@ -115,7 +117,7 @@ class Dispatcher:
         return len(await self._store.settlement.interrupt(self._node_id, list(turn_ids), cause, policy, now))
 
     async def _claim(self, group: asyncio.TaskGroup) -> None:
-        free = self._settings.max_running - len(self._tasks)
+        free = self._settings.max_running - max(len(self._tasks) - len(self._resting), 0)
         if free <= 0 or self._draining:
             return
         try:

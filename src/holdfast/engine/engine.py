@@ -16,6 +16,7 @@ from holdfast.core.report import Report
 from holdfast.core.turns import Cause, Turn
 from holdfast.engine.committer import Committer
 from holdfast.engine.dispatcher import Dispatcher
+from holdfast.engine.expiry import Expiry
 from holdfast.engine.feed import Feed
 from holdfast.engine.heart import Heart
 from holdfast.engine.inbox import Inbox
@@ -86,6 +87,7 @@ class Engine:
         self._home = parts.spool.home_id if parts.spool else ""
         self._sweeper = Sweeper(self.node_id, store, settings, clock, home=self._home)
         self._janitor = Janitor(store, settings, clock)
+        self._expiry = Expiry(store, settings, clock)
         reconcilers = (self._dispatcher.reconcile, self._outbox.reconcile, self._committer.reconcile)
         self._heart = Heart(self.node_id, store, reconcilers, settings, clock)
 
@@ -101,6 +103,7 @@ class Engine:
             "outbox": self._outbox.run,
             "committer": self._committer.run,
             "janitor": self._janitor.run,
+            "expiry": self._expiry.run,
             **self._parts.components,
         }
         if spool := self._parts.spool:

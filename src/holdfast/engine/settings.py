@@ -35,4 +35,5 @@ class Settings:
     commit_timeout_ms: int = 60_000
     commits_max: int = 8
     retention_ms: int = 3_600_000
+    expiry_ms: int = 5_000
     one_shot_days: Mapping[str, int] = field(default_factory=lambda: {"webhook": 7, "cron": 30, "api": 7})

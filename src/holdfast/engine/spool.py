@@ -22,7 +22,7 @@ from holdfast.ids import NodeId, TurnId
 
 # What an agent has brought forth needs no permission to be kept.  The intent to use a tool does: it must reach the store
 # before the tool runs, because by now the turn may be somebody else's.
-SPOOLED = frozenset({Kind.TEXT, Kind.REASONING, Kind.TOOL_FINISHED})
+SPOOLED = frozenset({Kind.TEXT, Kind.REASONING, Kind.TOOL_FINISHED, Kind.USAGE})
 
 _FILE = re.compile(r"(\w+)\.(\d+)\.jsonl")
 

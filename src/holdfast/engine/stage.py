@@ -3,42 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import replace
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import asdict, replace
 from typing import TypeVar
 
-import msgspec
-
 from holdfast.clock import Clock
-from holdfast.core import effects
 from holdfast.core.effects import Call
 from holdfast.core.journal import Draft, Kind
+from holdfast.core.questions import Question
 from holdfast.core.redaction import RedactedStream, Redaction
 from holdfast.core.turns import Turn
+from holdfast.core.usage import Usage
 from holdfast.engine.backlog import Backlog
+from holdfast.engine.calls import Calls, Moves
 from holdfast.engine.feed import Feed
+from holdfast.engine.resting import Resting
 from holdfast.engine.spool import SpoolFile
 from holdfast.engine.steering import Steering
-from holdfast.errors import HoldfastError
-from holdfast.ids import CallId
-from holdfast.ports import Journal, Tool
-
-log = logging.getLogger(__name__)
+from holdfast.errors import Rejected
+from holdfast.ids import CallId, TurnId
+from holdfast.ports import Journal, Questions, Tool, Use
 
 T = TypeVar("T")
 
 # An agent that is faster than the disk waits for it.
 BUFFER_MAX_CHARS = 64 * 1024
-
-
-class Parked(Exception):
-    """The agent asked a person; the turn is put away until they answer."""
-
-    def __init__(self, draft: Draft) -> None:
-        super().__init__("waiting for an answer")
-        self.draft = draft
 
 
 class TurnStage:
@@ -53,16 +43,25 @@ class TurnStage:
         clock: Clock,
         redaction: Redaction,
         batch_ms: int,
+        owner: str,
+        questions: Questions,
         calls: Sequence[Call] = (),
         answers: Mapping[str, str] | None = None,
+        begins: Mapping[TurnId, int] | None = None,
+        resting: Resting | None = None,
         spool: SpoolFile | None = None,
         steering: Steering | None = None,
     ) -> None:
         self._clock = clock
         self._redaction = redaction
         self._batch_ms = batch_ms
-        self._calls = {call.id: call for call in calls}
-        self._answers = answers or {}
+        # Where each turn that the agent was given begins in the journal, in the order of the turns.
+        self._begins = begins or {}
+        self._resting = resting or Resting()
+        self._calls = Calls(
+            turn, owner=owner, questions=questions, redaction=redaction, clock=clock, record=self._record, calls=calls,
+            answers=answers,
+        )  # fmt: skip
         self._drafts: list[Draft] = []
         self._chars = 0
         self._streams = {kind: RedactedStream(redaction) for kind in (Kind.TEXT, Kind.REASONING)}
@@ -95,22 +94,29 @@ class TurnStage:
         return [str(entry.data.get("text", "")) for entry in joined]
 
     async def use(self, tool: Tool, call_id: CallId, args: Mapping[str, object]) -> Call:
-        call = self._calls.get(call_id) or self._plan(tool, call_id, args)
-        if call.state in effects.ENDED:
-            return call
-        started = call.on(effects.Event.START)
-        card = {"call_id": call.id, "name": call.name}
-        await self._record(Kind.TOOL_STARTED, {**card, "args": self._redaction.value(args)}, call, started)
-        ended = await self._run(tool, args, started)
-        result = {**card, "outcome": ended.state.value, "result": ended.result}
-        await self._record(Kind.TOOL_FINISHED, result, started, ended)
-        return ended
+        return (await self.use_all([Use(tool=tool, call_id=call_id, args=args)]))[0]
 
-    async def ask(self, question_id: str, text: str) -> str:
-        if (answer := self._answers.get(question_id)) is not None:
-            return answer
-        data = {"question_id": question_id, "text": self._redaction.text(text)}
-        raise Parked(Draft(kind=Kind.APPROVAL_ASKED, at=self._clock.now_ms(), data=data))
+    async def use_all(self, uses: Sequence[Use]) -> list[Call]:
+        return await self._calls.make(uses)
+
+    async def ask(self, question: Question) -> str:
+        return self._calls.answer(question)
+
+    async def spend(self, used: Usage) -> None:
+        # Nothing waits for it: it is durable with whatever is written next.
+        self._drafts.append(Draft(kind=Kind.USAGE, at=self._clock.now_ms(), data=asdict(used)))
+        self._dirty.set()
+
+    async def compact(self, summary: str, through: TurnId) -> None:
+        turns = list(self._begins)
+        if through not in turns[: turns.index(self.turn.id)]:
+            raise Rejected(f"turn {through} is not before this one, so no summary can stand for it")
+        after = self._begins[turns[turns.index(through) + 1]] - 1
+        data = {"text": self._redaction.text(summary), "through": through, "after": after}
+        await self._record([Draft(kind=Kind.CONTEXT_COMPACTED, at=self._clock.now_ms(), data=data)])
+
+    def rest(self) -> AbstractAsyncContextManager[None]:
+        return self._resting.rest(self.turn.id)
 
     async def keep_flushing(self) -> None:
         """Write the first entry at once and later ones in batches, until cancelled."""
@@ -176,30 +182,8 @@ class TurnStage:
         self._dirty.clear()
         return drafts
 
-    async def _record(self, kind: Kind, data: Mapping[str, object], before: Call, after: Call) -> None:
+    async def _record(self, drafts: Sequence[Draft], moves: Moves = ()) -> None:
         async with self._writing:
-            drafts = [*self.take_rest(), Draft(kind=kind, at=self._clock.now_ms(), data=data)]
-            durable = await self._backlog.put(drafts, [(before, after)])
+            durable = await self._backlog.put([*self.take_rest(), *drafts], moves)
         if not durable:
             await self._backlog.caught_up()
-        self._calls[after.id] = after
-
-    def _plan(self, tool: Tool, call_id: CallId, args: Mapping[str, object]) -> Call:
-        return Call(
-            id=call_id,
-            turn_id=self.turn.id,
-            session_id=self.turn.session_id,
-            name=tool.name,
-            effect=tool.effect,
-            args=msgspec.json.encode(self._redaction.value(args)).decode(),
-        )
-
-    async def _run(self, tool: Tool, args: Mapping[str, object], started: Call) -> Call:
-        try:
-            result = await tool.run(args, f"{started.turn_id}:{started.id}")
-        except HoldfastError as error:
-            return replace(started.on(effects.Event.FAIL), result=self._redaction.text(str(error)))
-        except Exception:  # The edge to a tool, which may be a plugin: its bug is a failed call, not a failed turn.
-            log.exception("tool %s failed", tool.name)
-            return replace(started.on(effects.Event.FAIL), result=f"{tool.name} failed; see the gateway's log")
-        return replace(started.on(effects.Event.SUCCEED), result=self._redaction.text(result))

@@ -15,14 +15,16 @@ from holdfast.core.journal import Draft, Entry, Kind
 from holdfast.core.redaction import Redaction
 from holdfast.core.transcript import Role, cut_off_by, fold, tool_unanswered
 from holdfast.core.turns import Cause, Event, Turn
+from holdfast.engine.calls import Parked
 from holdfast.engine.feed import Feed
 from holdfast.engine.persistence import persist
+from holdfast.engine.resting import Resting
 from holdfast.engine.settings import Settings
 from holdfast.engine.spool import Spool
-from holdfast.engine.stage import Parked, TurnStage
+from holdfast.engine.stage import TurnStage
 from holdfast.engine.steering import Steering
 from holdfast.errors import Fatal, HoldfastError, Stale
-from holdfast.ids import NodeId, SessionId, new_delivery_id, new_segment_id
+from holdfast.ids import NodeId, SessionId, TurnId, new_delivery_id, new_segment_id
 from holdfast.ports import Agent, Assignment, Carrier, MemoryProvider, Store
 
 log = logging.getLogger(__name__)
@@ -44,6 +46,7 @@ class Worker:
     spool: Spool | None = None
     # Sessions whose running turn should look for messages that want to join it.
     nudged: set[SessionId] = field(default_factory=set[SessionId])
+    resting: Resting = field(default_factory=Resting)
 
     async def run(self, claimed: Turn) -> None:
         """Run a claimed turn.  Whatever happens, it ends in a state that its user can see, or is queued again."""
@@ -74,8 +77,12 @@ class Worker:
             clock=self.clock,
             redaction=self.redaction,
             batch_ms=self.settings.batch_ms,
+            owner=work.session.owner,
+            questions=self.store.questions,
             calls=work.calls,
             answers=_answers(turn, entries),
+            begins=_begins(entries),
+            resting=self.resting,
             steering=Steering(self.store.turns, self.nudged, self.settings.poll_ms, self.clock),
             spool=self.spool.file(self.node_id, turn, self.settings.spool_max_bytes) if self.spool else None,
         )
@@ -89,8 +96,8 @@ class Worker:
         try:
             text = await self._act(work, stage)
         except Parked as parked:
-            question = parked.draft
-            _, shown = await stage.settle(lambda rest: self.store.turns.park(stage.turn, [*rest, question]))
+            draft, question, calls = parked.draft, parked.question, parked.calls
+            _, shown = await stage.settle(lambda rest: self.store.turns.park(stage.turn, [*rest, draft], question, calls))
             self.feed.publish(shown)
         except (Stale, Fatal):
             raise
@@ -163,24 +170,27 @@ class Worker:
         await self.store.settlement.interrupt(self.node_id, [turn.id], Cause.CRASH, self.settings.policy, now)
 
     async def _history(self, session_id: SessionId) -> list[Entry]:
+        """Return the entries from which the context of a session begins; what came before stands in a summary."""
+        begins = await persist(self.clock, lambda: self.store.journal.context_begins(session_id))
         entries: list[Entry] = []
         while page := await persist(
-            self.clock, lambda: self.store.journal.read(session_id, entries[-1].seq if entries else 0)
+            self.clock, lambda: self.store.journal.read(session_id, entries[-1].seq if entries else begins)
         ):
             entries.extend(page)
             if len(page) < PAGE:
                 break
-        return entries
+        return _from_the_summary_on(entries) if begins else entries
 
     async def _assignment(self, turn: Turn, entries: Sequence[Entry]) -> Assignment:
         session = await persist(self.clock, lambda: self.store.sessions.get(turn.session_id))
         calls = await persist(self.clock, lambda: self.store.journal.calls(turn.id)) if turn.attempt > 1 else []
-        history = fold(entries)
+        images = await persist(self.clock, lambda: self.store.turns.images(turn.id))
+        history = [*fold(_last_summary(entries)), *fold(e for e in entries if e.kind is not Kind.CONTEXT_COMPACTED)]
         text = next((str(e.data["text"]) for e in entries if e.turn_id == turn.id and e.kind is Kind.TURN_ACCEPTED), "")
         message = notes.before_message(
             text, interrupted_by=cut_off_by(entries), tool_unanswered=tool_unanswered(history, turn.id)
         )
-        return Assignment(session=session, turn=turn, message=message, history=history, calls=calls)
+        return Assignment(session=session, turn=turn, message=message, history=history, calls=calls, images=images)
 
 
 # What the journal returns at most; a shorter page is the last.
@@ -189,6 +199,20 @@ PAGE = 1_000
 
 def _spoke_before(work: Assignment) -> bool:
     return any(item.turn_id == work.turn.id and item.role is Role.ASSISTANT for item in work.history)
+
+
+def _from_the_summary_on(entries: Sequence[Entry]) -> list[Entry]:
+    """Leave out what older turns, for which a summary stands, wrote while a later one was waiting already."""
+    staying = {entry.turn_id for entry in entries if entry.kind is Kind.TURN_ACCEPTED}
+    return [entry for entry in entries if entry.turn_id in staying or entry.kind is Kind.CONTEXT_COMPACTED]
+
+
+def _last_summary(entries: Sequence[Entry]) -> list[Entry]:
+    return [entry for entry in entries if entry.kind is Kind.CONTEXT_COMPACTED][-1:]
+
+
+def _begins(entries: Sequence[Entry]) -> dict[TurnId, int]:
+    return {entry.turn_id: entry.seq for entry in entries if entry.kind is Kind.TURN_ACCEPTED}
 
 
 def _answers(turn: Turn, entries: Sequence[Entry]) -> dict[str, str]:

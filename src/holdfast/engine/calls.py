@@ -1,0 +1,208 @@
+"""The tool calls of a running turn: asked about first, started side by side, and never started twice undecided."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import cast
+
+import msgspec
+
+from holdfast.clock import Clock
+from holdfast.core import effects, questions
+from holdfast.core.effects import Call
+from holdfast.core.journal import Draft, Kind
+from holdfast.core.questions import About, Decision, Question
+from holdfast.core.redaction import Redaction
+from holdfast.core.turns import Turn
+from holdfast.engine.persistence import persist
+from holdfast.errors import HoldfastError
+from holdfast.ids import CallId
+from holdfast.ports import Questions, Tool, Use
+
+log = logging.getLogger(__name__)
+
+Moves = Sequence[tuple[Call, Call]]
+Record = Callable[[Sequence[Draft], Moves], Awaitable[None]]
+
+# So many calls of one step run at once; the others wait for them.
+SIDE_BY_SIDE_MAX = 8
+
+DENIED = "Not run: denied by the person. Do not try to reach the same end in another way; ask, or go on without it."
+UNANSWERED = "Not run: nobody answered in time. Go on without it, and say so."
+
+
+class Parked(Exception):
+    """The agent asked a person; the turn is put away until they answer, with the calls that must not be forgotten."""
+
+    def __init__(self, draft: Draft, question: Question, calls: Moves = ()) -> None:
+        super().__init__("waiting for an answer")
+        self.draft = draft
+        self.question = question
+        self.calls = calls
+
+
+class Calls:
+    """What became of the calls of one turn, in all its attempts; `answers` are a person's, by the id of the question."""
+
+    def __init__(
+        self,
+        turn: Turn,
+        *,
+        owner: str,
+        questions: Questions,
+        redaction: Redaction,
+        clock: Clock,
+        record: Record,
+        calls: Sequence[Call] = (),
+        answers: Mapping[str, str] | None = None,
+    ) -> None:
+        self._turn = turn
+        self._owner = owner
+        self._questions = questions
+        self._redaction = redaction
+        self._clock = clock
+        self._record = record
+        self._calls = {call.id: call for call in calls}
+        self._answers = answers or {}
+
+    async def make(self, uses: Sequence[Use]) -> list[Call]:
+        """Make calls side by side.  Raises `Parked` before any of them starts, where a person must be asked first."""
+        planned = [(use, self._known(use)) for use in uses]
+        judged = [(use, call, await self._judged(use, call)) for use, call in planned if call.state not in effects.ENDED]
+        for use, call, verdict in judged:
+            if isinstance(verdict, Question):
+                moves = [(each, _awaiting(each) if each is call else each) for _, each, _ in judged]
+                raise Parked(self._asking(verdict, use, call), self._shown(verdict), moves)
+        await self._close([(call, verdict) for _, call, verdict in judged if isinstance(verdict, Call)])
+        free = [(use, call) for use, call, verdict in judged if verdict is None]
+        for first in range(0, len(free), SIDE_BY_SIDE_MAX):
+            await self._run_all(free[first : first + SIDE_BY_SIDE_MAX])
+        return [self._calls[use.call_id] for use in uses]
+
+    def answer(self, question: Question) -> str:
+        """Return the answer to a question that belongs to no call.  Raises `Parked` while there is none."""
+        if (answer := self._answers.get(question.id)) is not None:
+            return answer
+        raise Parked(self._asking(question), self._shown(question))
+
+    async def _judged(self, use: Use, call: Call) -> Question | Call | None:
+        """Return what must be asked before a call starts, the call as a person has ended it, or None when it is free."""
+        # One answer is for one call, however often the same thing is asked for.
+        question = replace(use.question, id=f"{call.id}/{use.question.id}") if use.question else None
+        answer = self._answer_about(call, question)
+        if answer is None:
+            return None if question is None or await self._is_granted(question) else question
+        if answer == questions.EXPIRED:
+            return replace(_awaiting(call).on(effects.Event.DENY), result=UNANSWERED)
+        if question is not None and question.about is About.ANSWER:
+            return replace(call.on(effects.Event.START).on(effects.Event.SUCCEED), result=answer)
+        if questions.decide(answer) is Decision.DENY:
+            words = "" if answer.strip().lower() == Decision.DENY else f" They said: {answer}"
+            return replace(_awaiting(call).on(effects.Event.DENY), result=f"{DENIED}{words}")
+        return None
+
+    def _answer_about(self, call: Call, question: Question | None) -> str | None:
+        if question is not None:
+            return self._answers.get(question.id)
+        # Whoever found a question before may find none now; what the person has said about this call stands.
+        said = [answer for asked, answer in self._answers.items() if asked.startswith(f"{call.id}/")]
+        return said[-1] if said else None
+
+    async def _is_granted(self, question: Question) -> bool:
+        if question.about is not About.APPROVAL:
+            return False
+        fingerprint, session_id = question.fingerprint, self._turn.session_id
+        return await persist(self._clock, lambda: self._questions.is_granted(self._owner, session_id, fingerprint))
+
+    def _shown(self, question: Question) -> Question:
+        """Return a question as it may be stored."""
+        detail = cast("Mapping[str, object]", self._redaction.value(question.detail))
+        return replace(question, text=self._redaction.text(question.text), detail=detail)
+
+    def _asking(self, question: Question, use: Use | None = None, call: Call | None = None) -> Draft:
+        shown = self._shown(question)
+        data: dict[str, object] = {
+            "question_id": shown.id,
+            "text": shown.text,
+            "about": shown.about.value,
+            "choices": list(shown.choices),
+            "detail": dict(shown.detail),
+            "expires_at": shown.expires_at,
+        }
+        if use and call:
+            data |= {"call_id": call.id, "name": call.name, "args": self._redaction.value(use.args)}
+        return Draft(kind=Kind.APPROVAL_ASKED, at=self._clock.now_ms(), data=data)
+
+    async def _close(self, ended: Moves) -> None:
+        """Record calls that a person has ended: they never started, and are shown with what was wanted."""
+        if ended:
+            await self._save([self._finished(after, args=msgspec.json.decode(after.args)) for _, after in ended], ended)
+
+    async def _run_all(self, free: Sequence[tuple[Use, Call]]) -> None:
+        starts = [(call, call.on(effects.Event.START)) for _, call in free]
+        await self._save([self._started(use, call) for use, call in free], starts)
+        running = [
+            asyncio.create_task(self._run(use, started), name=f"{started.turn_id}:{started.id}")
+            for (use, _), (_, started) in zip(free, starts, strict=True)
+        ]
+        try:
+            await asyncio.gather(*running)
+        finally:
+            # What cannot be recorded ends the turn, and with it the other calls.
+            for task in running:
+                task.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
+
+    async def _run(self, use: Use, started: Call) -> None:
+        ended = await self._ended(use.tool, use.args, started)
+        await self._save([self._finished(ended)], [(started, ended)])
+
+    async def _ended(self, tool: Tool, args: Mapping[str, object], started: Call) -> Call:
+        try:
+            result = await tool.run(args, f"{started.turn_id}:{started.id}")
+        except HoldfastError as error:
+            return replace(started.on(effects.Event.FAIL), result=self._redaction.text(str(error)))
+        except asyncio.CancelledError:
+            if _is_stopped():
+                raise
+            # Something that the tool waited for was cancelled, not the call.
+            log.exception("tool %s failed", tool.name)
+        except Exception:  # The edge to a tool, which may be a plugin: its bug is a failed call, not a failed turn.
+            log.exception("tool %s failed", tool.name)
+        else:
+            return replace(started.on(effects.Event.SUCCEED), result=self._redaction.text(result))
+        return replace(started.on(effects.Event.FAIL), result=f"{tool.name} failed; see the gateway's log")
+
+    def _started(self, use: Use, call: Call) -> Draft:
+        data = {"call_id": call.id, "name": call.name, "args": self._redaction.value(use.args)}
+        return Draft(kind=Kind.TOOL_STARTED, at=self._clock.now_ms(), data=data)
+
+    def _finished(self, ended: Call, **more: object) -> Draft:
+        data = {"call_id": ended.id, "name": ended.name, "outcome": ended.state.value, "result": ended.result, **more}
+        return Draft(kind=Kind.TOOL_FINISHED, at=self._clock.now_ms(), data=data)
+
+    async def _save(self, drafts: Sequence[Draft], moves: Moves) -> None:
+        await self._record(drafts, moves)
+        self._calls |= {after.id: after for _, after in moves}
+
+    def _known(self, use: Use) -> Call:
+        return self._calls.get(use.call_id) or Call(
+            id=CallId(use.call_id),
+            turn_id=self._turn.id,
+            session_id=self._turn.session_id,
+            name=use.tool.name,
+            effect=use.tool.effect,
+            args=msgspec.json.encode(self._redaction.value(use.args)).decode(),
+        )
+
+
+def _awaiting(call: Call) -> Call:
+    return call if call.state is effects.State.AWAITING_APPROVAL else call.on(effects.Event.ASK)
+
+
+def _is_stopped() -> bool:
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0

@@ -1,0 +1,42 @@
+"""Questions that nobody answered in time are answered with that, so that their turns go on and say so."""
+
+from __future__ import annotations
+
+import logging
+
+from holdfast.clock import Clock
+from holdfast.core.journal import Draft, Kind
+from holdfast.core.questions import EXPIRED
+from holdfast.engine.settings import Settings
+from holdfast.errors import Rejected, Stale, Unavailable
+from holdfast.ports import Asked, Store
+
+log = logging.getLogger(__name__)
+
+
+class Expiry:
+    """Looks for questions past their time."""
+
+    def __init__(self, store: Store, settings: Settings, clock: Clock) -> None:
+        self._store = store
+        self._settings = settings
+        self._clock = clock
+
+    async def run(self) -> None:
+        """Look until cancelled."""
+        while True:
+            try:
+                for asked in await self._store.questions.expired(self._clock.now_ms()):
+                    await self._expire(asked)
+            except Unavailable as error:
+                log.warning("cannot look for questions that have expired: %s", error)
+            await self._clock.sleep_ms(self._settings.expiry_ms)
+
+    async def _expire(self, asked: Asked) -> None:
+        data = {"question_id": asked.question.id, "text": EXPIRED}
+        draft = Draft(kind=Kind.APPROVAL_ANSWERED, at=self._clock.now_ms(), data=data)
+        try:
+            await self._store.turns.answer(asked.turn_id, draft)
+        except (Rejected, Stale) as moved:
+            # Answered, cancelled or deleted at the last moment.
+            log.info("question %s of turn %s did not expire: %s", asked.question.id, asked.turn_id, moved)

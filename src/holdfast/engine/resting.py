@@ -1,0 +1,33 @@
+"""Turns that only wait for others: while they do, somebody else may have their place."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+
+from holdfast.ids import TurnId
+
+
+class Resting:
+    """Who rests on this node.  One turn gives up one place, however many of its calls wait at once."""
+
+    def __init__(self) -> None:
+        # Called when a place has become free.
+        self.freed: Callable[[], None] = lambda: None
+        self._waits: Counter[TurnId] = Counter()
+
+    def __len__(self) -> int:
+        return len(self._waits)
+
+    @asynccontextmanager
+    async def rest(self, turn_id: TurnId) -> AsyncGenerator[None]:
+        """Let a turn rest for as long as the context lasts; afterwards it counts again, even where that is one too many."""
+        self._waits[turn_id] += 1
+        self.freed()
+        try:
+            yield
+        finally:
+            self._waits[turn_id] -= 1
+            if not self._waits[turn_id]:
+                del self._waits[turn_id]
