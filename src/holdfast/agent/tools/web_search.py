@@ -1,0 +1,180 @@
+"""Web search: one question to whoever the operator chose to search the web."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from typing import Annotated, Protocol, TypeVar, cast
+from urllib.parse import urlencode, urlsplit
+
+import msgspec
+
+from holdfast.agent.tools.port import Site, StructTool
+from holdfast.agent.tools.untrusted import fence
+from holdfast.config import WebSearchConfig
+from holdfast.core.effects import Effect
+from holdfast.egress import Answer, Egress, Guard
+from holdfast.errors import ConfigInvalid, Rejected, Unavailable
+
+PLUGINS = "holdfast.search"
+LIMIT_DEFAULT = 5
+LIMIT_MAX = 20
+SNIPPET_MAX_CHARS = 500
+TIMEOUT_S = 20.0
+ANSWER_MAX_BYTES = 2 * 1024 * 1024
+BRAVE_URL = "https://api.search.brave.com/res/v1/web/search"
+_TOO_MANY = 429
+_SERVER_ERROR = 500
+
+Shape = TypeVar("Shape")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """One result."""
+
+    title: str
+    url: str
+    text: str = ""
+
+
+class Searcher(Protocol):
+    """Somebody who searches the web."""
+
+    async def search(self, query: str, limit: int) -> Sequence[Found]:
+        """Return the best results first.  Raises `Unavailable` where it may work later, `Rejected` where it will not."""
+        ...
+
+
+class _SearxngResult(msgspec.Struct):
+    title: str = ""
+    url: str = ""
+    content: str = ""
+
+
+class _SearxngAnswer(msgspec.Struct):
+    results: list[_SearxngResult] = []
+
+
+class Searxng:
+    """A SearXNG server with its JSON format switched on."""
+
+    def __init__(self, url: str, egress: Egress) -> None:
+        self._url = url.rstrip("/")
+        self._egress = egress
+
+    async def search(self, query: str, limit: int) -> Sequence[Found]:
+        target = f"{self._url}/search?{urlencode({'q': query, 'format': 'json'})}"
+        answer = await self._egress.request("GET", target, bytes_max=ANSWER_MAX_BYTES, redirects_max=0)
+        found = _read(answer, _SearxngAnswer, "searxng", "is its JSON format switched on?")
+        return [Found(title=each.title, url=each.url, text=each.content) for each in found.results[:limit]]
+
+
+class _BraveResult(msgspec.Struct):
+    title: str = ""
+    url: str = ""
+    description: str = ""
+
+
+class _BraveWeb(msgspec.Struct):
+    results: list[_BraveResult] = []
+
+
+class _BraveAnswer(msgspec.Struct):
+    web: _BraveWeb = msgspec.field(default_factory=_BraveWeb)
+
+
+class Brave:
+    """The Brave search API."""
+
+    def __init__(self, api_key: str, egress: Egress, url: str = BRAVE_URL) -> None:
+        self._api_key = api_key
+        self._egress = egress
+        self._url = url
+
+    async def search(self, query: str, limit: int) -> Sequence[Found]:
+        target = f"{self._url}?{urlencode({'q': query, 'count': limit, 'text_decorations': 'false'})}"
+        headers = {"Accept": "application/json", "X-Subscription-Token": self._api_key}
+        answer = await self._egress.request("GET", target, headers=headers, bytes_max=ANSWER_MAX_BYTES, redirects_max=0)
+        found = _read(answer, _BraveAnswer, "brave", "is the API key right?")
+        return [Found(title=each.title, url=each.url, text=each.description) for each in found.web.results[:limit]]
+
+
+def _read(answer: Answer, shape: type[Shape], name: str, hint: str) -> Shape:
+    if answer.status == _TOO_MANY or answer.status >= _SERVER_ERROR:
+        raise Unavailable(f"{name} cannot search now: {answer.status} {answer.reason}")
+    if answer.status != 200:
+        raise Rejected(f"{name} refused the search: {answer.status} {answer.reason}; {hint}")
+    try:
+        return msgspec.json.decode(answer.body, type=shape)
+    except msgspec.DecodeError as error:
+        raise Rejected(f"{name} answered what cannot be read: {error}; {hint}") from error
+
+
+def searcher(config: WebSearchConfig, environment: Mapping[str, str] = os.environ) -> Searcher | None:
+    """Return who searches, as configured; None when nobody does.  Raises `ConfigInvalid`."""
+    match config.provider:
+        case "":
+            return None
+        case "searxng":
+            if not config.url:
+                raise ConfigInvalid("tools.web_search.url: searxng needs the URL of its server")
+            return Searxng(config.url, _way_to(config.url))
+        case "brave":
+            if not (key := config.api_key or environment.get(config.api_key_env, "")):
+                raise ConfigInvalid("tools.web_search.api_key: brave needs a key, here or in the variable of api_key_env")
+            url = config.url or BRAVE_URL
+            return Brave(key, _way_to(url), url)
+        case plugin:
+            return _plugged(plugin, config)
+
+
+def _way_to(url: str) -> Egress:
+    """Return a way out to a server that the operator named, which may well be on this machine."""
+    place = urlsplit(url)
+    host = f"[{place.hostname}]" if place.hostname and ":" in place.hostname else place.hostname
+    port = place.port or (443 if place.scheme == "https" else 80)
+    return Egress(Guard([f"{host}:{port}"]), TIMEOUT_S)
+
+
+def _plugged(name: str, config: WebSearchConfig) -> Searcher:
+    found = entry_points(group=PLUGINS)
+    for each in found:
+        if each.name == name:
+            make = cast("Callable[[WebSearchConfig], Searcher]", each.load())
+            return make(config)
+    known = ", ".join(sorted({"searxng", "brave", *found.names}))
+    raise ConfigInvalid(f"tools.web_search.provider: there is no {name!r}; there are {known}")
+
+
+class WebSearchArgs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    query: Annotated[str, msgspec.Meta(description="What to look for.", min_length=1, max_length=400)]
+    limit: Annotated[int, msgspec.Meta(description="How many results at most.", ge=1, le=LIMIT_MAX)] = LIMIT_DEFAULT
+
+
+def web_search_tool(provider: Searcher) -> StructTool[WebSearchArgs]:
+    """Return the tool that asks a searcher."""
+
+    async def search(args: WebSearchArgs, _site: Site) -> str:
+        found = list(await provider.search(args.query, args.limit))[: args.limit]
+        if not found:
+            return f"Nothing was found for {args.query!r}; try other words."
+        return f"{len(found)} results:\n{fence(_listed(found), 'the web')}"
+
+    return StructTool(
+        name="web_search",
+        description="Search the web. Returns titles, URLs and short excerpts; read a page in full with fetch.",
+        args=WebSearchArgs,
+        effect=Effect.PURE,
+        action=search,
+    )
+
+
+def _listed(found: Sequence[Found]) -> str:
+    lines = (
+        f"{number}. {each.title.strip() or each.url}\n   {each.url}\n   {' '.join(each.text.split())[:SNIPPET_MAX_CHARS]}"
+        for number, each in enumerate(found, 1)
+    )
+    return "\n".join(line.rstrip() for line in lines)
