@@ -1,0 +1,152 @@
+"""Plugins: tools and models of other distributions, found by their entry points and loaded once, at the start.
+
+A distribution offers tools in the group `holdfast.tools`.  Each entry point names a callable that takes nothing and returns
+a `Tool` (see agent/tools/port.py), or several of them:
+
+    [project.entry-points."holdfast.tools"]
+    weather = "holdfast_weather:tools"
+
+It offers models in the group `holdfast.models`.  Each entry point names a callable `(name, config) -> Model` (see
+agent/models/port.py); the name of the entry point is that of the provider, and `name` what stands behind it in the
+configuration: with `model.name = "acme:large"`, the entry point `acme` is called with "large" and the `[model]` table.
+
+    [project.entry-points."holdfast.models"]
+    acme = "holdfast_acme:model"
+
+A plugin is code of the gateway: it runs in its process and may do whatever the gateway may.  One that cannot be loaded is
+reported and left out.  Two plugins that use one name are both left out: which of them was meant, nobody here can know.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import inspect
+import logging
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import EntryPoint
+from typing import Generic, TypeVar, cast
+
+from holdfast.agent.models.port import Model
+from holdfast.agent.tools.port import NAME, Tool
+from holdfast.config import ModelConfig
+from holdfast.core.effects import Effect
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+ModelMaker = Callable[[str, ModelConfig], Model]
+
+TOOLS_GROUP = "holdfast.tools"
+MODELS_GROUP = "holdfast.models"
+TOOLS_MAX = 64
+# What can stand before the colon of a model's name.
+_PROVIDER = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plugins:
+    """What was found.  `problems` says, in whole sentences, what was left out and why."""
+
+    tools: Sequence[Tool] = ()
+    models: Mapping[str, ModelMaker] = field(default_factory=dict[str, ModelMaker])
+    problems: Sequence[str] = ()
+
+
+def load(tool_names: Collection[str] = (), providers: Collection[str] = ()) -> Plugins:
+    """Load every plugin there is; the names given are Holdfast's own, and no plugin gets them."""
+    problems: list[str] = []
+    tools: list[_Found[Tool]] = []
+    models: list[_Found[ModelMaker]] = []
+    for point in _points(TOOLS_GROUP):
+        try:
+            tools += [_Found(name=tool.name, source=_source(point), thing=tool) for tool in _tools(point)]
+        except (Exception, SystemExit) as error:  # The edge to a plugin: its bug is its own.
+            problems.append(_left_out(point, error))
+    for point in _points(MODELS_GROUP):
+        try:
+            models.append(_Found(name=point.name, source=_source(point), thing=_maker(point)))
+        except (Exception, SystemExit) as error:  # The edge to a plugin: its bug is its own.
+            problems.append(_left_out(point, error))
+    kept_tools = _without_clashes("tool", tools, tool_names, problems)
+    kept_models = _without_clashes("model provider", models, providers, problems)
+    for problem in problems:
+        log.error("%s", problem)
+    return Plugins(tools=tuple(kept_tools.values()), models=kept_models, problems=tuple(problems))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found(Generic[T]):
+    name: str
+    source: str
+    thing: T
+
+
+class _Nonsense(Exception):
+    """A plugin does not keep the contract; the message says where."""
+
+
+def _points(group: str) -> list[EntryPoint]:
+    return sorted(importlib.metadata.entry_points(group=group), key=lambda point: (_source(point), point.name))
+
+
+def _source(point: EntryPoint) -> str:
+    return f"{point.dist.name} {point.dist.version}" if point.dist else "an unknown distribution"
+
+
+def _left_out(point: EntryPoint, error: BaseException) -> str:
+    why = str(error) if isinstance(error, _Nonsense) else f"{type(error).__name__}: {error}"
+    return f"The plugin {point.name} of {_source(point)} ({point.value}) is left out: {why}"
+
+
+def _tools(point: EntryPoint) -> list[Tool]:
+    made = _callable(point)()
+    several = list(cast("Iterable[object]", made)) if isinstance(made, Iterable) else [made]
+    if len(several) > TOOLS_MAX:
+        raise _Nonsense(f"it has {len(several)} tools; {TOOLS_MAX} is the most")
+    for each in several:
+        if problem := _wrong_with(each):
+            raise _Nonsense(problem)
+    return cast("list[Tool]", several)
+
+
+def _maker(point: EntryPoint) -> ModelMaker:
+    if not _PROVIDER.fullmatch(point.name):
+        raise _Nonsense("the name of a provider is lower-case letters, digits, dots, - and _")
+    return cast("ModelMaker", _callable(point))
+
+
+def _callable(point: EntryPoint) -> Callable[..., object]:
+    loaded = cast("object", point.load())
+    if not callable(loaded):
+        raise _Nonsense(f"it is no callable but {type(loaded).__name__}")
+    return loaded
+
+
+def _wrong_with(tool: object) -> str | None:
+    """Return what a thing lacks to be a tool."""
+    kinds = {"name": str, "description": str, "schema": Mapping, "effect": Effect, "harmless": bool}
+    for attribute, kind in kinds.items():
+        if not isinstance(getattr(tool, attribute, None), kind):
+            return f"{tool!r:.200} is no tool: its {attribute} is no {kind.__name__}"
+    for method in ("question", "run"):
+        if not inspect.iscoroutinefunction(getattr(tool, method, None)):
+            return f"{tool!r:.200} is no tool: its {method} is no async method"
+    known = cast("Tool", tool)
+    if not NAME.fullmatch(known.name):
+        return f"{known.name!r:.200} cannot be the name of a tool: it must be 1 to 64 letters, digits, - and _"
+    return None if known.schema.get("type") == "object" else f"the schema of the tool {known.name} is of no object"
+
+
+def _without_clashes(kind: str, found: Sequence[_Found[T]], own: Collection[str], problems: list[str]) -> dict[str, T]:
+    """Return what has its name for itself."""
+    kept: dict[str, T] = {}
+    for name in sorted({each.name for each in found}):
+        claims = [each for each in found if each.name == name]
+        sources = " and ".join([*["Holdfast itself"] * (name in own), *(each.source for each in claims)])
+        if name in own or len(claims) > 1:
+            problems.append(f"The {kind} {name} is offered by {sources}; the plugins' are left out")
+        else:
+            kept[name] = claims[0].thing
+    return kept
