@@ -17,9 +17,12 @@ from holdfast.core import delivery, effects, memory
 from holdfast.core.delivery import Delivery
 from holdfast.core.effects import Call, Effect
 from holdfast.core.ending import Ending
-from holdfast.core.intake import Inbound, Receipt
+from holdfast.core.intake import Image, Inbound, Receipt
 from holdfast.core.journal import Draft, Entry, Kind
+from holdfast.core.memories import Memory
 from holdfast.core.memory import Segment
+from holdfast.core.processes import Process
+from holdfast.core.questions import About, Question
 from holdfast.core.recovery import Swept
 from holdfast.core.turns import Cause, Event, Policy, Resume, State, Turn
 from holdfast.ids import (
@@ -28,7 +31,9 @@ from holdfast.ids import (
     SessionId,
     TurnId,
     new_delivery_id,
+    new_memory_id,
     new_node_id,
+    new_process_id,
     new_segment_id,
     new_session_id,
     new_turn_id,
@@ -44,6 +49,8 @@ START = 1_700_000_000_000
 MINUTE = 60_000
 OWNER = "memory:main"
 TARGET = "telegram:1"
+QUESTION = "question"
+PICTURE = Image(media_type="image/png", data=b"\x89PNG\x00\xff")
 
 on_sqlite = pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
 on_postgres = pytest.mark.parametrize("store_url", ["postgres"], indirect=True)
@@ -123,8 +130,16 @@ class Scene:
 
     async def parked(self, text: str = "hello", **changes: Any) -> Turn:
         """Accept a message, start its turn, and let it ask a question."""
-        turn, _ = await self.store.turns.park(await self.running(text, **changes), [self.question()])
-        return turn
+        return await self.park(await self.running(text, **changes))
+
+    async def park(self, turn: Turn, *drafts: Draft, question: Question | None = None) -> Turn:
+        """Let a running turn ask a question."""
+        question = question or self.question()
+        parked, _ = await self.store.turns.park(turn, [*drafts, self.asked(question.id)], question)
+        return parked
+
+    async def answer(self, turn: Turn, text: str = "yes", question: str = QUESTION) -> Turn:
+        return await self.store.turns.answer(turn.id, self.reply(text, question))
 
     async def finish(self, turn: Turn, **changes: Any) -> Turn:
         return (await self.store.settlement.finish(turn, self.ending(turn, **changes)))[0]
@@ -175,11 +190,38 @@ class Scene:
     def text(self, text: str) -> Draft:
         return self.draft(Kind.TEXT, text=text)
 
-    def question(self, text: str = "may I?") -> Draft:
-        return self.draft(Kind.APPROVAL_ASKED, text=text)
+    def question(self, **changes: Any) -> Question:
+        return Question(**{"id": QUESTION, "text": "may I?", **changes})
 
-    def reply(self, text: str = "yes") -> Draft:
-        return self.draft(Kind.APPROVAL_ANSWERED, text=text)
+    def approval(self, fingerprint: str = "print", **changes: Any) -> Question:
+        return self.question(about=About.APPROVAL, fingerprint=fingerprint, **changes)
+
+    def process(self, turn: Turn, **changes: Any) -> Process:
+        facts: dict[str, Any] = {
+            "id": new_process_id(self.now),
+            "session_id": turn.session_id,
+            "turn_id": turn.id,
+            "owner": "local",
+            "home": "/home/holdfast",
+            "command": "make",
+            "workdir": "/work",
+            "started_at": self.now,
+        }
+        return Process(**{**facts, **changes})
+
+    def fact(self, text: str = "likes tea", **changes: Any) -> Memory:
+        facts = {"id": new_memory_id(self.now), "created_at": self.now, "updated_at": self.now}
+        return Memory(**{**facts, "owner": "local", "text": text, **changes})
+
+    def usage(self, tokens: int = 10, **changes: int) -> Draft:
+        data = {"model": "small", "input_tokens": tokens, "output_tokens": 5, "cached_tokens": 1, "cost_micros": 7}
+        return self.draft(Kind.USAGE, **{**data, **changes})
+
+    def asked(self, question: str = QUESTION) -> Draft:
+        return self.draft(Kind.APPROVAL_ASKED, text="may I?", question_id=question)
+
+    def reply(self, text: str = "yes", question: str = QUESTION) -> Draft:
+        return self.draft(Kind.APPROVAL_ANSWERED, text=text, question_id=question)
 
     def call(self, turn: Turn, effect: Effect = Effect.PURE, **changes: Any) -> Call:
         """Plan a tool call."""

@@ -155,7 +155,7 @@ async def test_a_finish_that_comes_while_the_turn_is_cancelled_is_too_late(scene
     """T3, T4"""
     turn = await scene.running()
     _, error = await race(
-        scene, lambda: settlement._cancel(POSTGRES, turn.id, Cause.USER, scene.now), lambda: scene.finish(turn)
+        scene, lambda: settlement.cancel(POSTGRES, turn.id, Cause.USER, scene.now), lambda: scene.finish(turn)
     )
     assert isinstance(error, Stale)
     assert await scene.state(turn) is State.CANCELLED

@@ -190,7 +190,7 @@ async def test_a_zombie_changes_nothing_by_any_write(scene: Scene) -> None:
         scene.say(running, "late"),
         scene.say(detached, "late"),
         scene.move(detached, (call, ended)),
-        scene.store.turns.park(detached, [scene.question()]),
+        scene.store.turns.park(detached, [scene.asked()], scene.question()),
         scene.finish(running),
         scene.finish(detached, deliveries=scene.parts(detached, "late")),
         scene.settle(sending, delivery.Event.CONFIRM),

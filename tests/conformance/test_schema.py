@@ -20,7 +20,7 @@ import apsw
 import asyncpg
 import pytest
 
-from holdfast.core import delivery, effects, journal, memory, sessions, turns
+from holdfast.core import delivery, effects, journal, memory, processes, questions, sessions, turns
 from holdfast.errors import Owned, Stale, StoreRefused
 from holdfast.ids import SessionId, TurnId, new_node_id
 from holdfast.store import deliveries as deliveries_sql
@@ -28,12 +28,16 @@ from holdfast.store import forks as forks_sql
 from holdfast.store import intake as intake_sql
 from holdfast.store import jobs as jobs_sql
 from holdfast.store import journal as journal_sql
+from holdfast.store import memories as memories_sql
 from holdfast.store import migrations, opening
 from holdfast.store import nodes as nodes_sql
+from holdfast.store import processes as processes_sql
+from holdfast.store import questions as questions_sql
 from holdfast.store import recoveries as recoveries_sql
 from holdfast.store import segments as segments_sql
 from holdfast.store import sessions as sessions_sql
 from holdfast.store import settlement as settlement_sql
+from holdfast.store import spending as spending_sql
 from holdfast.store import turns as turns_sql
 from holdfast.store.audit import CHECKS, audit
 from holdfast.store.audit import _audit as audit_rows
@@ -41,7 +45,7 @@ from holdfast.store.database import POSTGRES, SQLITE, Dialect, Run, Transaction
 from holdfast.store.migrations import migrate
 from holdfast.store.opening import Store, open_store, store_path
 from holdfast.store.retention import TABLES
-from tests.conformance.scenes import START, Scene, on_postgres, on_sqlite
+from tests.conformance.scenes import PICTURE, START, Scene, on_postgres, on_sqlite
 from tests.conformance.test_jobs import job
 
 Opener = Callable[[], Awaitable[Store]]
@@ -63,7 +67,12 @@ async def test_every_table_has_a_declared_retention(scene: Scene) -> None:
 
 async def populate(scene: Scene) -> None:
     """Put at least one row into every table."""
-    turn, _ = await scene.use(await scene.running(dedupe_key="k"))
+    turn, _ = await scene.use(await scene.running(dedupe_key="k", images=(PICTURE,)))
+    await scene.store.processes.add(scene.process(turn))
+    await scene.store.memories.add(scene.fact())
+    turn = await scene.park((await scene.store.journal.append(turn, [scene.usage()]))[0], question=scene.approval())
+    await scene.answer(turn, "always")
+    turn = await scene.claim_and_start(turn.id)
     await scene.finish(turn, deliveries=scene.parts(turn, "hi"))
     await scene.store.jobs.save(job())
     await scene.store.jobs.miss("report", START + 1)
@@ -79,6 +88,8 @@ LISTS: dict[tuple[str, str], type[StrEnum] | set[str]] = {
     ("tool_calls", "effect"): effects.Effect,
     ("deliveries", "state"): delivery.State,
     ("segments", "state"): memory.State,
+    ("questions", "about"): questions.About,
+    ("processes", "state"): processes.State,
 }
 FLAGS = [
     ("sessions", "one_shot"),
@@ -87,6 +98,7 @@ FLAGS = [
     ("turns", "steers"),
     ("deliveries", "repeats"),
     ("jobs", "paused"),
+    ("processes", "notifies"),
 ]
 
 
@@ -592,7 +604,7 @@ async def test_nodes_that_start_together_migrate_once(open_it: Opener, store_url
 STATEMENT = re.compile(r"\s*(SELECT|UPDATE|DELETE|INSERT|WITH)\b")
 MODULES = (
     intake_sql, turns_sql, settlement_sql, forks_sql, journal_sql, deliveries_sql, segments_sql, nodes_sql, jobs_sql,
-    sessions_sql, recoveries_sql,
+    sessions_sql, recoveries_sql, questions_sql, processes_sql, spending_sql, memories_sql,
 )  # fmt: skip
 # Indexes that hold only what is on its way, so that reading all of one is no scan of what has been.
 SMALL = "deliveries_due|turns_claimable|turns_held|turns_in_flight|turns_interrupted|segments_one_committing_per_session"
@@ -605,6 +617,7 @@ WHOLE = {
     "jobs._FORGET",
     "turns._TALLY",
     "recoveries._SIGHT",
+    "spending._FORGET",
 }
 
 

@@ -171,7 +171,7 @@ async def test_any_turn_in_flight_can_be_cancelled(scene: Scene, state: State) -
     if state is not State.QUEUED:
         turn = await scene.say(await scene.start(turn), "so far")
     if state is State.WAITING:
-        turn, _ = await scene.store.turns.park(turn, [scene.question()])
+        turn, _ = await scene.store.turns.park(turn, [scene.asked()], scene.question())
     cancelled = await scene.store.settlement.cancel(turn.id, Cause.USER, scene.now)
     assert (cancelled.state, cancelled.cause, cancelled.node_id) == (State.CANCELLED, "user", None)
     assert await scene.store.turns.get(turn.id) == cancelled
@@ -186,7 +186,7 @@ async def test_a_cancelled_turn_is_taken_from_its_worker(scene: Scene) -> None:
     turn = await scene.running()
     await scene.store.settlement.cancel(turn.id, Cause.USER, scene.now)
     before = await scene.snapshot()
-    for late in (scene.say(turn, "x"), scene.finish(turn), scene.store.turns.park(turn, [scene.question()])):
+    for late in (scene.say(turn, "x"), scene.finish(turn), scene.store.turns.park(turn, [scene.asked()], scene.question())):
         with pytest.raises(Stale):
             await late
     await scene.interrupt(turn)

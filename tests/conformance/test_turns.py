@@ -12,7 +12,7 @@ from holdfast.core.sessions import Source
 from holdfast.core.turns import Cause, Event, Mode, Resume, State
 from holdfast.errors import IllegalMove, KeyReused, NotFound, QueueFull, Stale
 from holdfast.ids import SessionId, TurnId, new_session_id, new_turn_id
-from tests.conformance.scenes import MINUTE, START, Scene
+from tests.conformance.scenes import MINUTE, QUESTION, START, Scene
 
 
 async def test_an_accepted_message_is_a_queued_turn_with_its_entry(scene: Scene) -> None:
@@ -304,7 +304,7 @@ async def test_every_attempt_numbers_its_own_entries(scene: Scene) -> None:
 
 async def test_a_parked_turn_waits_and_is_nobodys(scene: Scene) -> None:
     running = await scene.say(await scene.running(), "let me ask")
-    turn, entries = await scene.store.turns.park(running, [scene.question()])
+    turn, entries = await scene.store.turns.park(running, [scene.asked()], scene.question())
     assert (turn.state, turn.node_id, turn.nth) == (State.WAITING, None, 3)
     assert await scene.store.turns.get(turn.id) == turn
     assert [(entry.kind, entry.nth) for entry in entries] == [(Kind.APPROVAL_ASKED, 3)]
@@ -314,13 +314,13 @@ async def test_a_parked_turn_waits_and_is_nobodys(scene: Scene) -> None:
 
 async def test_a_repeated_park_after_a_lost_answer_is_the_same_park(scene: Scene) -> None:
     running = await scene.running()
-    parked = await scene.store.turns.park(running, [scene.text("well"), scene.question()])
+    parked = await scene.store.turns.park(running, [scene.text("well"), scene.asked()], scene.question())
     before = await scene.snapshot()
-    assert await scene.store.turns.park(running, [scene.text("well"), scene.question()]) == parked
+    assert await scene.store.turns.park(running, [scene.text("well"), scene.asked()], scene.question()) == parked
     assert await scene.snapshot() == before
     await scene.store.turns.answer(running.id, scene.reply())
     with pytest.raises(Stale):
-        await scene.store.turns.park(running, [scene.text("well"), scene.question()])
+        await scene.store.turns.park(running, [scene.text("well"), scene.asked()], scene.question())
 
 
 async def test_a_waiting_turn_keeps_its_place_before_later_ones(scene: Scene) -> None:
@@ -350,7 +350,7 @@ async def test_an_answer_is_journalled_and_queues_the_turn(scene: Scene) -> None
     answered = await scene.store.turns.answer(turn.id, scene.reply("go ahead"))
     assert (answered.state, answered.fence > turn.fence) == (State.QUEUED, True)
     last = (await scene.entries(turn.session_id))[-1]
-    assert (last.kind, last.data, last.nth) == (Kind.APPROVAL_ANSWERED, {"text": "go ahead"}, None)
+    assert (last.kind, last.data, last.nth) == (Kind.APPROVAL_ANSWERED, {"text": "go ahead", "question_id": QUESTION}, None)
     resumed = await scene.claim_and_start(turn.id)
     assert (resumed.attempt, resumed.nth) == (2, 1)
     await scene.finish(await scene.say(resumed, "done"))
@@ -381,9 +381,9 @@ async def test_a_park_with_an_old_fence_or_place_is_refused(scene: Scene) -> Non
     await scene.say(turn, "already further on")
     before = await scene.snapshot()
     with pytest.raises(Stale):
-        await scene.store.turns.park(turn, [scene.question()])
+        await scene.store.turns.park(turn, [scene.asked()], scene.question())
     with pytest.raises(Stale):
-        await scene.store.turns.park(replace(turn, nth=2, fence=turn.fence - 1), [scene.question()])
+        await scene.store.turns.park(replace(turn, nth=2, fence=turn.fence - 1), [scene.asked()], scene.question())
     assert await scene.snapshot() == before
 
 

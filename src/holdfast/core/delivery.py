@@ -16,6 +16,10 @@ BACKOFF_FIRST_MS = 1_000
 BACKOFF_MAX_MS = 15 * 60_000
 REPEAT_LABEL = "[possible repeat]"
 EXPIRES_AFTER_MS = 24 * 3_600_000
+# What a turn sends before its answer is numbered upwards from the first of these: below every banner, and no part of the
+# answer.
+ASIDE_FIRST = -2_000_000
+ASIDE_LAST = -1_000_001
 # The banner of a stop; once the gateway is back it would only confuse.
 BANNER_EXPIRES_AFTER_MS = 60_000
 
@@ -66,7 +70,11 @@ SETTLED = frozenset(State) - UNSETTLED
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
-    """One part of an answer on its way to one target.  `repeats` counts the labelled resends; the schema allows one."""
+    """One part of an answer on its way to one target.  `repeats` counts the labelled resends; the schema allows one.
+
+    The parts of an answer are numbered from 1.  What is below is no part of it: the banner of a stop, or a message that the
+    turn sent while it was at work.
+    """
 
     id: DeliveryId
     turn_id: TurnId
@@ -101,7 +109,7 @@ def banner_part(attempt: int) -> int:
 
 def is_banner(part: int) -> bool:
     """Return whether a part is the banner of a stop."""
-    return part < 0
+    return ASIDE_LAST < part < 0
 
 
 def lifetime_ms(part: int) -> int:

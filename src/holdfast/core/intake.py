@@ -84,7 +84,14 @@ class Inbound:
         """Return the digest that tells a repeated message from another one under the same key."""
         # With its length the conversation cannot run into the text; half a surrogate pair is text for a hash.
         body = f"{len(self.conversation)}\n{self.conversation}\n{self.text}"
-        return hashlib.sha256(body.encode("utf-8", "surrogatepass")).hexdigest()
+        digest = hashlib.sha256(body.encode("utf-8", "surrogatepass")).hexdigest()
+        if not self.images:
+            return digest
+        # Digests have one length, so that no text and no picture can pass for another.
+        parts = (
+            hashlib.sha256(part).hexdigest() for image in self.images for part in (image.media_type.encode(), image.data)
+        )
+        return hashlib.sha256((digest + "".join(parts)).encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,6 +28,8 @@ class Decision(StrEnum):
 
 # The answer that nobody gave: a question that has expired is answered with it, and it allows nothing.
 EXPIRED = "expired"
+# What stands in place of an answer once the turn that asked was cancelled.
+CANCELLED = "cancelled"
 APPROVAL_CHOICES = tuple(Decision)
 
 _SAID: Mapping[str, Decision] = {

@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from holdfast.core.delivery import BACKOFF_MAX_MS, SETTLED, Delivery, Event, State, banner_part, is_banner, lifetime_ms
+from holdfast.core.delivery import (
+    ASIDE_FIRST,
+    ASIDE_LAST,
+    BACKOFF_MAX_MS,
+    SETTLED,
+    Delivery,
+    Event,
+    State,
+    banner_part,
+    is_banner,
+    lifetime_ms,
+)
 from holdfast.core.turns import Turn
 from holdfast.errors import IllegalMove, NotFound, Stale
 from holdfast.ids import DeliveryId, NodeId, SessionId, TurnId, new_delivery_id
@@ -16,11 +27,19 @@ _INSERT = """
     INSERT INTO deliveries (id, turn_id, session_id, target, part, text, created_at, due_at)
     VALUES (:id, :turn_id, :session_id, :target, :part, :text, :created_at, :due_at)
 """
-# Parts leave in order: a later one waits while an earlier one may still be sent.
-_SENDABLE = """
+_BANNER = f"(part < 0 AND part > {ASIDE_LAST})"
+# The turn is held, so that no two get the same number, and none gets one once the turn has ended.
+_HOLD_TURN = "UPDATE turns SET nth = nth WHERE id = :turn_id AND state = 'running' RETURNING id"
+_NEXT_ASIDE = f"""
+    SELECT COALESCE(MAX(part), {ASIDE_FIRST} - 1) + 1 FROM deliveries
+     WHERE turn_id = :turn_id AND target = :target AND part <= {ASIDE_LAST}
+"""
+# Parts leave in order: a later one waits while an earlier one may still be sent.  So do the messages that a turn sends while
+# it is at work, but the answer does not wait for them.
+_SENDABLE = f"""
     (d.state IN ('pending', 'retry') OR (d.state = 'unknown' AND d.repeats = 0))
     AND NOT EXISTS (SELECT 1 FROM deliveries e WHERE e.turn_id = d.turn_id AND e.target = d.target AND e.part < d.part
-                       AND e.part > 0
+                       AND (e.part > 0 OR d.part <= {ASIDE_LAST})
                        AND (e.state IN ('pending', 'sending', 'retry') OR (e.state = 'unknown' AND e.repeats = 0)))
 """
 _DUE = f"""
@@ -35,7 +54,7 @@ _MOVE = """
      WHERE id = :id AND fence = :fence AND state = :before
  RETURNING id
 """
-# A banner that cannot be delivered says nothing about the answer behind it.
+# What is no part of the answer says nothing about what is behind it.
 _FAIL_REST = """
     UPDATE deliveries SET state = 'failed', error = 'an earlier part did not arrive', settled_at = :now
      WHERE turn_id = :turn_id AND target = :target AND part > :part
@@ -47,7 +66,8 @@ _INSERT_BANNER = f"{_INSERT} ON CONFLICT (turn_id, target, part) DO NOTHING"
 _REVIVE = """
     UPDATE deliveries
        SET state = 'retry', attempt = 1, created_at = :now, due_at = :now, settled_at = NULL, error = NULL, fence = fence + 1
-     WHERE turn_id = :turn_id AND target = :target AND part >= :part AND state IN ('failed', 'expired')
+     WHERE turn_id = :turn_id AND target = :target AND (part = :part OR (part > :part AND CAST(:part AS BIGINT) > 0))
+       AND state IN ('failed', 'expired')
  RETURNING id
 """
 # What another node sweeps at the same moment is left to it.
@@ -57,16 +77,16 @@ _HELD_BY_DEAD = """
      ORDER BY d.node_id LIMIT :limit {skip_locked}
 """
 # A banner counts as repeated already, because its stop is over.
-_LOSE = """
+_LOSE = f"""
     UPDATE deliveries
-       SET state = 'unknown', repeats = CASE WHEN part < 0 THEN 1 ELSE repeats END, node_id = NULL, fence = fence + 1,
+       SET state = 'unknown', repeats = CASE WHEN {_BANNER} THEN 1 ELSE repeats END, node_id = NULL, fence = fence + 1,
            due_at = :now, settled_at = :now,
            error = 'the sender stopped while sending'
-     WHERE id IN {ids}
+     WHERE id IN {{ids}}
 """
-_EXPIRE_BANNERS = """
+_EXPIRE_BANNERS = f"""
     UPDATE deliveries SET state = 'expired', settled_at = :now, error = 'the gateway was back before it was sent'
-     WHERE part < 0 AND (state IN ('pending', 'retry') OR (state = 'unknown' AND repeats = 0))
+     WHERE {_BANNER} AND (state IN ('pending', 'retry') OR (state = 'unknown' AND repeats = 0))
 """
 _HASTEN = """
     UPDATE deliveries SET due_at = :now
@@ -105,6 +125,13 @@ class Deliveries:
             wakes=lambda _: ("deliveries", f"session:{sent.session_id}"),
             essential=True,
         )
+
+    async def enqueue(self, sent: Delivery) -> Delivery:
+        """Let a message of a running turn leave before its answer; a repeated id returns the first.
+
+        It gets a number of its own, whatever its `part` is.  Raises `Stale` when the turn does not run any more.
+        """
+        return await self._database.write(lambda: _enqueue(sent), wakes=lambda _: ("deliveries",))
 
     async def held(self, node_id: NodeId) -> list[Delivery]:
         """Return what a node is sending."""
@@ -157,6 +184,19 @@ def insert(created: Sequence[Delivery]) -> Transaction[None]:
                 for each in created
             ],
         )
+
+
+def _enqueue(sent: Delivery) -> Transaction[Delivery]:
+    place = {"turn_id": sent.turn_id, "target": sent.target}
+    running = yield Run(_HOLD_TURN, {"turn_id": sent.turn_id})
+    first = yield from _list(_GET, {"id": sent.id})
+    if first:
+        return first[0]
+    if not running:
+        raise Stale(f"turn {sent.turn_id} does not run any more: it sends nothing but its answer")
+    ((part,),) = yield Run(_NEXT_ASIDE, place)
+    yield from insert([replace(sent, part=part)])
+    return (yield from _get(sent.id))
 
 
 def insert_banner(turn: Turn, target: str, text: str, now_ms: int) -> Transaction[None]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from holdfast.core.journal import Data
+from holdfast.core.journal import Data, Entry, Kind
 from holdfast.core.sessions import Session
 from holdfast.core.turns import SETTLED, Turn
 from holdfast.errors import NotFound
@@ -31,11 +31,17 @@ _COPY_TURN = """
 
 # What a call has done in the world it has done for the copy too.  One that was to be repeated under its own key would get
 # another key here, so nobody can say what became of it.
+# A call that never started waits in the copy as it did before.
 _COPY_CALLS = """
     INSERT INTO tool_calls (turn_id, id, session_id, name, effect, args, state, starts, result)
     SELECT CAST(:to AS TEXT), id, CAST(:session_id AS TEXT), name, effect, args,
-           CASE WHEN state IN ('ok', 'error', 'unknown') OR effect = 'pure' THEN state ELSE 'unknown' END, starts, result
+           CASE WHEN state IN ('ok', 'error', 'unknown') OR effect = 'pure' OR starts = 0 THEN state ELSE 'unknown' END,
+           starts, result
       FROM tool_calls WHERE turn_id = :turn_id
+"""
+_COPY_IMAGES = """
+    INSERT INTO images (turn_id, number, media_type, data)
+    SELECT CAST(:to AS TEXT), number, media_type, data FROM images WHERE turn_id = :turn_id
 """
 
 
@@ -47,16 +53,18 @@ def fork(session_id: SessionId, copy: Session, through: TurnId | None) -> Transa
     turns = yield from _copied_turns(session_id, through)
     entries = [rows.entry(row) for row in (yield Run(_ENTRIES, {"id": session_id}))]
     ids = {turn.id: new_turn_id(copy.created_at) for turn in turns}
+    kept = [entry for entry in entries if entry.turn_id in ids]
     copied = [
-        replace(entry, session_id=copy.id, turn_id=ids[entry.turn_id], seq=seq, data=_copied(entry.data, ids))
-        for seq, entry in enumerate((entry for entry in entries if entry.turn_id in ids), 1)
+        replace(entry, session_id=copy.id, turn_id=ids[entry.turn_id], seq=seq, data=_copied(entry, ids, kept))
+        for seq, entry in enumerate(kept, 1)
     ]
     copy = replace(copy, seq=len(copied), turns=len(turns), parent_id=session_id)
     yield Run(_COPY_SESSION, {**params(copy), "seq": copy.seq, "turns": copy.turns})
     if turns:
         yield RunMany(_COPY_TURN, [_params(turn, copy, ids, ordinal) for ordinal, turn in enumerate(turns, 1)])
         yield RunMany(_COPY_CALLS, [{"to": ids[turn.id], "session_id": copy.id, "turn_id": turn.id} for turn in turns])
-    yield from journal.insert(copied)
+        yield RunMany(_COPY_IMAGES, [{"to": ids[turn.id], "turn_id": turn.id} for turn in turns])
+    yield from journal.copy(copied)
     return copy
 
 
@@ -72,9 +80,13 @@ def _copied_turns(session_id: SessionId, through: TurnId | None) -> Transaction[
     return [turn for turn in turns if turn.id in settled and (turn.joined_to is None or turn.joined_to in settled)]
 
 
-def _copied(data: Data, ids: Mapping[TurnId, TurnId]) -> Data:
+def _copied(entry: Entry, ids: Mapping[TurnId, TurnId], kept: Sequence[Entry]) -> Data:
     """Return the data of an entry as the copy has it: with its own turns, and without hope for what may still arrive."""
-    named = {name: ids.get(TurnId(str(data[name])), data[name]) for name in ("joined", "turn_id") if name in data}
+    data = entry.data
+    named = {name: ids.get(TurnId(str(data[name])), data[name]) for name in ("joined", "turn_id", "through") if name in data}
+    if entry.kind is Kind.CONTEXT_COMPACTED and isinstance(after := data.get("after"), int):
+        # The entries of the copy are numbered anew, so its context begins behind as many as are left of those before.
+        named["after"] = sum(1 for each in kept if each.seq <= after)
     return {name: value for name, value in {**data, **named}.items() if name != "recovery"}
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 from dataclasses import replace
 
 from holdfast.core import resets, sessions
 from holdfast.core.intake import QUEUE_MAX, Busy, Inbound, Once, Receipt
 from holdfast.core.journal import Entry, Kind
 from holdfast.core.turns import Cause, Mode, State
-from holdfast.errors import QueueFull, SessionBusy
+from holdfast.errors import IllegalMove, NotFound, QueueFull, SessionBusy
 from holdfast.ids import SessionId, TurnId
 from holdfast.store import dedupe, journal, rows, settlement, turns
-from holdfast.store.database import Database, Dialect, Run, Transaction
+from holdfast.store.database import Add, Database, Dialect, Params, Run, Transaction
 
 _KEY_SESSION = "UPDATE dedupe SET session_id = :session_id WHERE key = :key"
 _JOIN_SESSION = """
@@ -27,6 +28,7 @@ _LAST_USED = """
     SELECT s.id, s.updated_at,
            s.strikes > 0 OR EXISTS (SELECT 1 FROM turns t WHERE t.session_id = s.id
                                        AND t.state IN ('queued', 'running', 'waiting'))
+                        OR EXISTS (SELECT 1 FROM processes p WHERE p.session_id = s.id AND p.state = 'running')
       FROM sessions s WHERE s.owner = :owner AND s.key = :key AND s.state = 'open'
 """
 # The suspended session that no other has followed yet; which one is the latest, no clock could tell for certain.
@@ -36,18 +38,24 @@ _SUSPENDED = """
         AND NOT EXISTS (SELECT 1 FROM sessions next WHERE next.owner = :owner AND next.key = :key AND next.parent_id = s.id)
       ORDER BY s.id DESC LIMIT 1)
 """
+# Held while its child is accepted, so that whoever cancels it afterwards finds the child.
+_HOLD_PARENT = "UPDATE turns SET nth = nth WHERE id = :id RETURNING session_id, state"
 _OPEN_SESSION = f"""
     INSERT INTO sessions
         (id, key, channel, owner, one_shot, source, parent_id, auto_reset_reason, created_at, updated_at, seq, turns)
-    VALUES (:id, :key, :channel, :owner, :one_shot, :source, COALESCE(CAST(:before AS TEXT), {_SUSPENDED}),
+    VALUES (:id, :key, :channel, :owner, :one_shot, :source,
+            COALESCE(CAST(:before AS TEXT), CAST(:parent AS TEXT), {_SUSPENDED}),
             CASE WHEN CAST(:before AS TEXT) IS NOT NULL THEN CAST(:reset AS TEXT)
+                 WHEN CAST(:parent AS TEXT) IS NOT NULL THEN NULL
                  WHEN {_SUSPENDED} IS NOT NULL THEN CAST(:suspended AS TEXT) END, :now, :now, 1, 1)
     ON CONFLICT (owner, key) WHERE state = 'open' DO NOTHING RETURNING id
 """
 _INSERT = """
-    INSERT INTO turns (id, session_id, ordinal, accepted_at, mode, delivers_later, remembers, reply_to, steers)
-    VALUES (:id, :session_id, :ordinal, :now, :mode, :delivers_later, :remembers, :reply_to, :steers)
+    INSERT INTO turns
+        (id, session_id, ordinal, accepted_at, mode, delivers_later, remembers, reply_to, steers, parent_turn_id)
+    VALUES (:id, :session_id, :ordinal, :now, :mode, :delivers_later, :remembers, :reply_to, :steers, :parent_turn_id)
 """
+_INSERT_IMAGE = "INSERT INTO images (turn_id, number, media_type, data) VALUES (:turn_id, :number, :media_type, :data)"
 
 
 class Intake:
@@ -60,7 +68,7 @@ class Intake:
         """Make a message durable as a queued turn; the ids are used only if a new turn or session is needed.
 
         A repeated key returns the first receipt.  Raises `KeyReused` where its body differs, `QueueFull` on a flood,
-        `SessionBusy` where the message is not to wait.
+        `SessionBusy` where the message is not to wait, `IllegalMove` where it would work for a turn that was cancelled.
         """
         dialect = self._database.dialect
         return await self._database.write(
@@ -97,7 +105,7 @@ class Intake:
 
 def _touched(message: Inbound) -> list[str]:
     """Name what an accept depends on; with a worker of the same session it shares no more than two counters."""
-    if message.busy is Busy.INTERRUPT or message.reset is not None:
+    if message.busy is Busy.INTERRUPT or message.reset is not None or message.parent_turn_id is not None:
         return []  # It may move turns and sessions that it cannot name yet.
     names = [f"conversation:{message.owner}:{message.conversation}"]
     if message.dedupe_key is not None:
@@ -112,10 +120,11 @@ def accept(dialect: Dialect, message: Inbound, turn_id: TurnId, session_id: Sess
         first = yield from _first_receipt(message, turn_id, session_id, now_ms)
         if first:
             return first
+    parent = yield from _hold_parent(message)
     superseded: list[TurnId] = []
     if message.busy is Busy.INTERRUPT:
         superseded = yield from _supersede(dialect, message, now_ms)
-    found_id = yield from _join_or_open(dialect, message, turn_id, session_id, now_ms)
+    found_id = yield from _join_or_open(dialect, message, turn_id, session_id, parent, now_ms)
     if message.dedupe_key is not None and found_id != session_id:
         yield Run(_KEY_SESSION, {"key": message.dedupe_key, "session_id": found_id})
     if message.cursor:
@@ -123,6 +132,19 @@ def accept(dialect: Dialect, message: Inbound, turn_id: TurnId, session_id: Sess
     return Receipt(
         turn_id=turn_id, session_id=found_id, state=State.QUEUED, accepted_at=now_ms, superseded=tuple(superseded)
     )
+
+
+def _hold_parent(message: Inbound) -> Transaction[SessionId | None]:
+    """Return the session of the turn that a message works for.  Raises `IllegalMove` where that was cancelled."""
+    if message.parent_turn_id is None:
+        return None
+    found = yield Run(_HOLD_PARENT, {"id": message.parent_turn_id})
+    if not found:
+        raise NotFound(f"there is no turn {message.parent_turn_id} to work for")
+    ((session_id, state),) = found
+    if state == State.CANCELLED:
+        raise IllegalMove(message.parent_turn_id, state, "let others work for it")
+    return session_id
 
 
 def _first_receipt(message: Inbound, turn_id: TurnId, session_id: SessionId, now_ms: int) -> Transaction[Receipt | None]:
@@ -149,11 +171,11 @@ def _state_for_repeat(turn_id: TurnId, now_ms: int) -> Transaction[State]:
 
 
 def _join_or_open(
-    dialect: Dialect, message: Inbound, turn_id: TurnId, session_id: SessionId, now_ms: int
+    dialect: Dialect, message: Inbound, turn_id: TurnId, session_id: SessionId, parent: SessionId | None, now_ms: int
 ) -> Transaction[SessionId]:
     before = yield from _give_way(dialect, message, now_ms)
     # A one-shot message hardly ever finds a session to join, so it looks for one only where it cannot open its own.
-    opened = (message.one_shot or before is not None) and (yield from _open(message, session_id, before, now_ms))
+    opened = (message.one_shot or before is not None) and (yield from _open(message, session_id, before, parent, now_ms))
     while not opened:
         joined = yield Run(_JOIN_SESSION, {"owner": message.owner, "key": message.conversation, "now": now_ms})
         if joined:
@@ -165,7 +187,7 @@ def _join_or_open(
             _meet(message.busy, joined_id, in_flight)
             yield from _insert(message, turn_id, joined_id, seq, ordinal, now_ms)
             return joined_id
-        opened = yield from _open(message, session_id, None, now_ms)
+        opened = yield from _open(message, session_id, None, parent, now_ms)
     yield from _insert(message, turn_id, session_id, 1, 1, now_ms)
     return session_id
 
@@ -183,7 +205,8 @@ def _supersede(dialect: Dialect, message: Inbound, now_ms: int) -> Transaction[l
     found = yield Run(_LAST_USED, {"owner": message.owner, "key": message.conversation})
     cancelled: list[TurnId] = []
     for session_id, *_ in found:
-        cancelled += yield from settlement.cancel_in_flight(dialect, session_id, Cause.SUPERSEDED, now_ms)
+        at_work = yield from settlement.cancel_in_flight(dialect, session_id, Cause.SUPERSEDED, now_ms)
+        cancelled.extend(turn.id for turn in at_work)
     return cancelled
 
 
@@ -202,7 +225,11 @@ def _give_way(dialect: Dialect, message: Inbound, now_ms: int) -> Transaction[tu
 
 
 def _open(
-    message: Inbound, session_id: SessionId, before: tuple[SessionId, resets.Reason] | None, now_ms: int
+    message: Inbound,
+    session_id: SessionId,
+    before: tuple[SessionId, resets.Reason] | None,
+    parent: SessionId | None,
+    now_ms: int,
 ) -> Transaction[bool]:
     opened = yield Run(
         _OPEN_SESSION,
@@ -214,6 +241,7 @@ def _open(
             "one_shot": int(message.one_shot),
             "source": rows.encode({name: getattr(message.source, name) for name in message.source.__slots__}),
             "before": before[0] if before else None,
+            "parent": parent,
             "reset": before[1].value if before else None,
             "suspended": sessions.reset_reason(sessions.State.SUSPENDED),
             "now": now_ms,
@@ -237,8 +265,13 @@ def _insert(
             "remembers": int(message.remembers),
             "reply_to": message.reply_to,
             "steers": int(message.busy is Busy.STEER),
+            "parent_turn_id": message.parent_turn_id,
         },
     )
+    seen: dict[str, object] = {"text": message.text}
+    if message.images:
+        seen["images"] = [{"media_type": image.media_type, "bytes": len(image.data)} for image in message.images]
+        yield Add(_INSERT_IMAGE, _image_params(message, turn_id))
     entry = Entry(
         session_id=session_id,
         seq=seq,
@@ -247,9 +280,21 @@ def _insert(
         nth=None,
         kind=Kind.TURN_ACCEPTED,
         at=now_ms,
-        data={"text": message.text},
+        data=seen,
     )
     yield from journal.insert([entry])
+
+
+def _image_params(message: Inbound, turn_id: TurnId) -> list[Params]:
+    return [
+        {
+            "turn_id": turn_id,
+            "number": number,
+            "media_type": image.media_type,
+            "data": base64.b64encode(image.data).decode(),
+        }
+        for number, image in enumerate(message.images, 1)
+    ]
 
 
 def _redo(
@@ -263,4 +308,6 @@ def _redo(
     if undone is None:
         return None
     text = yield from turns.asked(undone.id)
-    return (yield from accept(dialect, replace(message, text=text, dedupe_key=None), turn_id, new_session_id, now_ms))
+    images = yield from turns.images(undone.id)
+    again = replace(message, text=text, images=tuple(images), dedupe_key=None)
+    return (yield from accept(dialect, again, turn_id, new_session_id, now_ms))

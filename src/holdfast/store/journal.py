@@ -12,7 +12,7 @@ from holdfast.core.memory import Segment
 from holdfast.core.turns import Turn
 from holdfast.errors import Stale
 from holdfast.ids import SessionId, TurnId
-from holdfast.store import rows
+from holdfast.store import rows, spending
 from holdfast.store.database import Add, Database, Dialect, Params, Run, RunMany, Transaction
 
 READ_MAX = 1_000
@@ -29,11 +29,11 @@ _INSERT = """
 """
 _INSERT_LATE = _INSERT + " ON CONFLICT (turn_id, attempt, nth) DO NOTHING RETURNING seq"
 # The last attempt of a turn, after it was cut off.  Once the next one has begun without them, its words would be said twice;
-# the result of a tool is news all the same.  Held while we write, so that none begins meanwhile.
+# the result of a tool, and what was spent, is news all the same.  Held while we write, so that none begins meanwhile.
 _HOLD_OVER = """
     UPDATE turns SET nth = nth
      WHERE id = :id AND ((attempt = :attempt AND state IN ('queued', 'interrupted', 'cancelled'))
-                      OR (attempt > :attempt AND CAST(:kind AS TEXT) = 'tool.finished'))
+                      OR (attempt > :attempt AND CAST(:kind AS TEXT) IN ('tool.finished', 'usage')))
  RETURNING id
 """
 _READ = f"SELECT {rows.ENTRY} FROM entries WHERE session_id = :id AND seq > :after ORDER BY seq LIMIT :limit"
@@ -45,6 +45,9 @@ _READ_ATTEMPT = f"""
 _READ_SEGMENT = f"""
     SELECT {rows.qualified(rows.ENTRY, "e")} FROM entries e JOIN turns t ON t.id = e.turn_id
      WHERE t.session_id = :id AND t.generation BETWEEN :first AND :last ORDER BY e.seq
+"""
+_COMPACTED = """
+    SELECT data FROM entries WHERE session_id = :id AND kind = 'context.compacted' ORDER BY seq DESC LIMIT 1
 """
 _READ_HOLD = "SELECT fence, state, nth FROM turns WHERE id = :id"
 _CALLS = f"SELECT {rows.CALL} FROM tool_calls WHERE turn_id = :id ORDER BY id"
@@ -105,6 +108,10 @@ class Journal:
     async def calls(self, turn_id: TurnId) -> list[Call]:
         """Return the tool calls of one turn, of all its attempts."""
         return await self._database.read(lambda: _calls(turn_id))
+
+    async def context_begins(self, session_id: SessionId) -> int:
+        """Return behind which entry the context of a session begins: 0 unless it was compacted."""
+        return await self._database.read(lambda: _context_begins(session_id))
 
 
 def _append(
@@ -178,7 +185,13 @@ def numbered(turn: Turn, last_seq: int, first_nth: int | None, drafts: Sequence[
 
 
 def insert(entries: Sequence[Entry]) -> Transaction[None]:
-    """Write entries that have their numbers."""
+    """Write entries that have their numbers, and what they say was spent."""
+    yield from copy(entries)
+    yield from spending.record(entries)
+
+
+def copy(entries: Sequence[Entry]) -> Transaction[None]:
+    """Write entries that another session had first: what they cost counts there."""
     if entries:
         yield Add(_INSERT, [_params(entry) for entry in entries])
 
@@ -241,6 +254,7 @@ def _append_late(entries: Sequence[Entry]) -> Transaction[int]:
         numbered = yield Run(_NUMBER, {"id": entry.session_id, "count": 1})
         inserted = yield Run(_INSERT_LATE, _params(replace(entry, seq=numbered[0][0])))
         if inserted:
+            yield from spending.record([entry])
             new += 1
         else:
             yield Run(_NUMBER, {"id": entry.session_id, "count": -1})
@@ -250,6 +264,12 @@ def _append_late(entries: Sequence[Entry]) -> Transaction[int]:
 def _read(sql: str, params: Params) -> Transaction[list[Entry]]:
     found = yield Run(sql, params)
     return [rows.entry(row) for row in found]
+
+
+def _context_begins(session_id: SessionId) -> Transaction[int]:
+    found = yield Run(_COMPACTED, {"id": session_id})
+    after = rows.data(found[0][0]).get("after") if found else None
+    return after if isinstance(after, int) else 0
 
 
 def _calls(turn_id: TurnId) -> Transaction[list[Call]]:

@@ -9,7 +9,7 @@ from holdfast.ids import NodeId, TurnId
 from holdfast.store import deliveries, segments
 from holdfast.store.database import Database, Dialect, Run, Transaction
 from holdfast.store.rows import encode
-from holdfast.store.settlement import interrupt
+from holdfast.store.settlement import interrupt, interrupted_topics
 
 _JOIN = "INSERT INTO nodes (id, state, joined_at, home) VALUES (:id, 'alive', :now, :home)"
 _BEAT = "UPDATE nodes SET beat = beat + 1 WHERE id = :id AND state = 'alive' RETURNING beat"
@@ -96,8 +96,7 @@ class Nodes:
 
 
 def _woken(swept: Swept) -> tuple[str, ...]:
-    readers = (f"session:{session_id}" for session_id in swept.turns.sessions)
-    return ("turns", "deliveries", "segments", *readers) if swept.total else ()
+    return ("deliveries", "segments", *interrupted_topics(swept.turns)) if swept.total else ()
 
 
 def _join(node_id: NodeId, now_ms: int, home: str, exclusive: bool) -> Transaction[None]:

@@ -13,13 +13,17 @@ from holdfast.store.deliveries import Deliveries
 from holdfast.store.intake import Intake
 from holdfast.store.jobs import Jobs
 from holdfast.store.journal import Journal
+from holdfast.store.memories import Memories
 from holdfast.store.migrations import check, migrate
 from holdfast.store.nodes import Nodes
+from holdfast.store.processes import Processes
+from holdfast.store.questions import Questions
 from holdfast.store.recoveries import Recoveries
 from holdfast.store.retention import enforce
 from holdfast.store.segments import Segments
 from holdfast.store.sessions import Sessions
 from holdfast.store.settlement import Settlement
+from holdfast.store.spending import Spending
 from holdfast.store.sqlite import SqliteDatabase
 from holdfast.store.turns import Turns
 
@@ -35,6 +39,10 @@ class Store:
         self.turns = Turns(database)
         self.settlement = Settlement(database)
         self.journal = Journal(database)
+        self.questions = Questions(database)
+        self.processes = Processes(database)
+        self.spending = Spending(database)
+        self.memories = Memories(database)
         self.deliveries = Deliveries(database)
         self.segments = Segments(database)
         self.nodes = Nodes(database)
@@ -44,7 +52,7 @@ class Store:
 
     async def enforce_retention(self, one_shot_days: Mapping[str, int], now_ms: int) -> int:
         """Delete what has outlived its retention; returns how many sessions."""
-        pruned = await enforce(self.sessions, self.jobs, self.nodes, one_shot_days, now_ms)
+        pruned = await enforce(self.sessions, self.jobs, self.nodes, self.spending, one_shot_days, now_ms)
         return pruned.sessions
 
     async def close(self) -> None:

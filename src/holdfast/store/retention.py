@@ -10,12 +10,15 @@ from types import MappingProxyType
 from holdfast.store.jobs import Jobs
 from holdfast.store.nodes import Nodes
 from holdfast.store.sessions import Sessions
+from holdfast.store.spending import Spending
 
 DAY_MS = 24 * 3_600_000
 # Senders repeat a delivery for days; one without timestamps could be replayed for longer.
 DEDUPE_DAYS = 30
 NODE_DAYS = 7
 SLOT_DAYS = 90
+# A year with its reports, and a month to write them.
+SPENDING_DAYS = 400
 # Conversations are kept until their user deletes them.
 ONE_SHOT_DAYS: Mapping[str, int] = MappingProxyType({"webhook": 7, "cron": 30, "api": 7})
 
@@ -40,9 +43,15 @@ TABLES: Mapping[str, Keep] = MappingProxyType(
         "deliveries": Keep.SESSION,
         "segments": Keep.SESSION,
         "recoveries": Keep.SESSION,
+        "questions": Keep.SESSION,
+        "images": Keep.SESSION,
+        "processes": Keep.SESSION,
         "dedupe": Keep.AGE,
         "cursors": Keep.OPERATOR,
         "jobs": Keep.OPERATOR,
+        "grants": Keep.OPERATOR,
+        "memories": Keep.OPERATOR,
+        "spending": Keep.AGE,
         "slots": Keep.AGE,
     }
 )
@@ -57,10 +66,13 @@ class Pruned:
     slots: int
 
 
-async def enforce(sessions: Sessions, jobs: Jobs, nodes: Nodes, one_shot_days: Mapping[str, int], now_ms: int) -> Pruned:
+async def enforce(
+    sessions: Sessions, jobs: Jobs, nodes: Nodes, spending: Spending, one_shot_days: Mapping[str, int], now_ms: int
+) -> Pruned:
     """Delete what has outlived its retention."""
     removed = [await sessions.prune(channel, now_ms - days * DAY_MS) for channel, days in one_shot_days.items()]
     await nodes.forget(now_ms - NODE_DAYS * DAY_MS)
+    await spending.forget(now_ms - SPENDING_DAYS * DAY_MS)
     return Pruned(
         sessions=sum(removed),
         keys=await sessions.forget_keys(now_ms - DEDUPE_DAYS * DAY_MS),

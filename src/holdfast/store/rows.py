@@ -19,6 +19,7 @@ Stored = TypeVar("Stored")
 _encoder = msgspec.json.Encoder()
 _decode_any = msgspec.json.Decoder().decode
 _decode_json = msgspec.json.Decoder(dict[str, Any]).decode
+_decode_texts = msgspec.json.Decoder(tuple[str, ...]).decode
 
 _KINDS = frozenset(journal.Kind)
 
@@ -28,7 +29,7 @@ SESSION = (
 )
 TURN = (
     "id, session_id, ordinal, accepted_at, mode, delivers_later, remembers, reply_to, state, attempt, nth, fence, "
-    "node_id, cause, error, generation, started_at, answered_at, steers, joined_to"
+    "node_id, cause, error, generation, started_at, answered_at, steers, joined_to, parent_turn_id"
 )
 ENTRY = "session_id, seq, turn_id, attempt, nth, kind, at, data"
 CALL = "id, turn_id, session_id, name, effect, args, state, starts, result"
@@ -89,6 +90,11 @@ def data(text: str) -> Data:
         return {"unreadable": True}
 
 
+def texts(text: str) -> tuple[str, ...]:
+    """Return a list of strings that `encode` wrote."""
+    return _decode_texts(text)
+
+
 def session(row: Row) -> sessions.Session:
     (
         id_, key, channel, owner, one_shot, source, state, title, parent_id, auto_reset_reason, end_reason,
@@ -120,7 +126,7 @@ def session(row: Row) -> sessions.Session:
 def turn(row: Row) -> turns.Turn:
     (
         id_, session_id, ordinal, accepted_at, mode, delivers_later, remembers, reply_to, state, attempt, nth, fence,
-        node_id, cause, error, generation, started_at, answered_at, steers, joined_to,
+        node_id, cause, error, generation, started_at, answered_at, steers, joined_to, parent_turn_id,
     ) = row  # fmt: skip
     return turns.Turn(
         id=id_,
@@ -143,6 +149,7 @@ def turn(row: Row) -> turns.Turn:
         answered_at=answered_at,
         steers=bool(steers),
         joined_to=joined_to,
+        parent_turn_id=parent_turn_id,
     )
 
 

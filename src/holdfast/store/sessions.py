@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from holdfast.core.recovery import Standing
 from holdfast.core.sessions import Event, Hit, Session, Source, State, reset_reason
+from holdfast.core.turns import Turn
 from holdfast.errors import NotFound
 from holdfast.ids import SessionId, TurnId
 from holdfast.store import forks, rows, settlement
@@ -41,7 +42,7 @@ _INTERRUPTION = f"""
        AND NOT EXISTS (SELECT 1 FROM entries e WHERE e.turn_id = t.id AND e.kind = 'turn.undone')
      ORDER BY t.ordinal DESC LIMIT 1
 """
-# A session at rest: nothing of it is still on its way, neither a turn nor a delivery nor a memory.
+# A session at rest: nothing of it is still on its way, neither a turn nor a delivery nor a memory nor a process.
 _PRUNE = """
     DELETE FROM sessions WHERE id IN (
         SELECT s.id FROM sessions s
@@ -51,6 +52,7 @@ _PRUNE = """
                             WHERE t.session_id = s.id AND (d.state IN ('pending', 'sending', 'retry')
                                                            OR (d.state = 'unknown' AND d.repeats = 0)))
            AND NOT EXISTS (SELECT 1 FROM segments m WHERE m.session_id = s.id AND m.state <> 'committed')
+           AND NOT EXISTS (SELECT 1 FROM processes p WHERE p.session_id = s.id AND p.state = 'running')
          LIMIT :limit)
  RETURNING id
 """
@@ -131,9 +133,12 @@ class Sessions:
     async def delete(self, session_id: SessionId, now_ms: int) -> bool:
         """Delete a session with all that belongs to it, cancelling what it is at; False when there is none."""
         dialect = self._database.dialect
-        return await self._database.write(
-            lambda: _delete(dialect, session_id, now_ms), wakes=lambda _: ("turns", f"session:{session_id}"), essential=True
+        found, _ = await self._database.write(
+            lambda: _delete(dialect, session_id, now_ms),
+            wakes=lambda deleted: (f"session:{session_id}", *settlement.cancelled_topics(deleted[1])),
+            essential=True,
         )
+        return found
 
     async def standing(self) -> Standing:
         """Return what waits in all sessions: a cheap look, however many there are."""
@@ -187,10 +192,10 @@ def _run(sql: str, params: Params) -> Transaction[list[rows.Row]]:
     return (yield Run(sql, params))
 
 
-def _delete(dialect: Dialect, session_id: SessionId, now_ms: int) -> Transaction[bool]:
-    yield from settlement.leave(dialect, session_id, Event.END, "deleted", now_ms)
+def _delete(dialect: Dialect, session_id: SessionId, now_ms: int) -> Transaction[tuple[bool, list[Turn]]]:
+    cancelled = yield from settlement.leave(dialect, session_id, Event.END, "deleted", now_ms)
     yield Run(_DELETE_ENTRIES, {"id": session_id})
-    return bool((yield Run(_DELETE, {"id": session_id})))
+    return bool((yield Run(_DELETE, {"id": session_id}))), cancelled
 
 
 def _standing() -> Transaction[Standing]:

@@ -17,7 +17,7 @@ from holdfast.core.recovery import Interrupted
 from holdfast.core.turns import SETTLED, Aftermath, Cause, Event, Policy, State, Turn, after_loss
 from holdfast.errors import IllegalMove
 from holdfast.ids import NodeId, SessionId, TurnId
-from holdfast.store import dedupe, deliveries, journal, recoveries, rows, segments, turns
+from holdfast.store import dedupe, deliveries, journal, questions, recoveries, rows, segments, turns
 from holdfast.store.database import Database, Dialect, Run, Transaction
 
 _SETTLE = f"""
@@ -75,6 +75,9 @@ _IN_FLIGHT_OF_ALL = """
 _IN_FLIGHT = """
     SELECT id FROM turns WHERE session_id = :id AND state IN ('queued', 'running', 'waiting') ORDER BY ordinal
 """
+_WORKING_FOR = """
+    SELECT id FROM turns WHERE parent_turn_id = :id AND state IN ('queued', 'running', 'waiting') ORDER BY id
+"""
 _RUNNING = f"SELECT {rows.TURN} FROM turns WHERE node_id = :node_id AND state = 'running' ORDER BY id"
 _ANNOUNCED = """
     SELECT turn_id, attempt FROM entries WHERE turn_id IN {ids} AND kind = 'note' AND data ->> 'banner' IS NOT NULL
@@ -101,14 +104,13 @@ class Settlement:
     async def cancel(self, turn_id: TurnId, cause: Cause, now_ms: int) -> Turn:
         """Cancel a turn in flight, whoever holds it: its fence moves, so the holder's next write changes nothing.
 
-        Raises `IllegalMove` when it is at rest already.
+        What works for it is cancelled too.  Raises `IllegalMove` when it is at rest already.
         """
         dialect = self._database.dialect
-        return await self._database.write(
-            lambda: _cancel(dialect, turn_id, cause, now_ms),
-            wakes=lambda turn: (*_topics(turn.session_id), f"cancelled:{turn.id}"),
-            essential=True,
+        turn, *_ = await self._database.write(
+            lambda: cancel(dialect, turn_id, cause, now_ms), wakes=cancelled_topics, essential=True
         )
+        return turn
 
     async def interrupt(
         self, node_id: NodeId, turn_ids: Sequence[TurnId], cause: Cause, policy: Policy, now_ms: int
@@ -117,7 +119,7 @@ class Settlement:
         dialect = self._database.dialect
         return await self._database.write(
             lambda: interrupt(dialect, node_id, turn_ids, cause, policy, now_ms),
-            wakes=lambda cut: ("turns", *(f"session:{session_id}" for session_id in cut.sessions)),
+            wakes=interrupted_topics,
             essential=True,
         )
 
@@ -153,13 +155,21 @@ class Settlement:
         dialect = self._database.dialect
         await self._database.write(
             lambda: _leave_once(dialect, session_id, event, reason, now_ms, once),
-            wakes=lambda cancelled: (*_topics(session_id), *(f"cancelled:{turn_id}" for turn_id in cancelled)),
+            wakes=lambda cancelled: (f"session:{session_id}", *cancelled_topics(cancelled)),
             essential=True,
         )
 
 
-def _topics(session_id: SessionId) -> tuple[str, ...]:
-    return ("turns", "deliveries", "segments", f"session:{session_id}")
+def cancelled_topics(cancelled: Sequence[Turn]) -> tuple[str, ...]:
+    """Name what cancelling turns concerns: their workers, their readers, and whoever waited behind them."""
+    told = (topic for turn in cancelled for topic in (f"session:{turn.session_id}", f"cancelled:{turn.id}"))
+    return ("turns", "deliveries", "segments", *told)
+
+
+def interrupted_topics(cut: Interrupted) -> tuple[str, ...]:
+    """Name what interrupting turns concerns."""
+    readers = (f"session:{session_id}" for session_id in cut.sessions)
+    return ("turns", *readers, *(f"cancelled:{turn_id}" for turn_id in cut.cancelled))
 
 
 def _finish(dialect: Dialect, turn: Turn, ending: Ending) -> Transaction[tuple[Turn, list[Entry]]]:
@@ -227,7 +237,22 @@ def _close(
     return seq, generation, state == "ended", bool(owes)
 
 
-def _cancel(dialect: Dialect, turn_id: TurnId, cause: Cause, now_ms: int) -> Transaction[Turn]:
+def cancel(dialect: Dialect, turn_id: TurnId, cause: Cause, now_ms: int) -> Transaction[list[Turn]]:
+    """Cancel a turn, and all that works for it; returns it, and them.  Raises `IllegalMove` when it is at rest already."""
+    cancelled = [(yield from _cancel_one(dialect, turn_id, cause, now_ms))]
+    for (child_id,) in (yield Run(_WORKING_FOR, {"id": turn_id})):
+        cancelled += yield from _cancel_unless_at_rest(dialect, child_id, cause, now_ms)
+    return cancelled
+
+
+def _cancel_unless_at_rest(dialect: Dialect, turn_id: TurnId, cause: Cause, now_ms: int) -> Transaction[list[Turn]]:
+    try:
+        return (yield from cancel(dialect, turn_id, cause, now_ms))
+    except IllegalMove:
+        return []  # Its worker, or somebody else, has brought it to rest meanwhile.
+
+
+def _cancel_one(dialect: Dialect, turn_id: TurnId, cause: Cause, now_ms: int) -> Transaction[Turn]:
     while True:
         turn = yield from turns.get(turn_id)
         cancelled = replace(turn.on(Event.CANCEL), cause=cause.value, fence=turn.fence + 1, node_id=None)
@@ -236,6 +261,8 @@ def _cancel(dialect: Dialect, turn_id: TurnId, cause: Cause, now_ms: int) -> Tra
         if (yield Run(_CANCEL, before)):
             break
     yield from journal.decide_calls(dialect, [turn], now_ms)
+    if turn.state is State.WAITING:
+        yield from questions.withdraw(turn_id, now_ms)
     last, _, ended, owes = yield from _close(turn.session_id, 1, 0, False, now_ms)
     draft = _closing(State.CANCELLED, now_ms, cause=cause.value)
     yield from journal.insert(journal.numbered(turn, last, None, [draft]))
@@ -280,11 +307,13 @@ def interrupt(
     going_on = [turn.id for turn in after[Aftermath.CONTINUE]]
     if going_on:
         yield Run(_CONTINUE.format(ids=dialect.each("ids")), {"ids": rows.encode(going_on)})
+    cancelled: list[Turn] = []
     for event, session_ids in leaving.items():
         if session_ids:
-            yield from _leave_all(dialect, session_ids, event, now_ms)
+            cancelled += yield from _leave_all(dialect, session_ids, event, now_ms)
     return Interrupted(
-        sessions=tuple(lost),
+        sessions=(*lost, *(turn.session_id for turn in cancelled)),
+        cancelled=tuple(turn.id for turn in cancelled),
         continued=tuple(going_on),
         rested=tuple(turn.id for turn in after[Aftermath.REST]),
         suspended=tuple(turn.id for turn in after[Aftermath.SUSPEND]),
@@ -332,14 +361,14 @@ def _leave_once(
     reason: str | None,
     now_ms: int,
     once: Once | None,
-) -> Transaction[list[TurnId]]:
+) -> Transaction[list[Turn]]:
     yield from dedupe.once(once, session_id, now_ms)
     return (yield from leave(dialect, session_id, event, reason, now_ms))
 
 
 def leave(
     dialect: Dialect, session_id: SessionId, event: sessions.Event, reason: str | None, now_ms: int
-) -> Transaction[list[TurnId]]:
+) -> Transaction[list[Turn]]:
     """Move a session out of use; what still waits in it is cancelled, so that nothing accepted lacks an outcome."""
     cause = yield from _move_session(session_id, event, reason, now_ms)
     if cause is None:
@@ -349,7 +378,9 @@ def leave(
     return cancelled
 
 
-def _leave_all(dialect: Dialect, session_ids: Sequence[SessionId], event: sessions.Event, now_ms: int) -> Transaction[None]:
+def _leave_all(
+    dialect: Dialect, session_ids: Sequence[SessionId], event: sessions.Event, now_ms: int
+) -> Transaction[list[Turn]]:
     """Move sessions out of use that this transaction has locked already: all with each statement, since they may be many."""
     state = sessions.MOVES[sessions.State.OPEN, event]
     ends = state is sessions.State.ENDED
@@ -357,20 +388,18 @@ def _leave_all(dialect: Dialect, session_ids: Sequence[SessionId], event: sessio
     found = yield Run(_MOVE_SESSIONS.format(ids=dialect.each("ids")), {**params, "ids": rows.encode(list(session_ids))})
     moved = rows.encode([session_id for (session_id,) in found])
     cause = Cause.SESSION_ENDED if ends else Cause.SESSION_SUSPENDED
+    cancelled: list[Turn] = []
     for (turn_id,) in (yield Run(_IN_FLIGHT_OF_ALL.format(ids=dialect.each("ids")), {"ids": moved})):
-        yield from _cancel(dialect, turn_id, cause, now_ms)
+        cancelled += yield from _cancel_unless_at_rest(dialect, turn_id, cause, now_ms)
     yield from segments.seal_all(dialect, moved, now_ms)
+    return cancelled
 
 
-def cancel_in_flight(dialect: Dialect, session_id: SessionId, cause: Cause, now_ms: int) -> Transaction[list[TurnId]]:
-    """Cancel everything of a session that is not at rest; returns what was."""
-    cancelled: list[TurnId] = []
+def cancel_in_flight(dialect: Dialect, session_id: SessionId, cause: Cause, now_ms: int) -> Transaction[list[Turn]]:
+    """Cancel everything of a session that is not at rest, and all that works for it; returns what was."""
+    cancelled: list[Turn] = []
     for (turn_id,) in (yield Run(_IN_FLIGHT, {"id": session_id})):
-        try:
-            yield from _cancel(dialect, turn_id, cause, now_ms)
-        except IllegalMove:
-            continue  # Its worker, or somebody else, has brought it to rest meanwhile.
-        cancelled.append(turn_id)
+        cancelled += yield from _cancel_unless_at_rest(dialect, turn_id, cause, now_ms)
     return cancelled
 
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import base64
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from holdfast.core import sessions
-from holdfast.core.intake import Once
+from holdfast.core.effects import Call
+from holdfast.core.intake import Image, Once
 from holdfast.core.journal import CLOSING, Draft, Entry, Kind
+from holdfast.core.questions import Question
 from holdfast.core.turns import Event, State, Turn
 from holdfast.errors import IllegalMove, NotFound, Stale
 from holdfast.ids import NodeId, SessionId, TurnId
-from holdfast.store import dedupe, journal, rows
+from holdfast.store import dedupe, journal, questions, rows
 from holdfast.store.database import Database, Dialect, Params, Run, Transaction
 
 # A turn is claimable when it is the oldest of its session that is still in flight: acceptance order, one at a time.
@@ -51,6 +55,7 @@ _RESUME = """
     UPDATE turns SET state = 'queued', cause = NULL WHERE id = :id AND state = 'interrupted'
        AND NOT EXISTS (SELECT 1 FROM turns later WHERE later.session_id = turns.session_id
                           AND later.ordinal > turns.ordinal)
+       AND NOT EXISTS (SELECT 1 FROM turns parent WHERE parent.id = turns.parent_turn_id AND parent.state = 'cancelled')
  RETURNING id
 """
 # What a message needs to join a running turn: the wish, and an answer that goes where the turn's goes.
@@ -72,6 +77,13 @@ _JOIN = """
 """
 _ASKED = """
     SELECT data FROM entries WHERE turn_id = :id AND kind IN ('turn.accepted', 'message.joined') ORDER BY seq
+"""
+# With those of the messages that joined it, in the order in which they came.
+_IMAGES = """
+    SELECT i.media_type, i.data FROM images i JOIN turns t ON t.id = i.turn_id
+     WHERE i.turn_id = :id
+        OR i.turn_id IN (SELECT e.data ->> 'turn_id' FROM entries e WHERE e.turn_id = :id AND e.kind = 'message.joined')
+     ORDER BY t.ordinal, i.number
 """
 _GET = f"SELECT {rows.TURN} FROM turns WHERE id = :id"
 _LIST = f"""
@@ -114,15 +126,23 @@ class Turns:
             lambda: _start(turn, now_ms), wakes=lambda _: (f"appended:{turn.session_id}",), touches=(turn.session_id,)
         )
 
-    async def park(self, turn: Turn, drafts: list[Draft]) -> tuple[Turn, list[Entry]]:
-        """Leave a running turn waiting for a person; it costs nothing until they answer."""
+    async def park(
+        self, turn: Turn, drafts: list[Draft], question: Question, calls: Sequence[tuple[Call, Call]] = ()
+    ) -> tuple[Turn, list[Entry]]:
+        """Leave a running turn waiting for a person; it costs nothing until they answer.
+
+        `calls` are the moves of the tool calls that the answer is about, or that wait with them.
+        """
         dialect = self._database.dialect
         return await self._database.write(
-            lambda: _park(dialect, turn, drafts), wakes=lambda _: (f"appended:{turn.session_id}",)
+            lambda: _park(dialect, turn, drafts, question, calls), wakes=lambda _: (f"appended:{turn.session_id}",)
         )
 
     async def answer(self, turn_id: TurnId, draft: Draft) -> Turn:
-        """Put the person's answer in the journal and queue the turn again.  Raises `IllegalMove` unless it waits."""
+        """Put the person's answer in the journal, grant what it grants, and queue the turn again.
+
+        Raises `IllegalMove` unless the turn waits with the question that the draft names, and it has not expired.
+        """
         return await self._database.write(
             lambda: _answer(turn_id, draft), wakes=lambda turn: ("turns", f"session:{turn.session_id}")
         )
@@ -152,6 +172,10 @@ class Turns:
     async def asked(self, turn_id: TurnId) -> str:
         """Return what a turn was asked: its message, and those that joined it."""
         return await self._database.read(lambda: asked(turn_id))
+
+    async def images(self, turn_id: TurnId) -> list[Image]:
+        """Return the pictures that came with what a turn was asked."""
+        return await self._database.read(lambda: images(turn_id))
 
     async def get(self, turn_id: TurnId) -> Turn:
         """Return one turn.  Raises `NotFound`."""
@@ -217,13 +241,18 @@ def unmoved(turn: Turn, state: State, nth: int | None) -> Transaction[Turn]:
     return stands
 
 
-def _park(dialect: Dialect, turn: Turn, drafts: list[Draft]) -> Transaction[tuple[Turn, list[Entry]]]:
+def _park(
+    dialect: Dialect, turn: Turn, drafts: list[Draft], question: Question, calls: Sequence[tuple[Call, Call]]
+) -> Transaction[tuple[Turn, list[Entry]]]:
     parked = turn.on(Event.ASK)
     hold = {"id": turn.id, "fence": turn.fence, "nth": turn.nth, "count": len(drafts)}
     if not (yield Run(_PARK, hold)):
         return (yield from _already_parked(turn, len(drafts)))
     # What the worker leaves in the middle of is decided now: after the answer nobody would know of it.
     yield from journal.decide_calls(dialect, [turn], drafts[-1].at)
+    for before, after in calls:
+        yield from journal.save_call(before, after)
+    yield from questions.ask(turn, question, drafts[-1].at)
     return (yield from journal.write_held(replace(parked, node_id=None), drafts))
 
 
@@ -238,6 +267,7 @@ def _answer(turn_id: TurnId, draft: Draft) -> Transaction[Turn]:
     queued = turn.on(Event.ANSWER)
     if not (yield Run(_UNPARK, {"id": turn_id})):
         raise Stale(f"turn {turn_id} was moved while it was answered")
+    yield from questions.answer(turn, draft)
     yield from journal.number(turn, None, [draft])
     return replace(queued, fence=turn.fence + 1)
 
@@ -283,6 +313,12 @@ def asked(turn_id: TurnId) -> Transaction[str]:
     """Read what a turn was asked inside a transaction."""
     found = yield Run(_ASKED, {"id": turn_id})
     return "\n\n".join(str(rows.data(data).get("text", "")) for (data,) in found)
+
+
+def images(turn_id: TurnId) -> Transaction[list[Image]]:
+    """Read the pictures of a turn inside a transaction."""
+    found = yield Run(_IMAGES, {"id": turn_id})
+    return [Image(media_type=media_type, data=base64.b64decode(data)) for media_type, data in found]
 
 
 def _resume(turn_id: TurnId, now_ms: int, once: Once | None) -> Transaction[Turn]:

@@ -24,17 +24,27 @@ CREATE TABLE questions (
 ) /*strict*/;
 CREATE UNIQUE INDEX questions_one_open_per_turn ON questions (turn_id) WHERE answer IS NULL;
 CREATE INDEX questions_open ON questions (owner, asked_at) WHERE answer IS NULL;
+CREATE INDEX questions_of_session ON questions (session_id, asked_at) WHERE answer IS NULL;
 CREATE INDEX questions_expiring ON questions (expires_at) WHERE answer IS NULL AND expires_at IS NOT NULL;
+-- Turns that wait already were asked before there was a table for it.
+INSERT INTO questions (turn_id, id, session_id, owner, about, text, choices, detail, fingerprint, asked_at)
+SELECT t.id, COALESCE(e.data ->> 'question_id', ''), t.session_id, s.owner, 'answer', COALESCE(e.data ->> 'text', ''),
+       '[]', '{}', '', COALESCE(e.at, t.accepted_at)
+  FROM turns t JOIN sessions s ON s.id = t.session_id
+  LEFT JOIN entries e ON e.turn_id = t.id AND e.seq = (SELECT MAX(a.seq) FROM entries a
+                                                   WHERE a.turn_id = t.id AND a.kind = 'approval.asked')
+ WHERE t.state = 'waiting';
 
--- What a person has allowed beyond the one time: in one session, or in all of theirs, where no session is named.
+-- What a person has allowed beyond the one time: in one session, with which it goes, or in all of theirs.
 CREATE TABLE grants (
     owner TEXT NOT NULL,
-    fingerprint TEXT NOT NULL,
-    session_id TEXT NOT NULL,
+    fingerprint TEXT NOT NULL CHECK (fingerprint <> ''),
+    session_id TEXT REFERENCES sessions (id) ON DELETE CASCADE,
     text TEXT NOT NULL,
-    granted_at BIGINT NOT NULL,
-    PRIMARY KEY (owner, fingerprint, session_id)
+    granted_at BIGINT NOT NULL
 ) /*strict*/;
+CREATE UNIQUE INDEX grants_once ON grants (owner, fingerprint, COALESCE(session_id, ''));
+CREATE INDEX grants_of_session ON grants (session_id) WHERE session_id IS NOT NULL;
 
 CREATE TABLE processes (
     id TEXT PRIMARY KEY,
@@ -58,6 +68,7 @@ CREATE TABLE processes (
     CHECK (state <> 'exited' OR exit_code IS NOT NULL)
 ) /*strict*/;
 CREATE INDEX processes_running ON processes (home) WHERE state = 'running';
+CREATE INDEX processes_running_by_session ON processes (session_id) WHERE state = 'running';
 CREATE INDEX processes_by_session ON processes (session_id, id);
 CREATE INDEX processes_by_owner ON processes (owner, id);
 

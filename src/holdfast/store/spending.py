@@ -1,0 +1,82 @@
+"""What model calls have used: one row per `usage` entry, written with it, and kept when its conversation is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast.core.journal import Entry, Kind
+from holdfast.core.turns import Turn
+from holdfast.core.usage import Spent, Usage
+from holdfast.store.database import Database, Params, Row, Run, RunMany, Transaction
+
+_RECORD = """
+    INSERT INTO spending
+        (turn_id, attempt, nth, session_id, owner, at, model, input_tokens, output_tokens, cached_tokens, cost_micros)
+    SELECT CAST(:turn_id AS TEXT), CAST(:attempt AS BIGINT), CAST(:nth AS BIGINT), s.id, s.owner, CAST(:at AS BIGINT),
+           CAST(:model AS TEXT), CAST(:input_tokens AS BIGINT), CAST(:output_tokens AS BIGINT),
+           CAST(:cached_tokens AS BIGINT), CAST(:cost_micros AS BIGINT)
+      FROM sessions s WHERE s.id = :session_id
+"""
+_AMOUNTS = ("input_tokens", "output_tokens", "cached_tokens", "cost_micros")
+_SUMS = ", ".join(f"CAST(COALESCE(SUM({amount}), 0) AS BIGINT)" for amount in _AMOUNTS)
+_BY_TURN = f"SELECT {_SUMS} FROM spending WHERE turn_id = :turn_id"
+_BY_SESSION = f"SELECT {_SUMS} FROM spending WHERE session_id = :session_id"
+_BY_OWNER = f"SELECT {_SUMS} FROM spending WHERE owner = :owner AND at >= :since"
+_FORGET = "DELETE FROM spending WHERE at <= :before RETURNING turn_id"
+
+
+class Spending:
+    """Everything that was spent, for as long as it matters."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def spent(self, turn: Turn, owner: str, day_began_at: int) -> Spent:
+        """Return what a turn has used, what its session has, and what its owner has since the day began."""
+        return await self._database.read(lambda: _spent(turn, owner, day_began_at))
+
+    async def forget(self, before: int) -> int:
+        """Delete what is too old for any budget or report; returns how much."""
+        return len(await self._database.write(lambda: _run(_FORGET, {"before": before})))
+
+
+def record(entries: Sequence[Entry]) -> Transaction[None]:
+    """Write what new entries say was used.  Their place in the journal is their key, so nothing counts twice."""
+    used = [_params(entry) for entry in entries if entry.kind is Kind.USAGE and entry.nth is not None]
+    if used:
+        yield RunMany(_RECORD, used)
+
+
+def _params(entry: Entry) -> Params:
+    return {
+        "turn_id": entry.turn_id,
+        "attempt": entry.attempt,
+        "nth": entry.nth,
+        "session_id": entry.session_id,
+        "at": entry.at,
+        "model": str(entry.data.get("model", "")),
+        **{name: _amount(entry.data.get(name)) for name in _AMOUNTS},
+    }
+
+
+def _amount(value: object) -> int:
+    # What a provider reports may be anything; what is no amount counts as none.
+    return value if isinstance(value, int) and value > 0 else 0
+
+
+def _spent(turn: Turn, owner: str, day_began_at: int) -> Transaction[Spent]:
+    by_turn = yield Run(_BY_TURN, {"turn_id": turn.id})
+    by_session = yield Run(_BY_SESSION, {"session_id": turn.session_id})
+    by_owner = yield Run(_BY_OWNER, {"owner": owner, "since": day_began_at})
+    return Spent(turn=_usage(by_turn[0]), session=_usage(by_session[0]), day=_usage(by_owner[0]))
+
+
+def _usage(row: Row) -> Usage:
+    input_tokens, output_tokens, cached_tokens, cost_micros = row
+    return Usage(
+        input_tokens=input_tokens, output_tokens=output_tokens, cached_tokens=cached_tokens, cost_micros=cost_micros
+    )
+
+
+def _run(sql: str, params: Params) -> Transaction[list[Row]]:
+    return (yield Run(sql, params))
