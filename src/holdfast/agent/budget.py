@@ -1,0 +1,61 @@
+"""Budgets: what a turn, a session or a day may cost before a person is asked whether it is worth more."""
+
+from __future__ import annotations
+
+from itertools import count
+
+from holdfast.config import BudgetConfig
+from holdfast.core.questions import About, Question
+from holdfast.core.usage import Limit, Scope, Spent, Usage, passed
+from holdfast.ports import Stage
+
+CONTINUE, STOP = "continue", "stop"
+
+_MICROS = 1_000_000
+_NAMES = {Scope.TURN: "this turn", Scope.SESSION: "this conversation", Scope.DAY: "today"}
+
+
+def limits(config: BudgetConfig) -> tuple[Limit, ...]:
+    """Return the limits that an operator has set."""
+    wanted = (
+        Limit(scope=Scope.TURN, tokens=config.turn_tokens, cost_micros=round(config.turn_usd * _MICROS)),
+        Limit(scope=Scope.SESSION, tokens=config.session_tokens, cost_micros=round(config.session_usd * _MICROS)),
+        Limit(scope=Scope.DAY, tokens=config.day_tokens, cost_micros=round(config.day_usd * _MICROS)),
+    )
+    return tuple(limit for limit in wanted if limit.tokens or limit.cost_micros)
+
+
+async def refusal(limits: tuple[Limit, ...], spent: Spent, stage: Stage) -> str | None:
+    """Return why a turn may not go on, once a person has said so; None while it may.  While nobody has, it is parked."""
+    for limit in limits:
+        times = times_passed(limit, spent)
+        if times and (await stage.ask(question(limit, spent, times))).strip().lower() != CONTINUE:
+            return f"I stopped here: {used_up(limit, spent)}."
+    return None
+
+
+def times_passed(limit: Limit, spent: Spent) -> int:
+    """Return how often a limit has been used up: each time a person is asked once."""
+    return next(times for times in count() if passed((limit,), spent, times) is None)
+
+
+def question(limit: Limit, spent: Spent, times: int) -> Question:
+    """Return what to ask once a limit is used up; to go on allows as much again."""
+    return Question(
+        id=f"budget:{limit.scope}:{times}",
+        text=f"{used_up(limit, spent).capitalize()}. Go on with as much again?",
+        about=About.BUDGET,
+        choices=(CONTINUE, STOP),
+    )
+
+
+def used_up(limit: Limit, spent: Spent) -> str:
+    """Say what was used, and of how much."""
+    used = {Scope.TURN: spent.turn, Scope.SESSION: spent.session, Scope.DAY: spent.day}[limit.scope]
+    return f"the budget for {_NAMES[limit.scope]} is used up ({_amounts(limit, used)})"
+
+
+def _amounts(limit: Limit, used: Usage) -> str:
+    tokens = f"{used.tokens:,} of {limit.tokens:,} tokens" if limit.tokens else ""
+    cost = f"${used.cost_micros / _MICROS:.2f} of ${limit.cost_micros / _MICROS:.2f}" if limit.cost_micros else ""
+    return ", ".join(amount for amount in (tokens, cost) if amount)

@@ -1,0 +1,58 @@
+"""Text files that are read again and again: only when they have changed, and never on the loop's own time."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from holdfast.agent.toolbox import shortened
+
+# Nobody keeps more than this to read to a model at every turn.
+CACHED_MAX = 500
+# A character takes four bytes at most.
+_BYTES_PER_CHAR = 4
+
+
+class TextFiles:
+    """Reads, and remembers what did not change."""
+
+    def __init__(self) -> None:
+        self._cached: dict[tuple[Path, int], tuple[tuple[int, int], str]] = {}
+
+    async def read(self, path: Path, chars_max: int, inside: Path | None = None) -> str:
+        """Return a file's text, shortened where it is too long; nothing where there is none, or it lies elsewhere."""
+        return await asyncio.to_thread(self._read, path, chars_max, inside)
+
+    async def folders(self, parent: Path, limit: int) -> list[Path]:
+        """Return the folders in a folder, by name."""
+        return await asyncio.to_thread(lambda: [path for path in _entries(parent) if path.is_dir()][:limit])
+
+    async def names(self, parent: Path, limit: int) -> list[str]:
+        """Return the names in a folder."""
+        return await asyncio.to_thread(lambda: [path.name for path in _entries(parent)][:limit])
+
+    def _read(self, path: Path, chars_max: int, inside: Path | None) -> str:
+        try:
+            if inside is not None and not path.resolve().is_relative_to(inside.resolve()):
+                return ""
+            stat = path.stat()
+            version = (stat.st_mtime_ns, stat.st_size)
+            known = self._cached.get((path, chars_max))
+            if known is None or known[0] != version:
+                with path.open("rb") as file:
+                    raw = file.read(chars_max * _BYTES_PER_CHAR)
+                known = version, shortened(raw.decode("utf-8", "replace"), chars_max)
+                if len(self._cached) >= CACHED_MAX:
+                    self._cached.clear()
+                self._cached[path, chars_max] = known
+        except OSError:
+            # Not there, not ours to read, or gone meanwhile: there is nothing to read.
+            return ""
+        return known[1]
+
+
+def _entries(parent: Path) -> list[Path]:
+    try:
+        return sorted(parent.iterdir())
+    except OSError:
+        return []

@@ -1,0 +1,68 @@
+"""Skills: folders with a SKILL.md that says what it is good for, read when it is needed."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from holdfast.agent.files import TextFiles
+
+FILE = "SKILL.md"
+SKILLS_MAX = 100
+DESCRIPTION_MAX_CHARS = 500
+SKILL_MAX_CHARS = 40_000
+
+_FRONT_MATTER = re.compile(r"\A---[ \t]*\r?\n(.*?)\r?\n---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
+_FIELD = re.compile(r"^(name|description):[ \t]*(.*(?:\n[ \t]+.*)*)", re.MULTILINE)
+_BLOCK_MARK = re.compile(r"\A[|>][+-]?[ \t]*\n?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skill:
+    """Something an agent can learn when it needs it."""
+
+    name: str
+    description: str
+    folder: Path
+
+
+class Skills:
+    """The skills of this gateway; a new folder is one without a restart."""
+
+    def __init__(self, folder: Path, files: TextFiles) -> None:
+        self._folder = folder
+        self._files = files
+
+    async def list(self) -> list[Skill]:
+        """Return every skill, by name."""
+        folders = await self._files.folders(self._folder, SKILLS_MAX)
+        found = [
+            parse(text, folder) for folder in folders if (text := await self._files.read(folder / FILE, SKILL_MAX_CHARS))
+        ]
+        return sorted(found, key=lambda skill: skill.name)
+
+    async def read(self, name: str) -> str | None:
+        """Return what a skill says, with the files beside it; None where there is no such skill."""
+        skill = next((each for each in await self.list() if each.name == name), None)
+        if skill is None:
+            return None
+        text = await self._files.read(skill.folder / FILE, SKILL_MAX_CHARS)
+        beside = [name for name in await self._files.names(skill.folder, SKILLS_MAX) if name != FILE]
+        return f"{text}\n\n[Folder of this skill: {skill.folder}. Files beside it: {', '.join(beside) or 'none'}.]"
+
+
+def parse(text: str, folder: Path) -> Skill:
+    """Read name and description from the front matter; a file without one goes by its folder and its first line."""
+    matter = _FRONT_MATTER.match(text)
+    fields = {key: _value(value) for key, value in _FIELD.findall(matter[1])} if matter else {}
+    body = text[matter.end() :] if matter else text
+    first = next((line.strip("# ").strip() for line in body.splitlines() if line.strip("# ").strip()), "")
+    description = fields.get("description") or first
+    return Skill(name=fields.get("name") or folder.name, description=description[:DESCRIPTION_MAX_CHARS], folder=folder)
+
+
+def _value(raw: str) -> str:
+    unfolded = " ".join(_BLOCK_MARK.sub("", raw).split())
+    quoted = len(unfolded) > 1 and unfolded[0] == unfolded[-1] and unfolded[0] in "\"'"
+    return unfolded[1:-1] if quoted else unfolded

@@ -1,0 +1,36 @@
+"""The `skill` tool: read what a skill says before doing what it is about."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from holdfast.agent.skills import Skills
+from holdfast.agent.tools.port import Site, StructTool
+from holdfast.core.effects import Effect
+from holdfast.errors import Rejected
+
+
+class SkillArgs(msgspec.Struct, forbid_unknown_fields=True):
+    """Which skill."""
+
+    name: Annotated[str, msgspec.Meta(description="The name of the skill, as it is listed.", min_length=1, max_length=200)]
+
+
+def skill_tool(skills: Skills) -> StructTool[SkillArgs]:
+    """Return the tool."""
+
+    async def read(args: SkillArgs, _site: Site) -> str:
+        if (text := await skills.read(args.name)) is None:
+            known = ", ".join(skill.name for skill in await skills.list()) or "none"
+            raise Rejected(f"there is no skill {args.name!r}; there are: {known}")
+        return text
+
+    return StructTool(
+        name="skill",
+        description="Read a skill: instructions of this gateway's operator for a kind of task, with the files beside it.",
+        args=SkillArgs,
+        effect=Effect.PURE,
+        action=read,
+    )
