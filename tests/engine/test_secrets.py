@@ -74,7 +74,7 @@ class LeakyAgent:
                 await stage.use(LeakyTool("refusing", Rejected(f"not with {ALL}")), CallId("2"), {})
                 await stage.use(LeakyTool("crashing", RuntimeError(f"crashed on {ALL}")), CallId("3"), {})
             case "ask":
-                return await stage.ask(Question(id="question", text=f"may I show {ALL}?"))
+                return await stage.ask(Question(id="question", text=f"may I show {ALL}?", detail={"command": ALL}))
             case "fail":
                 raise Rejected(f"the model refused {ALL}")
             case "crash":
@@ -201,6 +201,9 @@ async def test_without_redaction_the_same_turns_leak_wherever_they_could(
             "entries.data",
             "turns.error",
             "tool_calls.args",
+            "questions.text",
+            "questions.detail",
+            "questions.answer",
             "tool_calls.result",
             "deliveries.text",
             "deliveries.receipt",
