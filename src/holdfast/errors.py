@@ -8,7 +8,8 @@ The family decides the answer.  Anything outside this tree is a bug: it crashes 
     │   ├── IllegalMove     the table of states has no such move: 409
     │   ├── KeyReused       the dedupe key came before with another body: 422
     │   ├── ModelRejected   the model will not take this request: it is not repeated
-    │   │   └── ContextTooLong  the conversation does not fit into the model
+    │   │   ├── ContextTooLong  the conversation does not fit into the model
+    │   │   └── ModelUnusable  its key, name or address is wrong: another model may answer
     │   ├── NotFound        no such thing, or not yours: 404
     │   ├── QueueFull       the session has too many turns waiting: 429
     │   ├── Repeated        it came before with the same key, and was done then
@@ -63,6 +64,10 @@ class ModelRejected(Rejected):
 
 class ContextTooLong(ModelRejected):
     """The conversation does not fit into the model."""
+
+
+class ModelUnusable(ModelRejected):
+    """Nothing can be asked of this model until its settings or its account change; another model may answer."""
 
 
 class NotFound(Rejected):

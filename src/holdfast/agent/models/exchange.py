@@ -1,0 +1,255 @@
+"""The exchange with a model server: one request out, a stream of events in, every failure translated and bounded."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import ssl
+import urllib.request
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from typing import Protocol
+
+import httpcore2
+import httpx2
+import msgspec
+
+from holdfast.agent.models import failures
+from holdfast.agent.models.failures import Endpoint
+from holdfast.agent.models.network import Network
+from holdfast.agent.models.port import Done, Event, Said, Thought
+from holdfast.agent.models.sse import Splitter
+from holdfast.clock import Clock, SystemClock
+from holdfast.errors import ModelUnavailable, ModelUnusable
+
+log = logging.getLogger(__name__)
+
+CONNECT_TIMEOUT_S = 10.0
+# One event, and everything of one answer: far beyond what a model writes, far below what a machine has.
+EVENT_MAX_BYTES = 8 << 20
+ANSWER_MAX_BYTES = 64 << 20
+# What a server says about an error is read this far.
+ERROR_MAX_BYTES = 64 << 10
+# So many events that are none are passed over in one answer.
+GARBAGE_MAX = 5
+# Signs of life without a word are believed for this many stall timeouts.
+SILENCE_MAX_STALLS = 5
+# How long the end of a finished answer is waited for, so that its connection can be used again.
+DRAIN_MAX_S = 0.02
+_OK = 200
+_LIMITS = httpx2.Limits(max_connections=1_000, keepalive_expiry=60.0)
+
+
+class Reader(Protocol):
+    """What a wire format makes of the data of its events."""
+
+    @property
+    def pieces(self) -> int:
+        """How many events have said something; a sign of life is none of them."""
+        ...
+
+    @property
+    def complete(self) -> bool:
+        """Whether the server has said that nothing more will come."""
+        ...
+
+    def take(self, data: bytes) -> Sequence[Event]:
+        """Return what the data of one event says.  Raises `msgspec.DecodeError` where it says nothing."""
+        ...
+
+    def end(self) -> Done | None:
+        """Return how the answer ended; None where it was cut."""
+        ...
+
+
+class Wire:
+    """The one HTTP client of this process, for every model: made when it is first used, and so is its TLS context."""
+
+    def __init__(self, clock: Clock | None = None, verify: ssl.SSLContext | None = None) -> None:
+        self._clock = clock or SystemClock()
+        self._verify = verify
+        self._proxied = bool(urllib.request.getproxies().keys() - {"no"})
+        self._plain: httpx2.AsyncClient | None = None
+        self._secure: asyncio.Task[httpx2.AsyncClient] | None = None
+
+    async def converse(self, endpoint: Endpoint, body: bytes, reader: Reader) -> AsyncGenerator[Event]:
+        """Send one request and yield what the reader makes of the answer."""
+        client = await self._client(endpoint)
+        stall_s = endpoint.stall_timeout_s
+        request = client.build_request(
+            "POST",
+            endpoint.url,
+            headers=endpoint.headers,
+            content=body,
+            timeout=httpx2.Timeout(stall_s, connect=min(CONNECT_TIMEOUT_S, stall_s)),
+        )
+        try:
+            response = await client.send(request, stream=True)
+            async with contextlib.aclosing(response):
+                await self._check(endpoint, response)
+                async with contextlib.aclosing(self._events(endpoint, response, reader)) as events:
+                    async for event in events:
+                        yield event
+        except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
+            raise failures.of_transport(endpoint, error) from error
+        except httpx2.TimeoutException as error:
+            raise ModelUnavailable(f"{endpoint.name}: sent nothing for {stall_s:g} s") from error
+        except (httpx2.TransportError, httpx2.DecodingError) as error:
+            raise ModelUnavailable(f"{endpoint.name}: the connection was cut before the answer ended") from error
+
+    async def close(self) -> None:
+        plain, secure, self._plain, self._secure = self._plain, self._secure, None, None
+        if plain is not None:
+            await plain.aclose()
+        if secure is not None:
+            await (await secure).aclose()
+
+    async def _client(self, endpoint: Endpoint) -> httpx2.AsyncClient:
+        if endpoint.url.startswith("https:") or self._proxied:
+            if self._secure is None:
+                # Reading every certificate of the system takes longer than the loop may stand still.
+                self._secure = asyncio.create_task(self._secure_client())
+            return await asyncio.shield(self._secure)
+        if self._plain is None:
+            self._plain = httpx2.AsyncClient(transport=_Transport(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)))
+        return self._plain
+
+    async def _secure_client(self) -> httpx2.AsyncClient:
+        context = self._verify or await asyncio.to_thread(httpcore2.default_ssl_context)
+        if self._proxied:
+            return httpx2.AsyncClient(verify=context, limits=_LIMITS)
+        return httpx2.AsyncClient(transport=_Transport(context))
+
+    async def _check(self, endpoint: Endpoint, response: httpx2.Response) -> None:
+        if response.status_code != _OK:
+            body = await _beginning(response)
+            raise failures.of_status(endpoint, response.status_code, response.headers, body, self._clock.now_ms())
+        if response.headers.get("content-type", "").startswith("text/html"):
+            raise _web_page(endpoint)
+
+    async def _events(self, endpoint: Endpoint, response: httpx2.Response, reader: Reader) -> AsyncGenerator[Event]:
+        whole = response.headers.get("content-type", "").startswith("application/json")
+        taker = _Taker(endpoint, reader, self._clock, whole=whole)
+        chunks = response.aiter_bytes() if "content-encoding" in response.headers else response.aiter_raw()
+        async with contextlib.aclosing(chunks):
+            try:
+                async for chunk in chunks:
+                    for event in taker.taken(chunk):
+                        yield event
+                    if reader.complete:
+                        await _drain(chunks)
+                        break
+            except httpx2.TransportError:
+                # Once the answer is whole, it does not matter how the connection ends.
+                if reader.end() is None:
+                    raise
+        for event in taker.rest():
+            yield event
+        if (done := reader.end()) is None:
+            raise ModelUnavailable(f"{endpoint.name}: the answer was cut before its end")
+        yield done
+
+
+class _Taker:
+    """Takes chunks apart, within bounds."""
+
+    def __init__(self, endpoint: Endpoint, reader: Reader, clock: Clock, *, whole: bool) -> None:
+        self._endpoint = endpoint
+        self._reader = reader
+        self._clock = clock
+        self._splitter = Splitter()
+        # A server that does not stream sends one piece of JSON.
+        self._whole: list[bytes] | None = [] if whole else None
+        self._size = 0
+        self._garbage = 0
+        self._pieces = 0
+        self._heard_ms = clock.monotonic_ms()
+
+    def taken(self, chunk: bytes) -> Sequence[Event]:
+        """Return the events that a chunk completes."""
+        if not self._size and chunk.lstrip()[:1] == b"<":
+            raise _web_page(self._endpoint)
+        self._size += len(chunk)
+        if self._size > ANSWER_MAX_BYTES:
+            raise ModelUnavailable(f"{self._endpoint.name}: the answer is larger than {ANSWER_MAX_BYTES >> 20} MB")
+        if self._whole is not None:
+            self._whole.append(chunk)
+            return ()
+        data = self._splitter.feed(chunk)
+        if self._splitter.held_bytes > EVENT_MAX_BYTES:
+            raise ModelUnavailable(f"{self._endpoint.name}: sent a line without end")
+        events = self._read(data)
+        self._notice_silence()
+        return events
+
+    def rest(self) -> Sequence[Event]:
+        """Return what the last bytes say."""
+        return self._read(self._splitter.flush() if self._whole is None else [b"".join(self._whole)])
+
+    def _notice_silence(self) -> None:
+        now_ms = self._clock.monotonic_ms()
+        if self._reader.pieces != self._pieces:
+            self._pieces, self._heard_ms = self._reader.pieces, now_ms
+        silent_s = (now_ms - self._heard_ms) / 1000
+        if silent_s > self._endpoint.stall_timeout_s * SILENCE_MAX_STALLS:
+            raise ModelUnavailable(f"{self._endpoint.name}: only gave signs of life for {silent_s:.0f} s")
+
+    def _read(self, data: Sequence[bytes]) -> Sequence[Event]:
+        events: list[Event] = []
+        for each in data:
+            try:
+                events += self._reader.take(each)
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                self._garbage += 1
+                if self._garbage > GARBAGE_MAX:
+                    raise ModelUnavailable(f"{self._endpoint.name}: sends what cannot be read") from error
+                log.warning("%s: passed over an event that cannot be read: %s", self._endpoint.name, error)
+        return merged(events) if len(events) > 1 else events
+
+
+def merged(events: Sequence[Event]) -> Sequence[Event]:
+    """Return events with neighbouring pieces of text as one: what came together is handled together."""
+    joined: list[Event] = []
+    for event in events:
+        last = joined[-1] if joined else None
+        if isinstance(event, Said) and isinstance(last, Said):
+            joined[-1] = Said(last.text + event.text)
+        elif isinstance(event, Thought) and isinstance(last, Thought):
+            joined[-1] = Thought(last.text + event.text)
+        else:
+            joined.append(event)
+    return joined
+
+
+async def _drain(chunks: AsyncIterator[bytes]) -> None:
+    with contextlib.suppress(TimeoutError, httpx2.TransportError):
+        async with asyncio.timeout(DRAIN_MAX_S):
+            async for _ in chunks:
+                pass
+
+
+async def _beginning(response: httpx2.Response) -> bytes:
+    """Return as much of a body as a server may say about an error."""
+    body = b""
+    with contextlib.suppress(httpx2.TransportError, httpx2.DecodingError):
+        async for chunk in response.aiter_bytes():
+            body += chunk
+            if len(body) > ERROR_MAX_BYTES:
+                break
+    return body[:ERROR_MAX_BYTES]
+
+
+class _Transport(httpx2.AsyncHTTPTransport):
+    """The client's transport on sockets of our own, which it has no argument for."""
+
+    def __init__(self, context: ssl.SSLContext) -> None:
+        self._pool = httpcore2.AsyncConnectionPool(
+            ssl_context=context,
+            max_connections=_LIMITS.max_connections,
+            keepalive_expiry=_LIMITS.keepalive_expiry,
+            network_backend=Network(),
+        )
+
+
+def _web_page(endpoint: Endpoint) -> ModelUnusable:
+    return ModelUnusable(f"{endpoint.name}: {endpoint.place} answers with a web page; check {endpoint.url_setting}")

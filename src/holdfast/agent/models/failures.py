@@ -1,0 +1,180 @@
+"""Failures of a model server, named while their status is still known.  No secret reaches a message."""
+
+from __future__ import annotations
+
+import re
+import ssl
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from email.utils import parsedate_to_datetime
+from urllib.parse import urlsplit
+
+import msgspec
+
+from holdfast.core.redaction import MASK
+from holdfast.errors import ContextTooLong, ModelRejected, ModelUnavailable, ModelUnusable
+
+# What a server says about its failure is shown this far.
+SAID_MAX_CHARS = 300
+
+_MAY_PASS = frozenset({408, 409, 423, 425, 429})
+_MOVED = frozenset({301, 302, 303, 307, 308})
+_TOO_LONG = re.compile(
+    r"context.?(length|window|limit|size)|prompt (is )?too long|maximum prompt length|input is too long|too many tokens"
+    r"|input token count|tokens allowed|reduce the length|request too large|inputs` tokens \+",
+    re.IGNORECASE,
+)
+_TOO_LONG_CODES = frozenset({"context_length_exceeded", "exceed_context_size_error", "request_too_large"})
+_NO_CREDIT = re.compile(
+    r"credit balance|insufficient.?(quota|balance|credit|funds)|exceeded your current quota", re.IGNORECASE
+)
+# Inside a stream there is no status: the type of an error stands for it.
+_STATUS = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "overloaded_error": 529,
+}
+_STATUS_MIN = 400
+_BROKEN = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """Where a model is asked.  The settings are named in errors, so that a person knows what to change."""
+
+    name: str
+    url: str
+    headers: Mapping[str, str] = field(repr=False)
+    secret: str = field(default="", repr=False)
+    name_setting: str = "model.name"
+    url_setting: str = "model.base_url"
+    key_setting: str = "model.api_key"
+    stall_timeout_s: float = 120
+
+    @property
+    def place(self) -> str:
+        """Where it is, without anything that could be a secret."""
+        parts = urlsplit(self.url)
+        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+
+
+class Fault(msgspec.Struct):
+    """What both vendors, and those that copy them, say about an error."""
+
+    message: str | None = None
+    type: str | None = None
+    code: str | int | None = None
+
+
+class _Body(msgspec.Struct):
+    error: Fault | str | None = None
+    message: str | None = None
+    detail: str | None = None
+
+
+_body = msgspec.json.Decoder(_Body)
+
+
+def of_status(endpoint: Endpoint, status: int, headers: Mapping[str, str], body: bytes, now_ms: int) -> Exception:
+    """Return the error that an answer other than 200 is."""
+    if status in _MOVED:
+        return ModelUnusable(f"{endpoint.name}: {endpoint.place} has moved; set {endpoint.url_setting} to its new address")
+    return _named(endpoint, status, _fault(body), retry_after_s(headers, now_ms))
+
+
+def of_event(endpoint: Endpoint, fault: Fault | str) -> Exception:
+    """Return the error that a server reports inside a stream."""
+    fault = fault if isinstance(fault, Fault) else Fault(message=fault)
+    status = (
+        fault.code if isinstance(fault.code, int) and fault.code >= _STATUS_MIN else _STATUS.get(fault.type or "", _BROKEN)
+    )
+    return _named(endpoint, status, fault, None)
+
+
+def of_transport(endpoint: Endpoint, error: Exception) -> ModelUnavailable:
+    """Return the error that a connection which never came about is."""
+    causes = list(_causes(error))
+    if any(isinstance(each, ssl.SSLError) for each in causes):
+        certificate = next((each for each in causes if isinstance(each, ssl.SSLCertVerificationError)), None)
+        reason = (
+            f"its certificate is not trusted ({certificate.verify_message})" if certificate else "the TLS handshake failed"
+        )
+    else:
+        reason = next((each.strerror for each in causes if isinstance(each, OSError) and each.strerror), "no connection")
+    return ModelUnavailable(f"{endpoint.name}: cannot reach {endpoint.place}: {reason}")
+
+
+def retry_after_s(headers: Mapping[str, str], now_ms: int) -> float | None:
+    """Return how long a server wants to be left alone: it says so in milliseconds, in seconds, or as a date."""
+    try:
+        if told := headers.get("retry-after-ms"):
+            return max(0.0, float(told) / 1000)
+        told = headers.get("retry-after", "")
+        if re.fullmatch(r"\s*\d+(\.\d+)?\s*", told):
+            return float(told)
+        if not told:
+            return None
+        # The server's own clock is the one its date was made with.
+        now = parsedate_to_datetime(headers["date"]).timestamp() if "date" in headers else now_ms / 1000
+        until: datetime = parsedate_to_datetime(told)
+        return max(0.0, until.timestamp() - now)
+    except ValueError:
+        return None
+
+
+def _named(endpoint: Endpoint, status: int, fault: Fault, wait_s: float | None) -> Exception:
+    said = _said(endpoint, fault)
+    known = f"{fault.type} {fault.code} {fault.message}"
+    if status == 402 or (status not in (401, 403) and _NO_CREDIT.search(known)):
+        return ModelUnusable(f"{endpoint.name}: the account behind {endpoint.key_setting} has no credit left{said}")
+    if status == 413 or {fault.type, fault.code} & _TOO_LONG_CODES or (status < _BROKEN and _TOO_LONG.search(known)):
+        return ContextTooLong(f"{endpoint.name}: the conversation is too long for this model{said}")
+    match status:
+        case 401 | 403:
+            # Vendors repeat the key here, or parts of it.
+            what = "refuses the key" if endpoint.secret else "wants a key"
+            return ModelUnusable(f"{endpoint.name}: {endpoint.place} {what} (HTTP {status}); check {endpoint.key_setting}")
+        case 404 | 405:
+            return ModelUnusable(
+                f"{endpoint.name}: {endpoint.place} does not know this model or address (HTTP {status}); "
+                f"check {endpoint.name_setting} and {endpoint.url_setting}{said}"
+            )
+        case _ if status in _MAY_PASS or status >= _BROKEN:
+            return ModelUnavailable(f"{endpoint.name}: cannot answer now (HTTP {status}){said}", wait_s)
+        case _:
+            return ModelRejected(f"{endpoint.name}: refuses this request (HTTP {status}){said}")
+
+
+def _said(endpoint: Endpoint, fault: Fault) -> str:
+    message = " ".join((fault.message or "").split())
+    if endpoint.secret:
+        message = message.replace(endpoint.secret, MASK)
+    if len(message) > SAID_MAX_CHARS:
+        message = message[:SAID_MAX_CHARS] + "…"
+    return f": {message}" if message else ""
+
+
+def _fault(body: bytes) -> Fault:
+    try:
+        told = _body.decode(body)
+    except msgspec.DecodeError:
+        text = body.decode("utf-8", "replace")
+        return Fault(message="" if "<" in text else text)
+    match told.error:
+        case Fault():
+            return told.error
+        case str():
+            return Fault(message=told.error)
+        case None:
+            return Fault(message=told.message or told.detail)
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__

@@ -1,0 +1,381 @@
+"""OpenAI-compatible chat completions: what most vendors and all local servers speak."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from holdfast.agent.models import failures
+from holdfast.agent.models.callids import CallIds
+from holdfast.agent.models.exchange import Wire
+from holdfast.agent.models.failures import Endpoint, Fault
+from holdfast.agent.models.port import (
+    AssistantMessage,
+    Called,
+    Done,
+    Event,
+    Facts,
+    Message,
+    Request,
+    Said,
+    StopReason,
+    Thought,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
+from holdfast.agent.models.prices import priced
+from holdfast.core.usage import Usage
+from holdfast.errors import ModelUnavailable
+
+# Reasoning that its vendor wants back word by word, under the name it came with.
+_SEALED = ("reasoning_content", "reasoning_details")
+IMAGE_LEFT_OUT = "[An image was sent here, which this model cannot see.]"
+
+# What vendors call the same thing, old names too.
+_REASONS: Mapping[str, StopReason] = {
+    "stop": StopReason.END,
+    "eos": StopReason.END,
+    "end_turn": StopReason.END,
+    "stop_sequence": StopReason.END,
+    "tool_calls": StopReason.CALLS,
+    "function_call": StopReason.CALLS,
+    "tool_use": StopReason.CALLS,
+    "length": StopReason.LENGTH,
+    "max_tokens": StopReason.LENGTH,
+    "model_length": StopReason.LENGTH,
+    "content_filter": StopReason.REFUSAL,
+    "refusal": StopReason.REFUSAL,
+}
+# These say that the vendor failed, not that the model is done.
+_BROKEN = frozenset({"error", "insufficient_system_resource", "network_error"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialect:
+    """Where vendors differ in what they accept.  `call_id_chars` is the only length of an id that is taken; 0 is any."""
+
+    limit_key: str = "max_tokens"
+    usage_option: bool = True
+    call_id_chars: int = 0
+
+
+class _Function(msgspec.Struct):
+    name: str | None = None
+    arguments: str | dict[str, object] | None = None
+
+
+class _Piece(msgspec.Struct):
+    index: int | None = None
+    id: str | None = None
+    function: _Function | None = None
+
+
+class _Part(msgspec.Struct):
+    text: str | None = None
+    thinking: str | list[_Part] | None = None
+
+
+class _Delta(msgspec.Struct):
+    content: str | list[_Part] | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    reasoning_details: list[dict[str, object]] | None = None
+    refusal: str | None = None
+    tool_calls: list[_Piece] | None = None
+    function_call: _Function | None = None
+
+
+class _Choice(msgspec.Struct):
+    delta: _Delta | None = None
+    message: _Delta | None = None
+    finish_reason: str | None = None
+
+
+class _Details(msgspec.Struct):
+    cached_tokens: int | None = None
+
+
+class _Usage(msgspec.Struct):
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    prompt_tokens_details: _Details | None = None
+    prompt_cache_hit_tokens: int | None = None
+    cost: float | None = None
+
+
+class _Groq(msgspec.Struct):
+    usage: _Usage | None = None
+
+
+class _Chunk(msgspec.Struct):
+    choices: list[_Choice] | None = None
+    usage: _Usage | None = None
+    x_groq: _Groq | None = None
+    error: Fault | str | None = None
+
+
+_chunks = msgspec.json.Decoder(_Chunk)
+
+
+class OpenAI:
+    """One model behind chat completions."""
+
+    def __init__(
+        self,
+        *,
+        wire: Wire,
+        endpoint: Endpoint,
+        model: str,
+        facts: Facts,
+        reasoning: str = "off",
+        dialect: Dialect | None = None,
+    ) -> None:
+        self._wire = wire
+        self._endpoint = endpoint
+        self._model = model
+        self._facts = facts
+        self._reasoning = reasoning
+        self._dialect = dialect or Dialect()
+
+    @property
+    def name(self) -> str:
+        return self._endpoint.name
+
+    @property
+    def facts(self) -> Facts:
+        return self._facts
+
+    def stream(self, request: Request) -> AsyncGenerator[Event]:
+        return self._wire.converse(self._endpoint, self._body(request), ChunkReader(self._endpoint, self._facts, request))
+
+    async def close(self) -> None:
+        await self._wire.close()
+
+    def _body(self, request: Request) -> bytes:
+        body: dict[str, object] = {"model": self._model, "messages": self._messages(request), "stream": True}
+        if self._dialect.usage_option:
+            body["stream_options"] = {"include_usage": True}
+        if limit := request.output_tokens_max or self._facts.output_tokens_max:
+            body[self._dialect.limit_key] = limit
+        if self._reasoning != "off":
+            body["reasoning_effort"] = self._reasoning
+        if request.tools:
+            body["tools"] = [
+                {
+                    "type": "function",
+                    "function": {"name": tool.name, "description": tool.description, "parameters": tool.schema},
+                }
+                for tool in request.tools
+            ]
+        return msgspec.json.encode(body)
+
+    def _messages(self, request: Request) -> list[object]:
+        system = [{"role": "system", "content": request.system}] if request.system else []
+        return [*system, *map(self._message, request.messages)]
+
+    def _message(self, message: Message) -> object:
+        match message:
+            case UserMessage():
+                return {"role": "user", "content": self._content(message)}
+            case AssistantMessage():
+                sealed = {key: value for each in message.sealed for key, value in each.items() if key in _SEALED}
+                calls = {"tool_calls": [self._call(call) for call in message.calls]} if message.calls else {}
+                return {"role": "assistant", "content": message.text or (None if calls else ""), **calls, **sealed}
+            case ToolMessage():
+                return {"role": "tool", "tool_call_id": self._call_id(message.call_id), "content": message.text}
+
+    def _content(self, message: UserMessage) -> object:
+        if not message.images:
+            return message.text
+        if not self._facts.images:
+            return "\n".join([message.text, *[IMAGE_LEFT_OUT] * len(message.images)])
+        text = [{"type": "text", "text": message.text}] if message.text else []
+        images = [
+            {
+                "type": "image_url",
+                "image_url": {"url": f"data:{each.media_type};base64,{base64.b64encode(each.data).decode()}"},
+            }
+            for each in message.images
+        ]
+        return [*text, *images]
+
+    def _call(self, call: ToolCall) -> object:
+        return {
+            "id": self._call_id(call.id),
+            "type": "function",
+            "function": {"name": call.name, "arguments": call.args or "{}"},
+        }
+
+    def _call_id(self, call_id: str) -> str:
+        length = self._dialect.call_id_chars
+        if not length or re.fullmatch(f"[a-zA-Z0-9]{{{length}}}", call_id):
+            return call_id
+        return hashlib.sha256(call_id.encode()).hexdigest()[:length]
+
+
+@dataclass(slots=True)
+class _Call:
+    """A tool call whose pieces are still arriving."""
+
+    id: str = ""
+    name: str = ""
+    args: str = ""
+
+    def is_another(self, piece: _Piece) -> bool:
+        """Return whether a piece under the same index belongs to a new call: some vendors number all of them 0."""
+        if piece.id and self.id:
+            return piece.id != self.id
+        named = piece.function is not None and bool(piece.function.name)
+        return named and bool(self.name) and not piece.id and not self.id and _is_object(self.args)
+
+    def add(self, piece: _Piece) -> None:
+        self.id = self.id or piece.id or ""
+        if piece.function is None:
+            return
+        # Some vendors repeat the name with every piece.
+        self.name = self.name or piece.function.name or ""
+        match piece.function.arguments:
+            case str(text):
+                self.args += text
+            case None:
+                pass
+            case whole:
+                self.args += msgspec.json.encode(whole).decode()
+
+
+class ChunkReader:
+    """Reads the chunks of one answer."""
+
+    def __init__(self, endpoint: Endpoint, facts: Facts, request: Request) -> None:
+        self._endpoint = endpoint
+        self._facts = facts
+        self._ids = CallIds(request)
+        self._calls: list[_Call] = []
+        self._at: dict[int, _Call] = {}
+        self._called = False
+        self._reason: StopReason | None = None
+        self._usage: _Usage | None = None
+        self._reasoning: list[str] = []
+        self._details: list[dict[str, object]] = []
+        self.complete = False
+        self.pieces = 0
+
+    def take(self, data: bytes) -> Sequence[Event]:
+        if data == b"[DONE]":
+            self.complete = True
+            self._reason = self._reason or StopReason.END
+            return self._finished_calls()
+        chunk = _chunks.decode(data)
+        self.pieces += 1
+        if chunk.error is not None:
+            raise failures.of_event(self._endpoint, chunk.error)
+        self._usage = chunk.usage or (chunk.x_groq.usage if chunk.x_groq else None) or self._usage
+        if not chunk.choices:
+            return ()
+        choice = chunk.choices[0]
+        delta = choice.delta or choice.message
+        events: list[Event] = self._read(delta) if delta is not None else []
+        if choice.finish_reason:
+            self._finish(choice.finish_reason)
+            events += self._finished_calls()
+        return events
+
+    def end(self) -> Done | None:
+        if self._reason is None:
+            return None
+        reason = StopReason.CALLS if self._calls and self._reason is StopReason.END else self._reason
+        return Done(reason=reason, usage=self._used(), sealed=self._sealed())
+
+    def _read(self, delta: _Delta) -> list[Event]:
+        events: list[Event] = []
+        if delta.reasoning_content:
+            self._reasoning.append(delta.reasoning_content)
+        if thought := delta.reasoning_content or delta.reasoning:
+            events.append(Thought(thought))
+        if delta.reasoning_details:
+            self._details += delta.reasoning_details
+        if isinstance(delta.content, str):
+            if delta.content:
+                events.append(Said(delta.content))
+        elif delta.content is not None:
+            events += _parts(delta.content)
+        if delta.refusal:
+            self._reason = StopReason.REFUSAL
+            events.append(Said(delta.refusal))
+        for piece in delta.tool_calls or ():
+            self._add(piece)
+        if delta.function_call is not None:
+            self._add(_Piece(index=0, function=delta.function_call))
+        return events
+
+    def _add(self, piece: _Piece) -> None:
+        index = piece.index if piece.index is not None else self._guessed(piece)
+        call = self._at.get(index)
+        if call is None or call.is_another(piece):
+            call = self._at[index] = _Call()
+            self._calls.append(call)
+        call.add(piece)
+
+    def _guessed(self, piece: _Piece) -> int:
+        """Return the place of a piece that has none: after the last call where it begins one, else there."""
+        begins = bool(piece.id) or (piece.function is not None and bool(piece.function.name))
+        return len(self._at) if begins else max(0, len(self._at) - 1)
+
+    def _finish(self, reason: str) -> None:
+        if reason in _BROKEN:
+            raise ModelUnavailable(f"{self._endpoint.name}: the vendor gave up on this answer ({reason})")
+        if self._reason is not StopReason.REFUSAL:
+            self._reason = _REASONS.get(reason.lower(), StopReason.END)
+
+    def _finished_calls(self) -> list[Event]:
+        if self._called:
+            return []
+        self._called = True
+        return [Called(ToolCall(id=self._ids.unique(call.id), name=call.name, args=call.args)) for call in self._calls]
+
+    def _used(self) -> Usage:
+        told = self._usage or _Usage()
+        cached = (
+            told.prompt_cache_hit_tokens or (told.prompt_tokens_details and told.prompt_tokens_details.cached_tokens) or 0
+        )
+        used = priced(
+            self._endpoint.name,
+            self._facts,
+            input_tokens=told.prompt_tokens or 0,
+            output_tokens=told.completion_tokens or 0,
+            cached_tokens=cached,
+        )
+        if told.cost and not used.cost_micros:
+            return replace(used, cost_micros=round(told.cost * 1_000_000))
+        return used
+
+    def _sealed(self) -> Sequence[Mapping[str, object]]:
+        if self._details:
+            return ({"reasoning_details": self._details},)
+        if self._reasoning and self._calls:
+            return ({"reasoning_content": "".join(self._reasoning)},)
+        return ()
+
+
+def _parts(parts: Sequence[_Part]) -> Iterator[Event]:
+    for part in parts:
+        if isinstance(part.thinking, str):
+            yield Thought(part.thinking)
+        for inner in part.thinking if isinstance(part.thinking, list) else ():
+            if inner.text:
+                yield Thought(inner.text)
+        if part.text:
+            yield Said(part.text)
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(msgspec.json.decode(text), dict)
+    except msgspec.DecodeError:
+        return False
