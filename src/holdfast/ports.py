@@ -146,6 +146,30 @@ class Processes(Protocol):
     async def remove(self, process_id: ProcessId) -> bool: ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """A stretch of what a process has written: from byte `begin`, which is later than asked where the start is gone.
+
+    `end` is where to read on.
+    """
+
+    text: str
+    begin: int
+    end: int
+
+
+class ProcessControl(Protocol):
+    """The background commands of this machine, as a person may look at and end them."""
+
+    async def output(self, process_id: ProcessId, after: int, limit: int) -> Output:
+        """Return what was written after a byte, `limit` bytes at most.  Raises `Rejected` where it is kept elsewhere."""
+        ...
+
+    async def kill(self, process_id: ProcessId) -> Process:
+        """End a process with everything it started, and return what became of it.  One that has ended stays as it is."""
+        ...
+
+
 class Spending(Protocol):
     """What model calls have used."""
 

@@ -18,7 +18,7 @@ from holdfast.desk.views import Stop
 from holdfast.errors import Rejected
 from holdfast.ids import SessionId
 from holdfast.store.opening import open_readonly
-from holdfast.web import protocol, requests
+from holdfast.web import protocol, requests, sessions
 from tests.engine.world import until
 from tests.web.house import House, open_house
 
@@ -137,7 +137,7 @@ async def test_a_body_that_is_no_json_or_packed_is_415(home: Path) -> None:
 
 async def test_a_body_over_the_cap_is_413_said_or_not(home: Path) -> None:
     async def unsaid() -> AsyncIterator[bytes]:
-        for _ in range(64):
+        for _ in range(sessions.MESSAGE_MAX // 65_536 + 2):
             yield b" " * 65_536
 
     async with open_house(home) as house:

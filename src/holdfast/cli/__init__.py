@@ -5,11 +5,15 @@ from __future__ import annotations
 import click
 
 from holdfast import __version__
+from holdfast.cli.approvals import approvals
 from holdfast.cli.control import restart, status, stop
 from holdfast.cli.conversation import ask, chat
 from holdfast.cli.deliveries import deliveries
 from holdfast.cli.drill import drill
 from holdfast.cli.frame import Frame, Group
+from holdfast.cli.jobs import jobs
+from holdfast.cli.memory import memory
+from holdfast.cli.processes import processes
 from holdfast.cli.serve import serve
 from holdfast.cli.sessions import sessions
 from holdfast.cli.turns import turns
@@ -26,5 +30,20 @@ def main(context: click.Context, home: str | None, config: str | None) -> None:
     context.obj = Frame.at(home_folder(home), config)
 
 
-for command in (serve, status, stop, restart, ask, chat, sessions, turns, deliveries, drill):
+for command in (
+    serve,
+    status,
+    stop,
+    restart,
+    ask,
+    chat,
+    sessions,
+    turns,
+    deliveries,
+    approvals,
+    processes,
+    jobs,
+    memory,
+    drill,
+):
     main.add_command(command)

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import click
 
-from holdfast.cli.frame import Frame, json_option, limit_option, moment, print_json, print_table, run_async, say
+from holdfast.cli.frame import (
+    Frame,
+    json_option,
+    limit_option,
+    moment,
+    print_fields,
+    print_json,
+    print_table,
+    run_async,
+    say,
+)
 from holdfast.cli.sessions import find
-from holdfast.cli.turns import print_fields
 from holdfast.core.delivery import State
 from holdfast.ids import DeliveryId
 

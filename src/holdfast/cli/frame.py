@@ -151,7 +151,10 @@ def to_json(value: object) -> str:
     return msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n"
 
 
-_IN_ONE_PIECE = frozenset({"session", "turn", "delivery", "state", "when", "last used", "accepted", "answered"})
+_IN_ONE_PIECE = frozenset(
+    {"session", "turn", "delivery", "process", "memory", "grant", "job", "next", "state", "when", "last used", "accepted",
+     "answered"}
+)  # fmt: skip
 
 
 def print_table(columns: Sequence[str], lines: Sequence[Sequence[str]], empty: str) -> None:
@@ -166,6 +169,17 @@ def print_table(columns: Sequence[str], lines: Sequence[Sequence[str]], empty: s
     for line in lines:
         table.add_row(*(Text(visible(cell)) for cell in line))
     console.print(table)
+
+
+def print_fields(title: str, view: object, without: Sequence[str] = ()) -> None:
+    """Print every field of a view that says something."""
+    fields: dict[str, object] = msgspec.to_builtins(view)
+    lines = [
+        (name, moment(value) if name.endswith("_at") and isinstance(value, int | None) else str(value))
+        for name, value in fields.items()
+        if name not in without and (value is not None or name.endswith("_at"))
+    ]
+    print_table((title, ""), lines, "")
 
 
 def visible(text: str) -> str:

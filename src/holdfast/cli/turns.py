@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 import click
-import msgspec
 
-from holdfast.cli.frame import Frame, json_option, limit_option, moment, print_json, print_table, run_async, say
+from holdfast.cli.frame import (
+    Frame,
+    json_option,
+    limit_option,
+    moment,
+    print_fields,
+    print_json,
+    print_table,
+    run_async,
+    say,
+)
 from holdfast.cli.serve import count
 from holdfast.cli.sessions import find
 from holdfast.desk import cursors
@@ -97,17 +106,6 @@ async def answer(frame: Frame, turn: str, text: str, as_json: bool) -> None:
     """Answer the question that TURN waits with."""
     async with frame.desk() as desk:
         _tell(await desk.answer(TurnId(turn), text), as_json)
-
-
-def print_fields(title: str, view: object) -> None:
-    """Print every field of a view that says something."""
-    fields: dict[str, object] = msgspec.to_builtins(view)
-    lines = [
-        (name, moment(value) if name.endswith("_at") and isinstance(value, int | None) else str(value))
-        for name, value in fields.items()
-        if value is not None or name.endswith("_at")
-    ]
-    print_table((title, ""), lines, "")
 
 
 def _tell(turn: TurnView, as_json: bool) -> None:

@@ -7,7 +7,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from holdfast.core import turns
+from holdfast.core.intake import Inbound
+from holdfast.core.sessions import Source
 from holdfast.ids import TurnId
+
+CHANNEL = "cron"
 
 # A machine that slept for months, or whose clock was wrong by years, must not list every minute of them.
 HORIZON_MS = 31 * 24 * 3_600_000
@@ -79,3 +83,21 @@ def outcome(turn: turns.State | None) -> Outcome:
 def slot_key(job: str, instant: int) -> str:
     """Return the dedupe key that makes one turn of one instant, whoever fires it."""
     return f"job:{job}:{instant}"
+
+
+def message(job: Job, instant: int) -> Inbound:
+    """Return what a job says when it falls due: a turn of its own, in a session of its own."""
+    conversation = f"{CHANNEL}:{job.name}:{instant}"
+    return Inbound(
+        conversation=conversation,
+        text=job.prompt,
+        channel=CHANNEL,
+        owner=job.owner,
+        source=Source(
+            chat_id=conversation, chat_name=f"{CHANNEL}/{job.name}", chat_type=CHANNEL, user=f"{CHANNEL}:{job.name}"
+        ),
+        dedupe_key=slot_key(job.name, instant),
+        mode=turns.Mode.DETACHED,
+        reply_to=job.deliver,
+        one_shot=True,
+    )

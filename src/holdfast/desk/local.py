@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncGenerator
-from dataclasses import dataclass, replace
+from collections.abc import AsyncGenerator, Callable, Sequence
+from dataclasses import dataclass, field, replace
 
 from holdfast import __version__
 from holdfast.clock import Clock
+from holdfast.core import images as pictures
+from holdfast.core import processes
 from holdfast.core.delivery import Delivery
 from holdfast.core.delivery import State as DeliveryState
-from holdfast.core.intake import Busy, Inbound, Receipt
+from holdfast.core.intake import Busy, Image, Inbound, Receipt
 from holdfast.core.journal import Entry, Kind
 from holdfast.core.sessions import Hit, Session
 from holdfast.core.sessions import State as SessionState
@@ -20,13 +22,17 @@ from holdfast.core.transcript import fold
 from holdfast.core.turns import IN_FLIGHT, Turn
 from holdfast.core.turns import State as TurnState
 from holdfast.desk import cursors
+from holdfast.desk.approvals import StoreApprovals
+from holdfast.desk.jobs import LocalJobs, StoreJobs
 from holdfast.desk.lifecycle import Lifecycle
+from holdfast.desk.memories import LocalMemories, StoreMemories
 from holdfast.desk.port import SESSION_PREFIX, Opening, Pruning, looks_like_id
-from holdfast.desk.views import Health, Page, Phase, SessionView, Status, Stop, Transcript, TurnView
+from holdfast.desk.processes import LocalProcesses, NoProcesses, StoreProcesses
+from holdfast.desk.views import AgentView, Health, Page, Phase, SessionView, Status, Stop, Transcript, TurnView
 from holdfast.engine.engine import Engine
 from holdfast.errors import IllegalMove, NotFound, Rejected, Unavailable
 from holdfast.ids import DeliveryId, SessionId, TurnId, new_id, new_session_id
-from holdfast.ports import Store
+from holdfast.ports import ProcessControl, Store
 
 OWNER = "local"
 DAY_MS = 86_400_000
@@ -34,6 +40,8 @@ READ_AT_ONCE = 10_000
 OPERATOR_ENDED = "operator"
 STORE_PATIENCE_S = 2
 NAME_MAX = 200
+# What the agent takes as the wish to put a summary in the place of what it has read.
+COMPRESS = "/compress"
 # Folding more than this takes so long that others would notice.
 FOLD_AT_ONCE = 2_000
 
@@ -44,6 +52,22 @@ class StoreReading:
 
     store: Store
     owner: str = OWNER
+
+    @property
+    def approvals(self) -> StoreApprovals:
+        return StoreApprovals(self.store, self.owner)
+
+    @property
+    def processes(self) -> StoreProcesses:
+        return StoreProcesses(self.store, self.owner)
+
+    @property
+    def jobs(self) -> StoreJobs:
+        return StoreJobs(self.store, self.owner)
+
+    @property
+    def memories(self) -> StoreMemories:
+        return StoreMemories(self.store, self.owner)
 
     async def sessions(
         self,
@@ -139,6 +163,21 @@ class LocalDesk(StoreReading):
     engine: Engine
     lifecycle: Lifecycle
     clock: Clock
+    control: ProcessControl = field(default_factory=NoProcesses)
+    # Asked each time, because servers of tools come and go.
+    describe: Callable[[], AgentView] = AgentView
+
+    @property
+    def processes(self) -> LocalProcesses:
+        return LocalProcesses(self.store, self.owner, self.control)
+
+    @property
+    def jobs(self) -> LocalJobs:
+        return LocalJobs(self.store, self.owner, self.clock)
+
+    @property
+    def memories(self) -> LocalMemories:
+        return LocalMemories(self.store, self.owner, self.clock)
 
     async def transcript(self, session_id: SessionId) -> Transcript:
         await self._owned(session_id)
@@ -162,9 +201,17 @@ class LocalDesk(StoreReading):
             return await self.rename(session.id, opening.title)
         return await self._view(session)
 
-    async def send(self, session_id: SessionId, text: str, key: str | None = None, busy: Busy | None = None) -> Receipt:
+    async def send(
+        self,
+        session_id: SessionId,
+        text: str,
+        key: str | None = None,
+        busy: Busy | None = None,
+        images: Sequence[Image] = (),
+    ) -> Receipt:
         if not text.strip():
             raise Rejected("the message is empty")
+        pictures.check(images)
         session = await self._owned(session_id)
         if session.one_shot and session.state is not SessionState.OPEN:
             raise IllegalMove(session.id, session.state, "take another message")
@@ -178,8 +225,16 @@ class LocalDesk(StoreReading):
                 # The same key from somebody else, or for another session, is another message.
                 dedupe_key=f"message:{self.owner}:{session_id}:{key}" if key else None,
                 busy=busy,
+                images=tuple(images),
             )
         )
+
+    async def compact(self, session_id: SessionId) -> Receipt:
+        session = await self._owned(session_id)
+        if session.state is not SessionState.OPEN:
+            # Its next message would begin another session, with nothing to summarise.
+            raise IllegalMove(session.id, session.state, "be compacted")
+        return await self.send(session_id, COMPRESS, busy=Busy.QUEUE)
 
     async def follow(self, session_id: SessionId, after: int = 0) -> AsyncGenerator[Entry]:
         await self._owned(session_id)
@@ -289,6 +344,7 @@ class LocalDesk(StoreReading):
             started_at=life.started_at,
             uptime_s=life.uptime_s,
             running=self.engine.running,
+            agent=self.describe(),
             boot=report.lines() if (report := self.engine.report) else (),
             drain=life.drain(self.engine.running),
         )
@@ -302,6 +358,8 @@ class LocalDesk(StoreReading):
             tally = await self.store.turns.tally()
             await self.store.nodes.probe(self.engine.node_id)
             obligations = await self.store.catalog.obligations()
+            questions = await self.store.questions.open(self.owner, limit=cursors.SIZE_MAX)
+            at_work = await self.store.processes.list(self.owner, state=processes.State.RUNNING, limit=cursors.SIZE_MAX)
         except Unavailable as error:
             return replace(glance, ready=False, problem=str(error))
         accepted = sum(tally.values())
@@ -313,6 +371,8 @@ class LocalDesk(StoreReading):
             in_flight=in_flight,
             turns=tally,
             obligations=obligations,
+            questions=len(questions),
+            processes=len(at_work),
         )
 
     async def _host(self, turn_id: TurnId) -> TurnId:

@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from holdfast.core.delivery import Delivery
 from holdfast.core.delivery import State as DeliveryState
-from holdfast.core.intake import Busy, Receipt
+from holdfast.core.intake import Busy, Image, Receipt
 from holdfast.core.journal import Entry
+from holdfast.core.memories import Memory
+from holdfast.core.processes import State as ProcessState
 from holdfast.core.sessions import Hit
 from holdfast.core.sessions import State as SessionState
-from holdfast.desk.views import Health, Page, SessionView, Status, Stop, Transcript, TurnView
+from holdfast.desk.views import (
+    ApprovalView,
+    GrantView,
+    Health,
+    JobView,
+    Page,
+    ProcessView,
+    SessionView,
+    Status,
+    Stop,
+    Transcript,
+    TurnView,
+)
 from holdfast.errors import Rejected
-from holdfast.ids import DeliveryId, SessionId, TurnId
+from holdfast.ids import DeliveryId, MemoryId, ProcessId, SessionId, TurnId
+from holdfast.ports import Output
 
 DAYS_MAX = 36_500
 SESSION_PREFIX = "ses_"
+OUTPUT_MAX = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,13 +59,115 @@ class Pruning:
             raise Rejected(f"older_than_days must be between 0 and {DAYS_MAX}")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """A job to be added, or changed where there is one of that name.  `deliver` is where its answers go."""
+
+    name: str
+    schedule: str
+    prompt: str
+    deliver: str | None = None
+
+
 def looks_like_id(name: str) -> bool:
     """Return whether a name is meant as the id of a session, which no key may look like."""
     return name.startswith(SESSION_PREFIX)
 
 
+class ApprovalsReading(Protocol):
+    """What turns wait for, and what may be done unasked."""
+
+    async def list(
+        self, *, session_id: SessionId | None = None, cursor: str | None = None, limit: int = 50
+    ) -> Page[ApprovalView]:
+        """Return open questions, the oldest first."""
+        ...
+
+    async def grants(self) -> Page[GrantView]: ...
+
+
+class Approvals(ApprovalsReading, Protocol):
+    """The same, and the way back from what was allowed."""
+
+    async def revoke(self, grant_id: str) -> GrantView:
+        """Ask again from now on.  Raises `NotFound`."""
+        ...
+
+
+class ProcessesReading(Protocol):
+    """Background commands."""
+
+    async def list(
+        self,
+        *,
+        session_id: SessionId | None = None,
+        state: ProcessState | None = None,
+        cursor: str | None = None,
+        limit: int = 50,
+    ) -> Page[ProcessView]:
+        """Return processes, the newest first."""
+        ...
+
+    async def get(self, process_id: ProcessId) -> ProcessView: ...
+
+
+class Processes(ProcessesReading, Protocol):
+    """The same, with what they write and the way to end them."""
+
+    async def output(self, process_id: ProcessId, after: int = 0, limit: int = OUTPUT_MAX) -> Output: ...
+    async def kill(self, process_id: ProcessId) -> ProcessView: ...
+
+
+class JobsReading(Protocol):
+    """Scheduled work."""
+
+    async def list(self) -> Page[JobView]: ...
+    async def get(self, name: str) -> JobView:
+        """Return a job with what became of its last times."""
+        ...
+
+
+class Jobs(JobsReading, Protocol):
+    """The same, and what may be done about it."""
+
+    async def save(self, plan: Plan) -> JobView:
+        """Add or change a job.  Raises `Rejected` for a schedule that is none."""
+        ...
+
+    async def run(self, name: str) -> Receipt:
+        """Let a job fall due now, also while it is paused."""
+        ...
+
+    async def pause(self, name: str) -> JobView: ...
+    async def resume(self, name: str) -> JobView: ...
+    async def remove(self, name: str) -> None: ...
+
+
+class MemoriesReading(Protocol):
+    """What is remembered."""
+
+    async def list(self, limit: int = 200) -> Page[Memory]: ...
+    async def search(self, query: str, limit: int = 20) -> Page[Memory]: ...
+
+
+class Memories(MemoriesReading, Protocol):
+    """The same, and what may be done about it."""
+
+    async def add(self, text: str) -> Memory: ...
+    async def remove(self, memory_id: MemoryId) -> None: ...
+
+
 class Reading(Protocol):
     """What can be read, also while no gateway runs.  A cursor that nobody gave out is refused with `Rejected`."""
+
+    @property
+    def approvals(self) -> ApprovalsReading: ...
+    @property
+    def processes(self) -> ProcessesReading: ...
+    @property
+    def jobs(self) -> JobsReading: ...
+    @property
+    def memories(self) -> MemoriesReading: ...
 
     async def sessions(
         self,
@@ -87,12 +205,32 @@ class Reading(Protocol):
 class Desk(Reading, Protocol):
     """What a working gateway can do besides."""
 
+    @property
+    def approvals(self) -> Approvals: ...
+    @property
+    def processes(self) -> Processes: ...
+    @property
+    def jobs(self) -> Jobs: ...
+    @property
+    def memories(self) -> Memories: ...
+
     async def open(self, opening: Opening) -> SessionView:
         """Return the open session of a key, made if need be.  Raises `Rejected` for a key that looks like an id."""
         ...
 
-    async def send(self, session_id: SessionId, text: str, key: str | None = None, busy: Busy | None = None) -> Receipt:
+    async def send(
+        self,
+        session_id: SessionId,
+        text: str,
+        key: str | None = None,
+        busy: Busy | None = None,
+        images: Sequence[Image] = (),
+    ) -> Receipt:
         """Return once the message is durable.  With the same `key` it is the same message, however often it is sent."""
+        ...
+
+    async def compact(self, session_id: SessionId) -> Receipt:
+        """Let the agent put a summary in the place of what it has read so far, as a turn of its own."""
         ...
 
     def follow(self, session_id: SessionId, after: int = 0) -> AsyncGenerator[Entry]:

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Generic, TypeVar
 
-from holdfast.core import sessions, turns
+from holdfast.core import processes, sessions, turns
 from holdfast.core.obligations import Obligations
+from holdfast.core.processes import Process
+from holdfast.core.questions import About
+from holdfast.core.schedule import Fired, Job
 from holdfast.core.sessions import Session
 from holdfast.core.transcript import Item
 from holdfast.core.turns import Turn
 from holdfast.errors import Rejected
-from holdfast.ids import NodeId, SessionId, TurnId
+from holdfast.ids import NodeId, ProcessId, SessionId, TurnId
+from holdfast.ports import Asked, Grant
 
 T = TypeVar("T")
 
 TIMEOUT_MAX_S = 7 * 86_400
+# Of a turn's id and of the digest of a question's or a grant's: enough to be told apart, and short enough to be typed.
+_TURN_CHARS = 8
+_DIGEST_CHARS = 4
+_GRANT_CHARS = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +126,136 @@ class Transcript:
     next_cursor: str | None = None
 
 
+def short_id(turn_id: TurnId, question_id: str) -> str:
+    """Return the id by which people name a question."""
+    digest = hashlib.sha256(question_id.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{turn_id[-_TURN_CHARS:]}-{digest[:_DIGEST_CHARS]}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalView:
+    """A question that a turn waits with.  `id` is short, for people; the turn's id and the question's are the whole."""
+
+    id: str
+    turn_id: TurnId
+    session_id: SessionId
+    question_id: str
+    about: About
+    text: str
+    choices: Sequence[str]
+    detail: Mapping[str, object]
+    asked_at: int
+    expires_at: int | None
+
+    @classmethod
+    def of(cls, asked: Asked) -> ApprovalView:
+        question = asked.question
+        return cls(
+            id=short_id(asked.turn_id, question.id),
+            turn_id=asked.turn_id,
+            session_id=asked.session_id,
+            question_id=question.id,
+            about=question.about,
+            text=question.text,
+            choices=question.choices,
+            detail=question.detail,
+            asked_at=asked.asked_at,
+            expires_at=question.expires_at,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrantView:
+    """Something that is allowed without asking: in one session, or in all of them."""
+
+    id: str
+    text: str
+    session_id: SessionId | None
+    granted_at: int
+
+    @classmethod
+    def of(cls, grant: Grant) -> GrantView:
+        return cls(
+            id=grant.fingerprint[:_GRANT_CHARS],
+            text=grant.text,
+            session_id=grant.session_id,
+            granted_at=grant.granted_at,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessView:
+    """A background command as it is shown."""
+
+    id: ProcessId
+    session_id: SessionId
+    turn_id: TurnId
+    command: str
+    workdir: str
+    state: processes.State
+    pid: int
+    exit_code: int | None
+    started_at: int
+    ended_at: int | None
+    notifies: bool
+    patterns: Sequence[str]
+
+    @classmethod
+    def of(cls, process: Process) -> ProcessView:
+        return cls(
+            id=process.id,
+            session_id=process.session_id,
+            turn_id=process.turn_id,
+            command=process.command,
+            workdir=process.workdir,
+            state=process.state,
+            pid=process.pid,
+            exit_code=process.exit_code,
+            started_at=process.started_at,
+            ended_at=process.ended_at,
+            notifies=process.notifies,
+            patterns=process.patterns,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobView:
+    """A scheduled prompt, when it is due next, and what became of the last times, the newest first."""
+
+    name: str
+    schedule: str
+    prompt: str
+    deliver: str | None
+    paused: bool
+    created_at: int
+    next_at: int | None
+    slots: Sequence[Fired] = ()
+
+    @classmethod
+    def of(cls, job: Job, next_at: int | None, slots: Sequence[Fired] = ()) -> JobView:
+        return cls(
+            name=job.name,
+            schedule=job.schedule,
+            prompt=job.prompt,
+            deliver=job.deliver,
+            paused=job.paused,
+            created_at=job.created_at,
+            next_at=next_at,
+            slots=slots,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentView:
+    """Who answers, and with what: `mcp` says of each server how it is."""
+
+    model: str = ""
+    demonstration: bool = False
+    tools: Sequence[str] = ()
+    sandbox: str = ""
+    mcp: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
 class Phase(StrEnum):
     """Where in its life a gateway is."""
 
@@ -177,6 +316,9 @@ class Status:
     started_at: int
     uptime_s: float
     running: int
+    agent: AgentView = AgentView()
+    questions: int = 0
+    processes: int = 0
     accepted: int = 0
     settled: int = 0
     in_flight: int = 0

@@ -11,15 +11,28 @@ from holdfast.desk.lifecycle import Lifecycle
 from holdfast.desk.port import Desk
 from holdfast.errors import HoldfastError
 from holdfast.web.answers import apologise, refusal, refuse
+from holdfast.web.approvals import ApprovalRoutes
 from holdfast.web.deliveries import DeliveryRoutes
 from holdfast.web.house import HouseRoutes
+from holdfast.web.jobs import JobRoutes
+from holdfast.web.memory import MemoryRoutes
+from holdfast.web.processes import ProcessRoutes
 from holdfast.web.sessions import SessionRoutes
 from holdfast.web.turns import TurnRoutes
 
 
 def application(desk: Desk, lifecycle: Lifecycle) -> Starlette:
     """Return the HTTP face of a desk."""
-    groups = (HouseRoutes(desk), SessionRoutes(desk, lifecycle), TurnRoutes(desk), DeliveryRoutes(desk))
+    groups = (
+        HouseRoutes(desk),
+        SessionRoutes(desk, lifecycle),
+        TurnRoutes(desk),
+        DeliveryRoutes(desk),
+        ApprovalRoutes(desk),
+        ProcessRoutes(desk),
+        JobRoutes(desk),
+        MemoryRoutes(desk),
+    )
     app = Starlette(
         routes=[route for group in groups for route in group.routes()],
         exception_handlers={

@@ -23,21 +23,28 @@ BODY_TIMEOUT_S = 10
 ID_MAX = 200
 
 
-async def body(request: Request, kind: type[T]) -> T:
-    """Return the JSON body of a request.  An empty one counts as an empty object."""
-    raw = await _read(request)
+async def body(request: Request, kind: type[T], most: int = BODY_MAX) -> T:
+    """Return the JSON body of a request, `most` bytes long.  An empty one counts as an empty object."""
+    raw = await _read(request, most)
     if not raw:
         raw = b"{}"
     elif request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise Refused(415, "not_json", "the body must be application/json", "send Content-Type: application/json")
     try:
-        # All of it is read first, so that what this route does not look at is checked as well.
-        return msgspec.convert(msgspec.json.decode(raw), kind)
+        if len(raw) > BODY_MAX:
+            # What takes this long to read must not keep others waiting.
+            return await asyncio.to_thread(_parse, raw, kind)
+        return _parse(raw, kind)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise Refused(400, "bad_json", f"the body is not what this route takes: {error}") from error
 
 
-async def _read(request: Request) -> bytes:
+def _parse(raw: bytes, kind: type[T]) -> T:
+    # All of it is read first, so that what this route does not look at is checked as well.
+    return msgspec.convert(msgspec.json.decode(raw), kind)
+
+
+async def _read(request: Request, most: int) -> bytes:
     if request.headers.get("content-encoding", "identity").lower() != "identity":
         raise Refused(415, "encoded", "the body must not be compressed")
     raw = bytearray()
@@ -46,14 +53,14 @@ async def _read(request: Request) -> bytes:
         async with asyncio.timeout(BODY_TIMEOUT_S):
             async for piece in request.stream():
                 size += len(piece)
-                if size > DISCARDED_MAX:
+                if size > most + DISCARDED_MAX:
                     break
-                if size <= BODY_MAX:
+                if size <= most:
                     raw += piece
     except TimeoutError:
         raise Refused(408, "too_slow", f"the body took longer than {BODY_TIMEOUT_S} seconds") from None
-    if size > BODY_MAX:
-        raise Refused(413, "too_large", f"the body is larger than {BODY_MAX} bytes")
+    if size > most:
+        raise Refused(413, "too_large", f"the body is larger than {most} bytes")
     return bytes(raw)
 
 

@@ -8,16 +8,19 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from holdfast.core.intake import Busy
+from holdfast.core.images import BYTES_MAX, IMAGES_MAX
+from holdfast.core.intake import Busy, Image
 from holdfast.core.sessions import State
 from holdfast.desk.lifecycle import Lifecycle
 from holdfast.desk.port import Desk, Opening
 from holdfast.ids import SessionId, TurnId
 from holdfast.web.answers import Refused, answer
 from holdfast.web.events import EventStream
-from holdfast.web.requests import body, choice, header, name, number
+from holdfast.web.requests import BODY_MAX, body, choice, header, name, number
 
 SEQ_MAX = 2**53
+# Four thirds, because bytes are written as base64.
+MESSAGE_MAX = BODY_MAX + IMAGES_MAX * (BYTES_MAX * 4 // 3 + 4)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +29,7 @@ class Message:
 
     text: str
     busy: Busy | None = None
+    images: tuple[Image, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +67,7 @@ class SessionRoutes:
             Route(f"{one}/end", self.end, methods=["POST"]),
             Route(f"{one}/suspend", self.suspend, methods=["POST"]),
             Route(f"{one}/fork", self.fork, methods=["POST"]),
+            Route(f"{one}/compact", self.compact, methods=["POST"]),
         ]
 
     async def list(self, request: Request) -> Response:
@@ -92,9 +97,15 @@ class SessionRoutes:
         return answer(await self._desk.transcript(_session_id(request)))
 
     async def send(self, request: Request) -> Response:
-        message = await body(request, Message)
+        message = await body(request, Message, MESSAGE_MAX)
+        if len(message.text) > BODY_MAX:
+            raise Refused(413, "too_large", f"the text is longer than {BODY_MAX} characters")
         key = header(request, "Idempotency-Key")
-        return answer(await self._desk.send(_session_id(request), message.text, key, message.busy), 202)
+        receipt = await self._desk.send(_session_id(request), message.text, key, message.busy, message.images)
+        return answer(receipt, 202)
+
+    async def compact(self, request: Request) -> Response:
+        return answer(await self._desk.compact(_session_id(request)), 202)
 
     async def events(self, request: Request) -> Response:
         session = await self._desk.session(_session_id(request))

@@ -1,0 +1,122 @@
+"""`holdfast approvals`: what turns wait for, and what may be done unasked."""
+
+from __future__ import annotations
+
+import click
+
+from holdfast.cli.cards import how_to_answer, question
+from holdfast.cli.frame import Frame, console, json_option, limit_option, moment, print_json, print_table, run_async, say
+from holdfast.cli.sessions import find as find_session
+from holdfast.core.questions import About, Decision
+from holdfast.desk.approvals import find
+from holdfast.errors import Rejected
+
+LENGTHS = (Decision.ONCE.value, Decision.SESSION.value, Decision.ALWAYS.value)
+
+
+@click.group()
+def approvals() -> None:
+    """What waits for your word, and what you have allowed."""
+
+
+@approvals.command("list")
+@click.option("--session", help="Only those of a session (its id or its key).")
+@limit_option(50)
+@click.option("--cursor", help="Go on behind an earlier page.")
+@json_option
+@click.pass_obj
+@run_async
+async def list_(frame: Frame, session: str | None, limit: int, cursor: str | None, as_json: bool) -> None:
+    """List open questions, the oldest first."""
+    async with frame.reading() as desk:
+        session_id = (await find_session(desk, session)).id if session else None
+        page = await desk.approvals.list(session_id=session_id, cursor=cursor, limit=limit)
+    if as_json:
+        print_json(page)
+        return
+    if not page.items:
+        say("Nothing waits for you.", "dim")
+    for each in page.items:
+        console.print(question(each))
+        until = f", until {moment(each.expires_at)}" if each.expires_at else ""
+        say(f"  {each.id}  asked {moment(each.asked_at)}{until}; {how_to_answer(each)}\n", "dim")
+    if page.next_cursor and len(page.items) == limit:
+        say(f"There may be more; go on with --cursor {page.next_cursor}", "dim")
+
+
+@approvals.command()
+@click.argument("approval")
+@click.option(
+    "--for",
+    "length",
+    type=click.Choice(LENGTHS),
+    default=LENGTHS[0],
+    show_default=True,
+    help="This time only, in this session, or everywhere from now on.",
+)
+@json_option
+@click.pass_obj
+@run_async
+async def approve(frame: Frame, approval: str, length: str, as_json: bool) -> None:
+    """Allow what APPROVAL asks for: its id, a beginning of it, or its turn."""
+    await _decide(frame, approval, Decision(length), as_json)
+
+
+@approvals.command()
+@click.argument("approval")
+@json_option
+@click.pass_obj
+@run_async
+async def deny(frame: Frame, approval: str, as_json: bool) -> None:
+    """Refuse what APPROVAL asks for; the turn goes on without it."""
+    await _decide(frame, approval, Decision.DENY, as_json)
+
+
+async def _decide(frame: Frame, name: str, decision: Decision, as_json: bool) -> None:
+    async with frame.desk() as desk:
+        asked = await find(desk.approvals, name)
+        if asked.about is About.ANSWER:
+            raise Rejected(f"{asked.id} is a question, not an approval: {asked.text}; {how_to_answer(asked)}")
+        turn = await desk.answer(asked.turn_id, decision.value, asked.question_id)
+    if as_json:
+        print_json({"id": asked.id, "decision": decision, "turn": turn})
+    else:
+        say(f"{asked.id}: {_SAID[decision]} The turn is {turn.state}.")
+
+
+_SAID = {
+    Decision.ONCE: "allowed this once.",
+    Decision.SESSION: "allowed in this session.",
+    Decision.ALWAYS: "allowed from now on; take it back with `holdfast approvals revoke`.",
+    Decision.DENY: "denied.",
+}
+
+
+@approvals.command()
+@json_option
+@click.pass_obj
+@run_async
+async def grants(frame: Frame, as_json: bool) -> None:
+    """List what you have allowed for longer than once."""
+    async with frame.reading() as desk:
+        page = await desk.approvals.grants()
+    if as_json:
+        print_json(page)
+        return
+    lines = [(each.id, each.session_id or "every session", moment(each.granted_at), each.text) for each in page.items]
+    print_table(("grant", "session", "when", "what"), lines, "You have allowed nothing for longer than once.")
+
+
+@approvals.command()
+@click.argument("grant")
+@json_option
+@click.pass_obj
+@run_async
+async def revoke(frame: Frame, grant: str, as_json: bool) -> None:
+    """Take GRANT back: you are asked again."""
+    async with frame.desk() as desk:
+        taken = await desk.approvals.revoke(grant)
+    if as_json:
+        print_json(taken)
+    else:
+        say(f"{taken.id} is taken back: {taken.text}")

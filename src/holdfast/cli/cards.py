@@ -1,0 +1,150 @@
+"""How the parts of an answer look in a terminal: tool cards, questions, notes and what was used.
+
+Colours are the terminal's own, and none that is hard to read on white or on black.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import cast
+
+from rich.text import Text
+
+from holdfast.cli.frame import visible
+from holdfast.core.questions import About
+from holdfast.core.usage import Usage
+from holdfast.desk.views import ApprovalView, short_id
+from holdfast.ids import SessionId, TurnId
+
+_OUTCOMES = {"ok": ("✓", "green"), "error": ("✗", "red"), "unknown": ("?", "magenta")}
+_RUNNING = ("·", "dim")
+# The argument that says most about a call, whatever the tool.
+_TELLING = ("command", "path", "url", "query", "pattern", "goal", "question", "text", "prompt", "action", "name")
+_ARGUMENT_MAX = 100
+_RESULT_MAX = 160
+_MILLION = 1_000_000
+
+
+def shortened(text: str, most: int) -> str:
+    """Return text as one line of some length."""
+    line = " ".join(visible(text).split())
+    return line if len(line) <= most else line[: most - 1] + "…"
+
+
+def main_argument(args: object) -> str:
+    """Return the argument that says what a call is about."""
+    if not isinstance(args, Mapping):
+        return ""
+    given = cast("Mapping[str, object]", args)
+    for key in (*_TELLING, *given):
+        if isinstance(value := given.get(key), str | int | float) and not isinstance(value, bool) and value != "":
+            return shortened(str(value), _ARGUMENT_MAX)
+        if isinstance(value, list) and value:
+            return shortened(", ".join(map(str, cast("list[object]", value))), _ARGUMENT_MAX)
+    return ""
+
+
+def card(
+    name: str, args: object, outcome: str | None, result: str | None, took_ms: int | None = None, width: int = 100
+) -> Text:
+    """Return one tool call in one line."""
+    sign, style = _OUTCOMES.get(outcome or "", _RUNNING)
+    said = Text.assemble((f"{sign} ", f"bold {style}"), (visible(name), style), "  ", main_argument(args))
+    if took_ms is not None:
+        said.append(f"  {duration(took_ms)}", "dim")
+    room = min(width - said.cell_len - 4, _RESULT_MAX)
+    if result and room > 8:
+        said.append(f"  → {shortened(result, room)}", "dim")
+    said.truncate(width, overflow="ellipsis")
+    return said
+
+
+def duration(took_ms: int) -> str:
+    """Return a time as people say it."""
+    if took_ms < 950:
+        return f"{took_ms} ms"
+    if took_ms < 60_000:
+        return f"{took_ms / 1000:.1f} s"
+    return f"{took_ms // 60_000} min {took_ms % 60_000 // 1000} s"
+
+
+def usage(used: Usage) -> Text:
+    """Return what a turn has used."""
+    cost = f" · ${used.cost_micros / _MILLION:.4f}" if used.cost_micros else ""
+    cached = f" ({_amount(used.cached_tokens)} cached)" if used.cached_tokens else ""
+    model = f"{visible(used.model)} · " if used.model else ""
+    return Text(f"{model}{_amount(used.input_tokens)} in{cached}, {_amount(used.output_tokens)} out{cost}", "dim")
+
+
+def _amount(tokens: int) -> str:
+    return str(tokens) if tokens < 10_000 else f"{tokens / 1000:.1f}k"
+
+
+def question(asked: ApprovalView) -> Text:
+    """Return what a turn waits for, with everything that a decision needs."""
+    mark = "?" if asked.about is About.ANSWER else "!"
+    said = Text.assemble((f"{mark} ", "bold magenta"), (visible(asked.text), "bold"))
+    for name, value in asked.detail.items():
+        if shown := visible(_written(value)):
+            # What is to be run stands on lines of its own, as it would be typed.
+            said.append(f"\n  {visible(name)}: ", "dim")
+            said.append(shown.replace("\n", "\n    "), "" if name != "command" else "bold cyan")
+    for number, choice in enumerate(asked.choices if asked.about is About.ANSWER else (), 1):
+        said.append(f"\n  {number}  ", "bold")
+        said.append(visible(choice))
+    return said
+
+
+def _written(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, cast("list[object]", value)))
+    return "" if value is None else str(value)
+
+
+def asked(turn_id: TurnId, session_id: SessionId, at: int, data: Mapping[str, object]) -> ApprovalView:
+    """Return the question that an entry of the journal holds."""
+    question_id, about = str(data.get("question_id", "")), str(data.get("about", ""))
+    choices, detail, expires_at = data.get("choices"), data.get("detail"), data.get("expires_at")
+    return ApprovalView(
+        id=short_id(turn_id, question_id),
+        turn_id=turn_id,
+        session_id=session_id,
+        question_id=question_id,
+        about=About(about) if about in set(About) else About.ANSWER,
+        text=str(data.get("text", "")),
+        choices=[str(each) for each in cast("list[object]", choices)] if isinstance(choices, list) else (),
+        detail=cast("Mapping[str, object]", detail) if isinstance(detail, Mapping) else {},
+        asked_at=at,
+        expires_at=expires_at if isinstance(expires_at, int) else None,
+    )
+
+
+_LETTERS: Mapping[str, str] = {"o": "once", "s": "session", "a": "always", "d": "deny", "n": "deny"}
+
+
+def reply(asked: ApprovalView, typed: str) -> str:
+    """Return the answer that a person means: a letter or a number stands for a choice."""
+    word = typed.strip()
+    if asked.about is not About.ANSWER:
+        return _LETTERS.get(word.lower(), word)
+    if asked.choices and word.isdigit() and 1 <= int(word) <= len(asked.choices):
+        return asked.choices[int(word) - 1]
+    return typed
+
+
+def how_to_answer(asked: ApprovalView) -> str:
+    """Say how a question is answered from elsewhere."""
+    if asked.about is About.ANSWER:
+        return f"answer with `holdfast turns answer {asked.turn_id} TEXT`"
+    return f"answer with `holdfast approvals approve {asked.id}` or `holdfast approvals deny {asked.id}`"
+
+
+def choices(asked: ApprovalView) -> str:
+    """Say what may be typed."""
+    if asked.about is About.APPROVAL:
+        return "[o]nce  [s]ession  [a]lways  [d]eny"
+    if asked.about is About.BUDGET:
+        return "[o]nce more, or [d]eny"
+    return f"1–{len(asked.choices)}, or your own words" if asked.choices else "your answer"

@@ -1,0 +1,127 @@
+"""`holdfast jobs`: scheduled work."""
+
+from __future__ import annotations
+
+import click
+
+from holdfast.cli.frame import Frame, json_option, moment, print_fields, print_json, print_table, run_async, say
+from holdfast.desk.port import Plan
+from holdfast.desk.views import JobView
+
+
+@click.group()
+def jobs() -> None:
+    """Prompts that run by themselves."""
+
+
+@jobs.command("list")
+@json_option
+@click.pass_obj
+@run_async
+async def list_(frame: Frame, as_json: bool) -> None:
+    """List all jobs by name."""
+    async with frame.reading() as desk:
+        page = await desk.jobs.list()
+    if as_json:
+        print_json(page)
+        return
+    lines = [(each.name, each.schedule, _next(each), each.deliver or "", each.prompt) for each in page.items]
+    empty = 'No jobs yet. Try: holdfast jobs add morning --schedule "30 7 * * *" --prompt "…"'
+    print_table(("job", "schedule", "next", "deliver", "prompt"), lines, empty)
+
+
+@jobs.command()
+@click.argument("name")
+@click.option("--schedule", required=True, help='Minute, hour, day, month and weekday, like "30 7 * * 1-5".')
+@click.option("--prompt", required=True, help="What the agent is told each time.")
+@click.option("--deliver", help="Where its answers go; without it they stay in their sessions.")
+@json_option
+@click.pass_obj
+@run_async
+async def add(frame: Frame, name: str, schedule: str, prompt: str, deliver: str | None, as_json: bool) -> None:
+    """Add the job NAME, or change it."""
+    async with frame.desk() as desk:
+        job = await desk.jobs.save(Plan(name=name, schedule=schedule, prompt=prompt, deliver=deliver))
+    _tell(job, as_json)
+
+
+@jobs.command()
+@click.argument("name")
+@json_option
+@click.pass_obj
+@run_async
+async def show(frame: Frame, name: str, as_json: bool) -> None:
+    """Show the job NAME, and what became of its last times."""
+    async with frame.reading() as desk:
+        job = await desk.jobs.get(name)
+    if as_json:
+        print_json(job)
+        return
+    print_fields("job", job, without=("slots",))
+    if job.slots:
+        say("")
+        lines = [(moment(each.instant), each.outcome.value, each.turn_id or "") for each in job.slots]
+        print_table(("when", "outcome", "turn"), lines, "")
+
+
+@jobs.command()
+@click.argument("name")
+@json_option
+@click.pass_obj
+@run_async
+async def run(frame: Frame, name: str, as_json: bool) -> None:
+    """Let the job NAME fall due now."""
+    async with frame.desk() as desk:
+        receipt = await desk.jobs.run(name)
+    if as_json:
+        print_json(receipt)
+    else:
+        say(f"{name} runs as {receipt.turn_id}; see `holdfast sessions show {receipt.session_id}`")
+
+
+@jobs.command()
+@click.argument("name")
+@json_option
+@click.pass_obj
+@run_async
+async def pause(frame: Frame, name: str, as_json: bool) -> None:
+    """Let the job NAME rest until it is resumed."""
+    async with frame.desk() as desk:
+        _tell(await desk.jobs.pause(name), as_json)
+
+
+@jobs.command()
+@click.argument("name")
+@json_option
+@click.pass_obj
+@run_async
+async def resume(frame: Frame, name: str, as_json: bool) -> None:
+    """Let the job NAME go on."""
+    async with frame.desk() as desk:
+        _tell(await desk.jobs.resume(name), as_json)
+
+
+@jobs.command()
+@click.argument("name")
+@json_option
+@click.pass_obj
+@run_async
+async def remove(frame: Frame, name: str, as_json: bool) -> None:
+    """Remove the job NAME; what it has done stays."""
+    async with frame.desk() as desk:
+        await desk.jobs.remove(name)
+    if as_json:
+        print_json({"removed": name})
+    else:
+        say(f"{name} is removed.")
+
+
+def _next(job: JobView) -> str:
+    return "paused" if job.paused else moment(job.next_at)
+
+
+def _tell(job: JobView, as_json: bool) -> None:
+    if as_json:
+        print_json(job)
+    else:
+        say(f"{job.name} is paused." if job.paused else f"{job.name} is due next at {moment(job.next_at)}.")

@@ -1,0 +1,127 @@
+"""`holdfast processes`: background commands."""
+
+from __future__ import annotations
+
+import asyncio
+
+import click
+
+from holdfast.cli.frame import (
+    Frame,
+    json_option,
+    limit_option,
+    moment,
+    print_fields,
+    print_json,
+    print_table,
+    print_text,
+    run_async,
+    say,
+)
+from holdfast.cli.sessions import find
+from holdfast.core.processes import State
+from holdfast.desk.port import Desk
+from holdfast.desk.views import ProcessView
+from holdfast.errors import Rejected
+from holdfast.ids import ProcessId
+
+LOOK_S = 0.5
+
+
+@click.group()
+def processes() -> None:
+    """Commands that run in the background; they outlive the gateway."""
+
+
+@processes.command("list")
+@click.option("--session", help="Only those of a session (its id or its key).")
+@click.option("--state", type=click.Choice([each.value for each in State]), help="Only those in this state.")
+@limit_option(20)
+@click.option("--cursor", help="Go on behind an earlier page.")
+@json_option
+@click.pass_obj
+@run_async
+async def list_(frame: Frame, session: str | None, state: str | None, limit: int, cursor: str | None, as_json: bool) -> None:
+    """List background commands, the newest first."""
+    async with frame.reading() as desk:
+        session_id = (await find(desk, session)).id if session else None
+        chosen = State(state) if state else None
+        page = await desk.processes.list(session_id=session_id, state=chosen, cursor=cursor, limit=limit)
+    if as_json:
+        print_json(page)
+        return
+    lines = [(each.id, _mood(each), moment(each.started_at), _one_line(each.command)) for each in page.items]
+    print_table(("process", "state", "when", "command"), lines, "Nothing has run in the background yet.")
+    if page.next_cursor and len(page.items) == limit:
+        say(f"There may be more; go on with --cursor {page.next_cursor}", "dim")
+
+
+@processes.command()
+@click.argument("process")
+@json_option
+@click.pass_obj
+@run_async
+async def show(frame: Frame, process: str, as_json: bool) -> None:
+    """Show one PROCESS."""
+    async with frame.reading() as desk:
+        found = await desk.processes.get(ProcessId(process))
+    if as_json:
+        print_json(found)
+    else:
+        print_fields("process", found)
+
+
+@processes.command()
+@click.argument("process")
+@click.option("--follow", "-f", is_flag=True, help="Go on until it has ended.")
+@click.option("--after", type=click.IntRange(0), default=0, help="Begin behind this byte.")
+@json_option
+@click.pass_obj
+@run_async
+async def log(frame: Frame, process: str, follow: bool, after: int, as_json: bool) -> None:
+    """Print what PROCESS has written."""
+    if follow and as_json:
+        raise Rejected("--follow prints as it comes; leave out --json")
+    async with frame.desk() as desk:
+        if as_json:
+            print_json(await desk.processes.output(ProcessId(process), after))
+            return
+        await _print(desk, ProcessId(process), after, follow=follow)
+
+
+async def _print(desk: Desk, process_id: ProcessId, after: int, *, follow: bool) -> None:
+    while True:
+        # Asked before its output, so that nothing is left when it has ended.
+        ended = (await desk.processes.get(process_id)).state is not State.RUNNING
+        output = await desk.processes.output(process_id, after)
+        if output.begin > after:
+            say(f"[{output.begin - after} earlier bytes are not kept]", "dim")
+        print_text(output.text)
+        if output.end == after:
+            if ended or not follow:
+                return
+            await asyncio.sleep(LOOK_S)
+        after = output.end
+
+
+@processes.command()
+@click.argument("process")
+@json_option
+@click.pass_obj
+@run_async
+async def kill(frame: Frame, process: str, as_json: bool) -> None:
+    """End PROCESS with everything it started."""
+    async with frame.desk() as desk:
+        found = await desk.processes.kill(ProcessId(process))
+    if as_json:
+        print_json(found)
+    else:
+        say(f"{found.id} is {_mood(found)}.")
+
+
+def _mood(process: ProcessView) -> str:
+    return f"{process.state}, code {process.exit_code}" if process.exit_code is not None else process.state.value
+
+
+def _one_line(command: str) -> str:
+    return " ".join(command.split())

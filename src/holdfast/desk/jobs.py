@@ -1,0 +1,96 @@
+"""Scheduled work of one owner."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from holdfast import cron
+from holdfast.clock import Clock
+from holdfast.core.intake import Receipt
+from holdfast.core.schedule import Job, message
+from holdfast.desk.port import Plan
+from holdfast.desk.views import JobView, Page
+from holdfast.errors import NotFound, Rejected
+from holdfast.ids import new_session_id, new_turn_id
+from holdfast.ports import Store
+
+SHOWN_SLOTS = 20
+NAME_MAX = 100
+PROMPT_MAX = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class StoreJobs:
+    """What the store knows of it."""
+
+    store: Store
+    owner: str
+
+    async def list(self) -> Page[JobView]:
+        return Page(items=[_view(job) for job in await self.store.jobs.list() if job.owner == self.owner])
+
+    async def get(self, name: str) -> JobView:
+        job = await self._owned(name)
+        slots = await self.store.jobs.slots(name, SHOWN_SLOTS)
+        return replace(_view(job), slots=slots)
+
+    async def _owned(self, name: str) -> Job:
+        for job in await self.store.jobs.list():
+            if job.name == name and job.owner == self.owner:
+                return job
+        raise NotFound(f"there is no job {name!r}")
+
+
+def _view(job: Job) -> JobView:
+    return JobView.of(job, None if job.paused else cron.next_instant(job.schedule, job.last_instant))
+
+
+@dataclass(frozen=True, slots=True)
+class LocalJobs(StoreJobs):
+    """The same, to be changed and run."""
+
+    clock: Clock
+
+    async def save(self, plan: Plan) -> JobView:
+        _refuse_odd(plan)
+        taken = [job for job in await self.store.jobs.list() if job.name == plan.name]
+        if any(job.owner != self.owner for job in taken):
+            raise Rejected(f"the name {plan.name!r} is taken; choose another")
+        now = self.clock.now_ms()
+        # Raises for a schedule that is none.
+        cron.next_instant(plan.schedule, now)
+        job = Job(
+            name=plan.name,
+            owner=self.owner,
+            schedule=plan.schedule,
+            prompt=plan.prompt,
+            created_at=now,
+            last_instant=now,
+            deliver=plan.deliver,
+            paused=any(job.paused for job in taken),
+        )
+        await self.store.jobs.save(job)
+        return await self.get(plan.name)
+
+    async def run(self, name: str) -> Receipt:
+        job, now = await self._owned(name), self.clock.now_ms()
+        return await self.store.jobs.fire(name, now, message(job, now), new_turn_id(now), new_session_id(now), now)
+
+    async def pause(self, name: str) -> JobView:
+        await self.store.jobs.save(replace(await self._owned(name), paused=True))
+        return await self.get(name)
+
+    async def resume(self, name: str) -> JobView:
+        await self.store.jobs.save(replace(await self._owned(name), paused=False))
+        return await self.get(name)
+
+    async def remove(self, name: str) -> None:
+        await self._owned(name)
+        await self.store.jobs.remove(name)
+
+
+def _refuse_odd(plan: Plan) -> None:
+    if not plan.name.strip() or not plan.name.isprintable() or len(plan.name) > NAME_MAX:
+        raise Rejected(f"the name of a job has printable characters only, {NAME_MAX} at most")
+    if not plan.prompt.strip() or len(plan.prompt) > PROMPT_MAX:
+        raise Rejected(f"the prompt of a job has some text, {PROMPT_MAX} characters at most")
