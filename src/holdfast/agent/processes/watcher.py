@@ -1,0 +1,284 @@
+"""The watcher looks after the background commands of a home: it sees how they end, and keeps what was promised about it.
+
+A message is accepted first, under a key of its own, and only then written down as told.  Cut off in between, it is
+accepted again, and the key makes it the same one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+
+from holdfast.agent.processes import notices
+from holdfast.agent.processes.folder import Condition, Folder, Phase, Watch, readable
+from holdfast.agent.processes.identity import Identity
+from holdfast.agent.processes.keeping import Keeping
+from holdfast.agent.processes.patterns import LINE_MAX_CHARS, compiled, matches
+from holdfast.clock import Clock, SystemClock
+from holdfast.core.intake import Inbound, Receipt
+from holdfast.core.processes import Event, Process
+from holdfast.core.turns import Mode
+from holdfast.errors import IllegalMove, KeyReused, NotFound, Rejected, Stale, Unavailable
+from holdfast.ids import ProcessId
+from holdfast.ports import Processes, Sessions
+
+log = logging.getLogger(__name__)
+
+# How often output is looked at for patterns, and everything else in case a hint was lost.
+LOOK_MS = 500
+IDLE_MS = 5_000
+CLEAN_MS = 3_600_000
+# What matches more often is read with the tool, not told.
+MATCH_PAUSE_MS = 10_000
+MATCHES_MAX = 20
+LINES_MAX = 20
+SCAN_BYTES = 65_536
+SCANS_MAX = 16
+
+Accept = Callable[[Inbound], Awaitable[Receipt]]
+
+
+@dataclass(slots=True)
+class _Found:
+    """What a look at output found, up to a position."""
+
+    to: int
+    lines: list[str] = field(default_factory=list[str])
+    more: int = 0
+
+
+class Watcher:
+    """A component of the engine."""
+
+    def __init__(
+        self, processes: Processes, sessions: Sessions, keeping: Keeping, accept: Accept, *, clock: Clock | None = None
+    ) -> None:
+        self._processes = processes
+        self._sessions = sessions
+        self._keeping = keeping
+        self._accept = accept
+        self._clock = clock or SystemClock()
+        self._handles: dict[ProcessId, int] = {}
+        self._scanned: dict[ProcessId, int] = {}
+        self._cleaned_at: int | None = None
+        self._is_blind = False
+
+    async def run(self) -> None:
+        """Watch until cancelled."""
+        try:
+            await self._report()
+            while True:
+                self._keeping.changed.clear()
+                wait_ms = await self._round()
+                await self._clean()
+                await self._rest(wait_ms)
+        finally:
+            for process_id in [*self._handles]:
+                self._forget(process_id)
+
+    async def _report(self) -> None:
+        """Say at the start what does not belong together."""
+        with contextlib.suppress(Unavailable):
+            found = await self._keeping.orphans()
+            if found.running or found.ended or found.rows:
+                log.warning(
+                    "background processes: %d run and %d have ended that belong to no session; %d have lost their folder",
+                    found.running,
+                    found.ended,
+                    found.rows,
+                )
+
+    async def _round(self) -> int:
+        """Look at everything that runs; returns when to look again, if nothing happens before."""
+        self._is_blind = False
+        try:
+            running = await self._processes.running(self._keeping.home_id)
+        except Unavailable as error:
+            log.warning("cannot look after background processes: %s", error)
+            return IDLE_MS
+        for process_id in {*self._handles, *self._scanned} - {each.id for each in running}:
+            self._forget(process_id)
+        for process in running:
+            if not self._keeping.is_starting(process):
+                await self._look_safely(process)
+        watches = any(each.patterns for each in running)
+        return LOOK_MS if watches or self._is_blind else IDLE_MS
+
+    async def _look_safely(self, process: Process) -> None:
+        """Look at one process; what cannot be done about it now is done the next time."""
+        try:
+            await self._look(process)
+        except (NotFound, IllegalMove, Stale):
+            # Somebody else was faster, or it was deleted with its session.
+            self._forget(process.id)
+        except (Unavailable, Rejected, OSError) as error:
+            log.warning("cannot look after background process %s now: %s", process.id, error)
+            self._is_blind = True
+
+    async def _look(self, process: Process) -> None:
+        condition = self._keeping.condition(process)
+        if condition.phase is Phase.WAITING:
+            # The gateway that wanted to start it is gone.  Without a keeper it has not begun, and now never will.
+            self._keeping.folder(process).void()
+            condition = self._keeping.condition(process)
+        match condition.phase:
+            case Phase.WAITING:
+                self._is_blind = True
+            case Phase.RUNNING:
+                await self._look_at_running(process, condition)
+            case Phase.ENDED | Phase.LOST:
+                await self._look_at_ended(process, condition)
+
+    async def _look_at_running(self, process: Process, condition: Condition) -> None:
+        if not process.pid and condition.command:
+            await self._processes.began(process.id, condition.command.pid, condition.command.born)
+        if process.id not in self._handles:
+            self._follow(process.id, condition.keeper)
+        await self._watch(process, final=False)
+
+    async def _look_at_ended(self, process: Process, condition: Condition) -> None:
+        lost = condition.phase is Phase.LOST
+        if lost:
+            self._keeping.bury(process)
+        await self._watch(process, final=True)
+        if process.notifies:
+            tail = self._keeping.folder(process).tail(notices.TAIL_BYTES)
+            await self._tell(process, "ended", notices.ended(process, condition, tail))
+        ended_at = condition.ended_at if condition.ended_at is not None else self._clock.now_ms()
+        event = Event.LOSE if lost else Event.EXIT
+        await self._processes.end(process.id, event, condition.exit_code, ended_at)
+        if condition.keeper:
+            condition.keeper.reap()
+        self._forget(process.id)
+
+    async def _tell(self, process: Process, what: str, text: str) -> None:
+        """Accept a message about a process, once, as its session's own, for whoever reads the turn that started it."""
+        session = await self._sessions.get(process.session_id)
+        message = Inbound(
+            conversation=session.key,
+            text=text,
+            channel=session.channel,
+            owner=process.owner,
+            source=session.source,
+            dedupe_key=f"process:{process.id}:{what}",
+            mode=Mode.DETACHED,
+            reply_to=process.reply_to,
+            one_shot=session.one_shot,
+        )
+        # With other words, as after a change of what is masked, it is still the same message.
+        with contextlib.suppress(KeyReused):
+            await self._accept(message)
+
+    async def _watch(self, process: Process, *, final: bool) -> None:
+        """Look at new output, and tell what matches: not too often, and at its end once more."""
+        if not process.patterns:
+            return
+        folder = self._keeping.folder(process)
+        watch = folder.watch()
+        patterns = compiled(process.patterns)
+        begin = max(process.watched, self._scanned.get(process.id, 0))
+        if watch.to > process.watched:
+            # An earlier gateway began to tell this; looked at up to the same place, it is the same message.
+            found = await _scan(folder, patterns, process.watched, watch.to)
+            await self._tell_matches(process, found, watch)
+            begin = max(begin, watch.to)
+        now = self._clock.now_ms()
+        if watch.sent >= MATCHES_MAX or (not final and 0 <= now - watch.at < MATCH_PAUSE_MS):
+            return
+        found = await _scan(folder, patterns, begin, None if final else _last_line_end(folder, begin))
+        self._scanned[process.id] = found.to
+        if found.lines:
+            watch = Watch(sent=watch.sent + 1, at=now, to=found.to)
+            await asyncio.to_thread(folder.save_watch, watch)
+            await self._tell_matches(process, found, watch)
+
+    async def _tell_matches(self, process: Process, found: _Found, watch: Watch) -> None:
+        if found.lines:
+            text = notices.matched(process, found.lines, found.more, last=watch.sent >= MATCHES_MAX)
+            await self._tell(process, f"output:{watch.to}", text)
+        await self._processes.watched(process.id, watch.to)
+
+    def _follow(self, process_id: ProcessId, keeper: Identity | None) -> None:
+        """Have the end of a keeper wake us, where the kernel can tell."""
+        handle = keeper.handle() if keeper else None
+        if handle is None:
+            self._is_blind = True
+            return
+        self._handles[process_id] = handle
+        # Once is enough, and it stays readable.
+        loop = asyncio.get_running_loop()
+        loop.add_reader(handle, self._notice, handle)
+
+    def _notice(self, handle: int) -> None:
+        asyncio.get_running_loop().remove_reader(handle)
+        self._keeping.changed.set()
+
+    def _forget(self, process_id: ProcessId) -> None:
+        self._scanned.pop(process_id, None)
+        if (handle := self._handles.pop(process_id, None)) is not None:
+            asyncio.get_running_loop().remove_reader(handle)
+            os.close(handle)
+
+    async def _clean(self) -> None:
+        now = self._clock.monotonic_ms()
+        if self._cleaned_at is not None and now - self._cleaned_at < CLEAN_MS:
+            return
+        self._cleaned_at = now
+        try:
+            if removed := await self._keeping.clean():
+                log.info("removed what %d background processes had left behind", removed)
+        except (Unavailable, OSError) as error:
+            log.warning("cannot clean up after background processes: %s", error)
+
+    async def _rest(self, wait_ms: int) -> None:
+        """Return when something may have happened."""
+        hinted = asyncio.create_task(self._keeping.changed.wait())
+        slept = asyncio.create_task(self._clock.sleep_ms(wait_ms))
+        try:
+            await asyncio.wait((hinted, slept), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in (hinted, slept):
+                each.cancel()
+
+
+async def _scan(folder: Folder, patterns: Sequence[re.Pattern[str]], begin: int, end: int | None) -> _Found:
+    """Look at output between two positions, or to its end; others may go on between two pieces."""
+    found = _Found(to=begin)
+    rest = b""
+    while end is None or found.to < end:
+        piece = folder.read(found.to, SCAN_BYTES if end is None else min(SCAN_BYTES, end - found.to))
+        if not piece.data:
+            break
+        *lines, rest = (rest + piece.data if not piece.dropped else piece.data).split(b"\n")
+        found.to = piece.end
+        if len(rest) > LINE_MAX_CHARS:
+            lines, rest = [*lines, rest], b""
+        _pick(found, patterns, lines)
+        await asyncio.sleep(0)
+    _pick(found, patterns, [rest])
+    return found
+
+
+def _pick(found: _Found, patterns: Sequence[re.Pattern[str]], lines: Sequence[bytes]) -> None:
+    for line in lines:
+        text = readable(line[: LINE_MAX_CHARS * 4])[:LINE_MAX_CHARS]
+        if text and matches(patterns, text):
+            if len(found.lines) < LINES_MAX:
+                found.lines.append(text)
+            else:
+                found.more += 1
+
+
+def _last_line_end(folder: Folder, begin: int) -> int:
+    """Return up to where output consists of whole lines; a line that is too long counts as whole."""
+    end = min(folder.size(), begin + SCAN_BYTES * SCANS_MAX)
+    last = folder.read(max(end - SCAN_BYTES, begin), SCAN_BYTES)
+    line_end = last.data.rfind(b"\n", 0, max(end - last.start, 0))
+    if line_end >= 0:
+        return last.start + line_end + 1
+    return end if end - begin > LINE_MAX_CHARS * 4 else begin

@@ -1,0 +1,126 @@
+"""A conversation on a real store with real processes beside it; whatever it started is gone when it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from holdfast.agent.processes.folder import Folder, Phase
+from holdfast.agent.processes.keeping import FOLDER, Command, Keeping
+from holdfast.agent.processes.watcher import Watcher
+from holdfast.clock import Clock, SystemClock
+from holdfast.core.intake import Inbound, Receipt
+from holdfast.core.processes import Process
+from holdfast.core.sessions import Session, Source
+from holdfast.core.turns import Turn
+from holdfast.ids import new_session_id, new_turn_id
+from holdfast.store.opening import Store, open_store
+
+HOME_ID = "home_1"
+ENVIRONMENT = {"PATH": os.environ.get("PATH", "/usr/bin:/bin")}
+SOURCE = Source(chat_id="42", chat_name="chat", chat_type="private", thread_id="7", user="someone")
+
+
+@dataclass
+class Scene:
+    """One home, one session, one turn in it."""
+
+    home: Path
+    store: Store
+    session: Session
+    turn: Turn
+    keeping: Keeping
+    clock: Clock
+    accepted: list[Inbound] = field(default_factory=list)
+
+    @property
+    def workspace(self) -> Path:
+        folder = self.home / "workspace"
+        folder.mkdir(exist_ok=True)
+        return folder
+
+    async def start(self, text: str, **changes: Any) -> Process:
+        argv = ["/bin/sh", "-c", text]
+        command = Command(text=text, argv=argv, workdir=self.workspace, environment=ENVIRONMENT, **changes)
+        return await self.keeping.start(command, self.session, self.turn)
+
+    async def accept(self, message: Inbound) -> Receipt:
+        """The way in, as the inbox is, remembering what came through it."""
+        now = self.clock.now_ms()
+        receipt = await self.store.intake.accept(message, new_turn_id(now), new_session_id(now), now)
+        if not receipt.duplicate:
+            self.accepted.append(message)
+        return receipt
+
+    def watcher(self) -> Watcher:
+        return Watcher(self.store.processes, self.store.sessions, self.keeping, self.accept, clock=self.clock)
+
+    @asynccontextmanager
+    async def watched(self) -> AsyncIterator[None]:
+        """Run a watcher for as long as the context lasts."""
+        running = asyncio.create_task(self.watcher().run())
+        try:
+            yield
+        finally:
+            running.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await running
+
+    def output(self, process: Process) -> bytes:
+        return self.keeping.folder(process).read(0, 10**8).data
+
+
+@asynccontextmanager
+async def scene(home: Path, clock: Clock | None = None, **changes: Any) -> AsyncIterator[Scene]:
+    """Open a scene; the same home is the same store again."""
+    clock = clock or SystemClock()
+    home.mkdir(exist_ok=True)
+    store = await open_store("sqlite", home)
+    try:
+        now = clock.now_ms()
+        message = Inbound(
+            conversation="telegram:42", text="go", channel="telegram", source=SOURCE, dedupe_key="first",
+            reply_to="telegram:42",
+        )  # fmt: skip
+        receipt = await store.intake.accept(message, new_turn_id(now), new_session_id(now), now)
+        session, turn = await store.sessions.get(receipt.session_id), await store.turns.get(receipt.turn_id)
+        keeping = Keeping(store.processes, home, HOME_ID, clock=clock, **changes)
+        yield Scene(home=home, store=store, session=session, turn=turn, keeping=keeping, clock=clock)
+    finally:
+        await store.close()
+        end_all(home)
+
+
+def end_all(home: Path) -> None:
+    """Kill every command and keeper of a home."""
+    for path in (home / FOLDER).glob("*"):
+        condition = Folder(path).condition()
+        if condition.phase is Phase.RUNNING and condition.keeper:
+            os.kill(condition.keeper.pid, signal.SIGKILL)
+        if condition.command and condition.command.is_alive():
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(condition.command.pid, signal.SIGKILL)
+
+
+def in_group(group: int) -> list[int]:
+    """Return who is alive in a process group."""
+    found: list[int] = []
+    for each in Path("/proc").iterdir():
+        if each.name.isdigit():
+            with contextlib.suppress(OSError):
+                state, _, member, *_ = (each / "stat").read_bytes().rpartition(b")")[2].split()
+                if int(member) == group and state not in (b"Z", b"X"):
+                    found.append(int(each.name))
+    return found
+
+
+def unable(turn: Turn) -> Turn:
+    """Return a turn as one whose channel cannot deliver later."""
+    return replace(turn, delivers_later=False)
