@@ -12,7 +12,7 @@ from holdfast.core.intake import Busy
 from holdfast.core.journal import Kind
 from holdfast.core.sessions import Session
 from holdfast.core.transcript import fold
-from holdfast.core.turns import Mode, State
+from holdfast.core.turns import Cause, Mode, State
 from holdfast.errors import IllegalMove, NotFound
 from holdfast.ids import SessionId, TurnId, new_session_id
 from tests.conformance.scenes import Scene
@@ -165,3 +165,36 @@ async def test_a_look_at_what_waits(scene: Scene) -> None:
     await scene.accept("three", conversation="c")
     standing = await scene.store.sessions.standing()
     assert (standing.queued, standing.waiting, standing.resumable) == (1, 1, 1)
+
+
+async def test_a_fork_begins_its_context_where_the_original_does(scene: Scene) -> None:
+    """J2: its entries are numbered anew, and what is in flight is left out."""
+    first = await scene.finished("one")
+    second = await scene.running("two")
+    waiting = await scene.accept("three")
+    after = (await scene.entries(first.session_id))[-1].seq
+    summary = scene.draft(Kind.CONTEXT_COMPACTED, text="so far", through=first.id, after=after)
+    second, _ = await scene.store.journal.append(second, [summary])
+    await scene.finish(second)
+    fork = await scene.store.sessions.fork(first.session_id, copy_of(scene))
+    entries = await scene.entries(fork.id)
+    begins = await scene.store.journal.context_begins(fork.id)
+    copied = await scene.store.turns.list(fork.id)
+    (compacted,) = [entry for entry in entries if entry.kind is Kind.CONTEXT_COMPACTED]
+    assert compacted.data["through"] == copied[0].id
+    assert waiting.turn_id not in {entry.turn_id for entry in entries}
+    kept = [entry for entry in await scene.entries(first.session_id) if entry.seq <= after]
+    assert begins == len([entry for entry in kept if entry.turn_id != waiting.turn_id])
+
+
+async def test_a_call_that_never_started_is_no_mystery_in_a_fork(scene: Scene) -> None:
+    """X1: nobody approved it, so it is known what became of it: nothing."""
+    running = await scene.running()
+    call = scene.call(running, Effect.EFFECTFUL)
+    moves = [(call, call.on(effects.Event.ASK))]
+    turn, _ = await scene.store.turns.park(running, [scene.asked()], scene.approval(), moves)
+    await scene.store.settlement.cancel(turn.id, Cause.USER, scene.now)
+    fork = await scene.store.sessions.fork(turn.session_id, copy_of(scene))
+    (copied,) = await scene.store.turns.list(fork.id)
+    (same,) = await scene.store.journal.calls(copied.id)
+    assert (same.state, same.starts) == (effects.State.AWAITING_APPROVAL, 0)

@@ -376,3 +376,22 @@ async def test_an_entry_of_an_unknown_kind_is_a_note_among_readable_neighbours(s
 
 def _run(sql: str, params: dict[str, str | int]) -> Transaction[None]:
     yield Run(sql, params)
+
+
+async def test_a_context_begins_at_the_start_until_it_is_compacted(scene: Scene) -> None:
+    turn = await scene.say(await scene.running(), "hi")
+    assert await scene.store.journal.context_begins(turn.session_id) == 0
+    for after in (2, 3):
+        summary = scene.draft(Kind.CONTEXT_COMPACTED, text="so far", through=turn.id, after=after)
+        turn, _ = await scene.store.journal.append(turn, [summary])
+    other = await scene.running(conversation="chat:2")
+    assert await scene.store.journal.context_begins(turn.session_id) == 3
+    assert await scene.store.journal.context_begins(other.session_id) == 0
+    assert await scene.store.journal.context_begins(SessionId("nothing")) == 0
+
+
+async def test_a_summary_that_cannot_be_read_hides_nothing(scene: Scene) -> None:
+    """R11: the whole conversation is the context then."""
+    turn = await scene.running()
+    await scene.store.journal.append(turn, [scene.draft(Kind.CONTEXT_COMPACTED, text="so far", after="here")])
+    assert await scene.store.journal.context_begins(turn.session_id) == 0

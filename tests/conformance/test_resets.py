@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from holdfast.core import sessions
+import pytest
+
+from holdfast.core import processes, sessions
 from holdfast.core.resets import Reset, When
 from holdfast.core.turns import State
 from tests.conformance.scenes import MINUTE, Scene
@@ -49,6 +51,23 @@ async def test_a_session_that_is_resume_pending_never_gives_way(scene: Scene) ->
     turn = await scene.interrupted("one")
     scene.now += 10 * HOUR
     assert (await scene.accept("two", reset=IDLE)).session_id == turn.session_id
+
+
+@pytest.mark.parametrize("when", [When.IDLE, When.DAILY])
+async def test_a_session_with_a_running_process_never_gives_way(scene: Scene, when: When) -> None:
+    """A8: what was promised about its end is kept where it was promised."""
+    turn = await scene.running("one")
+    process = scene.process(turn)
+    await scene.store.processes.add(process)
+    await scene.finish(turn)
+    scene.now += 10 * HOUR
+    reset = Reset(when=when, idle_ms=HOUR, day_began_at=scene.now - 1)
+    held = await scene.finished("two", reset=reset)
+    assert held.session_id == turn.session_id
+    await scene.store.processes.end(process.id, processes.Event.EXIT, 0, scene.now)
+    scene.now += 10 * HOUR
+    reset = Reset(when=when, idle_ms=HOUR, day_began_at=scene.now - 1)
+    assert (await scene.accept("three", reset=reset)).session_id != turn.session_id
 
 
 async def test_a_first_message_and_a_one_shot_reset_nothing(scene: Scene) -> None:

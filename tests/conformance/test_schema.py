@@ -189,12 +189,23 @@ SECOND = [
     "INSERT INTO nodes (id, state, joined_at) SELECT id, state, joined_at FROM nodes",
     "INSERT INTO jobs (name, owner, schedule, prompt, created_at, last_instant) VALUES ('report', '', '', '', 0, 0)",
     "INSERT INTO cursors (channel, position) VALUES ('telegram', '2')",
+    """INSERT INTO questions (turn_id, id, session_id, owner, about, text, choices, detail, fingerprint, asked_at)
+       SELECT turn_id, 'other', session_id, owner, about, text, choices, detail, fingerprint, asked_at
+         FROM questions WHERE answer IS NULL""",
+    "INSERT INTO questions SELECT * FROM questions",
+    "INSERT INTO grants SELECT * FROM grants",
+    "INSERT INTO images SELECT * FROM images",
+    "INSERT INTO processes SELECT * FROM processes",
+    "INSERT INTO spending SELECT * FROM spending",
+    "INSERT INTO memories SELECT * FROM memories",
+    "INSERT INTO memories SELECT 'other', owner, text, created_at, updated_at, turn_id FROM memories",
 ]
 
 
 async def test_the_schema_refuses_a_second_of_what_there_is_once(scene: Scene) -> None:
-    """A3, C1, D1, J2, M1, T2"""
+    """A3, C1, D1, J2, M1, Q1, T2"""
     await populate(scene)
+    await scene.parked(conversation="chat:3")
     await scene.finish(await scene.running(), memory_owner="memory:other")
     turn = await scene.running(conversation="chat:2")
     await scene.finish(turn, deliveries=scene.parts(turn, "one", "two"), memory_owner=None)
@@ -227,6 +238,16 @@ CONTRADICTIONS = [
     "UPDATE segments SET node_id = 'node'",
     "UPDATE segments SET first_generation = 0",
     "UPDATE segments SET last_generation = 0",
+    "UPDATE questions SET answer = NULL",
+    "UPDATE questions SET answered_at = NULL",
+    "UPDATE grants SET fingerprint = ''",
+    "UPDATE processes SET state = 'lost'",
+    "UPDATE processes SET ended_at = 1",
+    "UPDATE processes SET state = 'exited', ended_at = 1",
+    "UPDATE processes SET watched = -1",
+    "UPDATE images SET number = 0",
+    "UPDATE spending SET input_tokens = -1",
+    "UPDATE spending SET cost_micros = -1",
 ]
 
 
@@ -247,6 +268,10 @@ ORPHANS = [
     "UPDATE tool_calls SET turn_id = 'x'",
     "UPDATE segments SET session_id = 'x'",
     "UPDATE slots SET job = 'x'",
+    "UPDATE questions SET turn_id = 'x'",
+    "UPDATE images SET turn_id = 'x'",
+    "UPDATE processes SET session_id = 'x'",
+    "UPDATE grants SET session_id = 'x'",
 ]
 
 
@@ -265,10 +290,16 @@ BROKEN = {
     "T2 turns run": "UPDATE turns SET state = 'queued', generation = NULL, attempt = 1",
     "T2 ordinals": "UPDATE turns SET ordinal = ordinal + 1 WHERE state = 'queued'",
     "T3 a final": "UPDATE entries SET kind = 'turn.failed' WHERE kind = 'turn.started'",
-    "T3 nothing": "UPDATE turns SET state = 'queued', generation = NULL WHERE state = 'completed'",
+    "T3 nothing in flight": "UPDATE turns SET state = 'queued', generation = NULL WHERE state = 'completed'",
     "J1": "DELETE FROM recoveries",
     "J2 the journal": "UPDATE sessions SET seq = seq + 1",
     "J2 the entries": "UPDATE turns SET nth = nth + 1 WHERE state = 'completed'",
+    "T3 nothing works": "UPDATE turns SET parent_turn_id = (SELECT id FROM turns WHERE state = 'cancelled')",
+    "Q1 a turn": "DELETE FROM questions",
+    "Q1 an open": "UPDATE turns SET state = 'queued' WHERE state = 'waiting'",
+    "Q2 a question": "UPDATE questions SET owner = 'somebody'",
+    "Q2 what": "UPDATE grants SET session_id = (SELECT MAX(session_id) FROM turns WHERE state = 'interrupted')",
+    "P1": "UPDATE processes SET owner = 'somebody'",
     "D2": "UPDATE deliveries SET state = 'sending', node_id = 'nobody'",
     "D3 parts leave in order": "UPDATE deliveries SET attempt = 1 WHERE part = 2",
     "D3 parts are gapless": "UPDATE deliveries SET part = 9 WHERE part = 2",
@@ -317,6 +348,8 @@ async def test_the_audit_sees_what_the_schema_cannot_refuse(scene: Scene) -> Non
     await scene.finish(await scene.running(conversation="chat:2"), memory_owner="memory:other")
     await scene.accept("one more")
     await await_more(scene, await scene.running(conversation="chat:3"))
+    await scene.parked(conversation="chat:4")
+    await scene.store.settlement.cancel((await scene.accept(conversation="chat:5")).turn_id, turns.Cause.USER, scene.now)
     assert {check for check in CHECKS if not check.startswith(tuple(BROKEN))} == REFUSED
     for check, forgery in BROKEN.items():
         with pytest.raises(Undone) as undone:
@@ -366,6 +399,47 @@ async def test_a_store_of_the_first_version_is_brought_up_to_date(store_url: str
         assert (session.key, turn.steers, turn.joined_to) == ("chat:1", False, None)
         assert (sent.id, sent.state, sent.part) == ("d", delivery.State.DELIVERED, 1)
         assert [entry.data for entry in await store.journal.read(session.id)] == [{"text": "hello"}, {}]
+        assert await audit(store.database) == []
+    finally:
+        await store.close()
+
+
+PARKED_ROWS = (
+    """INSERT INTO sessions (id, key, channel, owner, one_shot, source, created_at, updated_at, seq, turns, generation)
+       VALUES ('p', 'chat:2', 'telegram', 'ann', 0, '{}', 1, 1, 3, 1, 0)""",
+    """INSERT INTO turns (id, session_id, ordinal, accepted_at, mode, delivers_later, remembers, state, attempt, nth)
+       VALUES ('w', 'p', 1, 1, 'conversation', 1, 1, 'waiting', 1, 2)""",
+    """INSERT INTO entries (session_id, seq, turn_id, attempt, nth, kind, at, data)
+       VALUES ('p', 1, 'w', 0, NULL, 'turn.accepted', 1, '{"text": "hello"}'),
+              ('p', 2, 'w', 1, 1, 'approval.asked', 2, '{"text": "before?", "question_id": "q1"}'),
+              ('p', 3, 'w', 1, 2, 'approval.asked', 3, '{"text": "may I?", "question_id": "q2"}')""",
+)
+
+
+def apply_third(dialect: Dialect) -> Transaction[None]:
+    """Make a store as it was before questions had a table, with a turn that waits for an answer."""
+    yield from apply_first(dialect)
+    for version in (2, 3):
+        for statement in migrations.known(dialect)[version]:
+            yield Run(statement)
+        yield Run("INSERT INTO schema_versions VALUES (:version, 0)", {"version": version})
+    for statement in PARKED_ROWS:
+        yield Run(statement)
+
+
+async def test_a_turn_that_waits_through_an_update_can_still_be_answered(store_url: str, tmp_path: Path) -> None:
+    """A1, Q1, R11: what was asked before there was a table for it has its row."""
+    old = await opening._connect(store_url, tmp_path)
+    await old.write(lambda: apply_third(old.dialect))
+    await old.close()
+    store = await open_store(store_url, tmp_path)
+    try:
+        (asked,) = await store.questions.open("ann")
+        assert (asked.question, asked.asked_at) == (questions.Question(id="q2", text="may I?"), 3)
+        assert (await store.turns.get(TurnId("w"))).parent_turn_id is None
+        assert await audit(store.database) == []
+        reply = journal.Draft(kind=journal.Kind.APPROVAL_ANSWERED, at=4, data={"question_id": "q2", "text": "yes"})
+        assert (await store.turns.answer(TurnId("w"), reply)).state is turns.State.QUEUED
         assert await audit(store.database) == []
     finally:
         await store.close()
@@ -664,6 +738,14 @@ async def test_no_statement_scans_a_table_that_grows(scene: Scene) -> None:
         ("sessions._LIST", "sessions_by_update"),
         ("sessions._PRUNE", "sessions_ended"),
         ("sessions._FORGET_KEYS", "dedupe_by_age"),
+        ("settlement._WORKING_FOR", "turns_by_parent"),
+        ("journal._COMPACTED", "entries_compacted"),
+        ("intake._LAST_USED", "processes_running_by_session"),
+        ("questions._OPEN", "questions_open"),
+        ("questions._EXPIRED", "questions_expiring"),
+        ("questions._IS_GRANTED", "grants_once"),
+        ("processes._RUNNING", "processes_running"),
+        ("spending._BY_OWNER", "spending_by_day"),
     ],
 )
 async def test_what_runs_often_uses_its_index(scene: Scene, statement: str, index: str) -> None:

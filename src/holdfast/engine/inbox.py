@@ -73,6 +73,7 @@ class Inbox:
                 remembers=turn.remembers,
                 reply_to=turn.reply_to,
                 one_shot=session.one_shot,
+                images=tuple(await self._store.turns.images(turn.id)),
             )
         )
 

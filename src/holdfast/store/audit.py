@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from holdfast.core.delivery import ASIDE_LAST
 from holdfast.store.database import Database, Run, Transaction
 
 _IN_FLIGHT = "('queued', 'running', 'waiting')"
@@ -69,10 +70,15 @@ CHECKS: Mapping[str, str] = MappingProxyType(
             SELECT d.id FROM deliveries d LEFT JOIN nodes n ON n.id = d.node_id
              WHERE d.state = 'sending' AND n.id IS NULL
         """,
-        "D3 parts leave in order": """
+        "T3 nothing works for a turn that was cancelled": f"""
+            SELECT t.id FROM turns t JOIN turns p ON p.id = t.parent_turn_id
+             WHERE t.state IN {_IN_FLIGHT} AND p.state = 'cancelled'
+        """,
+        "D3 parts leave in order": f"""
             SELECT late.id FROM deliveries late JOIN deliveries early
                 ON early.turn_id = late.turn_id AND early.target = late.target AND early.part < late.part
              WHERE late.attempt > 0 AND early.attempt = 0 AND early.state IN ('pending', 'retry')
+               AND (early.part > 0 OR late.part <= {ASIDE_LAST})
         """,
         "D3 parts are gapless": """
             SELECT turn_id FROM deliveries WHERE part > 0 GROUP BY turn_id, target HAVING COUNT(*) <> MAX(part)
@@ -91,6 +97,28 @@ CHECKS: Mapping[str, str] = MappingProxyType(
             SELECT late.id FROM segments late JOIN segments early
                 ON early.session_id = late.session_id AND early.first_generation < late.first_generation
              WHERE late.state IN ('committing', 'committed') AND early.state <> 'committed'
+        """,
+        "Q1 a turn that waits has one open question": """
+            SELECT t.id FROM turns t LEFT JOIN questions q ON q.turn_id = t.id AND q.answer IS NULL
+             WHERE t.state = 'waiting' GROUP BY t.id HAVING COUNT(q.id) <> 1
+        """,
+        "Q1 an open question has a turn that waits": """
+            SELECT q.id FROM questions q LEFT JOIN turns t ON t.id = q.turn_id AND t.state = 'waiting'
+             WHERE q.answer IS NULL AND t.id IS NULL
+        """,
+        "Q2 a question is of the session and the owner of its turn": """
+            SELECT q.id FROM questions q JOIN turns t ON t.id = q.turn_id JOIN sessions s ON s.id = t.session_id
+             WHERE q.session_id <> t.session_id OR q.owner <> s.owner
+        """,
+        "Q2 what was granted was asked": """
+            SELECT g.fingerprint FROM grants g
+             WHERE g.session_id IS NOT NULL AND NOT EXISTS
+                (SELECT 1 FROM questions q WHERE q.session_id = g.session_id AND q.owner = g.owner
+                    AND q.fingerprint = g.fingerprint AND q.about = 'approval' AND q.answer IS NOT NULL)
+        """,
+        "P1 a background process has a session of its owner": """
+            SELECT p.id FROM processes p LEFT JOIN sessions s ON s.id = p.session_id AND s.owner = p.owner
+             WHERE s.id IS NULL
         """,
         "S1 a one-shot session whose turn is at rest has ended": f"""
             SELECT s.id FROM sessions s WHERE s.one_shot = 1 AND s.state <> 'ended' AND NOT EXISTS

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from holdfast.core import sessions
+from holdfast.core import delegation, sessions
 from holdfast.core.effects import Call
 from holdfast.core.intake import Image, Once
 from holdfast.core.journal import CLOSING, Draft, Entry, Kind
@@ -101,6 +101,20 @@ _DELIVERED = """
       FROM deliveries WHERE turn_id = :id AND part > 0
 """
 _HELD = f"SELECT {rows.TURN} FROM turns WHERE node_id = :node_id"
+# They are few: the index holds no turn that works for nobody.
+_AT_WORK_FOR = f"""
+    SELECT {rows.TURN} FROM turns WHERE parent_turn_id = :id AND state IN ('queued', 'running', 'waiting') ORDER BY id
+"""
+# What was cancelled together with whoever wanted it needs no report.
+_UNREPORTED = f"""
+    SELECT {rows.qualified(rows.TURN, "t")}
+      FROM turns t JOIN sessions s ON s.id = t.session_id JOIN turns p ON p.id = t.parent_turn_id
+     WHERE t.parent_turn_id IS NOT NULL AND t.state IN ('completed', 'failed', 'cancelled', 'interrupted')
+       AND s.key LIKE '{delegation.LATER}%' AND s.channel = '{delegation.CHANNEL}' AND s.ended_at > :since
+       AND NOT (t.state = 'cancelled' AND p.state = 'cancelled')
+       AND NOT EXISTS (SELECT 1 FROM dedupe d WHERE d.key = '{delegation.CHANNEL}:' || t.id)
+     ORDER BY t.id LIMIT :limit
+"""
 _TALLY = "SELECT state, COUNT(*) FROM turns GROUP BY state"
 
 
@@ -198,6 +212,14 @@ class Turns:
     async def held(self, node_id: NodeId) -> list[Turn]:
         """Return the turns a node has claimed or runs."""
         return await self._database.read(lambda: _turns(_HELD, {"node_id": node_id}))
+
+    async def at_work_for(self, turn_id: TurnId) -> list[Turn]:
+        """Return the turns that work for another one and are not at rest."""
+        return await self._database.read(lambda: _turns(_AT_WORK_FOR, {"id": turn_id}))
+
+    async def unreported(self, since: int, limit: int) -> list[Turn]:
+        """Return turns that have ended since then, and whose end is still to come home to the conversation behind them."""
+        return await self._database.read(lambda: _turns(_UNREPORTED, {"since": since, "limit": limit}))
 
     async def tally(self) -> dict[State, int]:
         """Count turns by state."""
