@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import cast
@@ -90,8 +91,7 @@ class Calls:
 
     async def _judged(self, use: Use, call: Call) -> Question | Call | None:
         """Return what must be asked before a call starts, the call as a person has ended it, or None when it is free."""
-        # One answer is for one call, however often the same thing is asked for.
-        question = replace(use.question, id=f"{call.id}/{use.question.id}") if use.question else None
+        question = _bound(use.question, call) if use.question else None
         answer = self._answer_about(call, question)
         if answer is None:
             return None if question is None or await self._is_granted(question) else question
@@ -108,7 +108,7 @@ class Calls:
         if question is not None:
             return self._answers.get(question.id)
         # Whoever found a question before may find none now; what the person has said about this call stands.
-        said = [answer for asked, answer in self._answers.items() if asked.startswith(f"{call.id}/")]
+        said = [answer for asked, answer in self._answers.items() if _is_about(asked, call)]
         return said[-1] if said else None
 
     async def _is_granted(self, question: Question) -> bool:
@@ -197,6 +197,15 @@ class Calls:
             effect=use.tool.effect,
             args=msgspec.json.encode(self._redaction.value(use.args)).decode(),
         )
+
+
+def _bound(question: Question, call: Call) -> Question:
+    """Return a question whose id names its call: one answer is for one call, however often the same thing is wanted."""
+    return question if _is_about(question.id, call) else replace(question, id=f"{question.id}:{call.id}")
+
+
+def _is_about(question_id: str, call: Call) -> bool:
+    return re.search(rf"(?<!\w){re.escape(call.id)}(?!\w)", question_id) is not None
 
 
 def _awaiting(call: Call) -> Call:

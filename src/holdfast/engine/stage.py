@@ -57,7 +57,8 @@ class TurnStage:
         self._batch_ms = batch_ms
         # Where each turn that the agent was given begins in the journal, in the order of the turns.
         self._begins = begins or {}
-        self._resting = resting or Resting()
+        # One that nobody rests in is empty, and so counts as false.
+        self._resting = Resting() if resting is None else resting
         self._calls = Calls(
             turn, owner=owner, questions=questions, redaction=redaction, clock=clock, record=self._record, calls=calls,
             answers=answers,

@@ -1,0 +1,397 @@
+"""The loop of model and tools, on the real engine and both stores."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import replace
+
+import pytest
+
+from holdfast.agent import loop
+from holdfast.agent.context import CONTINUE, UNKNOWN
+from holdfast.agent.models.port import Called, Done, Event, Facts, Request, Said, StopReason, Thought, ToolCall
+from holdfast.agent.models.scripted import ScriptedModel, Step, call
+from holdfast.agent.tools.port import Site
+from holdfast.config import AgentConfig
+from holdfast.core.effects import Effect
+from holdfast.core.intake import Busy, Image, Receipt
+from holdfast.core.journal import Kind
+from holdfast.core.transcript import Role
+from holdfast.core.turns import Policy, Resume, State, Turn
+from holdfast.core.usage import Usage
+from holdfast.errors import ModelRejected, ModelUnavailable
+from holdfast.store.opening import Store
+from tests.agent.world import Lever, agent_of, assert_every_call_has_its_result, items_of, shape
+from tests.engine.players import in_state, text_of
+from tests.engine.world import (
+    FAST,
+    ManualClock,
+    Open,
+    RecordingCarrier,
+    answered,
+    message,
+    opened,
+    running_engine,
+    settled,
+    until,
+)
+
+AUTO = replace(FAST, policy=Policy(resume=Resume.AUTO))
+
+
+async def test_an_answer_is_streamed_and_finished_whole(open_it: Open) -> None:
+    """J1: text and reasoning are in the journal, and the answer that leaves is all that was said."""
+    carrier = RecordingCarrier()
+    async with opened(open_it) as store:
+        agent, model = agent_of([[Thought("hm "), "Good ", "day."]], store)
+        async with running_engine(store, agent, carriers={"chat": carrier}) as engine:
+            turn = await answered(engine, store, "hello", reply_to="chat:1")
+            await until(lambda: carrier.sent)
+            items = [item for item in await items_of(store, receipt_of(turn)) if item.role is not Role.USER]
+            assert [(item.role, item.text) for item in items] == [(Role.REASONING, "hm "), (Role.ASSISTANT, "Good day.")]
+            assert carrier.texts(turn) == ["Good day."]
+            assert shape(model.requests[0]) == [("user", "hello")]
+
+
+def receipt_of(turn: Turn) -> Receipt:
+    """Return the receipt that a turn was accepted with."""
+    return Receipt(turn_id=turn.id, session_id=turn.session_id, state=turn.state, accepted_at=turn.accepted_at)
+
+
+async def test_calls_of_one_step_run_side_by_side_and_the_model_reads_every_result(open_it: Open) -> None:
+    """One that fails does not end the others, and the results come in the order of the calls."""
+    lever = Lever()
+    lever.hold()
+    script = [
+        ["Both. ", call("lever", **{"with": "a"}), call("lever", jammed=True)],
+        ["Done."],
+    ]
+    async with opened(open_it) as store:
+        agent, model = agent_of(script, store, lever)
+        async with running_engine(store, agent) as engine:
+            receipt = await engine.inbox.accept(message("go"))
+            await until(lambda: len(lever.pulls) == 2)
+            lever.may_end.set()
+            assert (await settled(store, receipt)).state is State.COMPLETED
+            assert shape(model.requests[1])[1:] == [
+                ("assistant", "Both. ", "lever", "lever"),
+                ("tool", "pulled a"),
+                ("tool", "Error: it is jammed"),
+            ]
+            assert_every_call_has_its_result(model.requests[1])
+            assert [call.id for call in await store.journal.calls(receipt.turn_id)] == ["s1_c1", "s1_c2"]
+            entries = await store.journal.read_turn(receipt.turn_id)
+            completed = next(entry for entry in entries if entry.kind is Kind.TURN_COMPLETED)
+            assert completed.data["text"] == "Both. \n\nDone."
+
+
+async def test_what_was_spent_is_recorded_with_every_step(open_it: Open) -> None:
+    async with opened(open_it) as store:
+        agent, _ = agent_of([[call("lever")], ["ok"]], store, Lever())
+        async with running_engine(store, agent) as engine:
+            turn = await answered(engine, store)
+            spent = await store.spending.spent(turn, "local", 0)
+            assert spent.turn.tokens == spent.day.tokens == 220
+
+
+async def test_an_effectful_call_cut_by_a_crash_is_shown_as_unknown_and_never_run_again(open_it: Open) -> None:
+    """X1 R10: the model is told that nobody knows, and the tool is left alone; a finished call is not repeated either."""
+    done, cut = Lever("done"), Lever("cut")
+    cut.hold()
+    async with opened(open_it) as store:
+        agent, _ = agent_of([["I try. ", call("done"), call("cut")]], store, done, cut)
+        async with running_engine(store, agent) as engine:
+            receipt = await engine.inbox.accept(message("go"))
+            await until(lambda: _outcomes(store, receipt, 1))
+            await until(lambda: cut.pulls)
+        agent, model = agent_of([["So be it."]], store, done, cut)
+        async with running_engine(store, agent, settings=AUTO):
+            turn = await settled(store, receipt)
+            assert (turn.state, turn.attempt) == (State.COMPLETED, 2)
+            assert (len(done.pulls), len(cut.pulls)) == (1, 1)
+            assert shape(model.requests[0])[-3:] == [
+                ("assistant", "I try. ", "done", "cut"),
+                ("tool", "pulled once"),
+                ("tool", UNKNOWN),
+            ]
+            assert_every_call_has_its_result(model.requests[0])
+
+
+async def _outcomes(store: Store, receipt: Receipt, count: int) -> bool:
+    return len([c for c in await store.journal.calls(receipt.turn_id) if c.state == "ok"]) == count
+
+
+async def test_a_pure_call_cut_by_a_crash_is_run_again_under_its_own_id_before_the_model_is_asked(open_it: Open) -> None:
+    """R10: running it twice harms nobody, and the step is then whole."""
+    lever = Lever(effect=Effect.PURE)
+    lever.hold()
+    async with opened(open_it) as store:
+        agent, _ = agent_of([[call("lever")]], store, lever)
+        async with running_engine(store, agent) as engine:
+            receipt = await engine.inbox.accept(message("go"))
+            await until(lambda: lever.pulls)
+        lever.may_end.set()
+        agent, model = agent_of([["Done."]], store, lever)
+        async with running_engine(store, agent, settings=AUTO):
+            assert (await settled(store, receipt)).state is State.COMPLETED
+            assert lever.keys[0] == lever.keys[1] == f"{receipt.turn_id}:s1_c1"
+            assert shape(model.requests[0])[-2:] == [("assistant", "", "lever"), ("tool", "pulled once")]
+
+
+async def test_steps_count_on_across_attempts(open_it: Open) -> None:
+    """A call of the second attempt never takes the place of one of the first."""
+    lever, held = Lever(), Lever("held", effect=Effect.PURE)
+    held.hold()
+    async with opened(open_it) as store:
+        agent, _ = agent_of([[call("lever")], [call("held")]], store, lever, held)
+        async with running_engine(store, agent) as engine:
+            receipt = await engine.inbox.accept(message("go"))
+            await until(lambda: held.pulls)
+        held.may_end.set()
+        agent, _ = agent_of([[call("lever")], ["ok"]], store, lever, held)
+        async with running_engine(store, agent, settings=AUTO):
+            await settled(store, receipt)
+            ids = [(each.id, each.name) for each in await store.journal.calls(receipt.turn_id)]
+            assert ids == [("s1_c1", "lever"), ("s2_c1", "held"), ("s3_c1", "lever")]
+
+
+async def test_an_answer_cut_by_a_crash_goes_on_where_it_stopped(open_it: Open) -> None:
+    """J1 R10: what was shown stays, the model reads it, and the whole answer is both parts."""
+    stuck = asyncio.Event()
+    async with opened(open_it) as store:
+        agent, _ = agent_of([["One, two, ", stuck.wait]], store)
+        async with running_engine(store, agent) as engine:
+            receipt = await engine.inbox.accept(message("count"))
+            await until(lambda: text_of(store, receipt))
+        agent, model = agent_of([["three."]], store)
+        async with running_engine(store, agent, settings=AUTO):
+            assert (await settled(store, receipt)).state is State.COMPLETED
+            assert shape(model.requests[0])[-2:] == [("assistant", "One, two, "), ("user", CONTINUE)]
+            entries = await store.journal.read_turn(receipt.turn_id)
+            assert entries[-1].data["text"] == "One, two, three."
+            assert await text_of(store, receipt) == "One, two, three."
+
+
+async def test_a_cancel_in_the_middle_of_a_call_keeps_the_text_and_stops_the_tool(open_it: Open) -> None:
+    """J9: cancel works at any await."""
+    lever = Lever()
+    lever.hold()
+    async with opened(open_it) as store:
+        agent, _ = agent_of([["I begin. ", call("lever")]], store, lever)
+        async with running_engine(store, agent) as engine:
+            receipt = await engine.inbox.accept(message("go"))
+            await until(lambda: lever.pulls)
+            await engine.cancel(receipt.turn_id)
+            await until(lambda: engine.running == 0)
+            assert (await settled(store, receipt)).state is State.CANCELLED
+            assert await text_of(store, receipt) == "I begin. "
+
+
+async def test_a_cancel_while_the_model_speaks_keeps_what_it_said(open_it: Open) -> None:
+    """J9: the partial text stays, and the model's stream is closed."""
+    stuck, closed = asyncio.Event(), asyncio.Event()
+
+    class Watched(ScriptedModel):
+        async def stream(self, request: Request) -> AsyncGenerator[Event]:
+            try:
+                async for event in super().stream(request):
+                    yield event
+            finally:
+                closed.set()
+
+    async with opened(open_it) as store:
+        agent, _ = agent_of(Watched([["Well, ", stuck.wait]]), store)
+        async with running_engine(store, agent) as engine:
+            receipt = await engine.inbox.accept(message("go"))
+            await until(lambda: text_of(store, receipt))
+            await engine.cancel(receipt.turn_id)
+            async with asyncio.timeout(5):
+                await closed.wait()
+            assert (await settled(store, receipt)).state is State.CANCELLED
+            assert await text_of(store, receipt) == "Well, "
+
+
+async def test_a_message_that_joins_is_read_at_the_next_step(open_it: Open) -> None:
+    """Steering: it stands below the results that were there before it."""
+    lever = Lever()
+    lever.hold()
+    async with opened(open_it) as store:
+        agent, model = agent_of([[call("lever")], ["Both done."]], store, lever)
+        async with running_engine(store, agent) as engine:
+            receipt = await engine.inbox.accept(message("go"))
+            await until(lambda: lever.pulls)
+            joining = await engine.inbox.accept(message("and hurry", busy=Busy.STEER))
+            lever.may_end.set()
+            await settled(store, receipt)
+            await settled(store, joining)
+            assert shape(model.requests[1])[-2:] == [("tool", "pulled once"), ("user", "and hurry")]
+
+
+@pytest.mark.parametrize(
+    ("step", "note"),
+    [
+        ([Said("No."), Done(reason=StopReason.REFUSAL)], f"No.\n\n{loop.REFUSED_TO_ANSWER}"),
+        ([Done(reason=StopReason.REFUSAL)], loop.REFUSED_TO_ANSWER),
+        ([Done(reason=StopReason.LENGTH)], loop.NOTHING_AT_LIMIT),
+        ([Done(reason=StopReason.END)], loop.NOTHING_SAID),
+    ],
+)
+async def test_an_answer_that_is_none_says_so(open_it: Open, step: Step, note: str) -> None:
+    """A1: the outcome is visible, never silence."""
+    async with opened(open_it) as store:
+        agent, _ = agent_of([step], store)
+        async with running_engine(store, agent) as engine:
+            turn = await answered(engine, store)
+            assert (turn.state, await text_of(store, receipt_of(turn))) == (State.COMPLETED, note)
+
+
+async def test_an_answer_at_the_models_limit_goes_on_once_and_then_says_that_it_was_cut(open_it: Open) -> None:
+    length = Done(reason=StopReason.LENGTH)
+    async with opened(open_it) as store:
+        agent, model = agent_of([["one ", length], ["two", length]], store)
+        async with running_engine(store, agent) as engine:
+            turn = await answered(engine, store)
+            assert await text_of(store, receipt_of(turn)) == f"one two\n\n{loop.CUT_AT_LIMIT}"
+            assert shape(model.requests[1])[-2:] == [("assistant", "one "), ("user", CONTINUE)]
+
+
+async def test_a_stream_that_breaks_off_is_gone_on_with_and_nobody_notices(open_it: Open) -> None:
+    """J1: no word twice, none lost; calls of the broken piece are not made."""
+    lever, clock = Lever(), ManualClock()
+    script = [["one ", call("lever"), ModelUnavailable("cut")], ["two ", ModelUnavailable("cut", 2)], ["three"]]
+    async with opened(open_it) as store:
+        agent, model = agent_of(script, store, lever, clock=clock)
+        async with running_engine(store, agent) as engine:
+            receipt = await engine.inbox.accept(message())
+            await clock.asleep(1)
+            await clock.advance(500)
+            await clock.asleep(2)
+            await clock.advance(2_000)
+            assert (await settled(store, receipt)).state is State.COMPLETED
+            assert (await text_of(store, receipt), lever.pulls) == ("one two three", [])
+            assert clock.naps == [500, 2_000]
+            assert shape(model.requests[2])[-2:] == [("assistant", "one two "), ("user", CONTINUE)]
+
+
+async def test_a_stream_that_keeps_breaking_off_fails_the_turn_and_says_why(open_it: Open) -> None:
+    """A1: three times it goes on; then the turn has failed, with what was said kept."""
+    clock = ManualClock()
+    script = [["word ", ModelUnavailable("the line is dead")]] * 4
+    async with opened(open_it) as store:
+        agent, model = agent_of(script, store, clock=clock)
+        async with running_engine(store, agent) as engine:
+            receipt = await engine.inbox.accept(message())
+            for nap in range(1, 4):
+                await clock.asleep(nap)
+                await clock.advance(30_000)
+            turn = await settled(store, receipt)
+            assert (turn.state, turn.error, len(model.requests)) == (State.FAILED, "the line is dead", 4)
+            assert await text_of(store, receipt) == "word " * 4
+
+
+@pytest.mark.parametrize("error", [ModelRejected("no such model"), ModelUnavailable("nobody answers")])
+async def test_a_model_that_does_not_answer_fails_the_turn_visibly(open_it: Open, error: Exception) -> None:
+    """A1: before the first word there is nothing to go on from."""
+    async with opened(open_it) as store:
+        agent, _ = agent_of([[error]], store)
+        async with running_engine(store, agent) as engine:
+            turn = await answered(engine, store)
+            assert (turn.state, turn.error) == (State.FAILED, str(error))
+
+
+async def test_a_call_that_cannot_be_made_is_read_by_the_model_and_three_such_steps_fail_the_turn(open_it: Open) -> None:
+    """Invalid JSON, an unknown tool and a forbidden argument are failed calls; the third step in a row ends it."""
+    script = [
+        [Called(ToolCall(id="1", name="lever", args="{not json"))],
+        [call("nothing")],
+        [call("lever", forbidden=True)],
+    ]
+    lever = Lever()
+    async with opened(open_it) as store:
+        agent, model = agent_of(script, store, lever)
+        async with running_engine(store, agent) as engine:
+            turn = await answered(engine, store)
+            assert turn.state is State.FAILED
+            assert "3 times in a row" in (turn.error or "")
+            assert "never allowed" in (turn.error or "")
+            assert "no JSON object" in shape(model.requests[1])[-1][1]
+            assert "there is no tool 'nothing'; there are lever" in shape(model.requests[2])[-1][1]
+            assert lever.pulls == []
+
+
+async def test_the_limit_of_steps_is_named_when_it_is_reached(open_it: Open) -> None:
+    """Bounded, and not silently."""
+    async with opened(open_it) as store:
+        agent, model = agent_of(lambda _: [call("lever")], store, Lever(effect=Effect.PURE), agent=AgentConfig(steps_max=3))
+        async with running_engine(store, agent) as engine:
+            turn = await answered(engine, store)
+            assert (turn.state, len(model.requests)) == (State.COMPLETED, 3)
+            assert "limit of 3 steps" in await text_of(store, receipt_of(turn))
+
+
+async def test_pictures_reach_a_model_that_sees_and_are_named_to_one_that_does_not(open_it: Open) -> None:
+    picture = Image(media_type="image/png", data=b"\x89PNG")
+    async with opened(open_it) as store:
+        for sees in (True, False):
+            model = ScriptedModel([["ok"]], facts=Facts(context_tokens=1000, images=sees))
+            agent, _ = agent_of(model, store)
+            async with running_engine(store, agent) as engine:
+                await answered(engine, store, "look", conversation=f"sees {sees}", images=(picture,))
+            (seen,) = model.requests[0].messages
+            assert (list(seen.images) == [picture]) is sees
+            assert ("cannot see" in seen.text) is not sees
+
+
+async def test_a_stranger_is_offered_harmless_tools_only(open_it: Open) -> None:
+    """Security 8: a webhook's turn cannot reach private data or the world."""
+    async with opened(open_it) as store:
+        agent, model = agent_of([["ok"], ["ok"]], store, Lever("safe"), Lever("sharp", harmless=False))
+        async with running_engine(store, agent) as engine:
+            await answered(engine, store, channel="webhook", conversation="w")
+            await answered(engine, store, conversation="t")
+        assert [[tool.name for tool in request.tools] for request in model.requests] == [["safe"], ["safe", "sharp"]]
+
+
+async def test_a_turn_at_rest_frees_its_place_for_those_it_waits_for(open_it: Open) -> None:
+    """With one place, a turn that waits for another would wait for ever."""
+    async with opened(open_it) as store:
+        waiting = asyncio.Event()
+
+        class Waiter(Lever):
+            async def run(self, args: Mapping[str, object], site: Site) -> str:
+                async with site.rest():
+                    await waiting.wait()
+                return "it came"
+
+        def script(request: Request) -> Step:
+            if shape(request)[-1] == ("user", "wait"):
+                return [call("waiter")]
+            if shape(request)[-1] == ("user", "work"):
+                waiting.set()
+            return ["done"]
+
+        agent, _ = agent_of(script, store, Waiter("waiter"))
+        async with running_engine(store, agent, settings=replace(FAST, max_running=1)) as engine:
+            first = await engine.inbox.accept(message("wait", conversation="a"))
+            await in_state(store, first, State.RUNNING)
+            second = await engine.inbox.accept(message("work", conversation="b"))
+            assert (await settled(store, second)).state is State.COMPLETED
+            assert (await settled(store, first)).state is State.COMPLETED
+
+
+async def test_usage_of_a_long_conversation_calibrates_the_estimate(open_it: Open) -> None:
+    """What the model counted is believed over any rule of thumb: no summary is made too early."""
+    facts = Facts(context_tokens=1_000)
+    long = "x" * 3_000
+    script = [
+        [f"first {long}", Done(reason=StopReason.END, usage=Usage(input_tokens=10, output_tokens=10))],
+        [call("lever"), Done(reason=StopReason.CALLS, usage=Usage(input_tokens=500, output_tokens=10))],
+        ["short"],
+    ]
+    async with opened(open_it) as store:
+        agent, model = agent_of(ScriptedModel(script, facts=facts), store, Lever(), agent=AgentConfig(compact_at=1.0))
+        async with running_engine(store, agent) as engine:
+            await answered(engine, store, "one")
+            assert (await answered(engine, store, "two")).state is State.COMPLETED
+        assert len(model.requests) == 3
