@@ -24,6 +24,7 @@ from holdfast.engine.janitor import Janitor
 from holdfast.engine.outbox import Outbox
 from holdfast.engine.repair import Repair
 from holdfast.engine.salvage import Salvage
+from holdfast.engine.scheduler import Scheduler
 from holdfast.engine.settings import Settings
 from holdfast.engine.spool import Spool
 from holdfast.engine.supervisor import supervise
@@ -88,6 +89,7 @@ class Engine:
         self._sweeper = Sweeper(self.node_id, store, settings, clock, home=self._home)
         self._janitor = Janitor(store, settings, clock)
         self._expiry = Expiry(store, settings, clock)
+        self._scheduler = Scheduler(store, settings, clock)
         reconcilers = (self._dispatcher.reconcile, self._outbox.reconcile, self._committer.reconcile)
         self._heart = Heart(self.node_id, store, reconcilers, settings, clock)
 
@@ -104,6 +106,7 @@ class Engine:
             "committer": self._committer.run,
             "janitor": self._janitor.run,
             "expiry": self._expiry.run,
+            "scheduler": self._scheduler.run,
             **self._parts.components,
         }
         if spool := self._parts.spool:

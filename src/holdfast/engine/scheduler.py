@@ -1,0 +1,94 @@
+"""The scheduler fires the jobs that are due: each instant once, whoever else looks at it, and whatever the clock does."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+
+from holdfast.clock import Clock
+from holdfast.core.schedule import Job, Slot, due_slots, message
+from holdfast.cron import next_instant
+from holdfast.engine.settings import Settings
+from holdfast.errors import Rejected, Stale, Unavailable
+from holdfast.ids import new_session_id, new_turn_id
+from holdfast.ports import Store
+
+log = logging.getLogger(__name__)
+
+# An instant that nobody served is still worth firing for so long; later it is only recorded as missed.
+GRACE_MS = 3_600_000
+# Later than every instant that is ever due.
+NEVER = 2**62
+
+# Returns the first instant at which a schedule is due after another.  Raises `Rejected` where there is none.
+Next = Callable[[str, int], int]
+
+
+class Scheduler:
+    """Scheduled work of all owners.  Every node runs one; the slots in the store say who was first."""
+
+    def __init__(
+        self, store: Store, settings: Settings, clock: Clock, grace_ms: int = GRACE_MS, next_due: Next = next_instant
+    ) -> None:
+        self._store = store
+        self._settings = settings
+        self._clock = clock
+        self._grace_ms = grace_ms
+        self._next_due = next_due
+        self._complained: set[tuple[str, str]] = set()
+
+    async def run(self) -> None:
+        """Fire what is due until cancelled."""
+        while True:
+            try:
+                patience_ms = await self.fire_due()
+            except Unavailable as error:
+                log.warning("cannot look for jobs that are due: %s", error)
+                patience_ms = self._settings.poll_ms
+            await self._clock.sleep_ms(patience_ms)
+
+    async def fire_due(self) -> int:
+        """Deal with every instant that has come, and return how long there is nothing to do."""
+        now = self._clock.now_ms()
+        nearest = NEVER
+        for job in await self._store.jobs.list():
+            if self._after(job, job.last_instant) <= now:
+                # After a long sleep there may be thousands to list; the loop is not held up by it.
+                for slot in await asyncio.to_thread(self._due, job, now):
+                    await self._serve(job, slot)
+            nearest = min(nearest, self._after(job, max(job.last_instant, now)))
+        return max(1, min(nearest - self._clock.now_ms(), self._settings.poll_ms))
+
+    def _due(self, job: Job, now_ms: int) -> list[Slot]:
+        slots = due_slots(job.last_instant, now_ms, self._grace_ms, lambda at: self._after(job, at))
+        return newest_only([Slot(instant=each.instant, fires=False) for each in slots] if job.paused else slots)
+
+    def _after(self, job: Job, instant: int) -> int:
+        try:
+            return self._next_due(job.schedule, instant)
+        except Rejected as error:
+            if (job.name, job.schedule) not in self._complained:
+                self._complained.add((job.name, job.schedule))
+                log.warning("job %s is not due any more: %s", job.name, error)
+            return NEVER
+
+    async def _serve(self, job: Job, slot: Slot) -> None:
+        try:
+            if slot.fires:
+                now = self._clock.now_ms()
+                ids = (new_turn_id(now), new_session_id(now))
+                await self._store.jobs.fire(job.name, slot.instant, message(job, slot.instant), *ids, now)
+            else:
+                await self._store.jobs.miss(job.name, slot.instant)
+        except Stale:
+            # Another node was faster, or the job is gone.
+            log.debug("job %s has dealt with %d already", job.name, slot.instant)
+        except Rejected as error:
+            log.warning("job %s cannot run at %d: %s", job.name, slot.instant, error)
+
+
+def newest_only(slots: Sequence[Slot]) -> list[Slot]:
+    """Let only the newest of the instants fire that are due at once: after a long sleep one report is wanted, not sixty."""
+    last = max((slot.instant for slot in slots if slot.fires), default=None)
+    return [Slot(instant=slot.instant, fires=slot.instant == last) for slot in slots]
