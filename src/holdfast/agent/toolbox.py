@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -13,6 +13,7 @@ from holdfast.agent.models.port import ToolSpec
 from holdfast.agent.tools.port import Site, Tool, ToolSource
 from holdfast.core.effects import Effect
 from holdfast.core.questions import Question
+from holdfast.core.sessions import Session
 from holdfast.errors import Rejected
 from holdfast.ids import CallId
 from holdfast.ports import Assignment, Stage, Use
@@ -53,10 +54,18 @@ class BoundTool:
 class Toolbox:
     """Every tool of this gateway."""
 
-    def __init__(self, tools: Sequence[Tool] = (), sources: Sequence[ToolSource] = (), disabled: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        tools: Sequence[Tool] = (),
+        sources: Sequence[ToolSource] = (),
+        disabled: Sequence[str] = (),
+        fits: Mapping[str, Callable[[Session], bool]] | None = None,
+    ) -> None:
         self._tools = tools
         self._sources = sources
         self._disabled = frozenset(disabled)
+        # Tools by name that only some sessions are offered.
+        self._fits = fits or {}
 
     async def offered(self, work: Assignment) -> Mapping[str, Tool]:
         """Return the tools that a turn may use, by name; a stranger's turn gets harmless ones only."""
@@ -64,7 +73,14 @@ class Toolbox:
         for source in self._sources:
             found += await source.tools()
         trusted = work.session.channel not in UNTRUSTED
-        return {tool.name: tool for tool in found if tool.name not in self._disabled and (trusted or tool.harmless)}
+        return {
+            tool.name: tool
+            for tool in found
+            if tool.name not in self._disabled and (trusted or tool.harmless) and self._suits(tool, work.session)
+        }
+
+    def _suits(self, tool: Tool, session: Session) -> bool:
+        return tool.name not in self._fits or self._fits[tool.name](session)
 
 
 def specs(tools: Mapping[str, Tool]) -> list[ToolSpec]:

@@ -19,6 +19,7 @@ from holdfast.engine.dispatcher import Dispatcher
 from holdfast.engine.expiry import Expiry
 from holdfast.engine.feed import Feed
 from holdfast.engine.heart import Heart
+from holdfast.engine.homecoming import Homecoming
 from holdfast.engine.inbox import Inbox
 from holdfast.engine.janitor import Janitor
 from holdfast.engine.outbox import Outbox
@@ -90,6 +91,7 @@ class Engine:
         self._janitor = Janitor(store, settings, clock)
         self._expiry = Expiry(store, settings, clock)
         self._scheduler = Scheduler(store, settings, clock)
+        self._homecoming = Homecoming(store, self.inbox.accept, settings, clock)
         reconcilers = (self._dispatcher.reconcile, self._outbox.reconcile, self._committer.reconcile)
         self._heart = Heart(self.node_id, store, reconcilers, settings, clock)
 
@@ -107,6 +109,7 @@ class Engine:
             "janitor": self._janitor.run,
             "expiry": self._expiry.run,
             "scheduler": self._scheduler.run,
+            "homecoming": self._homecoming.run,
             **self._parts.components,
         }
         if spool := self._parts.spool:

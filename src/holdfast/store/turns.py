@@ -110,9 +110,9 @@ _UNREPORTED = f"""
     SELECT {rows.qualified(rows.TURN, "t")}
       FROM turns t JOIN sessions s ON s.id = t.session_id JOIN turns p ON p.id = t.parent_turn_id
      WHERE t.parent_turn_id IS NOT NULL AND t.state IN ('completed', 'failed', 'cancelled', 'interrupted')
-       AND s.key LIKE '{delegation.LATER}%' AND s.channel = '{delegation.CHANNEL}' AND s.ended_at > :since
+       AND s.channel = :channel AND s.key LIKE CAST(:later AS TEXT) || '%' AND s.ended_at > :since
        AND NOT (t.state = 'cancelled' AND p.state = 'cancelled')
-       AND NOT EXISTS (SELECT 1 FROM dedupe d WHERE d.key = '{delegation.CHANNEL}:' || t.id)
+       AND NOT EXISTS (SELECT 1 FROM dedupe d WHERE d.key = CAST(:home AS TEXT) || t.id)
      ORDER BY t.id LIMIT :limit
 """
 _TALLY = "SELECT state, COUNT(*) FROM turns GROUP BY state"
@@ -219,7 +219,8 @@ class Turns:
 
     async def unreported(self, since: int, limit: int) -> list[Turn]:
         """Return turns that have ended since then, and whose end is still to come home to the conversation behind them."""
-        return await self._database.read(lambda: _turns(_UNREPORTED, {"since": since, "limit": limit}))
+        names = {"channel": delegation.CHANNEL, "later": delegation.LATER, "home": delegation.HOME}
+        return await self._database.read(lambda: _turns(_UNREPORTED, {**names, "since": since, "limit": limit}))
 
     async def tally(self) -> dict[State, int]:
         """Count turns by state."""

@@ -1,0 +1,215 @@
+"""Delegate: tasks are handed to sessions of their own, which work side by side and outlive a crash of whoever waits."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Annotated, TypeVar
+
+import msgspec
+
+from holdfast.agent.toolbox import shortened
+from holdfast.agent.tools.port import Site, StructTool
+from holdfast.config import DelegateConfig
+from holdfast.core.delegation import Task, depth, errand, told
+from holdfast.core.effects import Effect
+from holdfast.core.intake import Inbound, Receipt
+from holdfast.core.sessions import Session
+from holdfast.core.turns import SETTLED, Turn
+from holdfast.errors import NotFound, Rejected, Unavailable
+from holdfast.ports import Store
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+NAME = "delegate_task"
+GOAL_MAX_CHARS = 4_000
+CONTEXT_MAX_CHARS = 20_000
+ANSWERS_MAX_CHARS = 45_000
+# A hint that a child has ended may be lost, so whoever waits also looks by itself.
+LOOK_S = 2.0
+# Before the call itself would be given up, so that what is known can still be told.
+WAIT_MAX_S = 3_300.0
+NOTE = (
+    "Note: background was not possible, because nothing can reach this conversation after its answer; "
+    "the tasks were done now instead."
+)
+
+
+class TaskArgs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    goal: Annotated[
+        str, msgspec.Meta(description="What is to be achieved, in full.", min_length=1, max_length=GOAL_MAX_CHARS)
+    ]
+    context: Annotated[
+        str,
+        msgspec.Meta(
+            description="What has to be known for it: the task starts with nothing else.", max_length=CONTEXT_MAX_CHARS
+        ),
+    ] = ""
+
+
+class DelegateArgs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    goal: Annotated[str, msgspec.Meta(description="The one task, in full.", max_length=GOAL_MAX_CHARS)] = ""
+    context: Annotated[str, msgspec.Meta(description="What has to be known for it.", max_length=CONTEXT_MAX_CHARS)] = ""
+    tasks: Annotated[list[TaskArgs], msgspec.Meta(description="Several tasks at once, instead of one goal.")] = []
+    background: Annotated[
+        bool, msgspec.Meta(description="Do not wait: the result arrives later as a new message, where that is possible.")
+    ] = False
+
+
+def may_delegate(config: DelegateConfig) -> Callable[[Session], bool]:
+    """Return which sessions may hand tasks on: those that a task has not gone through too many hands to reach."""
+    return lambda session: depth(session) < config.depth_max
+
+
+def delegate_tool(
+    store: Store,
+    accept: Callable[[Inbound], Awaitable[Receipt]],
+    config: DelegateConfig,
+    look_s: float = LOOK_S,
+    wait_max_s: float = WAIT_MAX_S,
+) -> StructTool[DelegateArgs]:
+    """Return the tool that hands tasks on through the one way in."""
+    delegation = _Delegation(store, accept, config, look_s, wait_max_s)
+    return StructTool(
+        name=NAME,
+        description=(
+            "Hand a task, or several at once, to helpers that work in sessions of their own with the same tools, and read "
+            "their answers. They know nothing of this conversation but what you tell them. "
+            f"{config.children_max} at once at most."
+        ),
+        args=DelegateArgs,
+        effect=Effect.KEYED,
+        action=delegation.run,
+    )
+
+
+class _Delegation:
+    """One gateway's helpers."""
+
+    def __init__(
+        self,
+        store: Store,
+        accept: Callable[[Inbound], Awaitable[Receipt]],
+        config: DelegateConfig,
+        look_s: float,
+        wait_max_s: float,
+    ) -> None:
+        self._store = store
+        self._accept = accept
+        self._config = config
+        self._look_s = look_s
+        self._wait_max_s = wait_max_s
+        # Calls of one turn run side by side, and together must not have too many children.
+        self._counting = asyncio.Lock()
+
+    async def run(self, args: DelegateArgs, site: Site) -> str:
+        if not may_delegate(self._config)(site.session):
+            raise Rejected("this task was handed on often enough; do it yourself")
+        tasks = _tasks(args)
+        later = args.background and site.delivers_later
+        errands = [
+            errand(task, site.session, site.turn, site.key, number, later=later) for number, task in enumerate(tasks, 1)
+        ]
+        receipts = await self._send(errands, site)
+        if later:
+            return _handles(tasks, receipts)
+        # Being cancelled here means that the gateway stops, or that the turn was cancelled, and its children with it.
+        async with site.rest():
+            children = await self._settled(receipts)
+        answers = await self._report(tasks, receipts, children)
+        return f"{NOTE}\n\n{answers}" if args.background else answers
+
+    async def _send(self, errands: Sequence[Inbound], site: Site) -> list[Receipt]:
+        """Accept every child; one that an earlier attempt of the same call had accepted is found again."""
+        async with self._counting:
+            most = self._config.children_max
+            first = errands[0]
+            if not await self._patiently(lambda: self._store.sessions.of_key(first.owner, first.conversation, limit=1)):
+                others = len(await self._patiently(lambda: self._store.turns.at_work_for(site.turn.id)))
+                if len(errands) + others > most:
+                    at_work = f" and {others} are at work for you already" if others else ""
+                    raise Rejected(f"{len(errands)} tasks are too many: {most} at once are allowed{at_work}")
+            return [await self._patiently(lambda each=each: self._accept(each)) for each in errands]
+
+    async def _settled(self, receipts: Sequence[Receipt]) -> list[Turn | None]:
+        """Return the children once all are at rest, or as they are when time is up; None for one that was deleted."""
+        changed = asyncio.Event()
+        topics = {f"session:{receipt.session_id}" for receipt in receipts}
+        deaf = self._store.wakes.listen(lambda topic: changed.set() if topic in topics else None)
+        try:
+            async with asyncio.timeout(self._wait_max_s):
+                while True:
+                    changed.clear()
+                    if _are_settled(found := await self._patiently(lambda: self._look(receipts))):
+                        return found
+                    try:
+                        async with asyncio.timeout(self._look_s):
+                            await changed.wait()
+                    except TimeoutError:
+                        continue
+        except TimeoutError:
+            return await self._patiently(lambda: self._look(receipts))
+        finally:
+            deaf()
+
+    async def _look(self, receipts: Sequence[Receipt]) -> list[Turn | None]:
+        found: list[Turn | None] = []
+        for receipt in receipts:
+            try:
+                found.append(await self._store.turns.get(receipt.turn_id))
+            except NotFound:
+                found.append(None)
+        return found
+
+    async def _report(self, tasks: Sequence[Task], receipts: Sequence[Receipt], children: Sequence[Turn | None]) -> str:
+        share = ANSWERS_MAX_CHARS // len(tasks)
+        told_of: list[str] = []
+        for number, (task, receipt, child) in enumerate(zip(tasks, receipts, children, strict=True), 1):
+            head = f"Task {number} (session {receipt.session_id}): {_title(task)}"
+            told_of.append(f"{head}\n{shortened(await self._told(child), share)}")
+        return "\n\n".join(told_of)
+
+    async def _told(self, child: Turn | None) -> str:
+        if child is None:
+            return "Its session was deleted; there is no answer."
+        if child.state not in SETTLED:
+            return f"It is still {child.state} after {self._wait_max_s:g} s; look at its session later."
+        return told(child, await self._patiently(lambda: self._store.journal.read_turn(child.id)))
+
+    async def _patiently(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """Ask until the store answers: children that nobody reads would be worse than a late answer."""
+        while True:
+            try:
+                return await ask()
+            except Unavailable as error:
+                log.warning("a delegated task has to wait: %s", error)
+                await asyncio.sleep(self._look_s)
+
+
+def _tasks(args: DelegateArgs) -> list[Task]:
+    if bool(args.goal.strip()) == bool(args.tasks):
+        raise Rejected("give either one goal or a list of tasks")
+    if args.tasks:
+        return [Task(goal=each.goal, context=each.context or args.context) for each in args.tasks]
+    return [Task(goal=args.goal, context=args.context)]
+
+
+def _are_settled(children: Sequence[Turn | None]) -> bool:
+    return all(child is None or child.state in SETTLED for child in children)
+
+
+def _handles(tasks: Sequence[Task], receipts: Sequence[Receipt]) -> str:
+    lines = (
+        f"{number}. {_title(task)}: turn {receipt.turn_id} in session {receipt.session_id}"
+        for number, (task, receipt) in enumerate(zip(tasks, receipts, strict=True), 1)
+    )
+    return "\n".join(
+        ("At work in the background; each result arrives by itself as a new message. Do not wait for it.", *lines)
+    )
+
+
+def _title(task: Task) -> str:
+    return task.goal.partition("\n")[0][:100]

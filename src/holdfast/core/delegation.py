@@ -1,0 +1,94 @@
+"""A task that a turn hands to another session: how the two find each other, and what is said of its end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from holdfast.core.intake import Busy, Inbound
+from holdfast.core.journal import CLOSING, Entry
+from holdfast.core.sessions import Session
+from holdfast.core.turns import Mode, State, Turn
+
+CHANNEL = "delegate"
+# The key of a child whose answer comes home by itself begins with this.
+LATER = f"{CHANNEL}:later:"
+NOW = f"{CHANNEL}:now:"
+# The key under which the end of a child has come home begins with this, and its turn follows.
+HOME = f"{CHANNEL}:home:"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """What is handed on."""
+
+    goal: str
+    context: str = ""
+
+    @property
+    def prompt(self) -> str:
+        """What the child reads: it knows nothing of the conversation it was sent from."""
+        background = f"\n\nWhat you need to know:\n{self.context}" if self.context else ""
+        return f"{self.goal}{background}\n\nAnswer with the result alone; nobody can answer questions of yours."
+
+
+def depth(session: Session) -> int:
+    """Return how many hands a task has gone through before it reached a session."""
+    if session.channel != CHANNEL:
+        return 0
+    number = session.key.removeprefix(LATER).removeprefix(NOW).partition(":")[0]
+    return int(number) if number.isdecimal() else 1
+
+
+def errand(task: Task, session: Session, turn: Turn, call_key: str, number: int, *, later: bool) -> Inbound:
+    """Return the message that makes a child of a turn; a repeated call makes the same one, and so finds the same child."""
+    conversation = f"{LATER if later else NOW}{depth(session) + 1}:{call_key}:{number}"
+    return Inbound(
+        conversation=conversation,
+        text=task.prompt,
+        channel=CHANNEL,
+        owner=session.owner,
+        source=session.source,
+        dedupe_key=conversation,
+        mode=Mode.DETACHED,
+        delivers_later=False,
+        one_shot=True,
+        remembers=False,
+        parent_turn_id=turn.id,
+    )
+
+
+def homecoming(child: Turn, entries: Sequence[Entry], asked: str, session: Session, parent: Turn) -> Inbound:
+    """Return the message that brings the end of a child home, into the conversation that sent it."""
+    goal = asked.partition("\n")[0]
+    return Inbound(
+        conversation=session.key,
+        text=f"[A task that you gave away in the background has ended: {goal}]\n{told(child, entries)}",
+        channel=session.channel,
+        owner=session.owner,
+        source=session.source,
+        dedupe_key=f"{HOME}{child.id}",
+        mode=Mode.DETACHED,
+        delivers_later=parent.delivers_later,
+        reply_to=parent.reply_to,
+        one_shot=session.one_shot,
+        remembers=parent.remembers,
+        busy=Busy.QUEUE,
+    )
+
+
+def told(child: Turn, entries: Sequence[Entry]) -> str:
+    """Return what became of a child that is at rest."""
+    match child.state:
+        case State.COMPLETED:
+            closing = CLOSING[State.COMPLETED]
+            answers = [str(entry.data.get("text", "")) for entry in entries if entry.kind is closing]
+            return answers[-1] if answers and answers[-1] else "It ended without an answer."
+        case State.FAILED:
+            return f"It failed: {child.error or 'no reason is known'}"
+        case State.CANCELLED:
+            return f"It was cancelled: {child.cause or 'no reason is known'}"
+        case State.INTERRUPTED:
+            return f"It was interrupted too often and given up: {child.cause or 'no reason is known'}"
+        case _:
+            return f"It is not at its end: {child.state}"

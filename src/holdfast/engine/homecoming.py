@@ -1,0 +1,66 @@
+"""Tasks that were given away in the background come home: each end becomes one message in the conversation behind it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+
+from holdfast.clock import Clock
+from holdfast.core.delegation import homecoming
+from holdfast.core.intake import Inbound, Receipt
+from holdfast.core.turns import Turn
+from holdfast.engine.settings import Settings
+from holdfast.errors import NotFound, Rejected, Unavailable
+from holdfast.ports import Store
+
+log = logging.getLogger(__name__)
+
+AT_ONCE_MAX = 100
+# Keys are kept for longer, so that whatever is found within this time is still known to have come home.
+LOOK_BACK_MS = 14 * 24 * 3_600_000
+
+
+class Homecoming:
+    """Every node runs one.  What has come home is known by its key, so a crash at any point repeats nothing."""
+
+    def __init__(
+        self, store: Store, accept: Callable[[Inbound], Awaitable[Receipt]], settings: Settings, clock: Clock
+    ) -> None:
+        self._store = store
+        self._accept = accept
+        self._settings = settings
+        self._clock = clock
+
+    async def run(self) -> None:
+        """Bring home what has ended until cancelled."""
+        while True:
+            try:
+                await self.bring_home()
+            except Unavailable as error:
+                log.warning("cannot look for tasks that have ended: %s", error)
+            await self._clock.sleep_ms(self._settings.poll_ms)
+
+    async def bring_home(self) -> int:
+        """Accept the ends of all tasks that have not come home yet; returns how many."""
+        brought = 0
+        since = self._clock.now_ms() - LOOK_BACK_MS
+        for child in await self._store.turns.unreported(since, AT_ONCE_MAX):
+            brought += await self._bring(child)
+        return brought
+
+    async def _bring(self, child: Turn) -> bool:
+        if child.parent_turn_id is None:
+            return False
+        try:
+            parent = await self._store.turns.get(child.parent_turn_id)
+            session = await self._store.sessions.get(parent.session_id)
+            entries = await self._store.journal.read_turn(child.id)
+            asked = await self._store.turns.asked(child.id)
+            await self._accept(homecoming(child, entries, asked, session, parent))
+        except NotFound:
+            # Deleted since it was found, and with it whoever wanted to know.
+            return False
+        except Rejected as error:
+            log.warning("the end of %s cannot come home yet: %s", child.id, error)
+            return False
+        return True
