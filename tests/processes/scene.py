@@ -79,7 +79,17 @@ class Scene:
 
 @asynccontextmanager
 async def scene(home: Path, clock: Clock | None = None, **changes: Any) -> AsyncIterator[Scene]:
-    """Open a scene; the same home is the same store again."""
+    """Open a scene, and leave nothing of it running."""
+    try:
+        async with opened(home, clock, **changes) as here:
+            yield here
+    finally:
+        end_all(home)
+
+
+@asynccontextmanager
+async def opened(home: Path, clock: Clock | None = None, **changes: Any) -> AsyncIterator[Scene]:
+    """Open the store of a scene; the same home is the same scene again."""
     clock = clock or SystemClock()
     home.mkdir(exist_ok=True)
     store = await open_store("sqlite", home)
@@ -95,7 +105,6 @@ async def scene(home: Path, clock: Clock | None = None, **changes: Any) -> Async
         yield Scene(home=home, store=store, session=session, turn=turn, keeping=keeping, clock=clock)
     finally:
         await store.close()
-        end_all(home)
 
 
 def end_all(home: Path) -> None:
