@@ -1,0 +1,174 @@
+"""The processes that a conversation has started in the background: looked at, waited for, written to, and ended."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Literal, assert_never
+
+import msgspec
+
+from holdfast.agent.processes import notices
+from holdfast.agent.processes.control import after
+from holdfast.agent.processes.folder import Condition, Phase, Piece, readable, whole
+from holdfast.agent.processes.keeping import Keeping
+from holdfast.agent.tools.port import Site, StructTool
+from holdfast.core.effects import Effect
+from holdfast.core.processes import Process, State
+from holdfast.errors import NotFound, Rejected
+from holdfast.ids import ProcessId
+from holdfast.ports import Processes, Sessions
+
+LIST_MAX = 50
+READ_DEFAULT_BYTES = 8_000
+READ_MAX_BYTES = 40_000
+WAIT_DEFAULT_S = 60
+WAIT_MAX_S = 1_800
+WRITE_MAX_CHARS = 60_000
+
+_DESCRIPTION = """Look after processes that were started with terminal(background=true) in this conversation.
+
+list: all of them. poll: state, and output from `position` on; pass the returned position the next time. log: the end of \
+the output, or from `position` on. wait: until it ends, at most `timeout` seconds. write: send `text` to its input (end a \
+line with \\n). close: end its input. kill: end it with everything it started."""
+
+
+class ProcessArgs(msgspec.Struct):
+    """What the model may choose."""
+
+    action: Literal["list", "poll", "log", "wait", "kill", "write", "close"]
+    process_id: Annotated[str, msgspec.Meta(description="For every action but list.")] = ""
+    position: Annotated[int | None, msgspec.Meta(description="For poll and log: from which byte of output on.", ge=0)] = None
+    limit: Annotated[int, msgspec.Meta(description="For poll and log: how many bytes at most.", ge=1)] = READ_DEFAULT_BYTES
+    timeout: Annotated[float, msgspec.Meta(description=f"For wait: seconds, {WAIT_MAX_S} at most.", ge=0)] = WAIT_DEFAULT_S
+    text: Annotated[str, msgspec.Meta(description="For write.")] = ""
+
+
+class ProcessTool:
+    """Background processes, as one conversation may reach them."""
+
+    def __init__(self, processes: Processes, sessions: Sessions, keeping: Keeping) -> None:
+        self._processes = processes
+        self._sessions = sessions
+        self._keeping = keeping
+
+    def tool(self) -> StructTool[ProcessArgs]:
+        return StructTool(
+            name="process", description=_DESCRIPTION, args=ProcessArgs, effect=Effect.EFFECTFUL, action=self.run
+        )
+
+    async def run(self, args: ProcessArgs, site: Site) -> str:
+        """Do what is asked and return it as JSON."""
+        if args.action == "list":
+            return json.dumps(await self._list(site), ensure_ascii=False)
+        process = await self._own(args.process_id, site)
+        match args.action:
+            case "poll":
+                answer = self._poll(process, args.position or 0, args.limit)
+            case "log":
+                answer = self._log(process, args.position, args.limit)
+            case "wait":
+                answer = await self._wait(process, args, site)
+            case "kill":
+                answer = await self._kill(process)
+            case "write":
+                answer = await self._write(process, args.text)
+            case "close":
+                answer = self._close(process)
+            case _:
+                assert_never(args.action)
+        return json.dumps(answer, ensure_ascii=False)
+
+    async def _own(self, process_id: str, site: Site) -> Process:
+        """Return a process of this conversation; its session may have been followed by another since."""
+        missing = NotFound(f"this conversation has no process {process_id!r}; see process(action='list')")
+        try:
+            process = await self._processes.get(ProcessId(process_id))
+        except NotFound:
+            raise missing from None
+        if process.session_id == site.session.id:
+            return process
+        if process.owner != site.session.owner or (await self._sessions.get(process.session_id)).key != site.session.key:
+            raise missing
+        return process
+
+    async def _list(self, site: Site) -> dict[str, object]:
+        found = await self._processes.list(site.session.owner, site.session.id, limit=LIST_MAX)
+        return {"processes": [self._summary(each) for each in found]}
+
+    def _summary(self, process: Process) -> dict[str, object]:
+        current = after(process, self._condition(process))
+        return {
+            "process_id": process.id,
+            "command": notices.short(process.command),
+            "pid": process.pid,
+            "state": current.state.value,
+            "exit_code": current.exit_code,
+            "notify_on_complete": process.notifies,
+            "watch_patterns": [*process.patterns],
+        }
+
+    def _condition(self, process: Process) -> Condition:
+        """Return what its folder shows; nothing where that is on another machine, or gone by now."""
+        if process.home != self._keeping.home_id:
+            return Condition(phase=Phase.LOST)
+        return self._keeping.condition(process)
+
+    def _state(self, process: Process) -> dict[str, object]:
+        condition = self._keeping.condition(process)
+        current = after(process, condition)
+        if current.state is State.RUNNING and condition.phase is Phase.LOST:
+            return {"process_id": process.id, "state": State.LOST.value, "outcome": notices.outcome(condition)}
+        found: dict[str, object] = {"process_id": process.id, "state": current.state.value}
+        if current.state is not State.RUNNING:
+            found |= {"exit_code": current.exit_code, "outcome": notices.outcome(condition)}
+        return found
+
+    def _poll(self, process: Process, position: int, limit: int) -> dict[str, object]:
+        # The state first: what was printed before the end is there when the end is.
+        state = self._state(process)
+        return {**state, **_shown(self._keeping.folder(process).read(position, min(limit, READ_MAX_BYTES)))}
+
+    def _log(self, process: Process, position: int | None, limit: int) -> dict[str, object]:
+        folder, limit = self._keeping.folder(process), min(limit, READ_MAX_BYTES)
+        state = self._state(process)
+        piece = folder.tail(limit) if position is None else folder.read(position, limit)
+        return {**state, **_shown(piece), "output_bytes": folder.size()}
+
+    async def _wait(self, process: Process, args: ProcessArgs, site: Site) -> dict[str, object]:
+        if args.timeout > WAIT_MAX_S:
+            raise Rejected(f"timeout is {WAIT_MAX_S} s at most; wait again, or have yourself told with notify_on_complete")
+        async with site.rest():
+            condition = await self._keeping.wait(process, args.timeout)
+        answer = {**self._state(process), **_shown(self._keeping.folder(process).tail(min(args.limit, READ_MAX_BYTES)))}
+        if condition.phase in (Phase.RUNNING, Phase.WAITING):
+            answer["timed_out"] = f"it still runs after {args.timeout:g} s of waiting"
+        return answer
+
+    async def _kill(self, process: Process) -> dict[str, object]:
+        if process.state is State.RUNNING:
+            await self._keeping.kill(process)
+        return self._state(process)
+
+    async def _write(self, process: Process, text: str) -> dict[str, object]:
+        if not text:
+            raise Rejected("write needs a text; to end the input use process(action='close')")
+        if len(text) > WRITE_MAX_CHARS:
+            raise Rejected(f"write takes at most {WRITE_MAX_CHARS} characters at once; write the rest afterwards")
+        data = text.encode("utf-8", "replace")
+        written = await self._keeping.type(process, data)
+        answer: dict[str, object] = {**self._state(process), "bytes_written": written}
+        if written < len(data):
+            answer["note"] = "it does not read its input fast enough; only the first bytes were taken"
+        return answer
+
+    def _close(self, process: Process) -> dict[str, object]:
+        closed = self._keeping.close_input(process)
+        return {**self._state(process), "input": "closed" if closed else "nobody reads it any more"}
+
+
+def _shown(piece: Piece) -> dict[str, object]:
+    data = whole(piece.data) or piece.data
+    found: dict[str, object] = {"output": readable(data), "position": piece.start + len(data)}
+    if piece.dropped:
+        found["dropped_bytes"] = piece.dropped
+    return found
