@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.core.commands import HELP, Command, Name, parse
+from holdfast.core.commands import COMPRESS, HELP, Command, Name, is_compress, parse
 
 
 @pytest.mark.parametrize("name", Name)
@@ -21,3 +21,10 @@ def test_what_follows_is_its_argument() -> None:
 @pytest.mark.parametrize("text", ["", "hello", "new", "/", "/etc/hosts", "/newer", "//new", "say /new", "/new/", "@/new"])
 def test_everything_else_is_for_the_agent(text: str) -> None:
     assert parse(text) is None
+
+
+def test_the_command_to_compress_is_listed_and_goes_to_the_agent() -> None:
+    assert COMPRESS in HELP
+    assert parse("/compress") is None
+    assert is_compress(" /Compress@holdfast\n")
+    assert not any(is_compress(text) for text in ("compress", "/compress please", "/compressed", "", "/"))

@@ -33,7 +33,7 @@ from holdfast.agent.toolbox import Refused, Toolbox
 from holdfast.agent.tools.port import Tool
 from holdfast.clock import Clock
 from holdfast.config import AgentConfig, BudgetConfig
-from holdfast.core import effects
+from holdfast.core import commands, effects
 from holdfast.core.effects import Call
 from holdfast.core.redaction import MASK
 from holdfast.core.transcript import Role
@@ -44,7 +44,6 @@ from holdfast.ports import Assignment, Spending, Stage, Use
 
 log = logging.getLogger(__name__)
 
-COMPRESS = "/compress"
 # How often an answer goes on after it broke off in its middle, in one step.
 CUTS_MAX = 3
 _WAIT_FIRST_MS = 500
@@ -349,12 +348,8 @@ class _Answer:
         self._older = list(context.rebuilt(self._work, (), self._history).older)
 
     def _is_compress(self) -> bool:
-        return any(
-            item.turn_id == self._work.turn.id
-            and (item.role, item.kind) == (Role.USER, None)
-            and item.text.strip() == COMPRESS
-            for item in self._work.history
-        )
+        asked = (item for item in self._history if item.turn_id == self._work.turn.id and item.role is Role.USER)
+        return commands.is_compress(next((item.text for item in asked), ""))
 
     async def _compress(self) -> str:
         """Answer the command: say how much shorter the conversation is now for the model."""

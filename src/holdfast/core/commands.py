@@ -19,7 +19,10 @@ class Name(StrEnum):
     HELP = "help"
 
 
-HELP: Mapping[Name, str] = MappingProxyType(
+# The one command that the agent answers itself: only it can tell what may be left out of a conversation.
+COMPRESS = "compress"
+
+HELP: Mapping[str, str] = MappingProxyType(
     {
         Name.NEW: "begin a new conversation",
         Name.STOP: "stop what is running and leave this conversation",
@@ -28,6 +31,7 @@ HELP: Mapping[Name, str] = MappingProxyType(
         Name.RETRY: "answer the last message anew",
         Name.UNDO: "leave the last exchange out",
         Name.TITLE: "name this conversation: /title TEXT",
+        COMPRESS: "let a summary stand for the older part of this conversation",
         Name.HELP: "show this list",
     }
 )
@@ -47,8 +51,15 @@ class Command:
 def parse(text: str) -> Command | None:
     """Return the command that a message is; None for a message to the agent, such as one that begins with a path."""
     word, _, argument = text.strip().partition(" ")
+    name = _name(word)
+    return Command(name=Name(name), argument=argument.strip()) if name in _NAMES else None
+
+
+def is_compress(text: str) -> bool:
+    """Return whether a message to the agent is nothing but the command to compress."""
+    return _name(text.strip()) == COMPRESS
+
+
+def _name(word: str) -> str | None:
     # In a group chat a command may be addressed: /new@holdfast.
-    name = word[1:].partition("@")[0].lower()
-    if not word.startswith("/") or name not in _NAMES:
-        return None
-    return Command(name=Name(name), argument=argument.strip())
+    return word[1:].partition("@")[0].lower() if word.startswith("/") else None
