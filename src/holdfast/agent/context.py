@@ -80,6 +80,11 @@ def last_step(work: Assignment) -> int:
     return max((step_of(each) or 0 for each in known), default=0)
 
 
+def _number(id_: str) -> int:
+    found = re.search(r"s\d+_c(\d+)\Z", id_)
+    return int(found[1]) if found else 0
+
+
 def in_order(calls: Iterable[Call]) -> list[Call]:
     """Return calls in the order in which the model asked for them."""
 
@@ -175,9 +180,10 @@ class _Step:
         text = "".join(self.text)
         if not text and not self.calls:
             return []
-        calls = [call for call, _ in self.calls.values()]
-        results = [ToolMessage(call_id=call.id, text=result) for call, result in self.calls.values()]
-        return [AssistantMessage(text=text, calls=calls), *results]
+        # In the order in which they were asked for, whichever was started or decided first.
+        made = sorted(self.calls.values(), key=lambda each: _number(each[0].id))
+        results = [ToolMessage(call_id=call.id, text=result) for call, result in made]
+        return [AssistantMessage(text=text, calls=[call for call, _ in made]), *results]
 
 
 class _Turn:
