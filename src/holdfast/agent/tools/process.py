@@ -25,6 +25,8 @@ WAIT_DEFAULT_S = 60
 WAIT_MAX_S = 1_800
 WRITE_MAX_CHARS = 60_000
 
+Position = Annotated[int, msgspec.Meta(ge=0)]
+
 _DESCRIPTION = """Look after processes that were started with terminal(background=true) in this conversation.
 
 list: all of them. poll: state, and output from `position` on; pass the returned position the next time. log: the end of \
@@ -37,7 +39,7 @@ class ProcessArgs(msgspec.Struct):
 
     action: Literal["list", "poll", "log", "wait", "kill", "write", "close"]
     process_id: Annotated[str, msgspec.Meta(description="For every action but list.")] = ""
-    position: Annotated[int | None, msgspec.Meta(description="For poll and log: from which byte of output on.", ge=0)] = None
+    position: Annotated[Position | None, msgspec.Meta(description="For poll and log: from which byte of output on.")] = None
     limit: Annotated[int, msgspec.Meta(description="For poll and log: how many bytes at most.", ge=1)] = READ_DEFAULT_BYTES
     timeout: Annotated[float, msgspec.Meta(description=f"For wait: seconds, {WAIT_MAX_S} at most.", ge=0)] = WAIT_DEFAULT_S
     text: Annotated[str, msgspec.Meta(description="For write.")] = ""

@@ -30,6 +30,7 @@ COMMAND_MAX_CHARS = 100_000
 # What takes longer belongs in the background, where a restart does not end it.
 TIMEOUT_MAX_S = 1_800
 
+Positive = Annotated[float, msgspec.Meta(gt=0)]
 Smart = Callable[[str, Judgement, Site], Awaitable[bool]]
 
 _DESCRIPTION = """Run a shell command in the workspace.
@@ -49,9 +50,9 @@ class TerminalArgs(msgspec.Struct):
 
     command: Annotated[str, msgspec.Meta(description="The command, for the shell.", min_length=1)]
     background: Annotated[bool, msgspec.Meta(description="Return at once and let it run.")] = False
-    timeout: Annotated[
-        float | None, msgspec.Meta(description=f"Seconds in the foreground; {TIMEOUT_MAX_S} at most.", gt=0)
-    ] = None
+    timeout: Annotated[Positive | None, msgspec.Meta(description=f"Seconds in the foreground; {TIMEOUT_MAX_S} at most.")] = (
+        None
+    )
     workdir: Annotated[str | None, msgspec.Meta(description="A folder inside the workspace.")] = None
     pty: Annotated[bool, msgspec.Meta(description="Give it a terminal, for programs that insist on one.")] = False
     notify_on_complete: Annotated[bool, msgspec.Meta(description="With background: tell me when it ends.")] = False
