@@ -1,4 +1,4 @@
-"""Cron expressions, in the time of the place where this machine is."""
+"""When a job is due: by a cron expression in the time of the place where this machine is, or once at a moment."""
 
 from __future__ import annotations
 
@@ -13,10 +13,19 @@ from holdfast.errors import Rejected
 
 _LOCALTIME = Path("/etc/localtime")
 _HINT = 'write minute, hour, day, month and weekday, like "30 7 * * 1-5"'
+_FIELDS = 5
+_ONCE = "at "
 
 
 def next_instant(schedule: str, after_ms: int, zone: tzinfo | None = None) -> int:
     """Return the first instant after another at which a schedule is due.  Raises `Rejected` for one that never is."""
+    if is_once(schedule):
+        instant = moment_of(schedule.removeprefix(_ONCE), zone)
+        if instant <= after_ms:
+            raise Rejected(f"{schedule!r} was due once, and is over")
+        return instant
+    if len(schedule.split()) != _FIELDS:
+        raise Rejected(f"{schedule!r} is no schedule: it needs {_FIELDS} fields; {_HINT}")
     moment = datetime.fromtimestamp(after_ms / 1000, zone or local_zone())
     try:
         due = next(CronSim(schedule, moment), None)
@@ -25,6 +34,35 @@ def next_instant(schedule: str, after_ms: int, zone: tzinfo | None = None) -> in
     if due is None:
         raise Rejected(f"{schedule!r} is never due; {_HINT}")
     return int(due.timestamp() * 1000)
+
+
+def is_once(schedule: str) -> bool:
+    """Return whether a schedule is a single moment."""
+    return schedule.startswith(_ONCE)
+
+
+def once(instant: int) -> str:
+    """Return the schedule that is due at one instant, and never again."""
+    return f"{_ONCE}{datetime.fromtimestamp(instant / 1000, UTC).isoformat(timespec='seconds')}"
+
+
+def moment_of(text: str, zone: tzinfo | None = None) -> int:
+    """Return the instant that a date and time mean, here unless they say where.  Raises `Rejected`."""
+    try:
+        moment = datetime.fromisoformat(text.strip())
+    except ValueError as error:
+        raise Rejected(f'{text!r} is no date and time; write it like "2031-05-04T09:30"') from error
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=zone or local_zone())
+    return int(moment.timestamp() * 1000)
+
+
+def upcoming(schedule: str, after_ms: int) -> int | None:
+    """Return when a schedule is due next; None when it never is again."""
+    try:
+        return next_instant(schedule, after_ms)
+    except Rejected:
+        return None
 
 
 def local_zone() -> tzinfo:

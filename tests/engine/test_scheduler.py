@@ -13,6 +13,7 @@ import pytest
 from holdfast.agent.scripted import Say, ScriptedAgent
 from holdfast.core.schedule import Fired, Job, Outcome, Slot
 from holdfast.core.turns import Mode, State
+from holdfast.cron import next_instant, once
 from holdfast.engine.scheduler import GRACE_MS, Scheduler, newest_only
 from holdfast.errors import Rejected, Unavailable
 from holdfast.store.opening import Store
@@ -126,6 +127,14 @@ async def test_an_instant_that_is_older_than_the_grace_is_missed(open_it: Open) 
         )
         await late.fire_due()
         assert await slots(store) == [(FIRST, Outcome.MISSED)]
+
+
+async def test_what_is_due_once_fires_late_rather_than_never_and_never_again(open_it: Open) -> None:
+    async with opened(open_it) as store:
+        await store.jobs.save(job(schedule=once(FIRST)))
+        for days in (2, 3, 400):
+            await scheduler(store, ManualClock(FIRST + days * 24 * HOUR), next_due=next_instant).fire_due()
+        assert await slots(store) == [(FIRST, Outcome.DUE)]
 
 
 async def test_a_paused_job_misses_its_instants_and_does_not_catch_up(open_it: Open) -> None:

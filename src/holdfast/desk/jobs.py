@@ -42,7 +42,7 @@ class StoreJobs:
 
 
 def _view(job: Job) -> JobView:
-    return JobView.of(job, None if job.paused else cron.next_instant(job.schedule, job.last_instant))
+    return JobView.of(job, None if job.paused else cron.upcoming(job.schedule, job.last_instant))
 
 
 @dataclass(frozen=True, slots=True)

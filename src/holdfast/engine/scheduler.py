@@ -7,8 +7,8 @@ import logging
 from collections.abc import Callable, Sequence
 
 from holdfast.clock import Clock
-from holdfast.core.schedule import Job, Slot, due_slots, message
-from holdfast.cron import next_instant
+from holdfast.core.schedule import HORIZON_MS, Job, Slot, due_slots, message
+from holdfast.cron import is_once, next_instant
 from holdfast.engine.settings import Settings
 from holdfast.errors import Rejected, Stale, Unavailable
 from holdfast.ids import new_session_id, new_turn_id
@@ -61,14 +61,16 @@ class Scheduler:
         return max(1, min(nearest - self._clock.now_ms(), self._settings.poll_ms))
 
     def _due(self, job: Job, now_ms: int) -> list[Slot]:
-        slots = due_slots(job.last_instant, now_ms, self._grace_ms, lambda at: self._after(job, at))
+        # Whoever wants to be told once would rather be told late than never.
+        grace_ms = HORIZON_MS if is_once(job.schedule) else self._grace_ms
+        slots = due_slots(job.last_instant, now_ms, grace_ms, lambda at: self._after(job, at))
         return newest_only([Slot(instant=each.instant, fires=False) for each in slots] if job.paused else slots)
 
     def _after(self, job: Job, instant: int) -> int:
         try:
             return self._next_due(job.schedule, instant)
         except Rejected as error:
-            if (job.name, job.schedule) not in self._complained:
+            if not is_once(job.schedule) and (job.name, job.schedule) not in self._complained:
                 self._complained.add((job.name, job.schedule))
                 log.warning("job %s is not due any more: %s", job.name, error)
             return NEVER
