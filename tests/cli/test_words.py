@@ -85,7 +85,7 @@ def test_an_answer_that_was_cut_off_says_how_to_go_on() -> None:
         delivered_at=None,
         error=None,
     )
-    said = outcome(cut, "")
+    said = outcome(cut, None)
     assert said == "the answer was cut off (restart_timeout); go on with `holdfast turns retry trn_1`"
 
 

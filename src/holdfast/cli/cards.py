@@ -23,6 +23,13 @@ _TELLING = ("command", "path", "url", "query", "pattern", "goal", "question", "t
 _ARGUMENT_MAX = 100
 _RESULT_MAX = 160
 _MILLION = 1_000_000
+# A card is read at a glance, however wide the window is.
+WIDTH_MAX = 140
+
+
+def message(text: str) -> Text:
+    """Return what a person wrote."""
+    return Text.assemble("\n", ("› ", "bold cyan"), (visible(text), "bold"))
 
 
 def shortened(text: str, most: int) -> str:
@@ -85,8 +92,8 @@ def question(asked: ApprovalView) -> Text:
     mark = "?" if asked.about is About.ANSWER else "!"
     said = Text.assemble((f"{mark} ", "bold magenta"), (visible(asked.text), "bold"))
     for name, value in asked.detail.items():
-        if shown := visible(_written(value)):
-            # What is to be run stands on lines of its own, as it would be typed.
+        # What the text says already is not said twice.
+        if (shown := visible(_written(value))) and shown not in asked.text:
             said.append(f"\n  {visible(name)}: ", "dim")
             said.append(shown.replace("\n", "\n    "), "" if name != "command" else "bold cyan")
     for number, choice in enumerate(asked.choices if asked.about is About.ANSWER else (), 1):
@@ -100,7 +107,7 @@ def _written(value: object) -> str:
         return value
     if isinstance(value, list | tuple):
         return ", ".join(map(str, cast("list[object]", value)))
-    return "" if value is None else str(value)
+    return "" if value is None or value is False else str(value)
 
 
 def asked(turn_id: TurnId, session_id: SessionId, at: int, data: Mapping[str, object]) -> ApprovalView:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from holdfast.cli import cards
 from holdfast.cli.export import markdown
 from holdfast.cli.frame import (
     Frame,
@@ -26,14 +27,7 @@ from holdfast.desk.port import Pruning, Reading, looks_like_id
 from holdfast.desk.views import SessionView
 from holdfast.ids import SessionId, TurnId
 
-_STYLES = {
-    Role.USER: "bold cyan",
-    Role.REASONING: "dim italic",
-    Role.TOOL: "magenta",
-    Role.MARKER: "yellow",
-    Role.NOTE: "dim",
-    Role.QUESTION: "green",
-}
+_STYLES = {Role.REASONING: "dim italic", Role.MARKER: "magenta", Role.NOTE: "dim", Role.QUESTION: "bold"}
 
 
 @click.group()
@@ -209,14 +203,17 @@ def print_item(item: Item) -> None:
     style = _STYLES.get(item.role, "")
     match item.role:
         case Role.USER:
-            say(f"\n› {item.text}", style)
+            console.print(cards.message(item.text))
         case Role.TOOL:
-            outcome = item.outcome or ("cut off" if item.recovered else "running")
-            say(f"⚙ {item.name}  {outcome}  {item.result or ''}", style)
+            outcome = item.outcome or ("unknown" if item.recovered else None)
+            room = min(console.width, cards.WIDTH_MAX)
+            console.print(cards.card(item.name or "", item.args, outcome, item.result, width=room))
         case Role.MARKER:
             say(f"■ {item.text}", style)
         case Role.QUESTION:
             say(f"? {item.text}" if item.kind == "asked" else f"! {item.text}", style)
+        case Role.ASSISTANT:
+            say(item.text.strip("\n").lstrip(), style)
         case _:
             say(item.text, style)
 
