@@ -17,7 +17,7 @@ Script = Callable[[Request], Step]
 USAGE = Usage(input_tokens=100, output_tokens=10)
 
 
-def call(name: str, **args: object) -> Called:
+def call(name: str, /, **args: object) -> Called:
     """Return the event of a tool call."""
     return Called(ToolCall(id="theirs", name=name, args=json.dumps(args)))
 
