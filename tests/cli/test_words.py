@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.cli.answer import outcome
 from holdfast.cli.control import print_status
-from holdfast.cli.conversation import outcome
 from holdfast.cli.frame import visible
 from holdfast.core.turns import State
 from holdfast.desk.views import Phase, Status, TurnView

@@ -6,9 +6,9 @@ import click
 
 from holdfast import __version__
 from holdfast.cli.approvals import approvals
+from holdfast.cli.ask import ask
 from holdfast.cli.chat import chat
 from holdfast.cli.control import restart, status, stop
-from holdfast.cli.conversation import ask
 from holdfast.cli.deliveries import deliveries
 from holdfast.cli.drill import drill
 from holdfast.cli.frame import Frame, Group

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 from rich.status import Status as Spinner
+from rich.table import Table
 from rich.text import Text
 
 from holdfast.app import running_desk
@@ -17,7 +18,7 @@ from holdfast.cli.frame import Frame, console, json_option, moment, print_json, 
 from holdfast.cli.serve import count, progress, rest, verb
 from holdfast.desk.address import LOCK
 from holdfast.desk.port import Desk
-from holdfast.desk.views import Status, Stop
+from holdfast.desk.views import AgentView, Status, Stop
 from holdfast.errors import NotRunning, Unavailable
 from holdfast.ids import NodeId
 
@@ -134,16 +135,38 @@ def print_status(glance: Status) -> None:
         "home": tilde(Path(glance.home)),
         "store": glance.store,
         "up": (_duration(glance.uptime_s), f" (since {moment(glance.started_at)})"),
-        "running": count(glance.running, "turn"),
+        "running": (count(glance.running, "turn"), _beside(glance)),
         "turns": _tally(glance),
         "owed": _owed(glance),
+        **_agent(glance.agent),
     }
     for name, fact in facts.items():
         plain, dim = (fact, "") if isinstance(fact, str) else fact
-        console.print(Text.assemble((f"  {name:<9} ", "dim"), visible(plain), (dim, "dim")))
+        line = Table.grid(padding=(0, 0))
+        line.add_row(Text(f"  {name:<9} ", "dim"), Text.assemble(visible(plain), (dim, "dim")))
+        console.print(line)
     if glance.boot:
         console.print("  [dim]at start[/dim]")
         print_lines(glance.boot, indent=4)
+
+
+def _beside(glance: Status) -> str:
+    if glance.obligations is None:
+        return ""
+    waiting = count(glance.questions, "open question")
+    return f" ({count(glance.processes, 'background process', 'background processes')}, {waiting})"
+
+
+def _agent(agent: AgentView) -> dict[str, str | tuple[str, str]]:
+    """Return who answers, and with what, as far as it is known."""
+    demonstration = " (a demonstration: set model.name for a real one)" if agent.demonstration else ""
+    facts: dict[str, str | tuple[str, str]] = {
+        "model": (agent.model, demonstration),
+        "tools": ", ".join(agent.tools),
+        "sandbox": agent.sandbox,
+        "mcp": ", ".join(f"{name} {state}" for name, state in agent.mcp.items()),
+    }
+    return {name: fact for name, fact in facts.items() if (fact if isinstance(fact, str) else fact[0])}
 
 
 def _mood(glance: Status) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from holdfast.cli import cards
+from holdfast.cli.answer import conclude
 from holdfast.cli.export import markdown
 from holdfast.cli.frame import (
     Frame,
@@ -156,6 +157,18 @@ async def fork(frame: Frame, session: str, through: str | None, as_json: bool) -
     """Copy SESSION into a new one, so that each can go its own way."""
     async with frame.desk() as desk:
         _tell(await desk.fork((await find(desk, session)).id, TurnId(through) if through else None), as_json)
+
+
+@sessions.command()
+@click.argument("session")
+@json_option
+@click.pass_obj
+@run_async
+async def compact(frame: Frame, session: str, as_json: bool) -> None:
+    """Let the agent read a summary in place of what was said in SESSION so far; nothing is deleted."""
+    async with frame.desk() as desk:
+        found = await find(desk, session)
+        await conclude(desk, found, await desk.compact(found.id), as_json)
 
 
 @sessions.command()

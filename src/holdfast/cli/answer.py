@@ -1,4 +1,4 @@
-"""`holdfast ask`: one question, through the running gateway or with one of our own."""
+"""One answer: shown as it comes, and its end as an exit code."""
 
 from __future__ import annotations
 
@@ -7,23 +7,20 @@ import contextlib
 import sys
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
-from pathlib import Path
 
 import click
 import msgspec
 
 from holdfast.cli import cards
-from holdfast.cli.chat import DEFAULT_KEY, open_session
-from holdfast.cli.frame import EXIT_FAILED, Frame, json_option, print_json, print_text, run_async, visible
+from holdfast.cli.frame import EXIT_FAILED, print_json, print_text, visible
 from holdfast.cli.narration import Narrator, joined, settles
 from holdfast.cli.screen import PipeScreen
-from holdfast.core import images as pictures
-from holdfast.core.intake import Busy, Image, Receipt
+from holdfast.core.intake import Receipt
 from holdfast.core.journal import Entry, Kind
 from holdfast.core.turns import State
 from holdfast.desk.port import Desk
 from holdfast.desk.views import ApprovalView, SessionView, TurnView
-from holdfast.errors import HoldfastError, Rejected
+from holdfast.errors import HoldfastError
 from holdfast.ids import SessionId, TurnId
 
 
@@ -50,40 +47,10 @@ class Heard:
     waits_for: ApprovalView | None = None
 
 
-@click.command()
-@click.argument("text")
-@click.option(
-    "--session", "key", default=DEFAULT_KEY, show_default=True, help="The conversation to continue: its key or id."
-)
-@click.option(
-    "--busy", type=click.Choice([each.value for each in Busy]), help="What to do while an earlier message is being answered."
-)
-@click.option(
-    "--image",
-    "files",
-    multiple=True,
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help=f"A picture to look at: PNG, JPEG, GIF or WebP; {pictures.IMAGES_MAX} at most.",
-)
-@json_option
-@click.pass_obj
-@run_async
-async def ask(frame: Frame, text: str, key: str, busy: str | None, files: tuple[Path, ...], as_json: bool) -> None:
-    """Ask one question: the answer goes to stdout, and the exit code tells success."""
-    images = [read_image(file) for file in files]
-    async with frame.desk() as desk:
-        session = await open_session(desk, key)
-        receipt = await desk.send(session.id, text, busy=Busy(busy) if busy else None, images=images)
-        if receipt.reply is not None and not receipt.turn_id:
-            print_json(receipt) if as_json else print_text(f"{receipt.reply}\n")
-            return
-        await _conclude(desk, session, receipt, as_json)
-
-
-async def _conclude(desk: Desk, session: SessionView, receipt: Receipt, as_json: bool) -> None:
+async def conclude(desk: Desk, session: SessionView, receipt: Receipt, as_json: bool) -> None:
     """Show what comes of a message, and end with a code that tells whether it was answered."""
     async with _cancelling(desk, receipt.turn_id):
-        heard = await listen(desk, session, receipt, quiet=as_json)
+        heard = await _listen(desk, session, receipt, quiet=as_json)
     turn = await desk.turn(receipt.turn_id)
     if as_json:
         waiting = {"question": heard.waits_for} if heard.waits_for else {}
@@ -92,16 +59,6 @@ async def _conclude(desk: Desk, session: SessionView, receipt: Receipt, as_json:
         click.echo(f"\nholdfast: {visible(outcome(turn, heard.waits_for))}", err=True)
     if turn.state is not State.COMPLETED:
         sys.exit(EXIT_FAILED)
-
-
-def read_image(file: Path) -> Image:
-    """Return the picture in a file, whatever the file is called.  Raises `Rejected` for what is none."""
-    if file.stat().st_size > pictures.BYTES_MAX:
-        raise Rejected(f"{file} is too large: an image has {pictures.BYTES_MAX} bytes at most")
-    data = file.read_bytes()
-    if (kind := pictures.media_type(data)) is None:
-        raise Rejected(f"{file} is not an image: {', '.join(pictures.MEDIA_TYPES)} are taken")
-    return Image(media_type=kind, data=data)
 
 
 @contextlib.asynccontextmanager
@@ -115,7 +72,7 @@ async def _cancelling(desk: Desk, turn_id: TurnId) -> AsyncGenerator[None]:
         raise
 
 
-async def listen(desk: Desk, session: SessionView, receipt: Receipt, *, quiet: bool) -> Heard:
+async def _listen(desk: Desk, session: SessionView, receipt: Receipt, *, quiet: bool) -> Heard:
     """Show an answer as it comes: with its tools on a terminal, alone in a pipe.
 
     Whoever sits at a terminal can answer questions; without one the first question ends it.

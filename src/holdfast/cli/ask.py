@@ -1,0 +1,54 @@
+"""`holdfast ask`: one question, through the running gateway or with one of our own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from holdfast.cli.answer import conclude
+from holdfast.cli.chat import DEFAULT_KEY, open_session
+from holdfast.cli.frame import Frame, json_option, print_json, print_text, run_async
+from holdfast.core import images as pictures
+from holdfast.core.intake import Busy, Image
+from holdfast.errors import Rejected
+
+
+@click.command()
+@click.argument("text")
+@click.option(
+    "--session", "key", default=DEFAULT_KEY, show_default=True, help="The conversation to continue: its key or id."
+)
+@click.option(
+    "--busy", type=click.Choice([each.value for each in Busy]), help="What to do while an earlier message is being answered."
+)
+@click.option(
+    "--image",
+    "files",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help=f"A picture to look at: PNG, JPEG, GIF or WebP; {pictures.IMAGES_MAX} at most.",
+)
+@json_option
+@click.pass_obj
+@run_async
+async def ask(frame: Frame, text: str, key: str, busy: str | None, files: tuple[Path, ...], as_json: bool) -> None:
+    """Ask one question: the answer goes to stdout, and the exit code tells success."""
+    images = [read_image(file) for file in files]
+    async with frame.desk() as desk:
+        session = await open_session(desk, key)
+        receipt = await desk.send(session.id, text, busy=Busy(busy) if busy else None, images=images)
+        if receipt.reply is not None and not receipt.turn_id:
+            print_json(receipt) if as_json else print_text(f"{receipt.reply}\n")
+            return
+        await conclude(desk, session, receipt, as_json)
+
+
+def read_image(file: Path) -> Image:
+    """Return the picture in a file, whatever the file is called.  Raises `Rejected` for what is none."""
+    if file.stat().st_size > pictures.BYTES_MAX:
+        raise Rejected(f"{file} is too large: an image has {pictures.BYTES_MAX} bytes at most")
+    data = file.read_bytes()
+    if (kind := pictures.media_type(data)) is None:
+        raise Rejected(f"{file} is not an image: {', '.join(pictures.MEDIA_TYPES)} are taken")
+    return Image(media_type=kind, data=data)
