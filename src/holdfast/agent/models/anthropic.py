@@ -6,6 +6,7 @@ import base64
 import re
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Self
 
 import msgspec
 
@@ -30,10 +31,13 @@ from holdfast.agent.models.port import (
     UserMessage,
 )
 from holdfast.agent.models.prices import priced
+from holdfast.agent.models.providers import Seat
+from holdfast.config import ModelConfig
 
 VERSION = "2023-06-01"
 # The format wants a limit; this one every model takes.
 OUTPUT_TOKENS = 8_192
+OUTPUT_TOKENS_USUAL = 32_000
 # Where a model is told how long it may reason, rather than how hard.
 THINKING_TOKENS: Mapping[str, int] = {"low": 2_048, "medium": 8_192, "high": 24_576}
 _TOLD_HOW_LONG = re.compile(r"claude-(3|(opus|sonnet|haiku)-4(-[0-5])?($|-20|@|-latest))")
@@ -99,12 +103,37 @@ _events = msgspec.json.Decoder(_Event)
 class Anthropic:
     """One model behind messages."""
 
-    def __init__(self, *, wire: Wire, endpoint: Endpoint, model: str, facts: Facts, reasoning: str = "off") -> None:
+    def __init__(
+        self,
+        *,
+        wire: Wire,
+        endpoint: Endpoint,
+        model: str,
+        facts: Facts,
+        reasoning: str = "off",
+        output_tokens_max: int = 0,
+    ) -> None:
         self._wire = wire
         self._endpoint = endpoint
         self._model = model
         self._facts = facts
         self._reasoning = reasoning
+        # A limit is taken from the room for the conversation, so it is not as high as it could be.
+        self._output_tokens_max = output_tokens_max or min(facts.output_tokens_max or OUTPUT_TOKENS, OUTPUT_TOKENS_USUAL)
+
+    @classmethod
+    def at(
+        cls, seat: Seat, *, wire: Wire, provider: str, model: str, facts: Facts, name_setting: str, config: ModelConfig
+    ) -> Self:
+        """Return the model as it is configured."""
+        headers = {"anthropic-version": VERSION} | ({"x-api-key": seat.key} if seat.key else {})
+        # Half of those who copy this format leave the version out of the address.
+        path = "/messages" if seat.base_url.endswith("/v1") else "/v1/messages"
+        endpoint = Endpoint.at(seat, f"{provider}:{model}", path, headers, name_setting, config.stall_timeout)
+        limit = config.output_tokens_max if name_setting == "model.name" else 0
+        return cls(
+            wire=wire, endpoint=endpoint, model=model, facts=facts, reasoning=config.reasoning, output_tokens_max=limit
+        )
 
     @property
     def name(self) -> str:
@@ -123,7 +152,7 @@ class Anthropic:
     def _body(self, request: Request) -> bytes:
         body: dict[str, object] = {
             "model": self._model,
-            "max_tokens": request.output_tokens_max or self._facts.output_tokens_max or OUTPUT_TOKENS,
+            "max_tokens": request.output_tokens_max or self._output_tokens_max,
             "messages": _messages(request.messages, images=self._facts.images),
             "stream": True,
         }
@@ -142,7 +171,7 @@ class Anthropic:
             return {}
         budget = THINKING_TOKENS[self._reasoning]
         # What is reasoned counts towards the limit, and the answer is to have room of its own.
-        answer = request.output_tokens_max or self._facts.output_tokens_max or OUTPUT_TOKENS
+        answer = request.output_tokens_max or self._output_tokens_max
         limit = max(answer, min(answer + budget, self._facts.output_tokens_max or answer + budget))
         if limit <= budget:
             return {}

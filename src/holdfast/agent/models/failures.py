@@ -8,10 +8,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from email.utils import parsedate_to_datetime
+from typing import Self
 from urllib.parse import urlsplit
 
 import msgspec
 
+from holdfast.agent.models.providers import Seat
 from holdfast.core.redaction import MASK
 from holdfast.errors import ContextTooLong, ModelRejected, ModelUnavailable, ModelUnusable
 
@@ -55,6 +57,23 @@ class Endpoint:
     url_setting: str = "model.base_url"
     key_setting: str = "model.api_key"
     stall_timeout_s: float = 120
+
+    @classmethod
+    def at(
+        cls, seat: Seat, name: str, path: str, headers: Mapping[str, str], name_setting: str, stall_timeout_s: float
+    ) -> Self:
+        """Return the endpoint of one model at its provider."""
+        usual = {"content-type": "application/json", "accept": "text/event-stream", "accept-encoding": "identity"}
+        return cls(
+            name=name,
+            url=seat.base_url + path,
+            headers={**usual, **headers},
+            secret=seat.key,
+            name_setting=name_setting,
+            url_setting=seat.url_setting,
+            key_setting=seat.key_setting,
+            stall_timeout_s=stall_timeout_s,
+        )
 
     @property
     def place(self) -> str:

@@ -7,6 +7,8 @@ import hashlib
 import re
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Self, cast
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -30,11 +32,14 @@ from holdfast.agent.models.port import (
     UserMessage,
 )
 from holdfast.agent.models.prices import priced
+from holdfast.agent.models.providers import Seat
+from holdfast.config import ModelConfig
 from holdfast.core.usage import Usage
 from holdfast.errors import ModelUnavailable
 
-# Reasoning that its vendor wants back word by word, under the name it came with.
+# Reasoning that its vendor wants back word by word, under the name it came with: beside the text, or beside each call.
 _SEALED = ("reasoning_content", "reasoning_details")
+_SEALED_CALLS = "extra_content"
 IMAGE_LEFT_OUT = "[An image was sent here, which this model cannot see.]"
 
 # What vendors call the same thing, old names too.
@@ -65,6 +70,16 @@ class Dialect:
     call_id_chars: int = 0
 
 
+def dialect_of(url: str) -> Dialect:
+    """Return what the vendor at an address accepts."""
+    host = urlsplit(url).hostname or ""
+    if host.endswith(("openai.com", "openai.azure.com")):
+        return Dialect(limit_key="max_completion_tokens")
+    if host.endswith("mistral.ai"):
+        return Dialect(usage_option=False, call_id_chars=9)
+    return Dialect()
+
+
 class _Function(msgspec.Struct):
     name: str | None = None
     arguments: str | dict[str, object] | None = None
@@ -74,6 +89,7 @@ class _Piece(msgspec.Struct):
     index: int | None = None
     id: str | None = None
     function: _Function | None = None
+    extra_content: dict[str, object] | None = None
 
 
 class _Part(msgspec.Struct):
@@ -134,14 +150,28 @@ class OpenAI:
         model: str,
         facts: Facts,
         reasoning: str = "off",
-        dialect: Dialect | None = None,
+        output_tokens_max: int = 0,
     ) -> None:
         self._wire = wire
         self._endpoint = endpoint
         self._model = model
         self._facts = facts
         self._reasoning = reasoning
-        self._dialect = dialect or Dialect()
+        # A limit nobody asked for would be taken from the room for the conversation.
+        self._output_tokens_max = output_tokens_max
+        self._dialect = dialect_of(endpoint.url)
+
+    @classmethod
+    def at(
+        cls, seat: Seat, *, wire: Wire, provider: str, model: str, facts: Facts, name_setting: str, config: ModelConfig
+    ) -> Self:
+        """Return the model as it is configured."""
+        headers = {"authorization": f"Bearer {seat.key}"} if seat.key else {}
+        endpoint = Endpoint.at(seat, f"{provider}:{model}", "/chat/completions", headers, name_setting, config.stall_timeout)
+        limit = config.output_tokens_max if name_setting == "model.name" else 0
+        return cls(
+            wire=wire, endpoint=endpoint, model=model, facts=facts, reasoning=config.reasoning, output_tokens_max=limit
+        )
 
     @property
     def name(self) -> str:
@@ -161,7 +191,7 @@ class OpenAI:
         body: dict[str, object] = {"model": self._model, "messages": self._messages(request), "stream": True}
         if self._dialect.usage_option:
             body["stream_options"] = {"include_usage": True}
-        if limit := request.output_tokens_max or self._facts.output_tokens_max:
+        if limit := request.output_tokens_max or self._output_tokens_max:
             body[self._dialect.limit_key] = limit
         if self._reasoning != "off":
             body["reasoning_effort"] = self._reasoning
@@ -185,7 +215,7 @@ class OpenAI:
                 return {"role": "user", "content": self._content(message)}
             case AssistantMessage():
                 sealed = {key: value for each in message.sealed for key, value in each.items() if key in _SEALED}
-                calls = {"tool_calls": [self._call(call) for call in message.calls]} if message.calls else {}
+                calls = {"tool_calls": self._calls(message)} if message.calls else {}
                 return {"role": "assistant", "content": message.text or (None if calls else ""), **calls, **sealed}
             case ToolMessage():
                 return {"role": "tool", "tool_call_id": self._call_id(message.call_id), "content": message.text}
@@ -205,12 +235,20 @@ class OpenAI:
         ]
         return [*text, *images]
 
-    def _call(self, call: ToolCall) -> object:
-        return {
-            "id": self._call_id(call.id),
-            "type": "function",
-            "function": {"name": call.name, "arguments": call.args or "{}"},
-        }
+    def _calls(self, message: AssistantMessage) -> list[object]:
+        extras: dict[str, object] = {}
+        for each in message.sealed:
+            if isinstance(kept := each.get(_SEALED_CALLS), dict):
+                extras |= cast("dict[str, object]", kept)
+        return [
+            {
+                "id": self._call_id(call.id),
+                "type": "function",
+                "function": {"name": call.name, "arguments": call.args or "{}"},
+                **({_SEALED_CALLS: extras[call.id]} if call.id in extras else {}),
+            }
+            for call in message.calls
+        ]
 
     def _call_id(self, call_id: str) -> str:
         length = self._dialect.call_id_chars
@@ -226,6 +264,7 @@ class _Call:
     id: str = ""
     name: str = ""
     args: str = ""
+    extra: dict[str, object] | None = None
 
     def is_another(self, piece: _Piece) -> bool:
         """Return whether a piece under the same index belongs to a new call: some vendors number all of them 0."""
@@ -236,6 +275,7 @@ class _Call:
 
     def add(self, piece: _Piece) -> None:
         self.id = self.id or piece.id or ""
+        self.extra = self.extra or piece.extra_content
         if piece.function is None:
             return
         # Some vendors repeat the name with every piece.
@@ -271,7 +311,13 @@ class ChunkReader:
             self.complete = True
             self._reason = self._reason or StopReason.END
             return self._finished_calls()
-        chunk = _chunks.decode(data)
+        return self._taken(_chunks.decode(data))
+
+    def take_object(self, chunk: Mapping[str, object]) -> Sequence[Event]:
+        """Return what a chunk says that never was text.  Raises `msgspec.ValidationError` where it says nothing."""
+        return self._taken(msgspec.convert(chunk, _Chunk))
+
+    def _taken(self, chunk: _Chunk) -> Sequence[Event]:
         self.pieces += 1
         if chunk.error is not None:
             raise failures.of_event(self._endpoint, chunk.error)
@@ -337,7 +383,9 @@ class ChunkReader:
         if self._called:
             return []
         self._called = True
-        return [Called(ToolCall(id=self._ids.unique(call.id), name=call.name, args=call.args)) for call in self._calls]
+        for call in self._calls:
+            call.id = self._ids.unique(call.id)
+        return [Called(ToolCall(id=call.id, name=call.name, args=call.args)) for call in self._calls]
 
     def _used(self) -> Usage:
         told = self._usage or _Usage()
@@ -356,11 +404,14 @@ class ChunkReader:
         return used
 
     def _sealed(self) -> Sequence[Mapping[str, object]]:
+        sealed: list[Mapping[str, object]] = []
         if self._details:
-            return ({"reasoning_details": self._details},)
-        if self._reasoning and self._calls:
-            return ({"reasoning_content": "".join(self._reasoning)},)
-        return ()
+            sealed.append({"reasoning_details": self._details})
+        elif self._reasoning and self._calls:
+            sealed.append({"reasoning_content": "".join(self._reasoning)})
+        if extras := {call.id: call.extra for call in self._calls if call.extra}:
+            sealed.append({_SEALED_CALLS: extras})
+        return sealed
 
 
 def _parts(parts: Sequence[_Part]) -> Iterator[Event]:

@@ -1,0 +1,136 @@
+"""The catalog: how a configured name becomes a model."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from holdfast.agent.models.facts import known
+from holdfast.agent.models.port import Facts, Model
+from holdfast.agent.models.providers import PROVIDERS, Directory
+from holdfast.agent.models.resilient import Resilient
+from holdfast.clock import Clock, SystemClock
+from holdfast.config import ModelConfig, ProviderConfig
+from holdfast.errors import ConfigInvalid
+
+if TYPE_CHECKING:
+    # The HTTP client takes long to import, and a gateway without a model needs none.
+    from holdfast.agent.models.exchange import Wire
+
+ModelMaker = Callable[[str, ModelConfig], Model]
+
+# Names that need an extra, and no key of ours.
+FOREIGN, LOCAL = "pydantic", "local"
+BUILT_IN = frozenset({*PROVIDERS, FOREIGN, LOCAL})
+
+
+def secrets(config: ModelConfig, providers: Mapping[str, ProviderConfig], environment: Mapping[str, str]) -> list[str]:
+    """Return every key that a model could be asked with, so that none is ever written down."""
+    variables = [each.key_env for each in PROVIDERS.values()]
+    held: list[str] = []
+    for each in (config, *providers.values()):
+        variables.append(each.api_key_env)
+        held += [each.api_key, _password(each.base_url)]
+    held += [environment.get(each, "") for each in variables]
+    return sorted({secret for secret in held if secret})
+
+
+def _password(base_url: str) -> str:
+    try:
+        return urlsplit(base_url).password or ""
+    except ValueError:
+        return ""
+
+
+def _need(package: str, extra: str, name: str, setting: str) -> None:
+    if importlib.util.find_spec(package) is None:
+        raise ConfigInvalid(f"{setting}: {name} needs an extra; install it with: pip install 'holdfast[{extra}]'")
+
+
+def open_model(
+    config: ModelConfig,
+    providers: Mapping[str, ProviderConfig],
+    environment: Mapping[str, str],
+    *,
+    clock: Clock | None = None,
+    wire: Wire | None = None,
+    makers: Mapping[str, ModelMaker] | None = None,
+) -> Model:
+    """Return the configured model with its fallbacks.  Nothing is connected yet.  Raises `ConfigInvalid`.
+
+    All of them share one `wire`; pass the same where more than one chain is opened.  `makers` are those of plugins.
+    """
+    shop = _Shop(
+        directory=Directory(config=config, providers=providers, environment=environment),
+        config=config,
+        clock=clock or SystemClock(),
+        makers=makers or {},
+        wire=wire,
+    )
+    chain = [shop.model(config.name, "model.name")]
+    chain += [shop.model(name, "model.fallback") for name in config.fallback]
+    return Resilient(chain, config.retries, shop.clock)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Shop:
+    """Makes models that share one wire."""
+
+    directory: Directory
+    config: ModelConfig
+    clock: Clock
+    makers: Mapping[str, ModelMaker]
+    wire: Wire | None
+
+    def model(self, name: str, setting: str) -> Model:
+        provider, _, model = name.partition(":")
+        if not provider or not model:
+            raise ConfigInvalid(f'{setting}: {name!r} must be a provider and a model, like "openai:gpt-5"')
+        # What the configuration says about a model is about its first.
+        facts = self._configured(known(provider, model)) if setting == "model.name" else known(provider, model)
+        if provider in self.makers:
+            return self.makers[provider](model, self.config)
+        if provider == FOREIGN:
+            _need("pydantic_ai", "providers", name, setting)
+            from holdfast.agent.models.foreign import open_foreign
+
+            stall_s = self.config.stall_timeout
+            return open_foreign(model, facts=facts, setting=setting, stall_timeout_s=stall_s, clock=self.clock)
+        if provider == LOCAL:
+            _need("xllamacpp", "local", name, setting)
+            from holdfast.agent.models.local import open_local
+
+            return open_local(model, facts=facts, setting=setting)
+        return self._wired(provider, model, facts, setting)
+
+    def _configured(self, facts: Facts) -> Facts:
+        config = self.config
+        if config.input_price or config.output_price:
+            facts = replace(facts, input_price=config.input_price, output_price=config.output_price, cached_price=0)
+        return replace(
+            facts,
+            context_tokens=config.context_tokens or facts.context_tokens,
+            output_tokens_max=config.output_tokens_max or facts.output_tokens_max,
+        )
+
+    def _wired(self, provider: str, model: str, facts: Facts, setting: str) -> Model:
+        # The HTTP client takes long to import, and a gateway without a model needs none.
+        from holdfast.agent.models.anthropic import Anthropic
+        from holdfast.agent.models.exchange import Wire
+        from holdfast.agent.models.openai import OpenAI
+
+        seat = self.directory.seat(provider, setting, (*self.makers, FOREIGN, LOCAL))
+        self.wire = self.wire or Wire(self.clock)
+        make = Anthropic.at if seat.wire == "anthropic" else OpenAI.at
+        return make(
+            seat,
+            wire=self.wire,
+            provider=provider,
+            model=model,
+            facts=facts,
+            name_setting=setting,
+            config=self.config,
+        )

@@ -1,0 +1,149 @@
+"""A model in this process, from a GGUF file, with the `local` extra: for trying out, or where no word may leave it.
+
+Small models cannot be relied on to call tools, so none are offered: it only talks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import logging
+import secrets
+import threading
+from collections.abc import AsyncGenerator, Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+
+from holdfast.agent.models.failures import Endpoint
+from holdfast.agent.models.openai import IMAGE_LEFT_OUT, ChunkReader
+from holdfast.agent.models.port import AssistantMessage, Event, Facts, Message, Request, ToolMessage, UserMessage
+from holdfast.errors import ConfigInvalid, ModelUnavailable, ModelUnusable
+
+log = logging.getLogger(__name__)
+
+OUTPUT_TOKENS = 2_048
+
+Chunk = Mapping[str, object]
+
+
+class Engine(Protocol):
+    """What is used of the library: answers in chunks of the OpenAI format until the callback says that it is enough."""
+
+    def handle_chat_completions(self, body: dict[str, object], callback: Callable[[Chunk], bool], /) -> object: ...
+
+
+def open_local(path: str, *, facts: Facts, setting: str) -> LocalModel:
+    """Return the model in a file.  Raises `ConfigInvalid`; the file is only read when it is first needed."""
+    file = Path(path).expanduser()
+    try:
+        with file.open("rb") as opened:
+            is_model = opened.read(4) == b"GGUF"
+    except OSError as error:
+        raise ConfigInvalid(f"{setting}: {file}: {error.strerror}") from error
+    if not is_model:
+        raise ConfigInvalid(f"{setting}: {file} is no GGUF file")
+    return LocalModel(file, replace(facts, images=False))
+
+
+class LocalModel:
+    """One model in memory; it answers in threads of its own, one request after the other."""
+
+    def __init__(self, file: Path, facts: Facts) -> None:
+        self._file = file
+        self._facts = facts
+        self._endpoint = Endpoint(name=f"local:{file}", url="", headers={}, url_setting="the file")
+        self._loading: asyncio.Task[Engine] | None = None
+        self._answering: set[asyncio.Task[object]] = set()
+
+    @property
+    def name(self) -> str:
+        return self._endpoint.name
+
+    @property
+    def facts(self) -> Facts:
+        return self._facts
+
+    async def stream(self, request: Request) -> AsyncGenerator[Event]:
+        engine = await self._engine()
+        reader = ChunkReader(self._endpoint, self._facts, request)
+        loop = asyncio.get_running_loop()
+        chunks: asyncio.Queue[Chunk | None] = asyncio.Queue()
+        enough = threading.Event()
+
+        def heard(chunk: Chunk) -> bool:
+            loop.call_soon_threadsafe(chunks.put_nowait, chunk)
+            return enough.is_set()
+
+        answering = asyncio.create_task(asyncio.to_thread(engine.handle_chat_completions, self._body(request), heard))
+        self._answering.add(answering)
+        answering.add_done_callback(self._answering.discard)
+        answering.add_done_callback(lambda _: chunks.put_nowait(None))
+        try:
+            while (chunk := await chunks.get()) is not None:
+                for event in self._read(reader, chunk):
+                    yield event
+        finally:
+            # The thread sees it at its next word.
+            enough.set()
+        if (error := answering.exception()) is not None:
+            raise ModelUnavailable(f"{self.name}: {error}") from error
+        if (done := reader.end()) is None:
+            raise ModelUnavailable(f"{self.name}: the answer was cut before its end")
+        yield done
+
+    async def close(self) -> None:
+        loading, self._loading = self._loading, None
+        # A thread cannot be stopped, and must not outlive what it works on.
+        if pending := {*self._answering, *([loading] if loading is not None else [])}:
+            await asyncio.wait(pending)
+
+    def _read(self, reader: ChunkReader, chunk: Chunk) -> list[Event]:
+        try:
+            return list(reader.take_object(chunk))
+        except msgspec.ValidationError as error:
+            raise ModelUnavailable(f"{self.name}: sends what cannot be read") from error
+
+    async def _engine(self) -> Engine:
+        if self._loading is None:
+            self._loading = asyncio.create_task(asyncio.to_thread(_load, self._file, self._facts.context_tokens))
+        try:
+            return await asyncio.shield(self._loading)
+        except RuntimeError as error:
+            raise ModelUnusable(f"{self.name}: the file cannot be loaded: {error}") from error
+
+    def _body(self, request: Request) -> dict[str, object]:
+        system = [{"role": "system", "content": request.system}] if request.system else []
+        return {
+            "messages": [*system, *map(_told, request.messages)],
+            "max_tokens": request.output_tokens_max or self._facts.output_tokens_max or OUTPUT_TOKENS,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+        }
+
+
+def _told(message: Message) -> dict[str, str]:
+    """Return a message as plain words: a model without tools still reads what another one did with them."""
+    match message:
+        case UserMessage():
+            return {"role": "user", "content": "\n".join([message.text, *[IMAGE_LEFT_OUT] * len(message.images)])}
+        case AssistantMessage():
+            calls = [f"[called {call.name} {call.args}]" for call in message.calls]
+            return {"role": "assistant", "content": "\n".join([message.text, *calls]).strip()}
+        case ToolMessage():
+            return {"role": "user", "content": f"[result] {message.text}"}
+
+
+def _load(file: Path, context_tokens: int) -> Engine:
+    xllamacpp: Any = importlib.import_module("xllamacpp")  # It has no types, and is only there with the extra.
+    params = xllamacpp.CommonParams()
+    params.model.path = str(file)
+    params.n_ctx = context_tokens
+    params.n_parallel = 1
+    params.verbosity = -1
+    # The library listens on loopback, whether one wants it or not; nobody knows this key.
+    params.api_keys = [secrets.token_urlsafe()]
+    log.info("loading %s", file)
+    return xllamacpp.Server(params)
