@@ -181,3 +181,12 @@ async def test_families_that_are_cancelled_at_once_are_all_cancelled(scene: Scen
     await asyncio.gather(scene.store.settlement.cancel(parent.id, Cause.USER, scene.now), *cancels, return_exceptions=True)
     states = [await scene.state(turn_id) for turn_id in (parent.id, *helpers)]
     assert set(states) == {State.CANCELLED}
+
+
+async def test_a_message_cannot_work_for_what_it_takes_the_place_of(scene: Scene) -> None:
+    """T3"""
+    parent = await scene.running()
+    before = await scene.snapshot()
+    with pytest.raises(IllegalMove):
+        await scene.accept("instead", busy=Busy.INTERRUPT, parent_turn_id=parent.id)
+    assert await scene.snapshot() == before

@@ -25,6 +25,7 @@ from holdfast.core.intake import Inbound, Receipt
 from holdfast.core.journal import Draft, Kind
 from holdfast.core.memory import Segment
 from holdfast.core.memory import State as SegmentState
+from holdfast.core.questions import Question
 from holdfast.core.transcript import Role, fold
 from holdfast.core.turns import Cause, Event, Mode, Policy, Resume, State, Turn
 from holdfast.engine.engine import Engine
@@ -304,7 +305,7 @@ async def refuse_all(store: Store, claimed: Turn, running: Turn) -> None:
         lambda: store.turns.start(claimed, NOW),
         lambda: store.journal.append(running, [draft]),
         lambda: store.journal.append(running, [draft], [(call, call.on(effects.Event.START))]),
-        lambda: store.turns.park(running, [draft]),
+        lambda: store.turns.park(running, [draft], Question(id="late", text="may I?")),
         lambda: store.settlement.finish(running, ending(running)),
     ]
     for write in writes:

@@ -10,17 +10,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
-from holdfast.core import delivery, effects, memory, sessions
+from holdfast.core import delivery, effects, memory, questions, sessions
 from holdfast.core.delivery import BACKOFF_MAX_MS, EXPIRES_AFTER_MS, Delivery
 from holdfast.core.effects import Call, Effect
 from holdfast.core.ending import Ending
 from holdfast.core.intake import Busy, Inbound, Receipt
 from holdfast.core.journal import CLOSING, Draft, Entry, Kind
 from holdfast.core.memory import Segment
+from holdfast.core.questions import About, Decision, Question
 from holdfast.core.recovery import Interrupted, Swept
 from holdfast.core.sessions import Session
 from holdfast.core.turns import IN_FLIGHT, Aftermath, Cause, Event, Mode, Policy, State, Turn, after_loss
-from holdfast.errors import KeyReused, NodeLost, NotFound, SessionBusy, Stale
+from holdfast.errors import IllegalMove, KeyReused, NodeLost, NotFound, SessionBusy, Stale
 from holdfast.ids import CallId, DeliveryId, NodeId, SegmentId, SessionId, TurnId
 
 
@@ -54,6 +55,9 @@ class Model:
     nodes: dict[NodeId, Node] = field(default_factory=dict)
     keys: dict[str, Key] = field(default_factory=dict)
     cursors: dict[str, str] = field(default_factory=dict)
+    # Every question with its answer, and what was granted by one: to whom, what, and in which session or in all.
+    questions: dict[tuple[TurnId, str], tuple[Question, str | None]] = field(default_factory=dict)
+    grants: set[tuple[str, str, SessionId | None]] = field(default_factory=set)
     # Who sends a delivery and who commits a segment; neither knows it itself.
     senders: dict[DeliveryId, NodeId] = field(default_factory=dict)
     committers: dict[SegmentId, NodeId] = field(default_factory=dict)
@@ -73,6 +77,10 @@ class Model:
             raise KeyReused(str(message.dedupe_key), first.receipt.turn_id)
         if not first and turn_id in self.turns:
             raise Stale(turn_id)
+        superseded = self._family(self._in_flight(message)) if not first and message.busy is Busy.INTERRUPT else ()
+        parent = None if first or message.parent_turn_id is None else self._turn(message.parent_turn_id)
+        if parent and (parent.state is State.CANCELLED or parent.id in superseded):
+            raise IllegalMove(parent.id, State.CANCELLED, "let others work for it")
         if not first and message.busy is Busy.REJECT and self._in_flight(message):
             raise SessionBusy(message.conversation)
         if message.cursor:
@@ -80,10 +88,9 @@ class Model:
         if first:
             state = self._repeated(first.receipt.turn_id)
             return replace(first.receipt, state=state, duplicate=True, superseded=())
-        superseded = self._in_flight(message) if message.busy is Busy.INTERRUPT else ()
         for each in superseded:
-            self.cancel(each, Cause.SUPERSEDED, now)
-        session = self._joined(message, session_id, now)
+            self._cancel(each, Cause.SUPERSEDED, now)
+        session = self._joined(message, session_id, parent, now)
         turn = Turn(
             id=turn_id,
             session_id=session.id,
@@ -94,6 +101,7 @@ class Model:
             remembers=message.remembers,
             reply_to=message.reply_to,
             steers=message.busy is Busy.STEER,
+            parent_turn_id=message.parent_turn_id,
         )
         self.turns[turn_id] = turn
         self.sessions[session.id] = replace(session, turns=turn.ordinal)
@@ -114,7 +122,15 @@ class Model:
         ]
         return tuple(turn.id for turn in sorted(found, key=lambda turn: turn.ordinal))
 
-    def _joined(self, message: Inbound, session_id: SessionId, now: int) -> Session:
+    def _family(self, turn_ids: Iterable[TurnId]) -> tuple[TurnId, ...]:
+        """Return turns in flight with all that works for them, each before what works for it."""
+        family: list[TurnId] = []
+        for turn_id in turn_ids:
+            helpers = sorted(t.id for t in self.turns.values() if t.parent_turn_id == turn_id and t.state in IN_FLIGHT)
+            family += [each for each in (turn_id, *self._family(helpers)) if each not in family]
+        return tuple(family)
+
+    def _joined(self, message: Inbound, session_id: SessionId, parent: Turn | None, now: int) -> Session:
         same = [s for s in self.sessions.values() if (s.owner, s.key) == (message.owner, message.conversation)]
         for session in same:
             if session.state is sessions.State.OPEN:
@@ -131,8 +147,8 @@ class Model:
             one_shot=message.one_shot,
             created_at=now,
             updated_at=now,
-            parent_id=suspended[-1] if suspended else None,
-            auto_reset_reason="suspended" if suspended else None,
+            parent_id=parent.session_id if parent else suspended[-1] if suspended else None,
+            auto_reset_reason="suspended" if suspended and not parent else None,
         )
 
     def _repeated(self, turn_id: TurnId) -> State:
@@ -141,7 +157,9 @@ class Model:
         if turn is None:
             return State.COMPLETED
         session = self.sessions[turn.session_id]
+        parent = self.turns.get(turn.parent_turn_id) if turn.parent_turn_id else None
         usable = session.strikes < sessions.STRIKES_MAX and (session.state is sessions.State.OPEN or session.one_shot)
+        usable = usable and not (parent and parent.state is State.CANCELLED)
         if turn.state is State.INTERRUPTED and turn.mode is Mode.SYNCHRONOUS and usable and turn.ordinal == session.turns:
             turn = self._save(replace(turn, state=State.QUEUED, cause=None))
         return turn.state
@@ -194,20 +212,40 @@ class Model:
             drafts.append(Draft(kind=Kind.MESSAGE_JOINED, at=now, data={"text": text, "turn_id": each.id}))
         return self._wrote(host, drafts) if drafts else (turn, [])
 
-    def park(self, turn: Turn, drafts: Sequence[Draft]) -> tuple[Turn, list[Entry]]:
+    def park(
+        self, turn: Turn, drafts: Sequence[Draft], question: Question, moves: Sequence[tuple[Call, Call]] = ()
+    ) -> tuple[Turn, list[Entry]]:
         turn.on(Event.ASK)
         found = self._same_fence(turn)
         if (found.state, found.nth) == (State.WAITING, turn.nth + len(drafts)):
             return found, self._attempt(found, turn.nth)
         held = self._held(turn)
+        if (turn.id, question.id) in self.questions:
+            raise Stale(question.id)
+        moved = {(turn.id, after.id): self._moved(before, after) for before, after in moves}
         self._decide_calls(held, drafts[-1].at)
+        self.calls.update(moved)
+        self.questions[turn.id, question.id] = (question, None)
         return self._wrote(replace(held, state=State.WAITING, node_id=None), drafts)
 
     def answer(self, turn_id: TurnId, draft: Draft) -> Turn:
         turn = self._turn(turn_id)
-        queued = self._save(replace(turn.on(Event.ANSWER), fence=turn.fence + 1))
+        after = replace(turn.on(Event.ANSWER), fence=turn.fence + 1)
+        question, text = self._open_question(turn_id), str(draft.data["text"])
+        late = question.expires_at is not None and question.expires_at <= draft.at and text != questions.EXPIRED
+        if draft.data["question_id"] != question.id or late:
+            raise IllegalMove(turn_id, turn.state, Event.ANSWER)
+        self.questions[turn_id, question.id] = (question, text)
+        decision = questions.decide(text)
+        if question.about is About.APPROVAL and decision in (Decision.SESSION, Decision.ALWAYS):
+            session = self.sessions[turn.session_id]
+            self.grants.add((session.owner, question.fingerprint, session.id if decision is Decision.SESSION else None))
         self._write(turn, None, [draft])
-        return queued
+        return self._save(after)
+
+    def _open_question(self, turn_id: TurnId) -> Question:
+        (question,) = [q for (turn, _), (q, answer) in self.questions.items() if turn == turn_id and answer is None]
+        return question
 
     # Settlement
 
@@ -270,7 +308,18 @@ class Model:
         self.sessions[session.id] = replace(session, state=sessions.State.ENDED, end_reason=reason, ended_at=now)
 
     def cancel(self, turn_id: TurnId, cause: Cause, now: int) -> Turn:
+        self._turn(turn_id).on(Event.CANCEL)
+        first, *helpers = self._family([turn_id])
+        cancelled = self._cancel(first, cause, now)
+        for helper in helpers:
+            self._cancel(helper, cause, now)
+        return cancelled
+
+    def _cancel(self, turn_id: TurnId, cause: Cause, now: int) -> Turn:
         turn = self._turn(turn_id)
+        if turn.state is State.WAITING:
+            question = self._open_question(turn_id)
+            self.questions[turn_id, question.id] = (question, questions.CANCELLED)
         cancelled = self._save(replace(turn.on(Event.CANCEL), cause=cause.value, fence=turn.fence + 1, node_id=None))
         self._decide_calls(turn, now)
         self._write(turn, None, [_closing(State.CANCELLED, now, cause=cause.value)])
@@ -320,7 +369,7 @@ class Model:
 
     def _empty(self, session_id: SessionId, cause: Cause, now: int) -> None:
         for turn in self.of_session(session_id):
-            if turn.state in IN_FLIGHT:
+            if self.turns[turn.id].state in IN_FLIGHT:
                 self.cancel(turn.id, cause, now)
         self.seal(session_id, now)
 
@@ -391,7 +440,9 @@ class Model:
         for each in [] if self._dead(node_id) else self.due(now):
             unknown = each.state is delivery.State.UNKNOWN
             if now - each.created_at > EXPIRES_AFTER_MS:
-                self.deliveries[each.id] = replace(each.on(delivery.Event.EXPIRE), fence=each.fence + 1)
+                # Whoever revives one of which nobody knows sends what may be a repeat.
+                repeats = 1 if unknown else each.repeats
+                self.deliveries[each.id] = replace(each.on(delivery.Event.EXPIRE), fence=each.fence + 1, repeats=repeats)
                 continue
             moved = each.on(delivery.Event.REPEAT if unknown else delivery.Event.SEND)
             moved = replace(moved, attempt=each.attempt + 1, repeats=each.repeats + unknown, fence=each.fence + 1)
@@ -517,6 +568,8 @@ class Model:
         self.turns = {key: turn for key, turn in self.turns.items() if key not in turns}
         self.calls = {key: call for key, call in self.calls.items() if key[0] not in turns}
         self.deliveries = {key: each for key, each in self.deliveries.items() if each.turn_id not in turns}
+        self.questions = {key: each for key, each in self.questions.items() if key[0] not in turns}
+        self.grants = {grant for grant in self.grants if grant[2] not in gone}
         self.segments = {key: segment for key, segment in self.segments.items() if segment.session_id not in gone}
         return len(gone)
 

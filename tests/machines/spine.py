@@ -18,7 +18,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from holdfast.core import delivery, effects, memory
+from holdfast.core import delivery, effects, memory, questions
 from holdfast.core.delivery import Delivery
 from holdfast.core.effects import Call, Effect
 from holdfast.core.ending import Ending
@@ -28,7 +28,7 @@ from holdfast.core.leases import Sighting, lapsed, watch
 from holdfast.core.memory import Segment
 from holdfast.core.recovery import Interrupted, Swept
 from holdfast.core.sessions import STRIKES_MAX, Session
-from holdfast.core.turns import FINAL, Cause, Event, Mode, OnCrash, Policy, Resume, State, Turn
+from holdfast.core.turns import FINAL, IN_FLIGHT, Cause, Event, Mode, OnCrash, Policy, Resume, State, Turn
 from holdfast.errors import HoldfastError
 from holdfast.ids import CallId, DeliveryId, NodeId, SegmentId, SessionId, TurnId
 from holdfast.store import rows
@@ -119,6 +119,8 @@ class Snapshot:
     segments: dict[SegmentId, tuple[Any, ...]]
     keys: dict[str, tuple[TurnId, SessionId]]
     cursors: dict[str, str]
+    questions: dict[tuple[TurnId, str], str | None]
+    grants: set[tuple[Any, ...]]
     nodes: dict[NodeId, tuple[bool, int]]
 
 
@@ -229,6 +231,13 @@ class Spine(RuleBasedStateMachine):
         """A1, A2: a message is a queued turn once its receipt is out.  Positions of a channel come in any order."""
         self.accept(message)
 
+    @precondition(lambda self: self.model.turns)
+    @rule(message=messages, pick=picks, at_work=st.booleans())
+    def delegate(self, message: Inbound, pick: int, at_work: bool) -> None:
+        """T3: whoever works for a turn is cancelled with it, and nobody works for one that was cancelled."""
+        known = [turn.id for turn in self.model.turns.values() if turn.state in IN_FLIGHT or not at_work]
+        self.accept(replace(message, parent_turn_id=_pick(known or list(self.model.turns), pick)))
+
     @precondition(lambda self: self.received)
     @rule(pick=picks, same=st.booleans())
     def receive_again(self, pick: int, same: bool) -> None:
@@ -307,7 +316,9 @@ class Spine(RuleBasedStateMachine):
             case "heed":
                 self.heed(turn)
             case "park":
-                self.park(turn, [self.draft(Kind.APPROVAL_ASKED, text="may I?")])
+                call = self.call(turn, data.draw(st.integers(0, 1), "call"), data.draw(st.sampled_from(Effect), "effect"))
+                moves = [(call, call.on(effects.Event.ASK))] if call.state is effects.State.PLANNED else []
+                self.park(turn, self.asking(data.draw(picks, "question")), *moves)
             case "finish":
                 parts = data.draw(st.sampled_from([0, 1, 2, 3]), "parts")
                 owner = data.draw(st.sampled_from([*MEMORY_OWNERS, None]), "memory owner")
@@ -350,8 +361,20 @@ class Spine(RuleBasedStateMachine):
         if answer and answer[1]:
             self.witnessed["heed", "joined"] += 1
 
-    def park(self, turn: Turn, drafts: list[Draft]) -> None:
-        self.keep(self.ask("park", lambda: self.model.park(turn, drafts), lambda: self.store.turns.park(turn, drafts)))
+    def park(self, turn: Turn, question: questions.Question, *moves: tuple[Call, Call]) -> None:
+        drafts = [self.draft(Kind.APPROVAL_ASKED, text=question.text, question_id=question.id)]
+        asking = (turn, drafts, question, moves)
+        self.keep(self.ask("park", lambda: self.model.park(*asking), lambda: self.store.turns.park(*asking)))
+
+    def asking(self, pick: int) -> questions.Question:
+        """Return a question: about anything, and one in three with an end."""
+        return questions.Question(
+            id=f"question_{pick}",
+            text="may I?",
+            about=_pick(list(questions.About), pick),
+            fingerprint=f"print_{pick % 2}",
+            expires_at=None if pick % 3 else self.wall + HOUR,
+        )
 
     def finish(self, turn: Turn, ending: Ending) -> None:
         self.keep(
@@ -385,11 +408,14 @@ class Spine(RuleBasedStateMachine):
         )
 
     @precondition(lambda self: any(turn.state is State.WAITING for turn in self.model.turns.values()))
-    @rule(pick=picks, any_turn=st.booleans())
-    def answer(self, pick: int, any_turn: bool) -> None:
-        """Only a turn that waits takes an answer."""
+    @rule(pick=picks, any_turn=st.booleans(), text=st.sampled_from(["once", "session", "always", "no", questions.EXPIRED]))
+    def answer(self, pick: int, any_turn: bool, text: str) -> None:
+        """Q1, Q2: only a turn that waits takes an answer, to the question it waits with, and it grants what it says."""
         turns = [turn.id for turn in self.model.turns.values() if turn.state is State.WAITING or any_turn]
-        turn_id, draft = _pick(turns, pick), self.draft(Kind.APPROVAL_ANSWERED, text="yes")
+        turn_id = _pick(turns, pick)
+        waiting = [id_ for (turn, id_), (_, answer) in self.model.questions.items() if turn == turn_id and answer is None]
+        question_id = f"question_{pick}" if any_turn or not waiting else waiting[0]
+        draft = self.draft(Kind.APPROVAL_ANSWERED, text=text, question_id=question_id)
         self.ask("answer", lambda: self.model.answer(turn_id, draft), lambda: self.store.turns.answer(turn_id, draft))
 
     @precondition(lambda self: self.turns)
@@ -425,7 +451,7 @@ class Spine(RuleBasedStateMachine):
             case "heed":
                 self.heed(turn)
             case "park":
-                self.park(turn, [self.draft(Kind.APPROVAL_ASKED, text="boo?")])
+                self.park(turn, self.asking(0))
             case "finish":
                 self.finish(turn, self.ending(turn, Event.FINISH, 1, MEMORY_OWNERS[0]))
             case _:
@@ -791,6 +817,8 @@ class Spine(RuleBasedStateMachine):
             assert entries == _plain(journal), "J1: what was returned is what is read"
         assert found.entries.keys() == model.entries.keys()
         assert found.calls == model.calls, "X1"
+        asked = {key: answer for key, (_, answer) in model.questions.items()}
+        assert (found.questions, found.grants) == (asked, model.grants), "Q1 Q2"
         assert found.deliveries == {key: _facts(each, model.senders.get(key)) for key, each in model.deliveries.items()}, "D"
         assert found.segments == {key: _debt(each, model.committers.get(key)) for key, each in model.segments.items()}, "M"
         keys = {key: (known.receipt.turn_id, known.receipt.session_id) for key, known in model.keys.items()}
@@ -876,6 +904,8 @@ def _snapshot() -> Transaction[Snapshot]:
     segments = yield Run(f"SELECT node_id, {rows.SEGMENT} FROM segments")
     keys = yield Run("SELECT key, turn_id, session_id FROM dedupe")
     cursors = yield Run("SELECT channel, position FROM cursors")
+    asked = yield Run("SELECT turn_id, id, answer FROM questions")
+    grants = yield Run("SELECT owner, fingerprint, session_id FROM grants")
     nodes = yield Run("SELECT id, state, beat FROM nodes")
     journals: dict[SessionId, list[Entry]] = {}
     for entry in entries:
@@ -889,6 +919,8 @@ def _snapshot() -> Transaction[Snapshot]:
         segments=dict(_held(segments, rows.segment, _debt)),
         keys={key: (turn_id, session_id) for key, turn_id, session_id in keys},
         cursors=dict(tuple(row) for row in cursors),
+        questions={(turn_id, id_): answer for turn_id, id_, answer in asked},
+        grants={tuple(row) for row in grants},
         nodes={node_id: (state == "alive", beat) for node_id, state, beat in nodes},
     )
 

@@ -48,7 +48,7 @@ def _settings(examples: int, examples_long: int) -> settings:
 # What a run must have seen to be worth anything; the shared store is slower, and sees less of what is rare.
 WITNESSED = frozenset(
     {
-        *(("accept", outcome) for outcome in ("done", "KeyReused", "SessionBusy")),
+        *(("accept", outcome) for outcome in ("done", "KeyReused", "SessionBusy", "IllegalMove")),
         *(("heed", outcome) for outcome in ("done", "joined", "Stale")),
         *((f"{write} again", "done") for write in ("accept", "start", "append", "park", "finish")),
         *(("cut", fate) for fate in ("continued", "rested", "suspended", "given_up")),

@@ -120,10 +120,10 @@ def accept(dialect: Dialect, message: Inbound, turn_id: TurnId, session_id: Sess
         first = yield from _first_receipt(message, turn_id, session_id, now_ms)
         if first:
             return first
-    parent = yield from _hold_parent(message)
     superseded: list[TurnId] = []
     if message.busy is Busy.INTERRUPT:
         superseded = yield from _supersede(dialect, message, now_ms)
+    parent = yield from _hold_parent(message)
     found_id = yield from _join_or_open(dialect, message, turn_id, session_id, parent, now_ms)
     if message.dedupe_key is not None and found_id != session_id:
         yield Run(_KEY_SESSION, {"key": message.dedupe_key, "session_id": found_id})
