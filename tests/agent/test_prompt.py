@@ -106,16 +106,16 @@ async def test_files_of_the_workspace_are_read_anew_when_they_change_and_are_bou
     assert len(text) < 30_000
 
 
-async def test_an_unchanged_file_is_read_once(tmp_path: Path) -> None:
+def test_an_unchanged_file_is_read_once(tmp_path: Path) -> None:
     file = tmp_path / "note"
     file.write_text("one")
     stat, files = file.stat(), TextFiles()
-    assert await files.read(file, 100) == "one"
+    assert files.read(file, 100) == "one"
     file.write_text("two")
     os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns))
-    assert await files.read(file, 100) == "one"
+    assert files.read(file, 100) == "one"
     os.utime(file, ns=(1, 1))
-    assert await files.read(file, 100) == "two"
+    assert files.read(file, 100) == "two"
 
 
 async def test_memories_are_fenced_and_none_can_open_the_fence(tmp_path: Path) -> None:

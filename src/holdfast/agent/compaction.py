@@ -6,7 +6,17 @@ from collections.abc import Sequence
 from contextlib import aclosing
 
 from holdfast.agent import context
-from holdfast.agent.models.port import AssistantMessage, Done, Message, Model, Request, Said, ToolMessage, UserMessage
+from holdfast.agent.models.port import (
+    AssistantMessage,
+    Done,
+    Message,
+    Model,
+    Request,
+    Said,
+    ToolMessage,
+    ToolSpec,
+    UserMessage,
+)
 from holdfast.agent.toolbox import shortened
 from holdfast.core.transcript import Item
 from holdfast.errors import ModelUnavailable
@@ -32,10 +42,14 @@ _SYSTEM = (
 )
 
 
-def size(request: Request) -> int:
-    """Return how many characters a request comes to, with pictures as what they cost."""
-    tools = sum(len(tool.name) + len(tool.description) + len(str(tool.schema)) for tool in request.tools)
-    return len(request.system) + tools + sum(_size(message) for message in request.messages)
+def size(messages: Sequence[Message]) -> int:
+    """Return how many characters messages come to, with pictures as what they cost."""
+    return sum(_size(message) for message in messages)
+
+
+def size_around(system: str, tools: Sequence[ToolSpec]) -> int:
+    """Return how many characters every request comes to before its first message."""
+    return len(system) + sum(len(tool.name) + len(tool.description) + len(str(tool.schema)) for tool in tools)
 
 
 def _size(message: Message) -> int:

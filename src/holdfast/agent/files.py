@@ -1,8 +1,7 @@
-"""Text files that are read again and again: only when they have changed, and never on the loop's own time."""
+"""Text files that are read again and again, but only when they have changed."""
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 from holdfast.agent.toolbox import shortened
@@ -14,24 +13,13 @@ _BYTES_PER_CHAR = 4
 
 
 class TextFiles:
-    """Reads, and remembers what did not change."""
+    """Reads, and remembers what did not change.  It waits for the disk: call it from a thread."""
 
     def __init__(self) -> None:
         self._cached: dict[tuple[Path, int], tuple[tuple[int, int], str]] = {}
 
-    async def read(self, path: Path, chars_max: int, inside: Path | None = None) -> str:
+    def read(self, path: Path, chars_max: int, inside: Path | None = None) -> str:
         """Return a file's text, shortened where it is too long; nothing where there is none, or it lies elsewhere."""
-        return await asyncio.to_thread(self._read, path, chars_max, inside)
-
-    async def folders(self, parent: Path, limit: int) -> list[Path]:
-        """Return the folders in a folder, by name."""
-        return await asyncio.to_thread(lambda: [path for path in _entries(parent) if path.is_dir()][:limit])
-
-    async def names(self, parent: Path, limit: int) -> list[str]:
-        """Return the names in a folder."""
-        return await asyncio.to_thread(lambda: [path.name for path in _entries(parent)][:limit])
-
-    def _read(self, path: Path, chars_max: int, inside: Path | None) -> str:
         try:
             if inside is not None and not path.resolve().is_relative_to(inside.resolve()):
                 return ""
@@ -51,7 +39,8 @@ class TextFiles:
         return known[1]
 
 
-def _entries(parent: Path) -> list[Path]:
+def entries(parent: Path) -> list[Path]:
+    """Return what is in a folder, by name; nothing where there is none."""
     try:
         return sorted(parent.iterdir())
     except OSError:

@@ -38,7 +38,7 @@ from holdfast.core.effects import Call
 from holdfast.core.redaction import MASK
 from holdfast.core.transcript import Role
 from holdfast.core.usage import Limit, Spent
-from holdfast.errors import ContextTooLong, ModelUnavailable, Rejected, Unavailable
+from holdfast.errors import ContextTooLong, ModelRejected, ModelUnavailable, Rejected, Unavailable
 from holdfast.ids import TurnId
 from holdfast.ports import Assignment, Spending, Stage, Use
 
@@ -114,9 +114,14 @@ class ModelAgent:
 class _Step:
     """What the model has said and asked for since the last results, however often it was asked for that."""
 
-    text: str = ""
+    # A long answer arrives in very many pieces.
+    pieces: list[str] = field(default_factory=list[str])
     calls: list[ToolCall] = field(default_factory=list[ToolCall])
     sealed: Sequence[Mapping[str, object]] = ()
+
+    @property
+    def text(self) -> str:
+        return "".join(self.pieces)
 
 
 class _Answer:
@@ -139,7 +144,9 @@ class _Answer:
         self._stage = stage
         self._model = model
         self._tools = tools
+        self._specs = toolbox.specs(tools)
         self._system = system
+        self._chars_around = compaction.size_around(system, self._specs)
         self._agent = agent
         self._limits = limits
         self._spent = spent
@@ -181,12 +188,12 @@ class _Answer:
         self._older, self._current, self._said = list(read.older), list(read.current), list(read.said)
         if read.is_cut and isinstance(cut := self._current.pop(), AssistantMessage):
             self._said.pop()
-            self._step.text = cut.text
+            self._step.pieces.append(cut.text)
 
     async def _heed(self) -> None:
         """Read what joined the turn, below everything that was said before it came."""
         if joined := await self._stage.heed():
-            if self._step.text:
+            if self._step.pieces:
                 self._current.append(AssistantMessage(text=self._step.text))
                 self._said.append(self._step.text)
                 self._step = _Step()
@@ -211,12 +218,12 @@ class _Answer:
                 await self._compact(0)
             except ModelUnavailable as error:
                 # Before its first word the model was asked often enough already, by whoever talks to it.
-                if not self._step.text or (cuts := cuts + 1) > CUTS_MAX:
+                if not self._step.pieces or (cuts := cuts + 1) > CUTS_MAX:
                     raise
                 log.warning("the model broke off, asking it to go on: %s", error)
                 await self._clock.sleep_ms(_wait_ms(cuts, error.retry_after_s))
             else:
-                if done.reason is not StopReason.LENGTH or self._step.calls or not self._step.text or is_longer:
+                if done.reason is not StopReason.LENGTH or self._step.calls or not self._step.pieces or is_longer:
                     return done.reason
                 is_longer = True
 
@@ -228,8 +235,8 @@ class _Answer:
             async for event in events:
                 match event:
                     case Said(text):
-                        self._step.text += text
                         if text:
+                            self._step.pieces.append(text)
                             await self._stage.say(text)
                     case Thought(text):
                         await self._stage.think(text)
@@ -248,20 +255,20 @@ class _Answer:
         await self._stage.spend(done.usage)
         if done.usage.input_tokens:
             # Better than any rule of thumb: what this very conversation came to.
-            self._chars_per_token = min(max(compaction.size(request) / done.usage.input_tokens, 1.0), 8.0)
+            self._chars_per_token = min(max(self._size(request) / done.usage.input_tokens, 1.0), 8.0)
 
     def _request(self) -> Request:
         messages = [*self._older, *self._current]
         if self._is_thrifty:
             messages = context.thrifty(messages)
-        if self._step.text:
+        if self._step.pieces:
             messages += [AssistantMessage(text=self._step.text), UserMessage(text=context.CONTINUE)]
         if not self._model.facts.images:
             messages = [_without_images(message) for message in messages]
         return Request(
             messages=context.joined(messages),
             system=self._system,
-            tools=toolbox.specs(self._tools),
+            tools=self._specs,
             output_tokens_max=self._model.facts.output_tokens_max or None,
         )
 
@@ -270,15 +277,15 @@ class _Answer:
         step, self._step = self._step, _Step()
         uses = [await self._use(nth, call, number) for nth, call in enumerate(step.calls, 1)]
         calls = await self._stage.use_all(uses)
-        turn_id = self._work.turn.id
+        turn_id, text = self._work.turn.id, step.text
         wanted = [
             ToolCall(id=context.wire_id(turn_id, use.call_id), name=use.tool.name, args=_json(use.args)) for use in uses
         ]
-        self._current.append(AssistantMessage(text=step.text, calls=wanted, sealed=step.sealed))
+        self._current.append(AssistantMessage(text=text, calls=wanted, sealed=step.sealed))
         self._current += [
             ToolMessage(call_id=context.wire_id(turn_id, call.id), text=context.outcome(call)) for call in calls
         ]
-        self._said += [step.text] if step.text else []
+        self._said += [text] if text else []
         self._count_refused(uses)
 
     async def _use(self, nth: int, call: ToolCall, step: int) -> Use:
@@ -300,19 +307,19 @@ class _Answer:
             case StopReason.REFUSAL:
                 return await self._close(REFUSED_TO_ANSWER)
             case StopReason.LENGTH:
-                return await self._close(CUT_AT_LIMIT if self._step.text else NOTHING_AT_LIMIT)
+                return await self._close(CUT_AT_LIMIT if self._step.pieces else NOTHING_AT_LIMIT)
             case StopReason.END | StopReason.CALLS:
-                return await self._close("" if self._step.text or self._said else NOTHING_SAID)
+                return await self._close("" if self._step.pieces or self._said else NOTHING_SAID)
             case _:
                 assert_never(reason)
 
     async def _close(self, note: str) -> str:
         """Say a last word, if there is one, and return everything said."""
         if note:
-            text = f"\n\n{note}" if self._step.text else note
-            self._step.text += text
+            text = f"\n\n{note}" if self._step.pieces else note
+            self._step.pieces.append(text)
             await self._stage.say(text)
-        return "\n\n".join([*self._said, self._step.text] if self._step.text else self._said)
+        return "\n\n".join([*self._said, self._step.text] if self._step.pieces else self._said)
 
     async def _make_room(self) -> None:
         """Keep the request below what the model can read, by shortening old results first and old turns second."""
@@ -322,13 +329,16 @@ class _Answer:
         if self._is_too_long() and not self._has_compacted:
             try:
                 await self._compact(compaction.TURNS_KEPT)
-            except ModelUnavailable as error:
+            except (ModelUnavailable, ModelRejected) as error:
                 # It may still fit; if not, the model says so.
                 log.warning("cannot make a summary: %s", error)
 
     def _is_too_long(self) -> bool:
         allowed = self._model.facts.context_tokens * self._agent.compact_at
-        return 0 < allowed < compaction.size(self._request()) / self._chars_per_token
+        return 0 < allowed < self._size(self._request()) / self._chars_per_token
+
+    def _size(self, request: Request) -> int:
+        return self._chars_around + compaction.size(request.messages)
 
     async def _compact(self, kept: int) -> bool:
         """Let a summary stand for the older turns, all but the last `kept` if there are more; False where there are none."""
@@ -364,7 +374,7 @@ class _Answer:
         )
 
     def _tokens(self, messages: Sequence[Message]) -> int:
-        return round(compaction.size(Request(messages=messages)) / self._chars_per_token)
+        return round(compaction.size(messages) / self._chars_per_token)
 
 
 def _without_images(message: Message) -> Message:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -59,15 +60,20 @@ class Prompt:
 
     async def system(self, work: Assignment) -> str:
         """Return what the model is told before the conversation; a stranger's turn hears nothing private."""
-        parts = [await self._persona(), RULES, self._place(work)]
-        if work.session.channel not in UNTRUSTED:
-            parts += [*await self._context_files(), await self._remembered(work.session.owner), await self._learned()]
+        if work.session.channel in UNTRUSTED:
+            parts = [await asyncio.to_thread(self._persona), RULES, self._place(work)]
+        else:
+            persona, context, learned = await asyncio.to_thread(self._on_disk)
+            parts = [persona, RULES, self._place(work), *context, await self._remembered(work.session.owner), learned]
         return "\n\n".join(part for part in parts if part)
 
-    async def _persona(self) -> str:
+    def _on_disk(self) -> tuple[str, list[str], str]:
+        return self._persona(), self._context_files(), self._learned()
+
+    def _persona(self) -> str:
         chosen = self._config.persona.strip()
         if chosen and len(chosen) <= _NAME_MAX_CHARS and "\n" not in chosen:
-            chosen = (await self._files.read(self._home / chosen, PERSONA_MAX_CHARS, inside=self._home)).strip() or chosen
+            chosen = self._files.read(self._home / chosen, PERSONA_MAX_CHARS, inside=self._home).strip() or chosen
         return chosen or PERSONA
 
     def _place(self, work: Assignment) -> str:
@@ -85,10 +91,10 @@ class Prompt:
         lines = [f"{name}: {_one_line(value)}" for name, value in facts.items() if value]
         return "\n".join([*lines, DELIVERS_LATER if work.turn.delivers_later else DELIVERS_NOW])
 
-    async def _context_files(self) -> list[str]:
+    def _context_files(self) -> list[str]:
         found: list[str] = []
         for name in self._config.context_files:
-            text = await self._files.read(self._workspace / name, CONTEXT_FILE_MAX_CHARS, inside=self._workspace)
+            text = self._files.read(self._workspace / name, CONTEXT_FILE_MAX_CHARS, inside=self._workspace)
             if text.strip():
                 found.append(f"The file {name} of the workspace says:\n\n{text.strip()}")
         return found
@@ -102,8 +108,8 @@ class Prompt:
             return ""
         return memory_block(memories)
 
-    async def _learned(self) -> str:
-        skills = await self._skills.list()
+    def _learned(self) -> str:
+        skills = self._skills.list()
         if not skills:
             return ""
         lines = _bounded([f"- {skill.name}: {_one_line(skill.description)}" for skill in skills], SKILLS_MAX_CHARS)

@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.agent.files import TextFiles
+from holdfast.agent.files import TextFiles, entries
+from holdfast.errors import Rejected
 
 FILE = "SKILL.md"
 SKILLS_MAX = 100
@@ -28,28 +29,29 @@ class Skill:
 
 
 class Skills:
-    """The skills of this gateway; a new folder is one without a restart."""
+    """The skills of this gateway; a new folder is one without a restart.  It waits for the disk: call it from a thread."""
 
     def __init__(self, folder: Path, files: TextFiles) -> None:
         self._folder = folder
         self._files = files
 
-    async def list(self) -> list[Skill]:
+    def list(self) -> list[Skill]:
         """Return every skill, by name."""
-        folders = await self._files.folders(self._folder, SKILLS_MAX)
-        found = [
-            parse(text, folder) for folder in folders if (text := await self._files.read(folder / FILE, SKILL_MAX_CHARS))
-        ]
+        folders = [path for path in entries(self._folder) if path.is_dir()][:SKILLS_MAX]
+        found = [parse(text, folder) for folder in folders if (text := self._text(folder))]
         return sorted(found, key=lambda skill: skill.name)
 
-    async def read(self, name: str) -> str | None:
-        """Return what a skill says, with the files beside it; None where there is no such skill."""
-        skill = next((each for each in await self.list() if each.name == name), None)
-        if skill is None:
-            return None
-        text = await self._files.read(skill.folder / FILE, SKILL_MAX_CHARS)
-        beside = [name for name in await self._files.names(skill.folder, SKILLS_MAX) if name != FILE]
-        return f"{text}\n\n[Folder of this skill: {skill.folder}. Files beside it: {', '.join(beside) or 'none'}.]"
+    def read(self, name: str) -> str:
+        """Return what a skill says, with the files beside it.  Raises `Rejected` where there is no such skill."""
+        skills = {skill.name: skill for skill in self.list()}
+        if name not in skills:
+            raise Rejected(f"there is no skill {name!r}; there are: {', '.join(skills) or 'none'}")
+        folder = skills[name].folder
+        beside = [path.name for path in entries(folder) if path.name != FILE][:SKILLS_MAX]
+        return f"{self._text(folder)}\n\n[Folder of this skill: {folder}. Files beside it: {', '.join(beside) or 'none'}.]"
+
+    def _text(self, folder: Path) -> str:
+        return self._files.read(folder / FILE, SKILL_MAX_CHARS)
 
 
 def parse(text: str, folder: Path) -> Skill:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from functools import cache
 from typing import Generic, Protocol, TypeVar, cast
 
 import msgspec
@@ -114,6 +115,7 @@ class StructTool(Generic[Args]):
             raise Rejected(f"{self.name}: {error}") from error
 
 
+@cache
 def schema_of(args: type[msgspec.Struct]) -> Mapping[str, object]:
     """Return the JSON schema of a struct, with nothing that refers elsewhere: not every vendor follows references."""
     (schema,), components = msgspec.json.schema_components([args])

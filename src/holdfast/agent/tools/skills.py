@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Annotated
 
 import msgspec
@@ -9,7 +10,6 @@ import msgspec
 from holdfast.agent.skills import Skills
 from holdfast.agent.tools.port import Site, StructTool
 from holdfast.core.effects import Effect
-from holdfast.errors import Rejected
 
 
 class SkillArgs(msgspec.Struct, forbid_unknown_fields=True):
@@ -22,10 +22,7 @@ def skill_tool(skills: Skills) -> StructTool[SkillArgs]:
     """Return the tool."""
 
     async def read(args: SkillArgs, _site: Site) -> str:
-        if (text := await skills.read(args.name)) is None:
-            known = ", ".join(skill.name for skill in await skills.list()) or "none"
-            raise Rejected(f"there is no skill {args.name!r}; there are: {known}")
-        return text
+        return await asyncio.to_thread(skills.read, args.name)
 
     return StructTool(
         name="skill",
