@@ -27,7 +27,7 @@ async def streams(url: str, headers: Mapping[str, str], timeout_s: float) -> Asy
     """Reach a server for as long as the context lasts."""
     # Reading the certificates of the machine takes a while.
     trust = await asyncio.to_thread(ssl.create_default_context) if url.startswith("https:") else False
-    transport = _Plain(httpx2.AsyncHTTPTransport(verify=trust))
+    transport = Plain(httpx2.AsyncHTTPTransport(verify=trust))
     timeout = httpx2.Timeout(CONNECT_MAX_S, read=timeout_s + _READ_MARGIN_S, write=timeout_s)
     # A compressed answer could be of any size.
     sent = {**headers, "accept-encoding": "identity"}
@@ -38,7 +38,7 @@ async def streams(url: str, headers: Mapping[str, str], timeout_s: float) -> Asy
         yield both
 
 
-class _Plain(httpx2.AsyncBaseTransport):
+class Plain(httpx2.AsyncBaseTransport):
     """Gives every failed request an answer that names the reason: the client would drop the whole connection for it."""
 
     def __init__(self, inner: httpx2.AsyncHTTPTransport) -> None:

@@ -116,11 +116,11 @@ class Pipe:
                     except (anyio.BrokenResourceError, anyio.ClosedResourceError):
                         # Nobody listens any more, but a server that cannot write cannot end either.
                         heard = False
+            # By itself, not because it was told to.
+            self.has_ended = not self._is_closing
         except ValueError:
             raise ConnectionError(f"it sent a message of more than {MESSAGE_MAX_BYTES} bytes") from None
         finally:
-            # By itself, not because it was told to.
-            self.has_ended = not self._is_closing
             arrived.close()
             self._on_end()
 

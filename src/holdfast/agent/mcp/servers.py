@@ -132,6 +132,9 @@ class _Server:
         while True:
             began = self._clock.monotonic_ms()
             self._absence = await self._live()
+            if _is_stopped():
+                # A connection that breaks while it is being closed hides that it was to be closed.
+                raise asyncio.CancelledError
             if self._clock.monotonic_ms() - began >= HEALTHY_MS:
                 wait_ms = WAIT_FIRST_MS
             # One that stays away is no news.
@@ -148,22 +151,25 @@ class _Server:
             async with asyncio.timeout(self._connect_s) as deadline:
                 async with connecting.connected(self.name, self._config, self._environment, self._clock) as link:
                     self._offer(await link.offers(TOOLS_MAX))
-                    deadline.reschedule(None)
                     self._link = link
-                    log.info("MCP server %s is connected and has %s tools", self.name, len(self.tools))
-                    await self._follow(link)
+                    try:
+                        deadline.reschedule(None)
+                        log.info("MCP server %s is connected and has %s tools", self.name, len(self.tools))
+                        await self._follow(link)
+                    except BaseException as error:
+                        # To close it can take a while, and it is of no use any more.
+                        self._link, self.tools, self._absence = None, (), _reason(error)
+                        raise
         except TimeoutError:
             return f"it did not answer within {self._connect_s:g} s"
         except ImportError as error:
             return f"{error}; {_MISSING}"
         except asyncio.CancelledError:
-            if (task := asyncio.current_task()) is None or task.cancelling():
+            if _is_stopped():
                 raise
             return "the connection was cut"
         except Exception as error:  # The edge to a stranger's program: nothing that it does may end the task.
             return _reason(error)
-        finally:
-            self._link, self.tools = None, ()
         return "the connection has ended"
 
     async def _follow(self, link: Link) -> None:
@@ -253,6 +259,11 @@ class _Server:
                     f"{said}. The outcome of {tool} is unknown: it may have been done. "
                     "Find out before doing it again, and tell the person"
                 )
+
+
+def _is_stopped() -> bool:
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0
 
 
 def _reason(error: BaseException) -> str:
