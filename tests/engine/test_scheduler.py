@@ -205,6 +205,18 @@ async def test_a_schedule_that_is_none_harms_no_other_job(open_it: Open) -> None
         assert await slots(store) == [(FIRST, Outcome.DUE)]
 
 
+async def test_an_instant_that_another_job_of_the_same_name_had_is_missed(open_it: Open) -> None:
+    """A3: the key of the instant is used up, and nobody tries it for ever."""
+    async with opened(open_it) as store:
+        await store.jobs.save(job())
+        await scheduler(store, ManualClock(FIRST)).fire_due()
+        await store.jobs.remove("report")
+        await store.jobs.save(job(prompt="Something else."))
+        for _ in range(2):
+            await scheduler(store, ManualClock(FIRST + MINUTE)).fire_due()
+        assert await slots(store) == [(FIRST, Outcome.MISSED)]
+
+
 async def test_an_engine_runs_its_jobs_by_itself(open_it: Open) -> None:
     """R10: nobody has to ask; a real cron expression is read as one."""
     async with opened(open_it) as store:

@@ -78,16 +78,22 @@ class Scheduler:
     async def _serve(self, job: Job, slot: Slot) -> None:
         try:
             if slot.fires:
-                now = self._clock.now_ms()
-                ids = (new_turn_id(now), new_session_id(now))
-                await self._store.jobs.fire(job.name, slot.instant, message(job, slot.instant), *ids, now)
+                await self._fire(job, slot)
             else:
                 await self._store.jobs.miss(job.name, slot.instant)
         except Stale:
             # Another node was faster, or the job is gone.
             log.debug("job %s has dealt with %d already", job.name, slot.instant)
+
+    async def _fire(self, job: Job, slot: Slot) -> None:
+        now = self._clock.now_ms()
+        ids = (new_turn_id(now), new_session_id(now))
+        try:
+            await self._store.jobs.fire(job.name, slot.instant, message(job, slot.instant), *ids, now)
         except Rejected as error:
+            # It would be refused again and again, such as where a job of the same name had that instant before.
             log.warning("job %s cannot run at %d: %s", job.name, slot.instant, error)
+            await self._store.jobs.miss(job.name, slot.instant)
 
 
 def newest_only(slots: Sequence[Slot]) -> list[Slot]:
