@@ -1,0 +1,102 @@
+"""Send a message: through the outbox, so that it arrives although the gateway may stop in between, and once."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Annotated
+
+import msgspec
+
+from holdfast.agent.tools.port import Site, StructTool
+from holdfast.agent.tools.targets import Targets, ask_for, own_target
+from holdfast.clock import Clock
+from holdfast.core.delivery import Delivery
+from holdfast.core.effects import Effect
+from holdfast.core.questions import Question
+from holdfast.core.redaction import Redaction
+from holdfast.errors import Rejected
+from holdfast.ids import DeliveryId
+from holdfast.ports import Carrier, Deliveries
+
+NAME = "send_message"
+TEXT_MAX_CHARS = 20_000
+PARTS_MAX = 20
+_ID_CHARS = 26
+
+
+class SendMessageArgs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    text: Annotated[str, msgspec.Meta(description="What to send.", min_length=1, max_length=TEXT_MAX_CHARS)]
+    target: Annotated[
+        str,
+        msgspec.Meta(description="Where to, as channel:address. Without it, to this conversation.", max_length=500),
+    ] = ""
+
+
+def send_message_tool(
+    deliveries: Deliveries, carriers: Mapping[str, Carrier], redaction: Redaction, clock: Clock
+) -> StructTool[SendMessageArgs]:
+    """Return the tool that sends through the outbox."""
+    targets = Targets(carriers)
+
+    async def ask(args: SendMessageArgs, site: Site) -> Question | None:
+        target = _target(args, site, targets)
+        targets.find(target)
+        if target == own_target(site):
+            return None
+        return ask_for(site, NAME, target, args.text, "May I send this to", clock.now_ms())
+
+    async def send(args: SendMessageArgs, site: Site) -> str:
+        target = _target(args, site, targets)
+        parts = _parts(targets.find(target), redaction.text(args.text))
+        sent = [await deliveries.enqueue(each) for each in _deliveries(parts, target, site, clock.now_ms())]
+        count = f" in {len(sent)} parts" if len(sent) > 1 else ""
+        return f"In the outbox for {target}{count} ({', '.join(each.id for each in sent)}); it leaves as soon as it can."
+
+    return StructTool(
+        name=NAME,
+        description=(
+            "Send a message now, before your answer: to this conversation, or to another target, for which the person is "
+            f"asked first. Your answer itself is sent anyway. Of targets: {targets.named()}."
+        ),
+        args=SendMessageArgs,
+        effect=Effect.KEYED,
+        action=send,
+        asks=ask,
+    )
+
+
+def _target(args: SendMessageArgs, site: Site, targets: Targets) -> str:
+    if target := args.target.strip() or own_target(site):
+        return target
+    raise Rejected(
+        f"this conversation has no address to send to: say it in your answer, or name a target; {targets.named()}"
+    )
+
+
+def _parts(carrier: Carrier, text: str) -> Sequence[str]:
+    parts = carrier.split(text)
+    if len(parts) > PARTS_MAX:
+        raise Rejected(f"the text makes {len(parts)} messages there; {PARTS_MAX} are allowed, so shorten it")
+    return parts
+
+
+def _deliveries(parts: Sequence[str], target: str, site: Site, now_ms: int) -> list[Delivery]:
+    return [
+        Delivery(
+            id=_delivery_id(site.key, number),
+            turn_id=site.turn.id,
+            session_id=site.session.id,
+            target=target,
+            part=number,
+            text=part,
+            created_at=now_ms,
+            due_at=now_ms,
+        )
+        for number, part in enumerate(parts, 1)
+    ]
+
+
+def _delivery_id(key: str, number: int) -> DeliveryId:
+    """Return the id of one part, the same each time the call is repeated."""
+    return DeliveryId(f"dlv_{hashlib.sha256(f'{key}:{number}'.encode()).hexdigest()[:_ID_CHARS]}")

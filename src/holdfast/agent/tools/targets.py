@@ -1,0 +1,58 @@
+"""Where messages can go: the conversation a call is made from, and whatever else a channel of this gateway carries to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from holdfast.agent.tools.port import Site
+from holdfast.core.questions import APPROVAL_CHOICES, About, Question, fingerprint
+from holdfast.core.turns import Mode
+from holdfast.errors import Rejected
+from holdfast.ports import Carrier
+
+APPROVAL_EXPIRES_MS = 24 * 3_600_000
+_SHOWN_CHARS = 500
+
+
+class Targets:
+    """The targets that there are: `channel:address`, for every channel with a carrier."""
+
+    def __init__(self, carriers: Mapping[str, Carrier]) -> None:
+        self._carriers = carriers
+
+    def find(self, target: str) -> Carrier:
+        """Return who carries to a target.  Raises `Rejected` with what there is."""
+        channel, divider, address = target.partition(":")
+        if not divider or not address or channel not in self._carriers:
+            raise Rejected(f"nothing can be sent to {target!r}; {self.named()}")
+        return self._carriers[channel]
+
+    def named(self) -> str:
+        """Return what there is, as a model reads it."""
+        if not self._carriers:
+            return "this gateway has no channel that carries messages; give the text as your answer instead"
+        return f"targets are {', '.join(f'{channel}:<address>' for channel in sorted(self._carriers))}"
+
+
+def own_target(site: Site) -> str | None:
+    """Return where this conversation is, if something can be sent there."""
+    return site.turn.reply_to
+
+
+def ask_for(site: Site, tool: str, target: str, text: str, wish: str, now_ms: int) -> Question:
+    """Return the question whether something may go to a target that is not the conversation's own.
+
+    What is allowed for longer is allowed for that target; what is allowed once, for that text.
+    """
+    if site.turn.mode is Mode.SYNCHRONOUS:
+        raise Rejected(f"{target} is not this conversation, and nobody can be asked whether it may be used")
+    once = fingerprint(tool=tool, target=target, text=text)
+    return Question(
+        id=f"approve:{site.call_id}:{once[:16]}",
+        text=f"{wish} {target}?\n\n{text[:_SHOWN_CHARS]}{'…' if len(text) > _SHOWN_CHARS else ''}",
+        about=About.APPROVAL,
+        choices=APPROVAL_CHOICES,
+        fingerprint=fingerprint(tool=tool, target=target),
+        expires_at=now_ms + APPROVAL_EXPIRES_MS,
+        detail={"target": target, "text": text},
+    )
