@@ -1,0 +1,131 @@
+"""Memory: short facts about the person that outlive a conversation."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+import msgspec
+
+from holdfast.agent.tools.port import Site, StructTool
+from holdfast.clock import Clock
+from holdfast.core.effects import Effect
+from holdfast.core.memories import Memory
+from holdfast.core.redaction import Redaction
+from holdfast.errors import Rejected
+from holdfast.ids import MemoryId
+from holdfast.ports import Memories
+
+TEXT_MAX_CHARS = 1_000
+MEMORIES_MAX = 200
+FOUND_MAX = 20
+_ID_CHARS = 26
+# What whoever finds it could sign in with.  It would be shown to a model in every later conversation.
+_SECRETS = re.compile(
+    r"-----BEGIN [A-Z ]*PRIVATE KEY-----"
+    r"|\b(sk|pk|rk)[-_](live|test|proj|ant|or)?[-_A-Za-z0-9]{20,}"
+    r"|\bgh[pousr]_[A-Za-z0-9]{20,}|\bgithub_pat_\w{20,}|\bglpat-[-\w]{16,}"
+    r"|\bxox[abeprs]-[-A-Za-z0-9]{10,}|\bAKIA[0-9A-Z]{16}\b|\bAIza[-\w]{30,}"
+    r"|\beyJ[-\w]{8,}\.eyJ[-\w]{8,}\.[-\w]+|\b\d{6,}:AA[-\w]{30,}"
+    r"|\b(password|passwd|secret|api[ _-]?key|token)\b\s*(is|:|=)\s*\S{6,}",
+    re.IGNORECASE,
+)
+
+
+class MemoryArgs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    action: Annotated[Literal["add", "replace", "remove", "search", "list"], msgspec.Meta(description="What to do.")]
+    text: Annotated[
+        str,
+        msgspec.Meta(
+            description="The fact to add or to put in place of another, or the words to search for.",
+            max_length=TEXT_MAX_CHARS,
+        ),
+    ] = ""
+    id: Annotated[str, msgspec.Meta(description="Which memory to replace or remove.", max_length=64)] = ""
+
+
+def memory_tool(memories: Memories, redaction: Redaction, clock: Clock) -> StructTool[MemoryArgs]:
+    """Return the tool that keeps what is known about whoever calls."""
+    shelf = _Shelf(memories, redaction, clock)
+    return StructTool(
+        name="memory",
+        description=(
+            "Remember lasting facts about the person, such as preferences, one short fact each; change, remove, search and "
+            "list them. Never store passwords or keys."
+        ),
+        args=MemoryArgs,
+        effect=Effect.KEYED,
+        action=shelf.run,
+    )
+
+
+class _Shelf:
+    """What is known about whoever calls."""
+
+    def __init__(self, memories: Memories, redaction: Redaction, clock: Clock) -> None:
+        self._memories = memories
+        self._redaction = redaction
+        self._clock = clock
+
+    async def run(self, args: MemoryArgs, site: Site) -> str:
+        owner = site.session.owner
+        match args.action:
+            case "add":
+                return await self._add(self._fact(args), site)
+            case "replace":
+                after = await self._memories.replace(owner, _id(args), self._fact(args), self._clock.now_ms())
+                return f"Replaced: {_shown(after)}"
+            case "remove":
+                removed = await self._memories.remove(owner, _id(args))
+                return f"Removed {args.id}." if removed else f"There is no memory {args.id}; nothing was changed."
+            case "search":
+                if not args.text.strip():
+                    raise Rejected("say in text what to search for")
+                return _listed(await self._memories.search(owner, args.text, FOUND_MAX))
+            case "list":
+                return _listed(await self._memories.list(owner, MEMORIES_MAX))
+
+    async def _add(self, fact: str, site: Site) -> str:
+        now = self._clock.now_ms()
+        memory = Memory(
+            id=_memory_id(site.key),
+            owner=site.session.owner,
+            text=fact,
+            created_at=now,
+            updated_at=now,
+            turn_id=site.turn.id,
+        )
+        known = await self._memories.list(memory.owner, MEMORIES_MAX)
+        if len(known) >= MEMORIES_MAX and all(each.text != fact for each in known):
+            raise Rejected(f"{MEMORIES_MAX} facts are remembered already; replace or remove one first")
+        kept = await self._memories.add(memory)
+        return f"Remembered: {_shown(kept)}" if kept.id == memory.id else f"Known already: {_shown(kept)}"
+
+    def _fact(self, args: MemoryArgs) -> str:
+        fact = " ".join(self._redaction.text(args.text).split())
+        if not fact:
+            raise Rejected("say in text what to remember")
+        if _SECRETS.search(fact):
+            raise Rejected("that looks like a password or a key; secrets are not remembered, so leave it out")
+        return fact
+
+
+def _id(args: MemoryArgs) -> MemoryId:
+    if not args.id:
+        raise Rejected("say with id which memory; list them to see their ids")
+    return MemoryId(args.id)
+
+
+def _memory_id(key: str) -> MemoryId:
+    """Return the id that a call gives, the same each time it is repeated."""
+    return MemoryId(f"mem_{hashlib.sha256(key.encode()).hexdigest()[:_ID_CHARS]}")
+
+
+def _shown(memory: Memory) -> str:
+    return f"{memory.id}: {memory.text}"
+
+
+def _listed(memories: Sequence[Memory]) -> str:
+    return "\n".join(map(_shown, memories)) or "Nothing is remembered about that."
