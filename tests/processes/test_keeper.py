@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -221,6 +222,30 @@ def test_a_command_whose_start_was_given_up_never_runs(tmp_path: Path) -> None:
     assert late.stdout == b""
     assert not (tmp_path / "ran").exists()
     assert folder.condition().phase is Phase.LOST
+
+
+async def test_a_gateway_that_dies_while_it_starts_a_command_is_not_waited_for(tmp_path: Path) -> None:
+    folder = Folder(tmp_path / "prc_1")
+    argv = ["/bin/sh", "-c", "exit 3"]
+    environment = {"ODD": os.fsdecode(b"\xff")}
+    folder.prepare(
+        Spec(argv=argv, workdir="/", environment=environment, pty=False, head_bytes=1_000, segment_bytes=1_000, segments=2)
+    )
+    listens, speaks = os.pipe()
+    os.close(listens)
+    argv = [sys.executable, "-I", "-S", keeper.__file__, str(folder.path)]
+    await asyncio.to_thread(subprocess.run, argv, stdout=speaks, check=True)
+    os.close(speaks)
+    await until(lambda: folder.condition().phase is Phase.ENDED)
+    assert folder.condition().exit_code == 3
+
+
+async def test_a_keeper_that_nobody_can_read_about_is_lost(tmp_path: Path) -> None:
+    async with scene(tmp_path) as here:
+        process = await here.start("true")
+        await here.keeping.wait(process, 10)
+        (here.keeping.folder(process).path / "keeper.json").write_text("{")
+        assert here.keeping.condition(process).phase is Phase.LOST
 
 
 async def test_a_start_that_fails_leaves_neither_row_nor_folder(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import uvloop
 
 from holdfast.agent.processes.folder import Phase
 from holdfast.agent.sandbox import Sandbox
@@ -151,6 +152,7 @@ async def test_bytes_that_are_no_text_do_not_disturb(tmp_path: Path) -> None:
         ({"background": True, "watch_patterns": ["(a+)+"]}, "repeats a group"),
         ({"command": ""}, "command"),
         ({"command": "echo \0"}, "NUL"),
+        ({"command": "echo \ud800"}, "surrogate"),
         ({"command": "x" * 100_001}, "script"),
     ],
 )
@@ -353,3 +355,27 @@ async def test_the_sandbox_keeps_the_rest_of_the_machine_out_of_reach(tmp_path: 
         )
         await look(here, "write", process_id=typing["process_id"], text="typed\n")
         assert (await look(here, "kill", process_id=typing["process_id"]))["state"] == "exited"
+
+
+def test_it_works_on_the_loop_that_gateways_run_on(tmp_path: Path) -> None:
+    """uvloop starts and follows processes in its own way."""
+
+    async def scenario() -> None:
+        async with scene(tmp_path) as here, here.watched():
+            assert (await run(here, "echo hi; exit 3")).startswith("Exit code 3")
+            assert "a terminal" in await run(here, "test -t 1 && echo a terminal", pty=True)
+            assert "which were ended" in await run(here, "sleep 60 & exit 0")
+            said = await run(here, "echo $$; sleep 60 & sleep 60", timeout=0.3)
+            assert said.startswith("Timed out")
+            await until(lambda: in_group(int(said.split()[-1])) == [])
+            call = asyncio.create_task(run(here, "echo $$ > pid; sleep 60"))
+            text = await until(lambda: (here.workspace / "pid").exists() and (here.workspace / "pid").read_text())
+            call.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await call
+            await until(lambda: in_group(int(text)) == [])
+            await run(here, "exit 4", background=True, notify_on_complete=True)
+            await until(lambda: here.accepted)
+            assert "exit code 4" in here.accepted[0].text
+
+    uvloop.run(scenario())

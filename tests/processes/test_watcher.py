@@ -100,8 +100,7 @@ async def test_a_message_that_cannot_be_accepted_now_is_accepted_later(tmp_path:
             return await here.accept(message)
 
         process = await here.start("true", notifies=True)
-        watcher = Watcher(here.store.processes, here.store.sessions, here.keeping, accept)
-        running = asyncio.create_task(watcher.run())
+        running = asyncio.create_task(Watcher(here.store.processes, here.store.sessions, here.keeping, accept).run())
         try:
             await ended(here, process)
         finally:
@@ -279,6 +278,17 @@ async def test_a_line_without_an_end_is_looked_at_when_the_command_ends(tmp_path
         process = await here.start("printf 'no newline: ERROR'", patterns=("ERROR",))
         await ended(here, process)
         assert len(here.accepted) == 1
+
+
+async def test_patterns_that_hold_everybody_up_are_given_up(tmp_path: Path) -> None:
+    async with scene(tmp_path) as here, here.watched():
+        digits = "1" * 250
+        process = await here.start(f"for i in $(seq 1 100); do echo {digits}; done; read line", patterns=(r"\w+\d+x",))
+        await until(lambda: here.accepted)
+        here.keeping.close_input(process)
+        await ended(here, process)
+        (told,) = here.accepted
+        assert "not watched for any longer" in told.text
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import json
 import os
 import re
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TypeVar
@@ -75,6 +76,7 @@ class Watch:
     sent: int = 0
     at: int = 0
     to: int = 0
+    too_slow: bool = False
 
 
 class _Who(msgspec.Struct):
@@ -102,7 +104,8 @@ class Folder:
     def prepare(self, spec: Spec) -> None:
         """Write down what is to be run.  It holds an environment, and is for nobody else to read."""
         self.path.mkdir(mode=0o700)
-        _replace(self.path / "spec.json", msgspec.json.encode(spec))
+        # What is no UTF-8 in the environment comes out again as the bytes that it was.
+        _replace(self.path / "spec.json", json.dumps(asdict(spec)).encode())
         _sync(self.path.parent)
 
     def void(self) -> bool:
@@ -125,7 +128,8 @@ class Folder:
         """Return what became of the command."""
         keeper = _load(self.path / "keeper.json", _Who)
         if keeper is None:
-            return Condition(phase=Phase.WAITING if (self.path / "spec.json").exists() else Phase.LOST)
+            waits = (self.path / "spec.json").exists() and not (self.path / "keeper.json").exists()
+            return Condition(phase=Phase.WAITING if waits else Phase.LOST)
         # Asked before its last words are read: a keeper writes them, and only then ends.
         alive = keeper.pid > 0 and keeper.identity().is_alive()
         state = _load(self.path / "state.json", _State)

@@ -24,13 +24,17 @@ class Identity:
 
     def is_alive(self) -> bool:
         """Return whether this very process runs; one that has ended and was not reaped does not."""
+        return self._state() not in (b"", b"Z", b"X")
+
+    def _state(self) -> bytes:
+        """Return the kernel's letter for what this very process is at; nothing when it is no more."""
         if self.boot != current_boot():
-            return False
+            return b""
         try:
             fields = (_PROC / str(self.pid) / "stat").read_bytes().rpartition(b")")[2].split()
         except OSError:
-            return False
-        return int(fields[19]) == self.born and fields[0] not in (b"Z", b"X")
+            return b""
+        return fields[0] if int(fields[19]) == self.born else b""
 
     def handle(self) -> int | None:
         """Return a file descriptor that becomes readable when it ends; None when it has, or the kernel offers none."""
@@ -63,8 +67,9 @@ class Identity:
 
     def reap(self) -> None:
         """Take note of the end of a child that nobody else waits for: the first process of a machine gets all orphans."""
-        with contextlib.suppress(ChildProcessError, OSError):
-            os.waitpid(self.pid, os.WNOHANG)
+        if self._state() == b"Z":
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(self.pid, os.WNOHANG)
 
 
 def current_boot() -> str:

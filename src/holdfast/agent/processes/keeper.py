@@ -56,7 +56,8 @@ def main(folder: str) -> None:
         keeper = Keeper(Spec(umask))
         keeper.start()
     except OSError as error:
-        os.write(1, json.dumps({"error": str(error)}).encode())
+        with contextlib.suppress(BrokenPipeError):
+            os.write(1, json.dumps({"error": str(error)}).encode())
         return
     # From here on nobody waits for us any more.
     null = os.open(os.devnull, os.O_RDWR)
@@ -139,7 +140,9 @@ class Keeper:
         self.state = {**identity(self.pid), "started_at": now_ms()}
         self.began = time.monotonic()
         replace("state.json", self.state)
-        os.write(1, json.dumps({"pid": self.pid, "born": self.state["born"]}).encode())
+        # The gateway may be gone by now; the next one finds the command all the same.
+        with contextlib.suppress(BrokenPipeError):
+            os.write(1, json.dumps({"pid": self.pid, "born": self.state["born"]}).encode())
         with contextlib.suppress(BrokenPipeError):
             os.write(gate, b"!")
         os.close(gate)

@@ -157,7 +157,7 @@ class Keeping:
         return Spec(
             argv=command.argv,
             workdir=str(command.workdir),
-            environment=command.environment,
+            environment=dict(command.environment),
             pty=command.pty,
             head_bytes=self._kept.head_bytes,
             segment_bytes=self._kept.segment_bytes,

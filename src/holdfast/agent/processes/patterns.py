@@ -11,8 +11,8 @@ PATTERNS_MAX = 10
 PATTERN_MAX_CHARS = 200
 # Each open repeat multiplies the work by the length of a line, each optional part by two.
 OPEN_REPEATS_MAX = 2
-REPEATS_MAX = 8
-LINE_MAX_CHARS = 400
+REPEATS_MAX = 5
+LINE_MAX_CHARS = 250
 
 _TOKEN = re.compile(
     r"(?P<back>\\[1-9]|\(\?P=|\(\?\()"

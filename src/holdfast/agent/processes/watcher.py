@@ -11,6 +11,7 @@ import contextlib
 import logging
 import os
 import re
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -39,6 +40,8 @@ MATCHES_MAX = 20
 LINES_MAX = 20
 SCAN_BYTES = 65_536
 SCANS_MAX = 16
+# Patterns that take longer than this for one look would hold up everybody else.
+MATCHING_MAX_S = 0.5
 
 Accept = Callable[[Inbound], Awaitable[Receipt]]
 
@@ -50,6 +53,11 @@ class _Found:
     to: int
     lines: list[str] = field(default_factory=list[str])
     more: int = 0
+    took_s: float = 0
+
+    @property
+    def too_slow(self) -> bool:
+        return self.took_s > MATCHING_MAX_S
 
 
 class Watcher:
@@ -65,6 +73,7 @@ class Watcher:
         self._clock = clock or SystemClock()
         self._handles: dict[ProcessId, int] = {}
         self._scanned: dict[ProcessId, int] = {}
+        self._complaints: dict[ProcessId, str] = {}
         self._cleaned_at: int | None = None
         self._is_blind = False
 
@@ -101,7 +110,7 @@ class Watcher:
         except Unavailable as error:
             log.warning("cannot look after background processes: %s", error)
             return IDLE_MS
-        for process_id in {*self._handles, *self._scanned} - {each.id for each in running}:
+        for process_id in {*self._handles, *self._scanned, *self._complaints} - {each.id for each in running}:
             self._forget(process_id)
         for process in running:
             if not self._keeping.is_starting(process):
@@ -117,7 +126,10 @@ class Watcher:
             # Somebody else was faster, or it was deleted with its session.
             self._forget(process.id)
         except (Unavailable, Rejected, OSError) as error:
-            log.warning("cannot look after background process %s now: %s", process.id, error)
+            # Once is enough, however often it is tried again.
+            if self._complaints.get(process.id) != str(error):
+                log.warning("cannot look after background process %s now: %s", process.id, error)
+            self._complaints[process.id] = str(error)
             self._is_blind = True
 
     async def _look(self, process: Process) -> None:
@@ -192,13 +204,17 @@ class Watcher:
             return
         found = await _scan(folder, patterns, begin, None if final else _last_line_end(folder, begin))
         self._scanned[process.id] = found.to
-        if found.lines:
-            watch = Watch(sent=watch.sent + 1, at=now, to=found.to)
+        if found.lines or found.too_slow:
+            watch = Watch(
+                sent=MATCHES_MAX if found.too_slow else watch.sent + 1, at=now, to=found.to, too_slow=found.too_slow
+            )
             await asyncio.to_thread(folder.save_watch, watch)
             await self._tell_matches(process, found, watch)
 
     async def _tell_matches(self, process: Process, found: _Found, watch: Watch) -> None:
-        if found.lines:
+        if watch.too_slow:
+            await self._tell(process, f"output:{watch.to}", notices.too_slow(process))
+        elif found.lines:
             text = notices.matched(process, found.lines, found.more, last=watch.sent >= MATCHES_MAX)
             await self._tell(process, f"output:{watch.to}", text)
         await self._processes.watched(process.id, watch.to)
@@ -220,6 +236,7 @@ class Watcher:
 
     def _forget(self, process_id: ProcessId) -> None:
         self._scanned.pop(process_id, None)
+        self._complaints.pop(process_id, None)
         if (handle := self._handles.pop(process_id, None)) is not None:
             asyncio.get_running_loop().remove_reader(handle)
             os.close(handle)
@@ -250,7 +267,7 @@ async def _scan(folder: Folder, patterns: Sequence[re.Pattern[str]], begin: int,
     """Look at output between two positions, or to its end; others may go on between two pieces."""
     found = _Found(to=begin)
     rest = b""
-    while end is None or found.to < end:
+    while (end is None or found.to < end) and not found.too_slow:
         piece = folder.read(found.to, SCAN_BYTES if end is None else min(SCAN_BYTES, end - found.to))
         if not piece.data:
             break
@@ -265,13 +282,17 @@ async def _scan(folder: Folder, patterns: Sequence[re.Pattern[str]], begin: int,
 
 
 def _pick(found: _Found, patterns: Sequence[re.Pattern[str]], lines: Sequence[bytes]) -> None:
+    began = time.perf_counter()
     for line in lines:
+        if found.took_s + time.perf_counter() - began > MATCHING_MAX_S:
+            break
         text = readable(line[: LINE_MAX_CHARS * 4])[:LINE_MAX_CHARS]
         if text and matches(patterns, text):
             if len(found.lines) < LINES_MAX:
                 found.lines.append(text)
             else:
                 found.more += 1
+    found.took_s += time.perf_counter() - began
 
 
 def _last_line_end(folder: Folder, begin: int) -> int:

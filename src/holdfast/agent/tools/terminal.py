@@ -206,8 +206,8 @@ class Terminal:
         """Refuse what cannot be run; returns the folder to run it in."""
         if len(args.command) > COMMAND_MAX_CHARS:
             raise Rejected(f"a command has at most {COMMAND_MAX_CHARS} characters; write a script to a file, and run that")
-        if "\0" in args.command:
-            raise Rejected("a command cannot contain a NUL character")
+        if "\0" in args.command or not _is_text(args.command):
+            raise Rejected("a command cannot contain a NUL character or half a surrogate pair")
         if args.timeout is not None and args.timeout > TIMEOUT_MAX_S:
             raise Rejected(f"timeout is {TIMEOUT_MAX_S} s at most; run what takes longer with background=true")
         if (args.notify_on_complete or args.watch_patterns) and not args.background:
@@ -219,6 +219,14 @@ class Terminal:
         if not workdir.is_dir():
             raise Rejected(f"workdir {args.workdir!r} is not a folder in the workspace; make it first")
         return workdir
+
+
+def _is_text(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _told(result: foreground.Result, timeout_s: float) -> str:
