@@ -19,8 +19,8 @@ from holdfast.ids import CallId, TurnId
 from holdfast.ports import Assignment
 
 CONTINUE = (
-    "[System note: your answer was cut off at this point, and the person has seen what stands above. Go on exactly where "
-    "it stops: do not repeat anything, do not mention the interruption.]"
+    "[Note of the gateway: your answer was cut off at this point, and the person has seen what stands above. Go on exactly "
+    "where it stops: do not repeat anything, do not mention the interruption.]"
 )
 UNKNOWN = (
     "Nobody knows what became of this call: it was cut off after it had started. It may have taken effect or not, and it "
