@@ -1,0 +1,187 @@
+"""Whole lives of a gateway whose agent hands tasks on, each in a process of its own, each cut short on command.
+
+`python -m tests.crash.errands` forks a life for every line of its input, as `tests.crash.life` does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import json
+import os
+import signal
+import subprocess
+import sys
+import traceback
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from holdfast.agent.scripted import Line, Reach, Say, ScriptedAgent
+from holdfast.agent.toolbox import Toolbox
+from holdfast.agent.tools.delegate import NAME, delegate_tool
+from holdfast.clock import SystemClock
+from holdfast.config import DelegateConfig
+from holdfast.core.delegation import CHANNEL
+from holdfast.core.intake import Inbound
+from holdfast.core.redaction import Redaction
+from holdfast.core.sessions import Session
+from holdfast.core.turns import SETTLED, Mode
+from holdfast.engine.engine import Engine, Parts
+from holdfast.engine.inbox import Inbox
+from holdfast.engine.settings import Settings
+from holdfast.ids import SessionId
+from holdfast.ports import Assignment
+from holdfast.store import home as store_home
+from holdfast.store import sqlite
+from holdfast.store.audit import audit
+from holdfast.store.migrations import migrate
+from holdfast.store.opening import Store, store_path
+from tests.crash.life import CHILD_DEADLINE_S, Fuse, FusedDatabase, When, say
+from tests.crash.world import until
+
+SETTINGS = Settings(batch_ms=1, poll_ms=50, one_shot_days={})
+GOALS = ("alpha", "beta", "gamma")
+# Two tasks that nobody waits for, and one that is waited for.
+LINES: Sequence[Line] = (
+    Reach(NAME, {"tasks": [{"goal": GOALS[0]}, {"goal": GOALS[1]}], "background": True}),
+    Reach(NAME, {"goal": GOALS[2]}, report=lambda call: str(call.result)),
+)
+MESSAGE = Inbound(conversation="chat:1", text="go", channel="chat", dedupe_key="chat:first", mode=Mode.DETACHED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Errands:
+    """One life; without `nth` it ends by itself, with it it is killed beside that point.
+
+    A birth makes the store and does nothing with it.
+    """
+
+    home: str
+    nth: int | None = None
+    when: When = "before"
+    birth: bool = False
+
+
+def agent(store: Store) -> ScriptedAgent:
+    accept = Inbox(store, SETTINGS, Redaction(), SystemClock()).accept
+    tool = delegate_tool(store, accept, DelegateConfig(children_max=9), look_s=0.05)
+
+    def script(work: Assignment) -> Sequence[Line]:
+        if work.session.channel == CHANNEL:
+            return [Say(f"found {next(goal for goal in GOALS if goal in work.message)}")]
+        return [Say("thank you")] if "has ended" in work.message else LINES
+
+    return ScriptedAgent(script, toolbox=Toolbox([tool]))
+
+
+async def live(life: Errands) -> None:
+    fuse = Fuse(life.nth, life.when)
+    database = FusedDatabase(store_path(Path(life.home)), fuse)
+    await migrate(database, SystemClock().now_ms())
+    store = Store(database)
+    if life.birth:
+        await store.close()
+        return
+    engine = Engine(Parts(store=store, agent=agent(store), settings=SETTINGS))
+    running = asyncio.create_task(engine.run())
+    working = asyncio.create_task(work(engine, store))
+    await asyncio.wait((running, working), return_when=asyncio.FIRST_COMPLETED)
+    if running.done():
+        await running
+    session_id = await working
+    running.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await running
+    report = await describe(store, session_id)
+    await store.close()
+    say("report", json.dumps(report))
+
+
+async def work(engine: Engine, store: Store) -> SessionId:
+    receipt = await engine.inbox.accept(MESSAGE)
+    await until(store, lambda: at_rest(store, receipt.session_id), "every task told")
+    # What would come home twice would have come by now.
+    await asyncio.sleep(3 * SETTINGS.poll_ms / 1000)
+    return receipt.session_id
+
+
+async def at_rest(store: Store, session_id: SessionId) -> bool:
+    turns = await store.turns.list(session_id)
+    return len(turns) >= 3 and all(turn.state in SETTLED for turn in turns)
+
+
+async def describe(store: Store, session_id: SessionId) -> dict[str, Any]:
+    turns = await store.turns.list(session_id)
+    children = [each for each in await store.sessions.list("local", limit=50) if each.channel == CHANNEL]
+    return {
+        "states": [turn.state.value for turn in turns],
+        "asked": [await store.turns.asked(turn.id) for turn in turns],
+        "answer": str((await store.journal.read_turn(turns[0].id))[-1].data.get("text")),
+        "children": sorted([await kind(store, each) for each in children]),
+        "owed": len(await store.turns.unreported(0, 10)),
+        "audit": await audit(store.database),
+    }
+
+
+async def kind(store: Store, child: Session) -> list[str]:
+    """Return whether a child comes home by itself, and what became of it."""
+    (turn,) = await store.turns.list(child.id)
+    return [child.key.split(":")[1], child.state.value, turn.state.value]
+
+
+class Runner:
+    """The parent's end of a process that lives such lives."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.crash.errands"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def live(self, life: Errands) -> tuple[int, list[str]]:
+        """Let one life be lived; returns its exit status and what it printed."""
+        assert self._process.stdin
+        assert self._process.stdout
+        self._process.stdin.write(json.dumps(asdict(life)) + "\n")
+        self._process.stdin.flush()
+        status, output = json.loads(self._process.stdout.readline())
+        return status, output
+
+    def close(self) -> None:
+        self._process.communicate(timeout=CHILD_DEADLINE_S)
+
+
+def fork(life: Errands) -> tuple[int, list[str]]:
+    output = os.memfd_create("output")
+    child = os.fork()
+    if child == 0:
+        signal.alarm(CHILD_DEADLINE_S)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        status = 1
+        try:
+            asyncio.run(live(life))
+            status = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+    _, status = os.waitpid(child, 0)
+    text = os.pread(output, 1 << 24, 0).decode()
+    os.close(output)
+    return os.waitstatus_to_exitcode(status), text.splitlines()
+
+
+def main() -> None:
+    sqlite.CHECKPOINT_PAGES = 40
+    store_home.BALLAST_BYTES = 64 * 1024
+    gc.collect()
+    gc.freeze()
+    for line in sys.stdin:
+        print(json.dumps(fork(Errands(**json.loads(line)))), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,72 @@
+"""Tasks that were handed on survive kill -9 beside any write: none is done twice for one call, and each is told once."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import shutil
+import signal
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.crash.errands import GOALS, Errands, Runner
+from tests.crash.life import When
+
+# Beside every so manieth point, each kind of death beginning elsewhere.
+STRIDE = 5
+
+
+@pytest.fixture(scope="module")
+def runner() -> Iterator[Runner]:
+    runner = Runner()
+    yield runner
+    runner.close()
+
+
+@pytest.fixture
+def homes() -> Iterator[Path]:
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(prefix="hf-errands-", dir=memory if memory.is_dir() else None) as folder:
+        yield Path(folder)
+
+
+@pytest.mark.parametrize(("when", "first"), [("before", 1), ("after", 2)])
+def test_killed_beside_any_write_every_task_is_told_once(runner: Runner, homes: Path, when: When, first: int) -> None:
+    """A3 A6 R10: killed once while tasks are handed on, done and told; the next life brings all of it to one end."""
+    born = homes / "born"
+    born.mkdir()
+    assert runner.live(Errands(home=str(born), birth=True))[0] == 0
+    for nth in itertools.count(first, STRIDE):
+        home = homes / str(nth)
+        shutil.copytree(born, home)
+        status, output = runner.live(Errands(home=str(home), nth=nth, when=when))
+        killed = status == -signal.SIGKILL
+        assert killed or status == 0, output
+        for _ in range(2):
+            status, output = runner.live(Errands(home=str(home)))
+            assert status == 0, (nth, output)
+            converged(output, f"killed {when} point {nth}")
+        shutil.rmtree(home)
+        if not killed:
+            # Fewer points than that: every one of them has been tried.
+            assert nth > 100
+            return
+
+
+def converged(output: list[str], where: str) -> None:
+    (line,) = [line for line in output if line.startswith("report ")]
+    report = json.loads(line.removeprefix("report "))
+    assert report["audit"] == [], where
+    assert report["states"] == ["completed"] * 3, (where, report)
+    assert report["children"] == [
+        ["later", "ended", "completed"],
+        ["later", "ended", "completed"],
+        ["now", "ended", "completed"],
+    ], (where, report)
+    assert f"found {GOALS[2]}" in report["answer"], where
+    told = sorted(report["asked"][1:])
+    assert [f"found {goal}" in text for goal, text in zip(GOALS, told, strict=False)] == [True, True], (where, told)
+    assert report["owed"] == 0, where
