@@ -95,19 +95,23 @@ KNOWN: Mapping[str, Mapping[str, Facts]] = {
 
 def known(provider: str, model: str) -> Facts:
     """Return what is known about a model.  Under another roof it is as large, but what it costs there is not known."""
-    if (found := _longest(KNOWN.get(provider, {}), model)) is not None:
-        return found
+    table = KNOWN.get(provider, {})
+    if prefix := _longest(table, model):
+        return table[prefix]
     if provider in AT_HOME:
         return UNKNOWN_AT_HOME
     plain = model.rpartition("/")[2]
     # A vendor's dots are another's dashes.
-    for vendor in KNOWN.values():
-        found = _longest(vendor, plain) or _longest(vendor, plain.replace(".", "-"))
-        if found is not None:
-            return replace(found, input_price=0, output_price=0, cached_price=0)
-    return UNKNOWN
+    found = {
+        prefix: table[prefix]
+        for table in KNOWN.values()
+        for spelling in (plain, plain.replace(".", "-"))
+        if (prefix := _longest(table, spelling))
+    }
+    if not found:
+        return UNKNOWN
+    return replace(found[max(found, key=len)], input_price=0, output_price=0, cached_price=0)
 
 
-def _longest(table: Mapping[str, Facts], model: str) -> Facts | None:
-    fitting = [prefix for prefix in table if model.startswith(prefix)]
-    return table[max(fitting, key=len)] if fitting else None
+def _longest(table: Mapping[str, Facts], model: str) -> str:
+    return max((prefix for prefix in table if model.startswith(prefix)), key=len, default="")

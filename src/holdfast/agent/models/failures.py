@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import ssl
 from collections.abc import Iterator, Mapping
@@ -124,7 +125,7 @@ def of_transport(endpoint: Endpoint, error: Exception) -> ModelUnavailable:
             f"its certificate is not trusted ({certificate.verify_message})" if certificate else "the TLS handshake failed"
         )
     else:
-        reason = next((each.strerror for each in causes if isinstance(each, OSError) and each.strerror), "no connection")
+        reason = next((_reason(each) for each in causes if isinstance(each, OSError)), "no connection")
     return ModelUnavailable(f"{endpoint.name}: cannot reach {endpoint.place}: {reason}")
 
 
@@ -191,6 +192,13 @@ def _fault(body: bytes) -> Fault:
             return Fault(message=told.error)
         case None:
             return Fault(message=told.message or told.detail)
+
+
+def _reason(error: OSError) -> str:
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    # The loop puts its own words there; those of the system say more.
+    return os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or "no connection"
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

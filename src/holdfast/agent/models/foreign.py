@@ -137,7 +137,7 @@ class ForeignModel:
             raise ModelUnavailable(f"{self._name}: the answer was cut before its end")
         ids = CallIds(request)
         calls = [
-            ToolCall(id=ids.unique(each.tool_call_id), name=each.tool_name, args=each.args_as_json_str())
+            ToolCall(id=ids.unique(each.tool_call_id), name=each.tool_name, args=_written(each))
             for each in response.tool_calls
         ]
         usage = priced(
@@ -170,6 +170,11 @@ class ForeignModel:
                 return ModelUnavailable(f"{self._name}: {told}", wait_s)
             case _:
                 return ModelUnavailable(f"{self._name}: {told}")
+
+
+def _written(call: said.ToolCallPart) -> str:
+    """Return the arguments as the model wrote them, also where they are no JSON."""
+    return call.args if isinstance(call.args, str) else call.args_as_json_str()
 
 
 def _sealed(response: said.ModelResponse) -> Sequence[Mapping[str, object]]:

@@ -45,7 +45,7 @@ def open_local(path: str, *, facts: Facts, setting: str) -> LocalModel:
         raise ConfigInvalid(f"{setting}: {file}: {error.strerror}") from error
     if not is_model:
         raise ConfigInvalid(f"{setting}: {file} is no GGUF file")
-    return LocalModel(file, replace(facts, images=False))
+    return LocalModel(file, facts)
 
 
 class LocalModel:
@@ -53,7 +53,7 @@ class LocalModel:
 
     def __init__(self, file: Path, facts: Facts) -> None:
         self._file = file
-        self._facts = facts
+        self._facts = replace(facts, images=False)
         self._endpoint = Endpoint(name=f"local:{file}", url="", headers={}, url_setting="the file")
         self._loading: asyncio.Task[Engine] | None = None
         self._answering: set[asyncio.Task[object]] = set()
