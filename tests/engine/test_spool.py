@@ -21,6 +21,7 @@ from holdfast.core.recovery import Pending
 from holdfast.core.redaction import MASK, Redaction
 from holdfast.core.transcript import Item, Role, fold
 from holdfast.core.turns import Cause, Policy, State
+from holdfast.core.usage import Usage
 from holdfast.engine.spool import Spool
 from holdfast.errors import NodeLost, StoreDown
 from holdfast.ids import CallId
@@ -128,6 +129,26 @@ async def test_an_agent_goes_on_while_the_store_is_away_and_its_words_are_on_dis
         assert await text_of(store, receipt) == "one two three four five"
         seen = await follower.leave()
         assert [entry.seq for entry in seen] == list(range(1, len(seen) + 1))
+
+
+async def test_what_a_model_call_used_is_kept_with_the_words_and_counts_once(open_it: Open, tmp_path: Path) -> None:
+    """J1: to record it keeps nobody waiting, and no outage makes it free or twice as dear."""
+    agent, line, home = Puppet(), Line(), tmp_path / "home"
+    async with (
+        opened(open_it) as store,
+        running_engine(line.through(store), agent, settings=SETTINGS, spool=Spool(home)) as engine,
+    ):
+        receipt = await engine.inbox.accept(message())
+        await agent.say("one ")
+        line.cut = True
+        await agent.do(lambda stage: stage.spend(Usage(model="m", input_tokens=7, output_tokens=3)))
+        await agent.say("two ")
+        await until(lambda: "two " in kept(home))
+        line.cut = False
+        await agent.finish("one two ")
+        turn = await settled(store, receipt)
+        assert (await store.spending.spent(turn, "local", 0)).turn.tokens == 10
+        assert await text_of(store, receipt) == "one two "
 
 
 async def test_nothing_is_written_to_disk_while_the_store_answers(open_it: Open, tmp_path: Path) -> None:

@@ -49,12 +49,12 @@ _NAME_MAX_CHARS = 200
 class Prompt:
     """Makes the system prompt of a turn."""
 
-    def __init__(self, config: AgentConfig, home: Path, memories: Memories, clock: Clock, files: TextFiles | None = None):
+    def __init__(self, config: AgentConfig, home: Path, memories: Memories, clock: Clock) -> None:
         self._config = config
         self._home = home
         self._memories = memories
         self._clock = clock
-        self._files = files or TextFiles()
+        self._files = TextFiles()
         self._workspace = home / config.workspace
         self._skills = Skills(home / config.skills, self._files)
 
