@@ -17,10 +17,11 @@ from holdfast.cli.screen import Screen, TerminalScreen, screen
 from holdfast.cli.sessions import print_item
 from holdfast.core import commands
 from holdfast.core.journal import Entry
+from holdfast.core.questions import About
 from holdfast.core.transcript import Role
 from holdfast.desk.port import Desk, Opening, looks_like_id
 from holdfast.desk.views import ApprovalView, SessionView
-from holdfast.errors import Rejected, Unavailable
+from holdfast.errors import IllegalMove, Rejected, Unavailable
 from holdfast.ids import SessionId, TurnId
 
 CHANNEL = "terminal"
@@ -130,18 +131,23 @@ class Chat:
     async def _take(self, text: str) -> None:
         question = self._narrator.question
         try:
-            if question and not commands.parse(text):
-                await self._reply(question, text)
-            else:
+            if not question or commands.parse(text) or not await self._reply(question, text):
                 await self._send(text)
         except (Rejected, Unavailable) as error:
             self._page.print(Text(visible(str(error)), "magenta"))
 
-    async def _reply(self, question: ApprovalView, text: str) -> None:
+    async def _reply(self, question: ApprovalView, text: str) -> bool:
+        """Answer a question; False where nothing waits for it any more and the text is worth a message of its own."""
         async with self._sending:
-            await self._desk.answer(question.turn_id, cards.reply(question, text), question.question_id)
-            self._awaited.add(question.turn_id)
             self._narrator.answered()
+            try:
+                await self._desk.answer(question.turn_id, cards.reply(question, text), question.question_id)
+            except IllegalMove:
+                if question.about is not About.ANSWER:
+                    raise
+                return False
+            self._awaited.add(question.turn_id)
+            return True
 
     async def _send(self, text: str) -> None:
         async with self._sending:

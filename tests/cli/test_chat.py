@@ -1,0 +1,172 @@
+"""A chat on a real terminal: written to while it answers, and told what happens by itself."""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.terminal import Terminal
+from tests.cli.test_gateway import PATIENCE_S, on_a_screen, serving
+
+
+@pytest.fixture
+def terminal(tmp_path: Path) -> Terminal:
+    return Terminal(tmp_path / "home")
+
+
+class Glass:
+    """What can be seen of a terminal: rows of letters, and a cursor that is steered among them."""
+
+    _PIECE = re.compile(r"\x1b\[([0-9;?]*)([A-Za-z])|([^\x1b])", re.DOTALL)
+
+    def __init__(self) -> None:
+        self.rows: list[str] = [""]
+        self._row = self._column = 0
+        self._rest = ""
+
+    def show(self, text: str) -> None:
+        text, end = self._rest + text, 0
+        for piece in self._PIECE.finditer(text):
+            number, steer, letter = piece.groups()
+            self._put(letter) if letter else self._steer(steer, int(number) if number.isdigit() else 1)
+            end = piece.end()
+        self._rest = text[end:]
+
+    def _put(self, letter: str) -> None:
+        if letter == "\r":
+            self._column = 0
+        elif letter == "\n":
+            self._row, self._column = self._row + 1, 0
+            self.rows += [""] * (self._row + 1 - len(self.rows))
+        else:
+            row = self.rows[self._row].ljust(self._column)
+            self.rows[self._row] = row[: self._column] + letter + row[self._column + 1 :]
+            self._column += 1
+
+    def _steer(self, steer: str, number: int) -> None:
+        match steer:
+            case "A":
+                self._row -= number
+            case "C":
+                self._column += number
+            case "J":
+                self.rows[self._row :] = [self.rows[self._row][: self._column]]
+            case _:
+                assert steer in "mhl", steer
+
+
+class Typist:
+    """Somebody before a screen."""
+
+    def __init__(self, screen: int) -> None:
+        self._screen = screen
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
+        self._glass = Glass()
+
+    def type(self, keys: str) -> None:
+        os.write(self._screen, keys.encode())
+
+    def sees(self, *rows: str) -> str:
+        """Wait until these rows are on the screen, one below the other, and return all of it."""
+        patterns = [re.compile(row) for row in rows]
+        while not self._is_there(patterns):
+            piece = os.read(self._screen, 4096)
+            assert piece, f"the screen ended before it showed {rows}: {self._shown()}"
+            self._glass.show(self._decoder.decode(piece))
+        return self._shown()
+
+    def _is_there(self, patterns: list[re.Pattern[str]]) -> bool:
+        rows = iter(self._glass.rows)
+        return all(any(pattern.fullmatch(row.rstrip()) for row in rows) for pattern in patterns)
+
+    def _shown(self) -> str:
+        return "\n".join(self._glass.rows)
+
+
+@contextlib.contextmanager
+def chatting(terminal: Terminal, *options: str) -> Iterator[Typist]:
+    with on_a_screen(terminal, "chat", *options) as (chat, screen):
+        typist = Typist(screen.fileno())
+        typist.sees("›")
+        yield typist
+        typist.type("\x04")
+        with contextlib.suppress(OSError):
+            while os.read(screen.fileno(), 4096):
+                pass
+        assert chat.wait(PATIENCE_S) == 0
+
+
+def test_a_line_typed_while_it_answers_is_sent_and_answered_next(terminal: Terminal) -> None:
+    with serving(terminal), chatting(terminal) as typist:
+        typist.type("count to 25 slowly\n")
+        typist.sees("› count to 25 slowly", ".* 1 2 3.*", "…", "› Ctrl-C stops it.*")
+        typist.type("and then? count to 2\n")
+        typist.sees("… next: and then\\? count to 2", "› Ctrl-C stops it.*")
+        shown = typist.sees(".* 24 25\\.", "› and then\\? count to 2", ".* 1 2\\.", "›")
+        # Nothing of a prompt is left between what was said.
+        assert "next:" not in shown
+        assert "Ctrl-C" not in shown
+    first, second = terminal.read("turns", "list", "terminal")["items"]
+    assert (first["state"], second["state"]) == ("completed", "completed")
+    assert second["accepted_at"] < first["answered_at"]
+
+
+def test_a_turn_of_somebody_else_is_shown_while_the_prompt_waits(terminal: Terminal) -> None:
+    """A5: what comes by itself arrives in the running chat, and what was being typed is still there."""
+    with serving(terminal) as gateway, chatting(terminal) as typist:
+        typist.type("half a li")
+        typist.sees("› half a li")
+        gateway.start_turn("news: count to 3")
+        typist.sees("› news: count to 3", ".*You wrote: “news: count to 3”\\. 1 2 3\\.", "› half a li")
+        typist.type("ne; count to 1\n")
+        typist.sees("› half a line; count to 1", ".*“half a line; count to 1”\\. 1\\.", "›")
+
+
+def test_a_question_is_answered_in_place(terminal: Terminal) -> None:
+    with serving(terminal), chatting(terminal) as typist:
+        typist.type("ask me which port; count to 2\n")
+        typist.sees("\\? which port", "› your answer")
+        typist.type("Bergen\n")
+        typist.sees("\\? which port", "  → Bergen", "You answered: “Bergen”\\. 1 2\\.", "›")
+    (turn,) = terminal.read("turns", "list", "terminal")["items"]
+    assert turn["state"] == "completed"
+
+
+def test_ctrl_c_stops_the_answer_then_clears_the_line_then_leaves(terminal: Terminal) -> None:
+    with on_a_screen(terminal, "chat") as (chat, screen):
+        typist = Typist(screen.fileno())
+        typist.sees("›")
+        typist.type("count to 500 slowly\n")
+        typist.sees(".* 1 2 3.*")
+        typist.type("\x03")
+        typist.sees("■ Cancelled\\.", "›")
+        typist.type("never mind")
+        typist.sees("› never mind")
+        typist.type("\x03")
+        assert "never" not in typist.sees("■ Cancelled\\.", "›")
+        typist.type("count to 2\n")
+        typist.sees("› count to 2", ".* 1 2\\.", "›")
+        typist.type("\x03")
+        assert chat.wait(PATIENCE_S) == 1
+
+
+def test_leaving_with_an_open_question_leaves_it_open(terminal: Terminal) -> None:
+    left = terminal.run("chat", stdin="ask me which port; count to 2\n")
+    assert left.returncode == 0, left.stderr
+    (turn,) = terminal.read("turns", "list", "terminal")["items"]
+    assert turn["state"] == "waiting"
+    assert f"holdfast turns answer {turn['id']} TEXT" in left.stdout
+
+
+def test_a_command_reaches_the_gateway_past_an_open_question(terminal: Terminal) -> None:
+    done = terminal.run("chat", stdin="ask me which port\n/status\n/new\nhello again; count to 1\n")
+    assert done.returncode == 0, done.stderr
+    assert "The last one is waiting." in done.stdout
+    assert "You wrote: “hello again; count to 1”" in done.stdout
+    assert len(terminal.read("sessions", "list")["items"]) == 2
