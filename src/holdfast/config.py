@@ -67,7 +67,7 @@ class SessionsConfig:
     reset_by_channel: Mapping[str, ResetChoice] = field(default_factory=dict[str, "ResetChoice"])
     idle_minutes: float = 1440
     daily_at: time = time(4)
-    retention_days: Mapping[str, int] = field(default_factory=lambda: {"webhook": 7, "cron": 30, "api": 7})
+    retention_days: Mapping[str, int] = field(default_factory=lambda: {"webhook": 7, "cron": 30, "api": 7, "delegate": 30})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

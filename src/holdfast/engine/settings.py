@@ -36,4 +36,4 @@ class Settings:
     commits_max: int = 8
     retention_ms: int = 3_600_000
     expiry_ms: int = 5_000
-    one_shot_days: Mapping[str, int] = field(default_factory=lambda: {"webhook": 7, "cron": 30, "api": 7})
+    one_shot_days: Mapping[str, int] = field(default_factory=lambda: {"webhook": 7, "cron": 30, "api": 7, "delegate": 30})
