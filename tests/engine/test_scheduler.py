@@ -75,6 +75,20 @@ async def _ran(store: Store, slot: Fired) -> bool:
     return [each.outcome for each in await store.jobs.slots("report")] == [Outcome.RAN]
 
 
+@pytest.mark.parametrize(("deliver", "target"), [(None, None), ("log", None), ("chat:1", "chat:1")])
+async def test_a_run_can_deliver_later_where_it_is_delivered_at_all(
+    open_it: Open, deliver: str | None, target: str | None
+) -> None:
+    """A2: what nobody is told of now, nobody can be told of later."""
+    async with opened(open_it) as store:
+        await store.jobs.save(job(deliver=deliver))
+        await scheduler(store, ManualClock(FIRST)).fire_due()
+        (turn_id,) = [slot.turn_id for slot in await store.jobs.slots("report")]
+        assert turn_id is not None
+        turn = await store.turns.get(turn_id)
+        assert (turn.reply_to, turn.delivers_later) == (target, target is not None)
+
+
 async def test_it_waits_for_the_clock_and_fires_each_instant(open_it: Open) -> None:
     async with opened(open_it) as store:
         await store.jobs.save(job())

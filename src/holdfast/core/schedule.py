@@ -12,6 +12,8 @@ from holdfast.core.sessions import Source
 from holdfast.ids import TurnId
 
 CHANNEL = "cron"
+# Where results go that are only kept.
+LOG = "log"
 
 # A machine that slept for months, or whose clock was wrong by years, must not list every minute of them.
 HORIZON_MS = 31 * 24 * 3_600_000
@@ -88,6 +90,7 @@ def slot_key(job: str, instant: int) -> str:
 def message(job: Job, instant: int) -> Inbound:
     """Return what a job says when it falls due: a turn of its own, in a session of its own."""
     conversation = f"{CHANNEL}:{job.name}:{instant}"
+    target = None if job.deliver == LOG else job.deliver
     return Inbound(
         conversation=conversation,
         text=job.prompt,
@@ -98,6 +101,8 @@ def message(job: Job, instant: int) -> Inbound:
         ),
         dedupe_key=slot_key(job.name, instant),
         mode=turns.Mode.DETACHED,
-        reply_to=job.deliver,
+        # What goes nowhere but into its own session reaches nobody later either.
+        delivers_later=target is not None,
+        reply_to=target,
         one_shot=True,
     )

@@ -16,7 +16,7 @@ from holdfast.clock import Clock
 from holdfast.core.effects import Effect
 from holdfast.core.questions import Question
 from holdfast.core.redaction import Redaction
-from holdfast.core.schedule import Job
+from holdfast.core.schedule import LOG, Job
 from holdfast.errors import Rejected
 from holdfast.ports import Carrier, Jobs
 
@@ -26,7 +26,8 @@ PROMPT_MAX_CHARS = 20_000
 JOBS_MAX = 50
 # A job that was due once is still listed for so long afterwards.
 KEPT_MS = 24 * 3_600_000
-HERE, NOWHERE = "here", "none"
+HERE = "here"
+NOWHERE = frozenset({"none", LOG})
 UNSUPPORTED = (
     "It is not delivered: nothing can reach this conversation after its answer. The results are kept in sessions of the "
     "channel cron; name a target in deliver to have them sent."
@@ -84,7 +85,7 @@ class _Calendar:
         self._clock = clock
 
     async def ask(self, args: ScheduleArgs, site: Site) -> Question | None:
-        if args.action != "add" or args.deliver in (HERE, NOWHERE, own_target(site)):
+        if args.action != "add" or args.deliver in {HERE, *NOWHERE, own_target(site)}:
             return None
         self._targets.find(args.deliver)
         return ask_for(site, NAME, args.deliver, args.prompt, "May the results of this job go to", self._clock.now_ms())
@@ -166,7 +167,7 @@ class _Calendar:
 
     def _deliver(self, args: ScheduleArgs, site: Site) -> tuple[str | None, str]:
         """Return where the results go, and what has to be said about it."""
-        if args.deliver == NOWHERE:
+        if args.deliver in NOWHERE:
             return None, ""
         if args.deliver != HERE:
             self._targets.find(args.deliver)
