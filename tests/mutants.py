@@ -376,7 +376,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "late words are not said twice",
         "store/journal.py",
-        "CAST(:kind AS TEXT) = 'tool.finished'",
+        "CAST(:kind AS TEXT) IN ('tool.finished', 'usage')",
         "CAST(:kind AS TEXT) <> ''",
         ("tests/engine/test_drain.py",),
     ),
@@ -432,8 +432,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a banner takes no answer with it",
         "store/deliveries.py",
-        " AND CAST(:part AS BIGINT) > 0",
-        " AND CAST(:part AS BIGINT) > -9",
+        "AND state IN ('pending', 'retry') AND CAST(:part AS BIGINT) > 0",
+        "AND state IN ('pending', 'retry') AND CAST(:part AS BIGINT) > -9",
         ("tests/conformance/test_banners.py",),
     ),
     Mutant(
@@ -723,7 +723,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "agent/processes/watcher.py",
         "            self._keeping.folder(process).void()\n",
         "",
-        ("tests/processes/test_crash.py",),
+        ("tests/processes/test_watcher.py",),
     ),
     Mutant(
         "process: a promise only where it can be kept",
