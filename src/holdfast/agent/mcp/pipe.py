@@ -87,7 +87,9 @@ class Pipe:
                         for task in tasks:
                             task.cancel()
             finally:
+                # Also for one that was not let end in its own time, and for whatever it has left in its group.
                 _signal(process, signal.SIGKILL)
+                await _wait(process)
 
     async def _start(self) -> Process:
         return await asyncio.create_subprocess_exec(
@@ -186,13 +188,18 @@ async def _end(process: Process) -> None:
     """Let a server end by itself; then make it."""
     if process.stdin:
         process.stdin.close()
-    for number in (signal.SIGTERM, signal.SIGKILL, None):
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(GRACE_S):
-                await process.wait()
-                return
-        if number is not None:
-            _signal(process, number)
+    if not await _wait(process):
+        _signal(process, signal.SIGTERM)
+        await _wait(process)
+
+
+async def _wait(process: Process) -> bool:
+    """Return whether a process has ended, after giving it some time."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(GRACE_S):
+            await process.wait()
+            return True
+    return False
 
 
 def _signal(process: Process, number: signal.Signals) -> None:

@@ -203,7 +203,7 @@ class _Server:
                 return
 
     def _offer(self, offers: Sequence[Offer]) -> None:
-        if len(offers) >= TOOLS_MAX:
+        if len(offers) >= TOOLS_MAX > len(self.tools):
             log.warning("MCP server %s has %s tools or more; only so many are used", self.name, TOOLS_MAX)
         by_name = {each.name: each for each in offers if each.name.strip()}
         names = tool_names(self.name, list(by_name))
