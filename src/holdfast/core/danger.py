@@ -19,9 +19,12 @@ from holdfast.core.shell import UNKNOWN, Simple, Word, parse
 
 # No system takes a longer word, and a command is one word to the shell that runs it.
 COMMAND_MAX_BYTES = 131_072
-WRAPPED_MAX = 12
+WRAPPED_MAX = 10
+# Commands within commands are read once for each level: so many characters in all.
+EFFORT_MAX_CHARS = 300_000
 REASONS_MAX = 8
 SHOWN_MAX_CHARS = 80
+_WORD_EFFORT_CHARS = 5
 _GLANCES_MAX = 500
 _GLANCE_MAX_WORDS = 50
 
@@ -132,6 +135,9 @@ class _Case:
     findings: dict[str, Verdict] = field(default_factory=dict[str, Verdict])
     # The folder it went to; empty is where it began.
     cwd: str = ""
+    effort_chars: int = 0
+    # Only the worst is looked for, and nothing is followed any further.
+    glancing: bool = False
 
     def ask(self, reason: str) -> None:
         self.findings.setdefault(reason, Verdict.DANGEROUS)
@@ -146,7 +152,8 @@ class _Case:
 
     def script(self, text: str, depth: int) -> None:
         """Judge everything that a text would run."""
-        if depth > WRAPPED_MAX:
+        self.effort_chars += len(text)
+        if depth > WRAPPED_MAX or self.effort_chars > EFFORT_MAX_CHARS:
             self.ask("it is nested too deep to be followed")
             self._glance(text)
             return
@@ -168,6 +175,8 @@ class _Case:
 
     def _glance(self, text: str) -> None:
         """Look for the worst in what could not be read: better a false alarm than none."""
+        if self.glancing:
+            return
         bare = re.sub(r"['\"\\]", "", text)
         for found in _TO_DEVICE.finditer(bare):
             self.writes(Word(text=found[1]))
@@ -183,7 +192,7 @@ class _Case:
                     self._worst([Word(text=each) for each in words[at : at + _GLANCE_MAX_WORDS]])
 
     def _worst(self, words: list[Word]) -> None:
-        alone = _Case(workspace=self.workspace, deny=self.deny, cwd=self.cwd)
+        alone = _Case(workspace=self.workspace, deny=self.deny, cwd=self.cwd, glancing=True)
         alone.argv(words, Simple(), WRAPPED_MAX)
         self.findings |= {reason: verdict for reason, verdict in alone.findings.items() if verdict is Verdict.FORBIDDEN}
 
@@ -210,7 +219,8 @@ class _Case:
         self.check_denied(_joined(words))
         if slash:
             self.check_denied(_joined((Word(text=name), *arguments)))
-        if depth > WRAPPED_MAX:
+        self.effort_chars += len(words) * _WORD_EFFORT_CHARS
+        if depth > WRAPPED_MAX or self.effort_chars > EFFORT_MAX_CHARS:
             self.ask("it is nested too deep to be followed")
             self._glance(_joined(words[:_GLANCES_MAX]))
             return
@@ -493,8 +503,9 @@ class _Case:
         self.ask(f"{name}: {programs.ALWAYS_ASKED[name]}")
         for start in range(1, min(len(words), REASONS_MAX)):
             # Which word is the host depends on options; the worst is looked for after each.
-            alone = _Case(workspace="", deny=self.deny)
+            alone = _Case(workspace="", deny=self.deny, effort_chars=self.effort_chars, glancing=self.glancing)
             alone.script(_joined(words[start:]), depth + 1)
+            self.effort_chars = alone.effort_chars
             self.findings |= {reason: each for reason, each in alone.findings.items() if each is Verdict.FORBIDDEN}
 
     def su(self, name: str, words: Sequence[Word], _command: Simple, depth: int) -> None:

@@ -2,81 +2,272 @@
 
 from __future__ import annotations
 
+import difflib
 import os
+import secrets
 import stat
-from pathlib import Path, PurePosixPath
+from pathlib import Path
+from typing import Annotated
 
+import msgspec
+
+from holdfast.agent.tools.port import Site, StructTool, Tool
+from holdfast.agent.tools.search import search_tool
+from holdfast.agent.tools.workspace import Workspace, in_thread, is_binary
+from holdfast.core.effects import Effect
 from holdfast.errors import Rejected
 
-# As many as the kernel itself follows.
-LINKS_MAX = 40
-PATH_MAX_CHARS = 4096
+__all__ = ["Workspace", "file_tools"]
+
+# What is larger is no text that a model should read in one piece.
+FILE_MAX_BYTES = 10_000_000
+READ_LINES_MAX = 2_000
+READ_MAX_CHARS = 40_000
+LINE_MAX_CHARS = 2_000
+WRITE_MAX_BYTES = 5_000_000
+DIFF_MAX_LINES = 200
+NEAR_MAX = 3
+# Looking for what is nearly the same costs the square of it.
+NEAR_MAX_LINES = 5_000
+TEMPORARY = ".holdfast-"
+_IMAGES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".ico", ".tiff", ".heic")
 
 
-class Workspace:
-    """The one folder that an agent works in."""
+class ReadFile(msgspec.Struct):
+    """What to read."""
 
-    def __init__(self, root: Path) -> None:
-        self.root = root.resolve()
-        # The same folder, as whoever configured it spells it.
-        self._spellings = {self.root.parts, Path(os.path.abspath(root)).parts}  # noqa: PTH100 - Path has no lexical form.
-
-    def resolve(self, text: str) -> Path:
-        """Return the place inside the workspace that a path means, with no link left in it.
-
-        The place need not exist.  Raises `Rejected` where the path leads outside.
-        """
-        if "\0" in text:
-            raise Rejected("a path cannot contain a NUL character")
-        if len(text) > PATH_MAX_CHARS:
-            raise Rejected(f"a path has at most {PATH_MAX_CHARS} characters")
-        waiting = [*reversed(self._inside(text, text))]
-        found: list[str] = []
-        links = 0
-        while waiting:
-            part = waiting.pop()
-            if part == "..":
-                if not found:
-                    raise self._outside(text)
-                found.pop()
-                continue
-            here = self.root.joinpath(*found, part)
-            if not _is_link(here):
-                found.append(part)
-                continue
-            links += 1
-            if links > LINKS_MAX:
-                raise Rejected(f"{text!r} goes through more than {LINKS_MAX} symbolic links")
-            target = str(here.readlink())
-            if PurePosixPath(target).is_absolute():
-                found.clear()
-            waiting += reversed(self._inside(target, text))
-        return self.root.joinpath(*found)
-
-    def shown(self, path: Path) -> str:
-        """Return a path as a model should read it: relative to the workspace."""
-        return path.relative_to(self.root).as_posix()
-
-    def _inside(self, path: str, text: str) -> list[str]:
-        """Return the components of a path, counted from the workspace; `text` is what was asked for."""
-        if path == "~" or path.startswith("~/"):
-            raise self._outside(text)
-        pure = PurePosixPath(path)
-        if not pure.is_absolute():
-            return [*pure.parts]
-        for spelling in self._spellings:
-            if pure.parts[: len(spelling)] == spelling:
-                return [*pure.parts[len(spelling) :]]
-        raise self._outside(text)
-
-    def _outside(self, text: str) -> Rejected:
-        return Rejected(f"{text!r} is outside the workspace; use a path inside {self.root}, relative to it")
+    path: Annotated[str, msgspec.Meta(description="The file, relative to the workspace.")]
+    offset: Annotated[int, msgspec.Meta(ge=1, description="The first line to read, counted from 1.")] = 1
+    limit: Annotated[int, msgspec.Meta(ge=1, le=READ_LINES_MAX, description="How many lines to read.")] = READ_LINES_MAX
 
 
-def _is_link(path: Path) -> bool:
+class WriteFile(msgspec.Struct):
+    """What to write."""
+
+    path: Annotated[str, msgspec.Meta(description="The file, relative to the workspace. Folders are made as needed.")]
+    content: Annotated[str, msgspec.Meta(description="Everything that the file shall contain.")]
+
+
+class EditFile(msgspec.Struct):
+    """What to change."""
+
+    path: Annotated[str, msgspec.Meta(description="The file, relative to the workspace.")]
+    old: Annotated[str, msgspec.Meta(min_length=1, description="The text to replace, exactly as it stands in the file.")]
+    new: Annotated[str, msgspec.Meta(description="The text to put in its place.")]
+    replace_all: Annotated[bool, msgspec.Meta(description="Replace every occurrence, not just the only one.")] = False
+
+
+def file_tools(workspace: Workspace) -> list[Tool]:
+    """Return the tools that work on files."""
+    files = Files(workspace)
+    return [
+        StructTool(
+            name="read_file",
+            description="Read a text file of the workspace. Lines are shown with their numbers, which are not part of it.",
+            args=ReadFile,
+            effect=Effect.PURE,
+            action=files.read,
+        ),
+        StructTool(
+            name="write_file",
+            description="Write a file of the workspace, replacing all that it contained before.",
+            args=WriteFile,
+            # The same content again is the same file.
+            effect=Effect.KEYED,
+            action=files.write,
+        ),
+        StructTool(
+            name="edit_file",
+            description="Replace a piece of text in a file of the workspace. The text must stand there exactly once, "
+            "unless replace_all is set. Read the file first.",
+            args=EditFile,
+            # Done twice, it might find in its own result what it looks for.
+            effect=Effect.EFFECTFUL,
+            action=files.edit,
+        ),
+        search_tool(workspace),
+    ]
+
+
+class Files:
+    """What can be done with files, off the loop."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+
+    async def read(self, args: ReadFile, _site: Site) -> str:
+        return await in_thread(lambda: self._read(args))
+
+    async def write(self, args: WriteFile, _site: Site) -> str:
+        return await in_thread(lambda: self._write(args))
+
+    async def edit(self, args: EditFile, _site: Site) -> str:
+        return await in_thread(lambda: self._edit(args))
+
+    def _read(self, args: ReadFile) -> str:
+        path = self._workspace.resolve(args.path)
+        content = self._content(path, args.path)
+        text, encoding = _decoded(content, args.path)
+        lines = text.splitlines()
+        if not lines:
+            return f"{self._workspace.shown(path)} is empty."
+        if args.offset > len(lines):
+            raise Rejected(f"{args.path!r} has {len(lines)} lines; there is no line {args.offset}")
+        chosen = lines[args.offset - 1 : args.offset - 1 + args.limit]
+        shown: list[str] = []
+        chars = 0
+        for number, line in enumerate(chosen, args.offset):
+            row = f"{number:>6}\t{line if len(line) <= LINE_MAX_CHARS else f'{line[:LINE_MAX_CHARS]}… [the line goes on]'}"
+            if chars + len(row) > READ_MAX_CHARS and shown:
+                break
+            chars += len(row) + 1
+            shown.append(row)
+        last = args.offset + len(shown) - 1
+        notes = [] if encoding == "utf-8" else [f"[decoded as {encoding}]"]
+        if args.offset > 1 or last < len(lines):
+            more = f"; go on with offset {last + 1}" if last < len(lines) else ""
+            notes.append(f"[lines {args.offset} to {last} of {len(lines)}{more}]")
+        return "\n".join([*shown, *notes])
+
+    def _write(self, args: WriteFile) -> str:
+        content = _encoded(args.content)
+        path = self._workspace.resolve(args.path)
+        if path == self._workspace.root:
+            raise Rejected(f"{args.path!r} is the workspace itself; name a file in it")
+        existed = self._replace(path, content, make=True)
+        return f"{'Overwrote' if existed else 'Created'} {self._workspace.shown(path)} ({len(content)} bytes)."
+
+    def _edit(self, args: EditFile) -> str:
+        if args.old == args.new:
+            raise Rejected("old and new are the same: there is nothing to change")
+        path = self._workspace.resolve(args.path)
+        content = self._content(path, args.path)
+        try:
+            # As it is, line ends included: what is not changed must stay byte by byte.
+            text = content.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise Rejected(f"{args.path!r} is not UTF-8 text; only such files can be edited") from error
+        old, new = args.old, args.new
+        if old not in text and "\r\n" in text and "\r\n" not in old:
+            old, new = old.replace("\n", "\r\n"), new.replace("\n", "\r\n")
+        found = text.count(old)
+        if found == 0:
+            raise Rejected(_missing(args, text))
+        if found > 1 and not args.replace_all:
+            lines = ", ".join(str(text.count("\n", 0, at) + 1) for at in _places(text, old)[:NEAR_MAX])
+            raise Rejected(
+                f"old stands {found} times in {args.path!r} (first at line {lines}); "
+                "add lines around it until it is unique, or set replace_all"
+            )
+        changed = text.replace(old, new)
+        self._replace(path, _encoded(changed), make=False)
+        times = f" ({found} times)" if found > 1 else ""
+        return f"Edited {self._workspace.shown(path)}{times}.\n{_diff(text, changed, self._workspace.shown(path))}"
+
+    def _content(self, path: Path, text: str) -> bytes:
+        """Return what a file contains, opened without following a link that was put there meanwhile."""
+        if path == self._workspace.root:
+            raise Rejected(f"{text!r} is a folder; use search_files with mode names to see what is in it")
+        with self._workspace.folder(path.parent) as folder:
+            # Without waiting, should it be a pipe that nobody writes to.
+            file = os.open(path.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+        with os.fdopen(file, "rb") as opened:
+            found = os.fstat(file)
+            if stat.S_ISDIR(found.st_mode):
+                raise Rejected(f"{text!r} is a folder; use search_files with mode names to see what is in it")
+            if not stat.S_ISREG(found.st_mode):
+                raise Rejected(f"{text!r} is no ordinary file")
+            if found.st_size > FILE_MAX_BYTES:
+                raise Rejected(
+                    f"{text!r} has {found.st_size} bytes, and {FILE_MAX_BYTES} can be read at most; "
+                    "use search_files, or head and tail in the terminal"
+                )
+            return opened.read(FILE_MAX_BYTES + 1)
+
+    def _replace(self, path: Path, content: bytes, *, make: bool) -> bool:
+        """Put a whole new file in the place of the old one, or of none; return whether there was one."""
+        with self._workspace.folder(path.parent, make=make) as folder:
+            before = _standing(path.name, folder)
+            if before is not None and not stat.S_ISREG(before.st_mode):
+                raise Rejected(f"{self._workspace.shown(path)!r} is no ordinary file, and is not replaced")
+            temporary = f"{TEMPORARY}{secrets.token_hex(8)}"
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+            file = os.open(temporary, flags, 0o666, dir_fd=folder)
+            try:
+                with os.fdopen(file, "wb") as opened:
+                    opened.write(content)
+                    opened.flush()
+                    if before is not None:
+                        os.fchmod(file, stat.S_IMODE(before.st_mode))
+                    os.fsync(file)
+                os.replace(temporary, path.name, src_dir_fd=folder, dst_dir_fd=folder)
+            except BaseException:
+                os.unlink(temporary, dir_fd=folder)
+                raise
+            os.fsync(folder)
+            return before is not None
+
+
+def _standing(name: str, folder: int) -> os.stat_result | None:
     try:
-        return stat.S_ISLNK(path.lstat().st_mode)
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    except OSError as error:
-        raise Rejected(f"{path.name!r} cannot be looked at: {error.strerror}") from error
+        return os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+
+
+def _encoded(text: str) -> bytes:
+    try:
+        content = text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise Rejected(f"the text has a character that cannot be written, at {error.start}") from error
+    if len(content) > WRITE_MAX_BYTES:
+        raise Rejected(f"the text has {len(content)} bytes; {WRITE_MAX_BYTES} can be written at most")
+    return content
+
+
+def _decoded(content: bytes, name: str) -> tuple[str, str]:
+    """Return a text and what it was encoded in."""
+    if name.lower().endswith(_IMAGES):
+        raise Rejected(f"{name!r} is an image, which this tool cannot show; its size is {len(content)} bytes")
+    if is_binary(content):
+        raise Rejected(f"{name!r} is binary ({len(content)} bytes); look at it with file, xxd or strings in the terminal")
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return content.decode("utf-16", "replace"), "utf-16"
+    try:
+        return content.decode("utf-8-sig"), "utf-8"
+    except UnicodeDecodeError:
+        return content.decode("latin-1"), "latin-1"
+
+
+def _places(text: str, piece: str) -> list[int]:
+    places: list[int] = []
+    at = text.find(piece)
+    while at >= 0 and len(places) < NEAR_MAX:
+        places.append(at)
+        at = text.find(piece, at + len(piece))
+    return places
+
+
+def _missing(args: EditFile, text: str) -> str:
+    """Return why nothing was found, with what comes near to it."""
+    said = f"old does not stand in {args.path!r}; it must be exactly as in the file, blanks and line ends included"
+    lines = text.splitlines()
+    wanted = args.old.strip("\n").splitlines()
+    if not wanted or not lines or len(lines) > NEAR_MAX_LINES:
+        return f"{said}. Read the file again."
+    bare = [line.strip() for line in wanted]
+    for at in range(len(lines) - len(wanted) + 1):
+        if [line.strip() for line in lines[at : at + len(wanted)]] == bare:
+            piece = "\n".join(lines[at : at + len(wanted)])
+            return f"{said}. Only the blanks differ at line {at + 1}, where it reads:\n{piece}"
+    first = max(bare, key=len)
+    near = difflib.get_close_matches(first, [line.strip() for line in lines if len(line) < LINE_MAX_CHARS], n=NEAR_MAX)
+    shown = [f"{number}: {line}" for number, line in enumerate(lines, 1) if line.strip() in near][:NEAR_MAX]
+    return "\n".join([f"{said}. The nearest lines are:", *shown]) if shown else f"{said}. Read the file again."
+
+
+def _diff(before: str, after: str, name: str) -> str:
+    lines = [*difflib.unified_diff(before.splitlines(), after.splitlines(), name, name, lineterm="", n=2)]
+    if len(lines) > DIFF_MAX_LINES:
+        lines = [*lines[:DIFF_MAX_LINES], f"[… {len(lines) - DIFF_MAX_LINES} more lines of the difference]"]
+    return "\n".join(lines)
