@@ -28,15 +28,13 @@ from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint
 from typing import Generic, TypeVar, cast
 
-from holdfast.agent.models.port import Model
+from holdfast.agent.models.catalog import ModelMaker
 from holdfast.agent.tools.port import NAME, Tool
-from holdfast.config import ModelConfig
 from holdfast.core.effects import Effect
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-ModelMaker = Callable[[str, ModelConfig], Model]
 
 TOOLS_GROUP = "holdfast.tools"
 MODELS_GROUP = "holdfast.models"
