@@ -148,7 +148,7 @@ class Guard:
         host = _plain(url.raw_host.decode("ascii"))
         if not _NAME.fullmatch(host):
             raise Rejected(f"the URL names no host that could be looked up: {host!r}")
-        port = url.port or (443 if url.scheme == "https" else 80)
+        port = (443 if url.scheme == "https" else 80) if url.port is None else url.port
         if f"{host}:{port}" not in self._allowed and not _is_web(port):
             raise Rejected(f"port {port} does not belong to the web; use 80, 443 or an unprivileged one")
         return host, port

@@ -132,6 +132,7 @@ def test_a_name_is_no_address(host: str) -> None:
         "http://user:secret@public.example/",
         "http://user@public.example/",
         "http://public.example@127.0.0.1/",
+        "http://public.example:0/",
         "http://public.example:22/",
         "http://public.example:25/",
         "http://public.example:6379/",

@@ -37,6 +37,7 @@ class Scheduler:
         self._grace_ms = grace_ms
         self._next_due = next_due
         self._complained: set[tuple[str, str]] = set()
+        self._worked_out: dict[str, tuple[tuple[str, int], int]] = {}
 
     async def run(self) -> None:
         """Fire what is due until cancelled."""
@@ -52,13 +53,24 @@ class Scheduler:
         """Deal with every instant that has come, and return how long there is nothing to do."""
         now = self._clock.now_ms()
         nearest = NEVER
-        for job in await self._store.jobs.list():
-            if self._after(job, job.last_instant) <= now:
+        jobs = await self._store.jobs.list()
+        self._worked_out = {job.name: self._worked_out[job.name] for job in jobs if job.name in self._worked_out}
+        for job in jobs:
+            due = self._next(job)
+            if due <= now:
                 # After a long sleep there may be thousands to list; the loop is not held up by it.
                 for slot in await asyncio.to_thread(self._due, job, now):
                     await self._serve(job, slot)
-            nearest = min(nearest, self._after(job, max(job.last_instant, now)))
+                due = self._after(job, now)
+            nearest = min(nearest, due)
         return max(1, min(nearest - self._clock.now_ms(), self._settings.poll_ms))
+
+    def _next(self, job: Job) -> int:
+        """Return when a job is due next; nothing but a change of the job changes that, so it is worked out once."""
+        known = (job.schedule, job.last_instant)
+        if self._worked_out.get(job.name, (None, 0))[0] != known:
+            self._worked_out[job.name] = (known, self._after(job, job.last_instant))
+        return self._worked_out[job.name][1]
 
     def _due(self, job: Job, now_ms: int) -> list[Slot]:
         # Whoever wants to be told once would rather be told late than never.
