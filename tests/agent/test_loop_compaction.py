@@ -191,11 +191,13 @@ async def test_a_turn_that_was_cut_off_after_its_compaction_goes_on_from_it(open
             await puppet.do(lambda stage: stage.compact(SUMMARY, first.turn_id))
             await puppet.say("I begin")
             await until(lambda: text_of(store, second))
-        agent, model = agent_of([[" and end."]], store)
-        async with running_engine(store, agent, settings=AUTO):
+        agent, model = agent_of([[" and end."], ["Yes."]], store)
+        async with running_engine(store, agent, settings=AUTO) as engine:
             assert (await settled(store, second)).state is State.COMPLETED
+            assert (await answered(engine, store, "three")).state is State.COMPLETED
         read = shape(model.requests[0])
         assert SUMMARY in read[0][1]
         assert read[0][1].endswith("two")
         assert [kind for kind, *_ in read] == ["user", "assistant", "user"]
-        assert "answer to one" not in str(read)
+        assert "answer to one" not in str(model.requests)
+        assert shape(model.requests[1])[1:] == [("assistant", "I begin and end."), ("user", "three")]
