@@ -167,7 +167,7 @@ async def test_what_does_not_want_to_end_is_killed_after_a_grace(tmp_path: Path)
 async def test_what_a_command_leaves_in_its_group_still_belongs_to_it(tmp_path: Path) -> None:
     async with scene(tmp_path) as here:
         process = await here.start("(sleep 60; echo never) & echo started")
-        await until(lambda: here.output(process))
+        await until(lambda: here.output(process) and process.pid not in in_group(process.pid))
         assert here.keeping.condition(process).phase is Phase.RUNNING
         condition = await here.keeping.kill(process)
         assert (condition.phase, condition.exit_code) == (Phase.ENDED, 0)
@@ -220,6 +220,25 @@ def test_a_command_whose_start_was_given_up_never_runs(tmp_path: Path) -> None:
     assert folder.void()
     late = subprocess.run([sys.executable, "-I", "-S", keeper.__file__, str(folder.path)], capture_output=True, check=True)
     assert late.stdout == b""
+    assert not (tmp_path / "ran").exists()
+    assert folder.condition().phase is Phase.LOST
+
+
+def test_a_command_that_cannot_be_written_down_does_not_run(tmp_path: Path) -> None:
+    folder = Folder(tmp_path / "prc_1")
+    argv = ["/bin/sh", "-c", f"touch {tmp_path / 'ran'}"]
+    folder.prepare(
+        Spec(argv=argv, workdir="/", environment={}, pty=False, head_bytes=1_000, segment_bytes=1_000, segments=2)
+    )
+    (folder.path / "state.json.new").mkdir()
+    argv = [sys.executable, "-I", "-S", keeper.__file__, str(folder.path)]
+    ends, held = os.pipe()
+    done = subprocess.run(argv, capture_output=True, check=True, pass_fds=[held])
+    os.close(held)
+    assert "state.json.new" in json.loads(done.stdout)["error"]
+    # Whoever was to become the command holds it too, and has ended when this has.
+    assert os.read(ends, 1) == b""
+    os.close(ends)
     assert not (tmp_path / "ran").exists()
     assert folder.condition().phase is Phase.LOST
 

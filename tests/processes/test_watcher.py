@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.agent.processes.folder import Phase
+from holdfast.agent.processes.folder import Phase, Spec
 from holdfast.agent.processes.keeping import RETENTION_DAYS, Keeping, Orphans
 from holdfast.agent.processes.notices import spoken
 from holdfast.agent.processes.patterns import compiled
@@ -173,6 +173,22 @@ async def test_a_row_whose_command_was_never_started_does_not_run_for_ever(tmp_p
         here.keeping.changed.set()
         assert (await ended(here, process)).state is State.LOST
         assert "was never started" in here.accepted[0].text
+
+
+async def test_a_command_that_was_about_to_be_started_never_is(tmp_path: Path) -> None:
+    """The gateway died between the folder and the start."""
+    async with scene(tmp_path) as here:
+        process = row(here)
+        await here.store.processes.add(process)
+        folder = here.keeping.folder(process)
+        folder.path.parent.mkdir()
+        folder.prepare(
+            Spec(argv=["true"], workdir="/", environment={}, pty=False, head_bytes=1, segment_bytes=1, segments=1)
+        )
+        async with here.watched():
+            assert (await ended(here, process)).state is State.LOST
+        assert "was never started" in here.accepted[0].text
+        assert not folder.void()
 
 
 async def test_a_command_that_was_started_and_not_recorded_is_found_again(tmp_path: Path) -> None:
