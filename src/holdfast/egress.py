@@ -183,15 +183,17 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
     def __init__(self, guard: Guard, connections_max: int = CONNECTIONS_MAX) -> None:
         self._guard = guard
         # A kept connection would be found again by its address, though it was proved to be another name's.
-        limits = httpx2.Limits(max_connections=connections_max, max_keepalive_connections=0)
-        self._transport = httpx2.AsyncHTTPTransport(limits=limits)
+        self._limits = httpx2.Limits(max_connections=connections_max, max_keepalive_connections=0)
+        self._transport: httpx2.AsyncHTTPTransport | None = None
+        self._making = asyncio.Lock()
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         addresses = await self._guard.addresses(request.url)
+        transport = await self._made()
         last = len(addresses) - 1
         for number, address in enumerate(addresses):
             try:
-                return await self._transport.handle_async_request(_pinned(request, address))
+                return await transport.handle_async_request(_pinned(request, address))
             except (httpx2.ConnectError, httpx2.ConnectTimeout):
                 # Nothing was sent yet, so the next address may be tried.
                 if number == last:
@@ -199,7 +201,15 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         raise AssertionError("a host has at least one address")
 
     async def aclose(self) -> None:
-        await self._transport.aclose()
+        if self._transport is not None:
+            await self._transport.aclose()
+
+    async def _made(self) -> httpx2.AsyncHTTPTransport:
+        """Return the transport; reading all certificates takes a while, so it is made when it is first needed, and once."""
+        async with self._making:
+            if self._transport is None:
+                self._transport = await asyncio.to_thread(httpx2.AsyncHTTPTransport, limits=self._limits)
+            return self._transport
 
 
 def _pinned(request: httpx2.Request, address: str) -> httpx2.Request:
