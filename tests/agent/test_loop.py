@@ -86,6 +86,24 @@ async def test_calls_of_one_step_run_side_by_side_and_the_model_reads_every_resu
             assert completed.data["text"] == "Both. \n\nDone."
 
 
+async def test_the_next_turn_reads_the_same_as_this_one_did(open_it: Open) -> None:
+    """A conversation only grows at its end, so that whoever caches its beginning can go on doing so."""
+    script = [
+        ["A ", call("lever", b=1, a=[{"d": 2, "c": "ä"}]), call("lever", jammed=True)],
+        [call("lever")],
+        ["C."],
+        ["D."],
+    ]
+    async with opened(open_it) as store:
+        agent, model = agent_of(script, store, Lever())
+        async with running_engine(store, agent) as engine:
+            await answered(engine, store, "one")
+            await answered(engine, store, "two")
+        before, after = model.requests[2].messages, model.requests[3].messages
+        assert list(after[: len(before)]) == list(before)
+        assert shape(after[len(before) :]) == [("assistant", "C."), ("user", "two")]
+
+
 async def test_what_was_spent_is_recorded_with_every_step(open_it: Open) -> None:
     async with opened(open_it) as store:
         agent, _ = agent_of([[call("lever")], ["ok"]], store, Lever())

@@ -52,10 +52,12 @@ def answer(request: Request) -> Step:
 
 
 class Cut:
-    """Stops the world beside the nth write: that write never returns, and whoever watches is told."""
+    """Stops the world beside the nth write: that write does not return, and whoever watches is told."""
 
     def __init__(self, nth: int, when: str) -> None:
         self.happened = asyncio.Event()
+        # Nobody sets it who wants the world to end there.
+        self.resumed = asyncio.Event()
         self._nth = nth
         self._when = when
         self._writes = itertools.count(1)
@@ -74,7 +76,7 @@ class Cut:
 
     async def _stop(self) -> None:
         self.happened.set()
-        await asyncio.Event().wait()
+        await self.resumed.wait()
 
     def store(self, store: Store) -> Any:
         return Altered(
@@ -151,6 +153,43 @@ async def test_cut_off_beside_any_write_a_turn_of_model_and_tools_comes_to_the_s
     """A1 J1 R10 X1: every word once, every effect at most once, every question once, and requests that any vendor takes."""
     for nth in range(1, POINTS_MAX):
         if not await cut_off_and_go_on(tmp_path / str(nth), nth, when):
+            assert nth > 8
+            return
+    pytest.fail("no turn ended of itself")
+
+
+async def cancel_and_look(folder: Path, nth: int, when: str) -> bool:
+    """Cancel a turn while a write of it is under way; False when there was no such write."""
+    store = await open_store("sqlite", folder)
+    tools, cut = levers(), Cut(nth, when)
+    try:
+        agent, _ = agent_of(ScriptedModel(answer), store, *tools)
+        async with running_engine(cut.store(store), agent, settings=AUTO) as engine:
+            receipt = await engine.inbox.accept(message("go"))
+            if await at_rest(engine, store, receipt, cut.happened):
+                return False
+            state = (await store.turns.get(receipt.turn_id)).state
+            if state not in SETTLED:
+                await engine.cancel(receipt.turn_id)
+            cut.resumed.set()
+            await until(lambda: engine.running == 0)
+            # The end of a turn may have been durable already when somebody wanted it cancelled.
+            turn = await store.turns.get(receipt.turn_id)
+            assert turn.state is (state if state in SETTLED else State.CANCELLED)
+            assert "".join(text for text, _ in STEPS).startswith(await text_of(store, receipt))
+            assert all(len(lever.keys) == len(set(lever.keys)) for lever in tools)
+            assert all(not asked.answer for asked in await store.questions.open("local"))
+        assert await audit(store.database) == []
+    finally:
+        await store.close()
+    return True
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+async def test_cancelled_beside_any_write_a_turn_stops_and_keeps_what_it_said(when: str, tmp_path: Path) -> None:
+    """J9 T3: whatever it is doing, the turn is cancelled at once, its words stay, and nothing goes on behind its back."""
+    for nth in range(1, POINTS_MAX):
+        if not await cancel_and_look(tmp_path / str(nth), nth, when):
             assert nth > 8
             return
     pytest.fail("no turn ended of itself")

@@ -190,7 +190,7 @@ class Worker:
         message = notes.before_message(
             text, interrupted_by=cut_off_by(entries), tool_unanswered=tool_unanswered(history, turn.id)
         )
-        return Assignment(session=session, turn=turn, message=message, history=history, calls=calls, images=images)
+        return Assignment(session=session, turn=turn, message=message, history=history, calls=calls, images=tuple(images))
 
 
 # What the journal returns at most; a shorter page is the last.
