@@ -63,7 +63,7 @@ def homecoming(child: Turn, entries: Sequence[Entry], asked: str, session: Sessi
     goal = asked.partition("\n")[0]
     return Inbound(
         conversation=session.key,
-        text=f"[A task that you gave away in the background has ended: {goal}]\n{told(child, entries)}",
+        text=f"[System note: a task that you gave away in the background has ended: {goal}]\n\n{told(child, entries)}",
         channel=session.channel,
         owner=session.owner,
         source=session.source,
