@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import sys
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
@@ -17,11 +18,13 @@ from holdfast.cli.narration import Narrator, joined, settles
 from holdfast.cli.screen import PipeScreen
 from holdfast.core.intake import Receipt
 from holdfast.core.journal import Entry, Kind
-from holdfast.core.turns import State
+from holdfast.core.turns import SETTLED, State
 from holdfast.desk.port import Desk
 from holdfast.desk.views import ApprovalView, SessionView, TurnView
 from holdfast.errors import HoldfastError
 from holdfast.ids import SessionId, TurnId
+
+_LOOK_S = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +62,17 @@ async def conclude(desk: Desk, session: SessionView, receipt: Receipt, as_json: 
         click.echo(f"\nholdfast: {visible(outcome(turn, heard.waits_for))}", err=True)
     if turn.state is not State.COMPLETED:
         sys.exit(EXIT_FAILED)
+
+
+async def rested(desk: Desk, turn_id: TurnId) -> TurnView:
+    """Return a turn as it is; where the gateway is our own and ends with this command, as it comes to rest."""
+    turn = await desk.turn(turn_id)
+    if (await desk.health()).pid != os.getpid():
+        return turn
+    while turn.state not in SETTLED and turn.state is not State.WAITING:
+        await asyncio.sleep(_LOOK_S)
+        turn = await desk.turn(turn_id)
+    return turn
 
 
 @contextlib.asynccontextmanager
@@ -105,7 +119,7 @@ def _print_answer(entry: Entry) -> None:
 def outcome(turn: TurnView, asked: ApprovalView | None) -> str:
     """Say what became of a turn that has no whole answer, and how to go on."""
     if turn.state is State.WAITING and asked:
-        return f"the turn waits for an answer: {asked.text}; {cards.how_to_answer(asked)}"
+        return f"the turn waits for an answer\n{cards.question(asked).plain}\n{cards.how_to_answer(asked)}"
     if turn.state is State.INTERRUPTED:
         return f"the answer was cut off ({turn.cause}); go on with `holdfast turns retry {turn.id}`"
     return f"the turn is {turn.state}: {turn.error or turn.cause}"

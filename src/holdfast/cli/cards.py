@@ -23,12 +23,17 @@ _TELLING = ("command", "path", "url", "query", "pattern", "goal", "question", "t
 _ARGUMENT_MAX = 100
 _RESULT_MAX = 160
 _MILLION = 1_000_000
+_SET_APART = "    "
+# What nobody typed: the gateway says it to the model.
+_SYSTEM = "[System note:"
 # A card is read at a glance, however wide the window is.
 WIDTH_MAX = 140
 
 
 def message(text: str) -> Text:
-    """Return what a person wrote."""
+    """Return what a person wrote, or what the gateway says in their place."""
+    if text.startswith(_SYSTEM):
+        return Text(f"\n◦ {visible(text)}", "dim")
     return Text.assemble("\n", ("› ", "bold cyan"), (visible(text), "bold"))
 
 
@@ -90,24 +95,27 @@ def _amount(tokens: int) -> str:
 def question(asked: ApprovalView) -> Text:
     """Return what a turn waits for, with everything that a decision needs."""
     mark = "?" if asked.about is About.ANSWER else "!"
-    said = Text.assemble((f"{mark} ", "bold magenta"), (visible(asked.text), "bold"))
+    said = Text(f"{mark} ", "bold magenta")
+    for number, line in enumerate(visible(asked.text).split("\n")):
+        said.append("\n" if number else "")
+        # What is set apart in it is what it is about, such as a command.
+        said.append(line, "bold cyan" if line.startswith(_SET_APART) else "" if number else "bold")
     for name, value in asked.detail.items():
         # What the text says already is not said twice.
-        if (shown := visible(_written(value))) and shown not in asked.text:
+        if missing := [each for each in _written(value) if each not in asked.text]:
             said.append(f"\n  {visible(name)}: ", "dim")
-            said.append(shown.replace("\n", "\n    "), "" if name != "command" else "bold cyan")
+            shown = visible(", ".join(missing)).replace("\n", "\n    ")
+            said.append(shown, "bold cyan" if name == "command" else "")
     for number, choice in enumerate(asked.choices if asked.about is About.ANSWER else (), 1):
         said.append(f"\n  {number}  ", "bold")
         said.append(visible(choice))
     return said
 
 
-def _written(value: object) -> str:
-    if isinstance(value, str):
-        return value
+def _written(value: object) -> list[str]:
     if isinstance(value, list | tuple):
-        return ", ".join(map(str, cast("list[object]", value)))
-    return "" if value is None or value is False else str(value)
+        return [str(each) for each in cast("list[object]", value)]
+    return [] if value in (None, False, "") else [str(value)]
 
 
 def asked(turn_id: TurnId, session_id: SessionId, at: int, data: Mapping[str, object]) -> ApprovalView:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from holdfast.cli.answer import rested
 from holdfast.cli.frame import Frame, json_option, moment, print_fields, print_json, print_table, run_async, say
 from holdfast.desk.port import Plan
 from holdfast.desk.views import JobView
@@ -73,6 +74,7 @@ async def run(frame: Frame, name: str, as_json: bool) -> None:
     """Let the job NAME fall due now."""
     async with frame.desk() as desk:
         receipt = await desk.jobs.run(name)
+        await rested(desk, receipt.turn_id)
     if as_json:
         print_json(receipt)
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from holdfast.cli.answer import rested
 from holdfast.cli.frame import (
     Frame,
     json_option,
@@ -93,7 +94,8 @@ async def cancel(frame: Frame, turn: str, as_json: bool) -> None:
 async def retry(frame: Frame, turn: str, as_json: bool) -> None:
     """Let an interrupted TURN go on, or send the message of one that is over again."""
     async with frame.desk() as desk:
-        _tell(await desk.retry(TurnId(turn)), as_json)
+        again = await desk.retry(TurnId(turn))
+        _tell(await rested(desk, again.id), as_json)
 
 
 @turns.command()
@@ -105,7 +107,8 @@ async def retry(frame: Frame, turn: str, as_json: bool) -> None:
 async def answer(frame: Frame, turn: str, text: str, as_json: bool) -> None:
     """Answer the question that TURN waits with."""
     async with frame.desk() as desk:
-        _tell(await desk.answer(TurnId(turn), text), as_json)
+        answered = await desk.answer(TurnId(turn), text)
+        _tell(await rested(desk, answered.id), as_json)
 
 
 def _tell(turn: TurnView, as_json: bool) -> None:
