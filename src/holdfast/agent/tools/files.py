@@ -30,6 +30,7 @@ NEAR_MAX = 3
 # Looking for what is nearly the same costs the square of it.
 NEAR_MAX_LINES = 5_000
 TEMPORARY = ".holdfast-"
+_FOLDER = "{!r} is a folder; use search_files with mode names to see what is in it"
 _IMAGES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".ico", ".tiff", ".heic")
 
 
@@ -167,22 +168,16 @@ class Files:
     def _content(self, path: Path, text: str) -> bytes:
         """Return what a file contains, opened without following a link that was put there meanwhile."""
         if path == self._workspace.root:
-            raise Rejected(f"{text!r} is a folder; use search_files with mode names to see what is in it")
+            raise Rejected(_FOLDER.format(text))
         with self._workspace.folder(path.parent) as folder:
             # Without waiting, should it be a pipe that nobody writes to.
             file = os.open(path.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
-        with os.fdopen(file, "rb") as opened:
-            found = os.fstat(file)
-            if stat.S_ISDIR(found.st_mode):
-                raise Rejected(f"{text!r} is a folder; use search_files with mode names to see what is in it")
-            if not stat.S_ISREG(found.st_mode):
-                raise Rejected(f"{text!r} is no ordinary file")
-            if found.st_size > FILE_MAX_BYTES:
-                raise Rejected(
-                    f"{text!r} has {found.st_size} bytes, and {FILE_MAX_BYTES} can be read at most; "
-                    "use search_files, or head and tail in the terminal"
-                )
-            return opened.read(FILE_MAX_BYTES + 1)
+        try:
+            _check_readable(os.fstat(file), text)
+            with os.fdopen(file, "rb", closefd=False) as opened:
+                return opened.read(FILE_MAX_BYTES + 1)
+        finally:
+            os.close(file)
 
     def _replace(self, path: Path, content: bytes, *, make: bool) -> bool:
         """Put a whole new file in the place of the old one, or of none; return whether there was one."""
@@ -206,6 +201,18 @@ class Files:
                 raise
             os.fsync(folder)
             return before is not None
+
+
+def _check_readable(found: os.stat_result, text: str) -> None:
+    if stat.S_ISDIR(found.st_mode):
+        raise Rejected(_FOLDER.format(text))
+    if not stat.S_ISREG(found.st_mode):
+        raise Rejected(f"{text!r} is no ordinary file")
+    if found.st_size > FILE_MAX_BYTES:
+        raise Rejected(
+            f"{text!r} has {found.st_size} bytes, and {FILE_MAX_BYTES} can be read at most; "
+            "use search_files, or head and tail in the terminal"
+        )
 
 
 def _standing(name: str, folder: int) -> os.stat_result | None:
@@ -262,7 +269,8 @@ def _missing(args: EditFile, text: str) -> str:
             return f"{said}. Only the blanks differ at line {at + 1}, where it reads:\n{piece}"
     first = max(bare, key=len)
     near = difflib.get_close_matches(first, [line.strip() for line in lines if len(line) < LINE_MAX_CHARS], n=NEAR_MAX)
-    shown = [f"{number}: {line}" for number, line in enumerate(lines, 1) if line.strip() in near][:NEAR_MAX]
+    stripped = [line.strip() for line in lines]
+    shown = [f"{(number := stripped.index(each)) + 1}: {lines[number]}" for each in near]
     return "\n".join([f"{said}. The nearest lines are:", *shown]) if shown else f"{said}. Read the file again."
 
 

@@ -129,18 +129,24 @@ class Search:
                     return
                 if not stat.S_ISDIR(mode):
                     raise Rejected(f"{self._workspace.shown(start)!r} is neither a folder nor an ordinary file")
+        for parent in reversed([start, *start.parents][1:] if start != self._workspace.root else []):
+            if parent.is_relative_to(self._workspace.root):
+                with self._workspace.folder(parent) as folder:
+                    effort.ignored += _ignores(folder, self._prefix(parent))
         with self._workspace.folder(start) as folder:
-            for name, inner in _walk(folder, "", effort, 0):
-                yield start / name, inner
+            for name, inner in _walk(folder, self._prefix(start), effort, 0):
+                yield self._workspace.root / name, inner
+
+    def _prefix(self, folder: Path) -> str:
+        return "" if folder == self._workspace.root else f"{self._workspace.shown(folder)}/"
 
 
 def _walk(folder: int, prefix: str, effort: _Effort, depth: int) -> Iterator[tuple[str, int]]:
     """Yield the files below an open folder, by descriptors all the way down: no link is ever followed."""
     with os.scandir(folder) as entries:
         here = sorted(entries, key=lambda entry: entry.name)
-    rules = _ignores(folder) if any(entry.name == ".gitignore" for entry in here) else []
     before = len(effort.ignored)
-    effort.ignored += [f"{prefix}{rule}" if "/" in rule.rstrip("/") else rule for rule in rules]
+    effort.ignored += _ignores(folder, prefix) if any(entry.name == ".gitignore" for entry in here) else []
     for entry in here:
         name = f"{prefix}{entry.name}"
         if effort.is_spent:
@@ -164,13 +170,12 @@ def _walk(folder: int, prefix: str, effort: _Effort, depth: int) -> Iterator[tup
     del effort.ignored[before:]
 
 
-def _ignores(folder: int) -> list[str]:
-    """Return the simple rules of a .gitignore: names and paths, but no exceptions."""
+def _ignores(folder: int, prefix: str) -> list[str]:
+    """Return the simple rules of a .gitignore: names anywhere, paths from the workspace on, but no exceptions."""
     content = _content(".gitignore", folder) or b""
     lines = [line.strip() for line in content.decode("utf-8", "replace").splitlines()]
-    return [line.lstrip("/") if line.count("/") > 1 else line for line in lines if line and line[0] not in "#!"][
-        :IGNORE_LINES_MAX
-    ]
+    rules = [line for line in lines if line and line[0] not in "#!"][:IGNORE_LINES_MAX]
+    return [f"/{prefix}{rule.lstrip('/')}" if "/" in rule.rstrip("/") else rule for rule in rules]
 
 
 def _is_ignored(name: str, *, is_folder: bool, rules: list[str]) -> bool:
@@ -179,7 +184,7 @@ def _is_ignored(name: str, *, is_folder: bool, rules: list[str]) -> bool:
         if rule.endswith("/") and not is_folder:
             continue
         bare = rule.rstrip("/")
-        if fnmatchcase(name, bare.lstrip("/")) if "/" in bare else fnmatchcase(last, bare):
+        if fnmatchcase(f"/{name}" if bare.startswith("/") else last, bare):
             return True
     return False
 

@@ -1,0 +1,102 @@
+"""Searching the workspace: what is found, what is left out, and that it always ends."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from holdfast.agent.tools.files import Workspace, file_tools
+from holdfast.agent.tools.port import Tool
+from holdfast.agent.tools.search import Search, SearchFiles, search_tool
+from holdfast.errors import NotFound, Rejected
+from tests.tools.sites import site
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path / "workspace"
+    for name, text in {
+        "a.py": "import os\nprint('needle')\n",
+        "src/b.py": "needle = 1\n",
+        "src/b.txt": "a needle here\n",
+        "src/deep/c.md": "nothing\n",
+        ".git/config": "needle\n",
+        "node_modules/x.js": "needle\n",
+        "build/out.txt": "needle\n",
+        "src/skip.log": "needle\n",
+        "src/gen/made.py": "needle\n",
+        ".gitignore": "build/\n*.log\n# needle\nsrc/gen\n!keep\n",
+    }.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    (folder / "binary").write_bytes(b"needle\0")
+    (tmp_path / "outside.txt").write_text("needle outside")
+    (folder / "link.txt").symlink_to(tmp_path / "outside.txt")
+    (folder / "loop").symlink_to(".")
+    return folder
+
+
+@pytest.fixture
+def tool(root: Path) -> Tool:
+    return search_tool(Workspace(root))
+
+
+async def find(tool: Tool, **args: object) -> list[str]:
+    return (await tool.run(args, site())).splitlines()
+
+
+async def test_lines_are_found_with_their_places(tool: Tool) -> None:
+    """SECURITY 7: neither .git, nor dependencies, ignored or binary files, nor links are looked into."""
+    found = await find(tool, pattern="needle")
+    assert found == [
+        ".gitignore:3: # needle",
+        "a.py:2: print('needle')",
+        "src/b.py:1: needle = 1",
+        "src/b.txt:1: a needle here",
+    ]
+
+
+async def test_a_search_can_be_narrowed(tool: Tool) -> None:
+    assert await find(tool, pattern="needle", path="src") == ["src/b.py:1: needle = 1", "src/b.txt:1: a needle here"]
+    assert await find(tool, pattern="needle", glob="*.py") == ["a.py:2: print('needle')", "src/b.py:1: needle = 1"]
+    assert await find(tool, pattern="needle", glob="src/*.py") == ["src/b.py:1: needle = 1"]
+    assert await find(tool, pattern="needle", path="src/b.txt") == ["src/b.txt:1: a needle here"]
+    assert (await find(tool, pattern="needle", limit=1))[1].startswith("[stopped: 1 results")
+
+
+async def test_names_are_found(tool: Tool) -> None:
+    assert await find(tool, pattern="*.py", mode="names") == ["a.py", "src/b.py"]
+    assert await find(tool, pattern="c.m", mode="names") == ["src/deep/c.md"]
+    assert await find(tool, pattern="deep/*", mode="names") == ["src/deep/c.md"]
+
+
+async def test_nothing_found_is_said(tool: Tool) -> None:
+    assert "Nothing matches 'absent'" in (await find(tool, pattern="absent"))[0]
+    with pytest.raises(NotFound):
+        await find(tool, pattern="x", path="missing")
+
+
+@pytest.mark.parametrize("pattern", ["(a+)+$", "(a|a)*b", "(x*)*y", r"(a)\1", "(", "(?P<n>a)(?P=n)", "([a-z]+){2,}"])
+async def test_an_expression_that_may_never_end_is_refused(tool: Tool, pattern: str) -> None:
+    """SECURITY 12: a model's expression cannot take the machine."""
+    with pytest.raises(Rejected):
+        await find(tool, pattern=pattern)
+
+
+async def test_a_search_ends_in_time(root: Path) -> None:
+    """SECURITY 12: what was found until then is returned, and that there may be more."""
+    said = await Search(Workspace(root), search_max_s=0).find(SearchFiles(pattern="needle"), site())
+    assert "[stopped: more than" in said
+
+
+async def test_long_lines_are_shown_in_part(root: Path, tool: Tool) -> None:
+    (root / "long.txt").write_text("pin" + "x" * 100_000)
+    (found,) = await find(tool, pattern="pin", glob="long.txt")
+    assert len(found) < 400
+
+
+def test_searching_is_one_of_the_file_tools(root: Path) -> None:
+    tools: Mapping[str, Tool] = {tool.name: tool for tool in file_tools(Workspace(root))}
+    assert "search_files" in tools
