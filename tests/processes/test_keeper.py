@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.agent.processes import keeper
+from holdfast.agent.processes.control import Control
 from holdfast.agent.processes.folder import Folder, Phase, Spec, readable, whole
 from holdfast.agent.processes.keeping import Command, Keeping, Kept
 from holdfast.core.redaction import Redaction
@@ -292,11 +293,14 @@ async def test_a_process_of_another_home_is_out_of_reach(tmp_path: Path) -> None
             elsewhere.condition(process)
 
 
-async def test_secrets_in_a_command_are_masked_in_its_row(tmp_path: Path) -> None:
-    """K1: a planted secret appears in no row."""
+async def test_secrets_in_a_command_are_masked(tmp_path: Path) -> None:
+    """K1: a planted secret appears in no row, and in nothing that is shown."""
     async with scene(tmp_path, redaction=Redaction(["hunter2hunter2"])) as here:
         process = await here.start("echo hunter2hunter2")
         assert "hunter2" not in (await here.store.processes.get(process.id)).command
+        await here.keeping.wait(process, 10)
+        shown = await Control(here.store.processes, here.keeping).output(process.id, 0, 100)
+        assert (shown.text, shown.end) == ("[redacted]\n", 15)
         with pytest.raises(NotFound):
             await here.store.processes.get("prc_none")  # type: ignore[arg-type]
 

@@ -93,12 +93,12 @@ class Keeping:
         kept: Kept | None = None,
     ) -> None:
         self.home_id = home_id
+        self.redaction = redaction or Redaction()
         # Set whenever there may be something new to look after.
         self.changed = asyncio.Event()
         self._processes = processes
         self._folder = home / FOLDER
         self._clock = clock or SystemClock()
-        self._redaction = redaction or Redaction()
         self._kept = kept or Kept()
         self._starting: set[ProcessId] = set()
 
@@ -115,7 +115,7 @@ class Keeping:
             turn_id=turn.id,
             owner=session.owner,
             home=self.home_id,
-            command=self._redaction.text(command.text),
+            command=self.redaction.text(command.text),
             workdir=str(command.workdir),
             started_at=now,
             notifies=command.notifies,

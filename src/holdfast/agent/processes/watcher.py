@@ -154,6 +154,8 @@ class Watcher:
         await self._watch(process, final=False)
 
     async def _look_at_ended(self, process: Process, condition: Condition) -> None:
+        # Since the rows were read, a start may have failed and taken its row back: nothing is to be told about that.
+        process = await self._processes.get(process.id)
         lost = condition.phase is Phase.LOST
         if lost:
             self._keeping.bury(process)
