@@ -413,7 +413,10 @@ class Stage(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment:
-    """What an agent is to do.  `message` is the user's text, after a system note where one is due."""
+    """What an agent is to do.  `message` is the user's text, after a system note where one is due.
+
+    `images` came with it, `earlier_images` with the last messages before it that had any.
+    """
 
     session: Session
     turn: Turn
@@ -421,6 +424,7 @@ class Assignment:
     history: Sequence[Item]
     calls: Sequence[Call]
     images: Sequence[Image] = ()
+    earlier_images: Mapping[TurnId, Sequence[Image]] = field(default_factory=dict[TurnId, Sequence[Image]])
 
 
 class Agent(Protocol):

@@ -361,6 +361,18 @@ async def test_pictures_reach_a_model_that_sees_and_are_named_to_one_that_does_n
             assert ("cannot see" in seen.text) is not sees
 
 
+async def test_pictures_are_still_seen_in_the_turns_that_follow_and_only_the_last_few(open_it: Open) -> None:
+    pictures = [Image(media_type="image/png", data=b"\x89PNG" + bytes([number])) for number in range(5)]
+    async with opened(open_it) as store:
+        agent, model = agent_of(lambda _: ["ok"], store)
+        async with running_engine(store, agent) as engine:
+            for picture in pictures:
+                await answered(engine, store, "look", images=(picture,))
+            await answered(engine, store, "and now?")
+        seen = [image for each in model.requests[-1].messages for image in getattr(each, "images", ())]
+        assert seen == pictures[-3:]
+
+
 async def test_a_stranger_is_offered_harmless_tools_only(open_it: Open) -> None:
     """Security 8: a webhook's turn cannot reach private data or the world."""
     async with opened(open_it) as store:

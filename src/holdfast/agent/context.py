@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby, takewhile
 
@@ -103,11 +103,11 @@ def rebuilt(work: Assignment, calls: Sequence[Call], history: Sequence[Item] | N
     current = _Turn(work.turn.id)
     for turn_id, of_turn in groupby(items, key=lambda item: item.turn_id):
         if turn_id == work.turn.id:
-            _read(of_turn, current, {call.id: call for call in calls}, notes, first=work)
+            _read(of_turn, current, {call.id: call for call in calls}, notes, work.images, work.message)
             # Whatever stands below was accepted later, and is not this turn's business.
             break
         turn = _Turn(turn_id)
-        notes = _read(of_turn, turn, {}, notes)
+        notes = _read(of_turn, turn, {}, notes, work.earlier_images.get(turn_id, ()))
         older += turn.messages()
     else:
         current.hear(f"{notes}{work.message}", work.images)
@@ -231,16 +231,25 @@ class _Turn:
         return [text for part in self._parts if isinstance(part, _Step) and (text := "".join(part.text))]
 
 
-def _read(items: Iterable[Item], turn: _Turn, calls: dict[CallId, Call], notes: str, first: Assignment | None = None) -> str:
-    """Put the items of one turn in their place; returns what the model should be told before the next message."""
+def _read(
+    items: Iterable[Item],
+    turn: _Turn,
+    calls: Mapping[CallId, Call],
+    notes: str,
+    images: Sequence[Image],
+    message: str | None = None,
+) -> str:
+    """Put the items of one turn in their place; returns what the model should be told before the next message.
+
+    `message` stands for the words that opened the turn, where they are to be read with a note.
+    """
     left = ""
     for item in items:
         match item.role:
+            case Role.USER if item.kind == "joined":
+                turn.hear(item.text)
             case Role.USER:
-                if first and item.kind != "joined":
-                    turn.hear(f"{notes}{first.message}", first.images)
-                else:
-                    turn.hear(f"{notes}{item.text}")
+                turn.hear(notes + (item.text if message is None else message), images)
                 notes = ""
             case Role.ASSISTANT:
                 turn.say(item.text)
@@ -254,7 +263,7 @@ def _read(items: Iterable[Item], turn: _Turn, calls: dict[CallId, Call], notes: 
     return notes + left
 
 
-def _read_call(item: Item, turn: _Turn, calls: dict[CallId, Call]) -> None:
+def _read_call(item: Item, turn: _Turn, calls: Mapping[CallId, Call]) -> None:
     known = calls.get(CallId(item.call_id or ""))
     if known is not None:
         turn.call(step_of(item.call_id), _requested(turn.id, known), _outcome(known.state, known.result))

@@ -11,6 +11,7 @@ from holdfast.clock import Clock
 from holdfast.core import notes
 from holdfast.core.delivery import Delivery
 from holdfast.core.ending import Ending
+from holdfast.core.intake import Image
 from holdfast.core.journal import Draft, Entry, Kind
 from holdfast.core.redaction import Redaction
 from holdfast.core.transcript import Role, cut_off_by, fold, tool_unanswered
@@ -184,17 +185,30 @@ class Worker:
     async def _assignment(self, turn: Turn, entries: Sequence[Entry]) -> Assignment:
         session = await persist(self.clock, lambda: self.store.sessions.get(turn.session_id))
         calls = await persist(self.clock, lambda: self.store.journal.calls(turn.id)) if turn.attempt > 1 else []
-        images = await persist(self.clock, lambda: self.store.turns.images(turn.id))
+        images = {turn_id: await self._images(turn_id) for turn_id in _pictured(entries, turn)}
         history = [*fold(_last_summary(entries)), *fold(e for e in entries if e.kind is not Kind.CONTEXT_COMPACTED)]
         text = next((str(e.data["text"]) for e in entries if e.turn_id == turn.id and e.kind is Kind.TURN_ACCEPTED), "")
         message = notes.before_message(
             text, interrupted_by=cut_off_by(entries), tool_unanswered=tool_unanswered(history, turn.id)
         )
-        return Assignment(session=session, turn=turn, message=message, history=history, calls=calls, images=tuple(images))
+        return Assignment(
+            session=session,
+            turn=turn,
+            message=message,
+            history=history,
+            calls=calls,
+            images=images.pop(turn.id, ()),
+            earlier_images=images,
+        )
+
+    async def _images(self, turn_id: TurnId) -> tuple[Image, ...]:
+        return tuple(await persist(self.clock, lambda: self.store.turns.images(turn_id)))
 
 
 # What the journal returns at most; a shorter page is the last.
 PAGE = 1_000
+# Pictures are large, and what is asked about one is asked soon.
+PICTURED_TURNS_MAX = 3
 
 
 def _spoke_before(work: Assignment) -> bool:
@@ -205,6 +219,15 @@ def _from_the_summary_on(entries: Sequence[Entry]) -> list[Entry]:
     """Leave out what older turns, for which a summary stands, wrote while a later one was waiting already."""
     staying = {entry.turn_id for entry in entries if entry.kind is Kind.TURN_ACCEPTED}
     return [entry for entry in entries if entry.turn_id in staying or entry.kind is Kind.CONTEXT_COMPACTED]
+
+
+def _pictured(entries: Sequence[Entry], turn: Turn) -> list[TurnId]:
+    """Return the last turns up to this one whose message, or one that joined it, came with pictures."""
+    joined = {entry.data.get("turn_id"): entry.turn_id for entry in entries if entry.kind is Kind.MESSAGE_JOINED}
+    accepted = [entry for entry in entries if entry.kind is Kind.TURN_ACCEPTED]
+    order = [entry.turn_id for entry in accepted]
+    found = {joined.get(entry.turn_id, entry.turn_id) for entry in accepted if entry.data.get("images")}
+    return [turn_id for turn_id in order[: order.index(turn.id) + 1] if turn_id in found][-PICTURED_TURNS_MAX:]
 
 
 def _last_summary(entries: Sequence[Entry]) -> list[Entry]:
