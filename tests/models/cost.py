@@ -15,8 +15,8 @@ from holdfast.agent.models.failures import Endpoint
 from holdfast.agent.models.openai import OpenAI
 from holdfast.agent.models.port import Done, Facts, Model, Request, UserMessage
 
-STREAMS = 10
-TOKENS = 600
+STREAMS = 50
+TOKENS = 300
 FACTS = Facts(context_tokens=100_000)
 
 

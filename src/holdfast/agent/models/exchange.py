@@ -10,15 +10,14 @@ import urllib.request
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from typing import Protocol
 
-import httpcore2
 import httpx2
 import msgspec
 
 from holdfast.agent.models import failures
 from holdfast.agent.models.failures import Endpoint
-from holdfast.agent.models.network import Network
 from holdfast.agent.models.port import Done, Event, Said, Thought
 from holdfast.agent.models.sse import Splitter
+from holdfast.agent.models.transport import Transport
 from holdfast.clock import Clock, SystemClock
 from holdfast.errors import ModelUnavailable, ModelUnusable
 
@@ -111,14 +110,14 @@ class Wire:
                 self._secure = asyncio.create_task(self._secure_client())
             return await asyncio.shield(self._secure)
         if self._plain is None:
-            self._plain = httpx2.AsyncClient(transport=_Transport(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)))
+            self._plain = httpx2.AsyncClient(transport=Transport(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)))
         return self._plain
 
     async def _secure_client(self) -> httpx2.AsyncClient:
-        context = self._verify or await asyncio.to_thread(httpcore2.default_ssl_context)
+        context = self._verify or await asyncio.to_thread(httpx2.create_ssl_context)
         if self._proxied:
             return httpx2.AsyncClient(verify=context, limits=_LIMITS)
-        return httpx2.AsyncClient(transport=_Transport(context))
+        return httpx2.AsyncClient(transport=Transport(context))
 
     async def _check(self, endpoint: Endpoint, response: httpx2.Response) -> None:
         if response.status_code != _OK:
@@ -237,18 +236,6 @@ async def _beginning(response: httpx2.Response) -> bytes:
             if len(body) > ERROR_MAX_BYTES:
                 break
     return body[:ERROR_MAX_BYTES]
-
-
-class _Transport(httpx2.AsyncHTTPTransport):
-    """The client's transport on sockets of our own, which it has no argument for."""
-
-    def __init__(self, context: ssl.SSLContext) -> None:
-        self._pool = httpcore2.AsyncConnectionPool(
-            ssl_context=context,
-            max_connections=_LIMITS.max_connections,
-            keepalive_expiry=_LIMITS.keepalive_expiry,
-            network_backend=Network(),
-        )
 
 
 def _web_page(endpoint: Endpoint) -> ModelUnusable:

@@ -64,6 +64,10 @@ class Directory:
         usual = PROVIDERS.get(name, Provider())
         base_url, url_setting = self._base_url(name, usual)
         key, key_setting = self._key(name, usual, moved=base_url != usual.base_url)
+        # A file that a key was read from ends in a line break.
+        key = key.strip()
+        if not (key.isascii() and key.isprintable()):
+            raise ConfigInvalid(f"{key_setting}: holds characters that no key has")
         return Seat(
             wire=own.wire if own is not None else usual.wire,
             base_url=base_url,
