@@ -7,12 +7,12 @@ import contextlib
 import logging
 import socket
 from collections.abc import AsyncGenerator, Callable, Generator
+from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
-from holdfast.agent.demonstration import demonstration
-from holdfast.clock import SystemClock
-from holdfast.config import Config
+from holdfast.clock import Clock, SystemClock
+from holdfast.config import Config, secrets
 from holdfast.core.intake import Busy
 from holdfast.core.redaction import Redaction
 from holdfast.core.resets import When
@@ -24,12 +24,14 @@ from holdfast.desk.address import LOCK, NOTICED_AFTER_S, SOCKET, unnoticed
 from holdfast.desk.lifecycle import Lifecycle
 from holdfast.desk.local import LocalDesk, StoreReading
 from holdfast.desk.port import Desk, Reading
-from holdfast.desk.views import Stop
+from holdfast.desk.views import AgentView, Stop
 from holdfast.engine.discretion import discreet
 from holdfast.engine.engine import Engine, Parts
+from holdfast.engine.inbox import Inbox
 from holdfast.engine.settings import Settings
 from holdfast.engine.spool import Spool
 from holdfast.errors import NodeLost, NotRunning, Owned, StoreDown, Unavailable
+from holdfast.ports import Carrier, ProcessControl
 from holdfast.store.home import Ownership, make_home
 from holdfast.store.opening import Store, open_readonly, open_store
 
@@ -59,8 +61,7 @@ def settings(config: Config) -> Settings:
 
 def redaction(config: Config) -> Redaction:
     """Return the mask for every secret that the configuration holds."""
-    password = urlsplit(config.store.url).password or ""
-    return Redaction((password, unquote(password), config.server.api_key))
+    return Redaction(tuple(secrets(config)))
 
 
 @contextlib.contextmanager
@@ -81,38 +82,83 @@ def owned(home: Path, inherited: int | None = None) -> Generator[Ownership]:
         ownership.release()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """An engine at work, and what can be asked beside it."""
+
+    engine: Engine
+    store: Store
+    control: ProcessControl
+    describe: Callable[[], AgentView]
+
+    def desk(self, lifecycle: Lifecycle, clock: Clock) -> LocalDesk:
+        return LocalDesk(
+            store=self.store,
+            engine=self.engine,
+            lifecycle=lifecycle,
+            clock=clock,
+            control=self.control,
+            describe=self.describe,
+        )
+
+
 @contextlib.asynccontextmanager
-async def node(config: Config, home: Path) -> AsyncGenerator[tuple[Engine, Store]]:
+async def node(config: Config, home: Path) -> AsyncGenerator[Node]:
     """Run an engine in a home that is ours, for as long as the context lasts; whoever uses it drains it."""
-    mask = redaction(config)
+    # Whoever only looks does not pay for importing an agent.
+    from holdfast.outfit import Setting, outfit
+
+    mask, clock, chosen = redaction(config), SystemClock(), settings(config)
+    spool, carriers = Spool(home), dict[str, Carrier]()
     with discreet(mask):
         with _named(config.store.url):
             store = await open_store(config.store.url, home)
-        try:
-            agent = demonstration(home / "demonstration-notes.txt")
-            parts = Parts(store=store, agent=agent, settings=settings(config), redaction=mask, spool=Spool(home))
+        async with contextlib.AsyncExitStack() as stack:
+            stack.push_async_callback(store.close)
+            fitted = await stack.enter_async_context(
+                outfit(
+                    Setting(
+                        config=config,
+                        home=home,
+                        home_id=spool.home_id,
+                        store=store,
+                        carriers=carriers,
+                        accept=Inbox(store, chosen, mask, clock).accept,
+                        redaction=mask,
+                        clock=clock,
+                    )
+                )
+            )
+            parts = Parts(
+                store=store,
+                agent=fitted.agent,
+                carriers=carriers,
+                settings=chosen,
+                redaction=mask,
+                clock=clock,
+                spool=spool,
+                components=fitted.components,
+            )
             engine = Engine(parts)
             async with _running(engine):
-                yield engine, store
-        finally:
-            await store.close()
+                yield Node(engine=engine, store=store, control=fitted.control, describe=fitted.describe)
 
 
 @contextlib.asynccontextmanager
-async def gateway(config: Config, home: Path) -> AsyncGenerator[tuple[Engine, Store]]:
+async def gateway(config: Config, home: Path) -> AsyncGenerator[Node]:
     """Run an engine for one command; at its end running turns get the drain timeout, and none when it is cut short."""
     with owned(home):
-        async with node(config, home) as (engine, store):
+        async with node(config, home) as running:
             patience_s = config.gateway.drain_timeout
             try:
-                yield engine, store
+                yield running
             except asyncio.CancelledError:
                 patience_s = 0
                 raise
             finally:
                 # What cannot be recorded the next start finds as after a crash.
                 with contextlib.suppress(Unavailable):
-                    await asyncio.create_task(engine.drain(int(patience_s * 1000)))
+                    await asyncio.create_task(running.engine.drain(int(patience_s * 1000)))
 
 
 @contextlib.asynccontextmanager
@@ -166,12 +212,12 @@ async def desk(config: Config, home: Path, absent: Callable[[], None] = unnotice
 async def _own_desk(stack: contextlib.AsyncExitStack, config: Config, home: Path, absent: Callable[[], None]) -> Desk:
     """Be the gateway of a home; where another one is just starting there, wait for that."""
     try:
-        engine, store = await stack.enter_async_context(gateway(config, home))
+        running = await stack.enter_async_context(gateway(config, home))
     except Owned as refused:
         return await _starting_desk(stack, home, refused, absent)
     clock = SystemClock()
     life = Lifecycle(clock, home=str(home), store=shown(config.store.url))
-    return LocalDesk(store=store, engine=engine, lifecycle=life, clock=clock)
+    return running.desk(life, clock)
 
 
 async def _starting_desk(stack: contextlib.AsyncExitStack, home: Path, refused: Owned, absent: Callable[[], None]) -> Desk:
@@ -257,11 +303,11 @@ async def _serve_on(
     life = Lifecycle(clock, home=str(home), store=shown(config.store.url))
     life.url = _url(tcp)
     async with contextlib.AsyncExitStack() as stack:
-        engine, store = await _started(stack, config, home, notice, patient=follows)
+        started = await _started(stack, config, home, notice, patient=follows)
         # Not before: a start that hangs must be possible to end, and nothing is lost by it.
         stack.enter_context(signals(life))
         await stack.enter_async_context(watched(config.gateway.stall_timeout, notice, estate))
-        local = LocalDesk(store=store, engine=engine, lifecycle=life, clock=clock)
+        local = started.desk(life, clock)
         app = application(local, life)
         server = config.server
         rules = Rules(api_key=server.api_key, host=server.host, allowed_hosts=server.allowed_hosts)
@@ -275,9 +321,7 @@ async def _serve_on(
     return life.wish
 
 
-async def _started(
-    stack: contextlib.AsyncExitStack, config: Config, home: Path, notice: Notice, *, patient: bool
-) -> tuple[Engine, Store]:
+async def _started(stack: contextlib.AsyncExitStack, config: Config, home: Path, notice: Notice, *, patient: bool) -> Node:
     """Start a node.  A patient one, which takes an earlier one's place, waits for its store instead of giving up."""
     pause_s = PAUSE_FIRST_S
     while True:

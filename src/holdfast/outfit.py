@@ -1,0 +1,172 @@
+"""The outfit: the agent as the operator chose it, with its model, its tools, and whatever must run beside them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from holdfast.agent import plugins
+from holdfast.agent.demonstration import demonstration
+from holdfast.agent.files import TextFiles
+from holdfast.agent.loop import ModelAgent
+from holdfast.agent.mcp.servers import McpServers
+from holdfast.agent.models.catalog import BUILT_IN, open_model
+from holdfast.agent.models.port import Model
+from holdfast.agent.processes.control import Control
+from holdfast.agent.processes.keeping import Keeping
+from holdfast.agent.processes.watcher import Watcher
+from holdfast.agent.prompt import Prompt
+from holdfast.agent.sandbox import Sandbox, scrubbed
+from holdfast.agent.skills import Skills
+from holdfast.agent.smart import SmartJudge
+from holdfast.agent.toolbox import Toolbox
+from holdfast.agent.tools import delegate
+from holdfast.agent.tools.ask_user import ask_user_tool
+from holdfast.agent.tools.fetch import fetch_tool
+from holdfast.agent.tools.files import Workspace, file_tools
+from holdfast.agent.tools.memory import memory_tool
+from holdfast.agent.tools.port import Site, Tool
+from holdfast.agent.tools.process import ProcessTool
+from holdfast.agent.tools.schedule import schedule_tool
+from holdfast.agent.tools.send_message import send_message_tool
+from holdfast.agent.tools.session_search import session_search_tool
+from holdfast.agent.tools.skills import skill_tool
+from holdfast.agent.tools.terminal import Smart, Terminal, unsure
+from holdfast.agent.tools.todo import todo_tool
+from holdfast.agent.tools.web_search import searcher, web_search_tool
+from holdfast.clock import Clock
+from holdfast.config import Config
+from holdfast.core.danger import Judgement
+from holdfast.core.intake import Inbound, Receipt
+from holdfast.core.redaction import Redaction
+from holdfast.desk.views import AgentView
+from holdfast.egress import Egress, Guard
+from holdfast.ports import Agent, Carrier, ProcessControl, Store, Turns
+
+log = logging.getLogger(__name__)
+
+NOTES = "demonstration-notes.txt"
+DEMONSTRATION = "demonstration"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What an agent is fitted out for."""
+
+    config: Config
+    home: Path
+    home_id: str
+    store: Store
+    carriers: Mapping[str, Carrier]
+    accept: Callable[[Inbound], Awaitable[Receipt]]
+    redaction: Redaction
+    clock: Clock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outfit:
+    """An agent, and what goes with it."""
+
+    agent: Agent
+    components: Mapping[str, Callable[[], Awaitable[None]]]
+    control: ProcessControl
+    describe: Callable[[], AgentView]
+
+
+@contextlib.asynccontextmanager
+async def outfit(setting: Setting) -> AsyncGenerator[Outfit]:
+    """Fit an agent out for as long as the context lasts.  Raises `ConfigInvalid`."""
+    config, clock = setting.config, setting.clock
+    environment = scrubbed(os.environ)
+    workspace = Workspace(await _workspace(setting.home / config.agent.workspace))
+    sandbox = await Sandbox.find(config.tools.terminal.sandbox, workspace.root, hidden=[setting.home])
+    servers = McpServers(config.mcp, clock, environment)
+    async with contextlib.AsyncExitStack() as stack:
+        found = plugins.load(providers=BUILT_IN | set(config.providers))
+        for problem in found.problems:
+            log.warning("%s", problem)
+        model: Model | None = None
+        if config.model.name:
+            model = open_model(config.model, config.providers, os.environ, clock=clock, makers=found.models)
+            stack.push_async_callback(model.close)
+        keeping = Keeping(setting.store.processes, setting.home, setting.home_id, clock=clock, redaction=setting.redaction)
+        tools = [*_tools(setting, workspace, sandbox, environment, keeping, model), *found.tools]
+        toolbox = Toolbox(
+            tools, [servers], config.tools.disabled, {delegate.NAME: delegate.may_delegate(config.tools.delegate)}
+        )
+        watcher = Watcher(setting.store.processes, setting.store.sessions, keeping, setting.accept, clock=clock)
+        components: dict[str, Callable[[], Awaitable[None]]] = {"watcher": watcher.run}
+        if config.mcp:
+            components["mcp"] = servers.run
+
+        def describe() -> AgentView:
+            return AgentView(
+                model=model.name if model else DEMONSTRATION,
+                demonstration=model is None,
+                tools=sorted(tool.name for tool in tools if tool.name not in config.tools.disabled),
+                sandbox=sandbox.description,
+                mcp=servers.status,
+            )
+
+        yield Outfit(
+            agent=_agent(setting, model, toolbox),
+            components=components,
+            control=Control(setting.store.processes, keeping),
+            describe=describe,
+        )
+
+
+def _agent(setting: Setting, model: Model | None, toolbox: Toolbox) -> Agent:
+    config, clock = setting.config, setting.clock
+    if model is None:
+        return demonstration(setting.home / NOTES, clock, toolbox)
+    prompt = Prompt(config.agent, setting.home, setting.store.memories, clock)
+    return ModelAgent(model, toolbox, prompt, setting.store.spending, agent=config.agent, budget=config.budget, clock=clock)
+
+
+def _tools(
+    setting: Setting,
+    workspace: Workspace,
+    sandbox: Sandbox,
+    environment: Mapping[str, str],
+    keeping: Keeping,
+    model: Model | None,
+) -> Sequence[Tool]:
+    config, store, clock = setting.config.tools, setting.store, setting.clock
+    smart = _second_opinion(SmartJudge(model), store.turns) if model else unsure
+    terminal = Terminal(config.terminal, workspace, keeping, sandbox, environment, smart=smart, clock=clock)
+    tools: list[Tool] = [
+        terminal.tool(),
+        ProcessTool(store.processes, store.sessions, keeping).tool(),
+        *file_tools(workspace),
+        fetch_tool(Egress(Guard(allow_hosts=config.fetch.allow_hosts), config.fetch.timeout)),
+        delegate.delegate_tool(store, setting.accept, config.delegate),
+        memory_tool(store.memories, setting.redaction, clock),
+        session_search_tool(store.sessions),
+        todo_tool(store.journal),
+        ask_user_tool(),
+        schedule_tool(store.jobs, setting.carriers, setting.redaction, clock),
+        skill_tool(Skills(setting.home / setting.config.agent.skills, TextFiles())),
+    ]
+    if setting.carriers:
+        tools.append(send_message_tool(store.deliveries, setting.carriers, setting.redaction, clock))
+    if provider := searcher(config.web_search):
+        tools.append(web_search_tool(provider))
+    return tools
+
+
+def _second_opinion(judge: SmartJudge, turns: Turns) -> Smart:
+    async def allows(command: str, judgement: Judgement, site: Site) -> bool:
+        return await judge.allows(command, judgement, asked=await turns.asked(site.turn.id))
+
+    return allows
+
+
+async def _workspace(folder: Path) -> Path:
+    await asyncio.to_thread(folder.mkdir, mode=0o700, parents=True, exist_ok=True)
+    return folder
