@@ -77,7 +77,14 @@ def desk_of(store: Store, engine: Engine, owner: str = "local") -> LocalDesk:
     life = Lifecycle(clock, home="", store="")
     view = AgentView(model="mine:small", tools=("terminal",), sandbox="none")
     return LocalDesk(
-        store=store, engine=engine, lifecycle=life, clock=clock, owner=owner, control=Kept(store), describe=lambda: view
+        store=store,
+        engine=engine,
+        lifecycle=life,
+        clock=clock,
+        owner=owner,
+        control=Kept(store),
+        describe=lambda: view,
+        targets=("chat",),
     )
 
 
@@ -222,9 +229,9 @@ async def test_a_job_is_added_changed_paused_run_and_removed(open_it: Open) -> N
         assert job.next_at
         assert (job.schedule, job.paused, job.deliver) == ("30 7 * * *", False, "log")
         assert (await jobs.pause("tides")).next_at is None
-        changed = await jobs.save(Plan(name="tides", schedule="0 8 * * *", prompt="ask when"))
+        changed = await jobs.save(Plan(name="tides", schedule="0 8 * * *", prompt="ask when", deliver="chat:1"))
         # A change lets it rest as before.
-        assert (changed.schedule, changed.paused, changed.deliver) == ("0 8 * * *", True, None)
+        assert (changed.schedule, changed.paused, changed.deliver) == ("0 8 * * *", True, "chat:1")
         assert not (await jobs.resume("tides")).paused
         receipt = await jobs.run("tides")
         assert (await desk.session(receipt.session_id)).channel == "cron"
@@ -250,6 +257,7 @@ async def test_a_job_is_added_changed_paused_run_and_removed(open_it: Open) -> N
         (Plan(name="", schedule="* * * * *", prompt="p"), "name of a job"),
         (Plan(name="a\nb", schedule="* * * * *", prompt="p"), "name of a job"),
         (Plan(name="a", schedule="* * * * *", prompt=" "), "prompt of a job"),
+        (Plan(name="a", schedule="* * * * *", prompt="p", deliver="nowhere:1"), "nothing can be delivered to 'nowhere:1'"),
     ],
 )
 async def test_a_job_that_cannot_be_is_refused(open_it: Open, plan: Plan, problem: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import codecs
 import contextlib
+import logging
 import os
 import re
 import shutil
@@ -270,11 +271,30 @@ def _styled(text: str, style: str) -> str:
     return capture.get()
 
 
+class _Margin(logging.Handler):
+    """Warnings of a gateway that is our own, printed where they do not tear the prompt apart."""
+
+    def __init__(self, page: Screen) -> None:
+        super().__init__(logging.WARNING)
+        self._page = page
+        self._loop = asyncio.get_running_loop()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        # Whoever warns may be a thread, and may do so after the last line.
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._page.print, Text(visible(record.getMessage()), "dim"))
+
+
 @contextlib.contextmanager
 def screen() -> Generator[Screen]:
     """Take what this process is connected to."""
     if sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") != "dumb":
         with TerminalScreen().taken() as live:
-            yield live
+            margin = _Margin(live)
+            logging.getLogger().addHandler(margin)
+            try:
+                yield live
+            finally:
+                logging.getLogger().removeHandler(margin)
     else:
         yield PipeScreen()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from holdfast import cron
 from holdfast.clock import Clock
 from holdfast.core.intake import Receipt
-from holdfast.core.schedule import Job, message
+from holdfast.core.schedule import LOG, Job, message
 from holdfast.desk.port import Plan
 from holdfast.desk.views import JobView, Page
 from holdfast.errors import NotFound, Rejected
@@ -47,12 +48,14 @@ def _view(job: Job) -> JobView:
 
 @dataclass(frozen=True, slots=True)
 class LocalJobs(StoreJobs):
-    """The same, to be changed and run."""
+    """The same, to be changed and run.  `targets` are the kinds of places that answers can be taken to."""
 
     clock: Clock
+    targets: Collection[str] = ()
 
     async def save(self, plan: Plan) -> JobView:
         _refuse_odd(plan)
+        self._refuse_undeliverable(plan.deliver)
         taken = [job for job in await self.store.jobs.list() if job.name == plan.name]
         if any(job.owner != self.owner for job in taken):
             raise Rejected(f"the name {plan.name!r} is taken; choose another")
@@ -71,6 +74,12 @@ class LocalJobs(StoreJobs):
         )
         await self.store.jobs.save(job)
         return await self.get(plan.name)
+
+    def _refuse_undeliverable(self, target: str | None) -> None:
+        if target in (None, LOG) or target.partition(":")[0] in self.targets:
+            return
+        known = ", ".join((LOG, *(f"{each}:…" for each in self.targets)))
+        raise Rejected(f"nothing can be delivered to {target!r} here; known are {known}")
 
     async def run(self, name: str) -> Receipt:
         job, now = await self._owned(name), self.clock.now_ms()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 from holdfast import __version__
@@ -166,6 +166,7 @@ class LocalDesk(StoreReading):
     control: ProcessControl = field(default_factory=NoProcesses)
     # Asked each time, because servers of tools come and go.
     describe: Callable[[], AgentView] = AgentView
+    targets: Collection[str] = ()
 
     @property
     def processes(self) -> LocalProcesses:
@@ -173,7 +174,7 @@ class LocalDesk(StoreReading):
 
     @property
     def jobs(self) -> LocalJobs:
-        return LocalJobs(self.store, self.owner, self.clock)
+        return LocalJobs(self.store, self.owner, self.clock, self.targets)
 
     @property
     def memories(self) -> LocalMemories:
