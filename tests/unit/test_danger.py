@@ -407,6 +407,28 @@ gpg --export-secret-keys
 {ls,-la,/root/.ssh}
 X=rm; $X -rf build
 printf -v f /etc/shadow
+git show HEAD:.env
+git add .env
+git apply /tmp/x.patch
+jq -n env
+jq -n '$ENV.KEY'
+awk 'BEGIN { print ENVIRON["KEY"] }'
+X=OPENAI; echo ${!X}
+make SHELL=/tmp/x
+cat /dev/sda
+less +!rm a.txt
+git ls-files | xargs rm
+find . -name '*.pyc' -exec rm {} ;
+for f in *.tmp; do rm "$f"; done
+echo 'rm -rf x' > run.sh; sh run.sh
+echo 'rm -rf x' > run.sh && ./run.sh
+tee run.py < a.txt; python run.py
+sort --compress-prog=./x a.txt
+tar xf a.tar --to-com=sh
+git diff --outp=x
+rm --recurs build
+test -v 'a[$(id)]'
+hash -p /tmp/x ls
 """
 
 FORBIDDEN = r"""
@@ -521,6 +543,16 @@ init 6
 systemctl reboot
 systemctl poweroff
 rm -rf / 'unfinished
+time -p rm -rf /
+rm --recurs /
+rm${IFS}-rf${IFS}/
+rm$IFS-rf$IFS/
+rm -rf $HOME/../..
+env -C / rm -rf .
+env --chdir=/ rm -rf .
+nsenter -t 1 -m rm -rf /
+script -c 'rm -rf /'
+echo b > /proc/sysrq-trigger
 case x in x) rm -rf /;; esac
 """
 

@@ -36,7 +36,7 @@ _SEDS = re.compile(
     r"\s*(?:(?:\d+|\$|/[^/\n]*/)(?:,\s*[+~]?(?:\d+|\$|/[^/\n]*/))?\s*!?\s*)?"
     r"(?:[pdqDPnNgGhHx=]|s([/|#,:!@])(?:(?!\1)[^\\\n]|\\.)*\1(?:(?!\1)[^\\\n]|\\.)*\1[gpiI0-9]*)?\s*"
 )
-_AWK_RISKS = re.compile(r"system|getline|[|>]|close|@|fflush")
+_AWK_RISKS = re.compile(r"system|getline|[|>]|close|@|fflush|ENVIRON|PROCINFO")
 _SHOWS_VERSION = frozenset({"--version", "-V", "--help", "-version"})
 
 
@@ -93,7 +93,11 @@ class _Given:
     rest: tuple[Word, ...]
 
     def has(self, *options: str) -> bool:
-        return not self.options.isdisjoint(options)
+        """Return whether one of the options is given; a long one may be cut short, as most programs allow."""
+        if not self.options.isdisjoint(options):
+            return True
+        cut = tuple(option for option in self.options if option.startswith("--"))
+        return any(whole.startswith(option) for option in cut for whole in options)
 
 
 def _given(words: Sequence[Word]) -> _Given:
@@ -136,6 +140,8 @@ class _Case:
     # The folder it went to; empty is where it began.
     cwd: str = ""
     effort_chars: int = 0
+    # What it may have written by then, and could run unseen.
+    written: set[str] = field(default_factory=set[str])
     # Only the worst is looked for, and nothing is followed any further.
     glancing: bool = False
 
@@ -227,8 +233,8 @@ class _Case:
         if first.varies or first.listed or (first.glob and first.text != "["):
             self.ask("which program it runs is only known when it runs")
         own = bool(slash) and folder not in programs.BIN_FOLDERS
-        if own and not self.place(first).inside:
-            self.ask(f"it runs a program from outside of the workspace, {_shown(first)}")
+        if own:
+            self.run_file(first)
         if found := _VERSIONED.fullmatch(name):
             name = found[1]
         if name in programs.NEVER or name.startswith("mkfs"):
@@ -261,6 +267,8 @@ class _Case:
             self._subcommand(name, words)
         elif name in programs.ALWAYS_ASKED:
             self.ask(f"{name}: {programs.ALWAYS_ASKED[name]}")
+            if name in programs.UNFOLLOWED:
+                self._glance(_joined(words))
         else:
             self.ask(f"{_shown(Word(text=name))} is not a command that is known to be harmless")
 
@@ -270,6 +278,8 @@ class _Case:
     def reads(self, word: Word) -> None:
         if word.varies:
             self.ask("what it reads is only known when it runs")
+        if self.place(word).is_device:
+            self.ask(f"it reads a whole device, {_shown(word)}")
         if self.place(word).is_secret:
             self.ask(f"it reads {_shown(word)}, which may hold secrets")
 
@@ -285,6 +295,7 @@ class _Case:
             self.ask(f"it changes {_shown(word)}, outside of the workspace")
         elif place.is_guarded:
             self.ask(f"it changes {_shown(word)}, which others rely on")
+        self.written.add(place.path)
 
     def sets(self, name: str, value: Word) -> None:
         if name in programs.STEERING_NAMES or name.startswith(programs.STEERING):
@@ -326,6 +337,10 @@ class _Case:
     def _peculiar(self, name: str, words: Sequence[Word], rest: Sequence[Word]) -> None:
         if name == "ps" and any("e" in word.text for word in words if not word.text.startswith("-")):
             self.ask("it shows the environment of processes, which may hold secrets")
+        elif name == "jq" and any(re.search(r"\benv\b|\$ENV", word.text) for word in words):
+            self.ask("it shows the environment, which may hold secrets")
+        elif name in ("less", "more") and any(word.text.startswith("+") for word in words):
+            self.ask(f"{name} may run another program")
         elif name == "hostname" and rest:
             self.ask("it names the machine anew")
         elif name == "date" and any(re.fullmatch(r"\d{8,12}(\.\d\d)?", word.text) for word in rest):
@@ -335,7 +350,8 @@ class _Case:
         given = _given(words)
         if self.cwd:
             self.ask(f"{name} would work outside of the workspace")
-        for word in (*given.rest, *given.values):
+        settings = [Word(text=word.text.partition("=")[2]) for word in given.rest if "=" in word.text]
+        for word in (*given.rest, *given.values, *settings):
             if word.varies:
                 self.ask(f"what {name} works on is only known when it runs")
             elif not self.place(word).inside:
@@ -380,9 +396,11 @@ class _Case:
                 return
         if not rest or rest[0].text == "-":
             self.ask(f"{name} runs whatever it is given as input")
-        elif rest[0].varies or not self.place(rest[0]).inside or "://" in rest[0].text:
-            self.ask(f"{name} runs {_shown(rest[0])}, from outside of the workspace")
-        elif name in ("deno", "bun") and rest[0].text in programs.BUN_INSTALLS:
+        elif "://" in rest[0].text:
+            self.ask(f"{name} runs {_shown(rest[0])}, from another machine")
+        else:
+            self.run_file(rest[0])
+        if rest and name in ("deno", "bun") and rest[0].text in programs.BUN_INSTALLS:
             self.ask(f"{name} {rest[0].text}: it installs packages, or runs what is not part of the workspace")
 
     def _module(self, module: str, words: Sequence[Word]) -> None:
@@ -408,20 +426,22 @@ class _Case:
                 self.ask("what it runs is only known when it runs")
             self.script(rest[0].text, depth + 1)
         elif rest:
-            self._run_file(rest[0])
+            self.run_file(rest[0])
         else:
             self._run_input(name, command, depth)
 
-    def _run_file(self, word: Word) -> None:
+    def run_file(self, word: Word) -> None:
         if word.varies or not self.place(word).inside:
             self.ask(f"it runs {_shown(word)}, from outside of the workspace")
+        elif self.place(word).path in self.written:
+            self.ask(f"it runs {_shown(word)}, which it has written itself")
 
     def _run_input(self, name: str, command: Simple, depth: int) -> None:
         """Judge a shell that runs what it reads."""
         bodies = [redirect.body for redirect in command.redirects if redirect.body is not None]
         for redirect in command.redirects:
             if redirect.operator == "<":
-                self._run_file(redirect.target)
+                self.run_file(redirect.target)
         for body in bodies:
             self.script(body, depth + 1)
         if not bodies and not any(redirect.operator == "<" for redirect in command.redirects):
@@ -478,10 +498,12 @@ class _Case:
             if word.text.startswith(("-S", "--split-string")):
                 self.script(f"{word.text.removeprefix('-S').partition('=')[2] or word.text[2:]} {_joined(rest)}", depth + 1)
                 return
-            if word.text in valued and rest:
-                self.place(rest[0])
-                rest.pop(0)
-                self.ask("env changes more than a variable")
+            if word.text.startswith("--chdir="):
+                self.cd("cd", [Word(text=word.text.partition("=")[2], varies=word.varies)])
+            elif word.text in valued and rest:
+                value = rest.pop(0)
+                if word.text in ("-C", "--chdir"):
+                    self.cd("cd", [value])
             elif "=" in word.text and not word.text.startswith("-"):
                 name, _, value = word.text.partition("=")
                 self.sets(name, Word(text=value))
@@ -497,7 +519,7 @@ class _Case:
 
     def source(self, _name: str, words: Sequence[Word], _command: Simple, _depth: int) -> None:
         if words:
-            self._run_file(words[0])
+            self.run_file(words[0])
 
     def ssh(self, name: str, words: Sequence[Word], _command: Simple, depth: int) -> None:
         self.ask(f"{name}: {programs.ALWAYS_ASKED[name]}")
@@ -576,6 +598,8 @@ class _Case:
             if word.glob and self.place(word).is_vital:
                 self.forbid(f"it deletes {_shown(word)}, which the system or its user needs")
             self.writes(word)
+            if word.listed:
+                self.ask("it deletes every file that is found")
             if word.glob and not re.sub(r"[*?.\[\]]", "", word.text.rpartition("/")[2]):
                 self.ask("it deletes every file of a folder")
 
@@ -645,6 +669,11 @@ class _Case:
         if not words or any(word.text not in ("PATH", "HOME", "USER", "SHELL", "LANG", "PWD", "TERM") for word in words):
             self.ask(f"{name}: {programs.ALWAYS_ASKED[name]}")
 
+    def test(self, _name: str, words: Sequence[Word]) -> None:
+        """Judge a condition, which runs what stands in the index of an array."""
+        if any(re.search(r"\[.*(\$\(|`)", word.text) for word in words):
+            self.ask("its condition may run another program")
+
     def printf(self, name: str, words: Sequence[Word]) -> None:
         if name == "printf" and words and words[0].text.startswith("-v"):
             self.ask("it sets a variable in an unusual way")
@@ -707,13 +736,16 @@ class _Case:
         given = _given(arguments)
         if self.cwd and chosen not in programs.GIT_LOOKS:
             self.ask("git would work outside of the workspace")
-        if any(option in given.options for option in programs.GIT_RISKS) or (chosen == "grep" and given.has("-O")):
+        if given.has(*programs.GIT_RISKS) or (chosen == "grep" and given.has("-O")):
             self.ask("git would write a file or run another program")
         if not self._is_usual_git(chosen, arguments, given):
             self.ask(_GIT_REASONS.get(chosen, f"git {chosen}: it changes the repository in a way that may lose something"))
         for word in given.rest:
-            if chosen in programs.GIT_LOOKS and not word.varies:
-                self.reads(word)
+            if not word.varies:
+                # A file of another commit is named after it: HEAD:file.
+                self.reads(Word(text=word.text.rpartition(":")[2], glob=word.glob))
+            if chosen in ("apply", "am", "init", "mv") and not self.place(word).inside:
+                self.ask(f"git {chosen} would work with {_shown(word)}, outside of the workspace")
 
     def _is_usual_git(self, chosen: str, arguments: Sequence[Word], given: _Given) -> bool:
         if chosen in programs.GIT_PARTS:
@@ -790,6 +822,7 @@ _RULES: Mapping[str, _Rule] = {
     **dict.fromkeys(("export", "declare", "readonly", "typeset", "set", "unset"), _Case.export),
     "printenv": _Case.printenv,
     "printf": _Case.printf,
+    **dict.fromkeys(("test", "[", "[["), _Case.test),
     "sed": _Case.sed,
     **dict.fromkeys(("awk", "gawk", "mawk", "nawk"), _Case.awk),
     "git": _Case.git,

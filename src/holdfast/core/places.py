@@ -16,7 +16,9 @@ from holdfast.core.shell import UNKNOWN, Word
 ANYWHERE = f"/{UNKNOWN}"
 
 _GLOB = re.compile(rf"[*?\[{UNKNOWN}]")
-_DEVICE = re.compile(r"/dev/(sd|hd|vd|xvd|nvme|mmcblk|disk|dm-|md|loop|mapper/|mem$|kmem$|port$|root$|zram)")
+_DEVICE = re.compile(
+    r"/proc/sysrq-trigger|/dev/(sd|hd|vd|xvd|nvme|mmcblk|disk|dm-|md|loop|mapper/|mem$|kmem$|port$|root$|zram)"
+)
 _HARMLESS_DEVICES = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/zero", "/dev/full"})
 # Nothing below them is anybody's to delete as a whole.
 _SYSTEM = frozenset({"bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "libx32", "proc", "sbin", "sys", "System"})
@@ -100,7 +102,7 @@ class Place:
             return False
         parts = [part for part in self.parts if part != "*"]
         if self.path.startswith("~"):
-            return len(parts) <= 1 or bool(len(parts) == 2 and _GLOB.search(parts[1]))
+            return ".." in parts or len(parts) <= 1 or bool(len(parts) == 2 and _GLOB.search(parts[1]))
         if not self.path.startswith("/"):
             return False
         if not parts or _GLOB.search(parts[0]):

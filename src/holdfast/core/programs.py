@@ -24,7 +24,7 @@ BUN_INSTALLS = _words("install add i x upgrade create publish eval link")
 WORDS_ONLY = _words(
     "echo printf true false : test [ [[ seq expr sleep pwd whoami id uname arch nproc uptime free groups "
     "logname tty basename dirname which type whereis exit return break continue wait shift read local jobs "
-    "lscpu lsblk locale cal getconf tput clear hash ulimit dirs yes factor numfmt let getopts "
+    "lscpu lsblk locale cal getconf tput clear ulimit dirs yes factor numfmt getopts "
 )
 # They read the files that they are given.
 READERS = _words(
@@ -137,6 +137,7 @@ _ASKED_FOR: Mapping[str, str] = {
     ),
     "it sends mail": "mail mailx sendmail mutt msmtp",
 }
+UNFOLLOWED = _words(_ASKED_FOR["it runs something where it cannot be followed"])
 ALWAYS_ASKED: Mapping[str, str] = {name: reason for reason, names in _ASKED_FOR.items() for name in names.split()}
 
 # What has no use here but to end the machine or its disks.

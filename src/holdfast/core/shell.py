@@ -26,7 +26,7 @@ _SUBSCRIPT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\[")
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH", re.IGNORECASE)
 _ANSI = re.compile(r"\\(x[0-9a-fA-F]{1,2}|u[0-9a-fA-F]{1,4}|U[0-9a-fA-F]{1,8}|[0-7]{1,3}|.)", re.DOTALL)
 _LETTERS = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "v": "\v"}
-_SKIPPED = frozenset({"if", "then", "else", "elif", "fi", "while", "until", "do", "done", "!", "{", "}", "time"})
+_SKIPPED = frozenset({"if", "then", "else", "elif", "fi", "while", "until", "do", "done", "!", "{", "}"})
 _FOLLOWED = frozenset({"fi", "done", "}"})
 
 
@@ -450,7 +450,7 @@ class _Reader:
         self._at = stop + 1
         if _NAME.fullmatch(inside):
             return self._variable(inside, quoted=quoted)
-        if _SECRET_NAME.search(inside):
+        if _SECRET_NAME.search(inside) or inside.startswith("!"):
             self._script.doubts.append("it uses a variable that may hold a secret")
         if inside.partition(":")[0] == "HOME":
             return [("~", True, True)]
@@ -459,6 +459,8 @@ class _Reader:
     def _variable(self, name: str, *, quoted: bool) -> list[_Cell]:
         if name == "HOME":
             return [("~", True, False)]
+        if name == "IFS":
+            return [(" ", quoted, False)]
         if name == "PWD":
             return [(".", True, False)]
         if _SECRET_NAME.search(name):
