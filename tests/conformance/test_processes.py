@@ -112,7 +112,7 @@ async def test_a_process_is_forgotten_on_wish_and_with_its_session(scene: Scene)
 
 
 async def test_a_session_whose_process_runs_is_not_pruned(scene: Scene) -> None:
-    """A8, W6: else nobody would be told of its end."""
+    """A8, S3, W6: else nobody would be told of its end."""
     turn = await scene.running(one_shot=True, channel="webhook")
     process = scene.process(turn)
     await scene.store.processes.add(process)

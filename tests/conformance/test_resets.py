@@ -55,7 +55,7 @@ async def test_a_session_that_is_resume_pending_never_gives_way(scene: Scene) ->
 
 @pytest.mark.parametrize("when", [When.IDLE, When.DAILY])
 async def test_a_session_with_a_running_process_never_gives_way(scene: Scene, when: When) -> None:
-    """A8: what was promised about its end is kept where it was promised."""
+    """A8, S3: what was promised about its end is kept where it was promised."""
     turn = await scene.running("one")
     process = scene.process(turn)
     await scene.store.processes.add(process)

@@ -116,7 +116,7 @@ CHECKS: Mapping[str, str] = MappingProxyType(
                 (SELECT 1 FROM questions q WHERE q.session_id = g.session_id AND q.owner = g.owner
                     AND q.fingerprint = g.fingerprint AND q.about = 'approval' AND q.answer IS NOT NULL)
         """,
-        "P1 a background process has a session of its owner": """
+        "S3 a background process has a session of its owner": """
             SELECT p.id FROM processes p LEFT JOIN sessions s ON s.id = p.session_id AND s.owner = p.owner
              WHERE s.id IS NULL
         """,

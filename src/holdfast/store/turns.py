@@ -108,12 +108,12 @@ _AT_WORK_FOR = f"""
 # What was cancelled together with whoever wanted it needs no report.
 _UNREPORTED = f"""
     SELECT {rows.qualified(rows.TURN, "t")}
-      FROM turns t JOIN sessions s ON s.id = t.session_id JOIN turns p ON p.id = t.parent_turn_id
-     WHERE t.parent_turn_id IS NOT NULL AND t.state IN ('completed', 'failed', 'cancelled', 'interrupted')
-       AND s.channel = :channel AND s.key LIKE CAST(:later AS TEXT) || '%' AND s.ended_at > :since
+      FROM sessions s JOIN turns t ON t.session_id = s.id JOIN turns p ON p.id = t.parent_turn_id
+     WHERE s.channel = :channel AND s.state = 'ended' AND s.ended_at > :since AND s.key LIKE CAST(:later AS TEXT) || '%'
+       AND t.state IN ('completed', 'failed', 'cancelled', 'interrupted')
        AND NOT (t.state = 'cancelled' AND p.state = 'cancelled')
        AND NOT EXISTS (SELECT 1 FROM dedupe d WHERE d.key = CAST(:home AS TEXT) || t.id)
-     ORDER BY t.id LIMIT :limit
+     ORDER BY s.ended_at, t.id LIMIT :limit
 """
 _TALLY = "SELECT state, COUNT(*) FROM turns GROUP BY state"
 
