@@ -651,7 +651,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "loop: a budget is asked about before each step",
         "agent/loop.py",
-        "        self._spent = self._spent.plus(done.usage)\n",
+        "        self._spent = self._spent.plus(used)\n",
         "",
         ("tests/agent/test_loop_questions.py",),
     ),

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.agent import loop
+from holdfast.agent import context, loop
 from holdfast.agent.context import CONTINUE, UNKNOWN
 from holdfast.agent.models.port import Called, Done, Event, Facts, Request, Said, StopReason, Thought, ToolCall
 from holdfast.agent.models.scripted import ScriptedModel, Step, call
@@ -23,7 +23,7 @@ from holdfast.core.usage import Usage
 from holdfast.errors import ModelRejected, ModelUnavailable
 from holdfast.store.opening import Store
 from tests.agent.world import Lever, agent_of, assert_every_call_has_its_result, items_of, shape
-from tests.engine.players import in_state, text_of
+from tests.engine.players import HeldTool, Puppet, in_state, text_of
 from tests.engine.world import (
     FAST,
     ManualClock,
@@ -346,6 +346,23 @@ async def test_the_limit_of_steps_is_named_when_it_is_reached(open_it: Open) -> 
             turn = await answered(engine, store)
             assert (turn.state, len(model.requests)) == (State.COMPLETED, 3)
             assert "limit of 3 steps" in await text_of(store, receipt_of(turn))
+
+
+async def test_a_last_word_that_was_said_before_a_crash_is_not_said_again(open_it: Open) -> None:
+    """J1: the turn had named its limit and ended before it could be finished."""
+    async with opened(open_it) as store:
+        config = AgentConfig(steps_max=1)
+        puppet = Puppet()
+        async with running_engine(store, puppet) as engine:
+            receipt = await engine.inbox.accept(message("go"))
+            await puppet.do(lambda stage: stage.use(HeldTool(Effect.PURE).let_go(), context.call_id(1, 1), {}))
+            await puppet.say(loop.limit_reached(1))
+            await until(lambda: text_of(store, receipt))
+        agent, model = agent_of([], store, agent=config)
+        async with running_engine(store, agent, settings=AUTO):
+            assert (await settled(store, receipt)).state is State.COMPLETED
+            assert await text_of(store, receipt) == loop.limit_reached(1)
+            assert model.requests == []
 
 
 async def test_pictures_reach_a_model_that_sees_and_are_named_to_one_that_does_not(open_it: Open) -> None:

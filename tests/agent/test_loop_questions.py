@@ -222,3 +222,19 @@ async def test_a_budget_of_the_day_counts_every_conversation_of_its_owner(open_i
             assert (asked.question.id, len(model.requests)) == ("budget:day:1", 2)
             await engine.answer(receipt.turn_id, asked.question.id, "continue")
             assert (await settled(store, receipt)).state is State.COMPLETED
+
+
+async def test_a_summary_is_paid_from_the_same_budget(open_it: Open) -> None:
+    """What is used to save space is used as well, also where a person asks for it."""
+    async with opened(open_it) as store:
+        agent, _ = agent_of(lambda _: ["ok"], store, budget=BudgetConfig(session_tokens=300))
+        async with running_engine(store, agent) as engine:
+            for text in ("one", "two"):
+                assert (await answered(engine, store, text)).state is State.COMPLETED
+            assert (await answered(engine, store, "/compress")).state is State.COMPLETED
+            receipt = await engine.inbox.accept(message("/compress"))
+            asked = await question_of(store, receipt)
+            assert "330 of 300 tokens" in asked.question.text
+            await engine.answer(receipt.turn_id, asked.question.id, "stop")
+            await settled(store, receipt)
+            assert (await text_of(store, receipt)).startswith("I stopped here")

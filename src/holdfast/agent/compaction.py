@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 
 from holdfast.agent import context
@@ -19,8 +19,8 @@ from holdfast.agent.models.port import (
 )
 from holdfast.agent.toolbox import shortened
 from holdfast.core.transcript import Item
+from holdfast.core.usage import Usage
 from holdfast.errors import ModelUnavailable
-from holdfast.ports import Stage
 
 # So many turns before the current one stay word by word.
 TURNS_KEPT = 3
@@ -62,8 +62,8 @@ def _size(message: Message) -> int:
             return len(text)
 
 
-async def summary(model: Model, items: Sequence[Item], stage: Stage) -> str:
-    """Return what stands for these items; what the model used for it is recorded."""
+async def summary(model: Model, items: Sequence[Item], spend: Callable[[Usage], Awaitable[None]]) -> str:
+    """Return what stands for these items; what the model used for it is told to `spend`."""
     known = int(model.facts.context_tokens * _SOURCE_PART * CHARS_PER_TOKEN)
     source = shortened(context.as_text(items), known or _SOURCE_MAX_CHARS_UNKNOWN)
     request = Request(
@@ -77,7 +77,7 @@ async def summary(model: Model, items: Sequence[Item], stage: Stage) -> str:
             if isinstance(event, Said):
                 said.append(event.text)
             elif isinstance(event, Done):
-                await stage.spend(event.usage)
+                await spend(event.usage)
     if not (text := "".join(said).strip()):
         raise ModelUnavailable("the model wrote no summary")
     return shortened(text, SUMMARY_MAX_CHARS)

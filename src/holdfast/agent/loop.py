@@ -37,7 +37,7 @@ from holdfast.core import commands, effects
 from holdfast.core.effects import Call
 from holdfast.core.redaction import MASK
 from holdfast.core.transcript import Role
-from holdfast.core.usage import Limit, Spent
+from holdfast.core.usage import Limit, Spent, Usage
 from holdfast.errors import ContextTooLong, ModelRejected, ModelUnavailable, Rejected, Unavailable
 from holdfast.ids import TurnId
 from holdfast.ports import Assignment, Spending, Stage, Use
@@ -165,18 +165,19 @@ class _Answer:
         """Bring the turn to its answer, from wherever an earlier attempt has left it."""
         await self._catch_up()
         if self._is_compress():
-            return await self._compress()
+            return await self._close(await self._stopped() or await self._compressed())
         for number in range(context.last_step(self._work) + 1, self._agent.steps_max + 1):
             await self._heed()
-            if stopped := await budget.refusal(self._limits, self._spent, self._stage):
+            if stopped := await self._stopped():
                 return await self._close(stopped)
             reason = await self._ask()
             if not self._step.calls:
                 return await self._conclude(reason)
             await self._make_calls(number)
-        return await self._close(
-            f"[Stopped: the limit of {self._agent.steps_max} steps in one turn is reached. Say so if I should go on.]"
-        )
+        return await self._close(limit_reached(self._agent.steps_max))
+
+    async def _stopped(self) -> str | None:
+        return await budget.refusal(self._limits, self._spent, self._stage)
 
     async def _catch_up(self) -> None:
         """Make the calls that an earlier attempt had planned, then read everything as it is."""
@@ -251,11 +252,14 @@ class _Answer:
         raise ModelUnavailable("the model's answer ended in its middle")
 
     async def _finished(self, done: Done, request: Request) -> None:
-        self._spent = self._spent.plus(done.usage)
-        await self._stage.spend(done.usage)
+        await self._spend(done.usage)
         if done.usage.input_tokens:
             # Better than any rule of thumb: what this very conversation came to.
             self._chars_per_token = min(max(self._size(request) / done.usage.input_tokens, 1.0), 8.0)
+
+    async def _spend(self, used: Usage) -> None:
+        self._spent = self._spent.plus(used)
+        await self._stage.spend(used)
 
     def _request(self) -> Request:
         messages = [*self._older, *self._current]
@@ -315,7 +319,8 @@ class _Answer:
 
     async def _close(self, note: str) -> str:
         """Say a last word, if there is one, and return everything said."""
-        if note:
+        # An earlier attempt may have said it already, and ended before the turn did.
+        if note and not self._step.text.endswith(note):
             text = f"\n\n{note}" if self._step.pieces else note
             self._step.pieces.append(text)
             await self._stage.say(text)
@@ -352,7 +357,7 @@ class _Answer:
     async def _summarise(self, through: TurnId) -> None:
         self._has_compacted = True
         last = max(index for index, item in enumerate(self._history) if item.turn_id == through)
-        summary = await compaction.summary(self._model, self._history[: last + 1], self._stage)
+        summary = await compaction.summary(self._model, self._history[: last + 1], self._spend)
         await self._stage.compact(summary, through)
         self._history = context.without(self._history, through, summary)
         self._older = list(context.rebuilt(self._work, (), self._history).older)
@@ -361,20 +366,25 @@ class _Answer:
         asked = (item for item in self._history if item.turn_id == self._work.turn.id and item.role is Role.USER)
         return commands.is_compress(next((item.text for item in asked), ""))
 
-    async def _compress(self) -> str:
-        """Answer the command: say how much shorter the conversation is now for the model."""
+    async def _compressed(self) -> str:
+        """Do what the command says, and return how much shorter the conversation is now for the model."""
         turns = context.turns_before(self._work, self._history)
         if len(turns) <= 1:
-            return await self._close("There is nothing to compress yet: only the last exchange stands before this.")
+            return "There is nothing to compress yet: only the last exchange stands before this."
         before = self._tokens(self._older)
         await self._compact(1)
-        return await self._close(
+        return (
             f"Compressed: a summary stands for {len(turns) - 1} earlier turns now. What the model reads of this "
             f"conversation went from about {before:,} to {self._tokens(self._older):,} tokens. Nothing was deleted."
         )
 
     def _tokens(self, messages: Sequence[Message]) -> int:
         return round(compaction.size(messages) / self._chars_per_token)
+
+
+def limit_reached(steps_max: int) -> str:
+    """Return what is said when a turn has taken all its steps."""
+    return f"[Stopped: the limit of {steps_max} steps in one turn is reached. Say so if I should go on.]"
 
 
 def _without_images(message: Message) -> Message:
