@@ -225,7 +225,7 @@ def test_a_command_whose_start_was_given_up_never_runs(tmp_path: Path) -> None:
     assert folder.condition().phase is Phase.LOST
 
 
-def test_a_command_that_cannot_be_written_down_does_not_run(tmp_path: Path) -> None:
+async def test_a_command_that_cannot_be_written_down_does_not_run(tmp_path: Path) -> None:
     folder = Folder(tmp_path / "prc_1")
     argv = ["/bin/sh", "-c", f"touch {tmp_path / 'ran'}"]
     folder.prepare(
@@ -234,14 +234,14 @@ def test_a_command_that_cannot_be_written_down_does_not_run(tmp_path: Path) -> N
     (folder.path / "state.json.new").mkdir()
     argv = [sys.executable, "-I", "-S", keeper.__file__, str(folder.path)]
     ends, held = os.pipe()
-    done = subprocess.run(argv, capture_output=True, check=True, pass_fds=[held])
+    done = await asyncio.to_thread(subprocess.run, argv, capture_output=True, check=True, pass_fds=[held])
     os.close(held)
     assert "state.json.new" in json.loads(done.stdout)["error"]
     # Whoever was to become the command holds it too, and has ended when this has.
-    assert os.read(ends, 1) == b""
+    assert await asyncio.to_thread(os.read, ends, 1) == b""
     os.close(ends)
     assert not (tmp_path / "ran").exists()
-    assert folder.condition().phase is Phase.LOST
+    await until(lambda: folder.condition().phase is Phase.LOST)
 
 
 async def test_a_gateway_that_dies_while_it_starts_a_command_is_not_waited_for(tmp_path: Path) -> None:
