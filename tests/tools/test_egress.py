@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import ipaddress
 import itertools
@@ -337,27 +338,47 @@ async def test_the_next_address_is_tried_where_the_first_is_dead() -> None:
     assert answer.body == b"second"
 
 
-@pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl to make a certificate")
-async def test_a_certificate_is_checked_against_the_name_and_not_the_address(tmp_path: Path) -> None:
-    """A pinned connection still proves who it is: the name goes into the handshake, and a certificate nobody vouches for
-    is refused."""
+needs_openssl = pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl to make a certificate")
+
+
+@needs_openssl
+@pytest.mark.parametrize(
+    ("host", "vouched", "is_right"),
+    [("inside.example", True, True), ("other.example", True, False), ("inside.example", False, False)],
+)
+async def test_a_certificate_is_checked_against_the_name_and_not_the_address(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, host: str, vouched: bool, is_right: bool
+) -> None:
+    """A pinned connection still proves who it is: the name goes into the handshake, and the certificate must be its own."""
     certificate, key = _self_signed(tmp_path)
+    if vouched:
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
     seen: list[str | None] = []
     context.sni_callback = lambda _socket, name, _context: seen.append(name)
-    async with serving(lambda asked: Reply(b"secret"), context=context) as there:
+    async with serving(lambda asked: Reply(b"hello"), context=context) as there:
+        names = Names(inside_example=[["127.0.0.1"]], other_example=[["127.0.0.1"]])
+        egress = Egress(Guard([f"{host}:{there.port}"], names))
+        with contextlib.nullcontext() if is_right else pytest.raises(Unavailable, match="(?i)certificate"):
+            assert (await egress.request("GET", there.url(host=host, scheme="https"))).body == b"hello"
+        await egress.close()
+    assert seen == [host]
+    assert len(there.asked) == int(is_right)
+
+
+async def test_any_client_can_go_through_the_guard() -> None:
+    async with serving(lambda asked: Reply(b"hello")) as there:
         guard = Guard([f"inside.example:{there.port}"], Names(inside_example=[["127.0.0.1"]]))
         async with httpx2.AsyncClient(transport=GuardedTransport(guard)) as client:
-            with pytest.raises(httpx2.ConnectError, match=r"(?i)certificate"):
-                await client.get(there.url(host="inside.example", scheme="https"))
-    assert seen == ["inside.example"]
-    assert there.asked == []
+            assert (await client.get(there.url(host="inside.example"))).text == "hello"
+            with pytest.raises(Rejected):
+                await client.get("http://169.254.169.254/")
 
 
 def _self_signed(folder: Path) -> tuple[Path, Path]:
-
     certificate, key = folder / "certificate.pem", folder / "key.pem"
     command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=inside.example"]
-    subprocess.run([*command, "-keyout", str(key), "-out", str(certificate)], check=True, capture_output=True)
+    names = ["-addext", "subjectAltName=DNS:inside.example"]
+    subprocess.run([*command, *names, "-keyout", str(key), "-out", str(certificate)], check=True, capture_output=True)
     return certificate, key
