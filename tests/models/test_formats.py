@@ -265,6 +265,15 @@ def test_calls_without_a_number_are_put_together() -> None:
     assert called(events) == [("a", '{"x": 1}'), ("b", '{"y":2}')]
 
 
+def test_calls_that_are_finished_one_by_one_are_all_made() -> None:
+    """Some vendors say after each of several calls that they are done."""
+    reader = ChunkReader(ENDPOINT, FACTS, request("hi"))
+    piece = '{"choices": [{"delta": {"tool_calls": [%s]}, "finish_reason": "tool_calls"}]}'
+    call = '{"index": %d, "id": "%d", "function": {"name": "a", "arguments": "{}"}}'
+    events = [event for each in (0, 1) for event in reader.take((piece % (call % (each, each))).encode())]
+    assert [event.call.id for event in events if isinstance(event, Called)] == ["0", "1"]
+
+
 def test_a_name_and_an_id_in_every_piece_are_not_repeated() -> None:
     """Some vendors send them each time."""
     piece = '{"tool_calls": [{"index": 0, "id": "1", "function": {"name": "a", "arguments": "%s"}}]}'

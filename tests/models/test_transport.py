@@ -149,6 +149,12 @@ async def test_an_answer_that_is_none_is_a_failure(reply: bytes) -> None:
         await said(reply, closes=True)
 
 
+async def test_an_error_that_is_never_told_to_its_end_is_an_error() -> None:
+    """The status says enough."""
+    with pytest.raises(ModelUnavailable, match="HTTP 500"):
+        await said(b"HTTP/1.1 500 Broken\r\nContent-Length: 1000\r\n\r\n{")
+
+
 @pytest.mark.parametrize(
     "scenario",
     [

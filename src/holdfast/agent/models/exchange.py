@@ -27,8 +27,9 @@ CONNECT_TIMEOUT_S = 10.0
 # One event, and everything of one answer: far beyond what a model writes, far below what a machine has.
 EVENT_MAX_BYTES = 8 << 20
 ANSWER_MAX_BYTES = 64 << 20
-# What a server says about an error is read this far.
+# What a server says about an error is read this far, and waited for this long: the status alone says most.
 ERROR_MAX_BYTES = 64 << 10
+ERROR_MAX_S = 1.0
 # So many events that are none are passed over in one answer.
 GARBAGE_MAX = 5
 # Signs of life without a word are believed for this many stall timeouts.
@@ -230,11 +231,12 @@ async def _drain(chunks: AsyncIterator[bytes]) -> None:
 async def _beginning(response: httpx2.Response) -> bytes:
     """Return as much of a body as a server may say about an error."""
     body = b""
-    with contextlib.suppress(httpx2.TransportError, httpx2.DecodingError):
-        async for chunk in response.aiter_bytes():
-            body += chunk
-            if len(body) > ERROR_MAX_BYTES:
-                break
+    with contextlib.suppress(TimeoutError, httpx2.TransportError, httpx2.DecodingError):
+        async with asyncio.timeout(ERROR_MAX_S), contextlib.aclosing(response.aiter_bytes()) as chunks:
+            async for chunk in chunks:
+                body += chunk
+                if len(body) > ERROR_MAX_BYTES:
+                    break
     return body[:ERROR_MAX_BYTES]
 
 

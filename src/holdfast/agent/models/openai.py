@@ -298,7 +298,7 @@ class ChunkReader:
         self._ids = CallIds(request)
         self._calls: list[_Call] = []
         self._at: dict[int, _Call] = {}
-        self._called = False
+        self._called = 0
         self._reason: StopReason | None = None
         self._usage: _Usage | None = None
         self._reasoning: list[str] = []
@@ -380,12 +380,11 @@ class ChunkReader:
             self._reason = _REASONS.get(reason.lower(), StopReason.END)
 
     def _finished_calls(self) -> list[Event]:
-        if self._called:
-            return []
-        self._called = True
-        for call in self._calls:
+        # Some vendors say that they are done with each of several calls.
+        finished, self._called = self._calls[self._called :], len(self._calls)
+        for call in finished:
             call.id = self._ids.unique(call.id)
-        return [Called(ToolCall(id=call.id, name=call.name, args=call.args)) for call in self._calls]
+        return [Called(ToolCall(id=call.id, name=call.name, args=call.args)) for call in finished]
 
     def _used(self) -> Usage:
         told = self._usage or _Usage()
