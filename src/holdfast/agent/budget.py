@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from itertools import count
-
 from holdfast.config import BudgetConfig
 from holdfast.core.questions import About, Question
-from holdfast.core.usage import Limit, Scope, Spent, Usage, passed
+from holdfast.core.usage import Limit, Scope, Spent, Usage
 from holdfast.ports import Stage
 
 CONTINUE, STOP = "continue", "stop"
@@ -36,7 +34,9 @@ async def refusal(limits: tuple[Limit, ...], spent: Spent, stage: Stage) -> str 
 
 def times_passed(limit: Limit, spent: Spent) -> int:
     """Return how often a limit has been used up: each time a person is asked once."""
-    return next(times for times in count() if passed((limit,), spent, times) is None)
+    used = _used(limit, spent)
+    tokens = used.tokens // limit.tokens if limit.tokens else 0
+    return max(tokens, used.cost_micros // limit.cost_micros if limit.cost_micros else 0)
 
 
 def question(limit: Limit, spent: Spent, times: int) -> Question:
@@ -51,8 +51,11 @@ def question(limit: Limit, spent: Spent, times: int) -> Question:
 
 def used_up(limit: Limit, spent: Spent) -> str:
     """Say what was used, and of how much."""
-    used = {Scope.TURN: spent.turn, Scope.SESSION: spent.session, Scope.DAY: spent.day}[limit.scope]
-    return f"the budget for {_NAMES[limit.scope]} is used up ({_amounts(limit, used)})"
+    return f"the budget for {_NAMES[limit.scope]} is used up ({_amounts(limit, _used(limit, spent))})"
+
+
+def _used(limit: Limit, spent: Spent) -> Usage:
+    return {Scope.TURN: spent.turn, Scope.SESSION: spent.session, Scope.DAY: spent.day}[limit.scope]
 
 
 def _amounts(limit: Limit, used: Usage) -> str:
