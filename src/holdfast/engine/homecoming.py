@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 from collections.abc import Awaitable, Callable
 
@@ -18,6 +19,9 @@ log = logging.getLogger(__name__)
 AT_ONCE_MAX = 100
 # Keys are kept for longer, so that whatever is found within this time is still known to have come home.
 LOOK_BACK_MS = 14 * 24 * 3_600_000
+# Most looks go only so far back; every so manieth, and the first, goes all the way.
+RECENT_MS = 10 * 60_000
+WHOLE_EVERY = 60
 
 
 class Homecoming:
@@ -33,17 +37,17 @@ class Homecoming:
 
     async def run(self) -> None:
         """Bring home what has ended until cancelled."""
-        while True:
+        for look in itertools.count():
             try:
-                await self.bring_home()
+                await self.bring_home(RECENT_MS if look % WHOLE_EVERY else LOOK_BACK_MS)
             except Unavailable as error:
                 log.warning("cannot look for tasks that have ended: %s", error)
             await self._clock.sleep_ms(self._settings.poll_ms)
 
-    async def bring_home(self) -> int:
+    async def bring_home(self, look_back_ms: int = LOOK_BACK_MS) -> int:
         """Accept the ends of all tasks that have not come home yet; returns how many."""
         brought = 0
-        since = self._clock.now_ms() - LOOK_BACK_MS
+        since = self._clock.now_ms() - look_back_ms
         for child in await self._store.turns.unreported(since, AT_ONCE_MAX):
             brought += await self._bring(child)
         return brought
