@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import stat
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -17,7 +19,7 @@ import msgspec
 from holdfast.agent.tools.port import Site, StructTool, Tool
 from holdfast.agent.tools.workspace import Workspace, in_thread, is_binary
 from holdfast.core.effects import Effect
-from holdfast.errors import Rejected
+from holdfast.errors import HoldfastError, Rejected, Unavailable
 
 RESULTS_MAX = 500
 FILES_MAX = 50_000
@@ -30,12 +32,16 @@ LINE_MAX_CHARS = 1_000
 SHOWN_MAX_CHARS = 300
 PATTERN_MAX_CHARS = 500
 DEPTH_MAX = 50
+REFUSED = 2
 IGNORE_LINES_MAX = 500
 # Folders that hold what nobody wrote.
 SKIPPED = frozenset({".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv", ".tox", ".mypy_cache", ".ruff_cache"})
-# A repeated group that itself repeats or chooses: the time it takes can double with each character.
-_RISKY = re.compile(r"\((?:[^()\\]|\\.)*(?:[*+}]|\|)(?:[^()\\]|\\.)*\)\s*(?:[*+]|\{\d*,)")
-_BACKREFERENCE = re.compile(r"\\[1-9]|\(\?P=|\(\?\(")
+# With so few repetitions, and none of a group, a line is soon looked through.
+REPETITIONS_MAX = 2
+# What another process needs on top, to begin and to end.
+GRACE_S = 5.0
+_REPETITION = re.compile(r"[*+?{]")
+_REPEATED_GROUP = re.compile(r"\)\s*[*+?{]")
 
 
 class SearchFiles(msgspec.Struct):
@@ -55,6 +61,14 @@ class SearchFiles(msgspec.Struct):
         Literal["content", "names"], msgspec.Meta(description="Search in what files contain, or in their names.")
     ] = "content"
     limit: Annotated[int, msgspec.Meta(ge=1, le=RESULTS_MAX, description="How many results to return at most.")] = 100
+
+
+class _Job(msgspec.Struct):
+    """A search that is made in a process of its own."""
+
+    root: str
+    args: SearchFiles
+    search_max_s: float
 
 
 def search_tool(workspace: Workspace) -> Tool:
@@ -94,14 +108,46 @@ class _Effort:
 class Search:
     """Searches, off the loop."""
 
-    def __init__(self, workspace: Workspace, search_max_s: float = SEARCH_MAX_S) -> None:
+    def __init__(self, workspace: Workspace, search_max_s: float = SEARCH_MAX_S, grace_s: float = GRACE_S) -> None:
         self._workspace = workspace
         self._search_max_s = search_max_s
+        self._grace_s = grace_s
 
     async def find(self, args: SearchFiles, _site: Site) -> str:
-        return await in_thread(lambda: self._find(args))
+        if args.mode == "names" or _is_quick(args.pattern):
+            return await in_thread(lambda: self.result(args))
+        _compiled(args.pattern)
+        # No thread can be stopped while an expression is at work, and none else would run meanwhile.
+        return await self._elsewhere(args)
 
-    def _find(self, args: SearchFiles) -> str:
+    async def _elsewhere(self, args: SearchFiles) -> str:
+        """Search in a process of its own, which is ended when its time is up."""
+        job = msgspec.json.encode(_Job(root=str(self._workspace.root), args=args, search_max_s=self._search_max_s))
+        # Nothing of the workspace can stand in the way of the program itself.
+        child = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-I", "-m", "holdfast.agent.tools.search"),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            env={},
+        )
+        try:
+            async with asyncio.timeout(self._search_max_s + self._grace_s):
+                said, _ = await child.communicate(job)
+        except TimeoutError:
+            raise Rejected(f"the expression takes longer than {self._search_max_s:.0f} s; write a simpler one") from None
+        finally:
+            if child.returncode is None:
+                child.kill()
+                await child.wait()
+        if child.returncode == REFUSED:
+            raise Rejected(said.decode("utf-8", "replace"))
+        if child.returncode != 0:
+            raise Unavailable(f"the search ended with status {child.returncode}; try again, or write a simpler expression")
+        return said.decode("utf-8", "replace")
+
+    def result(self, args: SearchFiles) -> str:
+        """Search, here and now."""
         expression = _compiled(args.pattern) if args.mode == "content" else None
         start = self._workspace.resolve(args.path)
         effort = _Effort(deadline=time.monotonic() + self._search_max_s)
@@ -209,7 +255,7 @@ def _lines(folder: int, shown: str, expression: re.Pattern[str], effort: _Effort
             found.append(f"{shown}:{number}: {line.strip()[:SHOWN_MAX_CHARS]}")
             if len(found) >= room:
                 break
-        if not number % 1000 and effort.is_spent:
+        if effort.is_spent:
             break
     return found
 
@@ -227,12 +273,11 @@ def _content(name: str, folder: int) -> bytes | None:
         return opened.read(FILE_MAX_BYTES)
 
 
+def _is_quick(pattern: str) -> bool:
+    return len(_REPETITION.findall(pattern)) <= REPETITIONS_MAX and not _REPEATED_GROUP.search(pattern)
+
+
 def _compiled(pattern: str) -> re.Pattern[str]:
-    if _RISKY.search(pattern) or _BACKREFERENCE.search(pattern):
-        raise Rejected(
-            "the expression repeats a group that itself repeats or chooses, or refers back; "
-            "that can take for ever, so write it without"
-        )
     try:
         return re.compile(pattern)
     except re.error as error:
@@ -248,3 +293,19 @@ def _told(found: list[str], args: SearchFiles, effort: _Effort) -> str:
         nothing = f"Nothing matches {args.pattern!r} in {args.path!r}{where}; {effort.files} files were looked at."
         return f"{nothing} {cut}".strip()
     return "\n".join([*found, cut] if cut else found)
+
+
+def main() -> int:
+    """Make the search that stands in the input."""
+    job = msgspec.json.decode(sys.stdin.buffer.read(), type=_Job)
+    search = Search(Workspace(Path(job.root)), job.search_max_s)
+    try:
+        said, status = asyncio.run(in_thread(lambda: search.result(job.args))), 0
+    except HoldfastError as error:
+        said, status = str(error), REFUSED
+    sys.stdout.buffer.write(said.encode("utf-8", "replace"))
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
