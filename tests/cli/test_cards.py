@@ -58,6 +58,7 @@ def test_an_approval_shows_its_command_once_and_how_it_is_answered() -> None:
     assert cards.how_to_answer(question) == (
         f"answer with `holdfast approvals approve {question.id}` or `holdfast approvals deny {question.id}`"
     )
+    assert cards.choices(question) == "[o]nce  [s]ession  [a]lways  [d]eny"
     typed = ["o", "S", " a ", "d", "n", "yes", "not that folder"]
     assert [cards.reply(question, each) for each in typed] == [
         "once",
@@ -68,6 +69,20 @@ def test_an_approval_shows_its_command_once_and_how_it_is_answered() -> None:
         "yes",
         "not that folder",
     ]
+
+
+def test_a_spent_budget_is_allowed_again_in_its_own_words() -> None:
+    question = asked(about="budget", text="Go on with as much again?", choices=["continue", "stop"])
+    assert cards.choices(question) == "[c]ontinue  [s]top"
+    assert [cards.reply(question, each) for each in ("c", "s", "y", "n", "continue", "why?")] == [
+        "continue",
+        "stop",
+        "continue",
+        "stop",
+        "continue",
+        "why?",
+    ]
+    assert (cards.decided(question, yes=True), cards.decided(question, yes=False)) == ("continue", "stop")
 
 
 def test_a_question_is_answered_with_a_number_or_in_words() -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
+import re
 import tempfile
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from holdfast.config import Config, load, secrets
+from holdfast.config import Config, McpConfig, ProviderConfig, load, secrets
 from holdfast.errors import ConfigInvalid
 
 OWN_MODEL = """
@@ -186,3 +190,41 @@ def test_the_keys_that_the_environment_holds_are_secrets_too(tmp_path: Path) -> 
     environment = {"MINE": "one-of-mine", "OPENAI_API_KEY": "known-by-name", "HOME": "/home/me", "PATH": "/usr/bin:/bin"}
     assert secrets(load(written(tmp_path, text), {}), environment) == {"one-of-mine", "known-by-name"}
     assert secrets(Config(), {}) == frozenset()
+
+
+GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide.md"
+BLOCKS = [
+    block for block in re.findall(r"^```toml\n(.*?)^```", GUIDE.read_text("utf-8"), re.DOTALL | re.MULTILINE)
+    if "entry-points" not in block
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("block", [*BLOCKS[:-1]], ids=lambda block: block.split("]")[0].strip("["))
+def test_what_the_guide_shows_can_be_used(tmp_path: Path, block: str) -> None:
+    load(written(tmp_path, block), {})
+
+
+def test_the_guide_lists_every_setting_with_its_default(tmp_path: Path) -> None:
+    shown = tomllib.loads(BLOCKS[-1])
+    named = {key: shown.pop(key) for key in ("providers", "mcp")}
+    whole = load(written(tmp_path, BLOCKS[-1].partition("[providers.NAME]")[0]), {})
+    assert whole.model == Config().model
+    assert keys(shown) == {path for path in keys(dataclasses.asdict(Config())) if path[0] not in named}
+    assert keys(named["providers"]["NAME"]) == keys(dataclasses.asdict(ProviderConfig()))
+    assert keys(named["mcp"]["NAME"]) == keys(dataclasses.asdict(McpConfig()))
+    del shown["sessions"]["daily_at"]
+    defaults = dataclasses.asdict(Config())
+    for path in keys(shown):
+        told, actual = shown, defaults
+        for key in path:
+            told, actual = told[key], actual[key]
+        assert told == (list(actual) if isinstance(actual, tuple) else actual), path
+
+
+def keys(tree: Mapping[str, Any]) -> set[tuple[str, ...]]:
+    """Return the path of every setting in a tree; a table whose names are anybody's choice is one setting."""
+    found: set[tuple[str, ...]] = set()
+    for key, value in tree.items():
+        is_table = isinstance(value, dict) and key not in ("retention_days", "reset_by_channel", "env", "headers")
+        found |= {(key, *path) for path in keys(value)} if is_table else {(key,)}
+    return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from holdfast.cli.answer import rested
-from holdfast.cli.cards import how_to_answer, question
+from holdfast.cli.cards import decided, how_to_answer, question
 from holdfast.cli.frame import Frame, console, json_option, limit_option, moment, print_json, print_table, run_async, say
 from holdfast.cli.sessions import find as find_session
 from holdfast.core.questions import About, Decision
@@ -78,7 +78,8 @@ async def _decide(frame: Frame, name: str, decision: Decision, as_json: bool) ->
         asked = await find(desk.approvals, name)
         if asked.about is About.ANSWER:
             raise Rejected(f"{asked.id} is a question, not an approval: {asked.text}; {how_to_answer(asked)}")
-        await desk.answer(asked.turn_id, decision.value, asked.question_id)
+        said = decided(asked, yes=decision is not Decision.DENY, length=decision)
+        await desk.answer(asked.turn_id, said, asked.question_id)
         turn = await rested(desk, asked.turn_id)
     if as_json:
         print_json({"id": asked.id, "decision": decision, "turn": turn})

@@ -11,7 +11,7 @@ from typing import cast
 from rich.text import Text
 
 from holdfast.cli.frame import visible
-from holdfast.core.questions import About
+from holdfast.core.questions import About, Decision
 from holdfast.core.usage import Usage
 from holdfast.desk.views import ApprovalView, short_id
 from holdfast.ids import SessionId, TurnId
@@ -136,17 +136,25 @@ def asked(turn_id: TurnId, session_id: SessionId, at: int, data: Mapping[str, ob
     )
 
 
-_LETTERS: Mapping[str, str] = {"o": "once", "s": "session", "a": "always", "d": "deny", "n": "deny"}
-
-
 def reply(asked: ApprovalView, typed: str) -> str:
     """Return the answer that a person means: a letter or a number stands for a choice."""
     word = typed.strip()
-    if asked.about is not About.ANSWER:
-        return _LETTERS.get(word.lower(), word)
-    if asked.choices and word.isdigit() and 1 <= int(word) <= len(asked.choices):
-        return asked.choices[int(word) - 1]
-    return typed
+    if asked.about is About.ANSWER:
+        is_number = word.isascii() and word.isdigit() and 1 <= int(word) <= len(asked.choices)
+        return asked.choices[int(word) - 1] if is_number else typed
+    meant = {
+        **{each[0]: each for each in asked.choices if each},
+        "y": decided(asked, yes=True),
+        "n": decided(asked, yes=False),
+    }
+    return meant.get(word.lower(), word)
+
+
+def decided(asked: ApprovalView, *, yes: bool, length: Decision = Decision.ONCE) -> str:
+    """Return the answer that allows what is asked, or refuses it."""
+    if asked.about is About.BUDGET and asked.choices:
+        return asked.choices[0] if yes else asked.choices[-1]
+    return length.value if yes else Decision.DENY.value
 
 
 def how_to_answer(asked: ApprovalView) -> str:
@@ -158,8 +166,6 @@ def how_to_answer(asked: ApprovalView) -> str:
 
 def choices(asked: ApprovalView) -> str:
     """Say what may be typed."""
-    if asked.about is About.APPROVAL:
-        return "[o]nce  [s]ession  [a]lways  [d]eny"
-    if asked.about is About.BUDGET:
-        return "[o]nce more, or [d]eny"
+    if asked.about is not About.ANSWER:
+        return "  ".join(f"[{each[:1]}]{each[1:]}" for each in asked.choices)
     return f"1–{len(asked.choices)}, or your own words" if asked.choices else "your answer"

@@ -159,7 +159,7 @@ def _beside(glance: Status) -> str:
 
 def _agent(agent: AgentView) -> dict[str, str | tuple[str, str]]:
     """Return who answers, and with what, as far as it is known."""
-    demonstration = " (a demonstration: set model.name for a real one)" if agent.demonstration else ""
+    demonstration = " (set model.name for a real one)" if agent.demonstration else ""
     facts: dict[str, str | tuple[str, str]] = {
         "model": (agent.model, demonstration),
         "tools": ", ".join(agent.tools),

@@ -224,7 +224,7 @@ def print_item(item: Item) -> None:
         case Role.MARKER:
             say(f"■ {item.text}", style)
         case Role.QUESTION:
-            say(f"? {item.text}" if item.kind == "asked" else f"! {item.text}", style)
+            say(f"? {item.text}", style) if item.kind == "asked" else say(f"  → {item.text}", "dim")
         case Role.ASSISTANT:
             say(item.text.strip("\n").lstrip(), style)
         case _:
