@@ -343,6 +343,7 @@ async def test_the_sandbox_keeps_the_rest_of_the_machine_out_of_reach(tmp_path: 
         probe = "touch here && echo inside; touch /etc/planted; ls ../holdfast.db; exit 6"
         said = await tool.run({"command": probe}, site(here))
         assert said.startswith("Exit code 6")
+        assert "left processes running" not in said
         started = json.loads(await tool.run({"command": f"{probe}", "background": True}, site(here)))
         waited = await look(here, "wait", process_id=started["process_id"], timeout=10)
         assert waited["exit_code"] == 6
@@ -374,6 +375,10 @@ def test_it_works_on_the_loop_that_gateways_run_on(tmp_path: Path) -> None:
             with contextlib.suppress(asyncio.CancelledError):
                 await call
             await until(lambda: in_group(int(text)) == [])
+            # This loop hands its own files on, and a command that holds them must not keep us waiting for its end.
+            async with asyncio.timeout(15):
+                waiting = await run(here, "sleep 300", background=True)
+            await look(here, "kill", process_id=waiting["process_id"])
             await run(here, "exit 4", background=True, notify_on_complete=True)
             await until(lambda: here.accepted)
             assert "exit code 4" in here.accepted[0].text

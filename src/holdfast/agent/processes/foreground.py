@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from holdfast.agent.processes.keeper import others_in_group
 from holdfast.clock import Clock
 
 # What is kept in memory of the output: as much of its beginning as of its end.
@@ -19,6 +20,8 @@ DRAIN_S = 0.3
 # What is told to end gets this much before it is killed.
 GRACE_S = 2
 
+# The signal that is none, and only finds out whether there is anybody to get it.
+_LOOK = 0
 # Whoever leads a session and opens a terminal gets it for its own.
 _ON_TERMINAL = 'exec <>"$0" >&0 2>&0; exec "$@"'
 
@@ -139,8 +142,10 @@ async def _follow(pid: int, exited: asyncio.Event, output: _Output, timeout_s: f
     if timed_out:
         await _end(pid, exited)
     await _within(output.ended, DRAIN_S)
-    left_behind = _signal(pid, signal.SIGTERM)
+    # Whoever has ended and was not reaped yet is still in the group, and was not left running.
+    left_behind = _signal(pid, _LOOK) and await asyncio.to_thread(others_in_group, pid)
     if left_behind:
+        _signal(pid, signal.SIGTERM)
         await _within(output.ended, DRAIN_S)
     return timed_out, left_behind and not timed_out
 

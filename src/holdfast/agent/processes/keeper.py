@@ -30,6 +30,7 @@ GROUP_LOOK_MS = 500
 # While the disk is full, the end cannot be written; it is all that matters now.
 WRITE_RETRY_MS = 1_000
 CONTROL_MAX_BYTES = 65_536
+FILES_MAX = 65_536
 # Whatever ends the gateway must not end those who would tell its successor.
 DEAF_TO = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGPIPE, signal.SIGXFSZ)
 NEVER_RAN = 126
@@ -43,6 +44,8 @@ _END_OF_INPUT = b"\x04"
 
 def main(folder: str) -> None:
     os.chdir(folder)
+    # Not every event loop keeps its own files to itself, and whoever waits for our words waits until all have closed them.
+    os.closerange(3, FILES_MAX)
     if os.fork():
         # Whoever started us waits for this process only; the keeper belongs to nobody.
         os._exit(0)
