@@ -14,6 +14,7 @@ from holdfast.agent.models.port import Called, Done, Event, Facts, Request, Said
 from holdfast.agent.models.scripted import ScriptedModel, Step, call
 from holdfast.agent.tools.port import Site
 from holdfast.config import AgentConfig
+from holdfast.core import notes
 from holdfast.core.effects import Effect
 from holdfast.core.intake import Busy, Image, Receipt
 from holdfast.core.journal import Kind
@@ -244,6 +245,24 @@ async def test_a_message_that_joins_is_read_at_the_next_step(open_it: Open) -> N
             await settled(store, receipt)
             await settled(store, joining)
             assert shape(model.requests[1])[-2:] == [("tool", "pulled once"), ("user", "and hurry")]
+
+
+async def test_pictures_of_a_message_that_joins_are_named_now_and_seen_with_the_next_one(open_it: Open) -> None:
+    """Nothing that a person showed is lost without a word."""
+    lever, picture = Lever(), Image(media_type="image/png", data=b"\x89PNG")
+    lever.hold()
+    async with opened(open_it) as store:
+        agent, model = agent_of([[call("lever")], ["Both done."], ["I see."]], store, lever)
+        async with running_engine(store, agent) as engine:
+            receipt = await engine.inbox.accept(message("go"))
+            await until(lambda: lever.pulls)
+            joining = await engine.inbox.accept(message("like this", busy=Busy.STEER, images=(picture,)))
+            lever.may_end.set()
+            await settled(store, receipt)
+            await settled(store, joining)
+            await answered(engine, store, "and now?")
+        assert shape(model.requests[1])[-1] == ("user", f"like this\n\n{notes.pictures_later(1)}")
+        assert picture in [image for each in model.requests[2].messages for image in getattr(each, "images", ())]
 
 
 @pytest.mark.parametrize(

@@ -87,3 +87,8 @@ def before_message(text: str, *, interrupted_by: str | None, tool_unanswered: bo
     else:
         return text
     return f"{note}\n\n{text}"
+
+
+def pictures_later(count: int) -> str:
+    """Return what an agent is told about the pictures of a message that joined its turn."""
+    return f"[{count} picture(s) came with this message. You will see them with the next one; say so if they matter.]"

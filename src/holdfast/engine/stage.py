@@ -92,7 +92,7 @@ class TurnStage:
             await self._backlog.put(self.take_rest())
             await self._backlog.caught_up()
             joined = await self._backlog.move(self._steering.join)
-        return [str(entry.data.get("text", "")) for entry in joined]
+        return [await self._steering.heard(entry) for entry in joined]
 
     async def use(self, tool: Tool, call_id: CallId, args: Mapping[str, object]) -> Call:
         return (await self.use_all([Use(tool=tool, call_id=call_id, args=args)]))[0]

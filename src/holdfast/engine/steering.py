@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from holdfast.clock import Clock
+from holdfast.core import notes
 from holdfast.core.journal import Entry
 from holdfast.core.turns import Turn
 from holdfast.engine.persistence import persist
 from holdfast.errors import Unavailable
-from holdfast.ids import SessionId
+from holdfast.ids import SessionId, TurnId
 from holdfast.ports import Turns
 
 
@@ -38,3 +39,9 @@ class Steering:
     async def join(self, turn: Turn) -> tuple[Turn, list[Entry]]:
         """Let what waits join a turn; returns the turn to write with next."""
         return await persist(self._clock, lambda: self._turns.heed(turn, self._clock.now_ms()))
+
+    async def heard(self, joined: Entry) -> str:
+        """Return what a message that has joined says, and that pictures came with it, which a running turn cannot see."""
+        text, turn_id = str(joined.data.get("text", "")), TurnId(str(joined.data.get("turn_id", "")))
+        pictures = len(await persist(self._clock, lambda: self._turns.images(turn_id)))
+        return f"{text}\n\n{notes.pictures_later(pictures)}" if pictures else text
