@@ -76,7 +76,10 @@ class Typist:
         """Wait until these rows are on the screen, one below the other, and return all of it."""
         patterns = [re.compile(row) for row in rows]
         while not self._is_there(patterns):
-            piece = os.read(self._screen, 4096)
+            piece = b""
+            # A screen whose last process has ended is an error to read.
+            with contextlib.suppress(OSError):
+                piece = os.read(self._screen, 4096)
             assert piece, f"the screen ended before it showed {rows}: {self._shown()}"
             self._glass.show(self._decoder.decode(piece))
         return self._shown()
@@ -136,6 +139,32 @@ def test_a_question_is_answered_in_place(terminal: Terminal) -> None:
         typist.sees("\\? which port", "  → Bergen", "You answered: “Bergen”\\. 1 2\\.", "›")
     (turn,) = terminal.read("turns", "list", "terminal")["items"]
     assert turn["state"] == "completed"
+
+
+def test_an_approval_is_given_in_place_with_one_letter(terminal: Terminal) -> None:
+    with serving(terminal), chatting(terminal) as typist:
+        typist.type("run: rm -rf ../elsewhere; count to 2\n")
+        typist.sees(
+            "! May I run this command.*", " +rm -rf ../elsewhere", "› \\[o\\]nce  \\[s\\]ession  \\[a\\]lways  \\[d\\]eny"
+        )
+        typist.type("o\n")
+        typist.sees("  → once", "✓ terminal  rm -rf ../elsewhere  .*", " ?1 2\\.", "›")
+        typist.type("run: rm -rf ../elsewhere; count to 3\n")
+        typist.sees("› run: rm -rf ../elsewhere; count to 3", "! May I run this command.*", "› \\[o\\]nce .*")
+        typist.type("not that one\n")
+        typist.sees("✗ terminal  rm -rf ../elsewhere  .*", ".*1 2 3\\.", "›")
+    items = terminal.read("sessions", "show", "terminal")["items"]
+    results = [item["result"] for item in items if item["name"] == "terminal"]
+    assert results[1].endswith("They said: not that one")
+
+
+def test_ask_is_answered_in_place_where_there_is_a_terminal(terminal: Terminal) -> None:
+    with on_a_screen(terminal, "ask", "ask me which port; count to 2") as (asking, screen):
+        typist = Typist(screen.fileno())
+        typist.sees("\\? which port", "›")
+        typist.type("Bergen\n")
+        typist.sees("You answered: “Bergen”\\. 1 2\\.")
+        assert asking.wait(PATIENCE_S) == 0
 
 
 def test_ctrl_c_stops_the_answer_then_clears_the_line_then_leaves(terminal: Terminal) -> None:
