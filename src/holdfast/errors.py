@@ -11,6 +11,7 @@ The family decides the answer.  Anything outside this tree is a bug: it crashes 
     │   │   ├── ContextTooLong  the conversation does not fit into the model
     │   │   └── ModelUnusable  its key, name or address is wrong: another model may answer
     │   ├── NotFound        no such thing, or not yours: 404
+    │   ├── OutcomeUnknown  it may have been done or not: nobody knows, and it is not repeated
     │   ├── QueueFull       the session has too many turns waiting: 429
     │   ├── Repeated        it came before with the same key, and was done then
     │   └── SessionBusy     the session is at an earlier message, and this one is not to wait: 409
@@ -72,6 +73,10 @@ class ModelUnusable(ModelRejected):
 
 class NotFound(Rejected):
     """No such thing, or not yours."""
+
+
+class OutcomeUnknown(Rejected):
+    """It may have been done or not: nobody knows, and repeating it could do it twice."""
 
 
 class QueueFull(Rejected):

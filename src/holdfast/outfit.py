@@ -138,7 +138,7 @@ def _tools(
     model: Model | None,
 ) -> Sequence[Tool]:
     config, store, clock = setting.config.tools, setting.store, setting.clock
-    smart = _second_opinion(SmartJudge(model), store.turns) if model else unsure
+    smart = _second_opinion(SmartJudge(model), store.turns, workspace.root) if model else unsure
     terminal = Terminal(config.terminal, workspace, keeping, sandbox, environment, smart=smart, clock=clock)
     tools: list[Tool] = [
         terminal.tool(),
@@ -160,9 +160,10 @@ def _tools(
     return tools
 
 
-def _second_opinion(judge: SmartJudge, turns: Turns) -> Smart:
+def _second_opinion(judge: SmartJudge, turns: Turns, workspace: Path) -> Smart:
     async def allows(command: str, judgement: Judgement, site: Site) -> bool:
-        return await judge.allows(command, judgement, asked=await turns.asked(site.turn.id))
+        asked = await turns.asked(site.turn.id)
+        return await judge.allows(command, judgement, asked=asked, workdir=str(workspace))
 
     return allows
 

@@ -134,7 +134,10 @@ def test_ids_are_unique_across_turns_and_made_of_what_every_vendor_takes() -> No
     assert all(each.replace("_", "").replace("-", "").isalnum() and len(each) <= 40 for each in ids)
 
 
-@pytest.mark.parametrize(("outcome", "text"), [("ok", "it"), ("error", "Error: it"), ("unknown", UNKNOWN), (None, UNKNOWN)])
+_RESULTS = [("ok", "it"), ("error", "Error: it"), ("unknown", f"{UNKNOWN} it"), (None, UNKNOWN)]
+
+
+@pytest.mark.parametrize(("outcome", "text"), _RESULTS)
 def test_a_call_of_an_older_turn_always_has_a_result(outcome: str | None, text: str) -> None:
     """X1: where nobody knows the outcome, that is the result."""
     history = (user("hi", OLD), card("s1_c1", outcome, OLD), user())

@@ -11,6 +11,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
+import psutil
+
 from holdfast.agent.mcp.servers import McpServers
 from holdfast.agent.tools.port import Site, Tool
 from holdfast.clock import SystemClock
@@ -42,7 +44,8 @@ def plain(how: str, argument: str = "", timeout: float = 10) -> McpConfig:
 
 @contextlib.asynccontextmanager
 async def running(config: Mapping[str, McpConfig], connect_min_s: float = PATIENCE_S) -> AsyncGenerator[McpServers]:
-    """Run servers for as long as the context lasts."""
+    """Run servers for as long as the context lasts; none of their processes may outlive it."""
+    before = set(psutil.Process().children())
     servers = McpServers(config, HastyClock(), ENVIRONMENT, connect_min_s)
     task = asyncio.create_task(servers.run())
     try:
@@ -50,6 +53,7 @@ async def running(config: Mapping[str, McpConfig], connect_min_s: float = PATIEN
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
+        assert set(psutil.Process().children()) <= before
 
 
 async def until(look: Callable[[], Awaitable[T | None]]) -> T:

@@ -29,7 +29,6 @@ async def test_a_server_that_never_answers_keeps_nobody_waiting() -> None:
         began = time.monotonic()
         assert all(each.name.startswith("good__") for each in await servers.tools())
         assert time.monotonic() - began < 0.5
-    assert not psutil.Process().children()
 
 
 async def test_garbage_on_stdout_is_logged_and_skipped(caplog: pytest.LogCaptureFixture) -> None:

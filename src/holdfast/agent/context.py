@@ -283,7 +283,7 @@ def _outcome(state: str | None, result: str | None) -> str:
         case effects.State.ERROR:
             return f"Error: {result or 'it failed'}"
         case _:
-            return UNKNOWN
+            return f"{UNKNOWN} {result}" if result else UNKNOWN
 
 
 def outcome(call: Call) -> str:

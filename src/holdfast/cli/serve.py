@@ -30,6 +30,8 @@ from holdfast.errors import ConfigInvalid
 def serve(frame: Frame, host: str | None, port: int | None, no_open: bool) -> None:  # noqa: ARG001 - Taken already.
     """Run the gateway until it is stopped: Ctrl-C drains, a second one interrupts what still runs."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)-7s %(name)s: %(message)s")
+    # Every request to a model would be a line.
+    logging.getLogger("httpx2").setLevel(logging.WARNING)
     config = replace(frame.config, server=_server(frame.config.server, host, port))
     farewell = uvloop.run(run_gateway(config, frame.home, Screen(), inherit()))
     if farewell.stop.restart:

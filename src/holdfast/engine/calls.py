@@ -19,7 +19,7 @@ from holdfast.core.questions import About, Decision, Question
 from holdfast.core.redaction import Redaction
 from holdfast.core.turns import Turn
 from holdfast.engine.persistence import persist
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, OutcomeUnknown
 from holdfast.ids import CallId
 from holdfast.ports import Questions, Tool, Use
 
@@ -163,6 +163,8 @@ class Calls:
     async def _ended(self, tool: Tool, args: Mapping[str, object], started: Call) -> Call:
         try:
             result = await tool.run(args, f"{started.turn_id}:{started.id}")
+        except OutcomeUnknown as error:
+            return replace(started.on(effects.Event.LOSE), result=self._redaction.text(str(error)))
         except HoldfastError as error:
             return replace(started.on(effects.Event.FAIL), result=self._redaction.text(str(error)))
         except asyncio.CancelledError:

@@ -17,7 +17,7 @@ from holdfast.agent.tools.port import Tool
 from holdfast.clock import Clock
 from holdfast.config import McpConfig
 from holdfast.core.effects import Effect
-from holdfast.errors import ConfigInvalid, Rejected, Unavailable
+from holdfast.errors import ConfigInvalid, OutcomeUnknown, Rejected, Unavailable
 
 if TYPE_CHECKING:
     # Importing it takes a second.
@@ -249,13 +249,13 @@ class _Server:
         finally:
             self._calls -= 1
 
-    def _unclear(self, tool: str, effect: Effect, what: str) -> Unavailable | Rejected:
+    def _unclear(self, tool: str, effect: Effect, what: str) -> Unavailable | OutcomeUnknown:
         said = f"the MCP server {self.name} {what}"
         match effect:
             case Effect.PURE | Effect.KEYED:
                 return Unavailable(f"{said}. Calling {tool} again with the same arguments is safe")
             case Effect.EFFECTFUL:
-                return Rejected(
+                return OutcomeUnknown(
                     f"{said}. The outcome of {tool} is unknown: it may have been done. "
                     "Find out before doing it again, and tell the person"
                 )
