@@ -17,6 +17,7 @@ from holdfast.agent.models.sse import Splitter
         (b": a comment\n\nevent: x\nid: 1\ndata: a\nretry: 5\n\n", [b"a"]),
         (b"data: a\ndata: b\n\n", [b"a\nb"]),
         (b"data: a\ndata:\ndata: b\n\n", [b"a\n\nb"]),
+        (b"data: a\r\ndata: b\r\n\r\n", [b"a\nb"]),
         (b"\n\n\ndata: a\n\n\n\n", [b"a"]),
         (b"\xef\xbb\xbfdata: a\n\n", [b"a"]),
         (b"data: a\n\ndata: [DONE]", [b"a", b"[DONE]"]),

@@ -129,8 +129,7 @@ async def test_what_comes_before_an_answer_is_passed_over() -> None:
 async def test_a_goodbye_on_an_idle_connection_is_not_an_answer() -> None:
     """A server that gives up on an idle client says so, and nobody mistakes it for the next answer."""
     goodbye = b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n"
-    heard_, _ = await said(HEAD + LENGTH + SAID + goodbye, HEAD + LENGTH + SAID, times=2)
-    assert heard_ == ["hello", "hello"]
+    assert await said(HEAD + LENGTH + SAID + goodbye, HEAD + LENGTH + SAID, times=2) == (["hello", "hello"], 2)
 
 
 @pytest.mark.parametrize(
@@ -140,13 +139,25 @@ async def test_a_goodbye_on_an_idle_connection_is_not_an_answer() -> None:
         HEAD + CHUNKED + chunk(SAID[:50]),
         HEAD + CHUNKED + b"nonsense\r\n",
         b"this is no HTTP at all\r\n\r\n",
-        b"HTTP/1.1 200 OK\r\nX-Long: " + b"a" * (transport.HEAD_MAX_BYTES + 70_000),
     ],
 )
 async def test_an_answer_that_is_none_is_a_failure(reply: bytes) -> None:
-    """Short of its length, cut between chunks, no chunk, no HTTP, a header without end."""
+    """Short of its length, cut between chunks, no chunk, no HTTP."""
     with pytest.raises(ModelUnavailable):
         await said(reply, closes=True)
+
+
+async def test_a_header_without_end_is_bounded() -> None:
+    """It is given up for its length, not when its sender falls silent."""
+    with pytest.raises(ModelUnavailable, match="cut"):
+        await said(b"HTTP/1.1 200 OK\r\nX-Long: " + b"a" * (2 * transport.HEAD_MAX_BYTES))
+
+
+async def test_an_answer_that_ends_well_but_not_with_its_end_is_cut() -> None:
+    """J1: proxies end what they lost as if it were whole; only the vendor's own word counts."""
+    begun = SAID.partition(b', "finish_reason"')[0] + b"}]}\n\n"
+    with pytest.raises(ModelUnavailable, match="cut before its end"):
+        await said(HEAD + CHUNKED + chunk(begun) + b"0\r\n\r\n")
 
 
 async def test_an_error_that_is_never_told_to_its_end_is_an_error() -> None:
