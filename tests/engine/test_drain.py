@@ -364,7 +364,8 @@ async def test_the_report_of_a_start_says_what_was_found(open_it: Open) -> None:
 
 async def test_turns_that_go_on_after_a_drain_say_every_word_once(open_it: Open, tmp_path: Path) -> None:
     """J1, R10: also what was said between the mark and the cut, which nobody has seen."""
-    words = [f"{number} " for number in range(60)]
+    # So many that none of the turns is at its end before the last of them has begun.
+    words = [f"{number} " for number in range(300)]
     agent = ScriptedAgent([line for word in words for line in (Say(word), Pause(2))])
     parts = {"settings": replace(FAST, policy=Policy(resume=Resume.AUTO)), "spool": Spool(tmp_path / "home")}
     async with opened(open_it) as store:

@@ -233,11 +233,11 @@ async def test_the_gateway_masks_the_password_of_its_store_in_rows_and_logs(
     password = "p@ss word/123"
     url = store_url.replace("holdfast@", "holdfast:p%40ss%20word%2F123@", 1)
     config = Config(store=StoreConfig(url=url))
-    async with gateway(config, tmp_path) as (engine, store):
-        receipt = await engine.inbox.accept(message(f"is it {password}?"))
-        await settled(store, receipt)
+    async with gateway(config, tmp_path) as node:
+        receipt = await node.engine.inbox.accept(message(f"is it {password}?"))
+        await settled(node.store, receipt)
         log.error("cannot reach %s with %s", url, password, exc_info=raised(f"no answer from {url}"))
-        data = "".join(await _column(store.database, "entries", "data"))
+        data = "".join(await _column(node.store.database, "entries", "data"))
     assert f"is it {MASK}?" in data
     assert password not in data
     assert "cannot reach" in caplog.text
