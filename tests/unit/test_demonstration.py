@@ -269,7 +269,7 @@ async def test_it_does_several_things_in_the_order_in_which_they_stand(tmp_path:
     assert [line.split(maxsplit=1)[1] for line in notes.read_text().splitlines()] == ["one", "two"]
 
 
-@pytest.mark.parametrize("word", ["failure", "slowlyish", "miscount to 3", "notes", "wait for it", "await 3 seconds"])
+@pytest.mark.parametrize("word", ["failure", "slowlyish", "miscount to 3", "notes", "[System note: it ended]", "wait for it", "await 3 seconds"])
 async def test_a_word_that_only_looks_like_a_request_is_none(word: str) -> None:
     assert (await perform(word)).text().endswith("delegate: count to 5; fail.")
 

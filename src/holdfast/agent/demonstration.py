@@ -33,7 +33,7 @@ _TEXT = r"(?=\S)[^\n;]+?(?=\s*(?:$|[\n;]|\bthen\b))"
 _REQUEST = re.compile(
     rf"\bcount to (?P<count>\d{{1,6}})\b"
     rf"|\bwait (?P<wait>\d{{1,6}}(?:\.\d{{1,3}})?) seconds?\b"
-    rf"|\bnote:\s*(?P<note>{_TEXT})"
+    rf"|(?<!system )\bnote:\s*(?P<note>{_TEXT})"
     rf"|\bask me (?P<ask>{_TEXT})"
     rf"|\brun:\s*(?P<run>{_TEXT})"
     rf"|\bbackground:\s*(?P<background>{_TEXT})"
