@@ -41,7 +41,7 @@ from holdfast.agent.tools.todo import todo_tool
 from holdfast.agent.tools.web_search import searcher, web_search_tool
 from holdfast.clock import Clock
 from holdfast.config import Config
-from holdfast.core.danger import Judgement
+from holdfast.core.evidence import Judgement
 from holdfast.core.intake import Inbound, Receipt
 from holdfast.core.redaction import Redaction
 from holdfast.desk.views import AgentView

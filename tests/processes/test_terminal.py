@@ -23,8 +23,8 @@ from holdfast.agent.tools.port import Site, StructTool
 from holdfast.agent.tools.process import ProcessTool
 from holdfast.agent.tools.terminal import Terminal
 from holdfast.config import TerminalConfig
-from holdfast.core.danger import Judgement
 from holdfast.core.effects import Effect
+from holdfast.core.evidence import Judgement
 from holdfast.core.questions import APPROVAL_CHOICES, About
 from holdfast.core.turns import Mode, Turn
 from holdfast.errors import NotFound, Rejected

@@ -10,7 +10,8 @@ import pytest
 
 from holdfast.agent.models.port import Called, Done, Event, Facts, Request, Said, StopReason, Thought, ToolCall, UserMessage
 from holdfast.agent.smart import COMMAND_MAX_CHARS, SmartJudge
-from holdfast.core.danger import Judgement, Verdict, judge
+from holdfast.core.danger import judge
+from holdfast.core.evidence import Judgement, Verdict
 from holdfast.errors import HoldfastError, ModelRejected, ModelUnavailable
 
 DANGEROUS = judge("rm -rf build")

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.core.danger import COMMAND_MAX_BYTES, Verdict, judge
+from holdfast.core.danger import COMMAND_MAX_BYTES, judge
+from holdfast.core.evidence import Verdict
 from holdfast.core.programs import NEVER
 
 WORKSPACE = "/srv/agent/workspace"

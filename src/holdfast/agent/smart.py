@@ -8,7 +8,7 @@ import re
 from contextlib import aclosing
 
 from holdfast.agent.models.port import Called, Done, Model, Request, Said, StopReason, UserMessage
-from holdfast.core.danger import Judgement, Verdict
+from holdfast.core.evidence import Judgement, Verdict
 from holdfast.errors import Rejected, Unavailable
 
 ANSWER_MAX_S = 20

@@ -19,8 +19,9 @@ from holdfast.agent.tools.files import Workspace
 from holdfast.agent.tools.port import Site, StructTool
 from holdfast.clock import Clock, SystemClock
 from holdfast.config import TerminalConfig
-from holdfast.core.danger import Judgement, Verdict, judge
+from holdfast.core.danger import judge
 from holdfast.core.effects import Effect
+from holdfast.core.evidence import Judgement, Verdict
 from holdfast.core.questions import APPROVAL_CHOICES, About, Question, fingerprint
 from holdfast.core.turns import Mode
 from holdfast.errors import Rejected

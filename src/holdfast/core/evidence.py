@@ -1,0 +1,107 @@
+"""Evidence: what is found against a command, and where that command stands by then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from holdfast.core import programs
+from holdfast.core.places import Place, locate
+from holdfast.core.shell import UNKNOWN, Word
+
+REASONS_MAX = 8
+SHOWN_MAX_CHARS = 80
+
+
+class Verdict(IntEnum):
+    """What a command needs before it runs, in rising order: nothing, a person's word, or it never may."""
+
+    SAFE = 0
+    DANGEROUS = 1
+    FORBIDDEN = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """A verdict, with what led to it in plain words."""
+
+    verdict: Verdict
+    reasons: tuple[str, ...] = ()
+
+
+@dataclass(slots=True, kw_only=True)
+class Evidence:
+    """What was found so far, and the folder in which the command would be by now."""
+
+    workspace: str
+    findings: dict[str, Verdict] = field(default_factory=dict[str, Verdict])
+    # The folder it went to; empty is where it began.
+    cwd: str = ""
+    # What it may have written by then, and could run unseen.
+    written: set[str] = field(default_factory=set[str])
+
+    @property
+    def judgement(self) -> Judgement:
+        """Return the worst that was found, with what led to it."""
+        verdict = max(self.findings.values(), default=Verdict.SAFE)
+        reasons = [reason for reason, each in self.findings.items() if each == verdict]
+        return Judgement(verdict=verdict, reasons=tuple(reasons[:REASONS_MAX]))
+
+    def ask(self, reason: str) -> None:
+        self.findings.setdefault(reason, Verdict.DANGEROUS)
+
+    def forbid(self, reason: str) -> None:
+        self.findings[reason] = Verdict.FORBIDDEN
+
+    def place(self, word: Word) -> Place:
+        return locate(word, self.cwd, self.workspace)
+
+    def reads(self, word: Word) -> None:
+        if word.varies:
+            self.ask("what it reads is only known when it runs")
+        if self.place(word).is_device:
+            self.ask(f"it reads a whole device, {shown(word)}")
+        if self.place(word).is_secret:
+            self.ask(f"it reads {shown(word)}, which may hold secrets")
+
+    def writes(self, word: Word) -> None:
+        place = self.place(word)
+        if place.is_device:
+            self.forbid(f"it overwrites a device, {shown(word)}")
+        elif place.is_sink:
+            return
+        elif word.varies:
+            self.ask("what it changes is only known when it runs")
+        elif not place.inside:
+            self.ask(f"it changes {shown(word)}, outside of the workspace")
+        elif place.is_guarded:
+            self.ask(f"it changes {shown(word)}, which others rely on")
+        self.written.add(place.path)
+
+    def sets(self, name: str, value: Word) -> None:
+        if name in programs.STEERING_NAMES or name.startswith(programs.STEERING):
+            self.ask(f"it sets {name}, which decides what other programs do")
+        if value.text.startswith("() {"):
+            self.ask("it defines a function in a variable")
+
+    def run_file(self, word: Word) -> None:
+        if word.varies or not self.place(word).inside:
+            self.ask(f"it runs {shown(word)}, from outside of the workspace")
+        elif self.place(word).path in self.written:
+            self.ask(f"it runs {shown(word)}, which it has written itself")
+
+    def deletes(self, targets: Sequence[Word], what: str) -> None:
+        for word in targets:
+            if self.place(word).is_vital:
+                self.forbid(f"it deletes {shown(word)}, which the system or its user needs")
+        self.ask(what)
+
+
+def shown(word: Word) -> str:
+    text = word.text.replace(UNKNOWN, "…")
+    return repr(text if len(text) <= SHOWN_MAX_CHARS else f"{text[:SHOWN_MAX_CHARS]}…")
+
+
+def joined(words: Iterable[Word]) -> str:
+    return " ".join(word.text for word in words)
