@@ -6,6 +6,7 @@ import io
 import os
 import pty
 import re
+import select
 import shlex
 import subprocess
 import sys
@@ -20,7 +21,9 @@ from rich.terminal_theme import DIMMED_MONOKAI
 from rich.text import Text
 
 HERE = Path(__file__).parent
-WIDTH, HEIGHT = 92, 40
+WIDTH = 92
+# An answer streams with shorter pauses.
+QUIET_S = 4.0
 PROMPT = "\x1b[1;32m$\x1b[0m "
 
 
@@ -66,7 +69,7 @@ class Screen:
         self.shown += f"\x1b[2m# {text}\x1b[0m\n"
 
     def run(self, *words: str, typed: Sequence[str] = (), at: tuple[str, Callable[[], None]] | None = None) -> None:
-        """Run a command to its end, typing a line at each of its prompts.
+        """Run a command to its end, typing a line whenever it has shown nothing new for a while.
 
         `at` is a text, and what happens elsewhere when it is on the screen.
         """
@@ -74,34 +77,88 @@ class Screen:
         pid, terminal = pty.fork()
         if pid == 0:
             os.execve(sys.executable, [sys.executable, "-m", "holdfast", *words], self._environment)
-        output, lines = "", list(typed)
-        while piece := _read(terminal):
+        glass, output, lines = Glass(), "", list(typed)
+        while (piece := _read(terminal, quiet_s=QUIET_S if lines else None)) is not None:
+            glass.show(piece)
             output += piece
-            if lines and piece.endswith("› "):
-                time.sleep(0.3)
+            if not piece:
                 os.write(terminal, lines.pop(0).encode())
             if at and at[0] in output:
                 at[1]()
                 at = None
         os.waitpid(pid, 0)
         os.close(terminal)
-        shown = output.replace("\r\n", "\n").splitlines()
-        # A progress bar erases itself on a real screen.
-        self.shown += "\n".join(line for line in shown if "killing" not in line) + "\n"
+        self.shown += glass.text()
 
     def save(self, name: str, title: str) -> None:
         console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True)
-        console.print(Text.from_ansi(self.shown.strip()))
+        console.print(Text.from_ansi(self.shown.strip().replace(self._environment["HOME"], "~")))
         picture = console.export_svg(title=title, theme=DIMMED_MONOKAI, unique_id="holdfast")
         # The reader's own monospace font will do; nothing is fetched from anywhere.
         (HERE / name).write_text(re.sub(r"@font-face \{.*?\}", "", picture, flags=re.DOTALL))
 
 
-def _read(terminal: int) -> str:
-    try:
-        return os.read(terminal, 4096).decode(errors="replace")
-    except OSError:
+class Glass:
+    """What can be seen of a terminal: rows of coloured letters, and a cursor that is steered among them."""
+
+    _PIECE = re.compile(r"\x1b\[([0-9;?]*)([A-Za-z])|([^\x1b])", re.DOTALL)
+
+    def __init__(self) -> None:
+        self._rows: list[list[tuple[str, str]]] = [[]]
+        self._row = self._column = 0
+        self._colour = self._rest = ""
+
+    def show(self, text: str) -> None:
+        text, end = self._rest + text, 0
+        for piece in self._PIECE.finditer(text):
+            numbers, steer, letter = piece.groups()
+            self._put(letter) if letter else self._steer(steer, numbers)
+            end = piece.end()
+        self._rest = text[end:]
+
+    def text(self) -> str:
+        """Return everything that stands on it, for a terminal that only writes downwards."""
+        lines = ("".join(f"\x1b[0m{colour}{letter}" for letter, colour in row) for row in self._rows)
+        return "".join(f"{line}\x1b[0m\n" for line in lines)
+
+    def _put(self, letter: str) -> None:
+        if letter == "\r":
+            self._column = 0
+            return
+        if letter != "\n":
+            row = self._rows[self._row]
+            row += [(" ", "")] * (self._column + 1 - len(row))
+            row[self._column] = (letter, self._colour)
+            self._column += 1
+        if letter == "\n" or self._column == WIDTH:
+            self._row, self._column = self._row + 1, 0
+            self._rows += [[] for _ in range(self._row + 1 - len(self._rows))]
+
+    def _steer(self, steer: str, numbers: str) -> None:
+        number = int(numbers) if numbers.isdigit() else 1
+        match steer:
+            case "A":
+                self._row -= number
+            case "C":
+                self._column += number
+            case "J":
+                self._rows[self._row :] = [self._rows[self._row][: self._column]]
+            case "K":
+                self._rows[self._row] = [] if numbers == "2" else self._rows[self._row][: self._column]
+            case "m":
+                self._colour = "" if numbers in ("", "0") else f"{self._colour}\x1b[{numbers}m"
+            case _:
+                pass
+
+
+def _read(terminal: int, quiet_s: float | None) -> str | None:
+    """Return what is shown next, nothing where nothing new came for a while, None at the end."""
+    if not select.select([terminal], [], [], quiet_s)[0]:
         return ""
+    try:
+        return os.read(terminal, 4096).decode(errors="replace") or None
+    except OSError:
+        return None
 
 
 def main() -> None:
@@ -115,7 +172,15 @@ def main() -> None:
         screen.save("gateway.svg", "holdfast")
         screen = Screen(folder)
         with screen.gateway():
-            typed = ("count to 12\n", "/title Counting\n", "ask me which colour\n", "blue\n", "/undo\n", "/status\n", "\x04")
+            typed = (
+                "run: mkdir -p build && ls\r",
+                "run: rm -rf build\r",
+                "o\r",
+                "background: sleep 8 && echo deployed\r",
+                "delegate: count to 5\r",
+                "/title Cleaning up\r",
+                "\x04",
+            )
             screen.run("chat", "--session", "work", typed=typed)
         screen.save("chat.svg", "holdfast chat")
         screen = Screen(folder)

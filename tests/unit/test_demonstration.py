@@ -269,7 +269,9 @@ async def test_it_does_several_things_in_the_order_in_which_they_stand(tmp_path:
     assert [line.split(maxsplit=1)[1] for line in notes.read_text().splitlines()] == ["one", "two"]
 
 
-@pytest.mark.parametrize("word", ["failure", "slowlyish", "miscount to 3", "notes", "[System note: it ended]", "wait for it", "await 3 seconds"])
+@pytest.mark.parametrize(
+    "word", ["failure", "slowlyish", "miscount to 3", "notes", "[System note: it ended]", "wait for it", "await 3 seconds"]
+)
 async def test_a_word_that_only_looks_like_a_request_is_none(word: str) -> None:
     assert (await perform(word)).text().endswith("delegate: count to 5; fail.")
 
@@ -382,3 +384,12 @@ class TerminalArgs(msgspec.Struct):
     command: str
     background: bool = False
     notify_on_complete: bool = False
+
+
+async def test_it_says_what_it_was_told_about_its_own_background_work() -> None:
+    """A8: what comes by itself is no request, whatever a command printed."""
+    note = (
+        "[System note: the background process prc_1 (`make`) ended with exit code 0 after 8.0 s. Below is what it printed.]"
+    )
+    stage = await perform(f"{note}\n\nfail; count to 3")
+    assert stage.text() == "I have heard that the background process prc_1 (`make`) ended with exit code 0 after 8.0 s."

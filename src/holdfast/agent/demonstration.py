@@ -41,6 +41,8 @@ _REQUEST = re.compile(
     r"|\b(?P<fail>fail)\b",
     re.IGNORECASE,
 )
+# What the gateway tells by itself, about work that was begun earlier.
+_REPORT = re.compile(r"\[System note: (the background [^\n]*?)\. ")
 _SLOWLY = re.compile(r"\bslowly\b", re.IGNORECASE)
 _WORD = re.compile(r"\s*\S+\s*$|\s*\S+|\s+")
 _EXPLANATION = (
@@ -112,6 +114,8 @@ COUNTER = FunctionTool("count_words", Effect.PURE, _count)
 def _script(work: Assignment, tools: _Tools) -> list[Line]:
     """Return the same lines for every attempt of a turn, so that one that was cut off goes on where it stopped."""
     message = _first(work, Role.USER) or work.message
+    if report := _REPORT.match(message):
+        return [Say(f"I have heard that {report[1]}.")]
     word_ms = SLOW_WORD_MS if _SLOWLY.search(message) else WORD_MS
     requests = list(_REQUEST.finditer(message))
     repeating_ms = min(word_ms, REPEATING_MAX_MS / (message.count(" ") + 1))
