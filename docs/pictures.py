@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import groupby
 from pathlib import Path
 
 from rich.console import Console
@@ -79,7 +80,7 @@ class Screen:
             os.execve(sys.executable, [sys.executable, "-m", "holdfast", *words], self._environment)
         glass, output, lines = Glass(), "", list(typed)
         while (piece := _read(terminal, quiet_s=QUIET_S if lines else None)) is not None:
-            glass.show(piece)
+            glass.show(piece.replace(self._environment["HOME"], "~"))
             output += piece
             if not piece:
                 os.write(terminal, lines.pop(0).encode())
@@ -92,7 +93,7 @@ class Screen:
 
     def save(self, name: str, title: str) -> None:
         console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True)
-        console.print(Text.from_ansi(self.shown.strip().replace(self._environment["HOME"], "~")))
+        console.print(Text.from_ansi(self.shown.strip()))
         picture = console.export_svg(title=title, theme=DIMMED_MONOKAI, unique_id="holdfast")
         # The reader's own monospace font will do; nothing is fetched from anywhere.
         (HERE / name).write_text(re.sub(r"@font-face \{.*?\}", "", picture, flags=re.DOTALL))
@@ -118,8 +119,7 @@ class Glass:
 
     def text(self) -> str:
         """Return everything that stands on it, for a terminal that only writes downwards."""
-        lines = ("".join(f"\x1b[0m{colour}{letter}" for letter, colour in row) for row in self._rows)
-        return "".join(f"{line}\x1b[0m\n" for line in lines)
+        return "".join(f"{_coloured(row)}\x1b[0m\n" for row in self._rows)
 
     def _put(self, letter: str) -> None:
         if letter == "\r":
@@ -149,6 +149,11 @@ class Glass:
                 self._colour = "" if numbers in ("", "0") else f"{self._colour}\x1b[{numbers}m"
             case _:
                 pass
+
+
+def _coloured(row: Sequence[tuple[str, str]]) -> str:
+    runs = groupby(row, key=lambda cell: cell[1])
+    return "".join(f"\x1b[0m{colour}{''.join(letter for letter, _ in cells)}" for colour, cells in runs)
 
 
 def _read(terminal: int, quiet_s: float | None) -> str | None:
