@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
-from holdfast.agent.budget import limits, question, times_passed, used_up
+from holdfast.agent.budget import limits, question, used_up
 from holdfast.config import BudgetConfig
 from holdfast.core.questions import About
-from holdfast.core.usage import Limit, Scope, Spent, Usage, passed
+from holdfast.core.usage import Limit, Scope, Spent, Usage
 
 
 def spent(tokens: int = 0, cost_micros: int = 0) -> Spent:
@@ -20,21 +18,6 @@ def test_only_what_was_set_is_a_limit() -> None:
         Limit(scope=Scope.TURN, tokens=5),
         Limit(scope=Scope.DAY, cost_micros=100_000),
     )
-
-
-@pytest.mark.parametrize(("tokens", "times"), [(0, 0), (99, 0), (100, 1), (199, 1), (200, 2), (1_050, 10)])
-def test_a_person_is_asked_once_each_time_a_limit_is_used_up(tokens: int, times: int) -> None:
-    """Parked: the id of the question is the same after a restart, so it is not asked again."""
-    limit = Limit(scope=Scope.SESSION, tokens=100)
-    assert times_passed(limit, spent(tokens)) == times
-    assert passed((limit,), spent(tokens), times) is None
-    assert times == 0 or passed((limit,), spent(tokens), times - 1) is limit
-
-
-def test_tokens_or_dollars_whichever_is_used_up_first() -> None:
-    limit = Limit(scope=Scope.DAY, tokens=100, cost_micros=1_000_000)
-    assert times_passed(limit, spent(tokens=10, cost_micros=2_500_000)) == 2
-    assert times_passed(limit, spent(tokens=310, cost_micros=1)) == 3
 
 
 def test_the_question_says_what_was_used_and_of_what() -> None:

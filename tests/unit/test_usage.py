@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.core.usage import Limit, Scope, Spent, Usage, passed
+from holdfast.core.usage import Limit, Scope, Spent, Usage
 
 USED = Usage(model="m", input_tokens=60, output_tokens=40, cached_tokens=10, cost_micros=500)
 
@@ -22,29 +22,16 @@ def test_one_more_call_counts_in_every_scope() -> None:
 
 @pytest.mark.parametrize("scope", Scope)
 @pytest.mark.parametrize(
-    ("tokens", "cost", "again", "asks"),
-    [
-        (0, 0, 0, False),
-        (101, 0, 0, False),
-        (100, 0, 0, True),
-        (99, 0, 0, True),
-        (0, 501, 0, False),
-        (0, 500, 0, True),
-        (1_000, 500, 0, True),
-        (100, 0, 1, False),
-        (50, 0, 1, True),
-        (0, 250, 1, True),
-        (0, 251, 1, False),
-    ],
+    ("tokens", "cost", "times"),
+    [(0, 0, 0), (101, 0, 0), (100, 0, 1), (99, 0, 1), (51, 0, 1), (50, 0, 2), (0, 501, 0), (0, 500, 1), (1_000, 250, 2)],
 )
-def test_a_budget_that_is_used_up_asks_and_one_that_is_not_does_not(
-    scope: Scope, tokens: int, cost: int, again: int, asks: bool
-) -> None:
+def test_a_person_is_asked_once_each_time_a_limit_is_used_up(scope: Scope, tokens: int, cost: int, times: int) -> None:
     limit = Limit(scope=scope, tokens=tokens, cost_micros=cost)
-    spent = Spent(**{scope.value: USED})
-    assert passed((limit,), spent, again) == (limit if asks else None)
+    assert limit.times_passed(Spent(**{scope.value: USED})) == times
+    assert limit.times_passed(Spent()) == 0
 
 
-def test_the_first_limit_that_is_used_up_is_named() -> None:
-    limits = (Limit(scope=Scope.TURN, tokens=1_000), Limit(scope=Scope.DAY, tokens=10), Limit(scope=Scope.SESSION, tokens=1))
-    assert passed(limits, Spent().plus(USED)) == limits[1]
+def test_tokens_or_dollars_whichever_is_used_up_more_often() -> None:
+    limit = Limit(scope=Scope.DAY, tokens=100, cost_micros=1_000_000)
+    assert limit.times_passed(Spent(day=Usage(input_tokens=10, cost_micros=2_500_000))) == 2
+    assert limit.times_passed(Spent(day=Usage(input_tokens=310, cost_micros=1))) == 3

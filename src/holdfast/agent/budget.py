@@ -26,17 +26,10 @@ def limits(config: BudgetConfig) -> tuple[Limit, ...]:
 async def refusal(limits: tuple[Limit, ...], spent: Spent, stage: Stage) -> str | None:
     """Return why a turn may not go on, once a person has said so; None while it may.  While nobody has, it is parked."""
     for limit in limits:
-        times = times_passed(limit, spent)
+        times = limit.times_passed(spent)
         if times and (await stage.ask(question(limit, spent, times))).strip().lower() != CONTINUE:
             return f"I stopped here: {used_up(limit, spent)}."
     return None
-
-
-def times_passed(limit: Limit, spent: Spent) -> int:
-    """Return how often a limit has been used up: each time a person is asked once."""
-    used = _used(limit, spent)
-    tokens = used.tokens // limit.tokens if limit.tokens else 0
-    return max(tokens, used.cost_micros // limit.cost_micros if limit.cost_micros else 0)
 
 
 def question(limit: Limit, spent: Spent, times: int) -> Question:
@@ -51,11 +44,7 @@ def question(limit: Limit, spent: Spent, times: int) -> Question:
 
 def used_up(limit: Limit, spent: Spent) -> str:
     """Say what was used, and of how much."""
-    return f"the budget for {_NAMES[limit.scope]} is used up ({_amounts(limit, _used(limit, spent))})"
-
-
-def _used(limit: Limit, spent: Spent) -> Usage:
-    return {Scope.TURN: spent.turn, Scope.SESSION: spent.session, Scope.DAY: spent.day}[limit.scope]
+    return f"the budget for {_NAMES[limit.scope]} is used up ({_amounts(limit, spent.of(limit.scope))})"
 
 
 def _amounts(limit: Limit, used: Usage) -> str:

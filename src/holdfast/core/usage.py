@@ -51,6 +51,10 @@ class Spent:
         """Return what has been used after one more call."""
         return type(self)(turn=self.turn + used, session=self.session + used, day=self.day + used)
 
+    def of(self, scope: Scope) -> Usage:
+        """Return what has been used in one scope."""
+        return {Scope.TURN: self.turn, Scope.SESSION: self.session, Scope.DAY: self.day}[scope]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
@@ -60,14 +64,8 @@ class Limit:
     tokens: int = 0
     cost_micros: int = 0
 
-
-def passed(limits: tuple[Limit, ...], spent: Spent, allowed_again: int = 0) -> Limit | None:
-    """Return the first limit that is used up.  Each time a person allows it again, all limits count once more."""
-    used = {Scope.TURN: spent.turn, Scope.SESSION: spent.session, Scope.DAY: spent.day}
-    for limit in limits:
-        times, so_far = 1 + allowed_again, used[limit.scope]
-        if limit.tokens and so_far.tokens >= limit.tokens * times:
-            return limit
-        if limit.cost_micros and so_far.cost_micros >= limit.cost_micros * times:
-            return limit
-    return None
+    def times_passed(self, spent: Spent) -> int:
+        """Return how often it has been used up: each time a person is asked once."""
+        used = spent.of(self.scope)
+        tokens = used.tokens // self.tokens if self.tokens else 0
+        return max(tokens, used.cost_micros // self.cost_micros if self.cost_micros else 0)
