@@ -226,7 +226,8 @@ def load(file: Path, environment: Mapping[str, str] = os.environ, *, required: b
 
 def secrets(config: Config, environment: Mapping[str, str] = os.environ) -> frozenset[str]:
     """Return every secret that must be masked wherever it turns up: what is configured, and what the environment holds."""
-    found = {value for path, value in _held(config).items() if path[0] != "mcp" or _SECRET_NAME.search(path[-1])}
+    # Not every variable and header of a server is a secret: to mask "C.UTF-8" would help nobody.
+    found = {value for path, value in _held(config).items() if not _is_of_server(path) or _SECRET_NAME.search(path[-1])}
     # What is behind the scheme of a header is told without it, and the password of an address as it is meant.
     found |= {value.partition(" ")[2] for value in found} | {unquote(value) for value in found}
     found |= {value for name, value in environment.items() if _SECRET_VARIABLE.fullmatch(name)}
@@ -238,15 +239,24 @@ def _held(config: Config) -> Mapping[configfile.Where, str]:
     """Return the secrets that stand in a configuration, by their path."""
     held: dict[configfile.Where, str] = {
         ("server", "api_key"): config.server.api_key,
-        ("store", "url"): urlsplit(config.store.url).password or "",
+        ("store", "url"): _password(config.store.url),
         ("model", "api_key"): config.model.api_key,
         ("tools", "web_search", "api_key"): config.tools.web_search.api_key,
     }
     held |= {("providers", name, "api_key"): each.api_key for name, each in config.providers.items()}
+    held |= {path: _password(address) for path, address in _addresses(config).items()}
     for name, server in config.mcp.items():
         held |= {("mcp", name, "env", variable): value for variable, value in server.env.items()}
         held |= {("mcp", name, "headers", header): value for header, value in server.headers.items()}
     return {path: value for path, value in held.items() if value}
+
+
+def _is_of_server(path: configfile.Where) -> bool:
+    return path[0] == "mcp" and path[2] in ("env", "headers")
+
+
+def _password(address: str) -> str:
+    return urlsplit(address).password or ""
 
 
 def _key_variables(config: Config) -> Mapping[configfile.Where, str]:

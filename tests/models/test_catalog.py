@@ -7,11 +7,11 @@ import sys
 
 import pytest
 
-from holdfast.agent.models.catalog import open_model, secrets
+from holdfast.agent.models.catalog import open_model
 from holdfast.agent.models.facts import KNOWN, UNKNOWN, known
 from holdfast.agent.models.port import Done, Model
 from holdfast.agent.models.providers import PROVIDERS
-from holdfast.config import ModelConfig, ProviderConfig
+from holdfast.config import ModelConfig
 from holdfast.errors import ConfigInvalid
 from tests.models.scenes import KEY, configured, heard, scene, text_of
 
@@ -155,14 +155,6 @@ def test_every_price_is_plausible() -> None:
         for facts in table.values():
             assert facts.cached_price <= facts.input_price <= facts.output_price
             assert facts.output_tokens_max <= facts.context_tokens
-
-
-def test_every_key_is_told_to_the_redaction() -> None:
-    """K1: from the configuration, from the environment, from an address."""
-    config = ModelConfig(name="openai:a", api_key="key-one", base_url="https://user:key-two@host.example/v1")
-    providers = {"mine": ProviderConfig(api_key_env="MINE"), "other": ProviderConfig(api_key="key-three")}
-    environment = {"MINE": "key-four", "ANTHROPIC_API_KEY": "key-five", "HOME": "/home"}
-    assert secrets(config, providers, environment) == ["key-five", "key-four", "key-one", "key-three", "key-two"]
 
 
 def test_no_key_is_shown_when_a_model_is_printed() -> None:

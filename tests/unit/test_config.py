@@ -166,6 +166,10 @@ def test_a_key_in_place_of_its_variable_is_refused_and_not_repeated(tmp_path: Pa
         "[mcp.web]\nurl = 'https://x.example'\nheaders = { Authorization = 'Bearer sk-very-secret-indeed' }\n",
         "[mcp.web]\ncommand = ['x']\nenv = { WEB_TOKEN = 'sk-very-secret-indeed' }\n",
         "[store]\nurl = 'postgresql://me:sk-very-secret-indeed@h/x'\n",
+        "[model]\nname = 'openai:a'\nbase_url = 'https://me:sk-very-secret-indeed@h.example/v1'\n",
+        "[providers.mine]\nbase_url = 'https://me:sk-very-secret-indeed@h.example/v1'\n",
+        "[tools.web_search]\nurl = 'https://me:sk-very-secret-indeed@h.example'\n",
+        "[mcp.web]\nurl = 'https://me:sk-very-secret-indeed@h.example'\n",
     ],
 )
 def test_a_secret_in_a_file_that_others_can_read_is_refused(public: Path, text: str) -> None:

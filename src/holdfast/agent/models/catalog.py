@@ -6,7 +6,6 @@ import importlib.util
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from holdfast.agent.models.facts import known
 from holdfast.agent.models.port import Facts, Model
@@ -25,24 +24,6 @@ ModelMaker = Callable[[str, ModelConfig], Model]
 # Names that need an extra, and no key of ours.
 FOREIGN, LOCAL = "pydantic", "local"
 BUILT_IN = frozenset({*PROVIDERS, FOREIGN, LOCAL})
-
-
-def secrets(config: ModelConfig, providers: Mapping[str, ProviderConfig], environment: Mapping[str, str]) -> list[str]:
-    """Return every key that a model could be asked with, so that none is ever written down."""
-    variables = [each.key_env for each in PROVIDERS.values()]
-    held: list[str] = []
-    for each in (config, *providers.values()):
-        variables.append(each.api_key_env)
-        held += [each.api_key, _password(each.base_url)]
-    held += [environment.get(each, "") for each in variables]
-    return sorted({secret for secret in held if secret})
-
-
-def _password(base_url: str) -> str:
-    try:
-        return urlsplit(base_url).password or ""
-    except ValueError:
-        return ""
 
 
 def _need(package: str, extra: str, name: str, setting: str) -> None:
