@@ -18,6 +18,7 @@ from holdfast.agent.processes import keeper
 from holdfast.agent.processes.control import Control
 from holdfast.agent.processes.folder import Folder, Phase, Spec, readable, whole
 from holdfast.agent.processes.keeping import Command, Keeping, Kept
+from holdfast.agent.sandbox import Sandbox
 from holdfast.core.redaction import Redaction
 from holdfast.errors import NotFound, Rejected, Unavailable
 from tests.engine.world import until
@@ -312,3 +313,23 @@ def test_a_character_is_not_cut_in_two() -> None:
 
 def test_output_reads_without_the_movements_of_a_terminal() -> None:
     assert readable(b"\x1b[1;31mred\x1b[0m\r\n\x1b]0;title\x07x\x00") == "red\nx�"
+
+
+async def test_the_first_process_of_a_sandbox_is_nothing_that_a_command_left_running(tmp_path: Path) -> None:
+    sandbox = await Sandbox.find("auto", tmp_path)
+    if not sandbox.is_on:
+        pytest.skip(sandbox.description)
+    outer = await asyncio.create_subprocess_exec(*sandbox.wrap(["sleep", "60"], tmp_path), start_new_session=True)
+    try:
+        # The program, the first process of the sandbox, and the command in it.
+        await until(lambda: len(in_group(outer.pid)) == 3)
+        _, first, command = sorted(in_group(outer.pid))
+        assert keeper.others_in_group(outer.pid)
+        # Held there, it can neither reap the command nor end itself.
+        os.kill(first, signal.SIGSTOP)
+        os.kill(command, signal.SIGKILL)
+        await until(lambda: sorted(in_group(outer.pid)) == [outer.pid, first])
+        assert not keeper.others_in_group(outer.pid)
+    finally:
+        os.killpg(outer.pid, signal.SIGKILL)
+        await outer.wait()

@@ -408,7 +408,10 @@ def identity(pid: int) -> dict[str, object]:
 
 
 def others_in_group(group: int) -> bool:
-    """Return whether anybody but its leader is left in a process group; what has ended and was not reaped is not."""
+    """Return whether anybody but its leader is left in a process group; what has ended and was not reaped is not.
+
+    Neither is the first process of a sandbox: it only waits for the others, and ends a moment after the last of them.
+    """
     for name in os.listdir("/proc"):
         if not name.isdigit() or int(name) == group:
             continue
@@ -417,9 +420,19 @@ def others_in_group(group: int) -> bool:
                 state, _parent, found, *_ = file.read().rpartition(b")")[2].split()
         except OSError:
             continue
-        if int(found) == group and state not in (b"Z", b"X"):
+        if int(found) == group and state not in (b"Z", b"X") and not leads_namespace(name):
             return True
     return False
+
+
+def leads_namespace(pid: str) -> bool:
+    """Return whether a process is the first one of a namespace below ours, as the one that a sandbox begins with."""
+    try:
+        with open(f"/proc/{pid}/status", "rb") as file:
+            _, *numbers = next((line.split() for line in file if line.startswith(b"NSpid:")), [b""])
+    except OSError:
+        return False
+    return len(numbers) > 1 and numbers[-1] == b"1"
 
 
 def drain(number: int) -> bytes:
