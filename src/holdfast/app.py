@@ -6,11 +6,12 @@ import asyncio
 import contextlib
 import logging
 import socket
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from holdfast.channels.file import FOLDER, FileCarrier
 from holdfast.clock import Clock, SystemClock
 from holdfast.config import Config, secrets
 from holdfast.core.intake import Busy
@@ -90,6 +91,7 @@ class Node:
     store: Store
     control: ProcessControl
     describe: Callable[[], AgentView]
+    targets: Sequence[str]
 
     def desk(self, lifecycle: Lifecycle, clock: Clock) -> LocalDesk:
         return LocalDesk(
@@ -99,7 +101,12 @@ class Node:
             clock=clock,
             control=self.control,
             describe=self.describe,
+            targets=self.targets,
         )
+
+
+def _carriers(home: Path) -> Mapping[str, Carrier]:
+    return {"file": FileCarrier(home / FOLDER)}
 
 
 @contextlib.asynccontextmanager
@@ -109,7 +116,7 @@ async def node(config: Config, home: Path) -> AsyncGenerator[Node]:
     from holdfast.outfit import Setting, outfit
 
     mask, clock, chosen = redaction(config), SystemClock(), settings(config)
-    spool, carriers = Spool(home), dict[str, Carrier]()
+    spool, carriers = Spool(home), _carriers(home)
     with discreet(mask):
         with _named(config.store.url):
             store = await open_store(config.store.url, home)
@@ -141,7 +148,9 @@ async def node(config: Config, home: Path) -> AsyncGenerator[Node]:
             )
             engine = Engine(parts)
             async with _running(engine):
-                yield Node(engine=engine, store=store, control=fitted.control, describe=fitted.describe)
+                yield Node(
+                    engine=engine, store=store, control=fitted.control, describe=fitted.describe, targets=tuple(carriers)
+                )
 
 
 @contextlib.asynccontextmanager

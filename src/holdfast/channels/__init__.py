@@ -1,0 +1,1 @@
+"""Channels: how messages come in and answers go out, one module or folder each."""
