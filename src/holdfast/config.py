@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import time
 from pathlib import Path
+from types import MappingProxyType
 from typing import Literal
 from urllib.parse import unquote, urlsplit
 
@@ -20,6 +21,8 @@ PORT_MAX = 65_535
 # What is shorter can be guessed, and would not be masked in the log.
 KEY_LENGTH_MIN = 8
 COMPACT_AT_MIN = 0.1
+# By channel; conversations are kept until their user deletes them.
+ONE_SHOT_DAYS: Mapping[str, int] = MappingProxyType({"webhook": 7, "cron": 30, "api": 7, "delegate": 30})
 # What a tool of a server, or a model of a provider, can be named after.
 _OWN_NAME = re.compile(r"[a-zA-Z0-9_-]{1,32}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -67,7 +70,7 @@ class SessionsConfig:
     reset_by_channel: Mapping[str, ResetChoice] = field(default_factory=dict[str, "ResetChoice"])
     idle_minutes: float = 1440
     daily_at: time = time(4)
-    retention_days: Mapping[str, int] = field(default_factory=lambda: {"webhook": 7, "cron": 30, "api": 7, "delegate": 30})
+    retention_days: Mapping[str, int] = field(default_factory=lambda: dict(ONE_SHOT_DAYS))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

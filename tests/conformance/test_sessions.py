@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from holdfast.config import ONE_SHOT_DAYS
 from holdfast.core import delivery
 from holdfast.core.sessions import Session, State
 from holdfast.core.turns import Cause, Event, Mode
 from holdfast.errors import NotFound
 from holdfast.ids import SessionId
-from holdfast.store.retention import DAY_MS, DEDUPE_DAYS, NODE_DAYS, ONE_SHOT_DAYS
+from holdfast.store.retention import DAY_MS, DEDUPE_DAYS, NODE_DAYS
 from tests.conformance.scenes import MINUTE, START, Scene
 
 

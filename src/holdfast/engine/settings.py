@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import time
 
+from holdfast.config import ONE_SHOT_DAYS
 from holdfast.core.intake import Busy
 from holdfast.core.resets import When
 from holdfast.core.turns import Policy
@@ -23,7 +24,7 @@ class Settings:
     idle_ms: int = 24 * 3_600_000
     daily_at: time = time(4)
     # Entries that follow the first are written together this often: people see no difference, the disk does.
-    batch_ms: int = 20
+    batch_ms: int = 50
     # While the store is away, a turn that has so much on our own disk waits for it.
     spool_max_bytes: int = 8 * 1024 * 1024
     # How often each component looks by itself, in case a hint was lost.
@@ -36,4 +37,4 @@ class Settings:
     commits_max: int = 8
     retention_ms: int = 3_600_000
     expiry_ms: int = 5_000
-    one_shot_days: Mapping[str, int] = field(default_factory=lambda: {"webhook": 7, "cron": 30, "api": 7, "delegate": 30})
+    one_shot_days: Mapping[str, int] = field(default_factory=lambda: dict(ONE_SHOT_DAYS))

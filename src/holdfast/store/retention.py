@@ -19,8 +19,6 @@ NODE_DAYS = 7
 SLOT_DAYS = 90
 # A year with its reports, and a month to write them.
 SPENDING_DAYS = 400
-# Conversations are kept until their user deletes them.
-ONE_SHOT_DAYS: Mapping[str, int] = MappingProxyType({"webhook": 7, "cron": 30, "api": 7, "delegate": 30})
 
 
 class Keep(StrEnum):
