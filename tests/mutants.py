@@ -156,14 +156,14 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "cancelling moves the fence",
-        "store/settlement.py",
+        "store/cancellation.py",
         "SET state = 'cancelled', cause = :cause, fence = fence + 1, node_id = NULL",
         "SET state = 'cancelled', cause = :cause, node_id = NULL",
         ("tests/conformance/test_settlement.py", "tests/conformance/test_nodes.py"),
     ),
     Mutant(
         "a one-shot session ends with its turn",
-        "store/settlement.py",
+        "store/closing.py",
         "_ENDS = \"one_shot = 1 AND state = 'open'\"",
         "_ENDS = \"one_shot = 2 AND state = 'open'\"",
         ("tests/conformance/test_settlement.py",),
@@ -177,7 +177,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "a completed turn clears the strikes",
-        "store/settlement.py",
+        "store/closing.py",
         "strikes = CASE WHEN CAST(:completed AS BIGINT) = 1 THEN 0 ELSE strikes END",
         "strikes = CASE WHEN CAST(:completed AS BIGINT) = 2 THEN 0 ELSE strikes END",
         ("tests/conformance/test_settlement.py",),
@@ -466,7 +466,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "a cancelled turn leaves no question open",
-        "store/settlement.py",
+        "store/cancellation.py",
         "if turn.state is State.WAITING:",
         "if turn.state is State.CANCELLED:",
         ("tests/conformance/test_questions.py",),
@@ -501,7 +501,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "what works for a turn is cancelled with it",
-        "store/settlement.py",
+        "store/cancellation.py",
         "        cancelled += yield from _cancel_unless_at_rest(dialect, child_id, cause, now_ms)\n",
         "        cancelled += []\n",
         ("tests/conformance/test_children.py",),

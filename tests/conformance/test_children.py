@@ -11,7 +11,7 @@ from holdfast.core.intake import Busy, Receipt
 from holdfast.core.turns import Cause, Mode, State, Turn
 from holdfast.errors import IllegalMove, NotFound, Stale
 from holdfast.ids import SessionId, TurnId
-from holdfast.store import intake, settlement
+from holdfast.store import cancellation, intake
 from holdfast.store.database import POSTGRES
 from tests.conformance.scenes import MINUTE, Scene, on_postgres
 from tests.conformance.test_concurrency import race
@@ -153,7 +153,7 @@ async def test_a_child_that_comes_while_its_parent_is_cancelled_is_refused(scene
     """T3: on any node."""
     parent = await scene.running()
     _, error = await race(
-        scene, lambda: settlement.cancel(POSTGRES, parent.id, Cause.USER, scene.now), lambda: child(scene, parent)
+        scene, lambda: cancellation.cancel(POSTGRES, parent.id, Cause.USER, scene.now), lambda: child(scene, parent)
     )
     assert isinstance(error, IllegalMove)
 

@@ -16,7 +16,7 @@ from holdfast.core.schedule import slot_key
 from holdfast.core.turns import Cause, Mode, Policy, Resume, State, Turn
 from holdfast.errors import IllegalMove, KeyReused, NodeLost, Rejected, Stale, StoreDown
 from holdfast.ids import NodeId, new_session_id, new_turn_id
-from holdfast.store import deliveries, intake, nodes, segments, settlement, turns
+from holdfast.store import cancellation, deliveries, intake, nodes, segments, settlement, turns
 from holdfast.store.database import POSTGRES, Run, Transaction, Work
 from holdfast.store.opening import Store
 from tests.conformance.scenes import OWNER, START, Scene, closed_gate, on_postgres
@@ -155,7 +155,7 @@ async def test_a_finish_that_comes_while_the_turn_is_cancelled_is_too_late(scene
     """T3, T4"""
     turn = await scene.running()
     _, error = await race(
-        scene, lambda: settlement.cancel(POSTGRES, turn.id, Cause.USER, scene.now), lambda: scene.finish(turn)
+        scene, lambda: cancellation.cancel(POSTGRES, turn.id, Cause.USER, scene.now), lambda: scene.finish(turn)
     )
     assert isinstance(error, Stale)
     assert await scene.state(turn) is State.CANCELLED
@@ -196,7 +196,7 @@ async def test_a_session_that_is_suspended_while_it_is_ended_has_ended(scene: Sc
     turn = await scene.finished()
     _, ended = await race(
         scene,
-        lambda: settlement.leave(POSTGRES, turn.session_id, sessions.Event.SUSPEND, None, scene.now),
+        lambda: cancellation.leave(POSTGRES, turn.session_id, sessions.Event.SUSPEND, None, scene.now),
         lambda: scene.store.settlement.end_session(turn.session_id, "user", scene.now),
     )
     assert ended is None
@@ -210,7 +210,7 @@ async def test_of_two_ends_at_once_the_first_reason_wins(scene: Scene) -> None:
     turn = await scene.finished()
     await race(
         scene,
-        lambda: settlement.leave(POSTGRES, turn.session_id, sessions.Event.END, "first", scene.now),
+        lambda: cancellation.leave(POSTGRES, turn.session_id, sessions.Event.END, "first", scene.now),
         lambda: scene.store.settlement.end_session(turn.session_id, "second", scene.now),
     )
     assert (await scene.store.sessions.get(turn.session_id)).end_reason == "first"
@@ -222,7 +222,7 @@ async def test_a_message_that_comes_while_its_session_ends_opens_a_new_one(scene
     turn = await scene.finished()
     _, receipt = await race(
         scene,
-        lambda: settlement.leave(POSTGRES, turn.session_id, sessions.Event.END, "user", scene.now),
+        lambda: cancellation.leave(POSTGRES, turn.session_id, sessions.Event.END, "user", scene.now),
         lambda: scene.accept("still there?"),
     )
     assert receipt.session_id != turn.session_id

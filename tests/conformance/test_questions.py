@@ -15,7 +15,7 @@ from holdfast.core.turns import Cause, State, Turn
 from holdfast.errors import IllegalMove, Stale
 from holdfast.ids import SessionId, TurnId
 from holdfast.ports import Asked
-from holdfast.store import settlement, turns
+from holdfast.store import cancellation, turns
 from holdfast.store.database import POSTGRES
 from tests.conformance.scenes import MINUTE, QUESTION, Scene, on_postgres
 from tests.conformance.test_concurrency import race
@@ -271,7 +271,7 @@ async def test_an_answer_that_comes_while_the_turn_is_cancelled_grants_nothing(s
     turn = await scene.park(await scene.running(), question=scene.approval())
     _, error = await race(
         scene,
-        lambda: settlement.cancel(POSTGRES, turn.id, Cause.USER, scene.now),
+        lambda: cancellation.cancel(POSTGRES, turn.id, Cause.USER, scene.now),
         lambda: scene.answer(turn, "always"),
     )
     assert isinstance(error, Stale | IllegalMove)

@@ -23,6 +23,8 @@ import pytest
 from holdfast.core import delivery, effects, journal, memory, processes, questions, sessions, turns
 from holdfast.errors import Owned, Stale, StoreRefused
 from holdfast.ids import SessionId, TurnId, new_node_id
+from holdfast.store import cancellation as cancellation_sql
+from holdfast.store import closing as closing_sql
 from holdfast.store import deliveries as deliveries_sql
 from holdfast.store import forks as forks_sql
 from holdfast.store import intake as intake_sql
@@ -678,7 +680,7 @@ async def test_nodes_that_start_together_migrate_once(open_it: Opener, store_url
 STATEMENT = re.compile(r"\s*(SELECT|UPDATE|DELETE|INSERT|WITH)\b")
 MODULES = (
     intake_sql, turns_sql, settlement_sql, forks_sql, journal_sql, deliveries_sql, segments_sql, nodes_sql, jobs_sql,
-    sessions_sql, recoveries_sql, questions_sql, processes_sql, spending_sql, memories_sql,
+    sessions_sql, recoveries_sql, questions_sql, processes_sql, spending_sql, memories_sql, cancellation_sql, closing_sql,
 )  # fmt: skip
 # Indexes that hold only what is on its way, so that reading all of one is no scan of what has been.
 SMALL = "deliveries_due|turns_claimable|turns_held|turns_in_flight|turns_interrupted|segments_one_committing_per_session"
@@ -738,7 +740,7 @@ async def test_no_statement_scans_a_table_that_grows(scene: Scene) -> None:
         ("sessions._LIST", "sessions_by_update"),
         ("sessions._PRUNE", "sessions_ended"),
         ("sessions._FORGET_KEYS", "dedupe_by_age"),
-        ("settlement._WORKING_FOR", "turns_by_parent"),
+        ("cancellation._WORKING_FOR", "turns_by_parent"),
         ("turns._AT_WORK_FOR", "turns_by_parent"),
         ("turns._UNREPORTED", "sessions_ended"),
         ("journal._COMPACTED", "entries_compacted"),

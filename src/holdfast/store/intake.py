@@ -11,7 +11,7 @@ from holdfast.core.journal import Entry, Kind
 from holdfast.core.turns import Cause, Mode, State
 from holdfast.errors import IllegalMove, NotFound, QueueFull, SessionBusy
 from holdfast.ids import SessionId, TurnId
-from holdfast.store import dedupe, journal, rows, settlement, turns
+from holdfast.store import cancellation, dedupe, journal, rows, settlement, turns
 from holdfast.store.database import Add, Database, Dialect, Params, Run, Transaction
 
 _KEY_SESSION = "UPDATE dedupe SET session_id = :session_id WHERE key = :key"
@@ -205,7 +205,7 @@ def _supersede(dialect: Dialect, message: Inbound, now_ms: int) -> Transaction[l
     found = yield Run(_LAST_USED, {"owner": message.owner, "key": message.conversation})
     cancelled: list[TurnId] = []
     for session_id, *_ in found:
-        at_work = yield from settlement.cancel_in_flight(dialect, session_id, Cause.SUPERSEDED, now_ms)
+        at_work = yield from cancellation.cancel_in_flight(dialect, session_id, Cause.SUPERSEDED, now_ms)
         cancelled.extend(turn.id for turn in at_work)
     return cancelled
 
@@ -219,7 +219,7 @@ def _give_way(dialect: Dialect, message: Inbound, now_ms: int) -> Transaction[tu
     for session_id, last_used_at, held in (yield Run(_LAST_USED, place)):
         reason = message.reset.due(last_used_at=last_used_at, now_ms=now_ms, held=bool(held))
         if reason is not None:
-            yield from settlement.leave(dialect, session_id, sessions.Event.END, reason + resets.RESET_SUFFIX, now_ms)
+            yield from cancellation.leave(dialect, session_id, sessions.Event.END, reason + resets.RESET_SUFFIX, now_ms)
             return session_id, reason
     return None
 

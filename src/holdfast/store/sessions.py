@@ -7,7 +7,7 @@ from holdfast.core.sessions import Event, Hit, Session, Source, State, reset_rea
 from holdfast.core.turns import Turn
 from holdfast.errors import NotFound
 from holdfast.ids import SessionId, TurnId
-from holdfast.store import forks, rows, settlement
+from holdfast.store import cancellation, forks, rows
 from holdfast.store.database import Database, Dialect, Params, Run, Transaction
 
 _GET = f"SELECT {rows.SESSION} FROM sessions WHERE id = :id"
@@ -135,7 +135,7 @@ class Sessions:
         dialect = self._database.dialect
         found, _ = await self._database.write(
             lambda: _delete(dialect, session_id, now_ms),
-            wakes=lambda deleted: (f"session:{session_id}", *settlement.cancelled_topics(deleted[1])),
+            wakes=lambda deleted: (f"session:{session_id}", *cancellation.topics(deleted[1])),
             essential=True,
         )
         return found
@@ -193,7 +193,7 @@ def _run(sql: str, params: Params) -> Transaction[list[rows.Row]]:
 
 
 def _delete(dialect: Dialect, session_id: SessionId, now_ms: int) -> Transaction[tuple[bool, list[Turn]]]:
-    cancelled = yield from settlement.leave(dialect, session_id, Event.END, "deleted", now_ms)
+    cancelled = yield from cancellation.leave(dialect, session_id, Event.END, "deleted", now_ms)
     yield Run(_DELETE_ENTRIES, {"id": session_id})
     return bool((yield Run(_DELETE, {"id": session_id}))), cancelled
 

@@ -12,12 +12,12 @@ from dataclasses import replace
 from holdfast.core import sessions
 from holdfast.core.ending import Ending
 from holdfast.core.intake import Once
-from holdfast.core.journal import CLOSING, PENDING, Draft, Entry, Kind
+from holdfast.core.journal import PENDING, Draft, Entry, Kind
 from holdfast.core.recovery import Interrupted
-from holdfast.core.turns import SETTLED, Aftermath, Cause, Event, Policy, State, Turn, after_loss
+from holdfast.core.turns import SETTLED, Aftermath, Cause, Policy, State, Turn, after_loss
 from holdfast.errors import IllegalMove
 from holdfast.ids import NodeId, SessionId, TurnId
-from holdfast.store import dedupe, deliveries, journal, questions, recoveries, rows, segments, turns
+from holdfast.store import cancellation, closing, dedupe, deliveries, journal, recoveries, rows, segments, turns
 from holdfast.store.database import Database, Dialect, Run, Transaction
 
 _SETTLE = f"""
@@ -27,22 +27,6 @@ _SETTLE = f"""
                              THEN (SELECT generation + 1 FROM sessions WHERE sessions.id = turns.session_id) END
      WHERE id = :id AND fence = :fence AND state = 'running' AND nth = :nth
  RETURNING {rows.TURN}, EXISTS (SELECT 1 FROM tool_calls c WHERE c.turn_id = turns.id AND c.state = 'started')
-"""
-_ENDS = "one_shot = 1 AND state = 'open'"
-_CLOSE = f"""
-    UPDATE sessions
-       SET seq = seq + :count, generation = generation + :remembered, updated_at = :now,
-           strikes = CASE WHEN CAST(:completed AS BIGINT) = 1 THEN 0 ELSE strikes END,
-           state = CASE WHEN {_ENDS} THEN 'ended' ELSE state END,
-           end_reason = CASE WHEN {_ENDS} THEN channel || CAST(:suffix AS TEXT) ELSE end_reason END,
-           ended_at = CASE WHEN {_ENDS} THEN CAST(:now AS BIGINT) ELSE ended_at END
-     WHERE id = :id
- RETURNING seq, generation, state, EXISTS (SELECT 1 FROM segments m WHERE m.session_id = sessions.id AND m.state = 'open')
-"""
-_CANCEL = """
-    UPDATE turns SET state = 'cancelled', cause = :cause, fence = fence + 1, node_id = NULL
-     WHERE id = :id AND fence = :fence AND state = :before
- RETURNING id
 """
 _INTERRUPT = f"""
     UPDATE turns SET state = 'interrupted', cause = :cause, fence = fence + 1, node_id = NULL
@@ -55,34 +39,10 @@ _STRIKE = """
 """
 # They were interrupted in this very transaction; comparing the state, PostgreSQL would look for that first, in all turns.
 _CONTINUE = "UPDATE turns SET state = 'queued' WHERE id IN {ids}"
-_MOVE_SESSION = """
-    UPDATE sessions SET state = :state, end_reason = :end_reason, ended_at = :ended_at, updated_at = :now
-     WHERE id = :id AND state = :before
- RETURNING id
-"""
-_MOVE_SESSIONS = """
-    UPDATE sessions
-       SET state = :state, updated_at = :now,
-           end_reason = CASE WHEN CAST(:ends AS BIGINT) = 1 THEN channel || CAST(:suffix AS TEXT) END,
-           ended_at = CASE WHEN CAST(:ends AS BIGINT) = 1 THEN CAST(:now AS BIGINT) END
-     WHERE id IN {ids} AND state <> :state AND state <> 'ended'
- RETURNING id
-"""
-_IN_FLIGHT_OF_ALL = """
-    SELECT id FROM turns WHERE session_id IN {ids} AND state IN ('queued', 'running', 'waiting')
-     ORDER BY session_id, ordinal
-"""
-_IN_FLIGHT = """
-    SELECT id FROM turns WHERE session_id = :id AND state IN ('queued', 'running', 'waiting') ORDER BY ordinal
-"""
-_WORKING_FOR = """
-    SELECT id FROM turns WHERE parent_turn_id = :id AND state IN ('queued', 'running', 'waiting') ORDER BY id
-"""
 _RUNNING = f"SELECT {rows.TURN} FROM turns WHERE node_id = :node_id AND state = 'running' ORDER BY id"
 _ANNOUNCED = """
     SELECT turn_id, attempt FROM entries WHERE turn_id IN {ids} AND kind = 'note' AND data ->> 'banner' IS NOT NULL
 """
-_SESSION = f"SELECT {rows.SESSION} FROM sessions WHERE id = :id"
 
 
 class Settlement:
@@ -108,7 +68,7 @@ class Settlement:
         """
         dialect = self._database.dialect
         turn, *_ = await self._database.write(
-            lambda: cancel(dialect, turn_id, cause, now_ms), wakes=cancelled_topics, essential=True
+            lambda: cancellation.cancel(dialect, turn_id, cause, now_ms), wakes=cancellation.topics, essential=True
         )
         return turn
 
@@ -155,15 +115,9 @@ class Settlement:
         dialect = self._database.dialect
         await self._database.write(
             lambda: _leave_once(dialect, session_id, event, reason, now_ms, once),
-            wakes=lambda cancelled: (f"session:{session_id}", *cancelled_topics(cancelled)),
+            wakes=lambda cancelled: (f"session:{session_id}", *cancellation.topics(cancelled)),
             essential=True,
         )
-
-
-def cancelled_topics(cancelled: Sequence[Turn]) -> tuple[str, ...]:
-    """Name what cancelling turns concerns: their workers, their readers, and whoever waited behind them."""
-    told = (topic for turn in cancelled for topic in (f"session:{turn.session_id}", f"cancelled:{turn.id}"))
-    return ("turns", "deliveries", "segments", *told)
 
 
 def interrupted_topics(cut: Interrupted) -> tuple[str, ...]:
@@ -176,7 +130,7 @@ def _finish(dialect: Dialect, turn: Turn, ending: Ending) -> Transaction[tuple[T
     state = turn.on(ending.event).state
     completed = state is State.COMPLETED
     remembered = int(completed and turn.remembers and ending.memory_owner is not None)
-    drafts = [*ending.drafts, _closing(state, ending.at, ending.text, ending.error, ending.cause)]
+    drafts = [*ending.drafts, closing.draft(state, ending.at, ending.text, ending.error, ending.cause)]
     moved = yield Run(
         _SETTLE,
         {
@@ -197,7 +151,9 @@ def _finish(dialect: Dialect, turn: Turn, ending: Ending) -> Transaction[tuple[T
     if cut_calls:
         # A worker that gives up leaves no call running behind it.
         yield from journal.decide_calls(dialect, [turn], ending.at)
-    last, generation, ended, owes = yield from _close(turn.session_id, len(drafts), remembered, completed, ending.at)
+    last, generation, ended, owes = yield from closing.move_session(
+        turn.session_id, len(drafts), remembered, completed, ending.at
+    )
     entries = journal.numbered(turn, last, turn.nth + 1, drafts)
     yield from journal.insert(entries)
     if remembered:
@@ -212,63 +168,6 @@ def _already_finished(turn: Turn, state: State, count: int) -> Transaction[tuple
     """Answer a repeated finish like the first."""
     ended = yield from turns.unmoved(turn, state, turn.nth + count)
     return ended, (yield from journal.written(ended, turn.nth))
-
-
-def _closing(state: State, at: int, text: str = "", error: str | None = None, cause: str | None = None) -> Draft:
-    facts = {"text": text, "error": error, "cause": cause}
-    return Draft(kind=CLOSING[state], at=at, data={name: value for name, value in facts.items() if value})
-
-
-def _close(
-    session_id: SessionId, count: int, remembered: int, completed: bool, now_ms: int
-) -> Transaction[tuple[int, int, bool, bool]]:
-    """Move a session along with its turn; also returns whether it has ended, and whether it has an open segment."""
-    ((seq, generation, state, owes),) = yield Run(
-        _CLOSE,
-        {
-            "id": session_id,
-            "count": count,
-            "remembered": remembered,
-            "completed": int(completed),
-            "now": now_ms,
-            "suffix": sessions.COMPLETE_SUFFIX,
-        },
-    )
-    return seq, generation, state == "ended", bool(owes)
-
-
-def cancel(dialect: Dialect, turn_id: TurnId, cause: Cause, now_ms: int) -> Transaction[list[Turn]]:
-    """Cancel a turn, and all that works for it; returns it, and them.  Raises `IllegalMove` when it is at rest already."""
-    cancelled = [(yield from _cancel_one(dialect, turn_id, cause, now_ms))]
-    for (child_id,) in (yield Run(_WORKING_FOR, {"id": turn_id})):
-        cancelled += yield from _cancel_unless_at_rest(dialect, child_id, cause, now_ms)
-    return cancelled
-
-
-def _cancel_unless_at_rest(dialect: Dialect, turn_id: TurnId, cause: Cause, now_ms: int) -> Transaction[list[Turn]]:
-    try:
-        return (yield from cancel(dialect, turn_id, cause, now_ms))
-    except IllegalMove:
-        return []  # Its worker, or somebody else, has brought it to rest meanwhile.
-
-
-def _cancel_one(dialect: Dialect, turn_id: TurnId, cause: Cause, now_ms: int) -> Transaction[Turn]:
-    while True:
-        turn = yield from turns.get(turn_id)
-        cancelled = replace(turn.on(Event.CANCEL), cause=cause.value, fence=turn.fence + 1, node_id=None)
-        before = {"id": turn_id, "fence": turn.fence, "before": turn.state.value, "cause": cause.value}
-        # On a shared database its holder may move it between our look and our write: then look again.
-        if (yield Run(_CANCEL, before)):
-            break
-    yield from journal.decide_calls(dialect, [turn], now_ms)
-    if turn.state is State.WAITING:
-        yield from questions.withdraw(turn_id, now_ms)
-    last, _, ended, owes = yield from _close(turn.session_id, 1, 0, False, now_ms)
-    draft = _closing(State.CANCELLED, now_ms, cause=cause.value)
-    yield from journal.insert(journal.numbered(turn, last, None, [draft]))
-    if ended and owes:
-        yield from segments.seal(turn.session_id, now_ms)
-    return cancelled
 
 
 def interrupt(
@@ -293,7 +192,7 @@ def interrupt(
         turn = lost[session_id]
         fate = after_loss(turn.mode, policy, cause, strikes)
         after[fate].append(turn)
-        draft = _closing(State.INTERRUPTED, now_ms, cause=cause.value)
+        draft = closing.draft(State.INTERRUPTED, now_ms, cause=cause.value)
         awaited = {"recovery": PENDING} if home else {}
         draft = replace(draft, data={**draft.data, "continues": fate is Aftermath.CONTINUE, **awaited})
         entries.extend(journal.numbered(turn, seq, None, [draft]))
@@ -310,7 +209,7 @@ def interrupt(
     cancelled: list[Turn] = []
     for event, session_ids in leaving.items():
         if session_ids:
-            cancelled += yield from _leave_all(dialect, session_ids, event, now_ms)
+            cancelled += yield from cancellation.leave_all(dialect, session_ids, event, now_ms)
     return Interrupted(
         sessions=(*lost, *(turn.session_id for turn in cancelled)),
         cancelled=tuple(turn.id for turn in cancelled),
@@ -363,72 +262,4 @@ def _leave_once(
     once: Once | None,
 ) -> Transaction[list[Turn]]:
     yield from dedupe.once(once, session_id, now_ms)
-    return (yield from leave(dialect, session_id, event, reason, now_ms))
-
-
-def leave(
-    dialect: Dialect, session_id: SessionId, event: sessions.Event, reason: str | None, now_ms: int
-) -> Transaction[list[Turn]]:
-    """Move a session out of use; what still waits in it is cancelled, so that nothing accepted lacks an outcome."""
-    cause = yield from _move_session(session_id, event, reason, now_ms)
-    if cause is None:
-        return []
-    cancelled = yield from cancel_in_flight(dialect, session_id, cause, now_ms)
-    yield from segments.seal(session_id, now_ms)
-    return cancelled
-
-
-def _leave_all(
-    dialect: Dialect, session_ids: Sequence[SessionId], event: sessions.Event, now_ms: int
-) -> Transaction[list[Turn]]:
-    """Move sessions out of use that this transaction has locked already: all with each statement, since they may be many."""
-    state = sessions.MOVES[sessions.State.OPEN, event]
-    ends = state is sessions.State.ENDED
-    params = {"state": state.value, "ends": int(ends), "suffix": sessions.COMPLETE_SUFFIX, "now": now_ms}
-    found = yield Run(_MOVE_SESSIONS.format(ids=dialect.each("ids")), {**params, "ids": rows.encode(list(session_ids))})
-    moved = rows.encode([session_id for (session_id,) in found])
-    cause = Cause.SESSION_ENDED if ends else Cause.SESSION_SUSPENDED
-    cancelled: list[Turn] = []
-    for (turn_id,) in (yield Run(_IN_FLIGHT_OF_ALL.format(ids=dialect.each("ids")), {"ids": moved})):
-        cancelled += yield from _cancel_unless_at_rest(dialect, turn_id, cause, now_ms)
-    yield from segments.seal_all(dialect, moved, now_ms)
-    return cancelled
-
-
-def cancel_in_flight(dialect: Dialect, session_id: SessionId, cause: Cause, now_ms: int) -> Transaction[list[Turn]]:
-    """Cancel everything of a session that is not at rest, and all that works for it; returns what was."""
-    cancelled: list[Turn] = []
-    for (turn_id,) in (yield Run(_IN_FLIGHT, {"id": session_id})):
-        cancelled += yield from _cancel_unless_at_rest(dialect, turn_id, cause, now_ms)
-    return cancelled
-
-
-def _move_session(
-    session_id: SessionId, event: sessions.Event, reason: str | None, now_ms: int
-) -> Transaction[Cause | None]:
-    """Suspend or end a session; returns what that means for its turns, or None where it is too late."""
-    while True:
-        found = yield Run(_SESSION, {"id": session_id})
-        if not found:
-            return None
-        session = rows.session(found[0])
-        # No next message follows in a one-shot session, so suspending it would keep it for ever.
-        event = sessions.Event.END if session.one_shot else event
-        if (session.state, event) not in sessions.MOVES:
-            return None  # Ended is ended: the first reason wins.
-        state = session.on(event)
-        ended = state is sessions.State.ENDED
-        moved = yield Run(
-            _MOVE_SESSION,
-            {
-                "id": session_id,
-                "before": session.state.value,
-                "state": state.value,
-                "end_reason": (reason or session.channel + sessions.COMPLETE_SUFFIX) if ended else None,
-                "ended_at": now_ms if ended else None,
-                "now": now_ms,
-            },
-        )
-        # On a shared database another node may move it between our look and our write: then look again.
-        if moved:
-            return Cause.SESSION_ENDED if ended else Cause.SESSION_SUSPENDED
+    return (yield from cancellation.leave(dialect, session_id, event, reason, now_ms))
