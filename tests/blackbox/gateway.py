@@ -30,7 +30,9 @@ class Gateway:
     def __init__(self, home: Path, **settings: str) -> None:
         self.home = home
         self.settings = settings
-        self.port = _free_port()
+        # What its process finds around it, beside its settings.
+        self.environment: dict[str, str] = {}
+        self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.notes = home / "demonstration-notes.txt"
         self.log = home.with_suffix(".log")
@@ -119,7 +121,7 @@ class Gateway:
 
     def _environment(self) -> dict[str, str]:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
-        return inherited | {f"HOLDFAST_{name.upper()}": value for name, value in self.settings.items()}
+        return inherited | self.environment | {f"HOLDFAST_{name.upper()}": value for name, value in self.settings.items()}
 
 
 @contextlib.contextmanager
@@ -148,7 +150,8 @@ async def until(reached: Callable[[], object], what: str, patience_s: float = PA
         await asyncio.sleep(LOOK_S)
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Return a port that nobody uses, and that stays so for as long as its owner is away."""
     while True:
         port = _chance.choice(_PORTS)
         with contextlib.suppress(OSError), socket.socket() as probe:

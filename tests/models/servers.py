@@ -3,7 +3,11 @@
     python -m tests.models.servers --port 0 [--script "say hello"]        prints its port
 
 What it answers is a script.  It is looked for in the request: the model's name, where it is one of `SCENES`; else the last
-message of the person, behind `script: `; else the server's own, which is `echo` unless it was told another.
+message of the person, behind `script: ` at the beginning of a line; else the server's own, which is `echo` unless it was
+told another.  An answer that was cut off goes on with the script that it had, and `stream` with the word that is next.
+
+With `--record FILE` every request leaves a line there when it arrives, and another when it was answered in full.  One that
+no vendor would take is then refused, and says why.
 
 A script has one part for each step of a turn, divided by ` | `; its last part answers all further steps.  A part is a list
 of actions, divided by `; `:
@@ -32,11 +36,15 @@ import asyncio
 import contextlib
 import itertools
 import json
+import re
 import ssl
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
+
+from tests.models.forms import problems
 
 SCENES = {
     "echo": "echo",
@@ -45,6 +53,9 @@ SCENES = {
 }
 _HTML = b"<!doctype html><html><body>Sign in to the network</body></html>"
 _PIECE = 7
+# A message may have a word before its script, by which its sender knows it again.
+_SCRIPT = re.compile(r"^(?:\S+ )?script: (?P<script>.*)$", re.MULTILINE)
+_GO_ON = "[Note of the gateway: your answer was cut off"
 
 
 class Over(Exception):
@@ -246,7 +257,10 @@ class ModelServer:
     requests: list[Seen] = field(default_factory=list)
     connections: int = 0
     port: int = 0
+    record: Path | None = None
     _done: Counter[str] = field(default_factory=Counter)
+    # Whoever waits for nothing is held by nobody else.
+    _serving: set[asyncio.Task[Any]] = field(default_factory=set)
 
     @property
     def url(self) -> str:
@@ -260,15 +274,14 @@ class ModelServer:
             yield self
         finally:
             server.close()
-            for each in asyncio.all_tasks():
-                if each.get_name() == f"model server {self.port}":
-                    each.cancel()
+            for each in self._serving:
+                each.cancel()
             await server.wait_closed()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task
-        task.set_name(f"model server {self.port}")
+        self._serving.add(task)
         self.connections += 1
         try:
             while (request := await _read(reader)) is not None:
@@ -277,6 +290,7 @@ class ModelServer:
         except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
             pass
         finally:
+            self._serving.discard(task)
             writer.close()
 
     async def _answer(self, request: Seen, writer: asyncio.StreamWriter) -> None:
@@ -286,14 +300,25 @@ class ModelServer:
         with contextlib.suppress(Over):
             if request.path.endswith("/models"):
                 await answer.whole(200, json.dumps({"object": "list", "data": [{"id": each} for each in SCENES]}).encode())
+            found = problems(request.path, request.body) if self.record else []
+            self._write({"asked": subject(request.body), "problems": found})
+            if found:
+                text = f"no vendor would take this: {'; '.join(found)}"
+                await answer.whole(400, answer.wire.failure(400, text))
             for action in self._part(request):
                 await self._act(action.strip(), answer)
             await answer.end()
+            self._write({"answered": subject(request.body)})
+
+    def _write(self, line: object) -> None:
+        if self.record:
+            with self.record.open("a") as file:
+                file.write(f"{json.dumps(line)}\n")
 
     def _part(self, request: Seen) -> list[str]:
         script = SCENES.get(str(request.body.get("model", ""))) or self.script
-        if (said := last_said(request.body)).startswith("script: "):
-            script = said.removeprefix("script: ")
+        if written := _SCRIPT.search(subject(request.body)):
+            script = SCENES.get(written["script"], written["script"])
         parts = script.split(" | ")
         actions = parts[min(steps_taken(request.body), len(parts) - 1)].split("; ")
         return [each for action in actions if (each := self._due(script, action))]
@@ -323,7 +348,21 @@ async def _read(reader: asyncio.StreamReader) -> Seen | None:
 def last_said(body: dict[str, Any]) -> str:
     """Return the last text of the person; what tools gave is not theirs, though one format sends it as if it were."""
     said = [_text(each["content"]) for each in body.get("messages", []) if each["role"] == "user"]
-    return next((each for each in reversed(said) if each), "")
+    return next((each for each in reversed(said) if each and not each.startswith(_GO_ON)), "")
+
+
+def subject(body: dict[str, Any]) -> str:
+    """Return the line with the last script, where there is one; several messages of a person may have become one."""
+    said = last_said(body)
+    scripts = [found[0] for found in _SCRIPT.finditer(said)]
+    return scripts[-1] if scripts else said
+
+
+def last_written(body: dict[str, Any]) -> str:
+    """Return what the model had written of an answer that it is to go on with; nothing where it begins one."""
+    *_, before, last = [{}, {}, *body.get("messages", [])]
+    goes_on = last.get("role") == "user" and _text(last["content"]).startswith(_GO_ON)
+    return _text(before["content"]) if goes_on and before["role"] == "assistant" else ""
 
 
 def last_result(body: dict[str, Any]) -> str:
@@ -335,18 +374,24 @@ def last_result(body: dict[str, Any]) -> str:
 
 
 def steps_taken(body: dict[str, Any]) -> int:
-    """Return how often the model has answered since the person last spoke."""
+    """Return how often the model has made calls since the person last spoke."""
     steps = 0
     for each in reversed(body.get("messages", [])):
-        if each["role"] == "user" and _text(each["content"]):
+        if each["role"] == "user" and (said := _text(each["content"])) and not said.startswith(_GO_ON):
             break
-        steps += each["role"] == "assistant"
+        steps += each["role"] == "assistant" and _makes_calls(each)
     return steps
 
 
+def _makes_calls(message: dict[str, Any]) -> bool:
+    content = message.get("content")
+    blocks = content if isinstance(content, list) else []
+    return bool(message.get("tool_calls")) or any(each["type"] == "tool_use" for each in blocks)
+
+
 def _text(content: Any) -> str:
-    if isinstance(content, str):
-        return content
+    if content is None or isinstance(content, str):
+        return content or ""
     return "".join(each["text"] for each in content if each["type"] == "text")
 
 
@@ -370,7 +415,7 @@ async def _stream(answer: Answer, rest: str) -> None:
     count, _, rate = rest.partition(" at ")
     loop = asyncio.get_running_loop()
     due = loop.time()
-    for each in range(int(count)):
+    for each in range(last_written(answer.request.body).count("word"), int(count)):
         await answer.send(answer.wire.text(f" word{each}"))
         due += 1 / float(rate) if float(rate) else 0
         if (wait := due - loop.time()) > 0:
@@ -499,8 +544,8 @@ def _pieces(text: str) -> list[str]:
     return [text[start : start + _PIECE] for start in range(0, len(text), _PIECE)]
 
 
-async def _run(port: int, script: str) -> None:
-    async with ModelServer(script=script).running(port) as server:
+async def _run(port: int, script: str, record: Path | None) -> None:
+    async with ModelServer(script=script, record=record).running(port) as server:
         print(server.port, flush=True)
         await asyncio.Event().wait()
 
@@ -509,9 +554,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="A scripted model server on loopback.")
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--script", default="echo")
+    parser.add_argument("--record", type=Path)
     chosen = parser.parse_args()
     with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(_run(chosen.port, chosen.script))
+        asyncio.run(_run(chosen.port, chosen.script, chosen.record))
 
 
 if __name__ == "__main__":
