@@ -236,6 +236,8 @@ class _Case(Evidence):
                 return
             if option in valued and rest:
                 rest.pop(0)
+        if name == "time" and len(rest) < len(words) and words[0].text.startswith(("-o", "--output")):
+            self.ask("it writes a file")
         for word in rest[:before]:
             if name in ("chroot", "flock"):
                 self.writes(word)

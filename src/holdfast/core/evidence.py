@@ -82,6 +82,8 @@ class Evidence:
     def sets(self, name: str, value: Word) -> None:
         if name in programs.STEERING_NAMES or name.startswith(programs.STEERING):
             self.ask(f"it sets {name}, which decides what other programs do")
+        elif name in programs.SEARCHED and any(not self.place(Word(text=each)).inside for each in value.text.split(":")):
+            self.ask(f"it sets {name}, so that programs are looked for outside of the workspace")
         if value.text.startswith("() {"):
             self.ask("it defines a function in a variable")
 

@@ -55,7 +55,19 @@ _SECRET_FILES = (
     *("id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "credentials.json", "hosts.yml"),
 )
 _SECRET_ENDINGS = (".pem", ".p12", ".pfx", ".kdbx", ".key", ".keystore", ".jks")
-_SECRET_PATHS = ("/etc/shadow*", "/etc/gshadow*", "/etc/sudoers*", "/run/secrets*", "/var/run/secrets*", "/proc/*/environ")
+_SECRET_PATHS = (
+    "/etc/shadow*",
+    "/etc/gshadow*",
+    "/etc/sudoers*",
+    "/run/secrets*",
+    "/var/run/secrets*",
+    "/proc/*/environ",
+    "/proc/*/root/*",
+    "/proc/*/cwd/*",
+    "/proc/*/fd/*",
+    "/proc/*/mem",
+)
+_SECRET_EXAMPLES = ("/etc/shadow", "/etc/gshadow", "/etc/sudoers")
 _EXAMPLES = (".example", ".sample", ".template", ".dist", ".pub")
 _STARTUP = (
     *(
@@ -116,6 +128,12 @@ class Place:
         """Whether it is known to hold what opens other doors."""
         path = self.path.lower()
         if any(fnmatchcase(path, pattern) or fnmatchcase(f"{path}/", pattern) for pattern in _SECRET_PATHS):
+            return True
+        if (
+            path.startswith("/")
+            and _GLOB.search(path)
+            and any(fnmatchcase(each, path.replace(UNKNOWN, "*")) for each in _SECRET_EXAMPLES)
+        ):
             return True
         return any(_is_secret_name(part.lower()) for part in self.parts)
 

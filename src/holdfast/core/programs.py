@@ -49,7 +49,13 @@ READER_RISKS: Mapping[str, Mapping[str, str]] = {
     "hostname": {"-F": "names the machine anew", "-b": "names the machine anew"},
     "base64": {"-o": "writes", "--output": "writes"},
     "iconv": {"-o": "writes", "--output": "writes"},
+    "cloc": {"--extract-with": "runs another program", "--diff-alignment": "writes", "--out": "writes"},
 }  # fmt: skip
+# The same for what writes.
+WRITER_RUNS = (
+    *("--to-command", "--checkpoint-action", "--use-compress-program", "-I", "--rsh-command"),
+    *("-F", "--info-script", "--new-volume-script", "--filter", "--unzip-command"),
+)
 # A second name that they are given is what they write.
 WRITES_SECOND = frozenset({"uniq", "xxd"})
 RECURSIVE_READERS = frozenset({"rg", "ag", "ack"})
@@ -68,11 +74,21 @@ DEVELOPMENT = _words(
     "rustfmt javac java kotlinc gofmt golint golangci-lint staticcheck rspec rubocop phpunit ctest sphinx- "
     "build mkdocs pandoc hadolint yamllint markdownlint basedpyright dot lint-imports "
 )
+# Options of theirs that take code, or the name of a program with its arguments.
+CODE_OPTIONS: Mapping[str, frozenset[str]] = {
+    **dict.fromkeys(("make", "gmake"), _words("eval E")),
+    "cmake": _words("E"),
+    **dict.fromkeys(("gcc", "g++", "cc", "c++", "clang", "clang++"), _words("wrapper fplugin specs")),
+    "go": _words("toolexec exec vettool"),
+    "npm": _words("script-shell node-options shell"),
+    "pnpm": _words("script-shell node-options shell"),
+    "cloc": _words("extract-with"),
+}
 # Targets and scripts whose names say that something leaves the machine, or is put into it.
 OUTWARD_TARGETS = ("install", "deploy", "publish", "release", "push", "upload", "provision", "destroy", "uninstall")
 MODULES = _words(
-    "pytest unittest doctest json.tool compileall py_compile venv timeit tokenize ast dis mypy ruff black "
-    "isort flake8 pylint coverage build cProfile pdb this calendar pyright tox nox sphinx mkdocs zipfile "
+    "pytest unittest doctest json.tool compileall py_compile venv tokenize ast dis mypy ruff black "
+    "isort flake8 pylint coverage build cProfile this calendar pyright tox nox sphinx mkdocs zipfile "
     "tabnanny site sysconfig platform trace "
 )
 
@@ -210,5 +226,23 @@ STEERING = (
     "PYTHONSTARTUP",
     "PYTHONHOME",
     "PROMPT_COMMAND",
+    "PYTHONBREAKPOINT",
+    "CARGO_",
+    "RUSTC",
+    "RUSTFLAGS",
+    "GOFLAGS",
+    "npm_config_",
+    "NPM_CONFIG_",
+    "PIP_",
+    "UV_",
+    "JAVA_TOOL_OPTIONS",
+    "_JAVA_OPTIONS",
+    "JDK_JAVA_OPTIONS",
 )
-STEERING_NAMES = _words("PATH IFS ENV SHELLOPTS PAGER EDITOR VISUAL PS4 PS1 HOME BROWSER LESSOPEN MANPAGER CDPATH SHELL")
+STEERING_NAMES = _words(
+    "PATH IFS ENV SHELLOPTS PAGER EDITOR VISUAL PS4 PS1 HOME BROWSER LESSOPEN LESS LESSCLOSE MANPAGER CDPATH "
+    "SHELL MAKEFLAGS MFLAGS GNUMAKEFLAGS MAKEFILES TAR_OPTIONS ZIPOPT ZIP UNZIP RIPGREP_CONFIG_PATH BAT_CONFIG_PATH "
+    "PYTEST_ADDOPTS PYTEST_PLUGINS GRADLE_OPTS MAVEN_OPTS MAVEN_ARGS AWKPATH AWKLIBPATH ZDOTDIR BATS_OPTIONS TMOUT "
+)
+# Where programs look for parts of themselves.
+SEARCHED = _words("PYTHONPATH NODE_PATH CLASSPATH LUA_PATH LUA_CPATH R_LIBS GEM_PATH GEM_HOME GOPATH GOROOT VIRTUAL_ENV")

@@ -17,6 +17,11 @@ _SEDS = re.compile(
     r"(?:[pdqDPnNgGhHx=]|s([/|#,:!@])(?:(?!\1)[^\\\n]|\\.)*\1(?:(?!\1)[^\\\n]|\\.)*\1[gpiI0-9]*)?\s*"
 )
 _AWK_RISKS = re.compile(r"system|getline|[|>]|close|@|fflush|ENVIRON|PROCINFO")
+# A name with an index runs what stands in the index; so does one that is only known when the command runs.
+_INDEXED = re.compile(r"\w*\[")
+_COMPARES_NUMBERS = frozenset({"-eq", "-ne", "-lt", "-le", "-gt", "-ge"})
+_PLAIN_OPTIONS = r"-[bBdEIOqsSuvx]+"
+_PLAIN_OPTIONS_ELSEWHERE = r"-w|--(test|watch|check|no-warnings|trace-warnings)"
 _PATTERN_FIRST = frozenset({"grep", "egrep", "fgrep", "zgrep", "rg", "ag", "ack", "jq", "pgrep", "fd", "look"})
 _GIT_REASONS: Mapping[str, str] = {
     "push": "git push: it sends commits to another machine",
@@ -35,8 +40,10 @@ def writer(on: Evidence, words: Sequence[Word]) -> None:
     given = Given.of(words)
     for word in (*given.rest, *given.values):
         on.writes(word)
-    if given.has("--to-command", "--checkpoint-action", "--use-compress-program", "-I", "--rsh-command"):
+    if given.has(*programs.WRITER_RUNS) or any(word.text.startswith("-TT") for word in words):
         on.ask("it runs another program")
+    if given.has("-P", "--absolute-names"):
+        on.ask("it may write outside of the workspace")
     for word in words:
         # An option and its value in one word, such as -C/etc.
         if re.match(r"-[A-Za-z]+[/~]", word.text):
@@ -91,6 +98,22 @@ def development(on: Evidence, name: str, words: Sequence[Word]) -> None:
     for word in words:
         if re.match(r"-[oC][/~.]", word.text):
             on.writes(Word(text=word.text[2:], varies=word.varies))
+        elif re.match(r"@|-[BL][/~.]", word.text) and not on.place(Word(text=word.text.lstrip("@-BL"))).inside:
+            on.ask(f"{name} would work on {shown(word)}, outside of the workspace")
+        _check_given_code(on, name, word)
+
+
+def _check_given_code(on: Evidence, name: str, word: Word) -> None:
+    """Ask about code that stands in an argument, or comes from elsewhere: nobody has seen it before."""
+    option, _, value = word.text.partition("=")
+    if option.lstrip("-") in programs.CODE_OPTIONS.get(name, ()) and option.startswith("-"):
+        on.ask(f"{name} {option} runs code that is given on the command line, or behaves unusually")
+    elif "://" in word.text:
+        on.ask(f"{name} works with {shown(word)}, from another machine")
+    elif name in ("make", "gmake") and (option == "SHELL" or re.search(r"\$[({]|`|^[^-\s]+\s", value)):
+        on.ask(f"{name} {option}= may run a program that is given on the command line")
+    elif name == "go" and re.search(r"@|^[\w-]+\.[\w.-]+/", word.text):
+        on.ask(f"{name} works with {shown(word)}, from another machine")
 
 
 def _outward(on: Evidence, name: str, words: Sequence[Word]) -> None:
@@ -123,13 +146,13 @@ def interpreter(on: Evidence, name: str, words: Sequence[Word]) -> None:
             return
         if name in ("python", "pypy") and re.fullmatch(r"-[WX]", option) and rest:
             rest.pop(0)
-        elif not re.fullmatch(r"-[bBdEIOqsSuvx]+|--(test|watch|check|no-warnings|trace-warnings)", option):
+        elif not re.fullmatch(_PLAIN_OPTIONS if name in ("python", "pypy") else _PLAIN_OPTIONS_ELSEWHERE, option):
             on.ask(f"{name} {option[:2]} runs code that is given on the command line, or behaves unusually")
             return
     if not rest or rest[0].text == "-":
         on.ask(f"{name} runs whatever it is given as input")
-    elif "://" in rest[0].text:
-        on.ask(f"{name} runs {shown(rest[0])}, from another machine")
+    elif any("://" in word.text for word in rest[:2]):
+        on.ask(f"{name} runs {shown(rest[-1])}, from another machine")
     else:
         on.run_file(rest[0])
     if rest and name in ("deno", "bun") and rest[0].text in programs.BUN_INSTALLS:
@@ -226,8 +249,18 @@ def export(on: Evidence, name: str, words: Sequence[Word]) -> None:
     for word in settings:
         variable, _, value = word.text.partition("=")
         on.sets(variable, Word(text=value))
+    if any(re.match(r"[-+][a-zA-Z]*[in]", word.text) for word in words) and name in ("declare", "typeset", "local"):
+        on.ask("it sets a variable in an unusual way")
+    names(on, name, words)
     if not words or (name != "set" and any(word.text.startswith("-") and "p" in word.text for word in words)):
         on.ask("it shows the environment, which may hold secrets")
+
+
+def names(on: Evidence, name: str, words: Sequence[Word]) -> None:
+    """Judge what takes the names of variables."""
+    told = [Word(text=word.text.partition("=")[0], varies=word.varies and "=" not in word.text) for word in words]
+    if name != "set" and any(word.varies or _INDEXED.match(word.text) for word in told):
+        on.ask("it sets a variable in an unusual way")
 
 
 def printenv(on: Evidence, name: str, words: Sequence[Word]) -> None:
@@ -235,9 +268,12 @@ def printenv(on: Evidence, name: str, words: Sequence[Word]) -> None:
         on.ask(f"{name}: {programs.ALWAYS_ASKED[name]}")
 
 
-def test(on: Evidence, _name: str, words: Sequence[Word]) -> None:
+def test(on: Evidence, name: str, words: Sequence[Word]) -> None:
     """Judge a condition, which runs what stands in the index of an array."""
-    if any(re.search(r"\[.*(\$\(|`)", word.text) for word in words):
+    calculates = name == "[[" and any(word.text in _COMPARES_NUMBERS for word in words)
+    unknown = any(word.varies and not word.text.lstrip("-").isdecimal() for word in words)
+    looks_up = any(word.text in ("-v", "-R") for word in words)
+    if any(re.search(r"\[.*(\$\(|`)", word.text) for word in words) or (unknown and (calculates or looks_up)):
         on.ask("its condition may run another program")
 
 
@@ -314,7 +350,8 @@ def git(on: Evidence, _name: str, words: Sequence[Word]) -> None:
         if not word.varies:
             # A file of another commit is named after it: HEAD:file.
             on.reads(Word(text=word.text.rpartition(":")[2], glob=word.glob))
-        if chosen in ("apply", "am", "init", "mv") and not on.place(word).inside:
+    for word in (*given.rest, *given.values):
+        if chosen in ("apply", "am", "init", "mv", "format-patch", "notes") and not on.place(word).inside:
             on.ask(f"git {chosen} would work with {shown(word)}, outside of the workspace")
 
 
@@ -349,7 +386,8 @@ RULES: Mapping[str, Rule] = {
     **dict.fromkeys(("dd", "shred", "srm", "wipe"), dd),
     "init": init,
     **dict.fromkeys(("cd", "pushd", "popd"), cd),
-    **dict.fromkeys(("export", "declare", "readonly", "typeset", "set", "unset"), export),
+    **dict.fromkeys(("export", "declare", "readonly", "typeset", "local", "set", "unset"), export),
+    **dict.fromkeys(("read", "getopts", "wait"), names),
     "printenv": printenv,
     "printf": printf,
     **dict.fromkeys(("test", "[", "[["), test),

@@ -25,6 +25,9 @@ _REDIRECT = re.compile(r"(\d*)(<<<|<<-|<<|<>|<&|<|>>|>\||>&|>)")
 _SUBSCRIPT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\[")
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH", re.IGNORECASE)
 _ANSI = re.compile(r"\\(x[0-9a-fA-F]{1,2}|u[0-9a-fA-F]{1,4}|U[0-9a-fA-F]{1,8}|[0-7]{1,3}|.)", re.DOTALL)
+_NUMBER = re.compile(r"-?\d+")
+# ${name@P} runs what stands in a variable; so do an index and a part that are not plain numbers.
+_ODD_EXPANSION = re.compile(r"(?<!\[)@|\[(?![@*\d]+\])|^\w+:(?![-=?+]|[ \d:-]*$)")
 _LETTERS = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "v": "\v"}
 _SKIPPED = frozenset({"if", "then", "else", "elif", "fi", "while", "until", "do", "done", "!", "{", "}"})
 _FOLLOWED = frozenset({"fi", "done", "}"})
@@ -70,6 +73,9 @@ class Script:
     commands: list[Simple] = field(default_factory=list[Simple])
     doubts: list[str] = field(default_factory=list[str])
     functions: set[str] = field(default_factory=set[str])
+    # The shell calculates with the text of a variable, and runs a command that stands in it: a[$(command)].
+    calculated: set[str] = field(default_factory=set[str])
+    not_numbers: set[str] = field(default_factory=set[str])
 
 
 class _Unsure(Exception):
@@ -83,6 +89,9 @@ def parse(text: str) -> Script:
         _Reader(text, script, {}, 0).all()
     except _Unsure as doubt:
         script.doubts.append(str(doubt))
+    # Only at the end: in a loop a variable may be used before the place where it is set.
+    if script.calculated & script.not_numbers:
+        script.doubts.append("it calculates with what may be no number, and then the shell could run it")
     return script
 
 
@@ -208,10 +217,16 @@ class _Reader:
         for name, value in settings:
             # A value made of itself would double without end.
             self._known[name] = Word(text=value.text if len(value.text) <= VALUE_MAX_CHARS else UNKNOWN, varies=True)
+            self._check_number(name, [value])
         if draft.words and draft.words[0].text == "read":
             for word in draft.words[1:]:
                 self._known.pop(word.text, None)
+                self._script.not_numbers.add(word.text)
         return command
+
+    def _check_number(self, name: str, values: Sequence[Word]) -> None:
+        if not all(_NUMBER.fullmatch(value.text) for value in values):
+            self._script.not_numbers.add(name)
 
     def _blank(self) -> None:
         text = self._text
@@ -277,6 +292,7 @@ class _Reader:
         certain = draft.words and not any(word.varies or word.text.startswith(("-", "/", "~")) for word in draft.words)
         # Each of the names is looked at as if it were read; then any of them may stand where the variable does.
         self._script.commands.append(Simple(words=(Word(text="cat"), *draft.words)) if certain else Simple())
+        self._check_number(found[0], draft.words or [Word(text=UNKNOWN)])
         inside = certain and not any(".." in word.text for word in draft.words)
         self._known[found[0]] = Word(text=f"./{UNKNOWN}", listed=True) if inside else Word(text=UNKNOWN, varies=True)
 
@@ -321,7 +337,9 @@ class _Reader:
             lines: list[str] = []
             while True:
                 if self._at >= len(self._text):
-                    raise _Unsure("a here-document has no end")
+                    # The shell takes all of it, and so it is judged.
+                    self._script.doubts.append("a here-document has no end")
+                    break
                 newline = self._text.find("\n", self._at)
                 stop = len(self._text) if newline < 0 else newline
                 line = self._text[self._at : stop].lstrip("\t") if tabs else self._text[self._at : stop]
@@ -410,7 +428,9 @@ class _Reader:
         text, at = self._text, self._at
         if text.startswith("$((", at):
             self._arithmetic()
-        elif text.startswith("$(", at):
+            self._script.calculated.update(_NAME.findall(text[at : self._at]))
+            return [("0", quoted, True)]
+        if text.startswith("$(", at):
             self._at += 2
             self._list(")")
         elif text.startswith("${", at):
@@ -423,7 +443,10 @@ class _Reader:
         elif name := _NAME.match(text, at + 1):
             self._at = name.end()
             return self._variable(name[0], quoted=quoted)
-        elif at + 1 < len(text) and text[at + 1] in "@*#?$!-0123456789":
+        elif at + 1 < len(text) and text[at + 1] in "#?$!":
+            self._at += 2
+            return [("0", quoted, True)]
+        elif at + 1 < len(text) and text[at + 1] in "@*-0123456789":
             self._at += 2
         else:
             self._at += 1
@@ -445,7 +468,7 @@ class _Reader:
     def _braced(self, *, quoted: bool) -> list[_Cell]:
         stop = self._text.find("}", self._at)
         inside = self._text[self._at + 2 : stop]
-        if stop < 0 or any(char in inside for char in "{\"'\\`$\n("):
+        if stop < 0 or any(char in inside for char in "{\"'\\`$\n(") or _ODD_EXPANSION.search(inside):
             raise _Unsure("it expands a variable in an unusual way")
         self._at = stop + 1
         if _NAME.fullmatch(inside):
