@@ -56,6 +56,16 @@ async def test_a_job_is_saved_listed_and_changed(scene: Scene) -> None:
     assert (await scene.store.jobs.list())[1] == changed
 
 
+async def test_a_new_schedule_counts_from_when_it_was_made(scene: Scene) -> None:
+    """C1: a daily job that becomes an hourly one at half past is due at the next full hour, not at the last one."""
+    await scene.store.jobs.save(job(schedule="0 9 * * *"))
+    scene.now = START + 90 * MINUTE
+    await scene.store.jobs.save(job(schedule="0 9 * * *", last_instant=scene.now))
+    assert [each.last_instant for each in await scene.store.jobs.list()] == [START]
+    await scene.store.jobs.save(job(last_instant=scene.now))
+    assert [each.last_instant for each in await scene.store.jobs.list()] == [scene.now]
+
+
 async def test_a_changed_job_keeps_how_far_it_got(scene: Scene) -> None:
     """C1: saving it again does not make it forget what it has dealt with."""
     await scene.store.jobs.save(job())

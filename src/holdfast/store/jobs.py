@@ -11,11 +11,14 @@ from holdfast.store import intake
 from holdfast.store.database import Database, Dialect, Params, Row, Run, Transaction
 
 _COLUMNS = "name, owner, schedule, prompt, deliver, paused, created_at, last_instant"
+# A schedule that was changed counts from then on: what it would have been due before is nobody's promise.
 _ADD = f"""
     INSERT INTO jobs ({_COLUMNS})
     VALUES (:name, :owner, :schedule, :prompt, :deliver, :paused, :created_at, :last_instant)
     ON CONFLICT (name) DO UPDATE SET schedule = excluded.schedule, prompt = excluded.prompt, deliver = excluded.deliver,
-       paused = excluded.paused
+       paused = excluded.paused,
+       last_instant = CASE WHEN jobs.schedule = excluded.schedule OR jobs.last_instant > excluded.last_instant
+                           THEN jobs.last_instant ELSE excluded.last_instant END
 """
 _ALL = f"SELECT {_COLUMNS} FROM jobs ORDER BY name"
 _REMOVE = "DELETE FROM jobs WHERE name = :name RETURNING name"
