@@ -64,6 +64,9 @@ class TurnStage:
             answers=answers,
         )  # fmt: skip
         self._drafts: list[Draft] = []
+        # Words come one by one and very often, so what is done with them is done once for all that are written together.
+        self._words: list[str] = []
+        self._voice = Kind.TEXT
         self._chars = 0
         self._streams = {kind: RedactedStream(redaction) for kind in (Kind.TEXT, Kind.REASONING)}
         self._steering = steering
@@ -105,6 +108,7 @@ class TurnStage:
 
     async def spend(self, used: Usage) -> None:
         # Nothing waits for it: it is durable with whatever is written next.
+        self._gather()
         self._drafts.append(Draft(kind=Kind.USAGE, at=self._clock.now_ms(), data=asdict(used)))
         self._dirty.set()
 
@@ -124,7 +128,8 @@ class TurnStage:
         while True:
             await self._dirty.wait()
             await self.flush()
-            await self._clock.sleep_ms(self._batch_ms)
+            # All turns write at the same instants, so that one sync of the disk serves all of them.
+            await self._clock.sleep_ms(self._batch_ms - self._clock.monotonic_ms() % self._batch_ms)
 
     @asynccontextmanager
     async def at_rest(self) -> AsyncGenerator[None]:
@@ -141,6 +146,7 @@ class TurnStage:
 
     def take_rest(self) -> tuple[Draft, ...]:
         """Return what is not written yet, with what might have become a secret; it belongs before whatever comes next."""
+        self._gather()
         for kind, stream in self._streams.items():
             self._put(kind, stream.flush())
         return tuple(self._take())
@@ -159,17 +165,27 @@ class TurnStage:
         await self._backlog.leave(self.take_rest())
 
     async def _stream(self, kind: Kind, text: str) -> None:
-        for other, stream in self._streams.items():
-            if other is not kind:
-                self._put(other, stream.flush())
-        self._put(kind, self._streams[kind].feed(text))
+        if not text:
+            return
+        if kind is not self._voice:
+            self._gather()
+            self._put(self._voice, self._streams[self._voice].flush())
+            self._voice = kind
+        self._words.append(text)
+        self._chars += len(text)
+        self._dirty.set()
         if self._chars > BUFFER_MAX_CHARS:
             await self.flush()
+
+    def _gather(self) -> None:
+        """Make an entry of the words that have come."""
+        if self._words:
+            text, self._words = "".join(self._words), []
+            self._put(self._voice, self._streams[self._voice].feed(text))
 
     def _put(self, kind: Kind, text: str) -> None:
         if not text:
             return
-        self._chars += len(text)
         if self._drafts and self._drafts[-1].kind is kind:
             last = self._drafts[-1]
             self._drafts[-1] = replace(last, data={"text": f"{last.data['text']}{text}"})
@@ -178,6 +194,7 @@ class TurnStage:
         self._dirty.set()
 
     def _take(self) -> list[Draft]:
+        self._gather()
         drafts, self._drafts = self._drafts, []
         self._chars = 0
         self._dirty.clear()
