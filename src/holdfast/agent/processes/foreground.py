@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
-from collections.abc import Mapping, Sequence
+from asyncio.subprocess import DEVNULL
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +24,8 @@ GRACE_S = 2
 
 # The signal that is none, and only finds out whether there is anybody to get it.
 _LOOK = 0
+# Told which group it guards, it hears one more word when all is over; where it never does, whoever waited was killed.
+_GUARD = 'read -r group && { read -r over || kill -s KILL -- "-$group"; }'
 # Whoever leads a session and opens a terminal gets it for its own.
 _ON_TERMINAL = 'exec <>"$0" >&0 2>&0; exec "$@"'
 
@@ -87,6 +91,20 @@ async def run(
     argv: Sequence[str], workdir: Path, environment: Mapping[str, str], timeout_s: float, clock: Clock, *, pty: bool = False
 ) -> Result:
     """Run a command to its end, or to the end of its time.  Whatever ends the waiting ends its whole process group."""
+    async with _guard() as protect:
+        return await _run(argv, workdir, environment, timeout_s, clock, protect, pty=pty)
+
+
+async def _run(
+    argv: Sequence[str],
+    workdir: Path,
+    environment: Mapping[str, str],
+    timeout_s: float,
+    clock: Clock,
+    protect: Callable[[int], None],
+    *,
+    pty: bool,
+) -> Result:
     loop = asyncio.get_running_loop()
     source, sink = os.openpty() if pty else os.pipe()
     os.set_blocking(source, False)
@@ -94,6 +112,7 @@ async def run(
     try:
         began = clock.monotonic_ms()
         transport, exit_ = await _spawn(argv, workdir, environment, sink, pty=pty)
+        protect(transport.get_pid())
         loop.add_reader(source, output.take)
         try:
             timed_out, left_behind = await _follow(transport.get_pid(), exit_.seen, output, timeout_s)
@@ -116,6 +135,32 @@ async def run(
     )
 
 
+@contextlib.asynccontextmanager
+async def _guard() -> AsyncGenerator[Callable[[int], None]]:
+    """Have somebody outside end a group, should we be killed before we could.  Give out how to say which group."""
+    ear, mouth = os.pipe()
+    try:
+        try:
+            guard = await asyncio.create_subprocess_exec(
+                "/bin/sh", "-c", _GUARD, stdin=ear, stdout=DEVNULL, stderr=DEVNULL, cwd="/", env={}, start_new_session=True
+            )
+        finally:
+            os.close(ear)
+        try:
+            yield lambda group: _tell(mouth, f"{group}\n")
+        finally:
+            _tell(mouth, "over\n")
+    finally:
+        os.close(mouth)
+    await guard.wait()
+
+
+def _tell(mouth: int, words: str) -> None:
+    # Somebody may have ended it; nobody needs to know.
+    with contextlib.suppress(BrokenPipeError):
+        os.write(mouth, words.encode())
+
+
 async def _spawn(
     argv: Sequence[str], workdir: Path, environment: Mapping[str, str], sink: int, *, pty: bool
 ) -> tuple[asyncio.SubprocessTransport, _Exit]:
@@ -124,7 +169,7 @@ async def _spawn(
         return await asyncio.get_running_loop().subprocess_exec(
             _Exit,
             *whole,
-            stdin=asyncio.subprocess.DEVNULL,
+            stdin=DEVNULL,
             stdout=sink,
             stderr=sink,
             cwd=str(workdir),
