@@ -166,6 +166,8 @@ i=0; while [[ $i -lt 3 ]]; do i=$((i + 1)); done
 ls; [[ $? -eq 0 ]]
 echo ${x:-5} ${y:0:3} ${#x} ${a[0]} ${a[@]}
 PYTHONPATH=src pytest
+python run.py http://127.0.0.1:8000
+pytest --base-url=http://127.0.0.1:8000
 make CFLAGS="-O2 -g" CC=clang test
 go run ./cmd/x
 systemctl status nginx
@@ -681,7 +683,8 @@ def test_wrapping_never_lowers_a_verdict(command: str, wraps: list[str]) -> None
     """SECURITY 9: whoever wraps a command gains nothing by it."""
     before = judge(command).verdict
     for wrap in wraps:
-        command = wrap.replace("{quoted}", quoted(command)).replace("{}", command)
+        whole = "{quoted}" in wrap
+        command = wrap.replace("{quoted}", quoted(command)) if whole else wrap.replace("{}", command)
     assert judge(command).verdict >= before, command
 
 

@@ -108,7 +108,7 @@ def _check_given_code(on: Evidence, name: str, word: Word) -> None:
     option, _, value = word.text.partition("=")
     if option.lstrip("-") in programs.CODE_OPTIONS.get(name, ()) and option.startswith("-"):
         on.ask(f"{name} {option} runs code that is given on the command line, or behaves unusually")
-    elif "://" in word.text:
+    elif name == "pandoc" and "://" in word.text:
         on.ask(f"{name} works with {shown(word)}, from another machine")
     elif name in ("make", "gmake") and (option == "SHELL" or re.search(r"\$[({]|`|^[^-\s]+\s", value)):
         on.ask(f"{name} {option}= may run a program that is given on the command line")
@@ -151,8 +151,8 @@ def interpreter(on: Evidence, name: str, words: Sequence[Word]) -> None:
             return
     if not rest or rest[0].text == "-":
         on.ask(f"{name} runs whatever it is given as input")
-    elif any("://" in word.text for word in rest[:2]):
-        on.ask(f"{name} runs {shown(rest[-1])}, from another machine")
+    elif found := [word for word in rest[: 2 if name in ("deno", "bun") else 1] if "://" in word.text]:
+        on.ask(f"{name} runs {shown(found[0])}, from another machine")
     else:
         on.run_file(rest[0])
     if rest and name in ("deno", "bun") and rest[0].text in programs.BUN_INSTALLS:
