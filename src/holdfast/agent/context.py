@@ -14,7 +14,7 @@ from holdfast.agent.toolbox import shortened
 from holdfast.core import effects
 from holdfast.core.effects import Call
 from holdfast.core.intake import Image
-from holdfast.core.transcript import Item, Role
+from holdfast.core.transcript import COMPACTED, Item, Role
 from holdfast.ids import CallId, TurnId
 from holdfast.ports import Assignment
 
@@ -28,8 +28,6 @@ UNKNOWN = (
 )
 SUMMARY = "[Summary of the conversation before this point, made to save space. The exact words are in the transcript.]"
 
-# The kind of the note that a summary is in a transcript.
-COMPACTED = "compacted"
 # A result of an older step, where space is short.
 OLD_RESULT_MAX_CHARS = 1_000
 # What the last steps have brought is what the model is working with.

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from holdfast.cli.cards import main_argument
 from holdfast.cli.frame import date_and_time
-from holdfast.core.transcript import Item, Role
+from holdfast.core import notes
+from holdfast.core.transcript import COMPACTED, Item, Role
 from holdfast.desk.views import Transcript
 
 
@@ -27,7 +29,10 @@ def _body(items: Sequence[Item]) -> Iterator[str]:
             case Role.USER:
                 yield from (f"## {date_and_time(item.at)}", "", *_quoted(item.text), "")
             case Role.TOOL:
-                yield from (f"- `{item.name}` ({item.outcome or 'running'}): {_one_line(item.result or '')}", "")
+                about = f" {main_argument(item.args)}".rstrip()
+                yield from (f"- `{item.name}`{about} ({item.outcome or 'running'}): {_one_line(item.result or '')}", "")
+            case Role.NOTE if item.kind == COMPACTED:
+                yield from (f"*{_one_line(notes.compacted(item.text))}*", "")
             case Role.REASONING | Role.NOTE | Role.MARKER:
                 yield from (f"*{_one_line(item.text)}*", "")
             case Role.QUESTION:

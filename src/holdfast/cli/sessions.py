@@ -22,8 +22,9 @@ from holdfast.cli.frame import (
     say,
     to_json,
 )
+from holdfast.core import notes
 from holdfast.core.sessions import State
-from holdfast.core.transcript import Item, Role
+from holdfast.core.transcript import COMPACTED, Item, Role
 from holdfast.desk.port import Pruning, Reading, looks_like_id
 from holdfast.desk.views import SessionView
 from holdfast.ids import SessionId, TurnId
@@ -227,6 +228,8 @@ def print_item(item: Item) -> None:
             say(f"? {item.text}", style) if item.kind == "asked" else say(f"  → {item.text}", "dim")
         case Role.ASSISTANT:
             say(item.text.strip("\n").lstrip(), style)
+        case Role.NOTE if item.kind == COMPACTED:
+            say(notes.compacted(item.text), style)
         case _:
             say(item.text, style)
 

@@ -75,6 +75,11 @@ def failed(error: str) -> str:
     return f"Failed: {error}" if error else "Failed."
 
 
+def compacted(summary: str) -> str:
+    """Return what a person reads of a summary."""
+    return f"Summary that the model reads instead of what is older: {summary}"
+
+
 def before_message(text: str, *, interrupted_by: str | None, tool_unanswered: bool) -> str:
     """Return the next message with exactly one system note before it, or as it is where none is called for."""
     if interrupted_by is not None:

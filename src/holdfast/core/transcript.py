@@ -14,6 +14,9 @@ from holdfast.core.journal import CLOSING, OUTPUT, PENDING, Data, Entry, Kind
 from holdfast.core.notes import Recovery
 from holdfast.ids import TurnId
 
+# The kind of the note that a summary is.
+COMPACTED = "compacted"
+
 
 class Role(StrEnum):
     USER = "user"
@@ -181,7 +184,7 @@ def _item(entry: Entry, recovery: Recovery | None) -> Item | None:
         case Kind.NOTE:
             return plain
         case Kind.CONTEXT_COMPACTED:
-            return replace(plain, kind="compacted", args={"through": _text(data, "through")}, recovered=False)
+            return replace(plain, kind=COMPACTED, args={"through": _text(data, "through")}, recovered=False)
         case Kind.TURN_FAILED | Kind.TURN_CANCELLED | Kind.TURN_INTERRUPTED:
             kind = entry.kind.partition(".")[2]
             return replace(plain, role=Role.MARKER, kind=kind, text=_marker(entry, recovery), recovered=False)
