@@ -14,7 +14,7 @@ from holdfast.agent.tools.port import Site, Tool, ToolSource
 from holdfast.core.effects import Effect
 from holdfast.core.questions import Question
 from holdfast.core.sessions import Session
-from holdfast.errors import Rejected
+from holdfast.errors import OutcomeUnknown, Rejected, Unavailable
 from holdfast.ids import CallId
 from holdfast.ports import Assignment, Stage, Use
 
@@ -22,8 +22,8 @@ log = logging.getLogger(__name__)
 
 # A result is read by a model, again at every step that follows.
 RESULT_MAX_CHARS = 50_000
-# Beyond its own limit a tool gets this much; then its call has failed, whatever it is still doing.
-CALL_MAX_S = 3_600
+# Beyond its own limit a tool gets this much; then its call is over, whatever it has done by then.
+CALL_MAX_S = 3_600.0
 # Channels whose words come from strangers.
 UNTRUSTED = frozenset({"webhook"})
 
@@ -34,6 +34,7 @@ class BoundTool:
 
     tool: Tool
     site: Site
+    max_s: float = CALL_MAX_S
 
     @property
     def name(self) -> str:
@@ -45,10 +46,13 @@ class BoundTool:
 
     async def run(self, args: Mapping[str, object], key: str) -> str:  # noqa: ARG002 - The site holds the same key.
         try:
-            async with asyncio.timeout(CALL_MAX_S):
+            async with asyncio.timeout(self.max_s):
                 return shortened(await self.tool.run(args, self.site))
         except TimeoutError:
-            raise Rejected(f"{self.name} did not end within {CALL_MAX_S} s") from None
+            over = f"{self.name} did not end within {self.max_s:g} s"
+            if self.effect is Effect.EFFECTFUL:
+                raise OutcomeUnknown(f"{over}; what it has done by then nobody knows") from None
+            raise Unavailable(f"{over}; trying it again is safe") from None
 
 
 class Toolbox:
