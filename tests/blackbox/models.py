@@ -94,7 +94,7 @@ class Workshop:
 
     async def leaves_nothing(self) -> None:
         """Nothing of any home runs but its gateway."""
-        await until(lambda: not self.processes(), f"nothing is left running: {self.processes()}", patience_s=8)
+        await until(lambda: not self.processes(), f"nothing is left running: {self.processes()}", patience_s=15)
 
     def processes(self) -> list[str]:
         """Return what runs in a folder of ours or was told of one, beside the gateways and the model."""

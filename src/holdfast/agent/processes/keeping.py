@@ -214,11 +214,7 @@ class Keeping:
 
     def bury(self, process: Process) -> None:
         """Kill what is left of a command whose keeper is gone: nobody would see what it does or how it ends."""
-        condition = self.condition(process)
-        if condition.phase is Phase.LOST and condition.command and condition.command.is_alive():
-            # It leads its group, which has its number.
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(condition.command.pid, signal.SIGKILL)
+        _bury(self.folder(process))
 
     async def orphans(self) -> Orphans:
         """Count what belongs to nothing."""
@@ -232,7 +228,7 @@ class Keeping:
         return Orphans(running=running, ended=ended, rows=rows)
 
     async def clean(self) -> int:
-        """Remove what has ended and is old, or belongs to nothing; returns how many."""
+        """Remove what has ended and is old, or belongs to nothing; returns how many.  What runs for nobody is ended."""
         removed = 0
         before = self._clock.now_ms() - RETENTION_DAYS * _DAY_MS
         for process_id in self._present():
@@ -241,7 +237,10 @@ class Keeping:
                 continue
             if folder.condition().phase is Phase.WAITING:
                 folder.void()
+            if folder.condition().phase is Phase.RUNNING and folder.order({"do": "kill", "grace_ms": GRACE_MS}):
+                log.info("background process %s belongs to no session any more, and is ended", process_id)
             if folder.condition().phase in (Phase.ENDED, Phase.LOST):
+                _bury(folder)
                 # The row first: a folder without one is removed the next time.
                 await self._processes.remove(process_id)
                 await asyncio.to_thread(folder.remove)
@@ -267,6 +266,14 @@ class Keeping:
             return sorted(ProcessId(each.name) for each in self._folder.iterdir() if each.is_dir())
         except FileNotFoundError:
             return []
+
+
+def _bury(folder: Folder) -> None:
+    condition = folder.condition()
+    if condition.phase is Phase.LOST and condition.command and condition.command.is_alive():
+        # It leads its group, which has its number.
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(condition.command.pid, signal.SIGKILL)
 
 
 async def _spawn(folder: Folder) -> _Begun:

@@ -111,6 +111,8 @@ class Watcher:
             log.warning("cannot look after background processes: %s", error)
             return IDLE_MS
         for process_id in {*self._handles, *self._scanned, *self._complaints} - {each.id for each in running}:
+            # We have not seen it end, so it was deleted with its session, and must not run on for nobody.
+            self._cleaned_at = None
             self._forget(process_id)
         for process in running:
             if not self._keeping.is_starting(process):
