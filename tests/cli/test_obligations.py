@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,33 @@ def test_a_question_is_not_approved_but_answered(terminal: Terminal) -> None:
     assert f"holdfast turns answer {open_['turn_id']} TEXT" in refused
     assert "'always'" in terminal.type("approvals", "approve", open_["id"], "--for", "ever").stderr
     terminal.read("turns", "answer", open_["turn_id"], "Bergen")
+
+
+def test_a_message_behind_a_question_says_so_and_how_that_is_answered(terminal: Terminal) -> None:
+    """A2: nobody waits without being told what for."""
+    terminal.type("ask", DANGEROUS)
+    (open_,) = terminal.read("approvals", "list")["items"]
+    behind = terminal.type("ask", "count to 3")
+    assert (behind.exit_code, behind.stdout) == (1, "")
+    assert "an earlier one waits for an answer" in behind.stderr
+    assert f"holdfast approvals approve {open_['id']}" in behind.stderr
+    told = json.loads(terminal.type("ask", "count to 4", "--json").stdout)
+    assert (told["state"], told["text"], told["question"]["id"]) == ("queued", "", open_["id"])
+    terminal.read("approvals", "deny", open_["id"])
+    assert "1 2 3 4 5" in terminal.read("ask", "count to 5")["text"]
+    states = [turn["state"] for turn in terminal.read("turns", "list", "terminal")["items"]]
+    assert states == ["completed"] * 4
+
+
+def test_a_question_that_an_earlier_turn_asks_meanwhile_is_told_as_well(terminal: Terminal) -> None:
+    with serving(terminal):
+        first = terminal.start("ask", f"wait 2 seconds; {DANGEROUS}")
+        while not terminal.read("status")["running"]:
+            pass
+        behind = terminal.run("ask", "count to 3")
+        assert (behind.returncode, behind.stdout) == (1, "")
+        assert "an earlier one waits for an answer" in behind.stderr
+        first.communicate(timeout=PATIENCE_S)
 
 
 def ended(terminal: Terminal, process_id: str) -> Any:

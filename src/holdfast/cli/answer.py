@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import click
 import msgspec
+from rich.text import Text
 
 from holdfast.cli import cards
 from holdfast.cli.frame import EXIT_FAILED, print_json, print_text, visible
@@ -25,6 +26,7 @@ from holdfast.errors import HoldfastError
 from holdfast.ids import SessionId, TurnId
 
 _LOOK_S = 0.05
+_BEHIND = "the message is kept; before it is answered, an earlier one waits for an answer"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,10 +71,18 @@ async def rested(desk: Desk, turn_id: TurnId) -> TurnView:
     turn = await desk.turn(turn_id)
     if (await desk.health()).pid != os.getpid():
         return turn
-    while turn.state not in SETTLED and turn.state is not State.WAITING:
+    while turn.state not in SETTLED and turn.state is not State.WAITING and not await _held_up(desk, turn):
         await asyncio.sleep(_LOOK_S)
         turn = await desk.turn(turn_id)
     return turn
+
+
+async def _held_up(desk: Desk, turn: TurnView) -> ApprovalView | None:
+    """Return the question of an earlier turn that one has to wait for, or of the one that it joined."""
+    if turn.state is not State.QUEUED and not turn.joined_to:
+        return None
+    asked = (await desk.approvals.list(session_id=turn.session_id, limit=1)).items
+    return asked[0] if asked and asked[0].turn_id != turn.id else None
 
 
 @contextlib.asynccontextmanager
@@ -93,9 +103,16 @@ async def _listen(desk: Desk, session: SessionView, receipt: Receipt, *, quiet: 
     """
     page = PipeScreen()
     narrator = Narrator(page, is_mine=lambda _: True)
-    attended = sys.stdin.isatty() and sys.stdout.isatty() and not quiet
+    shown = sys.stdout.isatty() and not quiet
+    attended = sys.stdin.isatty() and shown
+    if standing := await _held_up(desk, await desk.turn(receipt.turn_id)):
+        if shown:
+            page.print(Text(_BEHIND, "dim"))
+            narrator.ask(standing)
+        if not attended or not await _answered(desk, page, standing):
+            return Heard(waits_for=standing)
     async for entry in _entries(desk, _Place.of(session, receipt)):
-        if sys.stdout.isatty() and not quiet:
+        if shown:
             narrator.tell(entry)
         elif not quiet:
             _print_answer(entry)
@@ -103,10 +120,17 @@ async def _listen(desk: Desk, session: SessionView, receipt: Receipt, *, quiet: 
             return Heard(text=str(entry.data.get("text", "")))
         if entry.kind is Kind.APPROVAL_ASKED:
             asked = cards.asked(entry.turn_id, entry.session_id, entry.at, entry.data)
-            if not attended or (typed := await page.line()) is None:
-                return Heard(text=asked.text, waits_for=asked)
-            await desk.answer(asked.turn_id, cards.reply(asked, typed), asked.question_id)
+            if not attended or not await _answered(desk, page, asked):
+                return Heard(text=asked.text if asked.turn_id == receipt.turn_id else "", waits_for=asked)
     return Heard()
+
+
+async def _answered(desk: Desk, page: PipeScreen, asked: ApprovalView) -> bool:
+    """Let the person at the terminal answer; False where they leave it open."""
+    if (typed := await page.line()) is None:
+        return False
+    await desk.answer(asked.turn_id, cards.reply(asked, typed), asked.question_id)
+    return True
 
 
 def _print_answer(entry: Entry) -> None:
@@ -118,19 +142,22 @@ def _print_answer(entry: Entry) -> None:
 
 def outcome(turn: TurnView, asked: ApprovalView | None) -> str:
     """Say what became of a turn that has no whole answer, and how to go on."""
-    if turn.state is State.WAITING and asked:
-        return f"the turn waits for an answer\n{cards.question(asked).plain}\n{cards.how_to_answer(asked)}"
+    if asked:
+        waits = "the turn waits for an answer" if asked.turn_id == turn.id else _BEHIND
+        return f"{waits}\n{cards.question(asked).plain}\n{cards.how_to_answer(asked)}"
     if turn.state is State.INTERRUPTED:
         return f"the answer was cut off ({turn.cause}); go on with `holdfast turns retry {turn.id}`"
     return f"the turn is {turn.state}: {turn.error or turn.cause}"
 
 
 async def _entries(desk: Desk, place: _Place) -> AsyncGenerator[Entry]:
-    """Yield the entries of one turn until it comes to rest."""
+    """Yield the entries of one turn until it comes to rest, and what those before it ask: it has to wait for that."""
     turn_id = place.turn_id
     async with contextlib.aclosing(desk.follow(place.session_id, place.after)) as entries:
         async for entry in entries:
             if entry.turn_id != turn_id:
+                if entry.kind is Kind.APPROVAL_ASKED:
+                    yield entry
                 continue
             if host := joined(entry):
                 # The message became part of the turn that was running, and is answered there.
