@@ -5,12 +5,14 @@ from __future__ import annotations
 import click
 
 from holdfast.cli.answer import rested
-from holdfast.cli.cards import decided, how_to_answer, question
+from holdfast.cli.cards import decided, how_to_answer, question, shortened
 from holdfast.cli.frame import Frame, console, json_option, limit_option, moment, print_json, print_table, run_async, say
 from holdfast.cli.sessions import find as find_session
 from holdfast.core.questions import About, Decision
 from holdfast.desk.approvals import find
 from holdfast.errors import Rejected
+
+_TEXT_MAX = 120
 
 LENGTHS = (Decision.ONCE.value, Decision.SESSION.value, Decision.ALWAYS.value)
 
@@ -106,7 +108,10 @@ async def grants(frame: Frame, as_json: bool) -> None:
     if as_json:
         print_json(page)
         return
-    lines = [(each.id, each.session_id or "every session", moment(each.granted_at), each.text) for each in page.items]
+    lines = [
+        (each.id, each.session_id or "every session", moment(each.granted_at), shortened(each.text, _TEXT_MAX))
+        for each in page.items
+    ]
     print_table(("grant", "session", "when", "what"), lines, "You have allowed nothing for longer than once.")
 
 
@@ -122,4 +127,4 @@ async def revoke(frame: Frame, grant: str, as_json: bool) -> None:
     if as_json:
         print_json(taken)
     else:
-        say(f"{taken.id} is taken back: {taken.text}")
+        say(f"{taken.id} is taken back: {shortened(taken.text, _TEXT_MAX)}")
