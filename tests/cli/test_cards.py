@@ -44,6 +44,7 @@ def test_what_was_used_is_said_with_its_price_where_that_is_known() -> None:
     used = Usage(model="openai:gpt-5", input_tokens=12_345, output_tokens=678, cached_tokens=500, cost_micros=22_200)
     assert cards.usage(used).plain == "openai:gpt-5 · 12.3k in (500 cached), 678 out · $0.0222"
     assert cards.usage(Usage(input_tokens=1, output_tokens=2)).plain == "1 in, 2 out"
+    assert cards.usage(Usage(input_tokens=1, output_tokens=2, cost_micros=7)).plain == "1 in, 2 out · under $0.0001"
 
 
 def test_an_approval_shows_its_command_once_and_how_it_is_answered() -> None:

@@ -23,6 +23,8 @@ _TELLING = ("command", "path", "url", "query", "pattern", "goal", "question", "t
 _ARGUMENT_MAX = 100
 _RESULT_MAX = 160
 _MILLION = 1_000_000
+# Prices are shown to a hundredth of a cent.
+_LEAST_MICROS = 100
 _SET_APART = "    "
 # What nobody typed: the gateway says it to the model.
 _SYSTEM = "[System note:"
@@ -82,10 +84,14 @@ def duration(took_ms: int) -> str:
 
 def usage(used: Usage) -> Text:
     """Return what a turn has used."""
-    cost = f" · ${used.cost_micros / _MILLION:.4f}" if used.cost_micros else ""
+    cost = f" · {_price(used.cost_micros)}" if used.cost_micros else ""
     cached = f" ({_amount(used.cached_tokens)} cached)" if used.cached_tokens else ""
     model = f"{visible(used.model)} · " if used.model else ""
     return Text(f"{model}{_amount(used.input_tokens)} in{cached}, {_amount(used.output_tokens)} out{cost}", "dim")
+
+
+def _price(micros: int) -> str:
+    return f"${micros / _MILLION:.4f}" if micros >= _LEAST_MICROS else f"under ${_LEAST_MICROS / _MILLION:.4f}"
 
 
 def _amount(tokens: int) -> str:
