@@ -103,6 +103,12 @@ class Client:
         """Make any request, once."""
         return await self._webs[via].request(method, path, json={} if body is None and method != "GET" else body)
 
+    async def answer(self, turn_id: str, text: str, via: int = 0) -> httpx2.Response:
+        """Answer a question as the operator does, who alone can open the socket of the gateway."""
+        socket = httpx2.AsyncHTTPTransport(uds=str(self._gateways[via].home / "gateway.sock"))
+        async with httpx2.AsyncClient(transport=socket, base_url="http://localhost", timeout=30) as operator:
+            return await operator.post(f"/api/turns/{turn_id}/answer", json={"text": text})
+
     async def session(self, key: str = "", via: int = 0) -> str:
         opened = await self._insist("/api/sessions", {"key": key or f"{self._name}-{next(self._keys)}"}, via)
         return opened["id"]

@@ -70,16 +70,48 @@ async def test_an_approval_is_still_asked_for_after_a_kill_and_then_allows_exact
             await killed_and_started(gateway)
             (still,) = (await somebody.get("/api/approvals"))["items"]
             assert still["turn_id"] == asked.id
-            answer = await somebody.ask("POST", f"/api/turns/{asked.id}/answer", {"text": "once"})
+            answer = await somebody.answer(asked.id, "once")
             assert answer.status_code == 200, answer.text
             await somebody.comes_to(asked.id, "completed")
             assert proof.read_text() == "ran\n"
             assert (await somebody.get("/api/approvals"))["items"] == []
             # Once is once: the same command asks again.
             again, _ = await _asking(somebody, session_id, "run: mkdir -p build && echo ran >> proof && rm -rf build")
-            await somebody.ask("POST", f"/api/turns/{again.id}/answer", {"text": "deny"})
+            await somebody.answer(again.id, "deny")
             await somebody.comes_to(again.id, "completed")
             assert proof.read_text() == "ran\n"
+
+
+# What a command could try that runs unasked: to answer what waits for a person.
+_ALLOWING = """
+import json, sys, urllib.error, urllib.request
+base = sys.argv[1]
+for each in json.load(urllib.request.urlopen(base + "/api/approvals"))["items"]:
+    body = json.dumps({"text": "always", "question_id": each["question_id"]}).encode()
+    path = base + "/api/turns/" + each["turn_id"] + "/answer"
+    wish = urllib.request.Request(path, body, {"content-type": "application/json"})
+    try:
+        print("answered", urllib.request.urlopen(wish).status)
+    except urllib.error.HTTPError as error:
+        print("refused", error.code)
+"""
+
+
+async def test_a_command_cannot_allow_what_a_person_was_asked_about() -> None:
+    """SECURITY 9: a gateway without a key can be reached by what it runs, which must not speak for the operator."""
+    with gateways() as (gateway,):
+        await gateway.start()
+        async with client(gateway) as somebody:
+            asked, _ = await _asking(somebody, await somebody.session(), "run: rm -rf build")
+            (gateway.home / "workspace" / "allow.py").write_text(_ALLOWING)
+            session_id = await somebody.session()
+            trying = await somebody.send(session_id, f"run: python3 allow.py {gateway.url}")
+            await somebody.comes_to(trying.id, "completed")
+            items = (await somebody.get(f"/api/sessions/{session_id}/messages"))["items"]
+            assert "refused 403" in json.dumps(items)
+            await somebody.comes_to(asked.id, "waiting")
+            assert (await somebody.answer(asked.id, "deny")).status_code == 200
+            await somebody.comes_to(asked.id, "completed")
 
 
 async def _asking(somebody: Client, session_id: str, text: str) -> tuple[Receipt, Any]:

@@ -116,9 +116,9 @@ async def answer_all(somebody: Client, scenes: dict[str, Scene]) -> None:
     """Answer each question once; a second answer finds nothing to answer."""
     for name, text in ASKING.items():
         turn_id = scenes[name].turn.id
-        assert (await somebody.ask("POST", f"/api/turns/{turn_id}/answer", {"text": text})).status_code == 200
+        assert (await somebody.answer(turn_id, text)).status_code == 200
         await somebody.comes_to(turn_id, "completed")
-        assert (await somebody.ask("POST", f"/api/turns/{turn_id}/answer", {"text": text})).status_code == 409
+        assert (await somebody.answer(turn_id, text)).status_code == 409
 
 
 async def cards(somebody: Client, turn: Receipt) -> dict[str, Any]:

@@ -8,8 +8,8 @@ from starlette.routing import Route
 
 from holdfast.desk.port import Desk, Pruning
 from holdfast.desk.views import Stop
-from holdfast.web.answers import Refused, answer, refusal
-from holdfast.web.requests import body, number, principal
+from holdfast.web.answers import answer, refusal
+from holdfast.web.requests import body, number, refuse_guests
 
 
 class HouseRoutes:
@@ -44,16 +44,10 @@ class HouseRoutes:
         return answer(await self._desk.search(request.query_params.get("q", ""), number(request, "limit", 50)))
 
     async def prune(self, request: Request) -> Response:
-        _refuse_guests(request)
+        refuse_guests(request)
         return answer({"pruned": await self._desk.prune(await body(request, Pruning))})
 
     async def stop(self, request: Request) -> Response:
-        _refuse_guests(request)
+        refuse_guests(request)
         await self._desk.stop(await body(request, Stop))
         return answer(await self._desk.health(), 202)
-
-
-def _refuse_guests(request: Request) -> None:
-    if not principal(request).operator:
-        hint = "use the command line on the gateway's machine, or send server.api_key"
-        raise Refused(403, "operator_only", "only the operator may do this", hint)

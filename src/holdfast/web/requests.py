@@ -104,3 +104,10 @@ def choice(request: Request, parameter: str, kind: type[E]) -> E | None:
 def principal(request: Request) -> Principal:
     """Return who makes the request, as the guard found out."""
     return request.state.principal
+
+
+def refuse_guests(request: Request) -> None:
+    """Let only the operator pass.  Raises `Refused`."""
+    if not principal(request).operator:
+        hint = "use the command line or gateway.sock on the gateway's machine, or send server.api_key"
+        raise Refused(403, "operator_only", "only the operator may do this", hint)

@@ -8,10 +8,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from holdfast.core.questions import About
 from holdfast.desk.port import Desk
 from holdfast.ids import SessionId, TurnId
 from holdfast.web.answers import Refused, answer
-from holdfast.web.requests import body, name, number
+from holdfast.web.requests import body, name, number, principal, refuse_guests
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +21,10 @@ class Answer:
 
     text: str
     question_id: str | None = None
+
+
+# No question has this id: an answer to it is refused with what the turn waits for, if it does.
+_NO_QUESTION = "none"
 
 
 class TurnRoutes:
@@ -57,7 +62,25 @@ class TurnRoutes:
 
     async def answer(self, request: Request) -> Response:
         said = await body(request, Answer)
-        return answer(await self._desk.answer(_turn_id(request), said.text, said.question_id))
+        question_id = said.question_id
+        if not principal(request).operator:
+            question_id = await self._guests_question(request, question_id)
+        return answer(await self._desk.answer(_turn_id(request), said.text, question_id))
+
+    async def _guests_question(self, request: Request, question_id: str | None) -> str:
+        """Return which question a guest answers: the one that is open now, and never one that asks for consent.
+
+        A command of the agent's can reach a gateway that needs no key, and would else allow itself what it was asked about.
+        """
+        turn = await self._desk.turn(_turn_id(request))
+        waiting = await self._desk.approvals.list(session_id=turn.session_id)
+        for each in waiting.items:
+            if each.turn_id == (turn.joined_to or turn.id):
+                if each.about != About.ANSWER:
+                    refuse_guests(request)
+                return each.question_id if question_id in (None, each.question_id) else _NO_QUESTION
+        # Whatever is asked meanwhile is not what they saw.
+        return _NO_QUESTION
 
 
 def _turn_id(request: Request) -> TurnId:
