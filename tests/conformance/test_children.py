@@ -51,6 +51,16 @@ async def test_a_child_outlives_a_parent_that_completes(scene: Scene) -> None:
     assert await scene.state(late) is State.QUEUED
 
 
+async def test_a_session_is_not_pruned_while_somebody_works_for_it(scene: Scene) -> None:
+    """A6, S3, W6: else the result that was promised would have nowhere to come home to."""
+    parent = await scene.running(one_shot=True, channel="webhook")
+    receipt = await child(scene, parent)
+    await scene.finish(parent, memory_owner=None)
+    assert await scene.store.sessions.prune("webhook", scene.now) == 0
+    await scene.finish(await scene.claim_and_start(receipt.turn_id), memory_owner=None)
+    assert await scene.store.sessions.prune("webhook", scene.now) == 1
+
+
 async def test_nobody_works_for_a_turn_that_was_cancelled_or_never_was(scene: Scene) -> None:
     """T3: a child that comes too late is refused, and its parent told why."""
     parent = await scene.running()

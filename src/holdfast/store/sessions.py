@@ -42,7 +42,8 @@ _INTERRUPTION = f"""
        AND NOT EXISTS (SELECT 1 FROM entries e WHERE e.turn_id = t.id AND e.kind = 'turn.undone')
      ORDER BY t.ordinal DESC LIMIT 1
 """
-# A session at rest: nothing of it is still on its way, neither a turn nor a delivery nor a memory nor a process.
+# A session at rest: nothing of it is still on its way, neither a turn of its own or of a task that it gave away, nor a
+# delivery nor a memory nor a process.
 _PRUNE = """
     DELETE FROM sessions WHERE id IN (
         SELECT s.id FROM sessions s
@@ -53,6 +54,8 @@ _PRUNE = """
                                                            OR (d.state = 'unknown' AND d.repeats = 0)))
            AND NOT EXISTS (SELECT 1 FROM segments m WHERE m.session_id = s.id AND m.state <> 'committed')
            AND NOT EXISTS (SELECT 1 FROM processes p WHERE p.session_id = s.id AND p.state = 'running')
+           AND NOT EXISTS (SELECT 1 FROM turns t JOIN turns c ON c.parent_turn_id = t.id
+                            WHERE t.session_id = s.id AND c.state IN ('queued', 'running', 'waiting'))
          LIMIT :limit)
  RETURNING id
 """
