@@ -111,7 +111,7 @@ async def _run(
     output = _Output(source)
     try:
         began = clock.monotonic_ms()
-        transport, exit_ = await _spawn(argv, workdir, environment, sink, pty=pty)
+        transport, exit_ = await _spawned(argv, workdir, environment, sink, pty=pty)
         protect(transport.get_pid())
         loop.add_reader(source, output.take)
         try:
@@ -159,6 +159,22 @@ def _tell(mouth: int, words: str) -> None:
     # Somebody may have ended it; nobody needs to know.
     with contextlib.suppress(BrokenPipeError):
         os.write(mouth, words.encode())
+
+
+async def _spawned(
+    argv: Sequence[str], workdir: Path, environment: Mapping[str, str], sink: int, *, pty: bool
+) -> tuple[asyncio.SubprocessTransport, _Exit]:
+    """Start a command.  It may have begun before we know: cancelled then, its start is waited for, and its group ended."""
+    spawning = asyncio.ensure_future(_spawn(argv, workdir, environment, sink, pty=pty))
+    try:
+        return await asyncio.shield(spawning)
+    except asyncio.CancelledError:
+        # One that could not be started leaves nothing behind.
+        with contextlib.suppress(OSError):
+            transport, _ = await spawning
+            _signal(transport.get_pid(), signal.SIGKILL)
+            transport.close()
+        raise
 
 
 async def _spawn(
