@@ -142,8 +142,8 @@ async def test_signs_of_life_are_not_believed_for_ever(format_: str) -> None:
 @pytest.mark.parametrize("format_", FORMATS)
 async def test_a_slow_answer_with_signs_of_life_arrives(format_: str) -> None:
     """A server that thinks for longer than the stall timeout, and says so, is waited for."""
-    async with scene("pings 15 every 0.02; say done") as here:
-        assert text_of(await heard(here.model(format_, stall_timeout_s=0.2), "hi")) == "done"
+    async with scene("pings 24 every 0.05; say done") as here:
+        assert text_of(await heard(here.model(format_, stall_timeout_s=1), "hi")) == "done"
 
 
 @pytest.mark.parametrize("format_", FORMATS)

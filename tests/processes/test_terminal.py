@@ -88,15 +88,15 @@ async def test_a_command_gets_no_input_and_only_the_environment_it_may_have(tmp_
 async def test_a_timeout_ends_the_group_and_keeps_what_was_printed(tmp_path: Path) -> None:
     async with scene(tmp_path) as here:
         began = time.monotonic()
-        said = await run(here, "echo $$; sleep 60 & sleep 60", timeout=0.5)
-        assert time.monotonic() - began < 10
-        assert said.startswith("Timed out: after 0.5 s it was ended")
+        said = await run(here, "echo $$; sleep 60 & sleep 60", timeout=2)
+        assert time.monotonic() - began < 30
+        assert said.startswith("Timed out: after 2 s it was ended")
         await until(lambda: in_group(int(said.split()[-1])) == [])
 
 
 async def test_what_ignores_the_end_of_its_time_is_killed(tmp_path: Path) -> None:
     async with scene(tmp_path) as here:
-        said = await run(here, "trap '' TERM; echo $$; while :; do sleep 1; done", timeout=0.5)
+        said = await run(here, "trap '' TERM; echo $$; while :; do sleep 1; done", timeout=2)
         assert said.startswith("Timed out")
         await until(lambda: in_group(int(said.split()[-1])) == [])
 
@@ -366,7 +366,7 @@ def test_it_works_on_the_loop_that_gateways_run_on(tmp_path: Path) -> None:
             assert (await run(here, "echo hi; exit 3")).startswith("Exit code 3")
             assert "a terminal" in await run(here, "test -t 1 && echo a terminal", pty=True)
             assert "which were ended" in await run(here, "sleep 60 & exit 0")
-            said = await run(here, "echo $$; sleep 60 & sleep 60", timeout=0.3)
+            said = await run(here, "echo $$; sleep 60 & sleep 60", timeout=2)
             assert said.startswith("Timed out")
             await until(lambda: in_group(int(said.split()[-1])) == [])
             call = asyncio.create_task(run(here, "echo $$ > pid; sleep 60"))
