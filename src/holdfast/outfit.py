@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import difflib
 import logging
 import os
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from holdfast.agent.models.port import Model
 from holdfast.agent.processes.control import Control
 from holdfast.agent.processes.keeping import Keeping
 from holdfast.agent.processes.watcher import Watcher
-from holdfast.agent.prompt import Prompt
+from holdfast.agent.prompt import Prompt, names_file
 from holdfast.agent.sandbox import Sandbox, scrubbed
 from holdfast.agent.skills import Skills
 from holdfast.agent.smart import SmartJudge
@@ -46,12 +47,15 @@ from holdfast.core.intake import Inbound, Receipt
 from holdfast.core.redaction import Redaction
 from holdfast.desk.views import AgentView
 from holdfast.egress import Egress, Guard
+from holdfast.errors import ConfigInvalid
 from holdfast.ports import Agent, Carrier, ProcessControl, Store, Turns
 
 log = logging.getLogger(__name__)
 
 NOTES = "demonstration-notes.txt"
 DEMONSTRATION = "demonstration"
+# Tools that are there only where the configuration has something for them to work with.
+SOMETIMES = frozenset({"send_message", "web_search"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +86,7 @@ class Outfit:
 async def outfit(setting: Setting) -> AsyncGenerator[Outfit]:
     """Fit an agent out for as long as the context lasts.  Raises `ConfigInvalid`."""
     config, clock = setting.config, setting.clock
+    await asyncio.to_thread(_check_persona, config, setting.home)
     environment = scrubbed(os.environ)
     workspace = Workspace(await _workspace(setting.home / config.agent.workspace))
     sandbox = await Sandbox.find(config.tools.terminal.sandbox, workspace.root, hidden=[setting.home])
@@ -96,6 +101,7 @@ async def outfit(setting: Setting) -> AsyncGenerator[Outfit]:
             stack.push_async_callback(model.close)
         keeping = Keeping(setting.store.processes, setting.home, setting.home_id, clock=clock, redaction=setting.redaction)
         tools = [*_tools(setting, workspace, sandbox, environment, keeping, model), *found.tools]
+        _check_disabled(config, {tool.name for tool in tools} | SOMETIMES)
         toolbox = Toolbox(
             tools, [servers], config.tools.disabled, {delegate.NAME: delegate.may_delegate(config.tools.delegate)}
         )
@@ -166,6 +172,25 @@ def _second_opinion(judge: SmartJudge, turns: Turns, workspace: Path) -> Smart:
         return await judge.allows(command, judgement, asked=asked, workdir=str(workspace))
 
     return allows
+
+
+def _check_persona(config: Config, home: Path) -> None:
+    persona = config.agent.persona
+    if names_file(persona) and not (home / persona.strip()).is_file():
+        raise ConfigInvalid(
+            f"agent.persona: there is no file {home / persona.strip()}; write one, or put the text itself in its place"
+        )
+
+
+def _check_disabled(config: Config, known: Set[str]) -> None:
+    """Refuse a name that no tool has: whoever wrote it believes that something is switched off."""
+    for name in config.tools.disabled:
+        # What a server has to offer is known only once it is connected.
+        if name in known or "__" in name:
+            continue
+        near = difflib.get_close_matches(name, known, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(known))}"
+        raise ConfigInvalid(f"tools.disabled: there is no tool {name!r}; {hint}")
 
 
 async def _workspace(folder: Path) -> Path:

@@ -82,6 +82,8 @@ async def test_a_persona_is_text_or_a_file_in_the_home(tmp_path: Path) -> None:
     (tmp_path / "persona.md").write_text("You are a gardener.\n")
     assert (await system(tmp_path, persona="You are a poet.")).startswith("You are a poet.")
     assert (await system(tmp_path, persona="persona.md")).startswith("You are a gardener.")
+    # The name of a file that is gone is not who the agent is.
+    assert (await system(tmp_path, persona="gone.md")).startswith(prompt.PERSONA)
 
 
 async def test_no_file_outside_is_read_as_a_persona_or_from_the_workspace(tmp_path: Path) -> None:

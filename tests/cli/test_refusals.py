@@ -40,6 +40,26 @@ def test_a_configuration_that_cannot_be_read_is_refused_at_its_line(
     assert_one_line(terminal.type("sessions", "list"), 78, *words)
 
 
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("[tools]\ndisabled = ['termnal']\n", ("tools.disabled", "did you mean terminal?")),
+        ("[tools]\ndisabled = ['bath']\n", ("tools.disabled", "there are ask_user, ")),
+        ("[agent]\npersona = 'persona.md'\n", ("agent.persona", "persona.md", "the text itself")),
+    ],
+)
+def test_a_name_of_nothing_is_refused_at_the_start(terminal: Terminal, content: str, words: tuple[str, ...]) -> None:
+    terminal.home.mkdir()
+    (terminal.home / "holdfast.toml").write_text(content)
+    assert_one_line(terminal.type("ask", "hello"), 78, *words)
+
+
+def test_names_of_tools_that_may_come_later_are_taken(terminal: Terminal) -> None:
+    terminal.home.mkdir()
+    (terminal.home / "holdfast.toml").write_text('[tools]\ndisabled = ["web_search", "tickets__close", "terminal"]\n')
+    assert "there is no tool 'terminal'" in terminal.read("ask", "run: ls")["text"]
+
+
 def test_a_number_in_place_of_a_table_is_refused_beside_a_variable_too(terminal: Terminal) -> None:
     terminal.home.mkdir()
     (terminal.home / "holdfast.toml").write_text("\ngateway = 5\n")

@@ -46,6 +46,11 @@ SKILLS_MAX_CHARS = 10_000
 _NAME_MAX_CHARS = 200
 
 
+def names_file(persona: str) -> bool:
+    """Return whether a persona can only be meant as the name of a file: one word with an ending, like persona.md."""
+    return len(persona.split()) == 1 and Path(persona.strip()).suffix[1:].isalnum()
+
+
 class Prompt:
     """Makes the system prompt of a turn."""
 
@@ -73,7 +78,8 @@ class Prompt:
     def _persona(self) -> str:
         chosen = self._config.persona.strip()
         if chosen and len(chosen) <= _NAME_MAX_CHARS and "\n" not in chosen:
-            chosen = self._files.read(self._home / chosen, PERSONA_MAX_CHARS, inside=self._home).strip() or chosen
+            text = self._files.read(self._home / chosen, PERSONA_MAX_CHARS, inside=self._home).strip()
+            chosen = text or ("" if names_file(chosen) else chosen)
         return chosen or PERSONA
 
     def _place(self, work: Assignment) -> str:
