@@ -151,6 +151,7 @@ async def test_off_is_off(home: Path) -> None:
     box = await Sandbox.find("off", home)
     assert not box.is_on
     assert box.description == 'off: tools.terminal.sandbox is "off"'
+    assert not box.missing
     assert box.wrap(["ls", "-l"], home) == ["ls", "-l"]
 
 
@@ -158,7 +159,10 @@ async def test_without_bubblewrap_auto_says_so_and_on_refuses(home: Path) -> Non
     """SECURITY 10: a fallback has a visible reason; a requirement ends the start with what to install."""
     box = await Sandbox.find("auto", home, program="no-such-bwrap")
     assert not box.is_on
-    assert box.description.startswith("off: no-such-bwrap is not installed; to have one, install bubblewrap")
+    assert box.description.startswith(
+        "off, and code of the workspace is asked about: no-such-bwrap is not installed; to have"
+    )
+    assert box.missing
     with pytest.raises(ConfigInvalid, match=r"tools\.terminal\.sandbox.*install bubblewrap"):
         await Sandbox.find("on", home, program="no-such-bwrap")
 

@@ -802,6 +802,28 @@ def test_what_the_operator_denies_is_not_more_than_that() -> None:
     assert judge("gitk --version; git-lfs --version; ls", deny=("git",)).verdict is Verdict.SAFE
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "pytest -q",
+        "make",
+        "python run.py",
+        "./run.sh",
+        "bash run.sh",
+        ". ./env.sh",
+        "npm test",
+        "cargo run",
+        "uv run pytest",
+    ],
+)
+def test_code_of_the_workspace_is_asked_about_where_nothing_bounds_it(command: str) -> None:
+    """SECURITY 10: without a sandbox it takes an explicit choice to run code unseen."""
+    assert judge(command, workspace=WORKSPACE).verdict is Verdict.SAFE
+    assert judge(command, workspace=WORKSPACE, bounded=False).verdict is Verdict.DANGEROUS
+    for harmless in ("ls -la", "git status", "pip list", "echo x > notes.txt", "grep -rn x ."):
+        assert judge(harmless, workspace=WORKSPACE, bounded=False).verdict is Verdict.SAFE
+
+
 def test_without_a_workspace_every_absolute_path_is_outside() -> None:
     """SECURITY 7: only what is known to be inside is inside."""
     assert judge(f"touch {WORKSPACE}/a").verdict is Verdict.DANGEROUS

@@ -124,13 +124,17 @@ def _is_kept(name: str, value: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sandbox:
-    """How commands are run.  `program` is empty where they run as they are; `description` says how and why."""
+    """How commands are run.  `program` is empty where they run as they are; `description` says how and why.
+
+    It is `missing` where nobody chose to do without it.
+    """
 
     description: str
     workspace: Path
     program: str = ""
     hidden: tuple[Path, ...] = ()
     caches: tuple[Path, ...] = ()
+    missing: bool = False
 
     @property
     def is_on(self) -> bool:
@@ -167,7 +171,8 @@ class Sandbox:
             return sandbox
         if choice == "on":
             raise ConfigInvalid(f'tools.terminal.sandbox: is "on", but {problem}; {INSTALL}, or choose "auto" or "off"')
-        return cls(description=f"off: {problem}; to have one, {INSTALL}", workspace=workspace)
+        description = f"off, and code of the workspace is asked about: {problem}; to have one, {INSTALL}"
+        return cls(description=description, workspace=workspace, missing=True)
 
     def wrap(self, argv: Sequence[str], workdir: Path) -> list[str]:
         """Return the command that runs `argv` in a folder, inside the sandbox where there is one."""

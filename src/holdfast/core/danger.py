@@ -32,15 +32,16 @@ _VERSIONED = re.compile(r"(python|pypy|perl|ruby|php|node|lua|pip|clang|gcc|g\+\
 _SHOWS_VERSION = frozenset({"--version", "-V", "--help", "-version"})
 
 
-def judge(command: str, deny: Sequence[str] = (), *, workspace: str = "") -> Judgement:
+def judge(command: str, deny: Sequence[str] = (), *, workspace: str = "", bounded: bool = True) -> Judgement:
     """Judge a command that would run in the workspace, or below it; never raises.
 
     `deny` are the operator's patterns, which nothing overrides: a glob that a whole command matches or begins with, or a
     regular expression between slashes.  `workspace` makes absolute paths below it known as part of it.
+    Where nothing has `bounded` what programs can do, code of the workspace is asked about as well.
     """
     if len(command.encode("utf-8", "surrogatepass")) > COMMAND_MAX_BYTES:
         return Judgement(verdict=Verdict.FORBIDDEN, reasons=("it is longer than a system can start; put it into a file",))
-    case = _Case(workspace=workspace.rstrip("/"), deny=tuple(_denial(pattern) for pattern in deny))
+    case = _Case(workspace=workspace.rstrip("/"), bounded=bounded, deny=tuple(_denial(pattern) for pattern in deny))
     case.check_denied(command)
     case.script(command, 0)
     return case.judgement

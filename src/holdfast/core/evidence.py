@@ -35,6 +35,8 @@ class Evidence:
     """What was found so far, and the folder in which the command would be by now."""
 
     workspace: str
+    # Whether a sandbox bounds what code of the workspace can do.
+    bounded: bool = True
     findings: dict[str, Verdict] = field(default_factory=dict[str, Verdict])
     # The folder it went to; empty is where it began.
     cwd: str = ""
@@ -92,6 +94,11 @@ class Evidence:
             self.ask(f"it runs {shown(word)}, from outside of the workspace")
         elif self.place(word).path in self.written:
             self.ask(f"it runs {shown(word)}, which it has written itself")
+        self.runs_code(shown(word))
+
+    def runs_code(self, what: str) -> None:
+        if not self.bounded:
+            self.ask(f"{what} can do anything that you can: there is no sandbox")
 
     def deletes(self, targets: Sequence[Word], what: str) -> None:
         for word in targets:

@@ -117,6 +117,9 @@ SUBCOMMANDS: Mapping[str, frozenset[str]] = {
     "gh": _words("status"),
 }
 
+# Those of them that build or run code.
+CODE_RUNNERS = _words("cargo go npm pnpm yarn dotnet mix swift zig")
+
 # What each of these is for, as the person who is asked should read it.
 _ASKED_FOR: Mapping[str, str] = {
     "it runs with the rights of another user": "sudo doas su pkexec runuser",

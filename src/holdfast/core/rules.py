@@ -84,8 +84,10 @@ def _peculiar(on: Evidence, name: str, words: Sequence[Word], rest: Sequence[Wor
         on.ask("it sets the clock")
 
 
-def development(on: Evidence, name: str, words: Sequence[Word]) -> None:
+def development(on: Evidence, name: str, words: Sequence[Word], *, runs: bool = True) -> None:
     given = Given.of(words)
+    if runs:
+        on.runs_code(name)
     if on.cwd:
         on.ask(f"{name} would work outside of the workspace")
     settings = [Word(text=word.text.partition("=")[2]) for word in given.rest if "=" in word.text]
@@ -132,7 +134,7 @@ def subcommand(on: Evidence, name: str, words: Sequence[Word]) -> None:
     elif chosen == "audit" and len(given.rest) > 1:
         on.ask(f"{name}: {programs.ALWAYS_ASKED[name]}")
     else:
-        development(on, name, words)
+        development(on, name, words, runs=name in programs.CODE_RUNNERS)
 
 
 def interpreter(on: Evidence, name: str, words: Sequence[Word]) -> None:

@@ -106,7 +106,9 @@ class Terminal:
     async def question(self, args: TerminalArgs, site: Site) -> Question | None:
         """Return what a person must consent to.  Raises `Rejected` for what is never done, or nobody could consent to."""
         workdir = self._check(args)
-        judgement = judge(args.command, self._config.deny, workspace=str(self._workspace.root))
+        judgement = judge(
+            args.command, self._config.deny, workspace=str(self._workspace.root), bounded=not self._sandbox.missing
+        )
         reasons = "; ".join(judgement.reasons)
         match judgement.verdict:
             case Verdict.SAFE:
@@ -143,6 +145,8 @@ class Terminal:
             command=args.command,
             workdir=str(workdir),
             environment=self._environment_hash(),
+            # What was allowed behind walls was not allowed without them.
+            sandbox=self._sandbox.is_on,
             background=args.background,
             pty=args.pty,
         )
