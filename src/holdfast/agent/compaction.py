@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 
+import msgspec
+
 from holdfast.agent import context
 from holdfast.agent.models.port import (
     AssistantMessage,
@@ -49,7 +51,9 @@ def size(messages: Sequence[Message]) -> int:
 
 def size_around(system: str, tools: Sequence[ToolSpec]) -> int:
     """Return how many characters every request comes to before its first message."""
-    return len(system) + sum(len(tool.name) + len(tool.description) + len(str(tool.schema)) for tool in tools)
+    return len(system) + sum(
+        len(tool.name) + len(tool.description) + len(msgspec.json.encode(tool.schema)) for tool in tools
+    )
 
 
 def _size(message: Message) -> int:

@@ -40,6 +40,8 @@ class Dispatcher:
         self._resting = worker.resting
         self._resting.freed = self.wake.set
         self._draining = False
+        # Whether more may be waiting than there was room for.
+        self._full = False
         self._idle = asyncio.Event()
         self._idle.set()
 
@@ -117,8 +119,11 @@ class Dispatcher:
         return len(await self._store.settlement.interrupt(self._node_id, list(turn_ids), cause, policy, now))
 
     async def _claim(self, group: asyncio.TaskGroup) -> None:
-        free = self._settings.max_running - max(len(self._tasks) - len(self._resting), 0)
-        if free <= 0 or self._draining:
+        if self._draining:
+            return
+        free = self._free()
+        if free <= 0:
+            self._full = True
             return
         try:
             claimed = await self._store.turns.claim(self._node_id, free)
@@ -137,6 +142,13 @@ class Dispatcher:
             task = group.create_task(self._run(turn), name=turn.id)
             self._tasks[turn.id] = (turn, task)
             task.add_done_callback(lambda _, turn=turn: self._forget(turn))
+        self._full = len(claimed) >= free
+        if self._full and self._free() > 0:
+            # A turn ended while the claim was on its way.
+            self.wake.set()
+
+    def _free(self) -> int:
+        return self._settings.max_running - max(len(self._tasks) - len(self._resting), 0)
 
     async def _run(self, turn: Turn) -> None:
         try:
@@ -158,7 +170,8 @@ class Dispatcher:
         self._nudged &= self._sessions
         if not self._tasks:
             self._idle.set()
-        self.wake.set()
+        if self._full:
+            self.wake.set()
 
     async def _give_back(self, turn: Turn) -> None:
         if turn.state is State.RUNNING:

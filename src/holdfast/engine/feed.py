@@ -10,6 +10,8 @@ from holdfast.core.journal import Entry
 from holdfast.ids import SessionId
 from holdfast.ports import Journal
 
+# What the journal returns at most; a shorter page is the last.
+PAGE = 1_000
 # A follower further behind than this reads the journal instead, so a slow one costs neither memory nor speed.
 BACKLOG_MAX = 256
 # A follower looks by itself this often, in case a hint from another node was lost.
@@ -82,9 +84,9 @@ class Feed:
             return gapless
         if follower.look:
             follower.look = False
-            entries = await self._journal.read(session_id, after)
+            entries = await self._journal.read(session_id, after, PAGE)
             # A full page means that there is more where it came from.
-            follower.look = follower.look or bool(entries)
+            follower.look = follower.look or len(entries) >= PAGE
             return entries
         follower.news.clear()
         try:

@@ -57,7 +57,12 @@ class Settlement:
         return await self._database.write(
             lambda: _finish(dialect, turn, ending),
             touches=(turn.session_id,),
-            wakes=lambda _: ("turns", "deliveries", "segments", f"appended:{turn.session_id}"),
+            wakes=lambda _: (
+                "turns",
+                *(("deliveries",) if ending.deliveries else ()),
+                "segments",
+                f"appended:{turn.session_id}",
+            ),
             essential=True,
         )
 

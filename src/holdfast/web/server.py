@@ -97,6 +97,7 @@ def _config(app: ASGIApp) -> uvicorn.Config:
         log_level="warning",
         access_log=False,
         server_header=False,
+        proxy_headers=False,
         headers=_HEADERS,
         timeout_keep_alive=IDLE_S,
         timeout_graceful_shutdown=GRACE_S,
