@@ -357,6 +357,20 @@ async def test_a_call_that_cannot_be_made_is_read_by_the_model_and_three_such_st
             assert lever.pulls == []
 
 
+@pytest.mark.parametrize("levels", [60, 400, 100_000])
+async def test_arguments_that_are_nested_too_deep_are_a_failed_call(open_it: Open, levels: int) -> None:
+    """SECURITY 12: what a model nests without end neither ends the attempt nor runs."""
+    deep = '{"a":' + "[" * levels + "]" * levels + "}"
+    lever = Lever()
+    async with opened(open_it) as store:
+        agent, model = agent_of([[Called(ToolCall(id="1", name="lever", args=deep))], ["done"]], store, lever)
+        async with running_engine(store, agent) as engine:
+            turn = await answered(engine, store)
+            assert (turn.state, turn.attempt) == (State.COMPLETED, 1)
+            assert "nested deeper than 50 levels" in shape(model.requests[1])[-1][1]
+            assert lever.pulls == []
+
+
 async def test_the_limit_of_steps_is_named_when_it_is_reached(open_it: Open) -> None:
     """Bounded, and not silently."""
     async with opened(open_it) as store:

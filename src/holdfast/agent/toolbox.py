@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import msgspec
 
@@ -24,6 +25,8 @@ log = logging.getLogger(__name__)
 RESULT_MAX_CHARS = 50_000
 # Beyond its own limit a tool gets this much; then its call is over, whatever it has done by then.
 CALL_MAX_S = 3_600.0
+# No tool needs more, and what is deeper cannot be masked or stored.
+ARGS_DEPTH_MAX = 50
 # Channels whose words come from strangers.
 UNTRUSTED = frozenset({"webhook"})
 
@@ -130,12 +133,36 @@ def _named(tools: Mapping[str, Tool], name: str) -> Tool:
 
 
 def _parsed(args: Mapping[str, object] | str) -> Mapping[str, object]:
-    if not isinstance(args, str):
-        return args
     try:
-        return msgspec.json.decode(args or "{}", type=dict[str, object])
+        parsed = msgspec.json.decode(args or "{}", type=dict[str, object]) if isinstance(args, str) else args
     except msgspec.DecodeError as error:
         raise Rejected(f"the arguments are no JSON object: {error}") from error
+    except RecursionError:
+        raise Rejected(_TOO_DEEP) from None
+    if _is_deeper(parsed, ARGS_DEPTH_MAX):
+        raise Rejected(_TOO_DEEP)
+    return parsed
+
+
+_TOO_DEEP = f"the arguments are nested deeper than {ARGS_DEPTH_MAX} levels; make them flatter"
+
+
+def _is_deeper(value: object, levels: int) -> bool:
+    layer: list[object] = [value]
+    while layer and levels:
+        layer = [inner for each in layer for inner in _contents(each)]
+        levels -= 1
+    return bool(layer)
+
+
+def _contents(value: object) -> Iterable[object]:
+    match value:
+        case Mapping():
+            return cast("Mapping[str, object]", value).values()
+        case list():
+            return cast("list[object]", value)
+        case _:
+            return ()
 
 
 def shortened(text: str, chars_max: int = RESULT_MAX_CHARS) -> str:

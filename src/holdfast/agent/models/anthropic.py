@@ -245,7 +245,7 @@ def _object(args: str) -> object:
     """Return the arguments of a call; a call whose arguments were no object was refused, which its result says."""
     try:
         return msgspec.json.decode(args or "{}", type=dict[str, object])
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return {}
 
 

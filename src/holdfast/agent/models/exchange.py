@@ -199,7 +199,7 @@ class _Taker:
         for each in data:
             try:
                 events += self._reader.take(each)
-            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
                 self._garbage += 1
                 if self._garbage > GARBAGE_MAX:
                     raise ModelUnavailable(f"{self._endpoint.name}: sends what cannot be read") from error

@@ -182,7 +182,7 @@ def _said(endpoint: Endpoint, fault: Fault) -> str:
 def _fault(body: bytes) -> Fault:
     try:
         told = _body.decode(body)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         text = body.decode("utf-8", "replace")
         return Fault(message="" if "<" in text else text)
     match told.error:

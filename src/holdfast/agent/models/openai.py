@@ -427,5 +427,5 @@ def _parts(parts: Sequence[_Part]) -> Iterator[Event]:
 def _is_object(text: str) -> bool:
     try:
         return isinstance(msgspec.json.decode(text), dict)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return False

@@ -109,7 +109,7 @@ def _read(answer: Answer, shape: type[Shape], name: str, hint: str) -> Shape:
         raise Rejected(f"{name} refused the search: {answer.status} {answer.reason}; {hint}")
     try:
         return msgspec.json.decode(answer.body, type=shape)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise Rejected(f"{name} answered what cannot be read: {error}; {hint}") from error
 
 
