@@ -35,7 +35,7 @@ async def show(frame: Frame, limit: int, as_json: bool) -> None:
 async def search(frame: Frame, words: tuple[str, ...], limit: int, as_json: bool) -> None:
     """Find what is remembered with WORDS in it."""
     async with frame.reading() as desk:
-        _list(await desk.memories.search(" ".join(words), limit), as_json)
+        _list(await desk.memories.search(" ".join(words), limit), as_json, "Nothing of the kind is remembered.")
 
 
 @memory.command()
@@ -68,9 +68,9 @@ async def forget(frame: Frame, memory: str, as_json: bool) -> None:
         say(f"{memory} is forgotten.")
 
 
-def _list(page: Page[Memory], as_json: bool) -> None:
+def _list(page: Page[Memory], as_json: bool, otherwise: str = "Nothing is remembered.") -> None:
     if as_json:
         print_json(page)
         return
     lines = [(each.id, moment(each.updated_at), each.text) for each in page.items]
-    print_table(("memory", "when", "text"), lines, "Nothing is remembered.")
+    print_table(("memory", "when", "text"), lines, otherwise)
