@@ -164,7 +164,7 @@ def _agent(agent: AgentView) -> dict[str, str | tuple[str, str]]:
         "model": (agent.model, demonstration),
         "tools": ", ".join(agent.tools),
         "sandbox": agent.sandbox,
-        "mcp": ", ".join(f"{name} {state}" for name, state in agent.mcp.items()),
+        "mcp": "\n".join(f"{name}: {state}" for name, state in agent.mcp.items()),
     }
     return {name: fact for name, fact in facts.items() if (fact if isinstance(fact, str) else fact[0])}
 
