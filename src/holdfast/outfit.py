@@ -145,7 +145,7 @@ def _tools(
 ) -> Sequence[Tool]:
     config, store, clock = setting.config.tools, setting.store, setting.clock
     smart = _second_opinion(SmartJudge(model), store.turns, workspace.root) if model else unsure
-    terminal = Terminal(config.terminal, workspace, keeping, sandbox, environment, smart=smart, clock=clock)
+    terminal = Terminal(config.terminal, workspace, keeping, sandbox, environment, private=[setting.home], smart=smart, clock=clock)
     tools: list[Tool] = [
         terminal.tool(),
         ProcessTool(store.processes, store.sessions, keeping).tool(),
@@ -169,7 +169,7 @@ def _tools(
 def _second_opinion(judge: SmartJudge, turns: Turns, workspace: Path) -> Smart:
     async def allows(command: str, judgement: Judgement, site: Site) -> bool:
         asked = await turns.asked(site.turn.id)
-        return await judge.allows(command, judgement, asked=asked, workdir=str(workspace))
+        return await judge.allows(command, judgement, asked=asked, workdir=str(workspace), spend=site.spend)
 
     return allows
 

@@ -12,6 +12,7 @@ from holdfast.agent.models.port import Called, Done, Event, Facts, Request, Said
 from holdfast.agent.smart import COMMAND_MAX_CHARS, SmartJudge
 from holdfast.core.danger import judge
 from holdfast.core.evidence import Judgement, Verdict
+from holdfast.core.usage import Usage
 from holdfast.errors import HoldfastError, ModelRejected, ModelUnavailable
 
 DANGEROUS = judge("rm -rf build")
@@ -119,3 +120,16 @@ async def test_the_command_is_data() -> None:
     assert given["found"] == [*DANGEROUS.reasons]
     assert request.tools == ()
     assert "data" in request.system
+
+
+async def test_a_second_opinion_is_paid_for() -> None:
+    """What it used counts like any other call of the turn."""
+    paid: list[Usage] = []
+
+    async def spend(used: Usage) -> None:
+        paid.append(used)
+
+    used = Usage(model="test:oracle", input_tokens=200, output_tokens=1)
+    model = Oracle([Said("ALLOW"), Done(reason=StopReason.END, usage=used)])
+    assert await SmartJudge(model).allows("rm -rf build", DANGEROUS, asked="clean up", spend=spend)
+    assert paid == [used]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from contextlib import aclosing
 
 import msgspec
@@ -20,8 +20,8 @@ from holdfast.agent.models.port import (
     UserMessage,
 )
 from holdfast.agent.toolbox import shortened
+from holdfast.agent.tools.port import Spend
 from holdfast.core.transcript import Item
-from holdfast.core.usage import Usage
 from holdfast.errors import ModelUnavailable
 
 # So many turns before the current one stay word by word.
@@ -66,7 +66,7 @@ def _size(message: Message) -> int:
             return len(text)
 
 
-async def summary(model: Model, items: Sequence[Item], spend: Callable[[Usage], Awaitable[None]]) -> str:
+async def summary(model: Model, items: Sequence[Item], spend: Spend) -> str:
     """Return what stands for these items; what the model used for it is told to `spend`."""
     known = int(model.facts.context_tokens * _SOURCE_PART * CHARS_PER_TOKEN)
     source = shortened(context.as_text(items), known or _SOURCE_MAX_CHARS_UNKNOWN)

@@ -8,6 +8,7 @@ import re
 from contextlib import aclosing
 
 from holdfast.agent.models.port import Called, Done, Model, Request, Said, StopReason, UserMessage
+from holdfast.agent.tools.port import Spend, for_nothing
 from holdfast.core.evidence import Judgement, Verdict
 from holdfast.errors import Rejected, Unavailable
 
@@ -41,7 +42,9 @@ class SmartJudge:
         self._model = model
         self._answer_max_s = answer_max_s
 
-    async def allows(self, command: str, judgement: Judgement, *, asked: str, workdir: str = "") -> bool:
+    async def allows(
+        self, command: str, judgement: Judgement, *, asked: str, workdir: str = "", spend: Spend = for_nothing
+    ) -> bool:
         """Return whether a command may run without asking.  `asked` is what the person said."""
         if judgement.verdict is Verdict.FORBIDDEN or len(command) > COMMAND_MAX_CHARS or not asked.strip():
             return False
@@ -58,13 +61,13 @@ class SmartJudge:
         )
         try:
             async with asyncio.timeout(self._answer_max_s):
-                answer = await self._answer(request)
+                answer = await self._answer(request, spend)
         except (Rejected, Unavailable, TimeoutError):
             return False
         found = _ANSWER.fullmatch(answer)
         return found is not None and found[1] == "ALLOW"
 
-    async def _answer(self, request: Request) -> str:
+    async def _answer(self, request: Request, spend: Spend) -> str:
         """Return what the model said to its end; nothing where it did anything else than say it."""
         said = ""
         async with aclosing(self._model.stream(request)) as events:
@@ -74,7 +77,8 @@ class SmartJudge:
                         said += text
                     case Said() | Called():
                         return ""
-                    case Done(reason=reason):
+                    case Done(reason=reason, usage=used):
+                        await spend(used)
                         return said if reason is StopReason.END else ""
                     case _:
                         pass

@@ -103,7 +103,7 @@ async def prepare(
     A call that cannot be made, for its name, its arguments or the rules, is one that fails with the reason, so that the
     model reads it and the person sees it.
     """
-    site = Site(session=work.session, turn=work.turn, call_id=call_id, rest=stage.rest)
+    site = Site(session=work.session, turn=work.turn, call_id=call_id, rest=stage.rest, spend=stage.spend, note=stage.note)
     parsed: Mapping[str, object] = {}
     question: Question | None = None
     try:

@@ -15,25 +15,38 @@ from holdfast.core.effects import Effect
 from holdfast.core.questions import Question
 from holdfast.core.sessions import Session
 from holdfast.core.turns import Turn
+from holdfast.core.usage import Usage
 from holdfast.errors import Rejected
 from holdfast.ids import CallId
 
 Args = TypeVar("Args", bound=msgspec.Struct)
+Spend = Callable[[Usage], Awaitable[None]]
 # What every vendor's wire format takes as the name of a tool.
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+
+
+async def for_nothing(_used: Usage) -> None:
+    """What is spent where nobody keeps account."""
+
+
+async def to_nobody(_text: str) -> None:
+    """What is told where nobody reads along."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
     """Where a call is made: the session with its channel, chat, thread and user, the turn, and the call itself.
 
-    `key` is the same each time one call is repeated.  A tool that only waits for others does so inside `rest()`.
+    `key` is the same each time one call is repeated.  A tool that only waits for others does so inside `rest()`;
+    one that asks a model tells `spend` what it used.  `note` tells the person something meanwhile.
     """
 
     session: Session
     turn: Turn
     call_id: CallId
     rest: Callable[[], AbstractAsyncContextManager[None]]
+    spend: Spend = for_nothing
+    note: Callable[[str], Awaitable[None]] = to_nobody
 
     @property
     def key(self) -> str:
