@@ -402,6 +402,10 @@ class Stage(Protocol):
         """Record what a model call has used."""
         ...
 
+    async def note(self, text: str) -> None:
+        """Tell the person something that is no part of the answer."""
+        ...
+
     async def compact(self, summary: str, through: TurnId) -> None:
         """Let `summary` stand for every turn up to and with one in what the model reads; nothing is rewritten."""
         ...

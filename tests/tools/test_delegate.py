@@ -17,6 +17,8 @@ from holdfast.clock import SystemClock
 from holdfast.config import DelegateConfig
 from holdfast.core.delegation import CHANNEL, LATER, depth
 from holdfast.core.intake import Receipt
+from holdfast.core.journal import Kind
+from holdfast.core.questions import About, Question
 from holdfast.core.redaction import Redaction
 from holdfast.core.sessions import Session, Source
 from holdfast.core.turns import Cause, Mode, State, Turn
@@ -26,7 +28,7 @@ from holdfast.engine.settings import Settings
 from holdfast.errors import Rejected, Unavailable
 from holdfast.ports import Assignment, Stage
 from holdfast.store.opening import Store
-from tests.engine.players import in_state, text_of
+from tests.engine.players import in_state, journal_of, text_of
 from tests.engine.world import (
     FAST,
     Altered,
@@ -407,3 +409,31 @@ def test_a_session_of_any_other_channel_is_at_no_depth() -> None:
     assert depth(site({"channel": "telegram", "key": "delegate:now:9:x"}).session) == 0
     assert depth(site({"channel": CHANNEL, "key": "delegate:later:2:trn:call:1"}).session) == 2
     assert depth(site({"channel": CHANNEL, "key": "odd"}).session) == 1
+
+
+async def test_what_a_helper_waits_for_is_said_once_where_somebody_reads(open_it: Open) -> None:
+    """A6: nobody reads along in the session of a helper, so a question there would wait unseen."""
+    question = Question(id="q", text="May I sell the sheep?", about=About.APPROVAL, choices=("once", "deny"))
+
+    class Asking(Helpers):
+        async def run(self, work: Assignment, stage: Stage) -> str:
+            if work.session.channel == CHANNEL:
+                return await stage.ask(question)
+            return await super().run(work, stage)
+
+    async with opened(open_it) as store:
+        async with running_engine(store, Asking(store, {"goal": "count sheep"})) as engine:
+            receipt = await engine.inbox.accept(message("go"))
+
+            async def notes() -> list[str]:
+                entries = await journal_of(store, receipt.session_id)
+                return [str(entry.data["text"]) for entry in entries if entry.kind is Kind.NOTE]
+
+            (note,) = await until(notes)
+            ((child, session),) = await children(store, receipt)
+            assert session.id in note
+            assert question.text in note
+            await engine.answer(child.id, "q", "once")
+            turn = await settled(store, receipt)
+        assert (turn.state, await notes()) == (State.COMPLETED, [note])
+        assert (await text_of(store, receipt)).endswith("once")

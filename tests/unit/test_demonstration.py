@@ -130,6 +130,9 @@ class Rehearsal:
     async def spend(self, used: Usage) -> None:
         raise AssertionError("it needs no model")
 
+    async def note(self, text: str) -> None:
+        raise AssertionError("it has nobody to speak for")
+
     async def compact(self, summary: str, through: TurnId) -> None:
         raise AssertionError("it needs no model")
 

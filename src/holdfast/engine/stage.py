@@ -112,6 +112,10 @@ class TurnStage:
         self._drafts.append(Draft(kind=Kind.USAGE, at=self._clock.now_ms(), data=asdict(used)))
         self._dirty.set()
 
+    async def note(self, text: str) -> None:
+        data = {"text": self._redaction.text(text)}
+        await self._record([Draft(kind=Kind.NOTE, at=self._clock.now_ms(), data=data)])
+
     async def compact(self, summary: str, through: TurnId) -> None:
         turns = list(self._begins)
         if through not in turns[: turns.index(self.turn.id)]:

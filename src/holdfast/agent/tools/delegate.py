@@ -16,7 +16,7 @@ from holdfast.core.delegation import Task, depth, errand, told
 from holdfast.core.effects import Effect
 from holdfast.core.intake import Inbound, Receipt
 from holdfast.core.sessions import Session
-from holdfast.core.turns import SETTLED, Turn
+from holdfast.core.turns import SETTLED, State, Turn
 from holdfast.errors import NotFound, Rejected, Unavailable
 from holdfast.ports import Store
 
@@ -32,6 +32,7 @@ ANSWERS_MAX_CHARS = 45_000
 LOOK_S = 2.0
 # Before the call itself would be given up, so that what is known can still be told.
 WAIT_MAX_S = 3_300.0
+WAITS = "A helper (session {session}) waits for your word. {text}\n\nTo answer: `holdfast approvals list`."
 NOTE = (
     "Note: background was not possible, because nothing can reach this conversation after its answer; "
     "the tasks were done now instead."
@@ -118,7 +119,7 @@ class _Delegation:
             return _handles(tasks, receipts)
         # Being cancelled here means that the gateway stops, or that the turn was cancelled, and its children with it.
         async with site.rest():
-            children = await self._settled(receipts)
+            children = await self._settled(receipts, site)
         answers = await self._report(tasks, receipts, children)
         return f"{NOTE}\n\n{answers}" if args.background else answers
 
@@ -134,8 +135,9 @@ class _Delegation:
                     raise Rejected(f"{len(errands)} tasks are too many: {most} at once are allowed{at_work}")
             return [await self._patiently(lambda each=each: self._accept(each)) for each in errands]
 
-    async def _settled(self, receipts: Sequence[Receipt]) -> list[Turn | None]:
+    async def _settled(self, receipts: Sequence[Receipt], site: Site) -> list[Turn | None]:
         """Return the children once all are at rest, or as they are when time is up; None for one that was deleted."""
+        told_of: set[str] = set()
         changed = asyncio.Event()
         topics = {f"session:{receipt.session_id}" for receipt in receipts}
         deaf = self._store.wakes.listen(lambda topic: changed.set() if topic in topics else None)
@@ -145,6 +147,7 @@ class _Delegation:
                     changed.clear()
                     if _are_settled(found := await self._patiently(lambda: self._look(receipts))):
                         return found
+                    await self._speak_up(found, site, told_of)
                     try:
                         async with asyncio.timeout(self._look_s):
                             await changed.wait()
@@ -154,6 +157,16 @@ class _Delegation:
             return await self._patiently(lambda: self._look(receipts))
         finally:
             deaf()
+
+    async def _speak_up(self, children: Sequence[Turn | None], site: Site, told_of: set[str]) -> None:
+        """Say once where this is read what a child waits for: nobody reads along in its own session."""
+        for child in children:
+            if child is None or child.state is not State.WAITING:
+                continue
+            for asked in await self._patiently(lambda child=child: self._store.questions.of_turn(child.id)):
+                if asked.answered_at is None and f"{child.id}:{asked.question.id}" not in told_of:
+                    told_of.add(f"{child.id}:{asked.question.id}")
+                    await site.note(WAITS.format(session=child.session_id, text=asked.question.text))
 
     async def _look(self, receipts: Sequence[Receipt]) -> list[Turn | None]:
         found: list[Turn | None] = []
