@@ -6,13 +6,11 @@ import base64
 import re
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Self
 
 import msgspec
 
 from holdfast.agent.models import failures
 from holdfast.agent.models.callids import CallIds
-from holdfast.agent.models.exchange import Wire
 from holdfast.agent.models.failures import Endpoint, Fault
 from holdfast.agent.models.port import (
     AssistantMessage,
@@ -32,7 +30,7 @@ from holdfast.agent.models.port import (
 )
 from holdfast.agent.models.prices import priced
 from holdfast.agent.models.providers import Seat
-from holdfast.config import ModelConfig
+from holdfast.agent.models.served import Served
 
 VERSION = "2023-06-01"
 # The format wants a limit; this one every model takes.
@@ -100,59 +98,28 @@ class _Event(msgspec.Struct):
 _events = msgspec.json.Decoder(_Event)
 
 
-class Anthropic:
+class Anthropic(Served):
     """One model behind messages."""
 
-    def __init__(
-        self,
-        *,
-        wire: Wire,
-        endpoint: Endpoint,
-        model: str,
-        facts: Facts,
-        reasoning: str = "off",
-        output_tokens_max: int = 0,
-    ) -> None:
-        self._wire = wire
-        self._endpoint = endpoint
-        self._model = model
-        self._facts = facts
-        self._reasoning = reasoning
-        # A limit is taken from the room for the conversation, so it is not as high as it could be.
-        self._output_tokens_max = output_tokens_max or min(facts.output_tokens_max or OUTPUT_TOKENS, OUTPUT_TOKENS_USUAL)
-
-    @classmethod
-    def at(
-        cls, seat: Seat, *, wire: Wire, provider: str, model: str, facts: Facts, name_setting: str, config: ModelConfig
-    ) -> Self:
-        """Return the model as it is configured."""
-        headers = {"anthropic-version": VERSION} | ({"x-api-key": seat.key} if seat.key else {})
+    @staticmethod
+    def door(seat: Seat) -> tuple[str, Mapping[str, str]]:
         # Half of those who copy this format leave the version out of the address.
         path = "/messages" if seat.base_url.endswith("/v1") else "/v1/messages"
-        endpoint = Endpoint.at(seat, f"{provider}:{model}", path, headers, name_setting, config.stall_timeout)
-        limit = config.output_tokens_max if name_setting == "model.name" else 0
-        return cls(
-            wire=wire, endpoint=endpoint, model=model, facts=facts, reasoning=config.reasoning, output_tokens_max=limit
-        )
+        return path, {"anthropic-version": VERSION} | ({"x-api-key": seat.key} if seat.key else {})
 
     @property
-    def name(self) -> str:
-        return self._endpoint.name
-
-    @property
-    def facts(self) -> Facts:
-        return self._facts
+    def _limit(self) -> int:
+        # A limit is taken from the room for the conversation, so it is not as high as it could be.
+        usual = min(self._facts.output_tokens_max or OUTPUT_TOKENS, OUTPUT_TOKENS_USUAL)
+        return self._output_tokens_max or usual
 
     def stream(self, request: Request) -> AsyncGenerator[Event]:
         return self._wire.converse(self._endpoint, self._body(request), EventReader(self._endpoint, self._facts, request))
 
-    async def close(self) -> None:
-        await self._wire.close()
-
     def _body(self, request: Request) -> bytes:
         body: dict[str, object] = {
             "model": self._model,
-            "max_tokens": request.output_tokens_max or self._output_tokens_max,
+            "max_tokens": request.output_tokens_max or self._limit,
             "messages": _messages(request.messages, images=self._facts.images),
             "stream": True,
         }
@@ -171,7 +138,7 @@ class Anthropic:
             return {}
         budget = THINKING_TOKENS[self._reasoning]
         # What is reasoned counts towards the limit, and the answer is to have room of its own.
-        answer = request.output_tokens_max or self._output_tokens_max
+        answer = request.output_tokens_max or self._limit
         limit = max(answer, min(answer + budget, self._facts.output_tokens_max or answer + budget))
         if limit <= budget:
             return {}

@@ -7,14 +7,14 @@ import hashlib
 import re
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Self, cast
+from functools import cached_property
+from typing import cast
 from urllib.parse import urlsplit
 
 import msgspec
 
 from holdfast.agent.models import failures
 from holdfast.agent.models.callids import CallIds
-from holdfast.agent.models.exchange import Wire
 from holdfast.agent.models.failures import Endpoint, Fault
 from holdfast.agent.models.port import (
     AssistantMessage,
@@ -33,7 +33,7 @@ from holdfast.agent.models.port import (
 )
 from holdfast.agent.models.prices import priced
 from holdfast.agent.models.providers import Seat
-from holdfast.config import ModelConfig
+from holdfast.agent.models.served import Served
 from holdfast.core.usage import Usage
 from holdfast.errors import ModelUnavailable
 
@@ -139,58 +139,25 @@ class _Chunk(msgspec.Struct):
 _chunks = msgspec.json.Decoder(_Chunk)
 
 
-class OpenAI:
+class OpenAI(Served):
     """One model behind chat completions."""
 
-    def __init__(
-        self,
-        *,
-        wire: Wire,
-        endpoint: Endpoint,
-        model: str,
-        facts: Facts,
-        reasoning: str = "off",
-        output_tokens_max: int = 0,
-    ) -> None:
-        self._wire = wire
-        self._endpoint = endpoint
-        self._model = model
-        self._facts = facts
-        self._reasoning = reasoning
-        # A limit nobody asked for would be taken from the room for the conversation.
-        self._output_tokens_max = output_tokens_max
-        self._dialect = dialect_of(endpoint.url)
+    @staticmethod
+    def door(seat: Seat) -> tuple[str, Mapping[str, str]]:
+        return "/chat/completions", {"authorization": f"Bearer {seat.key}"} if seat.key else {}
 
-    @classmethod
-    def at(
-        cls, seat: Seat, *, wire: Wire, provider: str, model: str, facts: Facts, name_setting: str, config: ModelConfig
-    ) -> Self:
-        """Return the model as it is configured."""
-        headers = {"authorization": f"Bearer {seat.key}"} if seat.key else {}
-        endpoint = Endpoint.at(seat, f"{provider}:{model}", "/chat/completions", headers, name_setting, config.stall_timeout)
-        limit = config.output_tokens_max if name_setting == "model.name" else 0
-        return cls(
-            wire=wire, endpoint=endpoint, model=model, facts=facts, reasoning=config.reasoning, output_tokens_max=limit
-        )
-
-    @property
-    def name(self) -> str:
-        return self._endpoint.name
-
-    @property
-    def facts(self) -> Facts:
-        return self._facts
+    @cached_property
+    def _dialect(self) -> Dialect:
+        return dialect_of(self._endpoint.url)
 
     def stream(self, request: Request) -> AsyncGenerator[Event]:
         return self._wire.converse(self._endpoint, self._body(request), ChunkReader(self._endpoint, self._facts, request))
-
-    async def close(self) -> None:
-        await self._wire.close()
 
     def _body(self, request: Request) -> bytes:
         body: dict[str, object] = {"model": self._model, "messages": self._messages(request), "stream": True}
         if self._dialect.usage_option:
             body["stream_options"] = {"include_usage": True}
+        # A limit nobody asked for would be taken from the room for the conversation.
         if limit := request.output_tokens_max or self._output_tokens_max:
             body[self._dialect.limit_key] = limit
         if self._reasoning != "off":
