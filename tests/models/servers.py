@@ -50,6 +50,7 @@ SCENES = {
     "echo": "echo",
     "tokens": "stream 200 at 60",
     "fast": "stream 2000 at 0",
+    "held": "stream 20 at 0; first 1 hang",
 }
 _HTML = b"<!doctype html><html><body>Sign in to the network</body></html>"
 _PIECE = 7
