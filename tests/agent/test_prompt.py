@@ -179,12 +179,16 @@ def test_front_matter_is_read_as_it_comes(text: str, name: str, description: str
 async def test_a_skill_is_read_by_its_name_with_the_files_beside_it(open_it: Open, tmp_path: Path) -> None:
     folder = skill(tmp_path, "tea", "---\nname: tea\ndescription: Brew tea.\n---\nBoil water.")
     (folder / "leaves.csv").write_text("green")
+    (tmp_path / "key").write_text("secret")
     tool = skill_tool(Skills(tmp_path / "skills", TextFiles()))
     async with opened(open_it) as store:
-        agent, model = agent_of([[call("skill", name="tea"), call("skill", name="coffee")], ["ok"]], store, tool)
+        calls = [call("skill", name="tea"), call("skill", name="tea", file="leaves.csv"), call("skill", name="coffee")]
+        agent, model = agent_of([[*calls, call("skill", name="tea", file="../../key")], ["ok"]], store, tool)
         async with running_engine(store, agent) as engine:
             assert (await answered(engine, store)).state is State.COMPLETED
-        (_, found), (_, missing) = shape(model.requests[1])[-2:]
+        (_, found), (_, leaves), (_, missing), (_, outside) = shape(model.requests[1])[-4:]
         assert "Boil water." in found
         assert "leaves.csv" in found
+        assert leaves == "green"
         assert missing == "Error: there is no skill 'coffee'; there are: tea"
+        assert outside.startswith("Error: there is nothing to read in '../../key'")

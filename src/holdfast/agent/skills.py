@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from holdfast.errors import Rejected
 
 FILE = "SKILL.md"
 SKILLS_MAX = 100
+FILES_MAX = 100
 DESCRIPTION_MAX_CHARS = 500
 SKILL_MAX_CHARS = 40_000
 
@@ -41,17 +43,30 @@ class Skills:
         found = [parse(text, folder) for folder in folders if (text := self._text(folder))]
         return sorted(found, key=lambda skill: skill.name)
 
-    def read(self, name: str) -> str:
-        """Return what a skill says, with the files beside it.  Raises `Rejected` where there is no such skill."""
+    def read(self, name: str, file: str | None = None) -> str:
+        """Return what a skill says, with the names of the files beside it, or what one of these says.
+
+        Raises `Rejected` where there is no such thing.
+        """
         skills = {skill.name: skill for skill in self.list()}
         if name not in skills:
             raise Rejected(f"there is no skill {name!r}; there are: {', '.join(skills) or 'none'}")
         folder = skills[name].folder
-        beside = [path.name for path in entries(folder) if path.name != FILE][:SKILLS_MAX]
-        return f"{self._text(folder)}\n\n[Folder of this skill: {folder}. Files beside it: {', '.join(beside) or 'none'}.]"
+        files = _files(folder)
+        if file is None:
+            return f"{self._text(folder)}\n\n[Files beside it: {', '.join(files) or 'none'}.]"
+        if file not in files or not (text := self._files.read(folder / file, SKILL_MAX_CHARS, inside=folder)):
+            raise Rejected(f"there is nothing to read in {file!r} beside the skill {name!r}; there are: {', '.join(files)}")
+        return text
 
     def _text(self, folder: Path) -> str:
         return self._files.read(folder / FILE, SKILL_MAX_CHARS)
+
+
+def _files(folder: Path) -> list[str]:
+    """Return the files of a skill besides its own, by their paths inside its folder."""
+    found = (path for path in folder.rglob("*") if path.is_file() and path != folder / FILE)
+    return sorted(str(path.relative_to(folder)) for path in itertools.islice(found, FILES_MAX))
 
 
 def parse(text: str, folder: Path) -> Skill:

@@ -16,13 +16,14 @@ class SkillArgs(msgspec.Struct, forbid_unknown_fields=True):
     """Which skill."""
 
     name: Annotated[str, msgspec.Meta(description="The name of the skill, as it is listed.", min_length=1, max_length=200)]
+    file: Annotated[str | None, msgspec.Meta(description="A file beside it, to be read instead.")] = None
 
 
 def skill_tool(skills: Skills) -> StructTool[SkillArgs]:
     """Return the tool."""
 
     async def read(args: SkillArgs, _site: Site) -> str:
-        return await asyncio.to_thread(skills.read, args.name)
+        return await asyncio.to_thread(skills.read, args.name, args.file)
 
     return StructTool(
         name="skill",
