@@ -97,6 +97,17 @@ def test_a_question_that_an_earlier_turn_asks_meanwhile_is_told_as_well(terminal
         first.communicate(timeout=PATIENCE_S)
 
 
+def test_what_a_helper_waits_for_is_told_beside_the_answer(terminal: Terminal) -> None:
+    with serving(terminal):
+        asking = terminal.start("ask", "delegate: run: rm -rf ../elsewhere")
+        assert asking.stderr
+        assert "waits for your word" in asking.stderr.readline()
+        (open_,) = terminal.read("approvals", "list")["items"]
+        terminal.read("approvals", "deny", open_["id"])
+        said, _ = asking.communicate(timeout=PATIENCE_S)
+        assert (asking.returncode, "waits for your word" in said) == (0, False)
+
+
 def ended(terminal: Terminal, process_id: str) -> Any:
     deadline = time.monotonic() + PATIENCE_S
     while (process := terminal.read("processes", "show", process_id))["state"] == "running":

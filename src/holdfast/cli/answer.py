@@ -114,6 +114,8 @@ async def _listen(desk: Desk, session: SessionView, receipt: Receipt, *, quiet: 
     async for entry in _entries(desk, _Place.of(session, receipt)):
         if shown:
             narrator.tell(entry)
+        elif entry.kind is Kind.NOTE:
+            click.echo(visible(str(entry.data.get("text", ""))), err=True)
         elif not quiet:
             _print_answer(entry)
         if settles(entry):
