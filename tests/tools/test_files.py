@@ -89,6 +89,20 @@ async def test_no_path_leads_outside(
     assert [*(root.parent / "workspace-other").glob("*")] == []
 
 
+@pytest.mark.parametrize("path", [".git/hooks/pre-commit", "sub/.GIT/config", "store/config"])
+async def test_what_git_keeps_is_not_written(root: Path, tools: Mapping[str, Tool], path: str) -> None:
+    """SECURITY 9: a hook would run unasked, as whoever commits next; in the terminal somebody is asked."""
+    (root / ".git" / "hooks").mkdir(parents=True)
+    (root / ".git" / "config").write_text("old")
+    (root / "store").symlink_to(".git")
+    with pytest.raises(Rejected, match="git in the terminal"):
+        await use(tools, "write_file", path=path, content="new")
+    with pytest.raises(Rejected, match="git in the terminal"):
+        await use(tools, "edit_file", path=".git/config", old="old", new="new")
+    assert (root / ".git" / "config").read_text() == "old"
+    assert [*(root / ".git" / "hooks").iterdir()] == []
+
+
 async def test_paths_inside_are_found_however_they_are_spelt(root: Path, tools: Mapping[str, Tool]) -> None:
     """SECURITY 7: a link that stays inside, an absolute path and a detour are all fine."""
     (root / "a").mkdir()

@@ -135,6 +135,7 @@ class Files:
         path = self._workspace.resolve(args.path)
         if path == self._workspace.root:
             raise Rejected(f"{args.path!r} is the workspace itself; name a file in it")
+        self._refuse_git(path)
         existed = self._replace(path, content, make=True)
         return f"{'Overwrote' if existed else 'Created'} {self._workspace.shown(path)} ({len(content)} bytes)."
 
@@ -142,6 +143,7 @@ class Files:
         if args.old == args.new:
             raise Rejected("old and new are the same: there is nothing to change")
         path = self._workspace.resolve(args.path)
+        self._refuse_git(path)
         content = self._content(path, args.path)
         try:
             # As it is, line ends included: what is not changed must stay byte by byte.
@@ -164,6 +166,11 @@ class Files:
         self._replace(path, _encoded(changed), make=False)
         times = f" ({found} times)" if found > 1 else ""
         return f"Edited {self._workspace.shown(path)}{times}.\n{_diff(text, changed, self._workspace.shown(path))}"
+
+    def _refuse_git(self, path: Path) -> None:
+        """Refuse what git itself keeps: hooks and settings there are programs that others run later, outside of any wall."""
+        if any(part.casefold() == ".git" for part in path.relative_to(self._workspace.root).parts):
+            raise Rejected("what is in .git is not written by hand; use git in the terminal, where a person may be asked")
 
     def _content(self, path: Path, text: str) -> bytes:
         """Return what a file contains, opened without following a link that was put there meanwhile."""
