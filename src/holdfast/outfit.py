@@ -145,7 +145,8 @@ def _tools(
 ) -> Sequence[Tool]:
     config, store, clock = setting.config.tools, setting.store, setting.clock
     smart = _second_opinion(SmartJudge(model), store.turns, workspace.root) if model else unsure
-    terminal = Terminal(config.terminal, workspace, keeping, sandbox, environment, private=[setting.home], smart=smart, clock=clock)
+    private = [setting.home]
+    terminal = Terminal(config.terminal, workspace, keeping, sandbox, environment, private=private, smart=smart, clock=clock)
     tools: list[Tool] = [
         terminal.tool(),
         ProcessTool(store.processes, store.sessions, keeping).tool(),

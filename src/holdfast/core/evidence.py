@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from fnmatch import fnmatchcase
+from posixpath import join, normpath
 
 from holdfast.core import programs
 from holdfast.core.places import Place, locate
@@ -37,6 +39,9 @@ class Evidence:
     workspace: str
     # Whether a sandbox bounds what code of the workspace can do.
     bounded: bool = True
+    # The whole path of the folder that it is in by then, and the folders that only the gateway itself reads.
+    start: str = ""
+    private: tuple[str, ...] = ()
     findings: dict[str, Verdict] = field(default_factory=dict[str, Verdict])
     # The folder it went to; empty is where it began.
     cwd: str = ""
@@ -66,6 +71,23 @@ class Evidence:
             self.ask(f"it reads a whole device, {shown(word)}")
         if self.place(word).is_secret:
             self.ask(f"it reads {shown(word)}, which may hold secrets")
+        if self._is_private(word):
+            self.ask(f"it reads {shown(word)}, where the gateway keeps what is its own")
+
+    def holds_secrets(self, word: Word) -> bool:
+        """Return whether secrets are to be expected somewhere below a folder."""
+        return self.place(word).holds_secrets or any(leads_into(each, self.path(word)) for each in self.private)
+
+    def path(self, word: Word) -> str:
+        """Return the whole path that a word means, from where the command stands by then."""
+        return normpath(join(self.start, word.text))
+
+    def _is_private(self, word: Word) -> bool:
+        path = self.path(word)
+        if f"{path}/".startswith(f"{self.workspace}/"):
+            return False
+        # In a folder that could be any, a file could be any.
+        return bool(self.private) and (UNKNOWN in path or any(leads_into(path, each) for each in self.private))
 
     def writes(self, word: Word) -> None:
         place = self.place(word)
@@ -105,6 +127,13 @@ class Evidence:
             if self.place(word).is_vital:
                 self.forbid(f"it deletes {shown(word)}, which the system or its user needs")
         self.ask(what)
+
+
+def leads_into(path: str, folder: str) -> bool:
+    """Return whether a path is, or may be where it is a pattern, a folder or in one; either may be the pattern."""
+    steps, within = path.split("/"), folder.split("/")
+    pairs = zip(steps, within, strict=False)
+    return len(steps) >= len(within) and all(fnmatchcase(a, b) or fnmatchcase(b, a) for a, b in pairs)
 
 
 def shown(word: Word) -> str:

@@ -61,7 +61,7 @@ def reader(on: Evidence, name: str, words: Sequence[Word]) -> None:
     recursive = name in programs.RECURSIVE_READERS or given.has("-r", "-R", "--recursive", "--dereference-recursive")
     for word in (*rest, *given.values):
         on.reads(word)
-        if recursive and name != "ls" and on.place(word).holds_secrets:
+        if recursive and name != "ls" and on.holds_secrets(word):
             on.ask(f"it reads everything below {shown(word)}, where secrets are kept")
     if recursive and name != "ls" and on.cwd and Place(path=on.cwd, inside=False).holds_secrets:
         on.ask("it reads everything in a folder where secrets are kept")
@@ -196,7 +196,7 @@ def mv(on: Evidence, name: str, words: Sequence[Word]) -> None:
                 on.forbid(f"it moves {shown(word)} away, which the system or its user needs")
         else:
             on.reads(word)
-            if given.has("-r", "-R", "-a", "--recursive", "--archive") and on.place(word).holds_secrets:
+            if given.has("-r", "-R", "-a", "--recursive", "--archive") and on.holds_secrets(word):
                 on.ask(f"it copies everything below {shown(word)}, where secrets are kept")
     writer(on, [*given.values, *given.rest[-1:]] if not given.has("-t") else words)
 
@@ -238,9 +238,10 @@ def init(on: Evidence, name: str, words: Sequence[Word]) -> None:
 def cd(on: Evidence, name: str, words: Sequence[Word]) -> None:
     rest = [word for word in words if not word.text.startswith("-") or word.text == "-"]
     if name == "popd" or (rest and rest[0].text == "-"):
-        on.cwd = ANYWHERE
+        on.cwd = on.start = ANYWHERE
         return
     word = rest[0] if rest else Word(text="~")
+    on.start = ANYWHERE if word.varies else on.path(word)
     place = on.place(word)
     if not place.inside:
         on.cwd = ANYWHERE if word.varies or not place.path.startswith(("/", "~")) else place.path

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, assert_never
 
@@ -81,6 +81,7 @@ class Terminal:
         sandbox: Sandbox,
         environment: Mapping[str, str],
         *,
+        private: Sequence[Path] = (),
         smart: Smart = unsure,
         clock: Clock | None = None,
     ) -> None:
@@ -89,6 +90,7 @@ class Terminal:
         self._keeping = keeping
         self._sandbox = sandbox
         self._environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "TERM": "dumb", **environment}
+        self._private = [str(folder.resolve()) for folder in private]
         self._smart = smart
         self._clock = clock or SystemClock()
         self._shell = shutil.which("bash") or "/bin/sh"
@@ -107,7 +109,12 @@ class Terminal:
         """Return what a person must consent to.  Raises `Rejected` for what is never done, or nobody could consent to."""
         workdir = self._check(args)
         judgement = judge(
-            args.command, self._config.deny, workspace=str(self._workspace.root), bounded=not self._sandbox.missing
+            args.command,
+            self._config.deny,
+            workspace=str(self._workspace.root),
+            workdir=str(workdir),
+            private=() if self._sandbox.is_on else self._private,
+            bounded=not self._sandbox.missing,
         )
         reasons = "; ".join(judgement.reasons)
         match judgement.verdict:
