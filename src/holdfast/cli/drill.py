@@ -7,13 +7,16 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from holdfast.cli.frame import EXIT_FAILED, console, json_option, print_json, say
-from holdfast.drill.verdict import Verdict
-from holdfast.drill.verdict import drill as run_drill
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+    from holdfast.drill.verdict import Verdict
 
 
 @click.command()
@@ -28,6 +31,9 @@ def drill(kills: int, seed: int | None, url: str, as_json: bool) -> None:
 
     Your own sessions are not touched: everything happens in a temporary folder.
     """
+    # Every other command would pay for importing it, too.
+    from holdfast.drill.verdict import drill as run_drill
+
     seed = seed if seed is not None else time.time_ns() % 1_000_000
     with tempfile.TemporaryDirectory(prefix="holdfast-drill-") as folder, _bar(as_json) as bar:
         task = bar.add_task("killing", total=kills)
@@ -41,6 +47,8 @@ def drill(kills: int, seed: int | None, url: str, as_json: bool) -> None:
 
 
 def _bar(quiet: bool) -> Progress:
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     return Progress(*columns, console=console, disable=quiet or not console.is_terminal, transient=True)
 
