@@ -11,8 +11,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+import psutil
+
 READY_MAX_S = 60
 LOOK_S = 0.005
+
+
+def cpu_s(pid: int) -> float:
+    """Return the processor time of a process so far."""
+    used = psutil.Process(pid).cpu_times()
+    return used.user + used.system
 
 
 class Gateway:
@@ -38,6 +46,16 @@ class Gateway:
                 raise RuntimeError(f"the gateway did not get ready:\n{(self._home / 'serve.log').read_text()}")
             await asyncio.sleep(LOOK_S)
         return time.perf_counter() - self.spawned_at
+
+    @property
+    def port(self) -> int:
+        """Where it listens for the world."""
+        listening = psutil.Process(self._process.pid).net_connections("tcp")
+        return next(each.laddr.port for each in listening if each.status == psutil.CONN_LISTEN)
+
+    def cpu_s(self) -> float:
+        """Return the processor time that it has used so far, of all its threads."""
+        return cpu_s(self._process.pid)
 
     async def _is_ready(self) -> bool:
         try:

@@ -16,6 +16,7 @@ class Unit(StrEnum):
     MILLISECONDS = "ms"
     SECONDS = "s"
     MEGABYTES = "MB"
+    PERCENT = "%"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
