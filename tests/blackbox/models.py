@@ -24,7 +24,7 @@ _METADATA = "Metadata-Version: 2.1\nName: holdfast-probe\nVersion: 1\n"
 class ModelProcess:
     """The model server at one address, which can be away for a while."""
 
-    def __init__(self, folder: Path, script: str = "say noted") -> None:
+    def __init__(self, folder: Path, script: str) -> None:
         self.port = free_port()
         self.record = folder / "model-requests"
         self._script = script
@@ -55,9 +55,9 @@ class ModelProcess:
         """Return how often it was asked to answer a message, which may have a word before it."""
         return sum(str(line.get("asked", "")).removeprefix("n").lstrip("0123456789 ") == message for line in self.lines)
 
-    def answered(self, words: str = "") -> int:
-        """Return how often it has answered in full."""
-        return sum(words in str(line["answered"]) for line in self.lines if "answered" in line)
+    def answered(self, message: str = "") -> int:
+        """Return how often it has answered in full: a message, or all together."""
+        return sum(line["answered"] == message or not message for line in self.lines if "answered" in line)
 
     def check(self) -> None:
         """Every request was one that a vendor would have taken."""
@@ -113,7 +113,7 @@ def _commands_in(folder: str) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def workshop(count: int = 1, wire: str = "openai", **settings: str) -> Iterator[Workshop]:
+def workshop(count: int = 1, wire: str = "openai", script: str = "say noted", **settings: str) -> Iterator[Workshop]:
     """Give out homes for gateways whose model answers by script; whatever runs at the end is killed."""
     with gateways(count, **settings) as nodes:
         folder = nodes[0].home.parent / "probe"
@@ -122,7 +122,7 @@ def workshop(count: int = 1, wire: str = "openai", **settings: str) -> Iterator[
         plugin.mkdir()
         (plugin / "METADATA").write_text(_METADATA)
         (plugin / "entry_points.txt").write_text(_POINTS)
-        model = ModelProcess(folder)
+        model = ModelProcess(folder, script)
         model.start()
         for node in nodes:
             node.environment = {"PYTHONPATH": f"{folder}{os.pathsep}{_PATH}", probe.FOLDER: str(folder)}

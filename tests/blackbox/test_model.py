@@ -210,3 +210,37 @@ async def test_every_conversation_goes_on_with_its_next_message() -> None:
             assert shop.began == {"pure": 1, "keyed": 1, "effectful": 1, "quick": 1, "between": 1}
             await all_promises_are_kept(somebody, scenes)
             await nothing_is_broken(somebody, shop)
+
+
+async def test_a_summary_a_budget_and_an_absent_model_outlive_the_gateway() -> None:
+    """R10: a summary is made once, what is spent stays spent, and a model that was away is asked when both are back."""
+    script = "first 1 hang; say a summary"
+    with workshop(script=script, gateway__resume="auto", budget__turn_tokens="20") as shop:
+        await shop.gateway.start()
+        async with client(shop.gateway) as somebody:
+            talk, paid = await somebody.session(), await somebody.session()
+            for each in ("one", "two", "three"):
+                await somebody.answered(await somebody.send(talk, f"script: say {each}"))
+            costly = await somebody.send(
+                paid, f"script: {call('probe_effectful', word='a')} | {call('probe_effectful', word='b')} | say enough"
+            )
+            await somebody.comes_to(costly.id, "waiting")
+            compacting = (await somebody.ask("POST", f"/api/sessions/{talk}/compact")).json()
+            await until(lambda: len(shop.model.lines) - 2 * shop.model.answered() == 1, "the model is to summarise")
+            await shop.gateway.kill()
+            await shop.gateway.start()
+            await somebody.comes_to(compacting["turn_id"], "completed")
+            assert (await somebody.answer(costly.id, "continue")).status_code == 200
+            await somebody.answered(costly)
+            assert shop.began == {"a": 1, "b": 1}
+            shop.model.kill()
+            position = len(shop.gateway.log.read_text())
+            last = await somebody.send(talk, "script: say you are back")
+            await shop.gateway.says("asking again", position)
+            await shop.gateway.kill()
+            shop.model.start()
+            await shop.gateway.start()
+            await somebody.answered(last)
+            journal = (await somebody.settle()).journals[talk]
+            assert [each.text for each in journal if each.kind == "context.compacted"] == ["a summary"]
+            await nothing_is_broken(somebody, shop)
