@@ -26,6 +26,7 @@ from holdfast.errors import HoldfastError
 from holdfast.ids import SessionId, TurnId
 
 _LOOK_S = 0.05
+_BECAME = {State.FAILED: "the turn failed", State.CANCELLED: "the turn was cancelled"}
 _BEHIND = "the message is kept; before it is answered, an earlier one waits for an answer"
 
 
@@ -149,7 +150,8 @@ def outcome(turn: TurnView, asked: ApprovalView | None) -> str:
         return f"{waits}\n{cards.question(asked).plain}\n{cards.how_to_answer(asked)}"
     if turn.state is State.INTERRUPTED:
         return f"the answer was cut off ({turn.cause}); go on with `holdfast turns retry {turn.id}`"
-    return f"the turn is {turn.state}: {turn.error or turn.cause}"
+    became = _BECAME.get(turn.state, f"the turn is {turn.state}")
+    return f"{became}: {reason}" if (reason := turn.error or turn.cause) else became
 
 
 async def _entries(desk: Desk, place: _Place) -> AsyncGenerator[Entry]:
