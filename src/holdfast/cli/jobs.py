@@ -33,7 +33,11 @@ async def list_(frame: Frame, as_json: bool) -> None:
 
 @jobs.command()
 @click.argument("name")
-@click.option("--schedule", required=True, help='Minute, hour, day, month and weekday, like "30 7 * * 1-5".')
+@click.option(
+    "--schedule",
+    required=True,
+    help='Minute, hour, day, month and weekday, like "30 7 * * 1-5", or once, like "at 2031-05-04T09:30".',
+)
 @click.option("--prompt", required=True, help="What the agent is told each time.")
 @click.option("--deliver", help="Where its answers go; without it they stay in their sessions.")
 @json_option
