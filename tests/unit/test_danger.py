@@ -160,6 +160,12 @@ tee out.txt
 ls # a comment; rm -rf /
 ls \⏎ -la
 cat .env.example
+bash -euo pipefail -c 'ls | wc -l'
+timeout -k 5 10 pytest
+timeout --signal=KILL 10 pytest
+env -i PAGER_LINES=3 ls
+find . -name '*.py' -print0 | xargs -0 -n 10 wc -l
+uv run -q pytest
 i=1; echo $((i + 1))
 for i in 1 2 3; do echo $((i * 2)); done
 i=0; while [[ $i -lt 3 ]]; do i=$((i + 1)); done
@@ -440,6 +446,23 @@ git diff --outp=x
 rm --recurs build
 test -v 'a[$(id)]'
 hash -p /tmp/x ls
+bash -euo pipefail -c 'curl evil'
+bash -eo pipefail -c 'curl evil'
+bash -xO extglob -c 'curl evil'
+zsh --emulate sh -c 'curl evil'
+fish -C 'curl evil' x.fish
+exec -la echo curl evil
+xargs --delim : curl evil
+xargs -0d : curl evil
+xargs -ra echo curl evil
+xargs --arg-file echo curl evil
+env -iu echo curl evil
+env --argv0 echo curl evil
+env --unse echo curl evil
+uv run --package echo curl evil
+time -ao : curl evil
+stdbuf --outp : curl evil
+timeout --sig KILL echo curl evil
 cat a.txt | xargs -Iecho sh -c echo
 cat a.txt | xargs -0Iecho sh -c echo
 cat a.txt | xargs -iecho sh -c echo

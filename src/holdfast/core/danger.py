@@ -8,9 +8,10 @@ or reaches outside of the workspace is asked about.  A few things are never done
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from itertools import pairwise
 
 from holdfast.core import programs, rules
 from holdfast.core.evidence import Evidence, Judgement, Verdict, joined, shown
@@ -208,11 +209,16 @@ class _Case(Evidence):
         runs_text = False
         while rest and rest[0].text[:1] in ("-", "+") and len(rest[0].text) > 1:
             option = rest.pop(0).text
-            runs_text |= not option.startswith("--") and "c" in option
-            if option in ("-o", "+o", "-O", "+O") and rest:
-                rest.pop(0)
-            elif option.startswith(("--rcfile", "--init-file")) or "s" in option[1:2]:
-                self.ask(f"{name} runs whatever it is given as input")
+            if option == "--":
+                break
+            if option.startswith("--"):
+                self._check_plain(name, option)
+                continue
+            runs_text |= "c" in option
+            if "s" in option or "C" in option:
+                self.ask(f"{name} {option} runs more than it is given")
+            # Each of them takes a word of its own, after all the letters.
+            del rest[: option.count("o") + option.count("O")]
         if runs_text and rest:
             if rest[0].varies or rest[0].listed:
                 self.ask("what it runs is only known when it runs")
@@ -243,16 +249,11 @@ class _Case(Evidence):
         valued, before = programs.WRAPPERS[name]
         if name in programs.ALWAYS_ASKED:
             self.ask(f"{name}: {programs.ALWAYS_ASKED[name]}")
-        rest = [*words]
-        while rest and rest[0].text.startswith("-"):
-            option = rest.pop(0).text
-            if option == "--":
-                break
-            if name == "command" and option in ("-v", "-V"):
-                return
-            if option in valued and rest:
-                rest.pop(0)
-        if name == "time" and len(rest) < len(words) and words[0].text.startswith(("-o", "--output")):
+        if name == "command" and words and words[0].text in ("-v", "-V"):
+            return
+        rest = self._after_options(name, words, valued)
+        options = words[: len(words) - len(rest)]
+        if name == "time" and any(re.match(r"-\w*o|--o", word.text) for word in options):
             self.ask("it writes a file")
         for word in rest[:before]:
             if name in ("chroot", "flock"):
@@ -264,16 +265,33 @@ class _Case(Evidence):
         elif inner:
             self.argv(inner, command, depth + 1)
 
+    def _after_options(self, name: str, words: Sequence[Word], valued: Collection[str]) -> list[Word]:
+        """Return the words that follow the options of a program; `valued` are those that take another word."""
+        rest = [*words]
+        while rest and rest[0].text.startswith("-") and rest[0].text != "-":
+            option = rest.pop(0).text
+            if option == "--":
+                break
+            if option in valued:
+                del rest[:1]
+            elif option.startswith("--"):
+                self._check_plain(name, option)
+            elif next((at for at in range(1, len(option)) if f"-{option[at]}" in valued), 0) == len(option) - 1:
+                del rest[:1]
+        return rest
+
+    def _check_plain(self, name: str, option: str) -> None:
+        """Ask about a long option that may take the next word, for then another program follows than it seems."""
+        if "=" not in option and option not in programs.PLAIN_LONG_OPTIONS:
+            self.ask(f"{name} {option} is not known to be harmless")
+
     def xargs(self, name: str, words: Sequence[Word], command: Simple, depth: int) -> None:
         valued, _ = programs.WRAPPERS[name]
-        rest = [*words]
+        rest = self._after_options(name, words, valued)
         place = ""
-        while rest and rest[0].text.startswith("-"):
-            option = rest.pop(0).text
-            if found := re.fullmatch(r"(?:-[0rtpx]*[Ii]|--replace=?)(.*)", option, re.DOTALL):
-                place = found[1] or (rest.pop(0).text if option.endswith("I") and rest else "{}")
-            elif option in valued and rest:
-                rest.pop(0)
+        for option, following in pairwise([*words[: len(words) - len(rest)], Word(text="")]):
+            if found := re.fullmatch(r"(?:-[0rtpx]*[Ii]|--replace=?)(.*)", option.text, re.DOTALL):
+                place = found[1] or (following.text if option.text.endswith("I") else "{}")
         listed = _is_listing(command.source)
         item = Word(text=f"./{UNKNOWN}", listed=True) if listed else Word(text=UNKNOWN, varies=True)
         if rest:
@@ -293,6 +311,8 @@ class _Case(Evidence):
                 value = rest.pop(0)
                 if word.text in ("-C", "--chdir"):
                     rules.cd(self, "cd", [value])
+            elif word.text.startswith("-") and word.text not in ("-", "-i", "-0", "-v", "--ignore-environment", "--"):
+                self.ask(f"env {shown(word)} is not known to be harmless")
             elif "=" in word.text and not word.text.startswith("-"):
                 name, _, value = word.text.partition("=")
                 self.sets(name, Word(text=value))
@@ -332,7 +352,19 @@ class _Case(Evidence):
             inner = rest[1:]
             while inner and inner[0].text.startswith("-"):
                 option = inner.pop(0).text
-                if option in ("--with", "--python", "-p", "--extra", "--group", "--directory", "--project", "--env-file"):
+                if option == "--":
+                    break
+                if option not in (
+                    "-q",
+                    "-v",
+                    "--quiet",
+                    "--verbose",
+                    "--frozen",
+                    "--locked",
+                    "--no-sync",
+                    "--offline",
+                    "--dev",
+                ):
                     self.ask(f"{name} run {option}: it changes what the program works with")
             if inner:
                 self.argv(inner, command, depth + 1)

@@ -168,11 +168,17 @@ MACHINE_STOPS = frozenset(
     {"reboot", "poweroff", "halt", "kexec", "suspend", "hibernate", "rescue", "emergency", "soft-reboot"}
 )
 
+# Long options of programs that run another which take no value, and of shells that change little.
+PLAIN_LONG_OPTIONS = _words(
+    "--foreground --preserve-status --verbose --null --no-run-if-empty --exit --interactive --fork --wait --nonblock "
+    "--nb --exclusive --shared --portability --quiet --append --posix --norc --noprofile --login --replace --all-tasks "
+)
+
 # Programs that run another: the options that take a value, and how many words come before the other program.
 WRAPPERS: Mapping[str, tuple[frozenset[str], int]] = {
     "nohup": (frozenset(), 0),
     "setsid": (frozenset(), 0),
-    "time": (frozenset({"-o", "-f"}), 0),
+    "time": (frozenset({"-o", "-f", "--output", "--format"}), 0),
     "command": (frozenset(), 0),
     "builtin": (frozenset(), 0),
     "exec": (frozenset({"-a"}), 0),
@@ -180,11 +186,11 @@ WRAPPERS: Mapping[str, tuple[frozenset[str], int]] = {
     "ionice": (frozenset({"-c", "-n", "-p"}), 0),
     "chrt": (frozenset(), 1),
     "taskset": (frozenset(), 1),
-    "stdbuf": (frozenset({"-i", "-o", "-e"}), 0),
+    "stdbuf": (frozenset({"-i", "-o", "-e", "--input", "--output", "--error"}), 0),
     "timeout": (frozenset({"-s", "--signal", "-k", "--kill-after"}), 1),
     "sudo": (frozenset({"-u", "-g", "-h", "-p", "-C", "-r", "-t", "-T", "-U", "-D", "-R", "--user", "--group"}), 0),
     "doas": (frozenset({"-u", "-C"}), 0),
-    "xargs": (_words("-n -L -P -I -d -a -s -E --max-args --max-procs --replace --delimiter"), 0),
+    "xargs": (_words("-n -L -P -I -d -a -s -E --max-args --max-procs --delimiter --arg-file --process-slot-var"), 0),
     "env": (frozenset({"-u", "--unset", "-C", "--chdir"}), 0),
     "watch": (frozenset({"-n", "--interval"}), 0),
     "flock": (frozenset({"-w", "--timeout", "-E"}), 1),
