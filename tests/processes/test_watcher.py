@@ -363,9 +363,9 @@ async def test_what_belongs_to_nothing_is_counted_ended_and_removed(
         with caplog.at_level(logging.WARNING):
             async with here.watched():
                 await until(lambda: not here.keeping.folder(gone).path.exists())
+                assert (await here.keeping.wait(running, 10)).phase is Phase.ENDED
         assert "1 run and 1 have ended that belong to no session; 1 have lost their folder" in caplog.text
         # It was told to end, and is removed the next time.
-        await here.keeping.wait(running, 10)
         assert await here.keeping.clean() == 1
 
 
