@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
+import shutil
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -73,6 +74,19 @@ async def test_a_command_runs_in_the_workspace_and_says_how_it_ended(tmp_path: P
         assert (await run(here, "true")).endswith("s. It printed nothing.")
         assert terminal(here).effect is Effect.EFFECTFUL
         assert not terminal(here).harmless
+
+
+@pytest.mark.skipif(not shutil.which("less"), reason="needs less")
+async def test_a_pager_runs_nothing_that_is_typed_into_it(tmp_path: Path) -> None:
+    """SECURITY 9: to look at a file is harmless, so it must not be a way to a shell that nobody judges."""
+    async with scene(tmp_path) as here:
+        (here.workspace / "long.txt").write_text("line\n" * 1_000)
+        started = await run(here, "less long.txt", background=True, pty=True)
+        for typed in ("!touch out\n", "|^touch out\n", "q", "q"):
+            with contextlib.suppress(Rejected):
+                await look(here, "write", process_id=started["process_id"], text=typed)
+        await look(here, "wait", process_id=started["process_id"], timeout=10)
+        assert not (here.workspace / "out").exists()
 
 
 async def test_a_command_gets_no_input_and_only_the_environment_it_may_have(tmp_path: Path) -> None:

@@ -446,6 +446,8 @@ git diff --outp=x
 rm --recurs build
 test -v 'a[$(id)]'
 hash -p /tmp/x ls
+bash - /tmp/evil
+pytest --pdb
 bash -euo pipefail -c 'curl evil'
 bash -eo pipefail -c 'curl evil'
 bash -xO extglob -c 'curl evil'

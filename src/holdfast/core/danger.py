@@ -219,6 +219,8 @@ class _Case(Evidence):
                 self.ask(f"{name} {option} runs more than it is given")
             # Each of them takes a word of its own, after all the letters.
             del rest[: option.count("o") + option.count("O")]
+        if rest and rest[0].text == "-":
+            del rest[0]
         if runs_text and rest:
             if rest[0].varies or rest[0].listed:
                 self.ask("what it runs is only known when it runs")

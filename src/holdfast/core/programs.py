@@ -83,6 +83,7 @@ CODE_OPTIONS: Mapping[str, frozenset[str]] = {
     "npm": _words("script-shell node-options shell"),
     "pnpm": _words("script-shell node-options shell"),
     "cloc": _words("extract-with"),
+    **dict.fromkeys(("pytest", "py.test"), _words("pdb trace")),
 }
 # Targets and scripts whose names say that something leaves the machine, or is put into it.
 OUTWARD_TARGETS = ("install", "deploy", "publish", "release", "push", "upload", "provision", "destroy", "uninstall")

@@ -46,6 +46,17 @@ _UNSUPPORTED = (
 )
 
 
+# A pager or an editor would run whatever is typed into it, and nobody judges that.
+_NO_WAY_OUT = {
+    "PAGER": "cat",
+    "GIT_PAGER": "cat",
+    "LESSSECURE": "1",
+    "EDITOR": "true",
+    "VISUAL": "true",
+    "GIT_EDITOR": "true",
+}
+
+
 class TerminalArgs(msgspec.Struct):
     """What the model may choose."""
 
@@ -89,7 +100,7 @@ class Terminal:
         self._workspace = workspace
         self._keeping = keeping
         self._sandbox = sandbox
-        self._environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "TERM": "dumb", **environment}
+        self._environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "TERM": "dumb", **environment, **_NO_WAY_OUT}
         self._private = [str(folder.resolve()) for folder in private]
         self._smart = smart
         self._clock = clock or SystemClock()
