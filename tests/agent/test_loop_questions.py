@@ -224,6 +224,23 @@ async def test_a_budget_of_the_day_counts_every_conversation_of_its_owner(open_i
             assert (await settled(store, receipt)).state is State.COMPLETED
 
 
+@pytest.mark.parametrize("scope", ["session", "day"])
+async def test_as_much_again_is_as_much_again_for_the_turns_that_follow(open_it: Open, scope: str) -> None:
+    """Whoever has said to go on is not asked at every message, only when that is used up too."""
+    async with opened(open_it) as store:
+        agent, _ = agent_of(lambda _: ["ok"], store, budget=BudgetConfig(**{f"{scope}_tokens": 200}))
+        async with running_engine(store, agent) as engine:
+            for text in ("one", "two"):
+                assert (await answered(engine, store, text)).state is State.COMPLETED
+            third = await engine.inbox.accept(message("three"))
+            assert (await question_of(store, third)).question.id == f"budget:{scope}:1"
+            await engine.answer(third.turn_id, f"budget:{scope}:1", "continue")
+            assert (await settled(store, third)).state is State.COMPLETED
+            assert (await answered(engine, store, "four")).state is State.COMPLETED
+            fifth = await engine.inbox.accept(message("five"))
+            assert (await question_of(store, fifth)).question.id == f"budget:{scope}:2"
+
+
 async def test_a_summary_is_paid_from_the_same_budget(open_it: Open) -> None:
     """What is used to save space is used as well, also where a person asks for it."""
     async with opened(open_it) as store:

@@ -750,6 +750,7 @@ async def test_no_statement_scans_a_table_that_grows(scene: Scene) -> None:
         ("questions._IS_GRANTED", "grants_once"),
         ("processes._RUNNING", "processes_running"),
         ("spending._BY_OWNER", "spending_by_day"),
+        ("spending._ALLOWED", "questions_of_budgets"),
     ],
 )
 async def test_what_runs_often_uses_its_index(scene: Scene, statement: str, index: str) -> None:

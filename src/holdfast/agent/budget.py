@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from holdfast.config import BudgetConfig
 from holdfast.core.questions import About, Question
-from holdfast.core.usage import Limit, Scope, Spent, Usage
+from holdfast.core.usage import CONTINUE, Limit, Scope, Spent, Usage, question_id
 from holdfast.ports import Stage
 
-CONTINUE, STOP = "continue", "stop"
+STOP = "stop"
 
 _MICROS = 1_000_000
 _NAMES = {Scope.TURN: "this turn", Scope.SESSION: "this conversation", Scope.DAY: "today"}
@@ -27,7 +27,9 @@ async def refusal(limits: tuple[Limit, ...], spent: Spent, stage: Stage) -> str 
     """Return why a turn may not go on, once a person has said so; None while it may.  While nobody has, it is parked."""
     for limit in limits:
         times = limit.times_passed(spent)
-        if times and (await stage.ask(question(limit, spent, times))).strip().lower() != CONTINUE:
+        if not times or question_id(limit.scope, times) in spent.allowed:
+            continue
+        if (await stage.ask(question(limit, spent, times))).strip().lower() != CONTINUE:
             return f"I stopped here: {used_up(limit, spent)}."
     return None
 
@@ -35,7 +37,7 @@ async def refusal(limits: tuple[Limit, ...], spent: Spent, stage: Stage) -> str 
 def question(limit: Limit, spent: Spent, times: int) -> Question:
     """Return what to ask once a limit is used up; to go on allows as much again."""
     return Question(
-        id=f"budget:{limit.scope}:{times}",
+        id=question_id(limit.scope, times),
         text=f"{used_up(limit, spent).capitalize()}. Go on with as much again?",
         about=About.BUDGET,
         choices=(CONTINUE, STOP),

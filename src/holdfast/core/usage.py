@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Self
+
+# What a person says to go on with as much again.
+CONTINUE = "continue"
 
 
 class Scope(StrEnum):
@@ -41,15 +44,19 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
-    """What has been used so far: by a turn, by its session, and by its owner today."""
+    """What has been used so far: by a turn, by its session, and by its owner today.
+
+    `allowed` are the questions about it to which they have said to go on, in this session or today.
+    """
 
     turn: Usage = Usage()
     session: Usage = Usage()
     day: Usage = Usage()
+    allowed: frozenset[str] = frozenset()
 
     def plus(self, used: Usage) -> Self:
         """Return what has been used after one more call."""
-        return type(self)(turn=self.turn + used, session=self.session + used, day=self.day + used)
+        return replace(self, turn=self.turn + used, session=self.session + used, day=self.day + used)
 
     def of(self, scope: Scope) -> Usage:
         """Return what has been used in one scope."""
@@ -69,3 +76,8 @@ class Limit:
         used = spent.of(self.scope)
         tokens = used.tokens // self.tokens if self.tokens else 0
         return max(tokens, used.cost_micros // self.cost_micros if self.cost_micros else 0)
+
+
+def question_id(scope: Scope, times: int) -> str:
+    """Return the id of the question that is asked when a budget is used up so often."""
+    return f"budget:{scope}:{times}"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from holdfast.core.journal import Entry, Kind
 from holdfast.core.turns import Turn
-from holdfast.core.usage import Spent, Usage
+from holdfast.core.usage import CONTINUE, Scope, Spent, Usage, question_id
 from holdfast.store.database import Database, Params, Row, Run, RunMany, Transaction
 
 _RECORD = """
@@ -22,6 +22,12 @@ _SUMS = ", ".join(f"CAST(COALESCE(SUM({amount}), 0) AS BIGINT)" for amount in _A
 _BY_TURN = f"SELECT {_SUMS} FROM spending WHERE turn_id = :turn_id"
 _BY_SESSION = f"SELECT {_SUMS} FROM spending WHERE session_id = :session_id"
 _BY_OWNER = f"SELECT {_SUMS} FROM spending WHERE owner = :owner AND at >= :since"
+# To go on was said in this session or today, and holds there for the turns that follow.
+_ALLOWED = """
+    SELECT id FROM questions
+     WHERE owner = :owner AND about = 'budget' AND LOWER(TRIM(answer)) = :yes
+       AND ((session_id = :session_id AND id LIKE :of_session) OR (asked_at >= :since AND id LIKE :of_day))
+"""
 _FORGET = "DELETE FROM spending WHERE at <= :before RETURNING turn_id"
 
 
@@ -68,7 +74,15 @@ def _spent(turn: Turn, owner: str, day_began_at: int) -> Transaction[Spent]:
     by_turn = yield Run(_BY_TURN, {"turn_id": turn.id})
     by_session = yield Run(_BY_SESSION, {"session_id": turn.session_id})
     by_owner = yield Run(_BY_OWNER, {"owner": owner, "since": day_began_at})
-    return Spent(turn=_usage(by_turn[0]), session=_usage(by_session[0]), day=_usage(by_owner[0]))
+    asked = {"of_session": question_id(Scope.SESSION, 0)[:-1] + "%", "of_day": question_id(Scope.DAY, 0)[:-1] + "%"}
+    where = {"owner": owner, "session_id": turn.session_id, "since": day_began_at, "yes": CONTINUE}
+    allowed = yield Run(_ALLOWED, {**where, **asked})
+    return Spent(
+        turn=_usage(by_turn[0]),
+        session=_usage(by_session[0]),
+        day=_usage(by_owner[0]),
+        allowed=frozenset(str(id_) for (id_,) in allowed),
+    )
 
 
 def _usage(row: Row) -> Usage:

@@ -26,6 +26,7 @@ CREATE UNIQUE INDEX questions_one_open_per_turn ON questions (turn_id) WHERE ans
 CREATE INDEX questions_open ON questions (owner, asked_at) WHERE answer IS NULL;
 CREATE INDEX questions_of_session ON questions (session_id, asked_at) WHERE answer IS NULL;
 CREATE INDEX questions_expiring ON questions (expires_at) WHERE answer IS NULL AND expires_at IS NOT NULL;
+CREATE INDEX questions_of_budgets ON questions (owner, asked_at) WHERE about = 'budget';
 -- Turns that wait already were asked before there was a table for it.
 INSERT INTO questions (turn_id, id, session_id, owner, about, text, choices, detail, fingerprint, asked_at)
 SELECT t.id, COALESCE(e.data ->> 'question_id', ''), t.session_id, s.owner, 'answer', COALESCE(e.data ->> 'text', ''),
