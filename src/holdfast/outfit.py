@@ -88,7 +88,7 @@ async def outfit(setting: Setting) -> AsyncGenerator[Outfit]:
     config, clock = setting.config, setting.clock
     await asyncio.to_thread(_check_persona, config, setting.home)
     environment = scrubbed(os.environ)
-    workspace = Workspace(await _workspace(setting.home / config.agent.workspace))
+    workspace = Workspace(await _workspace(setting.home, config.agent.workspace))
     sandbox = await Sandbox.find(config.tools.terminal.sandbox, workspace.root, hidden=[setting.home])
     servers = McpServers(config.mcp, clock, environment)
     async with contextlib.AsyncExitStack() as stack:
@@ -194,6 +194,10 @@ def _check_disabled(config: Config, known: Set[str]) -> None:
         raise ConfigInvalid(f"tools.disabled: there is no tool {name!r}; {hint}")
 
 
-async def _workspace(folder: Path) -> Path:
+async def _workspace(home: Path, name: str) -> Path:
+    folder = home / name
+    if await asyncio.to_thread(lambda: home.resolve().is_relative_to(folder.resolve())):
+        # The agent's tools read and write all of it: keys, conversations, and what it is allowed.
+        raise ConfigInvalid(f"agent.workspace: {name!r} holds the gateway's own home; choose a folder below or beside it")
     await asyncio.to_thread(folder.mkdir, mode=0o700, parents=True, exist_ok=True)
     return folder

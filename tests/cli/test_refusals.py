@@ -60,6 +60,14 @@ def test_names_of_tools_that_may_come_later_are_taken(terminal: Terminal) -> Non
     assert "there is no tool 'terminal'" in terminal.read("ask", "run: ls")["text"]
 
 
+@pytest.mark.parametrize("workspace", [".", "..", "/", "workspace/.."])
+def test_a_workspace_that_holds_the_home_is_refused(terminal: Terminal, workspace: str) -> None:
+    """SECURITY 11: what the agent may write must not be what decides about it."""
+    terminal.home.mkdir()
+    (terminal.home / "holdfast.toml").write_text(f'[agent]\nworkspace = "{workspace}"\n')
+    assert_one_line(terminal.type("ask", "hello"), 78, "agent.workspace", "holds the gateway's own home")
+
+
 def test_a_number_in_place_of_a_table_is_refused_beside_a_variable_too(terminal: Terminal) -> None:
     terminal.home.mkdir()
     (terminal.home / "holdfast.toml").write_text("\ngateway = 5\n")
