@@ -97,6 +97,8 @@ def _items(placed: list[Entry]) -> list[Item]:
     cards: dict[str | None, list[int]] = {}
     attempt_of_last = 0
     for entry in placed:
+        if entry.kind in _SILENT:
+            continue
         if items and _SPOKEN.get(entry.kind) is items[-1].role and attempt_of_last == entry.attempt:
             pieces[-1].append(_text(entry.data))
             continue
@@ -132,6 +134,22 @@ def _recoveries(placed: Sequence[Entry]) -> dict[int, Recovery]:
 
 # What comes in pieces that belong together.
 _SPOKEN = {Kind.TEXT: Role.ASSISTANT, Kind.REASONING: Role.REASONING}
+# What shows nothing: most entries of a long conversation, so they are passed over before anything is made of them.
+_SILENT = frozenset({Kind.TURN_STARTED, Kind.TURN_COMPLETED, Kind.TURN_RECOVERED, Kind.TURN_UNDONE, Kind.USAGE})
+_ROLES = {
+    **_SPOKEN,
+    Kind.TURN_ACCEPTED: Role.USER,
+    Kind.MESSAGE_JOINED: Role.USER,
+    Kind.TOOL_STARTED: Role.TOOL,
+    Kind.TOOL_FINISHED: Role.TOOL,
+    Kind.APPROVAL_ASKED: Role.QUESTION,
+    Kind.APPROVAL_ANSWERED: Role.QUESTION,
+    Kind.TURN_FAILED: Role.MARKER,
+    Kind.TURN_CANCELLED: Role.MARKER,
+    Kind.TURN_INTERRUPTED: Role.MARKER,
+}
+# What no attempt brought forth, so none can have left it behind.
+_LASTING = frozenset({Kind.TURN_ACCEPTED, Kind.MESSAGE_JOINED, Kind.CONTEXT_COMPACTED, *CLOSING.values()})
 
 
 def _finish_tool(items: list[Item], cards: list[int], finished: Item) -> bool:
@@ -153,24 +171,25 @@ def _text(data: Data, key: str = "text") -> str:
 def _item(entry: Entry, recovery: Recovery | None) -> Item | None:
     """Return what one entry shows; `recovery` is None unless its attempt was interrupted."""
     data = entry.data
-    plain = Item(role=Role.NOTE, turn_id=entry.turn_id, at=entry.at, text=_text(data), recovered=recovery is not None)
+    plain = Item(
+        role=_ROLES.get(entry.kind, Role.NOTE),
+        turn_id=entry.turn_id,
+        at=entry.at,
+        text=_text(data),
+        recovered=recovery is not None and entry.kind not in _LASTING,
+    )
     match entry.kind:
-        case Kind.TURN_ACCEPTED:
-            return replace(plain, role=Role.USER, recovered=False)
+        case Kind.TURN_ACCEPTED | Kind.TEXT | Kind.REASONING | Kind.NOTE:
+            return plain
         case Kind.MESSAGE_JOINED:
-            return replace(plain, role=Role.USER, kind="joined", recovered=False)
-        case Kind.TEXT:
-            return replace(plain, role=Role.ASSISTANT)
-        case Kind.REASONING:
-            return replace(plain, role=Role.REASONING)
+            return replace(plain, kind="joined")
         case Kind.TOOL_STARTED:
             name, call_id = _text(data, "name"), _text(data, "call_id")
-            return replace(plain, role=Role.TOOL, name=name, call_id=call_id, args=data.get("args"))
+            return replace(plain, name=name, call_id=call_id, args=data.get("args"))
         case Kind.TOOL_FINISHED:
             result = data.get("result")
             return replace(
                 plain,
-                role=Role.TOOL,
                 name=_text(data, "name"),
                 call_id=_text(data, "call_id"),
                 args=data.get("args"),
@@ -178,16 +197,14 @@ def _item(entry: Entry, recovery: Recovery | None) -> Item | None:
                 outcome=_text(data, "outcome"),
             )
         case Kind.APPROVAL_ASKED:
-            return replace(plain, role=Role.QUESTION, kind="asked")
+            return replace(plain, kind="asked")
         case Kind.APPROVAL_ANSWERED:
-            return replace(plain, role=Role.QUESTION, kind="answered")
-        case Kind.NOTE:
-            return plain
+            return replace(plain, kind="answered")
         case Kind.CONTEXT_COMPACTED:
-            return replace(plain, kind=COMPACTED, args={"through": _text(data, "through")}, recovered=False)
+            return replace(plain, kind=COMPACTED, args={"through": _text(data, "through")})
         case Kind.TURN_FAILED | Kind.TURN_CANCELLED | Kind.TURN_INTERRUPTED:
             kind = entry.kind.partition(".")[2]
-            return replace(plain, role=Role.MARKER, kind=kind, text=_marker(entry, recovery), recovered=False)
+            return replace(plain, kind=kind, text=_marker(entry, recovery))
         case Kind.TURN_STARTED | Kind.TURN_COMPLETED | Kind.TURN_RECOVERED | Kind.TURN_UNDONE | Kind.USAGE:
             return None
         case _:
