@@ -61,6 +61,18 @@ async def test_a_session_is_not_pruned_while_somebody_works_for_it(scene: Scene)
     assert await scene.store.sessions.prune("webhook", scene.now) == 1
 
 
+async def test_what_works_for_a_session_in_the_background_is_cancelled_when_it_is_deleted(scene: Scene) -> None:
+    """A6, T3: nobody is left who could read the result."""
+    parent = await scene.running()
+    running = await child(scene, parent)
+    grandchild = await child(scene, await scene.claim_and_start(running.turn_id), "child:2")
+    queued = await child(scene, parent, "child:3")
+    await scene.finish(parent)
+    assert await scene.store.sessions.delete(parent.session_id, scene.now)
+    for receipt in (queued, running, grandchild):
+        assert await scene.state(receipt) is State.CANCELLED
+
+
 async def test_nobody_works_for_a_turn_that_was_cancelled_or_never_was(scene: Scene) -> None:
     """T3: a child that comes too late is refused, and its parent told why."""
     parent = await scene.running()

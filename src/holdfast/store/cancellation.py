@@ -40,6 +40,10 @@ _IN_FLIGHT = """
 _WORKING_FOR = """
     SELECT id FROM turns WHERE parent_turn_id = :id AND state IN ('queued', 'running', 'waiting') ORDER BY id
 """
+_WORKING_FOR_SESSION = """
+    SELECT c.id FROM turns t JOIN turns c ON c.parent_turn_id = t.id
+     WHERE t.session_id = :id AND c.state IN ('queued', 'running', 'waiting') ORDER BY c.id
+"""
 _SESSION = f"SELECT {rows.SESSION} FROM sessions WHERE id = :id"
 
 
@@ -88,6 +92,14 @@ def cancel_in_flight(dialect: Dialect, session_id: SessionId, cause: Cause, now_
     cancelled: list[Turn] = []
     for (turn_id,) in (yield Run(_IN_FLIGHT, {"id": session_id})):
         cancelled += yield from _cancel_unless_at_rest(dialect, turn_id, cause, now_ms)
+    return cancelled
+
+
+def cancel_errands(dialect: Dialect, session_id: SessionId, now_ms: int) -> Transaction[list[Turn]]:
+    """Cancel what still works for a session, also for turns of it that have ended; returns what was."""
+    cancelled: list[Turn] = []
+    for (turn_id,) in (yield Run(_WORKING_FOR_SESSION, {"id": session_id})):
+        cancelled += yield from _cancel_unless_at_rest(dialect, turn_id, Cause.SESSION_ENDED, now_ms)
     return cancelled
 
 

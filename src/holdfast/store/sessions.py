@@ -197,6 +197,8 @@ def _run(sql: str, params: Params) -> Transaction[list[rows.Row]]:
 
 def _delete(dialect: Dialect, session_id: SessionId, now_ms: int) -> Transaction[tuple[bool, list[Turn]]]:
     cancelled = yield from cancellation.leave(dialect, session_id, Event.END, "deleted", now_ms)
+    # What was given away in the background would have nowhere to come home to.
+    cancelled += yield from cancellation.cancel_errands(dialect, session_id, now_ms)
     yield Run(_DELETE_ENTRIES, {"id": session_id})
     return bool((yield Run(_DELETE, {"id": session_id}))), cancelled
 
