@@ -199,3 +199,18 @@ def test_a_command_reaches_the_gateway_past_an_open_question(terminal: Terminal)
     assert "The last one is waiting." in done.stdout
     assert "You wrote: “hello again; count to 1”" in done.stdout
     assert len(terminal.read("sessions", "list")["items"]) == 2
+
+
+def test_whoever_leaves_in_the_middle_of_an_answer_is_told_what_becomes_of_it(terminal: Terminal) -> None:
+    with serving(terminal), chatting(terminal) as typist:
+        typist.type("count to 15 slowly\n")
+        typist.sees(".* 1 2 3.*", "› Ctrl-C stops it.*")
+        typist.type("\x04")
+        typist.sees("The answer goes on without you, and is here when you come back\\.")
+    with chatting(terminal, "--session", "own") as typist:
+        typist.type("count to 10 slowly\n")
+        typist.sees(".* 1 2 3.*", "› Ctrl-C stops it.*")
+        typist.type("\x04")
+        typist.sees("The answer is finished first, .*")
+    (turn,) = terminal.read("turns", "list", "own")["items"]
+    assert turn["state"] == "completed"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import signal
 from collections.abc import Generator
 
@@ -27,6 +28,8 @@ from holdfast.ids import SessionId, TurnId
 CHANNEL = "terminal"
 DEFAULT_KEY = "terminal"
 _SHOWN_AT_START = 6
+_GOES_ON = "The answer goes on without you, and is here when you come back."
+_FINISHES = "The answer is finished first, for no other gateway runs; Ctrl-C ends it sooner."
 
 
 @click.command()
@@ -120,7 +123,7 @@ class Chat:
                 break
             if text.strip():
                 await self._take(text)
-        self._say_farewell()
+        await self._say_farewell()
 
     async def _turn_to_speak(self) -> None:
         """Wait until the next line may be read: at once on a terminal, in a pipe after the answer to the last one."""
@@ -168,9 +171,12 @@ class Chat:
         self._narrator.answered()
         self._follow(session_id, 0)
 
-    def _say_farewell(self) -> None:
+    async def _say_farewell(self) -> None:
         if question := self._narrator.question:
             self._page.print(Text(f"It waits for you: {cards.how_to_answer(question)}", "dim"))
+        elif self._narrator.live:
+            is_own = (await self._desk.health()).pid == os.getpid()
+            self._page.print(Text(_FINISHES if is_own else _GOES_ON, "dim"))
 
     @contextlib.contextmanager
     def _interruptible(self) -> Generator[None]:
