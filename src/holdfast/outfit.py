@@ -100,7 +100,7 @@ async def outfit(setting: Setting) -> AsyncGenerator[Outfit]:
             model = open_model(config.model, config.providers, os.environ, clock=clock, makers=found.models)
             stack.push_async_callback(model.close)
         keeping = Keeping(setting.store.processes, setting.home, setting.home_id, clock=clock, redaction=setting.redaction)
-        tools = [*_tools(setting, workspace, sandbox, environment, keeping, model), *found.tools]
+        tools = _with_plugins(_tools(setting, workspace, sandbox, environment, keeping, model), found.tools)
         _check_disabled(config, {tool.name for tool in tools} | SOMETIMES)
         toolbox = Toolbox(
             tools, [servers], config.tools.disabled, {delegate.NAME: delegate.may_delegate(config.tools.delegate)}
@@ -165,6 +165,15 @@ def _tools(
     if provider := searcher(config.web_search):
         tools.append(web_search_tool(provider))
     return tools
+
+
+def _with_plugins(own: Sequence[Tool], others: Sequence[Tool]) -> list[Tool]:
+    """Return all tools; one of ours keeps its name, and with it what is asked before it runs."""
+    names = {tool.name for tool in own} | SOMETIMES
+    for each in others:
+        if each.name in names:
+            log.error("The tool %s of a plugin is left out: Holdfast has one of that name", each.name)
+    return [*own, *(each for each in others if each.name not in names)]
 
 
 def _second_opinion(judge: SmartJudge, turns: Turns, workspace: Path) -> Smart:

@@ -79,11 +79,15 @@ class Toolbox:
         found = [*self._tools]
         for source in self._sources:
             found += await source.tools()
+        # Whoever comes later does not get a name that is taken, and with it the trust in what it stands for.
+        named: dict[str, Tool] = {}
+        for tool in found:
+            named.setdefault(tool.name, tool)
         trusted = work.session.channel not in UNTRUSTED
         return {
-            tool.name: tool
-            for tool in found
-            if tool.name not in self._disabled and (trusted or tool.harmless) and self._suits(tool, work.session)
+            name: tool
+            for name, tool in named.items()
+            if name not in self._disabled and (trusted or tool.harmless) and self._suits(tool, work.session)
         }
 
     def _suits(self, tool: Tool, session: Session) -> bool:
