@@ -65,6 +65,9 @@ class Gateway:
         try:
             writer.write(b"GET /ready HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
             return b" 200 " in await reader.readline()
+        except ConnectionError:
+            # It died meanwhile, and its log says why.
+            return False
         finally:
             writer.close()
 
