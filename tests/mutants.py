@@ -742,8 +742,15 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "process: a cancelled call ends its group",
         "agent/processes/foreground.py",
-        "            _signal(transport.get_pid(), signal.SIGKILL)\n",
-        "",
+        "nothing of it outlives the call.\n            _signal(transport.get_pid(), signal.SIGKILL)\n",
+        "nothing of it outlives the call.\n",
+        ("tests/processes/test_terminal.py",),
+    ),
+    Mutant(
+        "process: a call cancelled while it starts ends its group",
+        "agent/processes/foreground.py",
+        "transport, _ = await spawning\n            _signal(transport.get_pid(), signal.SIGKILL)\n",
+        "transport, _ = await spawning\n",
         ("tests/processes/test_terminal.py",),
     ),
 )

@@ -115,10 +115,25 @@ async def test_what_ignores_the_end_of_its_time_is_killed(tmp_path: Path) -> Non
         await until(lambda: in_group(int(said.split()[-1])) == [])
 
 
+async def test_a_call_that_is_cancelled_while_it_starts_ends_the_group(tmp_path: Path) -> None:
+    """On a loop that is slow, a command is well under way before its start is known: cut off at each turn of the loop."""
+    async with scene(tmp_path) as here:
+        for turns in range(1, 14):
+            call = asyncio.create_task(run(here, "echo $$ > pid; sleep 60 & sleep 60"))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+                time.sleep(0.02)  # noqa: ASYNC251 - Nothing else happens meanwhile, and that is the point.
+            call.cancel()
+            await asyncio.wait((call,))
+            written = (here.workspace / "pid").read_text() if (here.workspace / "pid").exists() else ""
+            assert not written or await until(lambda group=written: in_group(int(group)) == [])
+
+
 async def test_a_cancelled_call_ends_the_group(tmp_path: Path) -> None:
     async with scene(tmp_path) as here:
         call = asyncio.create_task(run(here, "echo $$ > pid; sleep 60 & sleep 60"))
         text = await until(lambda: (here.workspace / "pid").exists() and (here.workspace / "pid").read_text())
+        await until(lambda: len(in_group(int(text))) >= 3)
         call.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await call
