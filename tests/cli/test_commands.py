@@ -157,3 +157,14 @@ def test_the_drill_finds_every_promise_kept(terminal: Terminal) -> None:
     assert verdict["accepted"] > 0
     assert verdict["completed"] + verdict["given_up"] + verdict["set_aside"] == verdict["accepted"]
     assert verdict["shown"] > verdict["accepted"]
+
+
+def test_a_list_of_sessions_has_room_for_what_is_there(terminal: Terminal) -> None:
+    terminal.read("ask", "count to 1", "--session", "a-key-that-some-program-has-made-up-for-itself")
+    plain = terminal.run("sessions", "list", COLUMNS="80").stdout
+    assert "title" not in plain
+    assert "made-up" not in plain
+    terminal.read("sessions", "rename", "a-key-that-some-program-has-made-up-for-itself", "Tides")
+    titled = terminal.run("sessions", "list").stdout
+    assert "title" in titled
+    assert "Tides" in titled

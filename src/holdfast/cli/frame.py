@@ -153,7 +153,7 @@ def to_json(value: object) -> str:
 
 _IN_ONE_PIECE = frozenset(
     {"session", "turn", "delivery", "process", "memory", "grant", "job", "next", "state", "when", "last used", "accepted",
-     "answered"}
+     "answered", "turns"}
 )  # fmt: skip
 
 

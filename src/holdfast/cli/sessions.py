@@ -29,6 +29,8 @@ from holdfast.desk.port import Pruning, Reading, looks_like_id
 from holdfast.desk.views import SessionView
 from holdfast.ids import SessionId, TurnId
 
+# Those that the gateway makes up, as for helpers and jobs, are long; the id does for them.
+_KEY_MAX = 24
 _STYLES = {Role.REASONING: "dim italic", Role.MARKER: "magenta", Role.NOTE: "dim", Role.QUESTION: "bold"}
 
 
@@ -55,9 +57,20 @@ async def list_(frame: Frame, limit: int, state: str | None, cursor: str | None,
         print_json(page)
         return
     lines = [
-        (each.id, each.key, _mood(each), str(each.turns), moment(each.updated_at), each.title or "") for each in page.items
+        (
+            each.id,
+            cards.shortened(each.key, _KEY_MAX),
+            _mood(each),
+            str(each.turns),
+            moment(each.updated_at),
+            each.title or "",
+        )
+        for each in page.items
     ]
     columns = ("session", "key", "state", "turns", "last used", "title")
+    if not any(each.title for each in page.items):
+        # A narrow window has better uses for the room.
+        columns, lines = columns[:-1], [line[:-1] for line in lines]
     print_table(columns, lines, "No sessions yet. Try: holdfast ask hello")
     if more:
         say(f"There are more; go on with --cursor {page.next_cursor}", "dim")
