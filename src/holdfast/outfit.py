@@ -93,8 +93,6 @@ async def outfit(setting: Setting) -> AsyncGenerator[Outfit]:
     servers = McpServers(config.mcp, clock, environment)
     async with contextlib.AsyncExitStack() as stack:
         found = plugins.load(providers=BUILT_IN | set(config.providers))
-        for problem in found.problems:
-            log.warning("%s", problem)
         model: Model | None = None
         if config.model.name:
             model = open_model(config.model, config.providers, os.environ, clock=clock, makers=found.models)
