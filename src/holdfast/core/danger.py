@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import pairwise
 
@@ -74,14 +73,26 @@ def _denial(pattern: str) -> tuple[str, Callable[[str], bool]]:
     return pattern, lambda text: fnmatchcase(text, pattern) or fnmatchcase(text, f"{pattern} *")
 
 
-@dataclass(slots=True, kw_only=True)
 class _Case(Evidence):
     """One command under judgement, which is followed into whatever it would run."""
 
-    deny: tuple[tuple[str, Callable[[str], bool]], ...]
-    effort_chars: int = 0
-    # Only the worst is looked for, and nothing is followed any further.
-    glancing: bool = False
+    def __init__(
+        self,
+        *,
+        deny: tuple[tuple[str, Callable[[str], bool]], ...],
+        workspace: str,
+        bounded: bool = True,
+        start: str = "",
+        private: tuple[str, ...] = (),
+        cwd: str = "",
+        effort_chars: int = 0,
+        glancing: bool = False,
+    ) -> None:
+        super().__init__(workspace=workspace, bounded=bounded, start=start, private=private, cwd=cwd)
+        self.deny = deny
+        self.effort_chars = effort_chars
+        # Only the worst is looked for, and nothing is followed any further.
+        self.glancing = glancing
 
     def check_denied(self, text: str) -> None:
         for pattern, finds in self.deny:

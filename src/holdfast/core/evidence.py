@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import IntEnum
 from fnmatch import fnmatchcase
 from posixpath import join, normpath
@@ -32,21 +32,23 @@ class Judgement:
     reasons: tuple[str, ...] = ()
 
 
-@dataclass(slots=True, kw_only=True)
 class Evidence:
     """What was found so far, and the folder in which the command would be by now."""
 
-    workspace: str
-    # Whether a sandbox bounds what code of the workspace can do.
-    bounded: bool = True
-    # The whole path of the folder that it is in by then, and the folders that only the gateway itself reads.
-    start: str = ""
-    private: tuple[str, ...] = ()
-    findings: dict[str, Verdict] = field(default_factory=dict[str, Verdict])
-    # The folder it went to; empty is where it began.
-    cwd: str = ""
-    # What it may have written by then, and could run unseen.
-    written: set[str] = field(default_factory=set[str])
+    def __init__(
+        self, *, workspace: str, bounded: bool = True, start: str = "", private: tuple[str, ...] = (), cwd: str = ""
+    ) -> None:
+        self.workspace = workspace
+        # Whether a sandbox bounds what code of the workspace can do.
+        self.bounded = bounded
+        # The whole path of the folder that it is in by then, and the folders that only the gateway itself reads.
+        self.start = start
+        self.private = private
+        self.findings: dict[str, Verdict] = {}
+        # The folder it went to; empty is where it began.
+        self.cwd = cwd
+        # What it may have written by then, and could run unseen.
+        self.written: set[str] = set()
 
     @property
     def judgement(self) -> Judgement:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 
 # Stands in a word for whatever is only known when the command runs.
@@ -46,13 +46,13 @@ class Word:
     listed: bool = False
 
 
-@dataclass(slots=True, kw_only=True, eq=False)
 class Redirect:
     """Where input comes from or output goes to; `body` is the text of a here-document, which comes after its line."""
 
-    operator: str
-    target: Word
-    body: str | None = None
+    def __init__(self, operator: str, target: Word, body: str | None = None) -> None:
+        self.operator = operator
+        self.target = target
+        self.body = body
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,16 +66,16 @@ class Simple:
     background: bool = False
 
 
-@dataclass(slots=True, kw_only=True)
 class Script:
     """Everything that a command would run, in the order it is written, and what could not be understood."""
 
-    commands: list[Simple] = field(default_factory=list[Simple])
-    doubts: list[str] = field(default_factory=list[str])
-    functions: set[str] = field(default_factory=set[str])
-    # The shell calculates with the text of a variable, and runs a command that stands in it: a[$(command)].
-    calculated: set[str] = field(default_factory=set[str])
-    not_numbers: set[str] = field(default_factory=set[str])
+    def __init__(self) -> None:
+        self.commands: list[Simple] = []
+        self.doubts: list[str] = []
+        self.functions: set[str] = set()
+        # The shell calculates with the text of a variable, and runs a command that stands in it: a[$(command)].
+        self.calculated: set[str] = set()
+        self.not_numbers: set[str] = set()
 
 
 class _Unsure(Exception):
@@ -95,16 +95,16 @@ def parse(text: str) -> Script:
     return script
 
 
-@dataclass(slots=True)
 class _Draft:
     """A simple command while it is read."""
 
-    words: list[Word] = field(default_factory=list[Word])
-    assignments: list[tuple[str, Word]] = field(default_factory=list[tuple[str, Word]])
-    redirects: list[Redirect] = field(default_factory=list[Redirect])
-    source: Simple | None = None
-    # A group has ended here: only redirections may follow.
-    closed: bool = False
+    def __init__(self, source: Simple | None = None) -> None:
+        self.words: list[Word] = []
+        self.assignments: list[tuple[str, Word]] = []
+        self.redirects: list[Redirect] = []
+        self.source = source
+        # A group has ended here: only redirections may follow.
+        self.closed = False
 
     @property
     def is_new(self) -> bool:
