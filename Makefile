@@ -1,6 +1,8 @@
 # Everything a newcomer needs.  `make` alone prints this help.
 PYTHON ?= python3
 UV := $(or $(shell command -v uv 2>/dev/null),.uv/bin/uv)
+# Most of a test is waiting: for a process to start, for a disk, for a clock.
+WORKERS := $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 2)')
 RUN := $(UV) run --frozen --no-sync
 
 .DEFAULT_GOAL := help
@@ -23,7 +25,7 @@ run: setup ## Run the gateway on the embedded store; no key needed
 	@$(RUN) holdfast serve
 
 test: setup ## Run the tests, on SQLite and a real PostgreSQL
-	@$(RUN) python -m pytest -q -n auto
+	@$(RUN) python -m pytest -q -n $(WORKERS)
 
 check: setup ## Check format, lint, types, layers and generated pages
 	@$(RUN) ruff format --check .

@@ -573,11 +573,16 @@ class Model:
         self.segments = {key: segment for key, segment in self.segments.items() if segment.session_id not in gone}
         return len(gone)
 
+    def _at_work_for(self, session_id: SessionId) -> list[Turn]:
+        parents = {turn.id for turn in self.of_session(session_id)}
+        return [turn for turn in self.turns.values() if turn.parent_turn_id in parents]
+
     def _over(self, session: Session, ended_before: int) -> bool:
         return (
             session.ended_at is not None
             and session.ended_at <= ended_before
             and not any(turn.state in IN_FLIGHT for turn in self.of_session(session.id))
+            and not any(child.state in IN_FLIGHT for child in self._at_work_for(session.id))
             and not any(
                 each.session_id == session.id and (_sendable(each) or each.state is delivery.State.SENDING)
                 for each in self.deliveries.values()
