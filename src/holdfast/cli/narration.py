@@ -20,7 +20,7 @@ from holdfast.ids import TurnId
 _CLOSING = frozenset(CLOSING.values())
 _SAID = {Kind.TEXT: "", Kind.REASONING: "dim italic"}
 _NEXT_MAX = 40
-_AT_WORK = "Ctrl-C stops it; what you write now is for later"
+_AT_WORK = "Ctrl-C stops it; you can write meanwhile"
 
 
 @dataclass(slots=True, kw_only=True)
