@@ -32,12 +32,17 @@ _SECRET_VARIABLE = re.compile(r".+_(?:API_KEY|TOKEN|SECRET|PASSWORD)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerConfig:
-    """Where the gateway listens.  Without a key it answers this machine only; with one, under its own names only."""
+    """Where the gateway listens.  Without a key it answers this machine only; with one, under its own names only.
+
+    `password` is for people at a browser, as text or as `holdfast keys password` prints it.
+    """
 
     host: str = "127.0.0.1"
     port: int = 8420
     api_key: str = ""
+    password: str = ""
     allowed_hosts: tuple[str, ...] = ()
+    access_log: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,6 +198,61 @@ class McpConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RouteConfig:
+    """A webhook route.  `prompt` is a template over the payload; `rate_limit` is deliveries per minute, with 0 any number.
+
+    Only `events`, and what `filters` let through, start a turn.  With `deliver_only` the text of the template is sent as it
+    is, without an agent.  `scheme` narrows which signatures are taken.
+    """
+
+    secret: str = ""
+    secret_env: str = ""
+    prompt: str = "{__raw__}"
+    deliver: str = "log"
+    deliver_only: bool = False
+    events: tuple[str, ...] = ()
+    filters: object = None
+    enabled: bool = True
+    rate_limit: int = 0
+    body_limit: int = 1_048_576
+    scheme: Literal["any", "standard", "github", "gitlab", "slack", "stripe", "hmac"] = "any"
+    insecure_no_auth: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookConfig:
+    """Routes by name: each is at /webhooks/NAME."""
+
+    routes: Mapping[str, RouteConfig] = field(default_factory=dict[str, RouteConfig])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UrlConfig:
+    """Answers that are sent to `url:` targets.  Without a `secret`, one is made up; see `holdfast webhooks secret`."""
+
+    secret: str = ""
+    allow_hosts: tuple[str, ...] = ()
+    timeout: float = 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GithubConfig:
+    """Answers that are sent as comments to `github_comment:OWNER/REPOSITORY#NUMBER`."""
+
+    token_env: str = "GITHUB_TOKEN"  # noqa: S105 - The name of a variable.
+    base_url: str = "https://api.github.com"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelsConfig:
+    """Ways in and out besides the command line and the API."""
+
+    webhook: WebhookConfig = field(default_factory=WebhookConfig)
+    url: UrlConfig = field(default_factory=UrlConfig)
+    github: GithubConfig = field(default_factory=GithubConfig)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     """Everything an operator can choose.  Each component receives only its own node."""
 
@@ -206,6 +266,7 @@ class Config:
     budget: BudgetConfig = field(default_factory=BudgetConfig)
     tools: ToolsConfig = field(default_factory=ToolsConfig)
     mcp: Mapping[str, McpConfig] = field(default_factory=dict[str, McpConfig])
+    channels: ChannelsConfig = field(default_factory=ChannelsConfig)
 
 
 def home_folder(chosen: str | None, environment: Mapping[str, str] = os.environ) -> Path:

@@ -13,6 +13,7 @@ SegmentId = NewType("SegmentId", str)
 NodeId = NewType("NodeId", str)
 ProcessId = NewType("ProcessId", str)
 MemoryId = NewType("MemoryId", str)
+KeyId = NewType("KeyId", str)
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _PAIRS = [high + low for high in _ALPHABET for low in _ALPHABET]
@@ -47,6 +48,10 @@ def new_process_id(now_ms: int) -> ProcessId:
 
 def new_memory_id(now_ms: int) -> MemoryId:
     return MemoryId(new_id("mem", now_ms))
+
+
+def new_key_id(now_ms: int) -> KeyId:
+    return KeyId(new_id("key", now_ms))
 
 
 def new_node_id(now_ms: int) -> NodeId:

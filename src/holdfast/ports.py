@@ -7,12 +7,14 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from holdfast.config import RouteConfig
 from holdfast.core import delivery, memory, processes, sessions
 from holdfast.core.delivery import Delivery
 from holdfast.core.effects import Call, Effect
 from holdfast.core.ending import Ending
 from holdfast.core.intake import Image, Inbound, Once, Receipt
 from holdfast.core.journal import Draft, Entry
+from holdfast.core.keys import Key, Login
 from holdfast.core.memories import Memory
 from holdfast.core.memory import Segment
 from holdfast.core.obligations import Obligations
@@ -24,7 +26,7 @@ from holdfast.core.sessions import Hit, Session
 from holdfast.core.transcript import Item
 from holdfast.core.turns import Cause, Policy, State, Turn
 from holdfast.core.usage import Spent, Usage
-from holdfast.ids import CallId, DeliveryId, MemoryId, NodeId, ProcessId, SessionId, TurnId
+from holdfast.ids import CallId, DeliveryId, KeyId, MemoryId, NodeId, ProcessId, SessionId, TurnId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -297,6 +299,52 @@ class Catalog(Protocol):
     async def obligations(self) -> Obligations: ...
 
 
+class Keys(Protocol):
+    """Keys that were given out."""
+
+    async def add(self, key: Key) -> None: ...
+    async def list(self) -> list[Key]: ...
+    async def revoke(self, key_id: KeyId, now_ms: int) -> Key: ...
+
+
+class Logins(Protocol):
+    """Browsers that people have signed in with, and the codes to do so."""
+
+    async def add(self, login: Login) -> None: ...
+    async def take(self, digest: str, now_ms: int) -> Login | None:
+        """Return the code with this digest, which nobody can use again; None where there is none that is still good."""
+        ...
+
+    async def find(self, digest: str, now_ms: int) -> Login | None: ...
+    async def remove(self, digest: str) -> bool: ...
+    async def forget(self, now_ms: int) -> int: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookRoute:
+    """A webhook route by its name, as it was configured or added."""
+
+    name: str
+    config: RouteConfig
+    created_at: int = 0
+
+
+class Webhooks(Protocol):
+    """Routes that were added while the gateway ran."""
+
+    async def save(self, route: WebhookRoute) -> None: ...
+    async def list(self) -> list[WebhookRoute]: ...
+    async def remove(self, name: str) -> bool: ...
+
+
+class Secrets(Protocol):
+    """Secrets that Holdfast made up itself."""
+
+    async def get_or_add(self, name: str, value: str) -> str:
+        """Return the secret of a name, which is `value` where it had none."""
+        ...
+
+
 class Wakes(Protocol):
     """Hints that something may be waiting; they may be lost."""
 
@@ -336,6 +384,14 @@ class Store(Protocol):
     def jobs(self) -> Jobs: ...
     @property
     def catalog(self) -> Catalog: ...
+    @property
+    def keys(self) -> Keys: ...
+    @property
+    def logins(self) -> Logins: ...
+    @property
+    def webhooks(self) -> Webhooks: ...
+    @property
+    def secrets(self) -> Secrets: ...
     @property
     def wakes(self) -> Wakes: ...
     async def enforce_retention(self, one_shot_days: Mapping[str, int], now_ms: int) -> int:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -32,6 +34,20 @@ class Image:
     data: bytes
 
 
+class Speaker(StrEnum):
+    SYSTEM = "system"
+    USER = "user"
+    ASSISTANT = "assistant"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prior:
+    """Something that a client says was said before its message."""
+
+    speaker: Speaker
+    text: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cursor:
     """How far a polled channel has been read; it moves with the message it belongs to."""
@@ -57,6 +73,8 @@ class Inbound:
     `busy` and `reset` are what the operator chose, unless the message says otherwise.
     A turn with a `parent_turn_id` works for that turn, and is cancelled with it.
     `delivers_later` and `reply_to` belong to this turn alone, whatever channel carried the session before.
+    `prior` is what was said before according to the client, which keeps the conversation itself.  `request` is what the
+    client wants to read again with the turn.  A `verbatim` message is its own answer: no agent looks at it.
     """
 
     conversation: str
@@ -75,6 +93,9 @@ class Inbound:
     reset: Reset | None = None
     images: tuple[Image, ...] = ()
     parent_turn_id: TurnId | None = None
+    prior: tuple[Prior, ...] = ()
+    request: Mapping[str, object] = field(default_factory=dict[str, object])
+    verbatim: bool = False
 
     def once(self) -> Once:
         """Return what tells this message from every other, for what is done without making it a turn."""
@@ -85,6 +106,9 @@ class Inbound:
         # With its length the conversation cannot run into the text; half a surrogate pair is text for a hash.
         body = f"{len(self.conversation)}\n{self.conversation}\n{self.text}"
         digest = hashlib.sha256(body.encode("utf-8", "surrogatepass")).hexdigest()
+        if self.prior or self.request:
+            more = [digest, [[each.speaker, each.text] for each in self.prior], self.request]
+            digest = hashlib.sha256(json.dumps(more, sort_keys=True).encode()).hexdigest()
         if not self.images:
             return digest
         # Digests have one length, so that no text and no picture can pass for another.

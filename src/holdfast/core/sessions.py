@@ -70,6 +70,8 @@ class Session:
     turns: int = 0
     generation: int = 0
     strikes: int = 0
+    pinned: bool = False
+    archived: bool = False
 
     def on(self, event: Event) -> State:
         """Return the state after `event`."""

@@ -119,7 +119,8 @@ class Turn:
 
     `fence` grows with every claim and every loss: a write that carries an old one changes nothing.  `attempt` counts
     the starts; `nth` numbers the entries of the running attempt.  `generation` is set when the turn completes.  A turn that
-    `steers` joins the one that runs at its next step, and shares its outcome from then on.
+    `steers` joins the one that runs at its next step, and shares its outcome from then on.  One that is `verbatim` is
+    answered with its own words.
     """
 
     id: TurnId
@@ -143,6 +144,7 @@ class Turn:
     steers: bool = False
     joined_to: TurnId | None = None
     parent_turn_id: TurnId | None = None
+    verbatim: bool = False
 
     def on(self, event: Event) -> Self:
         """Return the turn after `event`; the store saves it by compare-and-set on state and fence."""

@@ -1,0 +1,36 @@
+-- What the world outside needs: keys and logins, webhook routes, secrets of our own, and messages that need no agent.
+
+CREATE TABLE keys (
+    id TEXT PRIMARY KEY,
+    name TEXT NOT NULL,
+    owner TEXT NOT NULL,
+    digest TEXT NOT NULL UNIQUE,
+    scopes TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    rate_limit BIGINT NOT NULL DEFAULT 0 CHECK (rate_limit >= 0),
+    revoked_at BIGINT
+) /*strict*/;
+
+CREATE TABLE logins (
+    digest TEXT PRIMARY KEY,
+    purpose TEXT NOT NULL CHECK (purpose IN ('code', 'cookie')),
+    owner TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    expires_at BIGINT NOT NULL
+) /*strict*/;
+CREATE INDEX logins_by_expiry ON logins (expires_at);
+
+CREATE TABLE webhooks (
+    name TEXT PRIMARY KEY,
+    route TEXT NOT NULL,
+    created_at BIGINT NOT NULL
+) /*strict*/;
+
+CREATE TABLE secrets (
+    name TEXT PRIMARY KEY,
+    value TEXT NOT NULL CHECK (value <> '')
+) /*strict*/;
+
+ALTER TABLE turns ADD COLUMN verbatim BIGINT NOT NULL DEFAULT 0 CHECK (verbatim IN (0, 1));
+ALTER TABLE sessions ADD COLUMN pinned BIGINT NOT NULL DEFAULT 0 CHECK (pinned IN (0, 1));
+ALTER TABLE sessions ADD COLUMN archived BIGINT NOT NULL DEFAULT 0 CHECK (archived IN (0, 1));
