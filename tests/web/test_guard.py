@@ -12,7 +12,8 @@ import pytest
 from holdfast.config import Config, ServerConfig, load
 from holdfast.errors import ConfigInvalid
 from holdfast.web.answers import Refused
-from holdfast.web.guard import Principal, Rules, judge
+from holdfast.web.guard import Rules, judge
+from holdfast.web.principal import GUEST, NOBODY, OPERATOR
 from tests.web.house import open_house
 
 KEY = "a-key-for-the-operator"
@@ -25,7 +26,7 @@ HOST = {"host": "127.0.0.1:8420"}
     "host", ["127.0.0.1", "127.0.0.1:8420", "localhost", "LOCALHOST:1", "[::1]", "[::1]:8420", "127.8.8.8"]
 )
 def test_without_a_key_this_machine_is_let_in_as_a_guest(host: str) -> None:
-    assert judge(OPEN, "/api/status", {"host": host}) == Principal(operator=False)
+    assert judge(OPEN, "/api/status", {"host": host}) == GUEST
 
 
 @pytest.mark.parametrize(
@@ -64,14 +65,14 @@ def test_a_name_that_only_leads_here_is_misdirected_on_every_route(rules: Rules,
 )
 def test_with_a_key_the_gateway_answers_under_its_own_names(host: str) -> None:
     headers = {"host": host, "authorization": f"bearer {KEY}", "origin": f"https://{host}"}
-    assert judge(KEYED, "/api/stop", headers) == Principal(operator=True)
+    assert judge(KEYED, "/api/stop", headers) == OPERATOR
 
 
 def test_a_page_behind_a_proxy_that_asks_under_another_name_is_our_own() -> None:
     """The proxy may speak to us as 127.0.0.1, while the browser knows its own name only."""
     headers = {**HOST, "authorization": f"Bearer {KEY}"}
     for origin in ("https://gateway.example", "https://other.example:8443"):
-        assert judge(KEYED, "/api/stop", {**headers, "origin": origin}) == Principal(operator=True)
+        assert judge(KEYED, "/api/stop", {**headers, "origin": origin}) == OPERATOR
     for origin in ("https://gateway.example:8443", "https://other.example", "https://10.0.0.7", "https://evil.example"):
         with pytest.raises(Refused) as refused:
             judge(KEYED, "/api/stop", {**headers, "origin": origin})
@@ -103,7 +104,7 @@ def test_another_site_is_refused_whatever_it_knows(rules: Rules, headers: dict[s
     [{}, {"sec-fetch-site": "same-origin", "origin": "http://127.0.0.1:8420"}, {"sec-fetch-site": "none"}],
 )
 def test_the_own_page_and_tools_are_not_foreign(headers: dict[str, str]) -> None:
-    assert judge(OPEN, "/api/status", {**HOST, **headers}) == Principal()
+    assert judge(OPEN, "/api/status", {**HOST, **headers}) == GUEST
 
 
 @pytest.mark.parametrize(
@@ -113,7 +114,7 @@ def test_with_a_key_nothing_but_the_key_opens(authorization: str) -> None:
     with pytest.raises(Refused) as refused:
         judge(KEYED, "/api/status", {"host": "gateway.example", "authorization": authorization})
     assert refused.value.status == 401
-    assert judge(KEYED, "/ready", {"host": "gateway.example", "authorization": authorization}) == Principal()
+    assert judge(KEYED, "/ready", {"host": "gateway.example", "authorization": authorization}) == NOBODY
 
 
 async def test_the_server_refuses_what_the_guard_refuses(home: Path) -> None:

@@ -180,6 +180,12 @@ class LocalDesk(StoreReading):
     def memories(self) -> LocalMemories:
         return LocalMemories(self.store, self.owner, self.clock)
 
+    def of(self, owner: str) -> LocalDesk:
+        return self if owner == self.owner else replace(self, owner=owner)
+
+    async def accept(self, message: Inbound) -> Receipt:
+        return await self.engine.inbox.accept(message)
+
     async def transcript(self, session_id: SessionId) -> Transcript:
         await self._owned(session_id)
         # Whoever reads looks once more for what a lost node may have left behind.

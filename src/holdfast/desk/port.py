@@ -8,7 +8,7 @@ from typing import Protocol
 
 from holdfast.core.delivery import Delivery
 from holdfast.core.delivery import State as DeliveryState
-from holdfast.core.intake import Busy, Image, Receipt
+from holdfast.core.intake import Busy, Image, Inbound, Receipt
 from holdfast.core.journal import Entry
 from holdfast.core.memories import Memory
 from holdfast.core.processes import State as ProcessState
@@ -279,4 +279,16 @@ class Desk(Reading, Protocol):
     async def status(self) -> Status: ...
     async def stop(self, stop: Stop) -> None:
         """Ask the gateway to drain and end.  Asking again interrupts what still runs."""
+        ...
+
+
+class Host(Desk, Protocol):
+    """The desk of the gateway itself, for whatever comes in from outside."""
+
+    def of(self, owner: str) -> Host:
+        """Return the same desk for somebody else."""
+        ...
+
+    async def accept(self, message: Inbound) -> Receipt:
+        """Take a message in that a channel has parsed and authorised."""
         ...

@@ -9,7 +9,6 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from pathlib import Path
 
 import httpx2
-import msgspec
 
 from holdfast.core.delivery import Delivery
 from holdfast.core.delivery import State as DeliveryState
@@ -24,11 +23,14 @@ from holdfast.desk.link import TIMEOUT_S, Link, at
 from holdfast.desk.port import OUTPUT_MAX, Opening, Plan, Pruning
 from holdfast.desk.views import (
     ApprovalView,
+    Deleted,
     GrantView,
     Health,
     JobView,
     Page,
     ProcessView,
+    Pruned,
+    Removed,
     SessionView,
     Status,
     Stop,
@@ -42,18 +44,6 @@ from holdfast.ports import Output
 # A gateway that restarts is back within this; a reader waits for it.
 ABSENCE_MAX_S = 60
 _RETRY_S = 0.2
-
-
-class _Pruned(msgspec.Struct):
-    pruned: int
-
-
-class _Deleted(msgspec.Struct):
-    deleted: bool
-
-
-class _Removed(msgspec.Struct):
-    removed: bool
 
 
 class _Absence:
@@ -151,7 +141,7 @@ class RemoteJobs:
         return await self._link.post(at("jobs", name, "resume"), JobView)
 
     async def remove(self, name: str) -> None:
-        await self._link.delete(at("jobs", name), _Removed)
+        await self._link.delete(at("jobs", name), Removed)
 
 
 class RemoteMemories:
@@ -170,7 +160,7 @@ class RemoteMemories:
         return await self._link.post("/api/memory", Memory, {"text": text})
 
     async def remove(self, memory_id: MemoryId) -> None:
-        await self._link.delete(at("memory", memory_id), _Removed)
+        await self._link.delete(at("memory", memory_id), Removed)
 
 
 class RemoteDesk:
@@ -261,10 +251,10 @@ class RemoteDesk:
         return await self._link.post(at("sessions", session_id, "fork"), SessionView, {"through": through})
 
     async def delete(self, session_id: SessionId) -> None:
-        await self._link.delete(at("sessions", session_id), _Deleted)
+        await self._link.delete(at("sessions", session_id), Deleted)
 
     async def prune(self, pruning: Pruning) -> int:
-        return (await self._link.post("/api/prune", _Pruned, pruning)).pruned
+        return (await self._link.post("/api/prune", Pruned, pruning)).pruned
 
     async def cancel(self, turn_id: TurnId) -> TurnView:
         return await self._link.post(at("turns", turn_id, "cancel"), TurnView)

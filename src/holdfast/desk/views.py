@@ -38,6 +38,27 @@ class Page(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Deleted:
+    """A session is gone, with all that belonged to it."""
+
+    deleted: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Removed:
+    """Something is not there any more."""
+
+    removed: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pruned:
+    """How many sessions were deleted."""
+
+    pruned: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionView:
     """A session as it is shown.  `seq` is the cursor of its last entry."""
 

@@ -1,6 +1,8 @@
-"""The application: every route over one desk."""
+"""The application: every operation over one host."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -8,33 +10,39 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from holdfast.desk.lifecycle import Lifecycle
-from holdfast.desk.port import Desk
+from holdfast.desk.port import Host
 from holdfast.errors import HoldfastError
 from holdfast.web.answers import apologise, refusal, refuse
-from holdfast.web.approvals import ApprovalRoutes
-from holdfast.web.deliveries import DeliveryRoutes
-from holdfast.web.house import HouseRoutes
-from holdfast.web.jobs import JobRoutes
-from holdfast.web.memory import MemoryRoutes
-from holdfast.web.processes import ProcessRoutes
-from holdfast.web.sessions import SessionRoutes
-from holdfast.web.turns import TurnRoutes
+from holdfast.web.approvals import Approvals
+from holdfast.web.deliveries import Deliveries
+from holdfast.web.house import House
+from holdfast.web.jobs import Jobs
+from holdfast.web.memory import Memories
+from holdfast.web.operations import Group, Operation, route
+from holdfast.web.processes import Processes
+from holdfast.web.sessions import Sessions
+from holdfast.web.turns import Turns
 
 
-def application(desk: Desk, lifecycle: Lifecycle) -> Starlette:
-    """Return the HTTP face of a desk."""
-    groups = (
-        HouseRoutes(desk),
-        SessionRoutes(desk, lifecycle),
-        TurnRoutes(desk),
-        DeliveryRoutes(desk),
-        ApprovalRoutes(desk),
-        ProcessRoutes(desk),
-        JobRoutes(desk),
-        MemoryRoutes(desk),
+def operations(lifecycle: Lifecycle) -> list[Operation]:
+    """Return everything that can be asked."""
+    groups: Sequence[Group] = (
+        House(),
+        Sessions(lifecycle),
+        Turns(),
+        Deliveries(),
+        Approvals(),
+        Processes(),
+        Jobs(),
+        Memories(),
     )
+    return [operation for group in groups for operation in group.operations()]
+
+
+def application(host: Host, lifecycle: Lifecycle) -> Starlette:
+    """Return the HTTP face of a host."""
     app = Starlette(
-        routes=[route for group in groups for route in group.routes()],
+        routes=[route(each, host) for each in operations(lifecycle)],
         exception_handlers={
             HoldfastError: refuse,
             HTTPException: _refuse_route,

@@ -1,41 +1,55 @@
-"""Routes of what turns wait for, and of what may be done unasked."""
+"""What turns wait for, and what may be done unasked."""
 
 from __future__ import annotations
 
-from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
-from holdfast.desk.port import Desk
+from holdfast.desk.views import ApprovalView, GrantView, Page
 from holdfast.ids import SessionId
 from holdfast.web.answers import answer
-from holdfast.web.requests import name, number
+from holdfast.web.operations import Call, Operation
 
 
-class ApprovalRoutes:
+class Approvals:
     """Open questions, which are answered at their turn, and standing grants."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
-
-    def routes(self) -> list[Route]:
+    def operations(self) -> list[Operation]:
         return [
-            Route("/api/approvals", self.list, methods=["GET"]),
-            Route("/api/grants", self.grants, methods=["GET"]),
-            Route("/api/grants/{id}", self.revoke, methods=["DELETE"]),
+            Operation(
+                method="GET",
+                path="/api/approvals",
+                handle=self.list,
+                summary="List the questions that turns wait for",
+                gives=Page[ApprovalView],
+                query=("session", "cursor", "limit"),
+            ),
+            Operation(
+                method="GET",
+                path="/api/grants",
+                handle=self.grants,
+                summary="List what may be done unasked",
+                gives=Page[GrantView],
+            ),
+            Operation(
+                method="DELETE",
+                path="/api/grants/{id}",
+                handle=self.revoke,
+                summary="Take a grant back",
+                gives=GrantView,
+            ),
         ]
 
-    async def list(self, request: Request) -> Response:
-        session_id = request.query_params.get("session")
-        page = await self._desk.approvals.list(
+    async def list(self, call: Call) -> Response:
+        session_id = call.word("session")
+        page = await call.desk.approvals.list(
             session_id=SessionId(session_id) if session_id else None,
-            cursor=request.query_params.get("cursor"),
-            limit=number(request, "limit", 50),
+            cursor=call.word("cursor"),
+            limit=call.number("limit", 50),
         )
         return answer(page)
 
-    async def grants(self, _request: Request) -> Response:
-        return answer(await self._desk.approvals.grants())
+    async def grants(self, call: Call) -> Response:
+        return answer(await call.desk.approvals.grants())
 
-    async def revoke(self, request: Request) -> Response:
-        return answer(await self._desk.approvals.revoke(name(request)))
+    async def revoke(self, call: Call) -> Response:
+        return answer(await call.desk.approvals.revoke(call.name()))

@@ -1,43 +1,58 @@
-"""Routes of deliveries."""
+"""What is on its way out."""
 
 from __future__ import annotations
 
-from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
-from holdfast.core.delivery import State
-from holdfast.desk.port import Desk
+from holdfast.core.delivery import Delivery, State
+from holdfast.desk.views import Page
 from holdfast.ids import DeliveryId, SessionId
 from holdfast.web.answers import answer
-from holdfast.web.requests import choice, name, number
+from holdfast.web.operations import Call, Operation
 
 
-class DeliveryRoutes:
+class Deliveries:
     """The outbox."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
-
-    def routes(self) -> list[Route]:
+    def operations(self) -> list[Operation]:
         return [
-            Route("/api/deliveries", self.list, methods=["GET"]),
-            Route("/api/deliveries/{id}", self.show, methods=["GET"]),
-            Route("/api/deliveries/{id}/retry", self.retry, methods=["POST"]),
+            Operation(
+                method="GET",
+                path="/api/deliveries",
+                handle=self.list,
+                summary="List deliveries, the newest first",
+                gives=Page[Delivery],
+                query=("state", "session", "cursor", "limit"),
+            ),
+            Operation(
+                method="GET",
+                path="/api/deliveries/{id}",
+                handle=self.show,
+                summary="Show a delivery",
+                gives=Delivery,
+            ),
+            Operation(
+                method="POST",
+                path="/api/deliveries/{id}/retry",
+                handle=self.retry,
+                summary="Send a delivery again that was given up",
+                gives=Delivery,
+                status=202,
+            ),
         ]
 
-    async def list(self, request: Request) -> Response:
-        session_id = request.query_params.get("session")
-        page = await self._desk.deliveries(
-            state=choice(request, "state", State),
+    async def list(self, call: Call) -> Response:
+        session_id = call.word("session")
+        page = await call.desk.deliveries(
+            state=call.choice("state", State),
             session_id=SessionId(session_id) if session_id else None,
-            cursor=request.query_params.get("cursor"),
-            limit=number(request, "limit", 50),
+            cursor=call.word("cursor"),
+            limit=call.number("limit", 50),
         )
         return answer(page)
 
-    async def show(self, request: Request) -> Response:
-        return answer(await self._desk.delivery(DeliveryId(name(request))))
+    async def show(self, call: Call) -> Response:
+        return answer(await call.desk.delivery(DeliveryId(call.name())))
 
-    async def retry(self, request: Request) -> Response:
-        return answer(await self._desk.retry_delivery(DeliveryId(name(request))), 202)
+    async def retry(self, call: Call) -> Response:
+        return answer(await call.desk.retry_delivery(DeliveryId(call.name())), 202)

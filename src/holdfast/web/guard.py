@@ -11,17 +11,11 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from holdfast.config import is_loopback
 from holdfast.web.answers import Refused, refusal
+from holdfast.web.principal import GUEST, NOBODY, OPERATOR, Principal
 
 # Answered without a key, because whoever watches over a gateway should not need one.
 OPEN_PATHS = frozenset({"/health", "/ready"})
 _OWN_SITE = frozenset({"same-origin", "none"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Principal:
-    """Who makes a request.  An operator may also end the gateway."""
-
-    operator: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,11 +42,11 @@ def judge(rules: Rules, path: str, headers: Mapping[str, str]) -> Principal:
     if (origin is not None and not _is_own(rules, origin, host)) or headers.get("sec-fetch-site", "none") not in _OWN_SITE:
         raise Refused(403, "foreign_origin", "another site sent this request", "only the gateway's own page may")
     if not rules.api_key:
-        return Principal()
+        return GUEST
     if _has_key(rules, headers.get("authorization", "")):
-        return Principal(operator=True)
+        return OPERATOR
     if path in OPEN_PATHS:
-        return Principal()
+        return NOBODY
     raise Refused(401, "unauthorized", "a key is needed here", "send Authorization: Bearer with server.api_key")
 
 
@@ -107,5 +101,5 @@ class Trusted:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            scope.setdefault("state", {})["principal"] = Principal(operator=True)
+            scope.setdefault("state", {})["principal"] = OPERATOR
         await self._app(scope, receive, send)

@@ -1,53 +1,88 @@
-"""Routes about the gateway as a whole: is it well, is it ready, what is it doing, and its end."""
+"""The gateway as a whole: is it well, is it ready, what is it doing, and its end."""
 
 from __future__ import annotations
 
-from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
-from holdfast.desk.port import Desk, Pruning
-from holdfast.desk.views import Stop
+from holdfast.core.keys import ADMIN
+from holdfast.core.sessions import Hit
+from holdfast.desk.port import Pruning
+from holdfast.desk.views import Health, Page, Pruned, Status, Stop
 from holdfast.web.answers import answer, refusal
-from holdfast.web.requests import body, number, refuse_guests
+from holdfast.web.operations import Call, Operation
 
 
-class HouseRoutes:
+class House:
     """The gateway itself."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
-
-    def routes(self) -> list[Route]:
+    def operations(self) -> list[Operation]:
         return [
-            Route("/health", self.health, methods=["GET"]),
-            Route("/ready", self.ready, methods=["GET"]),
-            Route("/api/status", self.status, methods=["GET"]),
-            Route("/api/search", self.search, methods=["GET"]),
-            Route("/api/prune", self.prune, methods=["POST"]),
-            Route("/api/stop", self.stop, methods=["POST"]),
+            Operation(
+                method="GET",
+                path="/health",
+                handle=self.health,
+                summary="Say that the gateway is alive",
+                scope=None,
+                gives=Health,
+            ),
+            Operation(
+                method="GET",
+                path="/ready",
+                handle=self.ready,
+                summary="Say whether new work will be done",
+                scope=None,
+                gives=Health,
+            ),
+            Operation(
+                method="GET", path="/api/status", handle=self.status, summary="Show what the gateway does", gives=Status
+            ),
+            Operation(
+                method="GET",
+                path="/api/search",
+                handle=self.search,
+                summary="Find messages and answers",
+                gives=Page[Hit],
+                query=("q", "limit"),
+            ),
+            Operation(
+                method="POST",
+                path="/api/prune",
+                handle=self.prune,
+                summary="Delete ended sessions of a channel",
+                scope=ADMIN,
+                takes=Pruning,
+                gives=Pruned,
+            ),
+            Operation(
+                method="POST",
+                path="/api/stop",
+                handle=self.stop,
+                summary="End or restart the gateway",
+                scope=ADMIN,
+                takes=Stop,
+                gives=Health,
+                status=202,
+            ),
         ]
 
-    async def health(self, _request: Request) -> Response:
-        return answer(await self._desk.health())
+    async def health(self, call: Call) -> Response:
+        return answer(await call.desk.health())
 
-    async def ready(self, _request: Request) -> Response:
-        health = await self._desk.ready()
+    async def ready(self, call: Call) -> Response:
+        health = await call.desk.ready()
         if health.ready:
             return answer(health)
         return refusal(503, "not_ready", health.problem or f"the gateway is {health.state}")
 
-    async def status(self, _request: Request) -> Response:
-        return answer(await self._desk.status())
+    async def status(self, call: Call) -> Response:
+        return answer(await call.desk.status())
 
-    async def search(self, request: Request) -> Response:
-        return answer(await self._desk.search(request.query_params.get("q", ""), number(request, "limit", 50)))
+    async def search(self, call: Call) -> Response:
+        return answer(await call.desk.search(call.word("q") or "", call.number("limit", 50)))
 
-    async def prune(self, request: Request) -> Response:
-        refuse_guests(request)
-        return answer({"pruned": await self._desk.prune(await body(request, Pruning))})
+    async def prune(self, call: Call) -> Response:
+        return answer(Pruned(pruned=await call.desk.prune(await call.body(Pruning))))
 
-    async def stop(self, request: Request) -> Response:
-        refuse_guests(request)
-        await self._desk.stop(await body(request, Stop))
-        return answer(await self._desk.health(), 202)
+    async def stop(self, call: Call) -> Response:
+        await call.desk.stop(await call.body(Stop))
+        return answer(await call.desk.health(), 202)

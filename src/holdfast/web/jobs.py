@@ -1,52 +1,57 @@
-"""Routes of scheduled work."""
+"""Scheduled work."""
 
 from __future__ import annotations
 
-from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
-from holdfast.desk.port import Desk, Plan
+from holdfast.core.intake import Receipt
+from holdfast.desk.port import Plan
+from holdfast.desk.views import JobView, Page, Removed
 from holdfast.web.answers import answer
-from holdfast.web.requests import body, name
+from holdfast.web.operations import Call, Operation
 
 
-class JobRoutes:
+class Jobs:
     """Prompts that run by themselves."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
-
-    def routes(self) -> list[Route]:
+    def operations(self) -> list[Operation]:
         one = "/api/jobs/{id}"
         return [
-            Route("/api/jobs", self.list, methods=["GET"]),
-            Route("/api/jobs", self.save, methods=["POST"]),
-            Route(one, self.show, methods=["GET"]),
-            Route(one, self.remove, methods=["DELETE"]),
-            Route(f"{one}/run", self.run, methods=["POST"]),
-            Route(f"{one}/pause", self.pause, methods=["POST"]),
-            Route(f"{one}/resume", self.resume, methods=["POST"]),
+            Operation(method="GET", path="/api/jobs", handle=self.list, summary="List jobs", gives=Page[JobView]),
+            Operation(
+                method="POST",
+                path="/api/jobs",
+                handle=self.save,
+                summary="Add a job, or change it",
+                takes=Plan,
+                gives=JobView,
+                status=201,
+            ),
+            Operation(method="GET", path=one, handle=self.show, summary="Show a job and its last runs", gives=JobView),
+            Operation(method="DELETE", path=one, handle=self.remove, summary="Remove a job", gives=Removed),
+            Operation(method="POST", path=f"{one}/run", handle=self.run, summary="Run a job now", gives=Receipt, status=202),
+            Operation(method="POST", path=f"{one}/pause", handle=self.pause, summary="Pause a job", gives=JobView),
+            Operation(method="POST", path=f"{one}/resume", handle=self.resume, summary="Let a job go on", gives=JobView),
         ]
 
-    async def list(self, _request: Request) -> Response:
-        return answer(await self._desk.jobs.list())
+    async def list(self, call: Call) -> Response:
+        return answer(await call.desk.jobs.list())
 
-    async def save(self, request: Request) -> Response:
-        return answer(await self._desk.jobs.save(await body(request, Plan)), 201)
+    async def save(self, call: Call) -> Response:
+        return answer(await call.desk.jobs.save(await call.body(Plan)), 201)
 
-    async def show(self, request: Request) -> Response:
-        return answer(await self._desk.jobs.get(name(request)))
+    async def show(self, call: Call) -> Response:
+        return answer(await call.desk.jobs.get(call.name()))
 
-    async def remove(self, request: Request) -> Response:
-        await self._desk.jobs.remove(name(request))
-        return answer({"removed": True})
+    async def remove(self, call: Call) -> Response:
+        await call.desk.jobs.remove(call.name())
+        return answer(Removed())
 
-    async def run(self, request: Request) -> Response:
-        return answer(await self._desk.jobs.run(name(request)), 202)
+    async def run(self, call: Call) -> Response:
+        return answer(await call.desk.jobs.run(call.name()), 202)
 
-    async def pause(self, request: Request) -> Response:
-        return answer(await self._desk.jobs.pause(name(request)))
+    async def pause(self, call: Call) -> Response:
+        return answer(await call.desk.jobs.pause(call.name()))
 
-    async def resume(self, request: Request) -> Response:
-        return answer(await self._desk.jobs.resume(name(request)))
+    async def resume(self, call: Call) -> Response:
+        return answer(await call.desk.jobs.resume(call.name()))

@@ -1,17 +1,16 @@
-"""Routes of what is remembered."""
+"""What is remembered."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
-from holdfast.desk.port import Desk
+from holdfast.core.memories import Memory
+from holdfast.desk.views import Page, Removed
 from holdfast.ids import MemoryId
 from holdfast.web.answers import answer
-from holdfast.web.requests import body, name, number
+from holdfast.web.operations import Call, Operation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,28 +20,42 @@ class Remembered:
     text: str
 
 
-class MemoryRoutes:
+class Memories:
     """Facts that outlast their conversation."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
-
-    def routes(self) -> list[Route]:
+    def operations(self) -> list[Operation]:
         return [
-            Route("/api/memory", self.list, methods=["GET"]),
-            Route("/api/memory", self.add, methods=["POST"]),
-            Route("/api/memory/{id}", self.remove, methods=["DELETE"]),
+            Operation(
+                method="GET",
+                path="/api/memory",
+                handle=self.list,
+                summary="List what is remembered, or find some of it",
+                gives=Page[Memory],
+                query=("q", "limit"),
+            ),
+            Operation(
+                method="POST",
+                path="/api/memory",
+                handle=self.add,
+                summary="Remember something",
+                takes=Remembered,
+                gives=Memory,
+                status=201,
+            ),
+            Operation(
+                method="DELETE", path="/api/memory/{id}", handle=self.remove, summary="Forget something", gives=Removed
+            ),
         ]
 
-    async def list(self, request: Request) -> Response:
-        limit = number(request, "limit", 200)
-        if query := request.query_params.get("q"):
-            return answer(await self._desk.memories.search(query, limit))
-        return answer(await self._desk.memories.list(limit))
+    async def list(self, call: Call) -> Response:
+        limit = call.number("limit", 200)
+        if query := call.word("q"):
+            return answer(await call.desk.memories.search(query, limit))
+        return answer(await call.desk.memories.list(limit))
 
-    async def add(self, request: Request) -> Response:
-        return answer(await self._desk.memories.add((await body(request, Remembered)).text), 201)
+    async def add(self, call: Call) -> Response:
+        return answer(await call.desk.memories.add((await call.body(Remembered)).text), 201)
 
-    async def remove(self, request: Request) -> Response:
-        await self._desk.memories.remove(MemoryId(name(request)))
-        return answer({"removed": True})
+    async def remove(self, call: Call) -> Response:
+        await call.desk.memories.remove(MemoryId(call.name()))
+        return answer(Removed())

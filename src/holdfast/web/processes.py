@@ -1,55 +1,65 @@
-"""Routes of background commands."""
+"""Background commands."""
 
 from __future__ import annotations
 
-from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from holdfast.core.processes import State
-from holdfast.desk.port import OUTPUT_MAX, Desk
+from holdfast.desk.port import OUTPUT_MAX
+from holdfast.desk.views import Page, ProcessView
 from holdfast.ids import ProcessId, SessionId
+from holdfast.ports import Output
 from holdfast.web.answers import answer
-from holdfast.web.requests import choice, name, number
+from holdfast.web.operations import Call, Operation
 
 POSITION_MAX = 2**53
 
 
-class ProcessRoutes:
+class Processes:
     """What runs beside the conversations."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
-
-    def routes(self) -> list[Route]:
+    def operations(self) -> list[Operation]:
+        one = "/api/processes/{id}"
         return [
-            Route("/api/processes", self.list, methods=["GET"]),
-            Route("/api/processes/{id}", self.show, methods=["GET"]),
-            Route("/api/processes/{id}/log", self.log, methods=["GET"]),
-            Route("/api/processes/{id}/kill", self.kill, methods=["POST"]),
+            Operation(
+                method="GET",
+                path="/api/processes",
+                handle=self.list,
+                summary="List background commands",
+                gives=Page[ProcessView],
+                query=("session", "state", "cursor", "limit"),
+            ),
+            Operation(method="GET", path=one, handle=self.show, summary="Show a background command", gives=ProcessView),
+            Operation(
+                method="GET",
+                path=f"{one}/log",
+                handle=self.log,
+                summary="Read what a background command has written",
+                gives=Output,
+                query=("after", "limit"),
+            ),
+            Operation(
+                method="POST", path=f"{one}/kill", handle=self.kill, summary="End a background command", gives=ProcessView
+            ),
         ]
 
-    async def list(self, request: Request) -> Response:
-        session_id = request.query_params.get("session")
-        page = await self._desk.processes.list(
+    async def list(self, call: Call) -> Response:
+        session_id = call.word("session")
+        page = await call.desk.processes.list(
             session_id=SessionId(session_id) if session_id else None,
-            state=choice(request, "state", State),
-            cursor=request.query_params.get("cursor"),
-            limit=number(request, "limit", 50),
+            state=call.choice("state", State),
+            cursor=call.word("cursor"),
+            limit=call.number("limit", 50),
         )
         return answer(page)
 
-    async def show(self, request: Request) -> Response:
-        return answer(await self._desk.processes.get(_process_id(request)))
+    async def show(self, call: Call) -> Response:
+        return answer(await call.desk.processes.get(ProcessId(call.name())))
 
-    async def log(self, request: Request) -> Response:
-        after = number(request, "after", 0, most=POSITION_MAX, least=0)
-        limit = number(request, "limit", OUTPUT_MAX, most=OUTPUT_MAX)
-        return answer(await self._desk.processes.output(_process_id(request), after, limit))
+    async def log(self, call: Call) -> Response:
+        after = call.number("after", 0, most=POSITION_MAX, least=0)
+        limit = call.number("limit", OUTPUT_MAX, most=OUTPUT_MAX)
+        return answer(await call.desk.processes.output(ProcessId(call.name()), after, limit))
 
-    async def kill(self, request: Request) -> Response:
-        return answer(await self._desk.processes.kill(_process_id(request)))
-
-
-def _process_id(request: Request) -> ProcessId:
-    return ProcessId(name(request))
+    async def kill(self, call: Call) -> Response:
+        return answer(await call.desk.processes.kill(ProcessId(call.name())))

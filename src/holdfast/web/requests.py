@@ -11,7 +11,7 @@ from starlette.requests import Request
 
 from holdfast.desk.cursors import SIZE_MAX
 from holdfast.web.answers import Refused
-from holdfast.web.guard import Principal
+from holdfast.web.principal import Principal
 
 T = TypeVar("T")
 E = TypeVar("E", bound=StrEnum)
@@ -80,20 +80,18 @@ def header(request: Request, title: str) -> str | None:
     return value or None
 
 
-def number(request: Request, parameter: str, default: int, most: int = SIZE_MAX, least: int = 1) -> int:
+def number(value: str | None, parameter: str, default: int, most: int = SIZE_MAX, least: int = 1) -> int:
     """Return a number from the query."""
-    value = request.query_params.get(parameter)
-    if value is None or value == "":
+    if value is None:
         return default
     if not value.isascii() or not value.isdigit() or len(value) > 18 or int(value) < least:
         raise Refused(400, "bad_parameter", f"{parameter} must be a whole number, {least} or more")
     return min(int(value), most)
 
 
-def choice(request: Request, parameter: str, kind: type[E]) -> E | None:
+def choice(value: str | None, parameter: str, kind: type[E]) -> E | None:
     """Return one of a fixed set of words from the query."""
-    value = request.query_params.get(parameter)
-    if not value:
+    if value is None:
         return None
     try:
         return kind(value)
@@ -101,13 +99,15 @@ def choice(request: Request, parameter: str, kind: type[E]) -> E | None:
         raise Refused(400, "bad_parameter", f"{parameter} must be one of {', '.join(kind)}") from None
 
 
+def flag(value: str | None, parameter: str) -> bool | None:
+    """Return yes or no from the query."""
+    if value is None:
+        return None
+    if value not in ("true", "false"):
+        raise Refused(400, "bad_parameter", f"{parameter} must be true or false")
+    return value == "true"
+
+
 def principal(request: Request) -> Principal:
     """Return who makes the request, as the guard found out."""
     return request.state.principal
-
-
-def refuse_guests(request: Request) -> None:
-    """Let only the operator pass.  Raises `Refused`."""
-    if not principal(request).operator:
-        hint = "use the command line or gateway.sock on the gateway's machine, or send server.api_key"
-        raise Refused(403, "operator_only", "only the operator may do this", hint)

@@ -1,22 +1,22 @@
-"""Routes of sessions, their messages and their events."""
+"""Sessions, their messages and their events."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from holdfast.core.images import BYTES_MAX, IMAGES_MAX
-from holdfast.core.intake import Busy, Image
+from holdfast.core.intake import Busy, Image, Receipt
 from holdfast.core.sessions import State
 from holdfast.desk.lifecycle import Lifecycle
-from holdfast.desk.port import Desk, Opening
+from holdfast.desk.port import Opening
+from holdfast.desk.views import Deleted, Page, SessionView, Transcript
 from holdfast.ids import SessionId, TurnId
 from holdfast.web.answers import Refused, answer
 from holdfast.web.events import EventStream
-from holdfast.web.requests import BODY_MAX, body, choice, header, name, number
+from holdfast.web.operations import Call, Operation, Stream
+from holdfast.web.requests import BODY_MAX
 
 SEQ_MAX = 2**53
 # Four thirds, because bytes are written as base64.
@@ -46,95 +46,159 @@ class Fork:
     through: TurnId | None = None
 
 
-class SessionRoutes:
+class Sessions:
     """Conversations."""
 
-    def __init__(self, desk: Desk, lifecycle: Lifecycle) -> None:
-        self._desk = desk
+    def __init__(self, lifecycle: Lifecycle) -> None:
         self._lifecycle = lifecycle
 
-    def routes(self) -> list[Route]:
+    def operations(self) -> list[Operation]:
         one = "/api/sessions/{id}"
         return [
-            Route("/api/sessions", self.list, methods=["GET"]),
-            Route("/api/sessions", self.open, methods=["POST"]),
-            Route(one, self.show, methods=["GET"]),
-            Route(one, self.change, methods=["PATCH"]),
-            Route(one, self.delete, methods=["DELETE"]),
-            Route(f"{one}/messages", self.transcript, methods=["GET"]),
-            Route(f"{one}/messages", self.send, methods=["POST"]),
-            Route(f"{one}/events", self.events, methods=["GET"]),
-            Route(f"{one}/end", self.end, methods=["POST"]),
-            Route(f"{one}/suspend", self.suspend, methods=["POST"]),
-            Route(f"{one}/fork", self.fork, methods=["POST"]),
-            Route(f"{one}/compact", self.compact, methods=["POST"]),
+            Operation(
+                method="GET",
+                path="/api/sessions",
+                handle=self.list,
+                summary="List sessions, last used first",
+                gives=Page[SessionView],
+                query=("state", "key", "cursor", "limit"),
+            ),
+            Operation(
+                method="POST",
+                path="/api/sessions",
+                handle=self.open,
+                summary="Open a session",
+                takes=Opening,
+                gives=SessionView,
+                status=201,
+            ),
+            Operation(method="GET", path=one, handle=self.show, summary="Show a session", gives=SessionView),
+            Operation(
+                method="PATCH", path=one, handle=self.change, summary="Change a session", takes=Change, gives=SessionView
+            ),
+            Operation(
+                method="DELETE", path=one, handle=self.delete, summary="Delete a session and all of it", gives=Deleted
+            ),
+            Operation(
+                method="GET",
+                path=f"{one}/messages",
+                handle=self.transcript,
+                summary="Read what was said",
+                gives=Transcript,
+            ),
+            Operation(
+                method="POST",
+                path=f"{one}/messages",
+                handle=self.send,
+                summary="Send a message; it is durable when this answers",
+                takes=Message,
+                body_max=MESSAGE_MAX,
+                gives=Receipt,
+                status=202,
+                headers=("Idempotency-Key",),
+            ),
+            Operation(
+                method="GET",
+                path=f"{one}/events",
+                handle=self.events,
+                summary="Follow the journal, from any entry on",
+                gives=Stream,
+                query=("after",),
+                headers=("Last-Event-ID",),
+            ),
+            Operation(method="POST", path=f"{one}/end", handle=self.end, summary="End a session", gives=SessionView),
+            Operation(
+                method="POST",
+                path=f"{one}/suspend",
+                handle=self.suspend,
+                summary="Stop what runs, and begin anew with the next message",
+                gives=SessionView,
+            ),
+            Operation(
+                method="POST",
+                path=f"{one}/fork",
+                handle=self.fork,
+                summary="Copy a session, up to and with a turn",
+                takes=Fork,
+                gives=SessionView,
+                status=201,
+            ),
+            Operation(
+                method="POST",
+                path=f"{one}/compact",
+                handle=self.compact,
+                summary="Let a summary stand for the older part in what the model reads",
+                gives=Receipt,
+                status=202,
+            ),
         ]
 
-    async def list(self, request: Request) -> Response:
-        page = await self._desk.sessions(
-            state=choice(request, "state", State),
-            key=request.query_params.get("key") or None,
-            cursor=request.query_params.get("cursor"),
-            limit=number(request, "limit", 50),
+    async def list(self, call: Call) -> Response:
+        page = await call.desk.sessions(
+            state=call.choice("state", State),
+            key=call.word("key"),
+            cursor=call.word("cursor"),
+            limit=call.number("limit", 50),
         )
         return answer(page)
 
-    async def open(self, request: Request) -> Response:
-        return answer(await self._desk.open(await body(request, Opening)), 201)
+    async def open(self, call: Call) -> Response:
+        return answer(await call.desk.open(await call.body(Opening)), 201)
 
-    async def show(self, request: Request) -> Response:
-        return answer(await self._desk.session(_session_id(request)))
+    async def show(self, call: Call) -> Response:
+        return answer(await call.desk.session(_session_id(call)))
 
-    async def change(self, request: Request) -> Response:
-        change = await body(request, Change)
-        return answer(await self._desk.rename(_session_id(request), change.title))
+    async def change(self, call: Call) -> Response:
+        change = await call.body(Change)
+        return answer(await call.desk.rename(_session_id(call), change.title))
 
-    async def delete(self, request: Request) -> Response:
-        await self._desk.delete(_session_id(request))
-        return answer({"deleted": True})
+    async def delete(self, call: Call) -> Response:
+        await call.desk.delete(_session_id(call))
+        return answer(Deleted())
 
-    async def transcript(self, request: Request) -> Response:
-        return answer(await self._desk.transcript(_session_id(request)))
+    async def transcript(self, call: Call) -> Response:
+        return answer(await call.desk.transcript(_session_id(call)))
 
-    async def send(self, request: Request) -> Response:
-        message = await body(request, Message, MESSAGE_MAX)
+    async def send(self, call: Call) -> Response:
+        message = await call.body(Message)
         if len(message.text) > BODY_MAX:
             raise Refused(413, "too_large", f"the text is longer than {BODY_MAX} characters")
-        key = header(request, "Idempotency-Key")
-        receipt = await self._desk.send(_session_id(request), message.text, key, message.busy, message.images)
+        key = call.header("Idempotency-Key")
+        receipt = await call.desk.send(_session_id(call), message.text, key, message.busy, message.images)
         return answer(receipt, 202)
 
-    async def compact(self, request: Request) -> Response:
-        return answer(await self._desk.compact(_session_id(request)), 202)
+    async def compact(self, call: Call) -> Response:
+        return answer(await call.desk.compact(_session_id(call)), 202)
 
-    async def events(self, request: Request) -> Response:
-        session = await self._desk.session(_session_id(request))
-        after = _cursor(request)
+    async def events(self, call: Call) -> Response:
+        session = await call.desk.session(_session_id(call))
+        after = cursor(call)
         # A cursor beyond the end belongs to another journal, so its reader begins anew.
         reset = after > session.seq
         return EventStream(
-            self._desk.follow(session.id, 0 if reset else after), self._lifecycle.closing, reset=reset
+            call.desk.follow(session.id, 0 if reset else after), self._lifecycle.closing, reset=reset
         )  # fmt: skip
 
-    async def end(self, request: Request) -> Response:
-        return answer(await self._desk.end(_session_id(request)))
+    async def end(self, call: Call) -> Response:
+        return answer(await call.desk.end(_session_id(call)))
 
-    async def suspend(self, request: Request) -> Response:
-        return answer(await self._desk.suspend(_session_id(request)))
+    async def suspend(self, call: Call) -> Response:
+        return answer(await call.desk.suspend(_session_id(call)))
 
-    async def fork(self, request: Request) -> Response:
-        wish = await body(request, Fork)
-        return answer(await self._desk.fork(_session_id(request), wish.through), 201)
-
-
-def _session_id(request: Request) -> SessionId:
-    return SessionId(name(request))
+    async def fork(self, call: Call) -> Response:
+        wish = await call.body(Fork)
+        return answer(await call.desk.fork(_session_id(call), wish.through), 201)
 
 
-def _cursor(request: Request) -> int:
-    last = request.headers.get("last-event-id")
+def _session_id(call: Call) -> SessionId:
+    return SessionId(call.name())
+
+
+def cursor(call: Call) -> int:
+    """Return after which entry a reader wants to go on: what it last saw, or what it asks for."""
+    last = call.header("Last-Event-ID")
     if last is None:
-        return number(request, "after", 0, most=SEQ_MAX, least=0)
+        return call.number("after", 0, most=SEQ_MAX, least=0)
     if not last.isascii() or not last.isdigit() or len(last) > 18:
         raise Refused(400, "bad_parameter", "Last-Event-ID must be the id of an event")
     return int(last)

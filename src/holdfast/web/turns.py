@@ -1,18 +1,17 @@
-"""Routes of turns."""
+"""Turns: receipts, and what may be done about them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
+from holdfast.core.keys import ADMIN
 from holdfast.core.questions import About
-from holdfast.desk.port import Desk
+from holdfast.desk.views import Page, TurnView
 from holdfast.ids import SessionId, TurnId
 from holdfast.web.answers import Refused, answer
-from holdfast.web.requests import body, name, number, principal, refuse_guests
+from holdfast.web.operations import Call, Operation, demand
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,61 +26,87 @@ class Answer:
 _NO_QUESTION = "none"
 
 
-class TurnRoutes:
+class Turns:
     """Receipts, and what may be done about a turn."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
-
-    def routes(self) -> list[Route]:
+    def operations(self) -> list[Operation]:
+        one = "/api/turns/{id}"
         return [
-            Route("/api/turns", self.list, methods=["GET"]),
-            Route("/api/turns/{id}", self.show, methods=["GET"]),
-            Route("/api/turns/{id}/cancel", self.cancel, methods=["POST"]),
-            Route("/api/turns/{id}/retry", self.retry, methods=["POST"]),
-            Route("/api/turns/{id}/answer", self.answer, methods=["POST"]),
+            Operation(
+                method="GET",
+                path="/api/turns",
+                handle=self.list,
+                summary="List the turns of a session",
+                gives=Page[TurnView],
+                query=("session", "cursor", "limit"),
+            ),
+            Operation(method="GET", path=one, handle=self.show, summary="Show what became of a message", gives=TurnView),
+            Operation(
+                method="POST",
+                path=f"{one}/cancel",
+                handle=self.cancel,
+                summary="Cancel a turn; what it has said stays",
+                gives=TurnView,
+            ),
+            Operation(
+                method="POST",
+                path=f"{one}/retry",
+                handle=self.retry,
+                summary="Let a turn go on, or ask the same again",
+                gives=TurnView,
+                status=202,
+            ),
+            Operation(
+                method="POST",
+                path=f"{one}/answer",
+                handle=self.answer,
+                summary="Answer the question that a turn waits for",
+                takes=Answer,
+                gives=TurnView,
+            ),
         ]
 
-    async def list(self, request: Request) -> Response:
-        session_id = request.query_params.get("session")
+    async def list(self, call: Call) -> Response:
+        session_id = call.word("session")
         if not session_id:
             raise Refused(400, "bad_parameter", "say which session with ?session=")
-        page = await self._desk.turns(
-            SessionId(session_id), cursor=request.query_params.get("cursor"), limit=number(request, "limit", 100)
-        )
+        page = await call.desk.turns(
+            SessionId(session_id), cursor=call.word("cursor"), limit=call.number("limit", 100)
+        )  # fmt: skip
         return answer(page)
 
-    async def show(self, request: Request) -> Response:
-        return answer(await self._desk.turn(_turn_id(request)))
+    async def show(self, call: Call) -> Response:
+        return answer(await call.desk.turn(_turn_id(call)))
 
-    async def cancel(self, request: Request) -> Response:
-        return answer(await self._desk.cancel(_turn_id(request)))
+    async def cancel(self, call: Call) -> Response:
+        return answer(await call.desk.cancel(_turn_id(call)))
 
-    async def retry(self, request: Request) -> Response:
-        return answer(await self._desk.retry(_turn_id(request)), 202)
+    async def retry(self, call: Call) -> Response:
+        return answer(await call.desk.retry(_turn_id(call)), 202)
 
-    async def answer(self, request: Request) -> Response:
-        said = await body(request, Answer)
+    async def answer(self, call: Call) -> Response:
+        said = await call.body(Answer)
         question_id = said.question_id
-        if not principal(request).operator:
-            question_id = await self._guests_question(request, question_id)
-        return answer(await self._desk.answer(_turn_id(request), said.text, question_id))
-
-    async def _guests_question(self, request: Request, question_id: str | None) -> str:
-        """Return which question a guest answers: the one that is open now, and never one that asks for consent.
-
-        A command of the agent's can reach a gateway that needs no key, and would else allow itself what it was asked about.
-        """
-        turn = await self._desk.turn(_turn_id(request))
-        waiting = await self._desk.approvals.list(session_id=turn.session_id)
-        for each in waiting.items:
-            if each.turn_id == (turn.joined_to or turn.id):
-                if each.about != About.ANSWER:
-                    refuse_guests(request)
-                return each.question_id if question_id in (None, each.question_id) else _NO_QUESTION
-        # Whatever is asked meanwhile is not what they saw.
-        return _NO_QUESTION
+        if not call.principal.operator:
+            question_id = await harmless_question(call, _turn_id(call), question_id)
+        return answer(await call.desk.answer(_turn_id(call), said.text, question_id))
 
 
-def _turn_id(request: Request) -> TurnId:
-    return TurnId(name(request))
+async def harmless_question(call: Call, turn_id: TurnId, question_id: str | None) -> str:
+    """Return which question somebody answers who is not the operator: the open one, and never one that asks for consent.
+
+    A command of the agent's can reach a gateway that needs no key, and would else allow itself what it was asked about.
+    """
+    turn = await call.desk.turn(turn_id)
+    waiting = await call.desk.approvals.list(session_id=turn.session_id)
+    for each in waiting.items:
+        if each.turn_id == (turn.joined_to or turn.id):
+            if each.about != About.ANSWER:
+                demand(call.principal, ADMIN)
+            return each.question_id if question_id in (None, each.question_id) else _NO_QUESTION
+    # Whatever is asked meanwhile is not what they saw.
+    return _NO_QUESTION
+
+
+def _turn_id(call: Call) -> TurnId:
+    return TurnId(call.name())

@@ -1,0 +1,126 @@
+"""Operations: everything that can be asked over HTTP, each with who may ask it, what it takes and what it gives.
+
+A route exists only as one of these, so that none can forget to ask for a scope, and the OpenAPI document is made of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol, TypeVar
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from holdfast.core.keys import API
+from holdfast.desk.cursors import SIZE_MAX
+from holdfast.desk.port import Host
+from holdfast.web import requests
+from holdfast.web.answers import Refused
+from holdfast.web.principal import Principal
+
+T = TypeVar("T")
+E = TypeVar("E", bound=StrEnum)
+
+
+class Stream:
+    """What an operation gives that answers with server-sent events."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """One thing that can be asked.
+
+    `scope` is what the caller's key must cover; with None anybody may ask.  `takes` is the type of the JSON body,
+    `gives` that of the answer.  `query` and `headers` name what else is looked at; there is nothing else.
+    """
+
+    method: str
+    path: str
+    handle: Callable[[Call], Awaitable[Response]]
+    summary: str
+    scope: str | None = API
+    takes: type | None = None
+    body_max: int = requests.BODY_MAX
+    gives: object = None
+    status: int = 200
+    query: tuple[str, ...] = ()
+    headers: tuple[str, ...] = ()
+
+
+class Group(Protocol):
+    """Operations that belong together."""
+
+    def operations(self) -> Sequence[Operation]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One request, parsed as its operation declares it.  `desk` is that of whoever asks: what is another's is not there."""
+
+    operation: Operation
+    request: Request
+    principal: Principal
+    desk: Host
+
+    async def body(self, kind: type[T]) -> T:
+        """Return the JSON body.  An empty one counts as an empty object."""
+        if kind is not self.operation.takes:
+            raise TypeError(f"{self.operation.path} does not declare that it takes {kind.__name__}")
+        return await requests.body(self.request, kind, self.operation.body_max)
+
+    def word(self, parameter: str) -> str | None:
+        """Return a word from the query; None where it is missing or empty."""
+        self._declared(parameter, self.operation.query)
+        return self.request.query_params.get(parameter) or None
+
+    def number(self, parameter: str, default: int, most: int = SIZE_MAX, least: int = 1) -> int:
+        """Return a number from the query."""
+        return requests.number(self.word(parameter), parameter, default, most, least)
+
+    def choice(self, parameter: str, kind: type[E]) -> E | None:
+        """Return one of a fixed set of words from the query."""
+        return requests.choice(self.word(parameter), parameter, kind)
+
+    def flag(self, parameter: str) -> bool | None:
+        """Return yes or no from the query; None where it says neither."""
+        return requests.flag(self.word(parameter), parameter)
+
+    def header(self, title: str) -> str | None:
+        """Return a header that names something; None where it is missing or empty."""
+        self._declared(title, self.operation.headers)
+        return requests.header(self.request, title)
+
+    def name(self, parameter: str = "id") -> str:
+        """Return an id from the path."""
+        return requests.name(self.request, parameter)
+
+    def _declared(self, what: str, known: tuple[str, ...]) -> None:
+        if what not in known:
+            raise TypeError(f"{self.operation.path} does not declare that it looks at {what}")
+
+
+def route(operation: Operation, host: Host) -> Route:
+    """Return an operation as a route over a host."""
+
+    async def endpoint(request: Request) -> Response:
+        principal = requests.principal(request)
+        if operation.scope is not None:
+            demand(principal, operation.scope)
+        desk = host.of(principal.owner)
+        return await operation.handle(Call(operation=operation, request=request, principal=principal, desk=desk))
+
+    return Route(operation.path, endpoint, methods=[operation.method])
+
+
+def demand(principal: Principal, scope: str) -> None:
+    """Let only those pass whose key covers a scope.  Raises `Refused`."""
+    if principal.may(scope):
+        return
+    if not principal.known:
+        hint = "use the command line or gateway.sock on the gateway's machine, sign in, or send a key"
+        raise Refused(403, "operator_only", "only the operator may do this", hint)
+    hint = f"make one with: holdfast keys create --scope {scope}"
+    raise Refused(403, "wrong_scope", f"this key has not the scope {scope!r}", hint)
