@@ -20,9 +20,10 @@ import apsw
 import asyncpg
 import pytest
 
-from holdfast.core import delivery, effects, journal, memory, processes, questions, sessions, turns
+from holdfast.core import delivery, effects, journal, keys, memory, processes, questions, sessions, turns
 from holdfast.errors import Owned, Stale, StoreRefused
 from holdfast.ids import SessionId, TurnId, new_node_id
+from holdfast.store import access as access_sql
 from holdfast.store import cancellation as cancellation_sql
 from holdfast.store import closing as closing_sql
 from holdfast.store import deliveries as deliveries_sql
@@ -41,6 +42,7 @@ from holdfast.store import sessions as sessions_sql
 from holdfast.store import settlement as settlement_sql
 from holdfast.store import spending as spending_sql
 from holdfast.store import turns as turns_sql
+from holdfast.store import webhooks as webhooks_sql
 from holdfast.store.audit import CHECKS, audit
 from holdfast.store.audit import _audit as audit_rows
 from holdfast.store.database import POSTGRES, SQLITE, Dialect, Run, Transaction
@@ -48,7 +50,9 @@ from holdfast.store.migrations import migrate
 from holdfast.store.opening import Store, open_store, store_path
 from holdfast.store.retention import TABLES
 from tests.conformance.scenes import PICTURE, START, Scene, on_postgres, on_sqlite
+from tests.conformance.test_access import key, login
 from tests.conformance.test_jobs import job
+from tests.conformance.test_webhooks import ALERTS
 
 Opener = Callable[[], Awaitable[Store]]
 
@@ -79,6 +83,10 @@ async def populate(scene: Scene) -> None:
     await scene.store.jobs.save(job())
     await scene.store.jobs.miss("report", START + 1)
     await scene.sql("INSERT INTO cursors (channel, position) VALUES ('telegram', '1')")
+    await scene.store.keys.add(key(scene))
+    await scene.store.logins.add(login(scene))
+    await scene.store.webhooks.save(ALERTS)
+    await scene.store.secrets.get_or_add("url", "secret")
 
 
 LISTS: dict[tuple[str, str], type[StrEnum] | set[str]] = {
@@ -92,12 +100,16 @@ LISTS: dict[tuple[str, str], type[StrEnum] | set[str]] = {
     ("segments", "state"): memory.State,
     ("questions", "about"): questions.About,
     ("processes", "state"): processes.State,
+    ("logins", "purpose"): keys.Purpose,
 }
 FLAGS = [
     ("sessions", "one_shot"),
+    ("sessions", "pinned"),
+    ("sessions", "archived"),
     ("turns", "delivers_later"),
     ("turns", "remembers"),
     ("turns", "steers"),
+    ("turns", "verbatim"),
     ("deliveries", "repeats"),
     ("jobs", "paused"),
     ("processes", "notifies"),
@@ -201,6 +213,11 @@ SECOND = [
     "INSERT INTO spending SELECT * FROM spending",
     "INSERT INTO memories SELECT * FROM memories",
     "INSERT INTO memories SELECT 'other', owner, text, created_at, updated_at, turn_id FROM memories",
+    "INSERT INTO keys SELECT * FROM keys",
+    "INSERT INTO keys SELECT 'other', name, owner, digest, scopes, created_at, rate_limit, revoked_at FROM keys",
+    "INSERT INTO logins SELECT * FROM logins",
+    "INSERT INTO webhooks SELECT * FROM webhooks",
+    "INSERT INTO secrets SELECT * FROM secrets",
 ]
 
 
@@ -250,6 +267,8 @@ CONTRADICTIONS = [
     "UPDATE images SET number = 0",
     "UPDATE spending SET input_tokens = -1",
     "UPDATE spending SET cost_micros = -1",
+    "UPDATE keys SET rate_limit = -1",
+    "UPDATE secrets SET value = ''",
 ]
 
 
@@ -681,6 +700,7 @@ STATEMENT = re.compile(r"\s*(SELECT|UPDATE|DELETE|INSERT|WITH)\b")
 MODULES = (
     intake_sql, turns_sql, settlement_sql, forks_sql, journal_sql, deliveries_sql, segments_sql, nodes_sql, jobs_sql,
     sessions_sql, recoveries_sql, questions_sql, processes_sql, spending_sql, memories_sql, cancellation_sql, closing_sql,
+    access_sql, webhooks_sql,
 )  # fmt: skip
 # Indexes that hold only what is on its way, so that reading all of one is no scan of what has been.
 SMALL = "deliveries_due|turns_claimable|turns_held|turns_in_flight|turns_interrupted|segments_one_committing_per_session"
@@ -689,6 +709,8 @@ WHOLE = {
     "nodes._BEATS",
     "nodes._BURY_OTHERS",
     "nodes._FORGET",
+    "access._KEYS",
+    "webhooks._ALL",
     "jobs._ALL",
     "jobs._FORGET",
     "turns._TALLY",

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from holdfast.clock import Clock, SystemClock
 from holdfast.errors import StoreRefused
+from holdfast.store.access import Keys, Logins, Secrets
 from holdfast.store.catalog import Catalog
 from holdfast.store.database import Database
 from holdfast.store.deliveries import Deliveries
@@ -26,6 +27,7 @@ from holdfast.store.settlement import Settlement
 from holdfast.store.spending import Spending
 from holdfast.store.sqlite import SqliteDatabase
 from holdfast.store.turns import Turns
+from holdfast.store.webhooks import Webhooks
 
 
 class Store:
@@ -49,10 +51,14 @@ class Store:
         self.recoveries = Recoveries(database)
         self.jobs = Jobs(database)
         self.catalog = Catalog(database)
+        self.keys = Keys(database)
+        self.logins = Logins(database)
+        self.webhooks = Webhooks(database)
+        self.secrets = Secrets(database)
 
     async def enforce_retention(self, one_shot_days: Mapping[str, int], now_ms: int) -> int:
         """Delete what has outlived its retention; returns how many sessions."""
-        pruned = await enforce(self.sessions, self.jobs, self.nodes, self.spending, one_shot_days, now_ms)
+        pruned = await enforce(self.sessions, self.jobs, self.nodes, self.spending, self.logins, one_shot_days, now_ms)
         return pruned.sessions
 
     async def close(self) -> None:

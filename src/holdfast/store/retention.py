@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 
+from holdfast.store.access import Logins
 from holdfast.store.jobs import Jobs
 from holdfast.store.nodes import Nodes
 from holdfast.store.sessions import Sessions
@@ -51,6 +52,10 @@ TABLES: Mapping[str, Keep] = MappingProxyType(
         "memories": Keep.OPERATOR,
         "spending": Keep.AGE,
         "slots": Keep.AGE,
+        "keys": Keep.OPERATOR,
+        "logins": Keep.AGE,
+        "webhooks": Keep.OPERATOR,
+        "secrets": Keep.OPERATOR,
     }
 )
 
@@ -65,12 +70,19 @@ class Pruned:
 
 
 async def enforce(
-    sessions: Sessions, jobs: Jobs, nodes: Nodes, spending: Spending, one_shot_days: Mapping[str, int], now_ms: int
+    sessions: Sessions,
+    jobs: Jobs,
+    nodes: Nodes,
+    spending: Spending,
+    logins: Logins,
+    one_shot_days: Mapping[str, int],
+    now_ms: int,
 ) -> Pruned:
     """Delete what has outlived its retention."""
     removed = [await sessions.prune(channel, now_ms - days * DAY_MS) for channel, days in one_shot_days.items()]
     await nodes.forget(now_ms - NODE_DAYS * DAY_MS)
     await spending.forget(now_ms - SPENDING_DAYS * DAY_MS)
+    await logins.forget(now_ms)
     return Pruned(
         sessions=sum(removed),
         keys=await sessions.forget_keys(now_ms - DEDUPE_DAYS * DAY_MS),

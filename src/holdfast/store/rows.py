@@ -25,11 +25,11 @@ _KINDS = frozenset(journal.Kind)
 
 SESSION = (
     "id, key, channel, owner, one_shot, source, state, title, parent_id, auto_reset_reason, end_reason, "
-    "created_at, updated_at, ended_at, seq, turns, generation, strikes"
+    "created_at, updated_at, ended_at, seq, turns, generation, strikes, pinned, archived"
 )
 TURN = (
     "id, session_id, ordinal, accepted_at, mode, delivers_later, remembers, reply_to, state, attempt, nth, fence, "
-    "node_id, cause, error, generation, started_at, answered_at, steers, joined_to, parent_turn_id"
+    "node_id, cause, error, generation, started_at, answered_at, steers, joined_to, parent_turn_id, verbatim"
 )
 ENTRY = "session_id, seq, turn_id, attempt, nth, kind, at, data"
 CALL = "id, turn_id, session_id, name, effect, args, state, starts, result"
@@ -98,7 +98,7 @@ def texts(text: str) -> tuple[str, ...]:
 def session(row: Row) -> sessions.Session:
     (
         id_, key, channel, owner, one_shot, source, state, title, parent_id, auto_reset_reason, end_reason,
-        created_at, updated_at, ended_at, seq, turns_, generation, strikes,
+        created_at, updated_at, ended_at, seq, turns_, generation, strikes, pinned, archived,
     ) = row  # fmt: skip
     known = {name: value for name, value in data(source).items() if name in sessions.Source.__slots__}
     return sessions.Session(
@@ -120,13 +120,15 @@ def session(row: Row) -> sessions.Session:
         turns=turns_,
         generation=generation,
         strikes=strikes,
+        pinned=bool(pinned),
+        archived=bool(archived),
     )
 
 
 def turn(row: Row) -> turns.Turn:
     (
         id_, session_id, ordinal, accepted_at, mode, delivers_later, remembers, reply_to, state, attempt, nth, fence,
-        node_id, cause, error, generation, started_at, answered_at, steers, joined_to, parent_turn_id,
+        node_id, cause, error, generation, started_at, answered_at, steers, joined_to, parent_turn_id, verbatim,
     ) = row  # fmt: skip
     return turns.Turn(
         id=id_,
@@ -150,6 +152,7 @@ def turn(row: Row) -> turns.Turn:
         steers=bool(steers),
         joined_to=joined_to,
         parent_turn_id=parent_turn_id,
+        verbatim=bool(verbatim),
     )
 
 

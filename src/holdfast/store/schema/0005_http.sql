@@ -1,4 +1,5 @@
--- What the world outside needs: keys and logins, webhook routes, secrets of our own, and messages that need no agent.
+-- What the world outside needs: keys and logins, webhook routes, secrets of our own, messages that need no agent, and lists
+-- that are read a page at a time, however long they have become.
 
 CREATE TABLE keys (
     id TEXT PRIMARY KEY,
