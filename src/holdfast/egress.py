@@ -9,11 +9,13 @@ import re
 import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from email.utils import parsedate_to_datetime
 from enum import StrEnum
 
 import httpx2
 
-from holdfast.errors import Rejected, Unavailable
+from holdfast.errors import OutcomeUnknown, Rejected, Unavailable
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 # Returns the addresses of a host as text; raises `OSError` when there is none.
@@ -24,6 +26,8 @@ URL_MAX_CHARS = 8_192
 BODY_MAX_BYTES = 5 * 1024 * 1024
 TIMEOUT_S = 30.0
 CONNECT_TIMEOUT_S = 10.0
+# Once the status is there, what else is said about it is only nice to have.
+REMARK_TIMEOUT_S = 5.0
 CONNECTIONS_MAX = 50
 # A name with more addresses is not worth more attempts.
 ADDRESSES_MAX = 4
@@ -37,6 +41,7 @@ OTHER_SERVICES = frozenset(
 )
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
+_LOOPBACK = ipaddress.ip_address("127.0.0.1")
 # Addresses that look like any other and answer as a cloud's own machinery.
 _MACHINERY = frozenset({ipaddress.ip_address("168.63.129.16"), ipaddress.ip_address("192.0.0.192")})
 _SHARED = ipaddress.ip_network("100.64.0.0/10")
@@ -72,6 +77,11 @@ class Answer:
     headers: httpx2.Headers
     body: bytes
     cut: bool = False
+
+    @property
+    def host(self) -> str:
+        """Who answered: all of an address that can be shown to anybody."""
+        return httpx2.URL(self.url).host
 
 
 def reach(address: Address) -> Reach:
@@ -115,6 +125,30 @@ def literal(host: str) -> Address | None:
     return None
 
 
+def retry_after_s(headers: Mapping[str, str], now_ms: int) -> float | None:
+    """Return how long a server wants to be left alone: it says so in milliseconds, in seconds, or as a date."""
+    try:
+        if told := headers.get("retry-after-ms"):
+            return max(0.0, float(told) / 1000)
+        told = headers.get("retry-after", "")
+        if re.fullmatch(r"\s*\d+(\.\d+)?\s*", told):
+            return float(told)
+        if not told:
+            return None
+        until: datetime = parsedate_to_datetime(told)
+        return max(0.0, until.timestamp() - server_time_s(headers, now_ms))
+    except ValueError:
+        return None
+
+
+def server_time_s(headers: Mapping[str, str], now_ms: int) -> float:
+    """Return what time it is for a server: its own clock is the one that its dates are made with."""
+    try:
+        return parsedate_to_datetime(headers["date"]).timestamp()
+    except (KeyError, ValueError):
+        return now_ms / 1000
+
+
 async def system_resolver(host: str, port: int) -> Sequence[str]:
     """Ask the system for the addresses of a host."""
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -122,23 +156,48 @@ async def system_resolver(host: str, port: int) -> Sequence[str]:
 
 
 class Guard:
-    """Decides where a request may go.  Hosts are allowed by name, with a port or for every one."""
+    """Decides where a request may go.  Hosts are allowed by name, with a port or for every one.
 
-    def __init__(self, allow_hosts: Sequence[str] = (), resolver: Resolver = system_resolver) -> None:
+    `setting` is where the operator names them.  With `encrypted` only these are reached without TLS.
+    """
+
+    def __init__(
+        self,
+        allow_hosts: Sequence[str] = (),
+        resolver: Resolver = system_resolver,
+        *,
+        setting: str = "tools.fetch.allow_hosts",
+        encrypted: bool = False,
+    ) -> None:
         self._allowed = frozenset(_plain(each) for each in allow_hosts)
         self._resolver = resolver
+        self._setting = setting
+        self._encrypted = encrypted
+
+    def check(self, url: str) -> None:
+        """Refuse what is wrong whatever a look-up would find.  Raises `Rejected`."""
+        host, port = self._place(_parsed(url))
+        local = host == "localhost" or host.endswith(".localhost")
+        address = _LOOPBACK if local else literal(host)
+        if address is not None:
+            self._refuse_inner(host, port, [address])
 
     async def addresses(self, url: httpx2.URL) -> list[str]:
         """Return where a URL may be fetched from.  Raises `Rejected` when it must not, `Unavailable` when it cannot be."""
         host, port = self._place(url)
         found = await self._resolve(host, port)
-        named = not self._allowed.isdisjoint({host, f"{host}:{port}"})
-        for each in found:
-            led = reach(each)
-            if led is Reach.FORBIDDEN or (led is Reach.LOCAL and not named):
-                hint = "; the operator can allow it in tools.fetch.allow_hosts" if led is Reach.LOCAL else ""
-                raise Rejected(f"{host} is {each}, which is not on the public internet{hint}")
+        self._refuse_inner(host, port, found)
         return [str(each) for each in found[:ADDRESSES_MAX]]
+
+    def _refuse_inner(self, host: str, port: int, addresses: Sequence[Address]) -> None:
+        for each in addresses:
+            led = reach(each)
+            if led is Reach.FORBIDDEN or (led is Reach.LOCAL and not self._is_named(host, port)):
+                hint = f"; the operator can allow it in {self._setting}" if led is Reach.LOCAL else ""
+                raise Rejected(f"{host} is {each}, which is not on the public internet{hint}")
+
+    def _is_named(self, host: str, port: int) -> bool:
+        return not self._allowed.isdisjoint({host, f"{host}:{port}"})
 
     def _place(self, url: httpx2.URL) -> tuple[str, int]:
         if url.scheme not in ("http", "https"):
@@ -151,6 +210,8 @@ class Guard:
         port = (443 if url.scheme == "https" else 80) if url.port is None else url.port
         if f"{host}:{port}" not in self._allowed and not _is_web(port):
             raise Rejected(f"port {port} does not belong to the web; use 80, 443 or an unprivileged one")
+        if self._encrypted and url.scheme == "http" and not self._is_named(host, port):
+            raise Rejected(f"anybody on the way to {host} could read it; use https, or name the host in {self._setting}")
         return host, port
 
     async def _resolve(self, host: str, port: int) -> list[Address]:
@@ -225,12 +286,27 @@ def _pinned(request: httpx2.Request, address: str) -> httpx2.Request:
     )
 
 
+class _Departure:
+    """Notices when a request begins to leave."""
+
+    def __init__(self) -> None:
+        self.began = False
+
+    async def __call__(self, event: str, _: object) -> None:
+        self.began = self.began or event.endswith("send_request_headers.started")
+
+
 class Egress:
     """Bounded requests to the world outside: in time, in redirects and in size."""
 
     def __init__(self, guard: Guard, timeout_s: float = TIMEOUT_S) -> None:
+        self._guard = guard
         self._transport = GuardedTransport(guard)
         self._timeout_s = timeout_s
+
+    def check(self, url: str) -> None:
+        """Refuse what could never be reached.  Raises `Rejected`."""
+        self._guard.check(url)
 
     async def request(
         self,
@@ -255,6 +331,26 @@ class Egress:
         except (httpx2.TransportError, httpx2.DecodingError) as error:
             raise Unavailable(f"{url} cannot be read: {error or type(error).__name__}") from error
 
+    async def post(
+        self, url: str, body: bytes, *, headers: Mapping[str, str] | None = None, bytes_max: int = BODY_MAX_BYTES
+    ) -> Answer:
+        """Send something once, without following redirects, and return what came back.
+
+        Raises `Rejected` where it must not go, `Unavailable` when it certainly did not leave, and `OutcomeUnknown` when it
+        did and nobody answered.  Only the host is named: an address may be a secret.
+        """
+        place, departure = _parsed(url), _Departure()
+        async with contextlib.AsyncExitStack() as stack:
+            try:
+                async with asyncio.timeout(self._timeout_s):
+                    sent = self._sent("POST", place, headers or {}, body, departure)
+                    response = await stack.enter_async_context(sent)
+            except (TimeoutError, httpx2.TransportError) as error:
+                if departure.began:
+                    raise OutcomeUnknown(f"{place.host} was sent it and did not answer ({_told(error)})") from error
+                raise Unavailable(f"{place.host} cannot be reached: {_told(error)}") from error
+            return await _remark(response, place, bytes_max)
+
     async def close(self) -> None:
         await self._transport.aclose()
 
@@ -272,13 +368,21 @@ class Egress:
         raise Rejected(f"{url} redirects more than {redirects_max} times")
 
     @contextlib.asynccontextmanager
-    async def _sent(self, method: str, url: httpx2.URL, headers: Mapping[str, str]) -> AsyncGenerator[httpx2.Response]:
+    async def _sent(
+        self,
+        method: str,
+        url: httpx2.URL,
+        headers: Mapping[str, str],
+        body: bytes | None = None,
+        departure: _Departure | None = None,
+    ) -> AsyncGenerator[httpx2.Response]:
         timeout = httpx2.Timeout(self._timeout_s, connect=min(CONNECT_TIMEOUT_S, self._timeout_s))
         request = httpx2.Request(
             method,
             url,
             headers={"User-Agent": "Holdfast", "Accept": "*/*", "Accept-Encoding": "gzip, deflate", **headers},
-            extensions={"timeout": timeout.as_dict()},
+            content=body,
+            extensions={"timeout": timeout.as_dict(), **({"trace": departure} if departure else {})},
         )
         response = await self._transport.handle_async_request(request)
         response.request = request
@@ -307,6 +411,24 @@ def _next(url: httpx2.URL, where: str) -> httpx2.URL:
     return found
 
 
+def _told(error: Exception) -> str:
+    return "no answer in time" if isinstance(error, TimeoutError | httpx2.TimeoutException) else str(error) or "cut off"
+
+
+async def _remark(response: httpx2.Response, url: httpx2.URL, bytes_max: int) -> Answer:
+    """Return an answer with as much of its body as comes in time: its status has said what counts."""
+    body, cut = bytearray(), True
+    with contextlib.suppress(TimeoutError, httpx2.TransportError, httpx2.DecodingError):
+        async with asyncio.timeout(REMARK_TIMEOUT_S):
+            async for piece in response.aiter_raw():
+                body += piece[: bytes_max - len(body) + 1]
+                if len(body) > bytes_max:
+                    break
+            else:
+                cut = False
+    return _of(response, url, bytes(body[:bytes_max]), cut)
+
+
 async def _answer(response: httpx2.Response, url: httpx2.URL, bytes_max: int) -> Answer:
     if "," in response.headers.get("content-encoding", ""):
         # Each layer multiplies what the one below it holds.
@@ -318,11 +440,15 @@ async def _answer(response: httpx2.Response, url: httpx2.URL, bytes_max: int) ->
         if cut := len(body) > bytes_max:
             del body[bytes_max:]
             break
+    return _of(response, url, bytes(body), cut)
+
+
+def _of(response: httpx2.Response, url: httpx2.URL, body: bytes, cut: bool) -> Answer:
     return Answer(
         url=str(url),
         status=response.status_code,
         reason=response.reason_phrase,
         headers=response.headers,
-        body=bytes(body),
+        body=body,
         cut=cut,
     )

@@ -96,7 +96,14 @@ class Stale(HoldfastError):
 
 
 class Unavailable(HoldfastError):
-    """Try again later; nothing was changed, or the same request again is safe."""
+    """Try again later; nothing was changed, or the same request again is safe.
+
+    `retry_after_s` is how long the far side wants to be left alone, where it said so.
+    """
+
+    def __init__(self, message: str = "", retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
 
 
 class DiskFull(Unavailable):
@@ -104,11 +111,7 @@ class DiskFull(Unavailable):
 
 
 class ModelUnavailable(Unavailable):
-    """The model did not answer, or not to the end.  `retry_after_s` is how long it wants to be left alone."""
-
-    def __init__(self, message: str, retry_after_s: float | None = None) -> None:
-        super().__init__(message)
-        self.retry_after_s = retry_after_s
+    """The model did not answer, or not to the end."""
 
 
 class NotRunning(Unavailable):

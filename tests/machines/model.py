@@ -467,6 +467,7 @@ class Model:
 
     def hasten(self, now: int) -> int:
         far = [each for each in self.deliveries.values() if _sendable(each) and each.due_at > now + BACKOFF_MAX_MS]
+        far = [each for each in far if each.state is not delivery.State.RETRY or each.created_at > now]
         self.deliveries.update({each.id: replace(each, due_at=now) for each in far})
         return len(far)
 

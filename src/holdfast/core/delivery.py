@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -121,6 +122,17 @@ def backoff_ms(attempt: int, jitter: float) -> int:
     """Return how long to wait after the `attempt`-th refusal; `jitter` in [0, 1) spreads the herd."""
     longest = min(BACKOFF_FIRST_MS * 2 ** max(attempt - 1, 0), BACKOFF_MAX_MS)
     return int(longest * (0.5 + jitter / 2))
+
+
+def due_after_refusal(sent: Delivery, now_ms: int, wanted_s: float | None, jitter: float) -> int:
+    """Return when a refused delivery is tried again: exactly when the far side says, within its lifetime; else by back-off.
+
+    A far side that wants no wait at all has said nothing: all tries would be over within a second.
+    """
+    if not wanted_s or wanted_s < 0:
+        return now_ms + backoff_ms(sent.attempt, jitter)
+    left_ms = max(0, sent.created_at + lifetime_ms(sent.part) - now_ms)
+    return now_ms + math.ceil(min(wanted_s * 1000, left_ms))
 
 
 def after_refusal(sent: Delivery) -> Event:

@@ -8,13 +8,13 @@ import random
 from collections.abc import Mapping
 
 from holdfast.clock import Clock
-from holdfast.core.delivery import Delivery, Event, after_refusal, after_rejection, backoff_ms
+from holdfast.core.delivery import Delivery, Event, after_refusal, after_rejection, due_after_refusal
 from holdfast.core.recovery import orphans
 from holdfast.core.redaction import Redaction
 from holdfast.engine.persistence import persist
 from holdfast.engine.settings import Settings
 from holdfast.engine.wake import Wake
-from holdfast.errors import HoldfastError, Rejected, Stale, Unavailable
+from holdfast.errors import HoldfastError, OutcomeUnknown, Rejected, Stale, Unavailable
 from holdfast.ids import DeliveryId, NodeId
 from holdfast.ports import Carrier, Store
 
@@ -111,9 +111,11 @@ class Outbox:
                 async with asyncio.timeout(self._settings.send_timeout_ms / 1000):
                     receipt = await carrier.send(claimed)
         except Unavailable as error:
-            now = self._clock.now_ms()
-            due_at = now + backoff_ms(claimed.attempt, random.random())  # noqa: S311 - Jitter, not a secret.
+            jitter = random.random()  # noqa: S311 - Not a secret.
+            due_at = due_after_refusal(claimed, self._clock.now_ms(), error.retry_after_s, jitter)
             await self._settle(claimed, after_refusal(claimed), error=str(error), due_at=due_at)
+        except OutcomeUnknown as error:
+            await self._settle(claimed, Event.LOSE, error=f"{error}: it may or may not have arrived")
         except Rejected as error:
             await self._settle(claimed, after_rejection(claimed), error=str(error))
         except TimeoutError:

@@ -88,9 +88,11 @@ _EXPIRE_BANNERS = f"""
     UPDATE deliveries SET state = 'expired', settled_at = :now, error = 'the gateway was back before it was sent'
      WHERE {_BANNER} AND (state IN ('pending', 'retry') OR (state = 'unknown' AND repeats = 0))
 """
+# A far side may want to be left alone for longer than any back-off, but only a clock that jumped makes things in the future.
 _HASTEN = """
     UPDATE deliveries SET due_at = :now
      WHERE (state IN ('pending', 'retry') OR (state = 'unknown' AND repeats = 0)) AND due_at > :furthest
+       AND (state <> 'retry' OR created_at > :now)
  RETURNING id
 """
 _HELD = f"SELECT {rows.DELIVERY} FROM deliveries WHERE node_id = :node_id"

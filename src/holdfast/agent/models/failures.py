@@ -7,8 +7,6 @@ import re
 import ssl
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
-from email.utils import parsedate_to_datetime
 from typing import Self
 from urllib.parse import urlsplit
 
@@ -16,6 +14,7 @@ import msgspec
 
 from holdfast.agent.models.providers import Seat
 from holdfast.core.redaction import MASK
+from holdfast.egress import retry_after_s
 from holdfast.errors import ContextTooLong, ModelRejected, ModelUnavailable, ModelUnusable
 
 # What a server says about its failure is shown this far.
@@ -127,24 +126,6 @@ def of_transport(endpoint: Endpoint, error: Exception) -> ModelUnavailable:
     else:
         reason = next((_reason(each) for each in causes if isinstance(each, OSError)), "no connection")
     return ModelUnavailable(f"{endpoint.name}: cannot reach {endpoint.place}: {reason}")
-
-
-def retry_after_s(headers: Mapping[str, str], now_ms: int) -> float | None:
-    """Return how long a server wants to be left alone: it says so in milliseconds, in seconds, or as a date."""
-    try:
-        if told := headers.get("retry-after-ms"):
-            return max(0.0, float(told) / 1000)
-        told = headers.get("retry-after", "")
-        if re.fullmatch(r"\s*\d+(\.\d+)?\s*", told):
-            return float(told)
-        if not told:
-            return None
-        # The server's own clock is the one its date was made with.
-        now = parsedate_to_datetime(headers["date"]).timestamp() if "date" in headers else now_ms / 1000
-        until: datetime = parsedate_to_datetime(told)
-        return max(0.0, until.timestamp() - now)
-    except ValueError:
-        return None
 
 
 def _named(endpoint: Endpoint, status: int, fault: Fault, wait_s: float | None) -> Exception:

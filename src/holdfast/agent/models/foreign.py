@@ -26,7 +26,7 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
 from holdfast.agent.models.callids import CallIds
-from holdfast.agent.models.failures import SAID_MAX_CHARS, retry_after_s
+from holdfast.agent.models.failures import SAID_MAX_CHARS
 from holdfast.agent.models.port import (
     AssistantMessage,
     Called,
@@ -43,6 +43,7 @@ from holdfast.agent.models.port import (
 )
 from holdfast.agent.models.prices import priced
 from holdfast.clock import Clock
+from holdfast.egress import retry_after_s
 from holdfast.errors import ConfigInvalid, ContextTooLong, ModelRejected, ModelUnavailable, ModelUnusable
 
 _SEALED = "pydantic"
