@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import socket
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -35,6 +35,7 @@ from holdfast.errors import NodeLost, NotRunning, Owned, StoreDown, Unavailable
 from holdfast.ports import Carrier, ProcessControl
 from holdfast.store.home import Ownership, make_home
 from holdfast.store.opening import Store, open_readonly, open_store
+from holdfast.targets import Targets
 
 log = logging.getLogger(__name__)
 
@@ -91,7 +92,7 @@ class Node:
     store: Store
     control: ProcessControl
     describe: Callable[[], AgentView]
-    targets: Sequence[str]
+    targets: Targets
 
     def desk(self, lifecycle: Lifecycle, clock: Clock) -> LocalDesk:
         return LocalDesk(
@@ -149,7 +150,7 @@ async def node(config: Config, home: Path) -> AsyncGenerator[Node]:
             engine = Engine(parts)
             async with _running(engine):
                 yield Node(
-                    engine=engine, store=store, control=fitted.control, describe=fitted.describe, targets=tuple(carriers)
+                    engine=engine, store=store, control=fitted.control, describe=fitted.describe, targets=Targets(carriers)
                 )
 
 

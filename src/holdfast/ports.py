@@ -61,6 +61,7 @@ class Intake(Protocol):
         self, message: Inbound, session_id: SessionId, turn_id: TurnId, new_session_id: SessionId, now_ms: int
     ) -> Receipt | None: ...
     async def remember(self, request: Once, session_id: SessionId, now_ms: int) -> None: ...
+    async def seen(self, key: str) -> Receipt | None: ...
     async def cursor(self, channel: str) -> str | None: ...
 
 
@@ -501,6 +502,10 @@ class Agent(Protocol):
 class Carrier(Protocol):
     """Takes deliveries out to one kind of target."""
 
+    def check(self, target: str) -> None:
+        """Refuse a target that nothing could ever be taken to.  Raises `Rejected` with what is wrong with it."""
+        ...
+
     def split(self, text: str) -> Sequence[str]:
         """Cut an answer into parts that the target takes."""
         ...
@@ -509,7 +514,7 @@ class Carrier(Protocol):
         """Send one part and return the far side's receipt.
 
         Raises `Unavailable` when the far side certainly has nothing and may take it later, `Rejected` when it never will.
-        After any other failure, and after a time-out, nobody knows.
+        After any other failure, `OutcomeUnknown` and a time-out among them, nobody knows.
         """
         ...
 

@@ -21,7 +21,8 @@ from holdfast.engine.engine import Engine
 from holdfast.errors import IllegalMove, NotFound, Rejected
 from holdfast.ids import CallId, ProcessId, SessionId, TurnId
 from holdfast.ports import Assignment, Output, Stage, Store, Use
-from tests.engine.world import Open, opened, running_engine, until
+from holdfast.targets import Targets
+from tests.engine.world import Open, RecordingCarrier, opened, running_engine, until
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(16)
 
@@ -84,7 +85,7 @@ def desk_of(store: Store, engine: Engine, owner: str = "local") -> LocalDesk:
         owner=owner,
         control=Kept(store),
         describe=lambda: view,
-        targets=("chat",),
+        targets=Targets({"chat": RecordingCarrier()}),
     )
 
 
@@ -257,7 +258,8 @@ async def test_a_job_is_added_changed_paused_run_and_removed(open_it: Open) -> N
         (Plan(name="", schedule="* * * * *", prompt="p"), "name of a job"),
         (Plan(name="a\nb", schedule="* * * * *", prompt="p"), "name of a job"),
         (Plan(name="a", schedule="* * * * *", prompt=" "), "prompt of a job"),
-        (Plan(name="a", schedule="* * * * *", prompt="p", deliver="nowhere:1"), "nothing can be delivered to 'nowhere:1'"),
+        (Plan(name="a", schedule="* * * * *", prompt="p", deliver="nowhere:1"), "'nowhere:1'; targets are chat:<address>"),
+        (Plan(name="a", schedule="* * * * *", prompt="p", deliver="chat:nobody"), "'chat:nobody' is nobody: use a number"),
     ],
 )
 async def test_a_job_that_cannot_be_is_refused(open_it: Open, plan: Plan, problem: str) -> None:

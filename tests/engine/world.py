@@ -22,7 +22,7 @@ from holdfast.core.memory import Segment
 from holdfast.core.turns import SETTLED, Turn
 from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.settings import Settings
-from holdfast.errors import Unavailable
+from holdfast.errors import Rejected, Unavailable
 from holdfast.ids import SessionId
 from holdfast.ports import Agent
 from holdfast.store.audit import audit
@@ -190,6 +190,10 @@ class RecordingCarrier:
         self.sought: list[Delivery] = []
         self._answers = list(answers)
         self._finds = list(finds)
+
+    def check(self, target: str) -> None:
+        if target.endswith(":nobody"):
+            raise Rejected(f"{target!r} is nobody: use a number")
 
     def split(self, text: str) -> Sequence[str]:
         return text.split("|")

@@ -26,20 +26,23 @@ class FileCarrier:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
+    def check(self, target: str) -> None:
+        self._path(target)
+
     def split(self, text: str) -> Sequence[str]:
         return [text]
 
     async def send(self, sent: Delivery) -> str:
-        return await asyncio.to_thread(self._append, self._path(sent), sent)
+        return await asyncio.to_thread(self._append, self._path(sent.target), sent)
 
     async def find(self, sent: Delivery) -> str | None:
-        path = self._path(sent)
+        path = self._path(sent.target)
         return path.name if await asyncio.to_thread(_holds, path, sent) else None
 
-    def _path(self, sent: Delivery) -> Path:
-        name = sent.target.partition(":")[2]
+    def _path(self, target: str) -> Path:
+        name = target.partition(":")[2]
         if not _NAME.fullmatch(name):
-            raise Rejected(f"{sent.target!r} names no file: use letters, digits, dots and dashes, 64 at most")
+            raise Rejected(f"{target!r} names no file: use letters, digits, dots and dashes, 64 at most")
         return self._folder / f"{name}.jsonl"
 
     def _append(self, path: Path, sent: Delivery) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from holdfast import cron
@@ -14,6 +13,7 @@ from holdfast.desk.views import JobView, Page
 from holdfast.errors import NotFound, Rejected
 from holdfast.ids import new_session_id, new_turn_id
 from holdfast.ports import Store
+from holdfast.targets import Targets
 
 SHOWN_SLOTS = 20
 NAME_MAX = 100
@@ -48,14 +48,15 @@ def _view(job: Job) -> JobView:
 
 @dataclass(frozen=True, slots=True)
 class LocalJobs(StoreJobs):
-    """The same, to be changed and run.  `targets` are the kinds of places that answers can be taken to."""
+    """The same, to be changed and run."""
 
     clock: Clock
-    targets: Collection[str] = ()
+    targets: Targets
 
     async def save(self, plan: Plan) -> JobView:
         _refuse_odd(plan)
-        self._refuse_undeliverable(plan.deliver)
+        if plan.deliver not in (None, LOG):
+            self.targets.find(plan.deliver)
         taken = [job for job in await self.store.jobs.list() if job.name == plan.name]
         if any(job.owner != self.owner for job in taken):
             raise Rejected(f"the name {plan.name!r} is taken; choose another")
@@ -74,12 +75,6 @@ class LocalJobs(StoreJobs):
         )
         await self.store.jobs.save(job)
         return await self.get(plan.name)
-
-    def _refuse_undeliverable(self, target: str | None) -> None:
-        if target in (None, LOG) or target.partition(":")[0] in self.targets:
-            return
-        known = ", ".join((LOG, *(f"{each}:…" for each in self.targets)))
-        raise Rejected(f"nothing can be delivered to {target!r} here; known are {known}")
 
     async def run(self, name: str) -> Receipt:
         job, now = await self._owned(name), self.clock.now_ms()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncGenerator, Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from holdfast import __version__
@@ -33,6 +33,7 @@ from holdfast.engine.engine import Engine
 from holdfast.errors import IllegalMove, NotFound, Rejected, Unavailable
 from holdfast.ids import DeliveryId, SessionId, TurnId, new_id, new_session_id
 from holdfast.ports import ProcessControl, Store
+from holdfast.targets import Targets
 
 OWNER = "local"
 DAY_MS = 86_400_000
@@ -166,7 +167,7 @@ class LocalDesk(StoreReading):
     control: ProcessControl = field(default_factory=NoProcesses)
     # Asked each time, because servers of tools come and go.
     describe: Callable[[], AgentView] = AgentView
-    targets: Collection[str] = ()
+    targets: Targets = field(default_factory=lambda: Targets({}))
 
     @property
     def processes(self) -> LocalProcesses:

@@ -11,7 +11,7 @@ import msgspec
 
 from holdfast import cron
 from holdfast.agent.tools.port import Site, StructTool
-from holdfast.agent.tools.targets import Targets, ask_for, own_target
+from holdfast.agent.tools.targets import ask_for, own_target
 from holdfast.clock import Clock
 from holdfast.core.effects import Effect
 from holdfast.core.questions import Question
@@ -19,6 +19,7 @@ from holdfast.core.redaction import Redaction
 from holdfast.core.schedule import LOG, Job
 from holdfast.errors import Rejected
 from holdfast.ports import Carrier, Jobs
+from holdfast.targets import Targets
 
 NAME = "schedule"
 NAME_MAX_CHARS = 100

@@ -9,7 +9,7 @@ from typing import Annotated
 import msgspec
 
 from holdfast.agent.tools.port import Site, StructTool
-from holdfast.agent.tools.targets import Targets, ask_for, own_target
+from holdfast.agent.tools.targets import ask_for, own_target
 from holdfast.clock import Clock
 from holdfast.core.delivery import Delivery
 from holdfast.core.effects import Effect
@@ -18,6 +18,7 @@ from holdfast.core.redaction import Redaction
 from holdfast.errors import Rejected
 from holdfast.ids import DeliveryId
 from holdfast.ports import Carrier, Deliveries
+from holdfast.targets import Targets
 
 NAME = "send_message"
 TEXT_MAX_CHARS = 20_000

@@ -1,37 +1,14 @@
-"""Where messages can go: the conversation a call is made from, and whatever else a channel of this gateway carries to."""
+"""Where a call may send to: the conversation it is made from, and with a person's word anywhere else."""
 
 from __future__ import annotations
-
-from collections.abc import Mapping
 
 from holdfast.agent.tools.port import Site
 from holdfast.core.questions import APPROVAL_CHOICES, About, Question, fingerprint
 from holdfast.core.turns import Mode
 from holdfast.errors import Rejected
-from holdfast.ports import Carrier
 
 APPROVAL_EXPIRES_MS = 24 * 3_600_000
 _SHOWN_CHARS = 500
-
-
-class Targets:
-    """The targets that there are: `channel:address`, for every channel with a carrier."""
-
-    def __init__(self, carriers: Mapping[str, Carrier]) -> None:
-        self._carriers = carriers
-
-    def find(self, target: str) -> Carrier:
-        """Return who carries to a target.  Raises `Rejected` with what there is."""
-        channel, divider, address = target.partition(":")
-        if not divider or not address or channel not in self._carriers:
-            raise Rejected(f"nothing can be sent to {target!r}; {self.named()}")
-        return self._carriers[channel]
-
-    def named(self) -> str:
-        """Return what there is, as a model reads it."""
-        if not self._carriers:
-            return "this gateway has no channel that carries messages; give the text as your answer instead"
-        return f"targets are {', '.join(f'{channel}:<address>' for channel in sorted(self._carriers))}"
 
 
 def own_target(site: Site) -> str | None:
