@@ -13,6 +13,7 @@ from holdfast.app import gateway
 from holdfast.config import Config, StoreConfig
 from holdfast.core import delivery
 from holdfast.core.effects import Effect
+from holdfast.core.intake import Prior, Speaker
 from holdfast.core.questions import Question
 from holdfast.core.redaction import MASK, Redaction
 from holdfast.core.turns import State
@@ -98,7 +99,8 @@ async def leak_everywhere(store: Store, redaction: Redaction) -> tuple[Recording
             assert turn.state is (State.FAILED if way == "fail" else State.COMPLETED)
         assert (await answered(engine, store, "and now crash", conversation="crash")).state is State.INTERRUPTED
         await _ask_and_answer(engine, store)
-        last = await answered(engine, store, "and now end", conversation="end", one_shot=True)
+        told = {"prior": (Prior(speaker=Speaker.USER, text=ALL),), "request": {"metadata": {ALL: [ALL]}, "user": ALL}}
+        last = await answered(engine, store, "and now end", conversation="end", one_shot=True, **told)
         await until(lambda: _failed_to_commit(store, last.session_id))
         await until(lambda: _all_left(store))
     return carrier, provider

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, time, timedelta
+from typing import cast
 
 from holdfast.clock import Clock
 from holdfast.core import commands
-from holdfast.core.intake import Inbound, Receipt
+from holdfast.core.intake import Inbound, Receipt, prior_in, request_in
 from holdfast.core.redaction import Redaction
 from holdfast.core.resets import Reset, When
 from holdfast.core.turns import SETTLED, Mode, State, Turn
@@ -61,6 +63,7 @@ class Inbox:
         if turn.state not in SETTLED:
             raise IllegalMove(turn.id, turn.state, "be asked again; cancel it first")
         session = await self._store.sessions.get(turn.session_id)
+        accepted, *_ = await self._store.journal.read_turn(turn.id)
         return await self._take_in(
             Inbound(
                 conversation=session.key,
@@ -74,13 +77,22 @@ class Inbox:
                 reply_to=turn.reply_to,
                 one_shot=session.one_shot,
                 images=tuple(await self._store.turns.images(turn.id)),
+                prior=prior_in(accepted.data),
+                request=request_in(accepted.data),
+                verbatim=turn.verbatim,
             )
         )
 
     async def _take_in(self, message: Inbound) -> Receipt:
         now = self._clock.now_ms()
-        safe = replace(message, text=self._redaction.text(message.text))
-        return await self._store.intake.accept(safe, new_turn_id(now), new_session_id(now), now)
+        return await self._store.intake.accept(self._safe(message), new_turn_id(now), new_session_id(now), now)
+
+    def _safe(self, message: Inbound) -> Inbound:
+        """Return a message with every secret masked, wherever in it."""
+        masked = self._redaction.text
+        prior = tuple(replace(each, text=masked(each.text)) for each in message.prior)
+        request = cast("Mapping[str, object]", self._redaction.value(message.request))
+        return replace(message, text=masked(message.text), prior=prior, request=request)
 
 
 def _reset(settings: Settings, channel: str, now_ms: int) -> Reset | None:

@@ -41,6 +41,12 @@ def remember(key: str, body_hash: str, turn_id: TurnId, session_id: SessionId, n
     return First(*first)
 
 
+def find(key: str) -> Transaction[First | None]:
+    """Return what a key was first used for, if it ever was."""
+    found = yield Run(_FIND, {"key": key})
+    return First(*found[0][1:]) if found else None
+
+
 def once(request: Once | None, session_id: SessionId, now_ms: int) -> Transaction[None]:
     """Let a request through that comes for the first time.  Raises `Repeated` for any other."""
     if request is None:

@@ -24,9 +24,9 @@ _COPY_SESSION = """
 _COPY_TURN = """
     INSERT INTO turns
         (id, session_id, ordinal, accepted_at, mode, delivers_later, remembers, state, attempt, nth, cause, error,
-         started_at, answered_at, steers, joined_to)
+         started_at, answered_at, steers, joined_to, verbatim)
     VALUES (:id, :session_id, :ordinal, :accepted_at, :mode, :delivers_later, :remembers, :state, :attempt, :nth, :cause,
-            :error, :started_at, :answered_at, :steers, :joined_to)
+            :error, :started_at, :answered_at, :steers, :joined_to, :verbatim)
 """
 
 # What a call has done in the world it has done for the copy too.  One that was to be repeated under its own key would get
@@ -122,4 +122,5 @@ def _params(turn: Turn, copy: Session, ids: dict[TurnId, TurnId], ordinal: int) 
         "answered_at": turn.answered_at,
         "steers": int(turn.steers),
         "joined_to": ids.get(turn.joined_to) if turn.joined_to else None,
+        "verbatim": int(turn.verbatim),
     }

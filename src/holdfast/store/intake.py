@@ -6,8 +6,8 @@ import base64
 from dataclasses import replace
 
 from holdfast.core import resets, sessions
-from holdfast.core.intake import QUEUE_MAX, Busy, Inbound, Once, Receipt
-from holdfast.core.journal import Entry, Kind
+from holdfast.core.intake import QUEUE_MAX, Busy, Inbound, Once, Receipt, prior_in, request_in
+from holdfast.core.journal import Data, Entry, Kind
 from holdfast.core.turns import Cause, Mode, State
 from holdfast.errors import IllegalMove, NotFound, QueueFull, SessionBusy
 from holdfast.ids import SessionId, TurnId
@@ -52,8 +52,9 @@ _OPEN_SESSION = f"""
 """
 _INSERT = """
     INSERT INTO turns
-        (id, session_id, ordinal, accepted_at, mode, delivers_later, remembers, reply_to, steers, parent_turn_id)
-    VALUES (:id, :session_id, :ordinal, :now, :mode, :delivers_later, :remembers, :reply_to, :steers, :parent_turn_id)
+        (id, session_id, ordinal, accepted_at, mode, delivers_later, remembers, reply_to, steers, parent_turn_id, verbatim)
+    VALUES (:id, :session_id, :ordinal, :now, :mode, :delivers_later, :remembers, :reply_to, :steers, :parent_turn_id,
+            :verbatim)
 """
 _INSERT_IMAGE = "INSERT INTO images (turn_id, number, media_type, data) VALUES (:turn_id, :number, :media_type, :data)"
 
@@ -80,6 +81,10 @@ class Intake:
                 *(f"cancelled:{turn_id}" for turn_id in receipt.superseded),
             ),
         )
+
+    async def seen(self, key: str) -> Receipt | None:
+        """Return the receipt of the message that a key was first used for; None where it never was.  Nothing is written."""
+        return await self._database.read(lambda: _seen(key))
 
     async def cursor(self, channel: str) -> str | None:
         """Return how far a channel has been read."""
@@ -155,6 +160,18 @@ def _first_receipt(message: Inbound, turn_id: TurnId, session_id: SessionId, now
     if message.cursor:
         yield from dedupe.save_cursor(message.cursor)
     state = yield from _state_for_repeat(first.turn_id, now_ms)
+    return Receipt(
+        turn_id=first.turn_id, session_id=first.session_id, state=state, accepted_at=first.accepted_at, duplicate=True
+    )
+
+
+def _seen(key: str) -> Transaction[Receipt | None]:
+    first = yield from dedupe.find(key)
+    if first is None:
+        return None
+    turn = yield from turns.find(first.turn_id)
+    # One that retention has pruned was settled long ago.
+    state = turn.state if turn else State.COMPLETED
     return Receipt(
         turn_id=first.turn_id, session_id=first.session_id, state=state, accepted_at=first.accepted_at, duplicate=True
     )
@@ -266,11 +283,10 @@ def _insert(
             "reply_to": message.reply_to,
             "steers": int(message.busy is Busy.STEER),
             "parent_turn_id": message.parent_turn_id,
+            "verbatim": int(message.verbatim),
         },
     )
-    seen: dict[str, object] = {"text": message.text}
     if message.images:
-        seen["images"] = [{"media_type": image.media_type, "bytes": len(image.data)} for image in message.images]
         yield Add(_INSERT_IMAGE, _image_params(message, turn_id))
     entry = Entry(
         session_id=session_id,
@@ -280,9 +296,21 @@ def _insert(
         nth=None,
         kind=Kind.TURN_ACCEPTED,
         at=now_ms,
-        data=seen,
+        data=_shown(message),
     )
     yield from journal.insert([entry])
+
+
+def _shown(message: Inbound) -> Data:
+    """Return what the entry of an acceptance says, which is all that is kept of the message but its pictures."""
+    shown: dict[str, object] = {"text": message.text}
+    if message.images:
+        shown["images"] = [{"media_type": image.media_type, "bytes": len(image.data)} for image in message.images]
+    if message.prior:
+        shown["prior"] = [{"speaker": each.speaker.value, "text": each.text} for each in message.prior]
+    if message.request:
+        shown["request"] = message.request
+    return shown
 
 
 def _image_params(message: Inbound, turn_id: TurnId) -> list[Params]:
@@ -309,5 +337,14 @@ def _redo(
         return None
     text = yield from turns.asked(undone.id)
     images = yield from turns.images(undone.id)
-    again = replace(message, text=text, images=tuple(images), dedupe_key=None)
+    shown = yield from turns.accepted(undone.id)
+    again = replace(
+        message,
+        text=text,
+        images=tuple(images),
+        prior=prior_in(shown),
+        request=request_in(shown),
+        verbatim=undone.verbatim,
+        dedupe_key=None,
+    )
     return (yield from accept(dialect, again, turn_id, new_session_id, now_ms))

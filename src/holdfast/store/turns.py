@@ -10,7 +10,7 @@ from typing import Any
 from holdfast.core import delegation, sessions
 from holdfast.core.effects import Call
 from holdfast.core.intake import Image, Once
-from holdfast.core.journal import CLOSING, Draft, Entry, Kind
+from holdfast.core.journal import CLOSING, Data, Draft, Entry, Kind
 from holdfast.core.questions import Question
 from holdfast.core.turns import Event, State, Turn
 from holdfast.errors import IllegalMove, NotFound, Stale
@@ -75,6 +75,7 @@ _JOIN = """
      WHERE id = :id AND fence = :fence AND state = 'queued' AND node_id IS NULL
  RETURNING (SELECT e.data FROM entries e WHERE e.turn_id = turns.id AND e.kind = 'turn.accepted')
 """
+_ACCEPTED = "SELECT data FROM entries WHERE turn_id = :id AND kind = 'turn.accepted'"
 _ASKED = """
     SELECT data FROM entries WHERE turn_id = :id AND kind IN ('turn.accepted', 'message.joined') ORDER BY seq
 """
@@ -336,6 +337,12 @@ def asked(turn_id: TurnId) -> Transaction[str]:
     """Read what a turn was asked inside a transaction."""
     found = yield Run(_ASKED, {"id": turn_id})
     return "\n\n".join(str(rows.data(data).get("text", "")) for (data,) in found)
+
+
+def accepted(turn_id: TurnId) -> Transaction[Data]:
+    """Read what the entry of a turn's acceptance says inside a transaction."""
+    found = yield Run(_ACCEPTED, {"id": turn_id})
+    return rows.data(found[0][0]) if found else {}
 
 
 def images(turn_id: TurnId) -> Transaction[list[Image]]:
