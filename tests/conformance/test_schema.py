@@ -327,6 +327,7 @@ BROKEN = {
     "M1 each": "DELETE FROM segments",
     "M1 generations": "UPDATE sessions SET generation = 0",
     "M2": "UPDATE segments SET state = 'committed' WHERE first_generation = 2",
+    "V1": "UPDATE turns SET verbatim = 1",
     "S1": "UPDATE sessions SET one_shot = 1, state = 'suspended' WHERE key = 'chat:2'",
     "S2": "UPDATE sessions SET strikes = 3",
     "X1 no tool": "UPDATE tool_calls SET state = 'started' WHERE state = 'planned'",

@@ -95,7 +95,7 @@ class Worker:
     async def _play(self, work: Assignment, stage: TurnStage) -> None:
         """Let the agent act, and bring the turn to the end that it calls for."""
         try:
-            text = await self._act(work, stage)
+            text = await (self._repeat(work.turn.id) if work.turn.verbatim else self._act(work, stage))
         except Parked as parked:
             draft, question, calls = parked.draft, parked.question, parked.calls
             _, shown = await stage.settle(lambda rest: self.store.turns.park(stage.turn, [*rest, draft], question, calls))
@@ -109,6 +109,10 @@ class Worker:
                 # Only what is in the journal is in the transcript, also for an agent that does not stream.
                 await stage.say(text)
             await self._finish(stage, Event.FINISH, text=self.redaction.text(text))
+
+    async def _repeat(self, turn_id: TurnId) -> str:
+        """Answer a message with its own words."""
+        return await persist(self.clock, lambda: self.store.turns.asked(turn_id))
 
     async def _act(self, work: Assignment, stage: TurnStage) -> str:
         """Let the agent act while what it shows is written behind it; either failing ends both."""

@@ -120,6 +120,12 @@ CHECKS: Mapping[str, str] = MappingProxyType(
             SELECT p.id FROM processes p LEFT JOIN sessions s ON s.id = p.session_id AND s.owner = p.owner
              WHERE s.id IS NULL
         """,
+        "V1 a verbatim turn is answered with its own words": """
+            SELECT t.id FROM turns t JOIN entries a ON a.turn_id = t.id AND a.kind = 'turn.accepted'
+              JOIN entries c ON c.turn_id = t.id AND c.kind = 'turn.completed'
+             WHERE t.verbatim = 1 AND t.joined_to IS NULL
+               AND COALESCE(a.data ->> 'text', '') <> COALESCE(c.data ->> 'text', '')
+        """,
         "S1 a one-shot session whose turn is at rest has ended": f"""
             SELECT s.id FROM sessions s WHERE s.one_shot = 1 AND s.state <> 'ended' AND NOT EXISTS
                 (SELECT 1 FROM turns t WHERE t.session_id = s.id AND t.state IN {_IN_FLIGHT})
