@@ -274,3 +274,40 @@ def test_whatever_a_turn_has_left_the_request_is_one_that_every_vendor_takes() -
 
 def _fields(piece: Item) -> dict[str, Any]:
     return {name: getattr(piece, name) for name in Item.__slots__}
+
+
+PRIORS = (
+    item(Role.PRIOR, "be brief", kind="system"),
+    item(Role.PRIOR, "my name is Ada", kind="user"),
+    item(Role.PRIOR, "hello Ada", kind="assistant"),
+)
+
+
+def test_what_a_client_says_was_said_before_is_read_before_its_message_and_its_instructions_are_not() -> None:
+    found = rebuilt(work(*PRIORS, user("who am I?"), message="who am I?"), ())
+    assert shape(found.current) == [("user", "my name is Ada"), ("assistant", "hello Ada"), ("user", "who am I?")]
+
+
+def test_what_a_client_recalls_was_not_said_in_this_turn() -> None:
+    """What was said before cannot be taken for the beginning of this answer, nor its end for a cut."""
+    found = rebuilt(work(*PRIORS, user("who am I?"), said("You are"), message="who am I?"), ())
+    assert list(found.said) == ["You are"]
+    assert found.is_cut
+    assert not rebuilt(work(*PRIORS, user("who am I?"), message="who am I?"), ()).is_cut
+
+
+def test_what_was_said_before_an_older_turn_is_still_read() -> None:
+    older = [item(each.role, each.text, OLD, kind=each.kind) for each in PRIORS]
+    assert read(work(*older, user("one", OLD), said("two", OLD), user())) == [
+        ("user", "my name is Ada"),
+        ("assistant", "hello Ada"),
+        ("user", "one"),
+        ("assistant", "two"),
+        ("user", "hello"),
+    ]
+
+
+def test_a_summary_is_made_of_what_was_said_before_too_and_not_of_instructions() -> None:
+    assert context.as_text([*PRIORS, user("who am I?")]) == (
+        "Person: my name is Ada\n\nAssistant: hello Ada\n\nPerson: who am I?"
+    )

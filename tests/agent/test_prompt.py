@@ -18,6 +18,7 @@ from holdfast.agent.tools.skills import skill_tool
 from holdfast.config import AgentConfig
 from holdfast.core.memories import Memory
 from holdfast.core.sessions import Session, Source
+from holdfast.core.transcript import Item, Role
 from holdfast.core.turns import State, Turn
 from holdfast.errors import StoreDown
 from holdfast.ids import MemoryId, SessionId, TurnId
@@ -192,3 +193,13 @@ async def test_a_skill_is_read_by_its_name_with_the_files_beside_it(open_it: Ope
         assert leaves == "green"
         assert missing == "Error: there is no skill 'coffee'; there are: tea"
         assert outside.startswith("Error: there is nothing to read in '../../key'")
+
+
+async def test_what_a_client_tells_the_model_stands_last_in_the_prompt_of_that_turn_alone(tmp_path: Path) -> None:
+    def told(turn: str, text: str) -> Item:
+        return Item(role=Role.PRIOR, turn_id=TurnId(turn), at=0, kind="system", text=text)
+
+    asked = replace(work(), history=(told("trn_before", "speak French"), told("trn", "be brief"), told("trn", "in verse")))
+    found = await Prompt(AgentConfig(), tmp_path, Remembered(), ManualClock()).system(asked)
+    assert found.endswith("be brief\n\nin verse")
+    assert "French" not in found

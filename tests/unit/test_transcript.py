@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from holdfast.core import notes
 from holdfast.core.journal import CLOSING, Entry, Kind
-from holdfast.core.transcript import Item, Role, cut_off_by, fold, tool_unanswered
+from holdfast.core.transcript import Item, Role, cut_off_by, fold, instructions, tool_unanswered
 from holdfast.core.turns import Cause
+from holdfast.ids import TurnId
 
 SPOKEN = {Kind.TEXT: Role.ASSISTANT, Kind.REASONING: Role.REASONING}
 CLOSING_KINDS = frozenset(CLOSING.values())
@@ -490,3 +491,46 @@ def test_a_message_that_joined_ends_no_interruption() -> None:
 def test_an_interruption_that_was_undone_is_not_spoken_of() -> None:
     """R6: what it had shown is not in the transcript any more."""
     assert cut_off_by([entry(Kind.TURN_INTERRUPTED, cause="crash"), entry(Kind.TURN_UNDONE)]) is None
+
+
+PRIOR = [
+    {"speaker": "system", "text": "be brief"},
+    {"speaker": "user", "text": "my name is Ada"},
+    {"speaker": "assistant", "text": "hello Ada"},
+]
+
+
+def test_what_a_client_says_was_said_before_stands_above_its_message() -> None:
+    items = fold([entry(Kind.TURN_ACCEPTED, attempt=0, text="who am I?", prior=PRIOR), entry(Kind.TEXT, nth=1, text="Ada")])
+    assert [(item.role, item.kind, item.text) for item in items] == [
+        (Role.PRIOR, "system", "be brief"),
+        (Role.PRIOR, "user", "my name is Ada"),
+        (Role.PRIOR, "assistant", "hello Ada"),
+        (Role.USER, None, "who am I?"),
+        (Role.ASSISTANT, None, "Ada"),
+    ]
+
+
+def test_what_was_said_before_does_not_run_into_the_answer() -> None:
+    """Two pieces of one voice are joined, but what a client recalls was not said in this turn."""
+    items = fold([entry(Kind.TURN_ACCEPTED, attempt=0, text="go on", prior=PRIOR[2:]), entry(Kind.TEXT, nth=1, text="more")])
+    assert [item.text for item in items if item.role is Role.ASSISTANT] == ["more"]
+
+
+@pytest.mark.parametrize("prior", [None, "x", [1], [{"speaker": "nobody", "text": "x"}], [{"speaker": "user"}], {}])
+def test_what_is_no_record_of_what_was_said_is_left_out(prior: object) -> None:
+    """R11: a field that cannot be read is dropped, and the message kept."""
+    items = fold([entry(Kind.TURN_ACCEPTED, attempt=0, text="hello", prior=prior)])
+    assert [(item.role, item.text) for item in items] == [(Role.USER, "hello")]
+
+
+def test_instructions_are_those_of_one_turn_alone() -> None:
+    items = fold(
+        [
+            entry(Kind.TURN_ACCEPTED, "t1", attempt=0, text="one", prior=PRIOR),
+            entry(Kind.TURN_ACCEPTED, "t2", attempt=0, text="two", prior=[{"speaker": "system", "text": "be long"}]),
+        ]
+    )
+    assert instructions(items, TurnId("t1")) == ["be brief"]
+    assert instructions(items, TurnId("t2")) == ["be long"]
+    assert instructions(items, TurnId("t3")) == []

@@ -13,7 +13,7 @@ from holdfast.agent.models.port import AssistantMessage, Message, ToolCall, Tool
 from holdfast.agent.toolbox import shortened
 from holdfast.core import effects
 from holdfast.core.effects import Call
-from holdfast.core.intake import Image
+from holdfast.core.intake import Image, Speaker
 from holdfast.core.transcript import COMPACTED, Item, Role
 from holdfast.ids import CallId, TurnId
 from holdfast.ports import Assignment
@@ -150,8 +150,15 @@ def as_text(history: Iterable[Item], result_max_chars: int = OLD_RESULT_MAX_CHAR
     return "\n\n".join(line for item in history if (line := _line(item, result_max_chars)))
 
 
+# What a client told the model for one turn is no part of what was said.
+_VOICES: Mapping[str, str] = {Speaker.USER: "Person", Speaker.ASSISTANT: "Assistant"}
+
+
 def _line(item: Item, result_max_chars: int) -> str:
     match item.role:
+        case Role.PRIOR:
+            voice = _VOICES.get(item.kind or "")
+            return f"{voice}: {item.text}" if voice else ""
         case Role.USER:
             return f"Person: {item.text}"
         case Role.ASSISTANT:
@@ -189,12 +196,23 @@ class _Turn:
 
     def __init__(self, turn_id: TurnId) -> None:
         self.id = turn_id
-        self._parts: list[UserMessage | _Step] = []
+        self._parts: list[UserMessage | AssistantMessage | _Step] = []
         # A step is found again by its number: its calls may have been made in several attempts.
         self._steps: dict[int, _Step] = {}
 
     def hear(self, text: str, images: Sequence[Image] = ()) -> None:
         self._parts.append(UserMessage(text=text, images=images))
+
+    def recall(self, item: Item) -> None:
+        """Put what a client says was said before in its place; nobody said it in this turn."""
+        match item.kind:
+            case Speaker.USER:
+                self.hear(item.text)
+            case Speaker.ASSISTANT:
+                self._parts.append(AssistantMessage(text=item.text))
+            case _:
+                # What the model is told for one turn stands in the system prompt of that turn.
+                pass
 
     def say(self, text: str) -> None:
         step = self._parts[-1] if self._parts else None
@@ -222,7 +240,7 @@ class _Turn:
     def messages(self) -> list[Message]:
         found: list[Message] = []
         for part in self._parts:
-            found += [part] if isinstance(part, UserMessage) else part.messages()
+            found += part.messages() if isinstance(part, _Step) else [part]
         return found
 
     def said(self) -> list[str]:
@@ -244,6 +262,8 @@ def _read(
     left = ""
     for item in items:
         match item.role:
+            case Role.PRIOR:
+                turn.recall(item)
             case Role.USER if item.kind == "joined":
                 turn.hear(item.text)
             case Role.USER:

@@ -14,6 +14,7 @@ from holdfast.agent.toolbox import UNTRUSTED
 from holdfast.clock import Clock
 from holdfast.config import AgentConfig
 from holdfast.core.memories import Memory
+from holdfast.core.transcript import instructions
 from holdfast.errors import Unavailable
 from holdfast.ports import Assignment, Memories
 
@@ -70,6 +71,8 @@ class Prompt:
         else:
             persona, context, learned = await asyncio.to_thread(self._on_disk)
             parts = [persona, RULES, self._place(work), *context, await self._remembered(work.session.owner), learned]
+        # Last, because it is for this turn alone: what stands before it is the same for all, and read only once.
+        parts += instructions(work.history, work.turn.id)
         return "\n\n".join(part for part in parts if part)
 
     def _on_disk(self) -> tuple[str, list[str], str]:

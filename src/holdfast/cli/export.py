@@ -33,6 +33,8 @@ def _body(items: Sequence[Item]) -> Iterator[str]:
                 yield from (f"- `{item.name}`{about} ({item.outcome or 'running'}): {_one_line(item.result or '')}", "")
             case Role.NOTE if item.kind == COMPACTED:
                 yield from (f"*{_one_line(notes.compacted(item.text))}*", "")
+            case Role.PRIOR:
+                yield from (f"*Said before, according to the client ({item.kind}): {_one_line(item.text)}*", "")
             case Role.REASONING | Role.NOTE | Role.MARKER:
                 yield from (f"*{_one_line(item.text)}*", "")
             case Role.QUESTION:

@@ -241,6 +241,8 @@ def print_item(item: Item) -> None:
             say(f"? {item.text}", style) if item.kind == "asked" else say(f"  → {item.text}", "dim")
         case Role.ASSISTANT:
             say(item.text.strip("\n").lstrip(), style)
+        case Role.PRIOR:
+            say(f"({item.kind}, before) {item.text}", "dim")
         case Role.NOTE if item.kind == COMPACTED:
             say(notes.compacted(item.text), style)
         case _:

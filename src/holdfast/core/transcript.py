@@ -10,6 +10,7 @@ from itertools import takewhile
 from typing import assert_never
 
 from holdfast.core import effects, notes
+from holdfast.core.intake import Speaker, prior_in
 from holdfast.core.journal import CLOSING, OUTPUT, PENDING, Data, Entry, Kind
 from holdfast.core.notes import Recovery
 from holdfast.ids import TurnId
@@ -19,6 +20,9 @@ COMPACTED = "compacted"
 
 
 class Role(StrEnum):
+    """Whose an item is.  What a client says was said before its message is `PRIOR`; its kind is who said it."""
+
+    PRIOR = "prior"
     USER = "user"
     ASSISTANT = "assistant"
     REASONING = "reasoning"
@@ -105,6 +109,10 @@ def _items(placed: list[Entry]) -> list[Item]:
         item = _item(entry, lost.get(entry.attempt))
         if item is None:
             continue
+        if entry.kind is Kind.TURN_ACCEPTED:
+            before = _said_before(entry)
+            items += before
+            pieces += [[each.text] for each in before]
         if entry.kind is Kind.TOOL_FINISHED and _finish_tool(items, cards.get(item.call_id, []), item):
             continue
         if item.role is Role.TOOL:
@@ -114,6 +122,20 @@ def _items(placed: list[Entry]) -> list[Item]:
         attempt_of_last = entry.attempt
     return [
         replace(item, text="".join(texts)) if len(texts) > 1 else item for item, texts in zip(items, pieces, strict=True)
+    ]
+
+
+def _said_before(accepted: Entry) -> list[Item]:
+    return [
+        Item(role=Role.PRIOR, turn_id=accepted.turn_id, at=accepted.at, text=each.text, kind=each.speaker)
+        for each in prior_in(accepted.data)
+    ]
+
+
+def instructions(items: Iterable[Item], turn_id: TurnId) -> list[str]:
+    """Return what a client tells the model for one turn alone."""
+    return [
+        item.text for item in items if item.turn_id == turn_id and item.role is Role.PRIOR and item.kind == Speaker.SYSTEM
     ]
 
 
