@@ -1,0 +1,217 @@
+"""Filters: which deliveries of a route count, told from what is in them.
+
+    { field = "action", equals = "opened" }        one condition; see OPERATORS
+    [ …, … ]  or  { all = [ … ] }                  all of them
+    { any = [ … ] }                                one of them
+    { not = … }                                    not that one
+
+What is wrong with a filter is found when it is read, never when a delivery comes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeGuard, cast
+
+import msgspec
+
+from holdfast.channels.webhook import fields
+from holdfast.channels.webhook.payload import Payload
+from holdfast.errors import Rejected
+
+DEPTH_MAX = 8
+CONDITIONS_MAX = 100
+PATTERN_MAX = 500
+SEARCHED_MAX = 10_000
+
+Wanted = Callable[[Payload], bool]
+_Test = Callable[[object], bool]
+
+
+def everything(_payload: Payload) -> bool:
+    """Let every delivery through."""
+    return True
+
+
+def parse(said: object) -> Wanted:
+    """Understand a filter; without one, every delivery counts.  Raises `Rejected`."""
+    if said is None:
+        return everything
+    _count(said, DEPTH_MAX)
+    return _parse(said)
+
+
+def _count(said: object, depth: int) -> int:
+    """Refuse what is too deep or too much, before it is looked at more closely."""
+    if depth == 0:
+        raise Rejected(f"is nested deeper than {DEPTH_MAX} levels")
+    inner: Sequence[object] = ()
+    if _is_table(said):
+        inner = tuple(said.values())
+    elif _is_list(said):
+        inner = said
+    total = len(inner) + sum(_count(each, depth - 1) for each in inner if _is_table(each) or _is_list(each))
+    if total > CONDITIONS_MAX:
+        raise Rejected(f"has more than {CONDITIONS_MAX} parts")
+    return total
+
+
+def _parse(said: object) -> Wanted:
+    if _is_list(said):
+        return _all(said)
+    if not _is_table(said) or not said:
+        raise Rejected('must be a condition, like { field = "action", equals = "opened" }, or a list of them')
+    if "field" in said:
+        return _condition(said)
+    if len(said) != 1:
+        raise Rejected(f"has {_listed(said)} side by side; write one of field, all, any and not in each table")
+    ((word, below),) = said.items()
+    match word:
+        case "all":
+            return _all(below)
+        case "any":
+            return _any(below)
+        case "not":
+            inner = _parse(below)
+            return lambda payload: not inner(payload)
+        case _:
+            raise Rejected(f"has {word!r}, which is none of field, all, any and not")
+
+
+def _all(said: object) -> Wanted:
+    parts = _parts(said, "all")
+    return lambda payload: all(part(payload) for part in parts)
+
+
+def _any(said: object) -> Wanted:
+    parts = _parts(said, "any")
+    return lambda payload: any(part(payload) for part in parts)
+
+
+def _parts(said: object, word: str) -> list[Wanted]:
+    if not _is_list(said) or not said:
+        raise Rejected(f"needs a list of conditions in {word}, with one at least")
+    return [_parse(each) for each in said]
+
+
+def _condition(said: Mapping[str, object]) -> Wanted:
+    name = said["field"]
+    if not isinstance(name, str):
+        raise Rejected('must name its field as text, like field = "a.b"')
+    given = [key for key in said if key != "field"]
+    if len(given) != 1 or given[0] not in OPERATORS:
+        what = f"not {_listed(given)}" if given else "and has none"
+        raise Rejected(f"needs exactly one of {', '.join(OPERATORS)} for the field {name!r}, {what}")
+    path = fields.parse(name)
+    try:
+        test = OPERATORS[given[0]](said[given[0]])
+    except Rejected as error:
+        raise Rejected(f"has a wrong {given[0]} for the field {name!r}: {error}") from None
+    if path == (fields.EVENT_TYPE,):
+        return lambda payload: test(_type(payload))
+    return lambda payload: test(fields.find(payload.data, path))
+
+
+def _type(payload: Payload) -> object:
+    if payload.event_type is not None:
+        return payload.event_type
+    return payload.data.get(fields.EVENT_TYPE, fields.MISSING)
+
+
+def _equals(wanted: object) -> _Test:
+    _refuse_odd(wanted)
+    return lambda found: _same(found, wanted)
+
+
+def _not_equals(wanted: object) -> _Test:
+    _refuse_odd(wanted)
+    return lambda found: not _same(found, wanted)
+
+
+def _contains(wanted: object) -> _Test:
+    _refuse_odd(wanted)
+
+    def test(found: object) -> bool:
+        if isinstance(found, str):
+            return isinstance(wanted, str) and wanted in found
+        if _is_list(found):
+            return any(_same(each, wanted) for each in found)
+        return _is_table(found) and isinstance(wanted, str) and wanted in found
+
+    return test
+
+
+def _exists(wanted: object) -> _Test:
+    if not isinstance(wanted, bool):
+        raise Rejected("it must be true or false")
+    return lambda found: (found is not fields.MISSING) == wanted
+
+
+def _missing(wanted: object) -> _Test:
+    if not isinstance(wanted, bool):
+        raise Rejected("it must be true or false")
+    return lambda found: (found is fields.MISSING) == wanted
+
+
+def _in(wanted: object) -> _Test:
+    if not _is_list(wanted) or not wanted:
+        raise Rejected("it must be a list, with one thing in it at least")
+    _refuse_odd(wanted)
+    return lambda found: any(_same(found, each) for each in wanted)
+
+
+def _regex(wanted: object) -> _Test:
+    if not isinstance(wanted, str) or len(wanted) > PATTERN_MAX:
+        raise Rejected(f"it must be a pattern, {PATTERN_MAX} characters at most")
+    try:
+        pattern = re.compile(wanted)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise Rejected(f"it is no pattern: {error}") from None
+
+    def test(found: object) -> bool:
+        # Numbers and the like are searched as they are written.
+        text = found if isinstance(found, str) else "" if found is fields.MISSING else msgspec.json.encode(found).decode()
+        return found is not fields.MISSING and pattern.search(text[:SEARCHED_MAX]) is not None
+
+    return test
+
+
+OPERATORS: Mapping[str, Callable[[object], _Test]] = {
+    "equals": _equals,
+    "not_equals": _not_equals,
+    "contains": _contains,
+    "exists": _exists,
+    "missing": _missing,
+    "in": _in,
+    "regex": _regex,
+}
+
+
+def _same(found: object, wanted: object) -> bool:
+    """Compare as JSON does: true is not 1, though Python thinks so."""
+    if _is_list(found) and _is_list(wanted):
+        return len(found) == len(wanted) and all(map(_same, found, wanted))
+    if _is_table(found) and _is_table(wanted):
+        return found.keys() == wanted.keys() and all(_same(found[key], wanted[key]) for key in found)
+    return isinstance(found, bool) == isinstance(wanted, bool) and found == wanted
+
+
+def _refuse_odd(wanted: object) -> None:
+    """Refuse what no JSON can hold, such as a date of TOML: nothing would ever equal it."""
+    for each in wanted if _is_list(wanted) else wanted.values() if _is_table(wanted) else ():
+        _refuse_odd(each)
+    if not isinstance(wanted, str | int | float | bool | list | dict | None):
+        raise Rejected(f"{wanted} is not text, a number, true or false; write it in quotes")
+
+
+def _is_list(value: object) -> TypeGuard[list[object]]:
+    return isinstance(value, list)
+
+
+def _is_table(value: object) -> TypeGuard[dict[str, object]]:
+    return isinstance(value, dict) and all(isinstance(key, str) for key in cast("dict[object, object]", value))
+
+
+def _listed(words: Sequence[str] | Mapping[str, object]) -> str:
+    return " and ".join(repr(word) for word in words)

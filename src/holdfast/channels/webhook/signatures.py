@@ -1,0 +1,241 @@
+"""Signatures: who sent a delivery, proved over its raw bytes; every comparison takes the same time whatever it finds.
+
+A secret that begins with `whsec_` is base64 for Standard Webhooks, as their specification says.  For every other scheme a
+secret is taken letter by letter, `whsec_` and all, because that is what those senders do with the text they are given.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+
+from holdfast.channels.webhook.head import BadHeader, Head
+from holdfast.errors import Rejected
+
+TOLERANCE_S = 300
+PREFIX = "whsec_"
+SECRET_BYTES = 24
+ANY = "any"
+# Until the year 33658.
+_TIMESTAMP_DIGITS = 12
+# A signature in hexadecimal, of which this much tells one delivery from every other.
+_MARK_CHARS = 32
+
+
+class Scheme(StrEnum):
+    STANDARD = "standard"
+    GITHUB = "github"
+    GITLAB = "gitlab"
+    SLACK = "slack"
+    STRIPE = "stripe"
+    HMAC = "hmac"
+
+
+# The first that a delivery shows decides: those that sign the time come before those that cannot tell a replay.
+SHOWN_BY: Mapping[Scheme, str] = MappingProxyType(
+    {
+        Scheme.STANDARD: "webhook-signature",
+        Scheme.SLACK: "x-slack-signature",
+        Scheme.STRIPE: "stripe-signature",
+        Scheme.HMAC: "x-signature-256",
+        Scheme.GITHUB: "x-hub-signature-256",
+        Scheme.GITLAB: "x-gitlab-token",
+    }
+)
+
+
+class Unverified(Rejected):
+    """Nobody proved who sent this."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verified:
+    """A delivery from somebody who knows the secret.  With a time that was signed, `mark` tells it from every other."""
+
+    scheme: Scheme
+    signed_at: int | None = None
+    mark: str = ""
+
+
+def verify(head: Head, body: bytes, secret: str, now_ms: int, scheme: str = ANY) -> Verified:
+    """Return how a delivery is signed, by one scheme or by any.  Raises `Unverified`."""
+    try:
+        verified = _JUDGES[_shown(head, scheme)](head, body, secret)
+    except BadHeader as error:
+        raise Unverified(str(error)) from error
+    if verified.signed_at is not None and abs(verified.signed_at * 1000 - now_ms) > TOLERANCE_S * 1000:
+        raise Unverified(f"the timestamp is more than {TOLERANCE_S} seconds away from now; check the sender's clock")
+    return verified
+
+
+def sign(scheme: Scheme, body: bytes, secret: str, now_ms: int, delivery_id: str) -> Mapping[str, str]:
+    """Return the headers with which a sender would prove that it knows the secret."""
+    return _SIGNERS[scheme](body, secret, str(now_ms // 1000), delivery_id)
+
+
+def new_secret() -> str:
+    """Return a secret that nobody can guess."""
+    return PREFIX + base64.b64encode(os.urandom(SECRET_BYTES)).decode()
+
+
+def standard_key(secret: str) -> bytes:
+    """Return the bytes that Standard Webhooks sign with.  Raises `Unverified` where they cannot be told."""
+    if not secret.startswith(PREFIX):
+        return _letters(secret)
+    given = secret.removeprefix(PREFIX)
+    try:
+        return base64.b64decode(given + "=" * (-len(given) % 4), validate=True)
+    except (binascii.Error, ValueError):
+        raise Unverified(f"the route's secret begins with {PREFIX} and is no base64: Standard Webhooks need that") from None
+
+
+def _shown(head: Head, scheme: str) -> Scheme:
+    for each, name in SHOWN_BY.items():
+        if head.has(name) and scheme in (ANY, each):
+            return each
+    if head.has("x-hub-signature") and scheme in (ANY, Scheme.GITHUB):
+        raise Unverified("SHA-1 signatures are not accepted; send X-Hub-Signature-256")
+    raise Unverified(
+        "the delivery is not signed"
+        if scheme == ANY
+        else f"the delivery has no {SHOWN_BY[Scheme(scheme)]}, which this route needs"
+    )
+
+
+def _standard(head: Head, body: bytes, secret: str) -> Verified:
+    message_id, timestamp = head.one("webhook-id"), head.one("webhook-timestamp")
+    if not message_id:
+        raise Unverified("webhook-id is missing")
+    signed_at = _seconds(timestamp, "webhook-timestamp")
+    mac = _mac(standard_key(secret), f"{message_id}.{timestamp}.", body)
+    shown = head.one("webhook-signature").split()
+    _demand(base64.b64encode(mac).decode(), [each[3:] for each in shown if each.startswith("v1,")])
+    return Verified(scheme=Scheme.STANDARD, signed_at=signed_at, mark=mac.hex()[:_MARK_CHARS])
+
+
+def _github(head: Head, body: bytes, secret: str) -> Verified:
+    mac = _mac(_letters(secret), "", body).hex()
+    _demand(f"sha256={mac}", [head.one("x-hub-signature-256")])
+    return Verified(scheme=Scheme.GITHUB)
+
+
+def _gitlab(head: Head, _body: bytes, secret: str) -> Verified:
+    _demand(secret, [head.one("x-gitlab-token")])
+    return Verified(scheme=Scheme.GITLAB)
+
+
+def _slack(head: Head, body: bytes, secret: str) -> Verified:
+    timestamp = head.one("x-slack-request-timestamp")
+    signed_at = _seconds(timestamp, "X-Slack-Request-Timestamp")
+    mac = _mac(_letters(secret), f"v0:{timestamp}:", body).hex()
+    _demand(f"v0={mac}", [head.one("x-slack-signature")])
+    return Verified(scheme=Scheme.SLACK, signed_at=signed_at, mark=mac[:_MARK_CHARS])
+
+
+def _stripe(head: Head, body: bytes, secret: str) -> Verified:
+    pairs = [each.strip().partition("=") for each in head.one("stripe-signature").split(",")]
+    times = [value for name, _, value in pairs if name == "t"]
+    if len(times) != 1:
+        raise Unverified("Stripe-Signature must have one t=")
+    signed_at = _seconds(times[0], "t= of Stripe-Signature")
+    mac = _mac(_letters(secret), f"{times[0]}.", body).hex()
+    _demand(mac, [value for name, _, value in pairs if name == "v1"])
+    return Verified(scheme=Scheme.STRIPE, signed_at=signed_at, mark=mac[:_MARK_CHARS])
+
+
+def _hmac(head: Head, body: bytes, secret: str) -> Verified:
+    timestamp = head.one("x-timestamp")
+    signed_at = _seconds(timestamp, "X-Timestamp")
+    mac = _mac(_letters(secret), f"{timestamp}.", body).hex()
+    _demand(mac, [head.one("x-signature-256").removeprefix("sha256=")])
+    return Verified(scheme=Scheme.HMAC, signed_at=signed_at, mark=mac[:_MARK_CHARS])
+
+
+_JUDGES: Mapping[Scheme, Callable[[Head, bytes, str], Verified]] = MappingProxyType(
+    {
+        Scheme.STANDARD: _standard,
+        Scheme.GITHUB: _github,
+        Scheme.GITLAB: _gitlab,
+        Scheme.SLACK: _slack,
+        Scheme.STRIPE: _stripe,
+        Scheme.HMAC: _hmac,
+    }
+)
+
+
+def _letters(secret: str) -> bytes:
+    # A variable of the environment may hold what is no UTF-8.
+    return secret.encode("utf-8", "surrogateescape")
+
+
+def _mac(key: bytes, before: str, body: bytes) -> bytes:
+    return hmac.digest(key, before.encode() + body, "sha256")
+
+
+def _seconds(timestamp: str, name: str) -> int:
+    if not timestamp.isdigit() or len(timestamp) > _TIMESTAMP_DIGITS:
+        raise Unverified(f"{name} must be a number of seconds since 1970")
+    return int(timestamp)
+
+
+def _demand(expected: str, shown: list[str]) -> None:
+    """Let pass if one of several signatures is right; all are compared, so that nobody learns which was nearest."""
+    right = False
+    for each in shown:
+        # As bytes, because a secret that is not ASCII is wrong here, not an error.
+        right |= hmac.compare_digest(each.encode(), _letters(expected))
+    if not right:
+        raise Unverified("the signature is not that of this body and this route's secret")
+
+
+def _sign_standard(body: bytes, secret: str, timestamp: str, delivery_id: str) -> Mapping[str, str]:
+    mac = _mac(standard_key(secret), f"{delivery_id}.{timestamp}.", body)
+    return {
+        "webhook-id": delivery_id,
+        "webhook-timestamp": timestamp,
+        "webhook-signature": f"v1,{base64.b64encode(mac).decode()}",
+    }
+
+
+def _sign_github(body: bytes, secret: str, _timestamp: str, delivery_id: str) -> Mapping[str, str]:
+    return {
+        "X-GitHub-Delivery": delivery_id,
+        "X-Hub-Signature-256": f"sha256={_mac(_letters(secret), '', body).hex()}",
+    }
+
+
+def _sign_gitlab(_body: bytes, secret: str, _timestamp: str, delivery_id: str) -> Mapping[str, str]:
+    return {"X-Gitlab-Event-UUID": delivery_id, "X-Gitlab-Token": secret}
+
+
+def _sign_slack(body: bytes, secret: str, timestamp: str, _delivery_id: str) -> Mapping[str, str]:
+    mac = _mac(_letters(secret), f"v0:{timestamp}:", body).hex()
+    return {"X-Slack-Request-Timestamp": timestamp, "X-Slack-Signature": f"v0={mac}"}
+
+
+def _sign_stripe(body: bytes, secret: str, timestamp: str, _delivery_id: str) -> Mapping[str, str]:
+    mac = _mac(_letters(secret), f"{timestamp}.", body).hex()
+    return {"Stripe-Signature": f"t={timestamp},v1={mac}"}
+
+
+def _sign_hmac(body: bytes, secret: str, timestamp: str, delivery_id: str) -> Mapping[str, str]:
+    mac = _mac(_letters(secret), f"{timestamp}.", body).hex()
+    return {"X-Delivery-Id": delivery_id, "X-Timestamp": timestamp, "X-Signature-256": f"sha256={mac}"}
+
+
+_SIGNERS: Mapping[Scheme, Callable[[bytes, str, str, str], Mapping[str, str]]] = MappingProxyType(
+    {
+        Scheme.STANDARD: _sign_standard,
+        Scheme.GITHUB: _sign_github,
+        Scheme.GITLAB: _sign_gitlab,
+        Scheme.SLACK: _sign_slack,
+        Scheme.STRIPE: _sign_stripe,
+        Scheme.HMAC: _sign_hmac,
+    }
+)
