@@ -14,18 +14,22 @@ from holdfast.ports import Journal
 PAGE = 1_000
 # A follower further behind than this reads the journal instead, so a slow one costs neither memory nor speed.
 BACKLOG_MAX = 256
-# A follower looks by itself this often, in case a hint from another node was lost.
+# A follower looks by itself this often, in case a hint from another node was lost; the longer it is quiet, the less often.
 POLL_S = 1.0
+POLL_MAX_S = 16.0
+
+_Look = asyncio.Task[list[Entry]]
 
 
 class _Follower:
     """One reader's mailbox: entries just published, or the news that it should look for itself."""
 
-    __slots__ = ("backlog", "look", "news")
+    __slots__ = ("backlog", "look", "news", "pause_s")
 
     def __init__(self) -> None:
         self.backlog: deque[Entry] = deque()
         self.look = True
+        self.pause_s = POLL_S
         self.news = asyncio.Event()
 
     def publish(self, entries: Sequence[Entry]) -> None:
@@ -47,15 +51,20 @@ class Feed:
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
         self._followers: dict[SessionId, set[_Follower]] = {}
+        # What is being read, by session and cursor: whoever is at the same place looks together with the others.
+        # Forgotten as soon as there is news, which a look that has begun may not see.
+        self._looks: dict[SessionId, dict[int, _Look]] = {}
 
     def publish(self, entries: Sequence[Entry]) -> None:
         """Show entries of one session that have just become durable."""
         if entries:
+            self._looks.pop(entries[0].session_id, None)
             for follower in self._followers.get(entries[0].session_id, ()):
                 follower.publish(entries)
 
     def hint(self, session_id: SessionId) -> None:
         """Say that a session may have new entries."""
+        self._looks.pop(session_id, None)
         for follower in self._followers.get(session_id, ()):
             follower.hint()
 
@@ -84,14 +93,32 @@ class Feed:
             return gapless
         if follower.look:
             follower.look = False
-            entries = await self._journal.read(session_id, after, PAGE)
+            entries = await self._look(session_id, after)
             # A full page means that there is more where it came from.
             follower.look = follower.look or len(entries) >= PAGE
             return entries
         follower.news.clear()
         try:
-            async with asyncio.timeout(POLL_S):
+            async with asyncio.timeout(follower.pause_s):
                 await follower.news.wait()
+            follower.pause_s = POLL_S
         except TimeoutError:
             follower.look = True
+            follower.pause_s = min(follower.pause_s * 2, POLL_MAX_S)
         return []
+
+    async def _look(self, session_id: SessionId, after: int) -> list[Entry]:
+        looks = self._looks.setdefault(session_id, {})
+        if after not in looks:
+            looks[after] = asyncio.create_task(self._journal.read(session_id, after, PAGE))
+            looks[after].add_done_callback(lambda look: self._looked(session_id, looks, after, look))
+        # Whoever leaves does not end it for the others.
+        return await asyncio.shield(looks[after])
+
+    def _looked(self, session_id: SessionId, looks: dict[int, _Look], after: int, look: _Look) -> None:
+        if not look.cancelled():
+            # Nobody may have waited for it.
+            look.exception()
+        del looks[after]
+        if not looks and self._looks.get(session_id) is looks:
+            del self._looks[session_id]
