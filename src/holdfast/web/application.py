@@ -15,6 +15,7 @@ from holdfast.errors import HoldfastError
 from holdfast.web.answers import apologise, refusal, refuse
 from holdfast.web.approvals import Approvals
 from holdfast.web.deliveries import Deliveries
+from holdfast.web.events import Streams
 from holdfast.web.house import House
 from holdfast.web.jobs import Jobs
 from holdfast.web.memory import Memories
@@ -24,11 +25,11 @@ from holdfast.web.sessions import Sessions
 from holdfast.web.turns import Turns
 
 
-def operations(lifecycle: Lifecycle) -> list[Operation]:
+def operations(streams: Streams) -> list[Operation]:
     """Return everything that can be asked."""
     groups: Sequence[Group] = (
         House(),
-        Sessions(lifecycle),
+        Sessions(streams),
         Turns(),
         Deliveries(),
         Approvals(),
@@ -42,7 +43,7 @@ def operations(lifecycle: Lifecycle) -> list[Operation]:
 def application(host: Host, lifecycle: Lifecycle) -> Starlette:
     """Return the HTTP face of a host."""
     app = Starlette(
-        routes=[route(each, host) for each in operations(lifecycle)],
+        routes=[route(each, host) for each in operations(Streams(lifecycle.closing))],
         exception_handlers={
             HoldfastError: refuse,
             HTTPException: _refuse_route,

@@ -1,9 +1,10 @@
-"""Server-sent events: the journal of a session as it grows.  A disconnect ends the stream and nothing else."""
+"""Server-sent events: frames as they come, for many readers at once.  A disconnect ends a stream and nothing else."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 
 import msgspec
 from starlette.responses import Response
@@ -11,9 +12,15 @@ from starlette.types import Receive, Scope, Send
 
 from holdfast.core.journal import Entry
 from holdfast.errors import Unavailable
+from holdfast.web.protocol import Connection, connection_of
 
 # Often enough for every proxy on the way to believe that somebody is there.
 HEARTBEAT_S = 15
+# So many readers are greeted before others get their turn.
+GREETED_AT_ONCE = 100
+# What many follow at once is encoded once: the last frames, none of them large.
+FRAMES_KEPT = 64
+FRAME_KEPT_MAX = 16 * 1024
 _HEARTBEAT = b": still here\n\n"
 # How soon a browser asks again after the stream broke.
 _OPENING = b"retry: 1000\n\n"
@@ -22,57 +29,145 @@ _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 _encode = msgspec.json.Encoder().encode
 
 
+class Streams:
+    """All streams that are open: one heartbeat for them together, and one end.
+
+    There is one of these per application, and every `EventStream` of it is made with that.
+    """
+
+    def __init__(self, closing: asyncio.Event) -> None:
+        self._closing = closing
+        self._open: set[_Reader] = set()
+        self._care: asyncio.Task[None] | None = None
+        self._frames: list[tuple[Entry, bytes] | None] = [None] * FRAMES_KEPT
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    @property
+    def closing(self) -> bool:
+        return self._closing.is_set()
+
+    def add(self, reader: _Reader) -> None:
+        self._open.add(reader)
+        if self._care is None:
+            self._care = asyncio.create_task(self._take_care(), name="streams")
+
+    def remove(self, reader: _Reader) -> None:
+        self._open.discard(reader)
+        if not self._open and self._care:
+            self._care.cancel()
+            self._care = None
+
+    def frame(self, entry: Entry) -> bytes:
+        """Return an entry as an event; for those who follow the same session it is the same one."""
+        place = id(entry) // 16 % FRAMES_KEPT
+        kept = self._frames[place]
+        if kept and kept[0] is entry:
+            return kept[1]
+        made = b"id: %d\ndata: %b\n\n" % (entry.seq, _encode(entry))
+        if len(made) <= FRAME_KEPT_MAX:
+            self._frames[place] = entry, made
+        return made
+
+    async def _take_care(self) -> None:
+        while True:
+            try:
+                async with asyncio.timeout(HEARTBEAT_S):
+                    await self._closing.wait()
+            except TimeoutError:
+                await self._beat()
+            else:
+                for reader in self._open:
+                    reader.end()
+                return
+
+    async def _beat(self) -> None:
+        for number, reader in enumerate(list(self._open), 1):
+            await reader.beat()
+            if number % GREETED_AT_ONCE == 0:
+                await asyncio.sleep(0)
+
+
+class _Reader:
+    """Whoever reads a stream.  What it does not take waits with its connection, never with those who write."""
+
+    __slots__ = ("_connection", "_limit", "_send")
+
+    def __init__(self, connection: Connection, send: Send) -> None:
+        self._connection = connection
+        self._send = send
+        self._limit = asyncio.timeout(None)
+
+    async def read(self, frames: AsyncGenerator[bytes]) -> None:
+        """Send what comes until it ends, the reader leaves, or `end` is called."""
+        self._connection.when_lost = self.end
+        try:
+            async with self._limit, aclosing(frames):
+                async for frame in frames:
+                    await self._send({"type": "http.response.body", "body": frame, "more_body": True})
+        except TimeoutError:
+            if not self._limit.expired():
+                raise
+        finally:
+            self._connection.when_lost = None
+
+    def end(self) -> None:
+        # As a timeout it ends the wait of the task wherever that is, and is told apart from a cancellation.
+        if not self._limit.expired():
+            self._limit.reschedule(0)
+
+    async def beat(self) -> None:
+        # Whoever has not taken what it was sent needs no sign of life, and must not keep others waiting for theirs.
+        if not self._connection.choked:
+            await self._send({"type": "http.response.body", "body": _HEARTBEAT, "more_body": True})
+
+    async def say_goodbye(self, *, hurried: bool) -> None:
+        if hurried and self._connection.choked:
+            self._connection.abort()
+        else:
+            await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
 class EventStream(Response):
-    """Entries as they become durable, until the reader leaves or the gateway closes."""
+    """Frames, each a whole event in the wire's format, until they end, the reader leaves or the gateway closes.
+
+    The generator is closed whatever ends the stream.  A store that does not answer ends it as well: the reader asks
+    again with its cursor, when it is back.
+    """
 
     media_type = "text/event-stream"
 
-    def __init__(self, entries: AsyncGenerator[Entry], closing: asyncio.Event, *, reset: bool = False) -> None:
+    def __init__(self, frames: AsyncGenerator[bytes], streams: Streams) -> None:
         super().__init__(headers=_HEADERS)
         # What is sent has no length that could be known before.
         del self.headers["content-length"]
-        self._entries = entries
-        self._closing = closing
-        self._opening = _OPENING + (_RESET if reset else b"")
+        self._frames = frames
+        self._streams = streams
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - The shape of ASGI.
-        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-        await _write(send, self._opening)
-        tasks = [
-            asyncio.create_task(part)
-            for part in (self._pump(send), _beat(send), _left(receive), self._closing.wait())
-        ]  # fmt: skip
-        try:
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
-        if not tasks[0].cancelled():
-            tasks[0].result()
+        connection = connection_of(scope)
+        reader = _Reader(connection, send)
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        if scope["method"] == "HEAD" or connection.lost or self._streams.closing:
+            await self._frames.aclose()
+        else:
+            await self._show(reader)
+        await reader.say_goodbye(hurried=self._streams.closing)
 
-    async def _pump(self, send: Send) -> None:
+    async def _show(self, reader: _Reader) -> None:
+        self._streams.add(reader)
         try:
-            async for entry in self._entries:
-                await _write(send, b"id: %d\ndata: %b\n\n" % (entry.seq, _encode(entry)))
+            await reader.read(self._frames)
         except Unavailable:
-            # The reader asks again with its cursor, when the store is back.
-            return
+            pass
         finally:
-            await self._entries.aclose()
+            self._streams.remove(reader)
 
 
-async def _write(send: Send, piece: bytes) -> None:
-    await send({"type": "http.response.body", "body": piece, "more_body": True})
-
-
-async def _beat(send: Send) -> None:
-    while True:
-        await asyncio.sleep(HEARTBEAT_S)
-        await _write(send, _HEARTBEAT)
-
-
-async def _left(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
+async def journal(entries: AsyncGenerator[Entry], streams: Streams, *, reset: bool = False) -> AsyncGenerator[bytes]:
+    """Yield entries as events, each with its cursor; with `reset` the reader is told first to forget what it has."""
+    async with aclosing(entries):
+        yield _OPENING + (_RESET if reset else b"")
+        async for entry in entries:
+            yield streams.frame(entry)

@@ -1,27 +1,67 @@
-"""HTTP with a limit on what may come before anybody knows who it is: how much, how slowly, and from how many at once."""
+"""HTTP with a limit on what a client may take: how much, how slowly, and from how many at once."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import cast
+from collections.abc import Callable
+from typing import Protocol, cast
 
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Scope
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from holdfast.web.answers import refusal
 
 HEAD_MAX = 64 * 1024
 HEAD_TIMEOUT_S = 10.0
+# So long what was sent may wait for a client that takes nothing of it.
+WRITE_TIMEOUT_S = 60.0
 CONNECTIONS_MAX = 2_000
 _CROWDED = refusal(503, "crowded", "too many connections are open", "try again in a moment")
 _CROWDED.headers["Connection"] = "close"
+_CONNECTION = "holdfast.connection"
+
+
+class Connection(Protocol):
+    """What an answer may know of the connection that it goes out by."""
+
+    # Called when the client has gone.
+    when_lost: Callable[[], None] | None
+
+    @property
+    def lost(self) -> bool: ...
+    @property
+    def choked(self) -> bool:
+        """Whether more was sent than the client takes."""
+        ...
+
+    def abort(self) -> None:
+        """Close it, whatever still waits to be sent."""
+        ...
+
+
+def connection_of(scope: Scope) -> Connection:
+    """Return the connection by which a request came."""
+    return scope["extensions"][_CONNECTION]
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """uvicorn's protocol; a head that is too long or takes too long costs the client its connection."""
+    """uvicorn's protocol; a client with too long or slow a head, or that takes nothing, loses its connection."""
 
+    when_lost: Callable[[], None] | None = None
     _head_size = 0
     _head_timer: asyncio.TimerHandle | None = None
+    _write_timer: asyncio.TimerHandle | None = None
+
+    @property
+    def lost(self) -> bool:
+        return self.transport.is_closing()
+
+    @property
+    def choked(self) -> bool:
+        return self.flow.write_paused
+
+    def abort(self) -> None:
+        self.transport.abort()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # As uvicorn narrows it.
         super().connection_made(transport)
@@ -30,6 +70,9 @@ class BoundedProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._end_head()
         super().connection_lost(exc)
+        self._end_write()
+        if self.when_lost:
+            self.when_lost()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
@@ -41,6 +84,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
+        self.scope["extensions"] = {_CONNECTION: self}  # type: ignore[typeddict-item]  # It is nobody's but ours.
         if not self._head_timer:
             self._await_head()
 
@@ -51,6 +95,14 @@ class BoundedProtocol(HttpToolsProtocol):
         self.app = _CROWDED if len(self.connections) > CONNECTIONS_MAX else served
         super().on_headers_complete()
 
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._write_timer = self.loop.call_later(WRITE_TIMEOUT_S, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._end_write()
+
     def _await_head(self) -> None:
         self._head_size = 0
         self._head_timer = self.loop.call_later(HEAD_TIMEOUT_S, self.transport.close)
@@ -59,3 +111,8 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._head_timer:
             self._head_timer.cancel()
             self._head_timer = None
+
+    def _end_write(self) -> None:
+        if self._write_timer:
+            self._write_timer.cancel()
+            self._write_timer = None

@@ -9,12 +9,11 @@ from starlette.responses import Response
 from holdfast.core.images import BYTES_MAX, IMAGES_MAX
 from holdfast.core.intake import Busy, Image, Receipt
 from holdfast.core.sessions import State
-from holdfast.desk.lifecycle import Lifecycle
 from holdfast.desk.port import Opening
 from holdfast.desk.views import Deleted, Page, SessionView, Transcript
 from holdfast.ids import SessionId, TurnId
 from holdfast.web.answers import Refused, answer
-from holdfast.web.events import EventStream
+from holdfast.web.events import EventStream, Streams, journal
 from holdfast.web.operations import Call, Operation, Stream
 from holdfast.web.requests import BODY_MAX
 
@@ -49,8 +48,8 @@ class Fork:
 class Sessions:
     """Conversations."""
 
-    def __init__(self, lifecycle: Lifecycle) -> None:
-        self._lifecycle = lifecycle
+    def __init__(self, streams: Streams) -> None:
+        self._streams = streams
 
     def operations(self) -> list[Operation]:
         one = "/api/sessions/{id}"
@@ -175,9 +174,8 @@ class Sessions:
         after = cursor(call)
         # A cursor beyond the end belongs to another journal, so its reader begins anew.
         reset = after > session.seq
-        return EventStream(
-            call.desk.follow(session.id, 0 if reset else after), self._lifecycle.closing, reset=reset
-        )  # fmt: skip
+        entries = call.desk.follow(session.id, 0 if reset else after)
+        return EventStream(journal(entries, self._streams, reset=reset), self._streams)
 
     async def end(self, call: Call) -> Response:
         return answer(await call.desk.end(_session_id(call)))
