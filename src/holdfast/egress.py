@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from enum import StrEnum
+from typing import Self
+from urllib.parse import urlsplit
 
 import httpx2
 
@@ -304,6 +306,14 @@ class Egress:
         self._transport = GuardedTransport(guard)
         self._timeout_s = timeout_s
 
+    @classmethod
+    def to(cls, url: str, timeout_s: float = TIMEOUT_S) -> Self:
+        """Return a way out to a server that the operator named, which may well be on this machine."""
+        place = urlsplit(url)
+        host = f"[{place.hostname}]" if place.hostname and ":" in place.hostname else place.hostname
+        port = place.port or (443 if place.scheme == "https" else 80)
+        return cls(Guard([f"{host}:{port}"]), timeout_s)
+
     def check(self, url: str) -> None:
         """Refuse what could never be reached.  Raises `Rejected`."""
         self._guard.check(url)
@@ -349,7 +359,7 @@ class Egress:
                 if departure.began:
                     raise OutcomeUnknown(f"{place.host} was sent it and did not answer ({_told(error)})") from error
                 raise Unavailable(f"{place.host} cannot be reached: {_told(error)}") from error
-            return await _remark(response, place, bytes_max)
+            return await _remark(response, place, bytes_max, min(REMARK_TIMEOUT_S, self._timeout_s))
 
     async def close(self) -> None:
         await self._transport.aclose()
@@ -415,11 +425,11 @@ def _told(error: Exception) -> str:
     return "no answer in time" if isinstance(error, TimeoutError | httpx2.TimeoutException) else str(error) or "cut off"
 
 
-async def _remark(response: httpx2.Response, url: httpx2.URL, bytes_max: int) -> Answer:
+async def _remark(response: httpx2.Response, url: httpx2.URL, bytes_max: int, timeout_s: float) -> Answer:
     """Return an answer with as much of its body as comes in time: its status has said what counts."""
     body, cut = bytearray(), True
     with contextlib.suppress(TimeoutError, httpx2.TransportError, httpx2.DecodingError):
-        async with asyncio.timeout(REMARK_TIMEOUT_S):
+        async with asyncio.timeout(timeout_s):
             async for piece in response.aiter_raw():
                 body += piece[: bytes_max - len(body) + 1]
                 if len(body) > bytes_max:

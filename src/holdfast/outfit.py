@@ -40,8 +40,10 @@ from holdfast.agent.tools.skills import skill_tool
 from holdfast.agent.tools.terminal import Smart, Terminal, unsure
 from holdfast.agent.tools.todo import todo_tool
 from holdfast.agent.tools.web_search import searcher, web_search_tool
+from holdfast.channels import github, url
+from holdfast.channels.file import FOLDER, FileCarrier
 from holdfast.clock import Clock
-from holdfast.config import Config
+from holdfast.config import ChannelsConfig, Config
 from holdfast.core.evidence import Judgement
 from holdfast.core.intake import Inbound, Receipt
 from holdfast.core.redaction import Redaction
@@ -80,6 +82,25 @@ class Outfit:
     components: Mapping[str, Callable[[], Awaitable[None]]]
     control: ProcessControl
     describe: Callable[[], AgentView]
+
+
+@contextlib.asynccontextmanager
+async def carriers_of(
+    config: ChannelsConfig, home: Path, store: Store, clock: Clock
+) -> AsyncGenerator[Mapping[str, Carrier]]:
+    """Yield who takes answers out, by channel, for as long as the context lasts.  Raises `ConfigInvalid`."""
+    secret = config.url.secret or await store.secrets.get_or_add(url.CHANNEL, url.new_secret())
+    guard = Guard(config.url.allow_hosts, setting="channels.url.allow_hosts", encrypted=True)
+    token, base_url = os.environ.get(config.github.token_env, ""), config.github.base_url
+    async with contextlib.AsyncExitStack() as stack:
+        web, hub = Egress(guard, config.url.timeout), Egress.to(base_url)
+        stack.push_async_callback(web.close)
+        stack.push_async_callback(hub.close)
+        yield {
+            "file": FileCarrier(home / FOLDER),
+            url.CHANNEL: url.UrlCarrier(web, secret, clock),
+            github.CHANNEL: github.GithubCarrier(hub, base_url, token, config.github.token_env, clock),
+        }
 
 
 @contextlib.asynccontextmanager

@@ -46,6 +46,8 @@ async def test_half_a_line_of_a_write_that_was_cut_off_is_no_delivery_and_harms_
 @pytest.mark.parametrize("name", ["", "../x", "a/b", ".hidden", "a\0b", "x" * 65, "a b"])
 async def test_a_target_that_names_no_file_is_refused_for_good(tmp_path: Path, name: str) -> None:
     with pytest.raises(Rejected, match="names no file"):
+        FileCarrier(tmp_path).check(f"file:{name}")
+    with pytest.raises(Rejected, match="names no file"):
         await FileCarrier(tmp_path).send(replace(SENT, target=f"file:{name}"))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from typing import Annotated, Protocol, TypeVar, cast
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
 import msgspec
 
@@ -15,7 +15,7 @@ from holdfast.agent.tools.port import Site, StructTool
 from holdfast.agent.tools.untrusted import fence
 from holdfast.config import WebSearchConfig
 from holdfast.core.effects import Effect
-from holdfast.egress import Answer, Egress, Guard
+from holdfast.egress import Answer, Egress
 from holdfast.errors import ConfigInvalid, Rejected, Unavailable
 
 PLUGINS = "holdfast.search"
@@ -121,22 +121,14 @@ def searcher(config: WebSearchConfig, environment: Mapping[str, str] = os.enviro
         case "searxng":
             if not config.url:
                 raise ConfigInvalid("tools.web_search.url: searxng needs the URL of its server")
-            return Searxng(config.url, _way_to(config.url))
+            return Searxng(config.url, Egress.to(config.url, TIMEOUT_S))
         case "brave":
             if not (key := config.api_key or environment.get(config.api_key_env, "")):
                 raise ConfigInvalid("tools.web_search.api_key: brave needs a key, here or in the variable of api_key_env")
             url = config.url or BRAVE_URL
-            return Brave(key, _way_to(url), url)
+            return Brave(key, Egress.to(url, TIMEOUT_S), url)
         case plugin:
             return _plugged(plugin, config)
-
-
-def _way_to(url: str) -> Egress:
-    """Return a way out to a server that the operator named, which may well be on this machine."""
-    place = urlsplit(url)
-    host = f"[{place.hostname}]" if place.hostname and ":" in place.hostname else place.hostname
-    port = place.port or (443 if place.scheme == "https" else 80)
-    return Egress(Guard([f"{host}:{port}"]), TIMEOUT_S)
 
 
 def _plugged(name: str, config: WebSearchConfig) -> Searcher:
