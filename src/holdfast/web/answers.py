@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from types import MappingProxyType
 
 import msgspec
 from starlette.requests import Request
@@ -28,11 +30,29 @@ _encoder = msgspec.json.Encoder()
 class Refused(Rejected):
     """A refusal that only HTTP knows: it carries its own status and code."""
 
-    def __init__(self, status: int, code: str, message: str, hint: str | None = None) -> None:
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        message: str,
+        hint: str | None = None,
+        retry_after_s: int = RETRY_AFTER_S,
+        more: Mapping[str, str | int] = MappingProxyType({}),
+    ) -> None:
         super().__init__(message)
         self.status = status
         self.code = code
         self.hint = hint
+        self.retry_after_s = retry_after_s
+        # Further fields of the error.
+        self.more = more
+
+    def response(self) -> Response:
+        """Return it as it is answered."""
+        found = refusal(self.status, self.code, str(self), self.hint, **self.more)
+        if "Retry-After" in found.headers:
+            found.headers["Retry-After"] = str(self.retry_after_s)
+        return found
 
 
 def answer(value: object, status: int = 200) -> Response:
@@ -40,7 +60,7 @@ def answer(value: object, status: int = 200) -> Response:
     return Response(_encoder.encode(value), status, media_type="application/json")
 
 
-def refusal(status: int, code: str, message: str, hint: str | None = None, **more: str) -> Response:
+def refusal(status: int, code: str, message: str, hint: str | None = None, **more: str | int) -> Response:
     """Return an error as every client expects it; `more` are further fields of it."""
     headers: dict[str, str] = {}
     if status in (429, 503):
@@ -57,7 +77,7 @@ def refusal(status: int, code: str, message: str, hint: str | None = None, **mor
 async def refuse(_request: Request, error: Exception) -> Response:
     """Answer for an error of our own tree; its family decides."""
     if isinstance(error, Refused):
-        return refusal(error.status, error.code, str(error), error.hint)
+        return error.response()
     status = _status(error)
     more = {"state": str(error.state)} if isinstance(error, IllegalMove) else {}
     hint = _BUSY if isinstance(error, SessionBusy) else _HINTS.get(status)

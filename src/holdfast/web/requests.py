@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import zlib
 from enum import StrEnum
 from typing import TypeVar
 
@@ -11,6 +12,7 @@ from starlette.requests import Request
 
 from holdfast.desk.cursors import SIZE_MAX
 from holdfast.web.answers import Refused
+from holdfast.web.offsets import offset
 from holdfast.web.principal import Principal
 
 T = TypeVar("T")
@@ -21,11 +23,14 @@ BODY_MAX = 1024 * 1024
 DISCARDED_MAX = 16 * BODY_MAX
 BODY_TIMEOUT_S = 10
 ID_MAX = 200
+UNPACKED_AT_ONCE = 256 * 1024
+# How zlib is told that it will be gzip, and no other of its formats.
+_GZIP = 16 + zlib.MAX_WBITS
 
 
 async def body(request: Request, kind: type[T], most: int = BODY_MAX) -> T:
     """Return the JSON body of a request, `most` bytes long.  An empty one counts as an empty object."""
-    raw = await _read(request, most)
+    raw = await content(request, most)
     if not raw:
         raw = b"{}"
     elif request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
@@ -36,7 +41,8 @@ async def body(request: Request, kind: type[T], most: int = BODY_MAX) -> T:
             return await asyncio.to_thread(_parse, raw, kind)
         return _parse(raw, kind)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise Refused(400, "bad_json", f"the body is not what this route takes: {error}") from error
+        more = {"offset": where} if (where := offset(raw, error)) is not None else {}
+        raise Refused(400, "bad_json", f"the body is not what this route takes: {error}", more=more) from error
 
 
 def _parse(raw: bytes, kind: type[T]) -> T:
@@ -44,9 +50,16 @@ def _parse(raw: bytes, kind: type[T]) -> T:
     return msgspec.convert(msgspec.json.decode(raw), kind)
 
 
+async def content(request: Request, most: int = BODY_MAX) -> bytes:
+    """Return the body of a request, `most` bytes long when it is unpacked."""
+    encoding = request.headers.get("content-encoding", "identity").strip().lower()
+    if encoding not in ("identity", "gzip"):
+        raise Refused(415, "encoded", f"a body cannot be sent as {encoding[:40]!r}", "send it as it is, or as gzip")
+    raw = await _read(request, most)
+    return await _unpacked(raw, most) if encoding == "gzip" else raw
+
+
 async def _read(request: Request, most: int) -> bytes:
-    if request.headers.get("content-encoding", "identity").lower() != "identity":
-        raise Refused(415, "encoded", "the body must not be compressed")
     raw = bytearray()
     size = 0
     try:
@@ -58,17 +71,42 @@ async def _read(request: Request, most: int) -> bytes:
                 if size <= most:
                     raw += piece
     except TimeoutError:
-        raise Refused(408, "too_slow", f"the body took longer than {BODY_TIMEOUT_S} seconds") from None
+        raise Refused(408, "too_slow", f"the body took longer than {BODY_TIMEOUT_S} seconds", "send it faster") from None
     if size > most:
-        raise Refused(413, "too_large", f"the body is larger than {most} bytes")
+        raise _too_large(most)
     return bytes(raw)
+
+
+async def _unpacked(packed: bytes, most: int) -> bytes:
+    """Return what was packed with gzip, in steps, so that a little that becomes very much keeps nobody waiting."""
+    raw = bytearray()
+    unpacker = zlib.decompressobj(_GZIP)
+    try:
+        while not unpacker.eof:
+            piece = unpacker.decompress(packed, UNPACKED_AT_ONCE)
+            packed = unpacker.unconsumed_tail
+            raw += piece
+            if len(raw) > most:
+                raise _too_large(most)
+            if not piece and not unpacker.eof:
+                raise Refused(400, "bad_gzip", "the packed body ends too early", "send all of it")
+            await asyncio.sleep(0)
+    except zlib.error as error:
+        raise Refused(400, "bad_gzip", f"the body is not gzip: {error}", "send it as it is, or as gzip") from error
+    return bytes(raw)
+
+
+def _too_large(most: int) -> Refused:
+    return Refused(413, "too_large", f"the body is larger than {most} bytes", "send less at once")
 
 
 def name(request: Request, parameter: str = "id") -> str:
     """Return an id from the path."""
     value: str = request.path_params[parameter]
     if not value.isprintable() or len(value) > ID_MAX:
-        raise Refused(400, "bad_id", "an id has printable characters only, and not too many")
+        odd = next((place for place, each in enumerate(value) if not each.isprintable()), ID_MAX)
+        problem = f"an id has printable characters only, {ID_MAX} at most"
+        raise Refused(400, "bad_id", problem, more={"offset": odd})
     return value
 
 
