@@ -39,6 +39,9 @@ _STRIKE = """
 """
 # They were interrupted in this very transaction; comparing the state, PostgreSQL would look for that first, in all turns.
 _CONTINUE = "UPDATE turns SET state = 'queued' WHERE id IN {ids}"
+# Held, so that of two who leave it out at once only one says so.
+_HOLD_TURN = "UPDATE turns SET nth = nth WHERE id = :id"
+_UNDONE = "SELECT 1 FROM entries WHERE turn_id = :id AND kind = 'turn.undone' LIMIT 1"
 _RUNNING = f"SELECT {rows.TURN} FROM turns WHERE node_id = :node_id AND state = 'running' ORDER BY id"
 _ANNOUNCED = """
     SELECT turn_id, attempt FROM entries WHERE turn_id IN {ids} AND kind = 'note' AND data ->> 'banner' IS NOT NULL
@@ -105,6 +108,16 @@ class Settlement:
         return await self._database.write(
             lambda: _undo_once(session_id, now_ms, once), wakes=lambda _: (f"session:{session_id}",)
         )
+
+    async def leave_out(self, turn_id: TurnId, now_ms: int) -> bool:
+        """Take any exchange out of its conversation, as `undo` does the last; returns whether another one is left in it.
+
+        Raises `IllegalMove` while it is in flight.  Repeating it changes nothing.
+        """
+        _, left = await self._database.write(
+            lambda: _leave_out(turn_id, now_ms), wakes=lambda done: (f"session:{done[0].session_id}",)
+        )
+        return left
 
     async def end_session(self, session_id: SessionId, reason: str, now_ms: int, once: Once | None = None) -> None:
         """End a session for good and cancel what still waits in it.  The first reason wins; `Repeated` the second time."""
@@ -256,6 +269,16 @@ def undo(session_id: SessionId, now_ms: int) -> Transaction[Turn | None]:
         raise IllegalMove(turn.id, turn.state, "be undone; stop it first")
     yield from journal.number(turn, None, [Draft(kind=Kind.TURN_UNDONE, at=now_ms)])
     return turn
+
+
+def _leave_out(turn_id: TurnId, now_ms: int) -> Transaction[tuple[Turn, bool]]:
+    yield Run(_HOLD_TURN, {"id": turn_id})
+    turn = yield from turns.get(turn_id)
+    if turn.state not in SETTLED:
+        raise IllegalMove(turn.id, turn.state, "be left out; cancel it first")
+    if not (yield Run(_UNDONE, {"id": turn_id})):
+        yield from journal.number(turn, None, [Draft(kind=Kind.TURN_UNDONE, at=now_ms)])
+    return turn, bool((yield Run(turns.LAST, {"id": turn.session_id})))
 
 
 def _leave_once(
