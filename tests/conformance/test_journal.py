@@ -9,6 +9,7 @@ import pytest
 
 from holdfast.core import effects
 from holdfast.core.effects import Effect
+from holdfast.core.intake import Busy
 from holdfast.core.journal import Draft, Entry, Kind
 from holdfast.core.transcript import Role, fold
 from holdfast.core.turns import Cause, Event, Mode, Resume, Turn
@@ -395,3 +396,30 @@ async def test_a_summary_that_cannot_be_read_hides_nothing(scene: Scene) -> None
     turn = await scene.running()
     await scene.store.journal.append(turn, [scene.draft(Kind.CONTEXT_COMPACTED, text="so far", after="here")])
     assert await scene.store.journal.context_begins(turn.session_id) == 0
+
+
+async def test_a_conversation_is_read_by_its_turns_in_both_directions(scene: Scene) -> None:
+    """J3: whole turns, so that pages put side by side are the transcript, and nothing of one is on another."""
+    host = await scene.running("one")
+    await scene.accept("two", busy=Busy.STEER)
+    host, _ = await scene.store.turns.heed(host, scene.now)
+    waiting = await scene.accept("three")
+    await scene.finish(await scene.say(host, "said while three waited"))
+    await scene.finish(await scene.say(await scene.claim_and_start(waiting.turn_id), "said"))
+    for number in range(4, 8):
+        await scene.finished(f"question {number}", f"answer {number}")
+    await scene.finished(conversation="another")
+    whole = await scene.entries(host.session_id)
+    read = scene.store.journal.read_turns
+    ordinals = {turn.id: turn.ordinal for turn in await scene.store.turns.list(host.session_id)}
+    for limit in (1, 2, 3, 7, 50):
+        onward = [await read(host.session_id, after=after, limit=limit) for after in range(0, 7, limit)]
+        back = [await read(host.session_id, before=before, limit=limit) for before in range(8, 1, -limit)]
+        for pages in (onward, back[::-1]):
+            assert sorted((e for page in pages for e in page), key=lambda e: e.seq) == whole
+            assert [item for page in pages for item in fold(page)] == fold(whole)
+            for page in pages:
+                assert [entry.seq for entry in page] == sorted(entry.seq for entry in page)
+                assert len({ordinals[entry.turn_id] for entry in page}) <= limit
+    assert await read(host.session_id, after=7) == await read(host.session_id, before=1) == []
+    assert await read(SessionId("nothing")) == []

@@ -38,6 +38,10 @@ _HOLD_OVER = """
 """
 _READ = f"SELECT {rows.ENTRY} FROM entries WHERE session_id = :id AND seq > :after ORDER BY seq LIMIT :limit"
 _READ_TURN = f"SELECT {rows.ENTRY} FROM entries WHERE turn_id = :id ORDER BY seq"
+_READ_TURNS = f"""
+    SELECT {rows.qualified(rows.ENTRY, "e")} FROM entries e JOIN turns t ON t.id = e.turn_id
+     WHERE t.session_id = :id AND t.ordinal BETWEEN :first AND :last ORDER BY e.seq
+"""
 _READ_ATTEMPT = f"""
     SELECT {rows.ENTRY} FROM entries
      WHERE turn_id = :id AND attempt = :attempt AND nth > :after AND nth <= :last ORDER BY nth
@@ -99,6 +103,16 @@ class Journal:
     async def read_turn(self, turn_id: TurnId) -> list[Entry]:
         """Return the entries of one turn."""
         return await self._database.read(lambda: _read(_READ_TURN, {"id": turn_id}))
+
+    async def read_turns(
+        self, session_id: SessionId, *, after: int = 0, before: int | None = None, limit: int = 50
+    ) -> list[Entry]:
+        """Return the entries of `limit` turns behind the one with an ordinal, or of those in front of one.
+
+        Ordinals are gapless, so a page is known before it is read: those of a session run from 1 to its `turns`.
+        """
+        first, last = (after + 1, after + limit) if before is None else (before - limit, before - 1)
+        return await self._database.read(lambda: _read(_READ_TURNS, {"id": session_id, "first": first, "last": last}))
 
     async def read_segment(self, segment: Segment) -> list[Entry]:
         """Return the entries of the turns that a memory segment covers."""
