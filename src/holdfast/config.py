@@ -21,8 +21,8 @@ PORT_MAX = 65_535
 # What is shorter can be guessed, and would not be masked in the log.
 KEY_LENGTH_MIN = 8
 COMPACT_AT_MIN = 0.1
-# By channel; conversations are kept until their user deletes them.
-ONE_SHOT_DAYS: Mapping[str, int] = MappingProxyType({"webhook": 7, "cron": 30, "api": 7, "delegate": 30})
+# By channel; conversations are kept until their user deletes them, except stored responses that nobody goes on with.
+ONE_SHOT_DAYS: Mapping[str, int] = MappingProxyType({"webhook": 7, "cron": 30, "api": 7, "responses": 30, "delegate": 30})
 # What a tool of a server, or a model of a provider, can be named after.
 _OWN_NAME = re.compile(r"[a-zA-Z0-9_-]{1,32}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

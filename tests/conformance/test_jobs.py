@@ -56,6 +56,25 @@ async def test_a_job_is_saved_listed_and_changed(scene: Scene) -> None:
     assert (await scene.store.jobs.list())[1] == changed
 
 
+async def test_jobs_of_an_owner_are_paged_by_name(scene: Scene) -> None:
+    theirs = [job(name=name, owner="ann") for name in ("a", "c", "e", "g", "i")]
+    for each in (*theirs, *(job(name=name) for name in ("b", "d", "z"))):
+        await scene.store.jobs.save(each)
+    seen: list[Job] = []
+    while page := await scene.store.jobs.of_owner("ann", seen[-1].name if seen else "", limit=2):
+        assert len(page) <= 2
+        seen += page
+    assert seen == theirs
+    assert await scene.store.jobs.of_owner("nobody") == []
+
+
+async def test_a_job_is_found_by_its_name(scene: Scene) -> None:
+    """R12"""
+    await scene.store.jobs.save(job(owner="ann"))
+    assert await scene.store.jobs.find("report") == job(owner="ann")
+    assert await scene.store.jobs.find("nothing\0") is None
+
+
 async def test_a_new_schedule_counts_from_when_it_was_made(scene: Scene) -> None:
     """C1: a daily job that becomes an hourly one at half past is due at the next full hour, not at the last one."""
     await scene.store.jobs.save(job(schedule="0 9 * * *"))

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from holdfast.core.memories import Memory
 from holdfast.errors import NotFound, Rejected
 from holdfast.ids import MemoryId
-from tests.conformance.scenes import MINUTE, Scene
+from tests.conformance.scenes import MINUTE, START, Scene
 
 
 async def test_what_is_remembered_is_listed_oldest_first(scene: Scene) -> None:
@@ -18,6 +19,23 @@ async def test_what_is_remembered_is_listed_oldest_first(scene: Scene) -> None:
     await scene.store.memories.add(scene.fact("is somebody else", owner="somebody"))
     assert await scene.store.memories.list("local") == [first, second]
     assert await scene.store.memories.list("local", limit=1) == [first]
+
+
+async def test_pages_of_memories_neither_repeat_nor_skip(scene: Scene) -> None:
+    """J8: also where a page ends between memories of the same millisecond."""
+    for number in range(7):
+        scene.now = START + number // 3
+        await scene.store.memories.add(scene.fact(f"fact {number}"))
+        await scene.store.memories.add(scene.fact(f"fact {number}", owner="somebody"))
+    whole = await scene.store.memories.list("local")
+    assert len(whole) == 7
+    for limit in (1, 2, 3, 7, 100):
+        seen: list[Memory] = []
+        while page := await scene.store.memories.list(
+            "local", limit, after=(seen[-1].created_at, seen[-1].id) if seen else None
+        ):
+            seen += page
+        assert seen == whole
 
 
 async def test_a_text_is_remembered_once(scene: Scene) -> None:

@@ -25,6 +25,7 @@ from holdfast.errors import Owned, Stale, StoreRefused
 from holdfast.ids import SessionId, TurnId, new_node_id
 from holdfast.store import access as access_sql
 from holdfast.store import cancellation as cancellation_sql
+from holdfast.store import catalog as catalog_sql
 from holdfast.store import closing as closing_sql
 from holdfast.store import deliveries as deliveries_sql
 from holdfast.store import forks as forks_sql
@@ -327,6 +328,7 @@ BROKEN = {
     "M1 each": "DELETE FROM segments",
     "M1 generations": "UPDATE sessions SET generation = 0",
     "M2": "UPDATE segments SET state = 'committed' WHERE first_generation = 2",
+    "S4": "UPDATE deliveries SET owner = 'somebody'",
     "V1": "UPDATE turns SET verbatim = 1",
     "S1": "UPDATE sessions SET one_shot = 1, state = 'suspended' WHERE key = 'chat:2'",
     "S2": "UPDATE sessions SET strikes = 3",
@@ -701,10 +703,13 @@ STATEMENT = re.compile(r"\s*(SELECT|UPDATE|DELETE|INSERT|WITH)\b")
 MODULES = (
     intake_sql, turns_sql, settlement_sql, forks_sql, journal_sql, deliveries_sql, segments_sql, nodes_sql, jobs_sql,
     sessions_sql, recoveries_sql, questions_sql, processes_sql, spending_sql, memories_sql, cancellation_sql, closing_sql,
-    access_sql, webhooks_sql,
+    access_sql, webhooks_sql, catalog_sql,
 )  # fmt: skip
 # Indexes that hold only what is on its way, so that reading all of one is no scan of what has been.
-SMALL = "deliveries_due|turns_claimable|turns_held|turns_in_flight|turns_interrupted|segments_one_committing_per_session"
+SMALL = (
+    "deliveries_due|deliveries_held|turns_claimable|turns_held|turns_in_flight|turns_interrupted|sessions_in_use"
+    "|segments_one_committing_per_session|segments_one_open_per_session|segments_due"
+)
 # Statements that may read a whole table: it is tiny, or they run once in a while.
 WHOLE = {
     "nodes._BEATS",
@@ -761,6 +766,14 @@ async def test_no_statement_scans_a_table_that_grows(scene: Scene) -> None:
         ("deliveries._DUE", "deliveries_due"),
         ("segments._DUE", "segments_due"),
         ("sessions._LIST", "sessions_by_update"),
+        ("sessions._LIST_CHANNEL", "sessions_by_channel"),
+        ("sessions._LIST_ARCHIVED", "sessions_archived"),
+        ("sessions._LIST_IN_USE", "sessions_in_use"),
+        ("sessions._IDLE", "sessions_in_use"),
+        ("catalog._DELIVERIES", "deliveries_by_owner"),
+        ("catalog._OF_STATE", "deliveries_by_state"),
+        ("memories._LIST", "memories_by_owner"),
+        ("jobs._OF_OWNER", "jobs_by_owner"),
         ("sessions._PRUNE", "sessions_ended"),
         ("sessions._FORGET_KEYS", "dedupe_by_age"),
         ("cancellation._WORKING_FOR", "turns_by_parent"),

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import replace
+from itertools import product
+
 import pytest
 
 from holdfast.config import ONE_SHOT_DAYS
 from holdfast.core import delivery
 from holdfast.core.sessions import Session, State
 from holdfast.core.turns import Cause, Event, Mode
+from holdfast.core.turns import State as TurnState
 from holdfast.errors import NotFound
-from holdfast.ids import SessionId
+from holdfast.ids import SessionId, new_session_id, new_turn_id
+from holdfast.store import intake as intake_sql
+from holdfast.store import sessions as sessions_sql
+from holdfast.store.database import POSTGRES
 from holdfast.store.retention import DAY_MS, DEDUPE_DAYS, NODE_DAYS
-from tests.conformance.scenes import MINUTE, START, Scene
+from holdfast.store.sessions import PRUNE_BATCH
+from tests.conformance.scenes import MINUTE, START, Scene, closed_gate, on_postgres
 
 
 async def opened(scene: Scene, key: str, **changes: object) -> SessionId:
@@ -45,13 +54,130 @@ async def test_an_unknown_key_answers_none(scene: Scene) -> None:
         with pytest.raises(NotFound):
             await scene.store.sessions.get(SessionId(key))
         with pytest.raises(NotFound):
-            await scene.store.sessions.rename(SessionId(key), "title")
+            await scene.store.sessions.change(SessionId(key), title="title")
 
 
-async def test_a_session_is_renamed(scene: Scene) -> None:
+async def test_a_session_is_called_pinned_and_put_away_each_by_itself(scene: Scene) -> None:
     session_id = await opened(scene, "chat:1")
-    await scene.store.sessions.rename(session_id, "Über\0 alles \ud800")
-    assert (await scene.store.sessions.get(session_id)).title == "Über\ufffd alles ?"
+    before = await scene.store.sessions.get(session_id)
+    named = await scene.store.sessions.change(session_id, title="Über\0 alles \ud800")
+    assert named == replace(before, title="Über\ufffd alles ?")
+    pinned = await scene.store.sessions.change(session_id, pinned=True)
+    assert pinned == replace(named, pinned=True)
+    away = await scene.store.sessions.change(session_id, archived=True, pinned=False)
+    assert away == replace(named, archived=True)
+    assert await scene.store.sessions.change(session_id) == away == await scene.store.sessions.get(session_id)
+    assert await scene.store.sessions.change(session_id, title="", archived=False) == before
+
+
+async def test_sessions_are_narrowed_by_channel_and_by_where_they_are_kept(scene: Scene) -> None:
+    """A filter leaves out the same whatever other filter stands beside it, and pages end where they should."""
+    made: list[Session] = []
+    for number in range(24):
+        channel, owner = ("web", "telegram", "webhook")[number % 3], ("local", "ann")[number // 3 % 2]
+        session_id = await opened(scene, str(number), channel=channel, owner=owner)
+        if number % 5 == 0:
+            await scene.store.sessions.change(session_id, archived=True)
+        scene.now += 1
+        match number % 4:
+            case 0:
+                await scene.store.settlement.end_session(session_id, "done", scene.now)
+            case 1:
+                await scene.store.settlement.suspend_session(session_id, scene.now)
+            case _:
+                pass
+        made.append(await scene.store.sessions.get(session_id))
+    made.sort(key=lambda each: (each.updated_at, each.id), reverse=True)
+    for state, channel, archived in product([None, *State], [None, "web", "webhook", "none"], [None, True, False]):
+        wanted = [
+            each
+            for each in made
+            if each.owner == "local" and state in (None, each.state) and channel in (None, each.channel)
+            if archived in (None, each.archived)
+        ]
+        seen: list[Session] = []
+        while page := await scene.store.sessions.list(
+            "local",
+            (seen[-1].updated_at, seen[-1].id) if seen else None,
+            limit=2,
+            state=state,
+            channel=channel,
+            archived=archived,
+        ):
+            seen += page
+        assert seen == wanted, (state, channel, archived)
+
+
+async def test_a_conversation_that_nobody_goes_on_with_expires(scene: Scene) -> None:
+    """M11, W6: it has ended when it was last used, and what it owes to memory is committed before it goes."""
+    turn = await scene.finished(conversation="resp_1", channel="responses")
+    scene.now += MINUTE
+    fresh = await scene.finished(conversation="resp_2", channel="responses")
+    other = await scene.finished(conversation="chat:1", channel="web")
+    heard: list[str] = []
+    scene.store.wakes.listen(heard.append)
+    assert await scene.store.sessions.expire("responses", START) == 1
+    assert {"segments", f"session:{turn.session_id}"} <= set(heard)
+    assert await scene.store.sessions.expire("responses", START) == 0
+    session = await scene.store.sessions.get(turn.session_id)
+    assert (session.state, session.end_reason, session.ended_at) == (State.ENDED, "expired", START)
+    for kept in (fresh, other):
+        assert (await scene.store.sessions.get(kept.session_id)).state is State.OPEN
+    (segment,) = await scene.store.segments.of_session(turn.session_id)
+    assert await scene.store.sessions.prune("responses", START) == 0
+    await scene.commit(segment)
+    assert await scene.store.sessions.prune("responses", START) == 1
+
+
+async def test_more_than_a_batch_expires_at_once(scene: Scene) -> None:
+    for number in range(PRUNE_BATCH + 3):
+        await scene.store.sessions.open("local", f"resp_{number}", "responses", new_session_id(START), START)
+    assert await scene.store.sessions.expire("responses", START) == PRUNE_BATCH + 3
+
+
+async def test_what_is_still_at_something_or_pinned_does_not_expire(scene: Scene) -> None:
+    """A1"""
+    queued = await opened(scene, "queued", channel="responses")
+    waiting = await scene.parked(conversation="waiting", channel="responses")
+    running = await scene.finished(conversation="process", channel="responses")
+    await scene.store.processes.add(scene.process(running))
+    errand = await scene.finished(conversation="errand", channel="responses")
+    await scene.accept(conversation="child", channel="delegate", parent_turn_id=errand.id)
+    pinned = await scene.finished(conversation="pinned", channel="responses")
+    await scene.store.sessions.change(pinned.session_id, pinned=True)
+    assert await scene.store.sessions.expire("responses", START + MINUTE) == 0
+    for session_id in (queued, *(turn.session_id for turn in (waiting, running, errand, pinned))):
+        assert (await scene.store.sessions.get(session_id)).state is State.OPEN
+
+
+async def test_a_suspended_conversation_expires_too(scene: Scene) -> None:
+    """W7: nothing would ever come after it."""
+    turn = await scene.finished(conversation="resp_1", channel="responses", remembers=False)
+    await scene.store.settlement.suspend_session(turn.session_id, scene.now)
+    assert await scene.store.sessions.expire("responses", scene.now) == 1
+    assert await scene.store.sessions.prune("responses", scene.now) == 1
+
+
+@on_postgres
+async def test_a_message_that_comes_at_the_last_moment_keeps_a_conversation(scene: Scene) -> None:
+    """A1: it is either answered in the old one or begins a new one, and is never cancelled with it."""
+    await scene.finished(conversation="resp_1", channel="responses", remembers=False)
+    other = await scene.another_store()
+    params = {"channel": "responses", "idle_before": START, "limit": 10}
+    scene.now += MINUTE
+    async with closed_gate(scene.url) as gate:
+        held = gate.pause(lambda: intake_sql.accept(POSTGRES, late, *ids, scene.now))
+        late = scene.message(conversation="resp_1", channel="responses")
+        ids = (new_turn_id(scene.now), new_session_id(scene.now))
+        accepting = asyncio.create_task(other.database.write(held))
+        await gate.waiting(1)
+        expiring = asyncio.create_task(scene.store.database.write(lambda: sessions_sql._expire(POSTGRES, params)))
+        await gate.waiting(2)
+        await gate.open()
+        receipt = await accepting
+        assert await expiring == []
+    assert (await scene.store.sessions.get(receipt.session_id)).state is State.OPEN
+    assert await scene.state(receipt) is TurnState.QUEUED
 
 
 async def test_sessions_are_listed_last_used_first(scene: Scene) -> None:
@@ -327,8 +453,21 @@ async def test_retention_prunes_one_shot_sessions_by_channel_and_keeps_conversat
     await scene.store.settlement.end_session(talk.session_id, "user", scene.now)
     assert await scene.store.enforce_retention(ONE_SHOT_DAYS, scene.now + 6 * DAY_MS) == 0
     assert await scene.store.enforce_retention(ONE_SHOT_DAYS, scene.now + 8 * DAY_MS) == 2
-    assert await scene.store.enforce_retention(ONE_SHOT_DAYS, scene.now + 400 * DAY_MS) == 2
+    assert await scene.store.enforce_retention(ONE_SHOT_DAYS, scene.now + 400 * DAY_MS) == 3
     await scene.store.sessions.get(talk.session_id)
+
+
+async def test_retention_prunes_stored_responses_by_their_last_use(scene: Scene) -> None:
+    """W7"""
+    days = ONE_SHOT_DAYS["responses"]
+    for key in ("resp_1", "resp_2"):
+        await scene.finished(conversation=key, channel="responses", remembers=False)
+    scene.now += 2 * DAY_MS
+    used = await scene.finished(conversation="resp_2", channel="responses", remembers=False)
+    assert await scene.store.enforce_retention(ONE_SHOT_DAYS, START + days * DAY_MS - 1) == 0
+    assert await scene.store.enforce_retention(ONE_SHOT_DAYS, START + days * DAY_MS) == 1
+    assert (await scene.store.sessions.get(used.session_id)).state is State.OPEN
+    assert await scene.store.enforce_retention(ONE_SHOT_DAYS, scene.now + days * DAY_MS) == 1
 
 
 async def test_retention_forgets_keys_and_nodes_when_their_time_has_come(scene: Scene) -> None:

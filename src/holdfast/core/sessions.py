@@ -14,6 +14,8 @@ from holdfast.ids import SessionId, TurnId
 STRIKES_MAX = 3
 # The end reason of a one-shot session is its channel and this: webhook_complete, cron_complete, api_complete.
 COMPLETE_SUFFIX = "_complete"
+# The end reason of a conversation that nobody came back to.
+EXPIRED = "expired"
 
 
 class State(StrEnum):

@@ -253,7 +253,7 @@ class LocalDesk(StoreReading):
     async def rename(self, session_id: SessionId, title: str) -> SessionView:
         _refuse_odd(title)
         await self._owned(session_id)
-        await self.store.sessions.rename(session_id, title)
+        await self.store.sessions.change(session_id, title=title)
         return await self.session(session_id)
 
     async def end(self, session_id: SessionId) -> SessionView:

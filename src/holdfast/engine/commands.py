@@ -102,7 +102,7 @@ class Commands:
             return f"This conversation is called “{session.title}”." if session.title else "This conversation has no title."
         # A title stands in lists, so it is one line of things that can be seen.
         seen = "".join(letter if letter.isprintable() else " " for letter in title)[:TITLE_LENGTH_MAX]
-        await self._store.sessions.rename(session.id, seen)
+        await self._store.sessions.change(session.id, title=seen)
         return f"This conversation is called “{seen}” now."
 
     async def _resume(self, session: Session, once: Once) -> Receipt:

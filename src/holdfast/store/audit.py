@@ -126,6 +126,10 @@ CHECKS: Mapping[str, str] = MappingProxyType(
              WHERE t.verbatim = 1 AND t.joined_to IS NULL
                AND COALESCE(a.data ->> 'text', '') <> COALESCE(c.data ->> 'text', '')
         """,
+        "S4 a delivery is of the owner of its session": """
+            SELECT d.id FROM deliveries d LEFT JOIN sessions s ON s.id = d.session_id AND s.owner = d.owner
+             WHERE s.id IS NULL
+        """,
         "S1 a one-shot session whose turn is at rest has ended": f"""
             SELECT s.id FROM sessions s WHERE s.one_shot = 1 AND s.state <> 'ended' AND NOT EXISTS
                 (SELECT 1 FROM turns t WHERE t.session_id = s.id AND t.state IN {_IN_FLIGHT})

@@ -8,15 +8,24 @@ from holdfast.ids import SessionId
 from holdfast.store import rows
 from holdfast.store.database import Database, Params, Run, Transaction
 
-_DELIVERIES = f"""
-    SELECT {rows.qualified(rows.DELIVERY, "d")} FROM deliveries d JOIN sessions s ON s.id = d.session_id
-     WHERE s.owner = :owner AND (d.created_at < :before_at OR (d.created_at = :before_at AND d.id < :before_id))
-       AND (CAST(:state AS TEXT) = '' OR d.state = :state) {{narrowed}}
+
+def _page(narrowed: str) -> str:
+    return f"""
+        SELECT {rows.DELIVERY} FROM deliveries
+         WHERE owner = :owner AND (created_at, id) < (:before_at, :before_id) AND {narrowed}
+         ORDER BY created_at DESC, id DESC LIMIT :limit
+    """
+
+
+_DELIVERIES = _page("CAST(:state AS TEXT) = ''")
+_OF_STATE = _page("state = :state")
+# By way of its turns, because those are what deliveries are found by.  `CROSS` makes SQLite keep to that order.
+_OF_SESSION = f"""
+    SELECT {rows.qualified(rows.DELIVERY, "d")} FROM sessions s CROSS JOIN turns t CROSS JOIN deliveries d
+     WHERE s.id = :session_id AND s.owner = :owner AND t.session_id = s.id AND d.turn_id = t.id
+       AND (d.created_at, d.id) < (:before_at, :before_id) AND (CAST(:state AS TEXT) = '' OR d.state = :state)
      ORDER BY d.created_at DESC, d.id DESC LIMIT :limit
 """
-_ALL_DELIVERIES = _DELIVERIES.format(narrowed="")
-# By way of its turns, because those are what deliveries are found by.
-_OF_SESSION = _DELIVERIES.format(narrowed="AND d.turn_id IN (SELECT id FROM turns WHERE session_id = :session_id)")
 # Each count reads a partial index, so that looking is cheap however much lies behind us.
 _OWED_TURNS = "SELECT COUNT(*) FROM turns WHERE state IN ('queued', 'running', 'waiting')"
 _OWED_DELIVERIES = """
@@ -50,11 +59,11 @@ class Catalog:
             "before_at": at,
             "before_id": id_,
             "state": state.value if state else "",
+            "session_id": session_id,
             "limit": limit,
         }
-        if session_id is not None:
-            return await self._database.read(lambda: _deliveries(_OF_SESSION, {**params, "session_id": session_id}))
-        return await self._database.read(lambda: _deliveries(_ALL_DELIVERIES, params))
+        sql = _OF_SESSION if session_id is not None else _OF_STATE if state else _DELIVERIES
+        return await self._database.read(lambda: _deliveries(sql, params))
 
     async def obligations(self) -> Obligations:
         """Count everything that is not settled yet."""

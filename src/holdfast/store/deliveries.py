@@ -24,8 +24,9 @@ from holdfast.store import rows
 from holdfast.store.database import Add, Database, Dialect, Params, Run, Transaction
 
 _INSERT = """
-    INSERT INTO deliveries (id, turn_id, session_id, target, part, text, created_at, due_at)
-    VALUES (:id, :turn_id, :session_id, :target, :part, :text, :created_at, :due_at)
+    INSERT INTO deliveries (id, turn_id, session_id, owner, target, part, text, created_at, due_at)
+    VALUES (:id, :turn_id, :session_id, (SELECT s.owner FROM sessions s WHERE s.id = :session_id), :target, :part, :text,
+            :created_at, :due_at)
 """
 _BANNER = f"(part < 0 AND part > {ASIDE_LAST})"
 # The turn is held, so that no two get the same number, and none gets one once the turn has ended.

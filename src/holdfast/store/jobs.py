@@ -21,6 +21,8 @@ _ADD = f"""
                            THEN jobs.last_instant ELSE excluded.last_instant END
 """
 _ALL = f"SELECT {_COLUMNS} FROM jobs ORDER BY name"
+_OF_OWNER = f"SELECT {_COLUMNS} FROM jobs WHERE owner = :owner AND name > :after ORDER BY name LIMIT :limit"
+_FIND = f"SELECT {_COLUMNS} FROM jobs WHERE name = :name"
 _REMOVE = "DELETE FROM jobs WHERE name = :name RETURNING name"
 _ADVANCE = "UPDATE jobs SET last_instant = :instant WHERE name = :name AND last_instant < :instant RETURNING name"
 _SLOT = "INSERT INTO slots (job, instant, turn_id) VALUES (:name, :instant, :turn_id)"
@@ -54,6 +56,16 @@ class Jobs:
     async def list(self) -> list[Job]:
         """Return all jobs by name."""
         return [_job(row) for row in await self._database.read(lambda: _run(_ALL, {}))]
+
+    async def of_owner(self, owner: str, after: str = "", limit: int = 50) -> list[Job]:
+        """Return jobs of an owner by name; `after` is the name of the last one seen."""
+        params = {"owner": owner, "after": after, "limit": limit}
+        return [_job(row) for row in await self._database.read(lambda: _run(_OF_OWNER, params))]
+
+    async def find(self, name: str) -> Job | None:
+        """Return the job of a name, whoever owns it."""
+        found = await self._database.read(lambda: _run(_FIND, {"name": name}))
+        return _job(found[0]) if found else None
 
     async def remove(self, name: str) -> bool:
         """Delete a job and its slots; False when there is none of that name."""

@@ -17,7 +17,10 @@ _REPLACE = f"""
     UPDATE memories SET text = :text, updated_at = :now WHERE owner = :owner AND id = :id RETURNING {_MEMORY}
 """
 _REMOVE = "DELETE FROM memories WHERE owner = :owner AND id = :id RETURNING id"
-_LIST = f"SELECT {_MEMORY} FROM memories WHERE owner = :owner ORDER BY created_at, id LIMIT :limit"
+_LIST = f"""
+    SELECT {_MEMORY} FROM memories
+     WHERE owner = :owner AND (created_at, id) > (:after_at, :after_id) ORDER BY created_at, id LIMIT :limit
+"""
 _ALL = f"SELECT {_MEMORY} FROM memories WHERE owner = :owner ORDER BY updated_at DESC, id DESC"
 
 
@@ -40,9 +43,11 @@ class Memories:
         """Forget a memory; False when there is none."""
         return bool(await self._database.write(lambda: _run(_REMOVE, {"owner": owner, "id": memory_id})))
 
-    async def list(self, owner: str, limit: int = 200) -> list[Memory]:
-        """Return what is remembered about an owner, the oldest first."""
-        found = await self._database.read(lambda: _run(_LIST, {"owner": owner, "limit": limit}))
+    async def list(self, owner: str, limit: int = 200, after: tuple[int, str] | None = None) -> list[Memory]:
+        """Return what is remembered about an owner, the oldest first; `after` is the (created_at, id) of the last one."""
+        at, id_ = after or (-1, "")
+        params = {"owner": owner, "after_at": at, "after_id": id_, "limit": limit}
+        found = await self._database.read(lambda: _run(_LIST, params))
         return [_memory(row) for row in found]
 
     async def search(self, owner: str, query: str, limit: int = 20) -> list[Memory]:

@@ -22,10 +22,14 @@ SLOT_DAYS = 90
 SPENDING_DAYS = 400
 
 
+# Their clients name them and never end them, so that they end by themselves.
+EXPIRING = frozenset({"responses"})
+
+
 class Keep(StrEnum):
     SCHEMA = "as long as the store"
     SESSION = "as long as its session"
-    RETENTION = "ended one-shot sessions by channel; conversations until deleted"
+    RETENTION = "ended one-shot sessions, and responses that nobody goes on with, by channel; conversations until deleted"
     OPERATOR = "until an operator removes it"
     AGE = "for a number of days"
 
@@ -79,6 +83,8 @@ async def enforce(
     now_ms: int,
 ) -> Pruned:
     """Delete what has outlived its retention."""
+    for channel in EXPIRING & one_shot_days.keys():
+        await sessions.expire(channel, now_ms - one_shot_days[channel] * DAY_MS)
     removed = [await sessions.prune(channel, now_ms - days * DAY_MS) for channel, days in one_shot_days.items()]
     await nodes.forget(now_ms - NODE_DAYS * DAY_MS)
     await spending.forget(now_ms - SPENDING_DAYS * DAY_MS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.core.recovery import Standing
-from holdfast.core.sessions import Event, Hit, Session, Source, State, reset_reason
+from holdfast.core.sessions import EXPIRED, Event, Hit, Session, Source, State, reset_reason
 from holdfast.core.turns import Turn
 from holdfast.errors import NotFound
 from holdfast.ids import SessionId, TurnId
@@ -23,13 +23,31 @@ _OPEN = """
     VALUES (:id, :key, :channel, :owner, 0, :source, :parent_id, :reset_reason, :now, :now)
     ON CONFLICT (owner, key) WHERE state = 'open' DO NOTHING
 """
-_LIST = f"""
-    SELECT {rows.SESSION} FROM sessions
-     WHERE owner = :owner AND (updated_at < :before_at OR (updated_at = :before_at AND id < :before_id))
-       AND (CAST(:state AS TEXT) = '' OR state = :state)
-     ORDER BY updated_at DESC, id DESC LIMIT :limit
+
+
+def _page(narrowed: str) -> str:
+    return f"""
+        SELECT {rows.SESSION} FROM sessions
+         WHERE owner = :owner AND (updated_at, id) < (:before_at, :before_id) AND {narrowed}
+           AND (CAST(:state AS TEXT) = '' OR state = :state) AND (CAST(:archived AS BIGINT) < 0 OR archived = :archived)
+         ORDER BY updated_at DESC, id DESC LIMIT :limit
+    """
+
+
+# What narrows a list most has an index of its own; the rest is looked at row by row.
+_OF_ANY_CHANNEL = "(CAST(:channel AS TEXT) = '' OR channel = :channel)"
+_LIST = _page(_OF_ANY_CHANNEL)
+_LIST_CHANNEL = _page("channel = :channel")
+_LIST_ARCHIVED = _page(f"archived = 1 AND {_OF_ANY_CHANNEL}")
+_LIST_IN_USE = _page(f"state IN ('open', 'suspended') AND {_OF_ANY_CHANNEL}")
+# No title is given by none, and taken away by an empty one.
+_CHANGE = f"""
+    UPDATE sessions
+       SET title = CASE WHEN CAST(:title AS TEXT) IS NULL THEN title ELSE NULLIF(CAST(:title AS TEXT), '') END,
+           pinned = COALESCE(CAST(:pinned AS BIGINT), pinned), archived = COALESCE(CAST(:archived AS BIGINT), archived)
+     WHERE id = :id
+ RETURNING {rows.SESSION}
 """
-_RENAME = "UPDATE sessions SET title = :title WHERE id = :id RETURNING id"
 # Only a success clears what an interruption left open; one that joined another turn is none of its own.
 _UNCLEARED = """
     NOT EXISTS (SELECT 1 FROM turns c WHERE c.session_id = t.session_id AND c.ordinal > t.ordinal
@@ -59,6 +77,19 @@ _PRUNE = """
          LIMIT :limit)
  RETURNING id
 """
+# What somebody has pinned they want to keep.
+_IDLE = """
+    SELECT s.id, s.updated_at FROM sessions s
+     WHERE s.state IN ('open', 'suspended') AND s.channel = :channel AND s.updated_at <= :idle_before
+       AND s.one_shot = 0 AND s.pinned = 0
+       AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.session_id = s.id AND t.state IN ('queued', 'running', 'waiting'))
+       AND NOT EXISTS (SELECT 1 FROM processes p WHERE p.session_id = s.id AND p.state = 'running')
+       AND NOT EXISTS (SELECT 1 FROM turns t JOIN turns c ON c.parent_turn_id = t.id
+                        WHERE t.session_id = s.id AND c.state IN ('queued', 'running', 'waiting'))
+     LIMIT :limit
+"""
+# Everything that uses a session writes the time into it, so that one which another node has just used is not held.
+_HOLD_IDLE = "UPDATE sessions SET updated_at = updated_at WHERE id = :id AND updated_at = :used_at RETURNING id"
 _SEARCH = """
     SELECT e.session_id, e.turn_id, e.seq, e.kind, e.at, e.data
       FROM entries e JOIN sessions s ON s.id = e.session_id
@@ -113,18 +144,53 @@ class Sessions:
         return await self._database.write(lambda: _open(params), touches=(f"conversation:{owner}:{key}",))
 
     async def list(
-        self, owner: str, before: tuple[int, str] | None = None, limit: int = 50, state: State | None = None
+        self,
+        owner: str,
+        before: tuple[int, str] | None = None,
+        limit: int = 50,
+        state: State | None = None,
+        *,
+        channel: str | None = None,
+        archived: bool | None = None,
     ) -> list[Session]:
         """Return sessions, last used first; `before` is the (updated_at, id) of the last one seen."""
         at, id_ = before or (2**62, "")
-        params = {"owner": owner, "before_at": at, "before_id": id_, "state": state.value if state else "", "limit": limit}
-        return await self._database.read(lambda: _list(_LIST, params))
+        params: Params = {
+            "owner": owner,
+            "before_at": at,
+            "before_id": id_,
+            "limit": limit,
+            "state": state.value if state else "",
+            "channel": channel or "",
+            "archived": -1 if archived is None else int(archived),
+        }
+        if state in (State.OPEN, State.SUSPENDED):
+            sql = _LIST_IN_USE
+        elif archived:
+            sql = _LIST_ARCHIVED
+        else:
+            sql = _LIST_CHANNEL if channel else _LIST
+        return await self._database.read(lambda: _list(sql, params))
 
-    async def rename(self, session_id: SessionId, title: str) -> None:
-        """Give a session a title.  Raises `NotFound`."""
-        params = {"id": session_id, "title": title}
-        if not await self._database.write(lambda: _found(_RENAME, params)):
+    async def change(
+        self,
+        session_id: SessionId,
+        *,
+        title: str | None = None,
+        pinned: bool | None = None,
+        archived: bool | None = None,
+    ) -> Session:
+        """Change what a person calls a session and where they keep it; what is None stays.  Raises `NotFound`."""
+        params: Params = {
+            "id": session_id,
+            "title": title,
+            "pinned": None if pinned is None else int(pinned),
+            "archived": None if archived is None else int(archived),
+        }
+        changed = await self._database.write(lambda: _list(_CHANGE, params))
+        if not changed:
             raise NotFound(f"there is no session {session_id}")
+        return changed[0]
 
     async def fork(self, session_id: SessionId, fork: Session, through: TurnId | None = None) -> Session:
         """Copy a conversation, up to and with a turn, into a new one of its own.  Raises `NotFound`.
@@ -161,6 +227,21 @@ class Sessions:
             Hit(session_id=session_id, turn_id=turn_id, seq=seq, kind=kind, at=at, text=str(rows.data(data).get("text", "")))
             for session_id, turn_id, seq, kind, at, data in found
         ]
+
+    async def expire(self, channel: str, idle_before: int) -> int:
+        """End the conversations of a channel that nobody has used since, nor pinned; returns how many.
+
+        What is still at something stays.  Each has ended when it was last used, so that retention counts from there.
+        """
+        dialect = self._database.dialect
+        params = {"channel": channel, "idle_before": idle_before, "limit": PRUNE_BATCH}
+        total = 0
+        while expired := await self._database.write(
+            lambda: _expire(dialect, params),
+            wakes=lambda ended: ("segments", *(f"session:{session_id}" for session_id in ended)),
+        ):
+            total += len(expired)
+        return total
 
     async def prune(self, channel: str, ended_before: int) -> int:
         """Delete the ended sessions of a channel with all that belongs to them; returns how many."""
@@ -203,10 +284,15 @@ def _delete(dialect: Dialect, session_id: SessionId, now_ms: int) -> Transaction
     return bool((yield Run(_DELETE, {"id": session_id}))), cancelled
 
 
+def _expire(dialect: Dialect, params: Params) -> Transaction[list[SessionId]]:
+    expired: list[SessionId] = []
+    for session_id, used_at in (yield Run(_IDLE, params)):
+        if (yield Run(_HOLD_IDLE, {"id": session_id, "used_at": used_at})):
+            yield from cancellation.leave(dialect, session_id, Event.END, EXPIRED, used_at)
+            expired.append(session_id)
+    return expired
+
+
 def _standing() -> Transaction[Standing]:
     ((queued, waiting, resumable),) = yield Run(_STANDING)
     return Standing(queued=queued, waiting=waiting, resumable=resumable)
-
-
-def _found(sql: str, params: Params) -> Transaction[bool]:
-    return bool((yield Run(sql, params)))

@@ -35,3 +35,15 @@ CREATE TABLE secrets (
 ALTER TABLE turns ADD COLUMN verbatim BIGINT NOT NULL DEFAULT 0 CHECK (verbatim IN (0, 1));
 ALTER TABLE sessions ADD COLUMN pinned BIGINT NOT NULL DEFAULT 0 CHECK (pinned IN (0, 1));
 ALTER TABLE sessions ADD COLUMN archived BIGINT NOT NULL DEFAULT 0 CHECK (archived IN (0, 1));
+
+-- Lists are read a page at a time, the newest first; what narrows one is in front of the time, so that no page reads on
+-- through all that was left out.
+CREATE INDEX sessions_by_channel ON sessions (owner, channel, updated_at, id);
+CREATE INDEX sessions_in_use ON sessions (owner, updated_at, id) WHERE state IN ('open', 'suspended');
+CREATE INDEX sessions_archived ON sessions (owner, updated_at, id) WHERE archived = 1;
+CREATE INDEX jobs_by_owner ON jobs (owner, name);
+CREATE INDEX memories_by_owner ON memories (owner, created_at, id);
+ALTER TABLE deliveries ADD COLUMN owner TEXT NOT NULL DEFAULT '';
+UPDATE deliveries SET owner = (SELECT s.owner FROM sessions s WHERE s.id = deliveries.session_id);
+CREATE INDEX deliveries_by_owner ON deliveries (owner, created_at, id);
+CREATE INDEX deliveries_by_state ON deliveries (owner, state, created_at, id);
