@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,6 +12,7 @@ from holdfast.core.delivery import (
     ATTEMPTS_MAX,
     BACKOFF_FIRST_MS,
     BACKOFF_MAX_MS,
+    BANNER_EXPIRES_AFTER_MS,
     EXPIRES_AFTER_MS,
     MOVES,
     REPEAT_LABEL,
@@ -19,6 +22,8 @@ from holdfast.core.delivery import (
     after_refusal,
     after_rejection,
     backoff_ms,
+    banner_part,
+    due_after_refusal,
 )
 from holdfast.ids import DeliveryId, SessionId, TurnId
 
@@ -81,6 +86,44 @@ def test_a_refused_delivery_is_tried_again_until_its_attempts_are_used_up(attemp
 @pytest.mark.parametrize("attempt", range(1, ATTEMPTS_MAX + 3))
 def test_every_answer_to_a_refusal_is_a_move_from_sending(attempt: int) -> None:
     assert (State.SENDING, after_refusal(sent(attempt))) in MOVES
+
+
+NOW = 1_000
+
+
+@pytest.mark.parametrize(
+    ("wanted_s", "due_at"),
+    [
+        (None, NOW + 500),
+        (0, NOW + 500),
+        (-5, NOW + 500),
+        (0.0004, NOW + 1),
+        (17, NOW + 17_000),
+        (7_200, NOW + 7_200_000),
+        (10**9, EXPIRES_AFTER_MS),
+        (float("inf"), EXPIRES_AFTER_MS),
+    ],
+)
+def test_the_far_side_says_when_to_try_again_within_the_life_of_a_delivery(wanted_s: float | None, due_at: int) -> None:
+    assert due_after_refusal(sent(1), NOW, wanted_s, 0) == due_at
+
+
+def test_a_wish_of_the_far_side_makes_nothing_live_longer() -> None:
+    banner = replace(sent(1), part=banner_part(1))
+    assert due_after_refusal(banner, NOW, 3_600, 0) == BANNER_EXPIRES_AFTER_MS
+    assert due_after_refusal(sent(1), EXPIRES_AFTER_MS + 5, 3_600, 0) == EXPIRES_AFTER_MS + 5
+
+
+@pytest.mark.parametrize(
+    ("state", "repeats", "waits"),
+    [
+        *((state, 0, True) for state in (State.PENDING, State.RETRY, State.UNKNOWN)),
+        *((state, 0, False) for state in (State.SENDING, State.DELIVERED, State.FAILED, State.EXPIRED)),
+        (State.UNKNOWN, 1, False),
+    ],
+)
+def test_only_what_is_not_over_has_a_next_try(state: State, repeats: int, waits: bool) -> None:
+    assert replace(sent(1, repeats), state=state, due_at=7).next_try_at == (7 if waits else None)
 
 
 def test_all_attempts_together_fit_into_the_life_of_a_delivery() -> None:

@@ -19,6 +19,8 @@ from holdfast.cli.sessions import find
 from holdfast.core.delivery import State
 from holdfast.ids import DeliveryId
 
+WHY_MAX_CHARS = 100
+
 
 @click.group()
 def deliveries() -> None:
@@ -43,10 +45,10 @@ async def list_(frame: Frame, session: str | None, state: str | None, limit: int
         print_json(page)
         return
     lines = [
-        (each.id, each.state.value, each.target, str(each.part), str(each.attempt), moment(each.created_at))
+        (each.id, each.state.value, each.target, str(each.attempt), moment(each.next_try_at), _why(each.error))
         for each in page.items
     ]
-    print_table(("delivery", "state", "target", "part", "tries", "made"), lines, "Nothing has been sent yet.")
+    print_table(("delivery", "state", "target", "tries", "next", "why"), lines, "There are no such deliveries.")
 
 
 @deliveries.command()
@@ -61,7 +63,8 @@ async def show(frame: Frame, delivery: str, as_json: bool) -> None:
     if as_json:
         print_json(found)
     else:
-        print_fields("delivery", found)
+        # Of one that is over, it only says when it was tried last.
+        print_fields("delivery", found, without=("due_at",) if found.next_try_at is None else ())
 
 
 @deliveries.command()
@@ -77,3 +80,9 @@ async def retry(frame: Frame, delivery: str, as_json: bool) -> None:
         print_json(found)
     else:
         say(f"{found.id} is {found.state}.")
+
+
+def _why(error: str | None) -> str:
+    """Return the beginning of an error; `show` has all of it."""
+    error = error or ""
+    return f"{error[:WHY_MAX_CHARS]}…" if len(error) > WHY_MAX_CHARS else error

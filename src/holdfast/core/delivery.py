@@ -67,6 +67,7 @@ MOVES: Mapping[tuple[State, Event], State] = MappingProxyType(
 
 UNSETTLED = frozenset({State.PENDING, State.SENDING, State.RETRY})
 SETTLED = frozenset(State) - UNSETTLED
+GIVEN_UP = frozenset(state for state, event in MOVES if event is Event.REVIVE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +97,12 @@ class Delivery:
     def on(self, event: Event) -> Self:
         """Return the delivery after `event`."""
         return replace(self, state=move(MOVES, self.id, self.state, event))
+
+    @property
+    def next_try_at(self) -> int | None:
+        """When it is tried next, or asked after; None where that is over."""
+        waits = self.state in (State.PENDING, State.RETRY) or (self.state is State.UNKNOWN and not self.repeats)
+        return self.due_at if waits else None
 
     @property
     def outgoing(self) -> str:

@@ -9,6 +9,7 @@ from holdfast.core.delivery import (
     ASIDE_FIRST,
     ASIDE_LAST,
     BACKOFF_MAX_MS,
+    GIVEN_UP,
     SETTLED,
     Delivery,
     Event,
@@ -71,6 +72,13 @@ _REVIVE = """
        AND state IN ('failed', 'expired')
  RETURNING id
 """
+_INSTEAD = {
+    State.PENDING: "it leaves by itself",
+    State.SENDING: "it is on its way",
+    State.RETRY: "it is tried again by itself",
+    State.UNKNOWN: "one labelled repeat is all there is; ask whoever should have it",
+    State.DELIVERED: "it has arrived",
+}
 # What another node sweeps at the same moment is left to it.
 _HELD_BY_DEAD = """
     SELECT d.id FROM deliveries d
@@ -221,7 +229,8 @@ def insert_banner(turn: Turn, target: str, text: str, now_ms: int) -> Transactio
 
 def _retry(delivery_id: DeliveryId, now_ms: int) -> Transaction[Delivery]:
     given_up = yield from _get(delivery_id)
-    given_up.on(Event.REVIVE)
+    if given_up.state not in GIVEN_UP:
+        raise IllegalMove(delivery_id, given_up.state, f"be sent again: {_INSTEAD[given_up.state]}")
     if is_banner(given_up.part):
         raise IllegalMove(delivery_id, "the banner of a stop that is over", Event.REVIVE)
     place = {"turn_id": given_up.turn_id, "target": given_up.target, "part": given_up.part, "now": now_ms}
@@ -243,6 +252,7 @@ def _claim(sql: str, node_id: NodeId, now_ms: int, limit: int) -> Transaction[li
         if now_ms - each.created_at > lifetime_ms(each.part):
             unknown = each.state is State.UNKNOWN
             late = "too old to send again; the first may have arrived" if unknown else "too old to send"
+            late = f"{late}; the last try: {each.error}" if each.error else late
             # Whoever revives it sends what may be a repeat.
             repeats = 1 if unknown else each.repeats
             yield from _move(each, replace(each.on(Event.EXPIRE), settled_at=now_ms, error=late, repeats=repeats), None)
