@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from collections.abc import AsyncGenerator, Generator, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from pathlib import Path
 
 import uvicorn
@@ -70,10 +70,16 @@ class _Closable:
             await refusal(503, "closing", "the gateway closed before this was answered", hint)(scope, receive, send)
 
 
+def _unwatched(app: ASGIApp) -> ASGIApp:
+    return app
+
+
 @contextlib.asynccontextmanager
-async def serving(listeners: Sequence[tuple[socket.socket, ASGIApp]]) -> AsyncGenerator[None]:
-    """Answer on every socket with its application for as long as the context lasts."""
-    servers = [(_Server(_config(app)), listener) for listener, app in listeners]
+async def serving(
+    listeners: Sequence[tuple[socket.socket, ASGIApp]], watch: Callable[[ASGIApp], ASGIApp] = _unwatched
+) -> AsyncGenerator[None]:
+    """Answer on every socket with its application for as long as the context lasts; `watch` sees every answer."""
+    servers = [(_Server(_config(watch(_Closable(app)))), listener) for listener, app in listeners]
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(server.serve([listener]), name="server") for server, listener in servers]
         for server, _ in servers:
@@ -89,7 +95,7 @@ async def serving(listeners: Sequence[tuple[socket.socket, ASGIApp]]) -> AsyncGe
 
 def _config(app: ASGIApp) -> uvicorn.Config:
     return uvicorn.Config(
-        _Closable(app),
+        app,
         http=BoundedProtocol,
         ws="none",
         lifespan="off",
