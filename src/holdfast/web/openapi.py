@@ -1,0 +1,298 @@
+"""The OpenAPI document: every operation as it is declared, so that none can be missing and none can be made up."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from http import HTTPStatus
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+from starlette.responses import Response
+
+from holdfast import __version__
+from holdfast.core import delivery, processes, sessions
+from holdfast.web.operations import Call, Operation, Stream
+from holdfast.web.requests import ID_MAX
+
+PATH = "/openapi.json"
+VERSION = "3.1.0"
+NUMBER_MAX = 10**18 - 1
+JSON = "application/json"
+EVENTS = "text/event-stream"
+TEXT = "text/plain"
+_COMPONENTS = "#/components/schemas/"
+_REFERENCE = re.compile(f'"{_COMPONENTS}([^"]+)"')
+# How every answer names its request.
+_REQUEST_ID = {"X-Request-Id": {"description": "The name of the request.", "schema": {"type": "string"}}}
+
+# JSON has no closer type: a schema is whatever is one.
+Schema = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Error:
+    """What went wrong, and what to do instead.  Some refusals say more: a state, a turn, the byte of the body."""
+
+    code: str
+    message: str
+    hint: str | None
+    state: str | None = None
+    turn_id: str | None = None
+    offset: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """What every refusal looks like."""
+
+    error: Error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """Something that is looked at in a query, a header or a path."""
+
+    meaning: str
+    schema: Mapping[str, object] = field(default_factory=lambda: {"type": "string"})
+    required: bool = False
+
+
+def _number(least: int) -> Mapping[str, object]:
+    return {"type": "integer", "minimum": least, "maximum": NUMBER_MAX}
+
+
+def _one_of(kind: type[StrEnum]) -> Mapping[str, object]:
+    return {"type": "string", "enum": [each.value for each in kind]}
+
+
+_FLAG = {"type": "boolean"}
+_NAME = {"type": "string", "maxLength": ID_MAX}
+# Every parameter of a query; one that means something else at an address is there with that address.
+PARAMETERS: Mapping[str, Parameter] = MappingProxyType(
+    {
+        "archived": Parameter(meaning="Only those that are archived, or only those that are not.", schema=_FLAG),
+        "after": Parameter(meaning="Go on behind this one.", schema=_number(0)),
+        "channel": Parameter(meaning="Only sessions of this channel."),
+        "cursor": Parameter(meaning="Where to go on: the next_cursor of the page before."),
+        "include": Parameter(meaning="Taken for the sake of clients, and not looked at."),
+        "key": Parameter(meaning="Only sessions of this key."),
+        "limit": Parameter(meaning="How many at most.", schema=_number(1)),
+        "order": Parameter(meaning="The oldest first, or the newest.", schema={"type": "string", "enum": ["asc", "desc"]}),
+        "q": Parameter(meaning="Words to look for."),
+        "session": Parameter(meaning="Only what belongs to this session."),
+        "starting_after": Parameter(meaning="Go on behind the event of this sequence_number.", schema=_number(0)),
+        "stream": Parameter(meaning="Answer with events.", schema=_FLAG),
+        "/api/deliveries state": Parameter(meaning="Only those in this state.", schema=_one_of(delivery.State)),
+        "/api/processes state": Parameter(meaning="Only those in this state.", schema=_one_of(processes.State)),
+        "/api/sessions state": Parameter(meaning="Only those in this state.", schema=_one_of(sessions.State)),
+        "/v1/responses/{id}/input_items after": Parameter(meaning="Go on behind the item of this id."),
+        "/api/turns session": Parameter(meaning="Whose turns.", required=True),
+    }
+)
+HEADERS: Mapping[str, Parameter] = MappingProxyType(
+    {
+        "Idempotency-Key": Parameter(meaning="The same key is the same message, however often it is sent.", schema=_NAME),
+        "Last-Event-ID": Parameter(meaning="The id of the last event that was seen; it goes before `after`.", schema=_NAME),
+        "X-Session-Key": Parameter(meaning="Go on in the session of this key.", schema=_NAME),
+    }
+)
+_SECURITY = {
+    "key": {"type": "http", "scheme": "bearer", "description": "server.api_key, or what holdfast keys create shows."},
+    "cookie": {"type": "apiKey", "in": "cookie", "name": "holdfast", "description": "A browser that has signed in."},
+}
+
+
+class OpenApi:
+    """The description of everything, itself included."""
+
+    def __init__(self, everything: Sequence[Operation]) -> None:
+        self._everything = everything
+
+    def operations(self) -> list[Operation]:
+        return [
+            Operation(
+                method="GET",
+                path=PATH,
+                handle=self.show,
+                summary="Describe everything that can be asked",
+                scope=None,
+                gives=Mapping[str, object],
+            )
+        ]
+
+    async def show(self, _call: Call) -> Response:
+        return Response(self._written, media_type=JSON)
+
+    @functools.cached_property
+    def _written(self) -> bytes:
+        return msgspec.json.encode(document(self._everything))
+
+
+def document(operations: Sequence[Operation]) -> Schema:
+    """Return the description of operations."""
+    shapes = _Shapes([kind for each in operations for kind in (each.takes, each.gives) if _is_shape(kind)])
+    paths: dict[str, Schema] = {}
+    for each in operations:
+        paths.setdefault(_address(each), {})[each.method.lower()] = _described(each, shapes)
+    return {
+        "openapi": VERSION,
+        "info": {"title": "Holdfast", "version": __version__, "description": "An AI-agent gateway that never loses a turn."},
+        "paths": paths,
+        "components": {
+            "schemas": shapes.components,
+            "responses": {str(status): _refusal(status, shapes) for status in sorted(_refused(operations))},
+            "securitySchemes": _SECURITY,
+        },
+    }
+
+
+def _is_shape(kind: object) -> bool:
+    return kind not in (None, Stream, str)
+
+
+class _Shapes:
+    """The types of bodies and answers as schemas, under names that people can read."""
+
+    def __init__(self, kinds: Sequence[object]) -> None:
+        kinds = [*kinds, Refusal]
+        schemas, components = msgspec.json.schema_components(
+            kinds, schema_hook=_anything, ref_template=_COMPONENTS + "{name}"
+        )
+        names = {name: _readable(name) for name in components}
+        self.components: Schema = {names[name]: _renamed(each, names) for name, each in components.items()}
+        self._of = [(kind, _renamed(schema, names)) for kind, schema in zip(kinds, schemas, strict=True)]
+
+    def of(self, kind: object) -> Schema:
+        return next(schema for each, schema in self._of if each == kind)
+
+    def demands(self, schema: Schema) -> bool:
+        """Return whether something must be there, so that nothing at all will not do."""
+        shape = self.components.get(schema.get("$ref", "").rpartition("/")[2], schema)
+        return bool(shape.get("required"))
+
+
+def _anything(_kind: type) -> Schema:
+    return {"description": "Anything that is JSON."}
+
+
+def _readable(name: str) -> str:
+    """Return a name for what the parser calls `Page_Hit_`, or by its module where there are several of a name."""
+    if inner := re.fullmatch(r"(\w+?)_(\w+)_", name):
+        return f"{inner[1]}Of{inner[2]}"
+    if "." in name:
+        *_, module, kind = name.split(".")
+        return f"{module.title()}{kind}"
+    return name
+
+
+def _renamed(schema: Schema, names: Mapping[str, str]) -> Schema:
+    """Return a schema with its references under the names that people can read."""
+    written = msgspec.json.encode(schema).decode()
+    return msgspec.json.decode(_REFERENCE.sub(lambda found: f'"{_COMPONENTS}{names[found[1]]}"', written), type=Schema)
+
+
+def _address(operation: Operation) -> str:
+    # What a parameter in a path is converted to is nobody's business but the router's.
+    return re.sub(r":\w+}", "}", operation.path)
+
+
+def _described(operation: Operation, shapes: _Shapes) -> Schema:
+    found: Schema = {
+        "operationId": _id(operation),
+        "summary": operation.summary,
+        "tags": [_tag(operation)],
+        "parameters": list(_parameters(operation)),
+        "responses": dict(_answers(operation, shapes)),
+        "security": [] if operation.scope is None else [{"key": []}, {"cookie": []}, {}],
+    }
+    if operation.scope is not None:
+        found["x-scope"] = operation.scope
+    if operation.takes is not None:
+        schema = shapes.of(operation.takes)
+        found["requestBody"] = {"required": shapes.demands(schema), "content": {JSON: {"schema": schema}}}
+    return found
+
+
+def _id(operation: Operation) -> str:
+    words = re.findall(r"\w+", _address(operation))
+    return "_".join([operation.method.lower(), *words])
+
+
+def _tag(operation: Operation) -> str:
+    words = re.findall(r"\w+", operation.path)
+    return words[1] if words[0] in ("api", "v1") else words[0]
+
+
+def _parameters(operation: Operation) -> Iterator[Schema]:
+    for name in re.findall(r"{(\w+)", operation.path):
+        yield {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "schema": {"type": "string", "minLength": 1, "maxLength": ID_MAX},
+        }
+    for name in operation.query:
+        parameter = PARAMETERS.get(f"{operation.path} {name}") or PARAMETERS[name]
+        yield _parameter(name, "query", parameter)
+    for title in operation.headers:
+        yield _parameter(title, "header", HEADERS[title])
+
+
+def _parameter(name: str, place: str, parameter: Parameter) -> Schema:
+    return {
+        "name": name,
+        "in": place,
+        "description": parameter.meaning,
+        "required": parameter.required,
+        "schema": dict(parameter.schema),
+    }
+
+
+def _answers(operation: Operation, shapes: _Shapes) -> Iterator[tuple[str, Schema]]:
+    answer = {"description": operation.summary, "headers": _REQUEST_ID, "content": _content(operation, shapes)}
+    for status in (operation.status, *operation.also):
+        yield str(status), answer
+    for status in refusals(operation):
+        yield str(status), {"$ref": f"#/components/responses/{status}"}
+
+
+def _refused(operations: Sequence[Operation]) -> set[int]:
+    return {status for each in operations for status in refusals(each)}
+
+
+def _refusal(status: int, shapes: _Shapes) -> Schema:
+    content = {JSON: {"schema": shapes.of(Refusal)}}
+    return {"description": HTTPStatus(status).phrase, "headers": _REQUEST_ID, "content": content}
+
+
+def _content(operation: Operation, shapes: _Shapes) -> Schema:
+    if operation.gives is Stream:
+        return {EVENTS: {"schema": {"type": "string"}}}
+    if operation.gives is str:
+        return {TEXT: {"schema": {"type": "string"}}}
+    if operation.gives is None:
+        return {}
+    found: Schema = {JSON: {"schema": shapes.of(operation.gives)}}
+    if operation.streams:
+        found[EVENTS] = {"schema": {"type": "string"}}
+    return found
+
+
+def refusals(operation: Operation) -> list[int]:
+    """Return with which statuses an operation may refuse."""
+    found = {400, 403, 421, 429, 503}
+    if operation.scope is not None:
+        found.add(401)
+    if "{" in operation.path or operation.query or operation.takes is not None:
+        # Whatever is named may not be there.
+        found.add(404)
+    if operation.method != "GET":
+        found.add(409)
+    if operation.takes is not None:
+        found |= {408, 413, 415, 422}
+    return sorted(found | set(operation.refuses))
