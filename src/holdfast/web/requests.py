@@ -42,7 +42,8 @@ async def body(request: Request, kind: type[T], most: int = BODY_MAX) -> T:
         return _parse(raw, kind)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         more = {"offset": where} if (where := offset(raw, error)) is not None else {}
-        raise Refused(400, "bad_json", f"the body is not what this route takes: {error}", more=more) from error
+        problem, hint = f"the body is not what this route takes: {error}", "GET /openapi.json says what it takes"
+        raise Refused(400, "bad_json", problem, hint, more=more) from error
 
 
 def _parse(raw: bytes, kind: type[T]) -> T:
