@@ -151,6 +151,8 @@ def test_the_lists_of_the_schema_are_the_lists_of_the_core(dialect: Dialect) -> 
     [
         ("turns_one_live_per_session", turns.LIVE),
         ("turns_in_flight", turns.IN_FLIGHT),
+        ("turns_unanswered", turns.FINAL - {turns.State.COMPLETED}),
+        ("sessions_in_use", frozenset(sessions.State) - {sessions.State.ENDED}),
         ("passages_added", journal.SEARCHED),
         ("passages_removed", journal.SEARCHED),
         ("entries_search", journal.SEARCHED),
@@ -779,6 +781,8 @@ async def test_no_statement_scans_a_table_that_grows(scene: Scene) -> None:
         ("cancellation._WORKING_FOR", "turns_by_parent"),
         ("turns._AT_WORK_FOR", "turns_by_parent"),
         ("turns._UNREPORTED", "sessions_ended"),
+        ("turns._TALLY", "turns_unanswered"),
+        ("turns._TALLY", "turns_interrupted"),
         ("journal._COMPACTED", "entries_compacted"),
         ("intake._LAST_USED", "processes_running_by_session"),
         ("questions._OPEN", "questions_open"),

@@ -398,7 +398,10 @@ async def test_an_unknown_turn_is_not_found(scene: Scene) -> None:
 
 async def test_the_tally_conserves_what_was_accepted(scene: Scene) -> None:
     """CONSERVATION"""
+    assert await scene.store.turns.tally() == {}
     await scene.finished(conversation="a")
+    await scene.finished(conversation="a")
+    await scene.store.settlement.cancel((await scene.accept(conversation="a")).turn_id, Cause.USER, scene.now)
     await scene.interrupted(conversation="b")
     await scene.parked(conversation="c")
     await scene.finish(await scene.running(conversation="d"), event=Event.FAIL)
@@ -407,7 +410,8 @@ async def test_the_tally_conserves_what_was_accepted(scene: Scene) -> None:
     await scene.accept(conversation="f")
     tally = await scene.store.turns.tally()
     assert tally == {
-        State.COMPLETED: 1,
+        State.COMPLETED: 2,
+        State.CANCELLED: 1,
         State.INTERRUPTED: 1,
         State.WAITING: 1,
         State.FAILED: 1,

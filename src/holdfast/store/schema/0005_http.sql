@@ -41,6 +41,7 @@ ALTER TABLE sessions ADD COLUMN archived BIGINT NOT NULL DEFAULT 0 CHECK (archiv
 CREATE INDEX sessions_by_channel ON sessions (owner, channel, updated_at, id);
 CREATE INDEX sessions_in_use ON sessions (owner, updated_at, id) WHERE state IN ('open', 'suspended');
 CREATE INDEX sessions_archived ON sessions (owner, updated_at, id) WHERE archived = 1;
+CREATE INDEX turns_unanswered ON turns (state) WHERE state IN ('failed', 'cancelled');
 CREATE INDEX jobs_by_owner ON jobs (owner, name);
 CREATE INDEX memories_by_owner ON memories (owner, created_at, id);
 ALTER TABLE deliveries ADD COLUMN owner TEXT NOT NULL DEFAULT '';
