@@ -5,6 +5,7 @@ The family decides the answer.  Anything outside this tree is a bug: it crashes 
     HoldfastError
     ├── Rejected            the caller must change something: 4xx, exit 2
     │   ├── ConfigInvalid   the configuration is wrong: exit 78, with file and line
+    │   │   └── Exposed     others could reach the gateway, and nothing is asked of them
     │   ├── IllegalMove     the table of states has no such move: 409
     │   ├── KeyReused       the dedupe key came before with another body: 422
     │   ├── ModelRejected   the model will not take this request: it is not repeated
@@ -41,6 +42,15 @@ class Rejected(HoldfastError):
 
 class ConfigInvalid(Rejected):
     """The configuration is wrong; the message says where and what is allowed."""
+
+
+class Exposed(ConfigInvalid):
+    """Others could reach the gateway, and nothing is asked of them."""
+
+    def __init__(self, host: str) -> None:
+        advice = "set server.api_key or server.password, make a key with: holdfast keys create, or listen on 127.0.0.1"
+        self.problem = f"{host!r} can be reached by others, who would need no key; {advice}"
+        super().__init__(f"server.host: {self.problem}")
 
 
 class IllegalMove(Rejected):

@@ -1,0 +1,107 @@
+"""`holdfast keys`: what programs show to be let in."""
+
+from __future__ import annotations
+
+import secrets
+import sys
+
+import click
+
+from holdfast.cli.frame import Frame, json_option, moment, print_json, print_table, run_async, say
+from holdfast.config import weakness
+from holdfast.core.keys import API
+from holdfast.desk.port import KeyPlan
+from holdfast.errors import Rejected
+from holdfast.passwords import SALT_BYTES, hashed
+
+_FIRST = (
+    "It is the first one: from now on a key, or a browser that is signed in (holdfast link), is needed on this machine too. "
+    "The command line needs none."
+)
+_LAST = "It was the last one: this machine needs no key any more. Others are not let in."
+
+
+@click.group()
+def keys() -> None:
+    """Keys of programs for the API; each is shown once and stored as a digest."""
+
+
+@keys.command()
+@click.argument("name", default="")
+@click.option("--scope", "scopes", multiple=True, help="api (default), admin or webhook:ROUTE; several times for several.")
+@click.option("--owner", default="local", show_default=True, help="Whose sessions it sees and makes; others' are not there.")
+@click.option("--rate-limit", type=click.IntRange(0), default=0, help="Requests per minute (default: any number).")
+@json_option
+@click.pass_obj
+@run_async
+async def create(frame: Frame, name: str, scopes: tuple[str, ...], owner: str, rate_limit: int, as_json: bool) -> None:
+    """Make a key and show it, this once."""
+    plan = KeyPlan(name=name, scopes=scopes or (API,), owner=owner, rate_limit=rate_limit)
+    async with frame.desk() as desk:
+        made = await desk.keys.create(plan)
+    if as_json:
+        print_json(made)
+        return
+    # On a line of its own, so that a script can take it without JSON too.
+    click.echo(made.key)
+    say(f"Keep it now: it is not shown again. Revoke it with: holdfast keys revoke {made.made.id}", "dim")
+    if made.first:
+        say(_FIRST, "yellow")
+
+
+@keys.command("list")
+@click.option("--all", "every", is_flag=True, help="Also those that were revoked.")
+@json_option
+@click.pass_obj
+@run_async
+async def list_(frame: Frame, every: bool, as_json: bool) -> None:
+    """List keys by what they begin with."""
+    async with frame.reading() as desk:
+        page = await desk.keys.list()
+    if as_json:
+        print_json(page)
+        return
+    lines = [
+        (each.id, each.name, f"{each.prefix}…", each.owner, ", ".join(each.scopes), _rate(each.rate_limit),
+         f"revoked {moment(each.revoked_at)}" if each.revoked_at else moment(each.created_at))
+        for each in page.items
+        if every or each.revoked_at is None
+    ]  # fmt: skip
+    columns = ("key", "name", "begins with", "owner", "scopes", "a minute", "when")
+    print_table(columns, lines, "There are no keys. Make one with: holdfast keys create NAME")
+
+
+@keys.command()
+@click.argument("key")
+@json_option
+@click.pass_obj
+@run_async
+async def revoke(frame: Frame, key: str, as_json: bool) -> None:
+    """Let KEY (its id, its name or what it begins with) open nothing any more."""
+    async with frame.desk() as desk:
+        gone = await desk.keys.revoke(key)
+    if as_json:
+        print_json(gone)
+        return
+    say(f"{gone.revoked.id} is revoked.")
+    if gone.last:
+        say(_LAST, "yellow")
+
+
+@keys.command()
+def password() -> None:
+    """Ask for a password and print what to put into server.password: a hash, from which nobody can read it."""
+    typed = _typed()
+    if problem := weakness(typed):
+        raise Rejected(f"the password {problem}")
+    click.echo(hashed(typed, secrets.token_bytes(SALT_BYTES)))
+
+
+def _typed() -> str:
+    if sys.stdin.isatty():
+        return click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)
+    return sys.stdin.readline().rstrip("\n")
+
+
+def _rate(per_minute: int) -> str:
+    return str(per_minute) if per_minute else "any"

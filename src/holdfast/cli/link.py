@@ -1,0 +1,24 @@
+"""`holdfast link`: the way into the page of a running gateway."""
+
+from __future__ import annotations
+
+import click
+
+from holdfast.app import running_desk
+from holdfast.cli.frame import Frame, json_option, moment, print_json, run_async, say
+
+
+@click.command()
+@json_option
+@click.pass_obj
+@run_async
+async def link(frame: Frame, as_json: bool) -> None:
+    """Print a link that signs one browser in at the running gateway, once."""
+    async with running_desk(frame.home) as desk:
+        made = await desk.logins.link()
+    if as_json:
+        print_json(made)
+        return
+    # In one piece, so that it can be clicked and copied.
+    click.echo(made.url)
+    say(f"It is good once, until {moment(made.expires_at)}.", "dim")
