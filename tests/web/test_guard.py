@@ -1,32 +1,87 @@
-"""Who is let in over TCP: hosts, origins and keys."""
+"""Who is let in over TCP: hosts, origins, and what is shown."""
 
 from __future__ import annotations
 
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pytest
 
+from holdfast import app
 from holdfast.config import Config, ServerConfig, load
-from holdfast.errors import ConfigInvalid
+from holdfast.core.keys import Key, Login, Purpose, digest
+from holdfast.errors import ConfigInvalid, Exposed
+from holdfast.ids import KeyId
 from holdfast.web.answers import Refused
-from holdfast.web.guard import Rules, judge
-from holdfast.web.principal import GUEST, NOBODY, OPERATOR
-from tests.web.house import open_house
+from holdfast.web.guard import FAILURES_PER_MINUTE, Door, Rules, check_origin, cookie_name
+from holdfast.web.keyring import Keyring
+from holdfast.web.principal import GUEST, NOBODY, OPERATOR, STRANGER, How, Principal
+from tests.engine.world import ManualClock
+from tests.web.house import Log, open_house
 
 KEY = "a-key-for-the-operator"
+TENANT = "hf_a-key-of-a-tenant"
 OPEN = Rules()
-KEYED = Rules(api_key=KEY, host="10.0.0.7", allowed_hosts=("gateway.example", "Other.Example:8443"))
+NAMED = Rules(host="10.0.0.7", allowed_hosts=("gateway.example", "Other.Example:8443"))
 HOST = {"host": "127.0.0.1:8420"}
+PORT = 8420
+WRITES = ("POST", "PUT", "PATCH", "DELETE")
+
+
+class Shelf:
+    """Keys and logins in memory, with everything that a door asks of a store."""
+
+    def __init__(self, *keys: Key, cookies: Mapping[str, str] | None = None) -> None:
+        self.keys = list(keys)
+        self.cookies = {digest(token): owner for token, owner in (cookies or {}).items()}
+
+    async def list(self) -> list[Key]:
+        return self.keys
+
+    async def find(self, digest: str, now_ms: int) -> Login | None:
+        if digest not in self.cookies:
+            return None
+        owner = self.cookies[digest]
+        return Login(digest=digest, purpose=Purpose.COOKIE, owner=owner, created_at=0, expires_at=now_ms + 1)
+
+    def listen(self, _listener: Callable[[str], None]) -> Callable[[], None]:
+        return lambda: None
+
+
+def key(shown: str = TENANT, *scopes: str, owner: str = "alice", **more: int) -> Key:
+    return Key(
+        id=KeyId(f"key_{shown}"), name="", owner=owner, digest=digest(shown), scopes=scopes or ("api",), created_at=0, **more
+    )
+
+
+async def door(rules: Rules, shelf: Shelf | None = None, api_key: str = "", clock: ManualClock | None = None) -> Door:
+    shelf, clock = shelf or Shelf(), clock or ManualClock()
+    keyring = Keyring(shelf, shelf, clock, api_key)  # type: ignore[arg-type]  # The shelf has what is asked of it.
+    await keyring.load()
+    return Door(replace(rules, closed=bool(api_key)), keyring, shelf, clock)  # type: ignore[arg-type]
+
+
+async def judged(
+    way_in: Door, *, method: str = "GET", path: str = "/api/status", port: int = PORT, **headers: str
+) -> Principal:
+    titled = {title.replace("_", "-"): value for title, value in headers.items()}
+    return await way_in.judge(method, path, {**HOST, **titled}, port)
 
 
 @pytest.mark.parametrize(
     "host", ["127.0.0.1", "127.0.0.1:8420", "localhost", "LOCALHOST:1", "[::1]", "[::1]:8420", "127.8.8.8"]
 )
-def test_without_a_key_this_machine_is_let_in_as_a_guest(host: str) -> None:
-    assert judge(OPEN, "/api/status", {"host": host}) == GUEST
+async def test_while_nothing_is_asked_for_this_machine_is_let_in_as_a_guest(host: str) -> None:
+    assert await judged(await door(OPEN), host=host) == GUEST
+
+
+async def test_whoever_listens_for_others_has_no_guests_whatever_is_left_to_ask_for() -> None:
+    """SECURITY 1: the last key may be revoked while the gateway runs."""
+    assert await judged(await door(NAMED)) == NOBODY
 
 
 @pytest.mark.parametrize(
@@ -40,15 +95,23 @@ def test_without_a_key_this_machine_is_let_in_as_a_guest(host: str) -> None:
         "10.0.0.1",
         "[::2]:8420",
         "a@b",
+        "127.0.0.1:8420@evil.example",
+        "evil.example#127.0.0.1",
+        "0.0.0.0",
+        "0.0.0.0:8420",
+        "2130706433",
+        "127.1",
+        "::ffff:7f00:1.evil.example",
     ],
 )
-@pytest.mark.parametrize("path", ["/", "/health", "/ready", "/api/sessions/x/events"])
-@pytest.mark.parametrize("rules", [OPEN, KEYED], ids=["open", "keyed"])
-def test_a_name_that_only_leads_here_is_misdirected_on_every_route(rules: Rules, host: str, path: str) -> None:
-    """DNS rebinding: the browser believes to speak to the page's own host."""
-    with pytest.raises(Refused) as refused:
-        judge(rules, path, {"host": host, "authorization": f"Bearer {KEY}"})
-    assert refused.value.status == 421
+@pytest.mark.parametrize("rules", [OPEN, NAMED], ids=["open", "named"])
+async def test_a_name_that_only_leads_here_is_misdirected_on_every_route(rules: Rules, host: str) -> None:
+    """SECURITY 2, DNS rebinding: the browser believes to speak to the page's own host."""
+    way_in = await door(rules, api_key=KEY)
+    for path in ("/", "/health", "/ready", "/api/sessions/x/events", "/api/sign-in", "/v1/models"):
+        with pytest.raises(Refused) as refused:
+            await judged(way_in, path=path, host=host, authorization=f"Bearer {KEY}")
+        assert refused.value.status == 421
 
 
 @pytest.mark.parametrize(
@@ -63,19 +126,18 @@ def test_a_name_that_only_leads_here_is_misdirected_on_every_route(rules: Rules,
         "other.example:8443",
     ],
 )
-def test_with_a_key_the_gateway_answers_under_its_own_names(host: str) -> None:
-    headers = {"host": host, "authorization": f"bearer {KEY}", "origin": f"https://{host}"}
-    assert judge(KEYED, "/api/stop", headers) == OPERATOR
+async def test_the_gateway_answers_under_its_own_names(host: str) -> None:
+    way_in = await door(NAMED, api_key=KEY)
+    assert await judged(way_in, host=host, authorization=f"bearer {KEY}", origin=f"https://{host}") == OPERATOR
 
 
 def test_a_page_behind_a_proxy_that_asks_under_another_name_is_our_own() -> None:
     """The proxy may speak to us as 127.0.0.1, while the browser knows its own name only."""
-    headers = {**HOST, "authorization": f"Bearer {KEY}"}
     for origin in ("https://gateway.example", "https://other.example:8443"):
-        assert judge(KEYED, "/api/stop", {**headers, "origin": origin}) == OPERATOR
+        check_origin(NAMED, {**HOST, "origin": origin})
     for origin in ("https://gateway.example:8443", "https://other.example", "https://10.0.0.7", "https://evil.example"):
         with pytest.raises(Refused) as refused:
-            judge(KEYED, "/api/stop", {**headers, "origin": origin})
+            check_origin(NAMED, {**HOST, "origin": origin})
         assert refused.value.status == 403
 
 
@@ -86,35 +148,131 @@ def test_a_page_behind_a_proxy_that_asks_under_another_name_is_our_own() -> None
         {"origin": "null"},
         {"origin": "http://127.0.0.1:3000"},
         {"origin": "http://localhost:8420"},
+        {"origin": "http://127.0.0.1"},
+        {"origin": "http://127.0.0.1:8420.evil.example"},
+        {"origin": "http://evil.example/127.0.0.1:8420"},
+        {"origin": "127.0.0.1:8420"},
         {"origin": ""},
-        {"sec-fetch-site": "cross-site"},
-        {"sec-fetch-site": "same-site"},
-        {"sec-fetch-site": "cross-site", "origin": "http://127.0.0.1:8420"},
+        {"sec_fetch_site": "cross-site"},
+        {"sec_fetch_site": "same-site"},
+        {"sec_fetch_site": "odd"},
+        {"sec_fetch_site": ""},
+        {"sec_fetch_site": "cross-site", "origin": "http://127.0.0.1:8420"},
     ],
 )
-@pytest.mark.parametrize("rules", [OPEN, KEYED], ids=["open", "keyed"])
-def test_another_site_is_refused_whatever_it_knows(rules: Rules, headers: dict[str, str]) -> None:
-    with pytest.raises(Refused) as refused:
-        judge(rules, "/health", {**HOST, "authorization": f"Bearer {KEY}", **headers})
-    assert refused.value.status == 403
+async def test_another_site_is_refused_whatever_it_knows(headers: dict[str, str]) -> None:
+    """SECURITY 2: on every route and for every method, streams and whoever is signed in included."""
+    way_in = await door(OPEN, Shelf(cookies={"token": "local"}), api_key=KEY)
+    shown = ({}, {"authorization": f"Bearer {KEY}"}, {"cookie": f"{cookie_name(PORT)}=token"})
+    paths = ("/", "/health", "/api/sessions/x/events", "/api/sign-in")
+    for method, path, known in product(("GET", "HEAD", "OPTIONS", *WRITES), paths, shown):
+        with pytest.raises(Refused) as refused:
+            await judged(way_in, method=method, path=path, **known, **headers)
+        assert refused.value.status == 403
 
 
 @pytest.mark.parametrize(
     "headers",
-    [{}, {"sec-fetch-site": "same-origin", "origin": "http://127.0.0.1:8420"}, {"sec-fetch-site": "none"}],
+    [{}, {"sec_fetch_site": "same-origin", "origin": "http://127.0.0.1:8420"}, {"sec_fetch_site": "none"}],
 )
-def test_the_own_page_and_tools_are_not_foreign(headers: dict[str, str]) -> None:
-    assert judge(OPEN, "/api/status", {**HOST, **headers}) == GUEST
+async def test_the_own_page_and_tools_are_not_foreign(headers: dict[str, str]) -> None:
+    assert await judged(await door(OPEN), **headers) == GUEST
 
 
 @pytest.mark.parametrize(
-    "authorization", ["", KEY, "Bearer", "Bearer ", "Bearer wrong", f"Basic {KEY}", f"Bearer {KEY}x", "Bearer clé"]
-)
-def test_with_a_key_nothing_but_the_key_opens(authorization: str) -> None:
+    "authorization",
+    ["", KEY, "Bearer", "Bearer ", "Bearer wrong", f"Basic {KEY}", f"Bearer {KEY}x", f"Bearer {KEY[:-1]}", "Bearer clé",
+     f"Bearer {digest(KEY)}", f"Bearer {digest(TENANT)}"],
+)  # fmt: skip
+@pytest.mark.parametrize("api_key", [KEY, ""], ids=["closed", "open"])
+async def test_what_is_shown_is_always_judged(authorization: str, api_key: str) -> None:
+    """Not even where nothing has to be shown is something wrong taken for nothing."""
+    way_in = await door(OPEN, Shelf(key()) if api_key else None, api_key)
+    assert await judged(way_in, authorization=authorization) == STRANGER
+    assert await judged(way_in, path="/ready", authorization=authorization) == NOBODY
+
+
+async def test_with_something_to_ask_for_nobody_comes_in_with_nothing() -> None:
+    assert await judged(await door(OPEN, api_key=KEY)) == NOBODY
+    assert await judged(await door(OPEN, Shelf(key()))) == NOBODY
+    assert await judged(await door(OPEN, Shelf(key(TENANT, "admin")))) == NOBODY
+    # These open no part of the API, so nothing depends on them.
+    assert await judged(await door(OPEN, Shelf(key(TENANT, "webhook:alerts")))) == GUEST
+    assert await judged(await door(OPEN, Shelf(key(revoked_at=1)))) == GUEST
+
+
+async def test_a_key_is_whose_it_is_and_opens_what_it_says() -> None:
+    way_in = await door(OPEN, Shelf(key(), key("hf_other", "webhook:alerts", owner="bob"), key("hf_old", revoked_at=5)))
+    alice = await judged(way_in, authorization=f"Bearer {TENANT}")
+    assert (alice.owner, alice.scopes, alice.how) == ("alice", frozenset({"api"}), How.KEY)
+    assert (alice.may("api"), alice.may("admin"), alice.may("webhook:alerts")) == (True, False, False)
+    bob = await judged(way_in, authorization="Bearer hf_other")
+    assert (bob.owner, bob.may("api"), bob.may("webhook:alerts"), bob.may("webhook:other")) == ("bob", False, True, False)
+    assert await judged(way_in, authorization="Bearer hf_old") == STRANGER
+
+
+async def test_a_key_that_asks_too_often_is_told_exactly_how_long_to_wait() -> None:
+    """SECURITY, over the rate: 429 with Retry-After; what is refused uses nothing up."""
+    clock = ManualClock()
+    way_in = await door(OPEN, Shelf(key(rate_limit=3), key("hf_other")), clock=clock)
+    for _ in range(3):
+        await judged(way_in, authorization=f"Bearer {TENANT}")
+    for _ in range(5):
+        with pytest.raises(Refused) as refused:
+            await judged(way_in, authorization=f"Bearer {TENANT}")
+        assert (refused.value.status, refused.value.response().headers["retry-after"]) == (429, "20")
+    # Another key has a rate of its own, or none.
+    for _ in range(10):
+        await judged(way_in, authorization="Bearer hf_other")
+    await clock.advance(19_000)
     with pytest.raises(Refused) as refused:
-        judge(KEYED, "/api/status", {"host": "gateway.example", "authorization": authorization})
-    assert refused.value.status == 401
-    assert judge(KEYED, "/ready", {"host": "gateway.example", "authorization": authorization}) == NOBODY
+        await judged(way_in, authorization=f"Bearer {TENANT}")
+    assert refused.value.retry_after_s == 1
+    await clock.advance(1_000)
+    await judged(way_in, authorization=f"Bearer {TENANT}")
+
+
+async def test_a_burst_of_wrong_keys_has_to_wait_and_the_right_one_does_not() -> None:
+    clock = ManualClock()
+    way_in = await door(OPEN, Shelf(key()), api_key=KEY, clock=clock)
+    for _ in range(FAILURES_PER_MINUTE):
+        assert (await judged(way_in, authorization="Bearer guess")).wait_s == 0
+    assert (await judged(way_in, authorization="Bearer guess")).wait_s == 60 // FAILURES_PER_MINUTE
+    assert await judged(way_in, authorization=f"Bearer {KEY}") == OPERATOR
+    assert (await judged(way_in, authorization=f"Bearer {TENANT}")).owner == "alice"
+    await clock.advance(60_000)
+    assert (await judged(way_in, authorization="Bearer guess")).wait_s == 0
+
+
+async def test_a_cookie_counts_at_its_own_port_only() -> None:
+    """Browsers show the cookies of one port to all others of the machine."""
+    way_in = await door(OPEN, Shelf(cookies={"token": "local"}))
+    mine = f"{cookie_name(PORT)}=token"
+    signed_in = await judged(way_in, cookie=mine)
+    assert (signed_in.owner, signed_in.how, signed_in.operator) == ("local", How.COOKIE, True)
+    assert await judged(way_in, cookie=f'theirs=1; bad cookie; {mine}; other="x;y"') == signed_in
+    assert await judged(way_in, cookie=mine, port=8421) == GUEST
+    assert await judged(way_in, cookie=f"{cookie_name(8421)}=token") == GUEST
+    for wrong in ("", "other", digest("token")):
+        assert await judged(way_in, cookie=f"{cookie_name(PORT)}={wrong}") == STRANGER
+
+
+@pytest.mark.parametrize("method", WRITES)
+async def test_a_signed_in_browser_says_where_every_write_came_from(method: str) -> None:
+    """CSRF: a cookie is shown whoever made the browser ask."""
+    way_in = await door(OPEN, Shelf(cookies={"token": "local"}))
+    cookie = f"{cookie_name(PORT)}=token"
+    with pytest.raises(Refused) as refused:
+        await judged(way_in, method=method, cookie=cookie)
+    assert (refused.value.status, refused.value.code) == (403, "no_origin")
+    assert (await judged(way_in, method=method, cookie=cookie, origin="http://127.0.0.1:8420")).how is How.COOKIE
+
+
+async def test_a_key_wins_over_a_cookie() -> None:
+    way_in = await door(OPEN, Shelf(key(), cookies={"token": "local"}))
+    both = {"cookie": f"{cookie_name(PORT)}=token", "authorization": f"Bearer {TENANT}"}
+    assert (await judged(way_in, method="POST", **both)).owner == "alice"
+    assert await judged(way_in, **{**both, "authorization": "Bearer wrong"}) == STRANGER
 
 
 async def test_the_server_refuses_what_the_guard_refuses(home: Path) -> None:
@@ -158,7 +316,17 @@ async def test_a_home_too_deep_for_a_socket_works_all_the_same(home: Path) -> No
 
 @pytest.mark.parametrize(
     ("server", "key"),
-    [('host = "0.0.0.0"', "server.host"), ('api_key = "short"', "server.api_key"), ("port = 70000", "server.port")],
+    [
+        ('api_key = "short"', "server.api_key"),
+        ('api_key = "change-me-please"', "server.api_key"),
+        ('api_key = "your-api-key"', "server.api_key"),
+        ('api_key = "xxxxxxxxxxxx"', "server.api_key"),
+        ('api_key = "<a long secret>"', "server.api_key"),
+        ('password = "short"', "server.password"),
+        ('password = "Password123"', "server.password"),
+        ('password = "scrypt$1$abc$def"', "server.password"),
+        ("port = 70000", "server.port"),
+    ],
 )
 def test_a_door_left_open_is_refused_with_its_line(tmp_path: Path, server: str, key: str) -> None:
     file = tmp_path / "holdfast.toml"
@@ -177,7 +345,11 @@ def public() -> Iterator[Path]:
 
 @pytest.mark.parametrize(
     ("secret", "key"),
-    [(f'[server]\napi_key = "{KEY}"', "server.api_key"), ('[store]\nurl = "postgresql://me:word@db/x"', "store.url")],
+    [
+        (f'[server]\napi_key = "{KEY}"', "server.api_key"),
+        (f'[server]\npassword = "{KEY}"', "server.password"),
+        ('[store]\nurl = "postgresql://me:word@db/x"', "store.url"),
+    ],
 )
 def test_a_secret_that_others_can_read_is_refused_with_what_to_do(public: Path, secret: str, key: str) -> None:
     """K1"""
@@ -236,6 +408,52 @@ def test_a_number_beyond_all_reason_is_refused_with_its_line(tmp_path: Path, set
     file.write_text(f"{setting}\n")
     with pytest.raises(ConfigInvalid, match=rf"holdfast\.toml:1: {setting.partition(' ')[0]}: must be"):
         load(file, {})
+
+
+EXPOSED = [
+    ("0.0.0.0", {}, True),
+    ("::", {}, True),
+    ("10.0.0.7", {}, True),
+    ("gateway.example", {}, True),
+    ("0.0.0.0", {"api_key": KEY}, False),
+    ("0.0.0.0", {"password": "a long enough one"}, False),
+    ("127.0.0.1", {}, False),
+    ("::1", {}, False),
+    ("localhost", {}, False),
+]
+
+
+@pytest.mark.parametrize(("host", "more", "exposed"), EXPOSED)
+async def test_others_are_let_near_only_where_something_is_asked_of_them(
+    home: Path, host: str, more: dict[str, str], exposed: bool
+) -> None:
+    """SECURITY 1: the table of refusals at start, with nothing in the store."""
+    check = app._locked(ServerConfig(host=host, **more))
+    store = await app.open_store("sqlite", home)
+    try:
+        if exposed:
+            with pytest.raises(Exposed, match=r"server\.host: .*holdfast keys create"):
+                await check(store)
+            # A key for webhooks opens nothing else, and one that was revoked nothing at all.
+            await store.keys.add(key("hf_hook", "webhook:alerts"))
+            await store.keys.add(key("hf_old", revoked_at=1))
+            with pytest.raises(Exposed):
+                await check(store)
+            await store.keys.add(key())
+        await check(store)
+    finally:
+        await store.close()
+
+
+async def test_an_open_door_is_refused_before_anything_moves(home: Path) -> None:
+    config = Config(server=ServerConfig(host="0.0.0.0", port=0))
+    with pytest.raises(Exposed):
+        await app.serve(config, home, Log())
+    store = await app.open_store("sqlite", home)
+    try:
+        assert not await store.nodes.beats()
+    finally:
+        await store.close()
 
 
 def test_another_host_is_allowed_with_a_key(tmp_path: Path) -> None:

@@ -2,37 +2,47 @@
 
 from __future__ import annotations
 
-import hmac
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from starlette.datastructures import Headers
+from starlette.requests import cookie_parser
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from holdfast.clock import Clock
 from holdfast.config import is_loopback
+from holdfast.core.keys import digest
+from holdfast.errors import Unavailable
+from holdfast.ports import Logins
 from holdfast.web.answers import Refused, refusal
-from holdfast.web.principal import GUEST, NOBODY, OPERATOR, Principal
+from holdfast.web.keyring import Keyring
+from holdfast.web.principal import AT_SOCKET, GUEST, NOBODY, STRANGER, Principal, signed_in
+from holdfast.web.throttle import Bucket
 
-# Answered without a key, because whoever watches over a gateway should not need one.
+COOKIE = "holdfast"
+# Whoever watches over a gateway is answered whatever they show, and while the store is away.
 OPEN_PATHS = frozenset({"/health", "/ready"})
+# Enough for whoever mistypes, and for a script that has not heard of a new key; little for whoever guesses.
+FAILURES_PER_MINUTE = 30
 _OWN_SITE = frozenset({"same-origin", "none"})
+_READS = frozenset({"GET", "HEAD"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
     """What the operator configured about access.
 
-    An empty key means that only this machine is let in.  `host` is where the gateway listens; `allowed_hosts` are further
-    names of it, as a proxy in front of it has one.
+    `host` is where the gateway listens; `allowed_hosts` are further names of it, as a proxy in front of it has one.
+    With `closed` something has to be shown, even by this machine.
     """
 
-    api_key: str = ""
-    host: str = ""
+    host: str = "127.0.0.1"
     allowed_hosts: tuple[str, ...] = ()
+    closed: bool = False
 
 
-def judge(rules: Rules, path: str, headers: Mapping[str, str]) -> Principal:
-    """Return who is speaking.  Raises `Refused`."""
+def check_origin(rules: Rules, headers: Mapping[str, str]) -> None:
+    """Refuse whatever a page elsewhere could have sent.  Raises `Refused`."""
     host = headers.get("host", "")
     if not _is_ours(rules, host):
         # A name that only resolves to this machine is how a web page elsewhere would get in.
@@ -41,13 +51,78 @@ def judge(rules: Rules, path: str, headers: Mapping[str, str]) -> Principal:
     origin = headers.get("origin")
     if (origin is not None and not _is_own(rules, origin, host)) or headers.get("sec-fetch-site", "none") not in _OWN_SITE:
         raise Refused(403, "foreign_origin", "another site sent this request", "only the gateway's own page may")
-    if not rules.api_key:
-        return GUEST
-    if _has_key(rules, headers.get("authorization", "")):
-        return OPERATOR
-    if path in OPEN_PATHS:
-        return NOBODY
-    raise Refused(401, "unauthorized", "a key is needed here", "send Authorization: Bearer with server.api_key")
+
+
+def cookie_name(port: int) -> str:
+    """Return the name of the cookie: browsers do not keep those of several ports apart."""
+    return f"{COOKIE}_{port}"
+
+
+def cookie_of(headers: Mapping[str, str], port: int) -> str | None:
+    """Return what a browser shows to this very port."""
+    # Whatever else is served on this machine may have cookies here too, in any form.
+    return cookie_parser(headers.get("cookie", "")).get(cookie_name(port))
+
+
+def port_of(scope: Scope) -> int:
+    """Return on which port a request came in."""
+    _, port = scope.get("server") or ("", 0)
+    return port or 0
+
+
+def bearer_of(headers: Mapping[str, str]) -> str | None:
+    """Return the key that is shown; empty for a header that holds none, None without one."""
+    authorization = headers.get("authorization")
+    if authorization is None:
+        return None
+    scheme, _, key = authorization.partition(" ")
+    return key.strip() if scheme.lower() == "bearer" else ""
+
+
+class Door:
+    """Tells who somebody is by what they show."""
+
+    def __init__(self, rules: Rules, keyring: Keyring, logins: Logins, clock: Clock) -> None:
+        self._rules = rules
+        self._keyring = keyring
+        self._logins = logins
+        self._clock = clock
+        self._failures = Bucket(FAILURES_PER_MINUTE, clock)
+
+    async def judge(self, method: str, path: str, headers: Mapping[str, str], port: int) -> Principal:
+        """Return who is speaking.  Whoever shows something is never taken for a guest.  Raises `Refused`."""
+        check_origin(self._rules, headers)
+        if path in OPEN_PATHS:
+            return NOBODY
+        if (key := bearer_of(headers)) is not None:
+            return self._of_key(key)
+        if (cookie := cookie_of(headers, port)) is not None:
+            return await self._of_cookie(cookie, method, headers)
+        return GUEST if self._is_open else NOBODY
+
+    @property
+    def _is_open(self) -> bool:
+        return is_loopback(self._rules.host) and not self._rules.closed and not self._keyring.closes
+
+    def _of_key(self, key: str) -> Principal:
+        principal = self._keyring.find(key)
+        if principal is None:
+            # The right key is found first, so that nobody can lock it out by showing wrong ones.
+            return replace(STRANGER, wait_s=self._failures.take())
+        if wait_s := self._keyring.admit(principal):
+            hint = f"wait {wait_s} s, or make a key with a larger --rate-limit"
+            raise Refused(429, "rate_limited", "this key has made too many requests", hint, wait_s)
+        return principal
+
+    async def _of_cookie(self, cookie: str, method: str, headers: Mapping[str, str]) -> Principal:
+        login = await self._logins.find(digest(cookie), self._clock.now_ms())
+        if login is None:
+            return STRANGER
+        if method not in _READS and "origin" not in headers:
+            # A browser shows its cookie whoever made it ask, and says of every write where it came from.
+            hint = "send the Origin of the gateway's own page, or use a key"
+            raise Refused(403, "no_origin", "a signed-in browser must say where this came from", hint)
+        return signed_in(login.owner)
 
 
 def _is_ours(rules: Rules, host: str) -> bool:
@@ -68,26 +143,22 @@ def _name(host: str) -> str:
     return name if colon and port.isdigit() else host
 
 
-def _has_key(rules: Rules, authorization: str) -> bool:
-    scheme, _, key = authorization.partition(" ")
-    # Compared as bytes, because a key that is not ASCII is wrong, not an error.
-    same = hmac.compare_digest(key.strip().encode(errors="replace"), rules.api_key.encode(errors="replace"))
-    return same and scheme.lower() == "bearer"
-
-
 class Guarded:
-    """An application behind the guard."""
+    """An application behind a door."""
 
-    def __init__(self, app: ASGIApp, rules: Rules) -> None:
+    def __init__(self, app: ASGIApp, door: Door) -> None:
         self._app = app
-        self._rules = rules
+        self._door = door
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             try:
-                principal = judge(self._rules, scope["path"], Headers(scope=scope))
+                principal = await self._door.judge(scope["method"], scope["path"], Headers(scope=scope), port_of(scope))
             except Refused as error:
-                await refusal(error.status, error.code, str(error), error.hint)(scope, receive, send)
+                await error.response()(scope, receive, send)
+                return
+            except Unavailable as error:
+                await refusal(503, "store_down", str(error), "try again in a moment")(scope, receive, send)
                 return
             scope.setdefault("state", {})["principal"] = principal
         await self._app(scope, receive, send)
@@ -101,5 +172,5 @@ class Trusted:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            scope.setdefault("state", {})["principal"] = OPERATOR
+            scope.setdefault("state", {})["principal"] = AT_SOCKET
         await self._app(scope, receive, send)

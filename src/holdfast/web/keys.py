@@ -1,0 +1,49 @@
+"""Keys of programs."""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+
+from holdfast.core.keys import ADMIN
+from holdfast.desk.port import KeyPlan
+from holdfast.desk.views import KeyView, NewKey, Page, RevokedKey
+from holdfast.web.answers import answer
+from holdfast.web.operations import Call, Operation
+
+
+class Keys:
+    """Who may use the API."""
+
+    def operations(self) -> list[Operation]:
+        return [
+            Operation(
+                method="GET", path="/api/keys", handle=self.list, summary="List keys", scope=ADMIN, gives=Page[KeyView]
+            ),
+            Operation(
+                method="POST",
+                path="/api/keys",
+                handle=self.create,
+                summary="Make a key, which is shown only now",
+                scope=ADMIN,
+                takes=KeyPlan,
+                gives=NewKey,
+                status=201,
+            ),
+            Operation(
+                method="DELETE",
+                path="/api/keys/{id}",
+                handle=self.revoke,
+                summary="Let a key open nothing any more",
+                scope=ADMIN,
+                gives=RevokedKey,
+            ),
+        ]
+
+    async def list(self, call: Call) -> Response:
+        return answer(await call.desk.keys.list())
+
+    async def create(self, call: Call) -> Response:
+        return answer(await call.desk.keys.create(await call.body(KeyPlan)), 201)
+
+    async def revoke(self, call: Call) -> Response:
+        return answer(await call.desk.keys.revoke(call.name()))

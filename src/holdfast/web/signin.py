@@ -1,0 +1,159 @@
+"""Signing in: a browser exchanges a code that is good once, or a password, for a cookie that no script can read."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from starlette.responses import Response
+
+from holdfast.clock import Clock, SystemClock
+from holdfast.core.keys import ADMIN
+from holdfast.desk.logins import COOKIE_MS
+from holdfast.desk.views import SignInLink
+from holdfast.web.answers import Refused, answer
+from holdfast.web.guard import cookie_name, cookie_of, port_of
+from holdfast.web.operations import Call, Operation
+from holdfast.web.throttle import Bucket
+
+# A password can be guessed, unlike a key: after so many wrong ones none is looked at for a while, and links still work.
+GUESSES_PER_MINUTE = 10
+# No password is longer on purpose, and a long one takes long to hash.
+PASSWORD_MAX = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Credentials:
+    """What somebody signs in with: the code of a link, or the password."""
+
+    code: str = ""
+    password: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Me:
+    """Who somebody is to the gateway, and how it knows."""
+
+    owner: str
+    scopes: Sequence[str]
+    how: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ways:
+    """How one can sign in here; there is always the link."""
+
+    password: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignedIn:
+    """Whether a browser is signed in now."""
+
+    signed_in: bool
+
+
+class SignIn:
+    """The door for people."""
+
+    def __init__(self, clock: Clock | None = None) -> None:
+        self._guesses = Bucket(GUESSES_PER_MINUTE, clock or SystemClock())
+        # One at a time, so that a flood of guesses takes neither all memory nor all threads.
+        self._checking = asyncio.Lock()
+
+    def operations(self) -> list[Operation]:
+        return [
+            Operation(
+                method="GET",
+                path="/api/sign-in",
+                handle=self.ways,
+                summary="Say how one can sign in",
+                scope=None,
+                gives=Ways,
+            ),
+            Operation(
+                method="POST",
+                path="/api/sign-in",
+                handle=self.enter,
+                summary="Sign a browser in, with the code of a link or the password",
+                scope=None,
+                takes=Credentials,
+                gives=SignedIn,
+            ),
+            Operation(
+                method="POST",
+                path="/api/sign-in/link",
+                handle=self.link,
+                summary="Make a link that signs one browser in, once",
+                scope=ADMIN,
+                gives=SignInLink,
+                status=201,
+            ),
+            Operation(
+                method="POST",
+                path="/api/sign-out",
+                handle=self.leave,
+                summary="Sign this browser out",
+                scope=None,
+                gives=SignedIn,
+            ),
+            Operation(method="GET", path="/api/me", handle=self.me, summary="Say who you are here", gives=Me),
+        ]
+
+    async def ways(self, call: Call) -> Response:
+        return answer(Ways(password=call.desk.logins.has_password))
+
+    async def enter(self, call: Call) -> Response:
+        shown = await call.body(Credentials)
+        if bool(shown.code) == bool(shown.password):
+            raise Refused(400, "bad_sign_in", "send either a code or a password", "a code comes from: holdfast link")
+        token = await (self._by_code(call, shown.code) if shown.code else self._by_password(call, shown.password))
+        response = answer(SignedIn(signed_in=True))
+        _set_cookie(response, call, token, COOKIE_MS // 1000)
+        return response
+
+    async def _by_code(self, call: Call, code: str) -> str:
+        if token := await call.desk.logins.by_code(code):
+            return token
+        hint = "a link is good once, for fifteen minutes; get a fresh one with: holdfast link"
+        raise Refused(401, "wrong_code", "this link has been used, or is too old", hint)
+
+    async def _by_password(self, call: Call, password: str) -> str:
+        if not call.desk.logins.has_password:
+            raise Refused(401, "no_password", "there is no password here", "get a link with: holdfast link")
+        async with self._checking:
+            if wait_s := self._guesses.wait_s():
+                hint = "wait, or get a link with: holdfast link"
+                raise Refused(429, "too_many_failures", "too many wrong passwords were tried", hint, wait_s)
+            if len(password) <= PASSWORD_MAX and (token := await call.desk.logins.by_password(password)):
+                return token
+            self._guesses.take()
+        raise Refused(401, "wrong_password", "this is not the password", "get a link with: holdfast link")
+
+    async def link(self, call: Call) -> Response:
+        return answer(await call.desk.logins.link(), 201)
+
+    async def leave(self, call: Call) -> Response:
+        if token := cookie_of(call.request.headers, port_of(call.request.scope)):
+            await call.desk.logins.leave(token)
+        response = answer(SignedIn(signed_in=False))
+        _set_cookie(response, call, "", 0)
+        return response
+
+    async def me(self, call: Call) -> Response:
+        who = call.principal
+        return answer(Me(owner=who.owner, scopes=sorted(who.scopes), how=who.how))
+
+
+def _set_cookie(response: Response, call: Call, token: str, max_age_s: int) -> None:
+    response.set_cookie(
+        cookie_name(port_of(call.request.scope)),
+        token,
+        max_age=max_age_s,
+        path="/",
+        httponly=True,
+        samesite="strict",
+        # Behind a proxy with TLS the browser must not send it without.
+        secure=call.request.headers.get("origin", "").startswith("https://"),
+    )
