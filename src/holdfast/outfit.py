@@ -122,7 +122,11 @@ async def outfit(setting: Setting) -> AsyncGenerator[Outfit]:
         tools = _with_plugins(_tools(setting, workspace, sandbox, environment, keeping, model), found.tools)
         _check_disabled(config, {tool.name for tool in tools} | SOMETIMES)
         toolbox = Toolbox(
-            tools, [servers], config.tools.disabled, {delegate.NAME: delegate.may_delegate(config.tools.delegate)}
+            tools,
+            [servers],
+            config.tools.disabled,
+            {delegate.NAME: delegate.may_delegate(config.tools.delegate)},
+            config.tools.trusted_owners,
         )
         watcher = Watcher(setting.store.processes, setting.store.sessions, keeping, setting.accept, clock=clock)
         components: dict[str, Callable[[], Awaitable[None]]] = {"watcher": watcher.run}

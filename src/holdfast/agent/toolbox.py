@@ -29,6 +29,9 @@ CALL_MAX_S = 3_600.0
 ARGS_DEPTH_MAX = 50
 # Channels whose words come from strangers.
 UNTRUSTED = frozenset({"webhook"})
+# Tools of ours that know and change nothing but what belongs to the session's own owner.
+PER_OWNER = frozenset({"ask_user", "memory", "session_search"})
+OPERATOR = "local"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,15 +70,21 @@ class Toolbox:
         sources: Sequence[ToolSource] = (),
         disabled: Sequence[str] = (),
         fits: Mapping[str, Callable[[Session], bool]] | None = None,
+        trusted_owners: Sequence[str] = (),
     ) -> None:
         self._tools = tools
         self._sources = sources
         self._disabled = frozenset(disabled)
         # Tools by name that only some sessions are offered.
         self._fits = fits or {}
+        self._trusted_owners = frozenset({OPERATOR, *trusted_owners})
 
     async def offered(self, work: Assignment) -> Mapping[str, Tool]:
-        """Return the tools that a turn may use, by name; a stranger's turn gets harmless ones only."""
+        """Return the tools that a turn may use, by name.
+
+        A stranger's turn gets harmless ones only.  Somebody who only has a key gets those that stay with what is theirs
+        besides: everything else works with the operator's own files, accounts and network.
+        """
         found = [*self._tools]
         for source in self._sources:
             found += await source.tools()
@@ -83,12 +92,19 @@ class Toolbox:
         named: dict[str, Tool] = {}
         for tool in found:
             named.setdefault(tool.name, tool)
-        trusted = work.session.channel not in UNTRUSTED
         return {
             name: tool
             for name, tool in named.items()
-            if name not in self._disabled and (trusted or tool.harmless) and self._suits(tool, work.session)
+            if name not in self._disabled and self._trusts(tool, work.session) and self._suits(tool, work.session)
         }
+
+    def _trusts(self, tool: Tool, session: Session) -> bool:
+        if tool.harmless:
+            return True
+        if session.channel in UNTRUSTED:
+            return False
+        # The name is enough: no plugin and no server gets one that a tool of ours has, be that switched off or not.
+        return session.owner in self._trusted_owners or tool.name in PER_OWNER
 
     def _suits(self, tool: Tool, session: Session) -> bool:
         return tool.name not in self._fits or self._fits[tool.name](session)
