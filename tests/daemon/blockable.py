@@ -12,11 +12,11 @@ from pathlib import Path
 from holdfast import app
 from holdfast.config import Config, GatewayConfig, ServerConfig
 from holdfast.daemon.succession import inherit
-from holdfast.desk.views import Drain, Status, Stop
+from holdfast.desk.views import Drain, SignInLink, Status, Stop
 
 
 class Announcer:
-    def ready(self, status: Status) -> None:
+    def ready(self, status: Status, link: SignInLink | None) -> None:
         print(status.url, flush=True)
 
     def draining(self, drain: Drain) -> None: ...

@@ -14,11 +14,11 @@ from typing import Any
 import httpx2
 
 from holdfast import app
-from holdfast.config import Config, GatewayConfig, ServerConfig
+from holdfast.config import Config, GatewayConfig, ModelConfig, ServerConfig
 from holdfast.daemon.life import Farewell
 from holdfast.daemon.succession import Estate
 from holdfast.desk.remote import RemoteDesk, connected
-from holdfast.desk.views import Drain, Status, Stop
+from holdfast.desk.views import Drain, SignInLink, Status, Stop
 from tests.engine.world import until
 
 PATIENCE_S = 20
@@ -33,7 +33,7 @@ class Log:
         self.drains: list[Drain] = []
         self.interrupted: int | None = None
 
-    def ready(self, status: Status) -> None:
+    def ready(self, status: Status, link: SignInLink | None) -> None:
         self.status.set_result(status)
 
     def draining(self, drain: Drain) -> None:
@@ -120,13 +120,20 @@ async def parse(response: httpx2.Response) -> AsyncIterator[Any]:
 
 @contextlib.asynccontextmanager
 async def open_house(
-    home: Path, *, api_key: str = "", drain_timeout: float = 5, store: str = "sqlite", inherited: Estate | None = None
+    home: Path,
+    *,
+    api_key: str = "",
+    drain_timeout: float = 5,
+    store: str = "sqlite",
+    inherited: Estate | None = None,
+    **more: Any,
 ) -> AsyncIterator[House]:
-    """Run a gateway for as long as the context lasts."""
+    """Run a gateway for as long as the context lasts; `more` are further parts of its configuration."""
     config = Config(
         server=ServerConfig(port=0, api_key=api_key),
         gateway=GatewayConfig(drain_timeout=drain_timeout),
         store=type(Config().store)(url=store),
+        **more,
     )
     log = Log()
     gateway = asyncio.create_task(app.serve(config, home, log, inherited))

@@ -13,6 +13,8 @@ from holdfast.cli.deliveries import deliveries
 from holdfast.cli.drill import drill
 from holdfast.cli.frame import Frame, Group
 from holdfast.cli.jobs import jobs
+from holdfast.cli.keys import keys
+from holdfast.cli.link import link
 from holdfast.cli.memory import memory
 from holdfast.cli.processes import processes
 from holdfast.cli.serve import serve
@@ -45,6 +47,8 @@ for command in (
     processes,
     jobs,
     memory,
+    keys,
+    link,
     drill,
 ):
     main.add_command(command)

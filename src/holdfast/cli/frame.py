@@ -50,11 +50,12 @@ class Frame:
 
     home: Path
     config: Config
+    file: Path = Path("holdfast.toml")
 
     @classmethod
     def at(cls, home: Path, config_file: str | None) -> Frame:
         file = Path(config_file) if config_file else home / "holdfast.toml"
-        return cls(home=home, config=load(file, required=config_file is not None))
+        return cls(home=home, config=load(file, required=config_file is not None), file=file)
 
     def desk(self) -> AbstractAsyncContextManager[Desk]:
         """Reach the running gateway, or be one for as long as this command lasts."""
@@ -153,7 +154,7 @@ def to_json(value: object) -> str:
 
 _IN_ONE_PIECE = frozenset(
     {"session", "turn", "delivery", "process", "memory", "grant", "job", "next", "state", "when", "last used", "accepted",
-     "answered", "turns"}
+     "answered", "turns", "key", "begins with"}
 )  # fmt: skip
 
 

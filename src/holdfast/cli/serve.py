@@ -6,6 +6,8 @@ import contextlib
 import logging
 import os
 import sys
+import threading
+import webbrowser
 from collections.abc import Generator
 from dataclasses import replace
 from pathlib import Path
@@ -16,24 +18,32 @@ from rich.text import Text
 
 from holdfast.app import serve as run_gateway
 from holdfast.cli.frame import Frame, console, print_lines, tilde, visible
-from holdfast.config import ServerConfig, wrong_with
+from holdfast.config import ServerConfig, misplaced, wrong_with
 from holdfast.daemon.succession import inherit, succeed
-from holdfast.desk.views import Drain, Status, Stop
-from holdfast.errors import ConfigInvalid
+from holdfast.desk.views import Drain, SignInLink, Status, Stop
+from holdfast.errors import ConfigInvalid, Exposed
 
 
 @click.command()
 @click.option("--host", help="Where to listen (default: server.host, 127.0.0.1).")
 @click.option("--port", type=click.IntRange(0, 65_535), help="On which port (default: server.port, 8420; 0: any free one).")
-@click.option("--no-open", is_flag=True, help="Do not open a browser. There is no page yet, so none is opened anyway.")
+@click.option("--no-open", is_flag=True, help="Do not open a browser, as is done on a terminal with a display.")
 @click.pass_obj
-def serve(frame: Frame, host: str | None, port: int | None, no_open: bool) -> None:  # noqa: ARG001 - Taken already.
+def serve(frame: Frame, host: str | None, port: int | None, no_open: bool) -> None:
     """Run the gateway until it is stopped: Ctrl-C drains, a second one interrupts what still runs."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)-7s %(name)s: %(message)s")
     # Every request to a model would be a line.
     logging.getLogger("httpx2").setLevel(logging.WARNING)
     config = replace(frame.config, server=_server(frame.config.server, host, port))
-    farewell = uvloop.run(run_gateway(config, frame.home, Screen(), inherit()))
+    inherited = inherit()
+    # Whoever restarts a gateway has its page open already.
+    screen = Screen(opens=not no_open and inherited.lock is None and _has_display())
+    try:
+        farewell = uvloop.run(run_gateway(config, frame.home, screen, inherited))
+    except Exposed as error:
+        if host:
+            raise ConfigInvalid(f"--host: {error.problem}") from None
+        raise misplaced(frame.file, ("server", "host"), error.problem) from None
     if farewell.stop.restart:
         with _unseen():
             console.file.flush()
@@ -45,6 +55,11 @@ def _server(configured: ServerConfig, host: str | None, port: int | None) -> Ser
     for key, problem in wrong_with(server).items():
         raise ConfigInvalid(f"--{key}: {problem}")
     return server
+
+
+def _has_display() -> bool:
+    """Return whether a browser could be seen by whoever started this."""
+    return sys.stdout.isatty() and (sys.platform == "darwin" or bool({"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys()))
 
 
 @contextlib.contextmanager
@@ -66,17 +81,26 @@ class Screen:
     The gateway lives on without its terminal, and ends in peace without it too.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, opens: bool = False) -> None:
+        self._opens = opens
         self._spinner = console.status("")
         self._shown = -1
 
     @_unseen()
-    def ready(self, status: Status) -> None:
+    def ready(self, status: Status, link: SignInLink | None) -> None:
         where = visible(f" · {tilde(Path(status.home))} · store {status.store}")
         console.print(Text.assemble((f"Holdfast {status.version}", "bold"), (where, "dim")))
         print_lines(status.boot, indent=2)
         hint = f" (pid {status.pid}; Ctrl-C stops)"
         console.print(Text.assemble("Listening on ", (status.url, "bold"), (hint, "dim")))
+        if link is None:
+            return
+        # In one piece, so that it can be clicked and copied.
+        console.print(Text.assemble("Sign in at ", (link.url, "bold")), soft_wrap=True)
+        console.print(Text("  (good once, for fifteen minutes; later: holdfast link)", "dim"))
+        if self._opens:
+            # Some wait until the browser is closed.
+            threading.Thread(target=webbrowser.open, args=(link.url,), daemon=True).start()
 
     @_unseen()
     def draining(self, drain: Drain) -> None:

@@ -16,7 +16,7 @@ from holdfast.daemon.succession import Estate, succeed
 from holdfast.daemon.watchdog import Watchdog, show_stacks
 from holdfast.desk.lifecycle import Lifecycle
 from holdfast.desk.local import LocalDesk
-from holdfast.desk.views import Drain, Phase, Status, Stop
+from holdfast.desk.views import Drain, Phase, SignInLink, Status, Stop
 from holdfast.errors import Unavailable
 
 log = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ class Farewell:
 class Witness(Protocol):
     """Who watches a gateway live: a terminal, or a log."""
 
-    def ready(self, status: Status) -> None: ...
+    def ready(self, status: Status, link: SignInLink | None) -> None: ...
     def draining(self, drain: Drain) -> None: ...
     def drained(self, stop: Stop, interrupted: int) -> None: ...
 
@@ -47,7 +47,7 @@ async def live(desk: LocalDesk, drain_timeout_s: float, witness: Witness, notice
     """Be ready until a stop is wished for, then drain; return the last wish."""
     life = desk.lifecycle
     life.phase = Phase.READY
-    witness.ready(await desk.status())
+    witness.ready(await desk.status(), await _link(desk))
     notice.ready(f"listening on {life.url}")
     stop = await life.asked()
     _tell(notice, stop)
@@ -62,6 +62,15 @@ async def live(desk: LocalDesk, drain_timeout_s: float, witness: Witness, notice
         _tell(notice, life.wish)
     witness.drained(life.wish, interrupted)
     return life.wish
+
+
+async def _link(desk: LocalDesk) -> SignInLink | None:
+    """Return a way in for whoever started this; None while the store is away."""
+    try:
+        return await desk.logins.link()
+    except Unavailable as error:
+        log.warning("there is no sign-in link yet (get one with: holdfast link): %s", error)
+        return None
 
 
 def _tell(notice: Notice, stop: Stop) -> None:
