@@ -595,4 +595,4 @@ async def test_a_closed_store_refuses_instead_of_keeping_its_callers_waiting(sce
     await scene.reopen()
     async with asyncio.timeout(5):
         with pytest.raises(StoreDown):
-            await other.sessions.rename("nothing", "title")
+            await other.sessions.change("nothing", title="title")
