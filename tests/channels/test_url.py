@@ -5,20 +5,25 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from email.utils import formatdate
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from holdfast.channels.url import ANSWER_MAX_BYTES, UrlCarrier, new_secret
+from holdfast.clock import Clock, SystemClock
 from holdfast.core.delivery import Delivery
 from holdfast.egress import Egress, Guard
 from holdfast.errors import ConfigInvalid, OutcomeUnknown, Rejected, Unavailable
 from tests.channels.receiver import Cut, Line, Post, Receiver, Reply, receiving
 from tests.engine.world import START, Hang, ManualClock
 
+GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide.md"
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 SENT = Delivery(
     id="dlv_1", turn_id="trn_1", session_id="ses_1", target="url:", part=2, text="good morning\n☀", created_at=5, due_at=9
@@ -41,20 +46,24 @@ async def nobody(host: str, port: int) -> Sequence[str]:
 
 @asynccontextmanager
 async def a_carrier(
-    *allow_hosts: str, timeout_s: float = 5, secret: str = SECRET, names: dict[str, list[str]] | None = None
+    *allow_hosts: str,
+    timeout_s: float = 5,
+    secret: str = SECRET,
+    names: dict[str, list[str]] | None = None,
+    clock: Clock | None = None,
 ) -> AsyncIterator[UrlCarrier]:
     async def resolve(host: str, port: int) -> Sequence[str]:
         return (names or {})[host] if host in (names or {}) else await nobody(host, port)
 
     egress = Egress(Guard(allow_hosts, resolve, setting="channels.url.allow_hosts", encrypted=True), timeout_s)
     try:
-        yield UrlCarrier(egress, secret, ManualClock())
+        yield UrlCarrier(egress, secret, clock or ManualClock())
     finally:
         await egress.close()
 
 
-async def sent_to(receiver: Receiver, timeout_s: float = 5, **changes: object) -> str:
-    async with a_carrier(*receiver.hosts, timeout_s=timeout_s) as carrier:
+async def sent_to(receiver: Receiver, timeout_s: float = 5, clock: Clock | None = None, **changes: object) -> str:
+    async with a_carrier(*receiver.hosts, timeout_s=timeout_s, clock=clock) as carrier:
         return await carrier.send(replace(SENT, target=f"url:{receiver.url()}", **changes))
 
 
@@ -90,6 +99,24 @@ async def test_a_part_arrives_whole_and_signed() -> None:
     assert not is_signed(new_secret(), post, START // 1000)
     assert not is_signed(SECRET, replace(post, headers={**post.headers, "webhook-id": "dlv_2"}), START // 1000)
     assert not is_signed(SECRET, replace(post, body=post.body.replace(b"good", b"bad ")), START // 1000)
+
+
+async def test_the_receiver_in_the_guide_takes_what_is_ours_and_takes_it_once(capsys: pytest.CaptureFixture[str]) -> None:
+    """D1: what it has already it drops, labelled or not; what somebody else signed it refuses."""
+    (example,) = re.findall(r"^```python\n(import base64.*?)^```", GUIDE.read_text("utf-8"), re.DOTALL | re.MULTILINE)
+    theirs: dict[str, Any] = {}
+    exec(example.replace("whsec_…", SECRET), theirs)
+    receive = theirs["receive"]
+
+    async with receiving() as there:
+        now = SystemClock()
+        await sent_to(there, clock=now)
+        await sent_to(there, clock=now, repeats=1)
+        await sent_to(there, clock=ManualClock())
+    first, repeat, old = there.posts
+    forged = replace(first, body=first.body.replace(b"good", b"evil"))
+    assert [receive(each.headers, each.body) for each in (forged, first, repeat, old)] == [401, 200, 200, 401]
+    assert capsys.readouterr().out == "good morning\n☀\n"
 
 
 async def test_a_repeat_says_so_beside_the_text_and_not_in_it() -> None:
