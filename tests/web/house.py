@@ -30,10 +30,12 @@ class Log:
 
     def __init__(self) -> None:
         self.status: asyncio.Future[Status] = asyncio.get_running_loop().create_future()
+        self.link: SignInLink | None = None
         self.drains: list[Drain] = []
         self.interrupted: int | None = None
 
     def ready(self, status: Status, link: SignInLink | None) -> None:
+        self.link = link
         self.status.set_result(status)
 
     def draining(self, drain: Drain) -> None:
@@ -123,6 +125,7 @@ async def open_house(
     home: Path,
     *,
     api_key: str = "",
+    password: str = "",
     drain_timeout: float = 5,
     store: str = "sqlite",
     inherited: Estate | None = None,
@@ -130,7 +133,7 @@ async def open_house(
 ) -> AsyncIterator[House]:
     """Run a gateway for as long as the context lasts; `more` are further parts of its configuration."""
     config = Config(
-        server=ServerConfig(port=0, api_key=api_key),
+        server=ServerConfig(port=0, api_key=api_key, password=password),
         gateway=GatewayConfig(drain_timeout=drain_timeout),
         store=type(Config().store)(url=store),
         **more,

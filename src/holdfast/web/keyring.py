@@ -26,10 +26,11 @@ REFRESH_S = 3.0
 class Keyring:
     """The key of the configuration and those of the store.  While the store is away, what was last known counts."""
 
-    def __init__(self, keys: Keys, wakes: Wakes, clock: Clock, api_key: str = "") -> None:
+    def __init__(self, keys: Keys, wakes: Wakes, clock: Clock, api_key: str = "", refresh_s: float = REFRESH_S) -> None:
         self._keys = keys
         self._wakes = wakes
         self._clock = clock
+        self._refresh_s = refresh_s
         self._own = digest(api_key) if api_key else ""
         self._live: Mapping[str, Key] = {}
         self._buckets: dict[KeyId, Bucket] = {}
@@ -75,13 +76,13 @@ class Keyring:
         try:
             while True:
                 with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(REFRESH_S):
+                    async with asyncio.timeout(self._refresh_s):
                         await self._changed.wait()
                 try:
                     await self.load()
                 except Unavailable as error:
                     log.debug("the keys are as they were: %s", error)
-                    await asyncio.sleep(REFRESH_S)
+                    await asyncio.sleep(self._refresh_s)
         finally:
             forget()
 
