@@ -6,20 +6,27 @@ import ipaddress
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import time
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 from urllib.parse import unquote, urlsplit
 
 from holdfast import configfile
+from holdfast.errors import ConfigInvalid
+from holdfast.passwords import is_usable
 
 ENVIRONMENT = "HOLDFAST_"
 PORT_MAX = 65_535
 # What is shorter can be guessed, and would not be masked in the log.
 KEY_LENGTH_MIN = 8
+DIFFERENT_MIN = 4
+# What signs deliveries can be tried out by whoever has seen one, as often as they like.
+SIGNING_LENGTH_MIN = 16
+SIGNING_PREFIX = "whsec_"
 COMPACT_AT_MIN = 0.1
 # By channel; conversations are kept until their user deletes them, except stored responses that nobody goes on with.
 ONE_SHOT_DAYS: Mapping[str, int] = MappingProxyType({"webhook": 7, "cron": 30, "api": 7, "responses": 30, "delegate": 30})
@@ -27,6 +34,17 @@ ONE_SHOT_DAYS: Mapping[str, int] = MappingProxyType({"webhook": 7, "cron": 30, "
 _OWN_NAME = re.compile(r"[a-zA-Z0-9_-]{1,32}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SECRET_NAME = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD|AUTHORIZATION|COOKIE|CREDENTIALS?)$", re.IGNORECASE)
+# Words that stand in examples, without what is between their letters.
+_PLACEHOLDERS = frozenset(
+    {"password", "password1", "password123", "passw0rd", "12345678", "123456789", "1234567890", "qwertyuiop", "abcdefgh",
+     "apikey", "mykey", "mysecret", "secretkey", "supersecret", "insertkeyhere", "apikeyhere", "keyhere", "secrethere"}
+)  # fmt: skip
+_PLACEHOLDER = re.compile(r"change[-_ ]?(?:me|this)|replace[-_ ]?(?:me|this)|^your[-_ ]|placeholder|^<.*>$|…|\.\.\.")
+# What is made of nothing but these is the first that is tried.
+_COMMON_WORDS = re.compile(
+    r"(?:(?:my|the|a|webhooks?|secret|shared|signing|password|token|key|test|demo|hook|holdfast)[-_. ]*\d{0,4}[-_. ]*)+",
+    re.IGNORECASE,
+)
 _SECRET_VARIABLE = re.compile(r".+_(?:API_KEY|TOKEN|SECRET|PASSWORD)")
 
 
@@ -176,9 +194,13 @@ class DelegateConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolsConfig:
-    """What the agent can do."""
+    """What the agent can do.
+
+    It does all of it for the operator and for `trusted_owners`; others who have a key get what stays with their own data.
+    """
 
     disabled: tuple[str, ...] = ()
+    trusted_owners: tuple[str, ...] = ()
     terminal: TerminalConfig = field(default_factory=TerminalConfig)
     fetch: FetchConfig = field(default_factory=FetchConfig)
     web_search: WebSearchConfig = field(default_factory=WebSearchConfig)
@@ -195,6 +217,10 @@ class McpConfig:
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     timeout: float = 60
     approval: Literal["ask", "allow"] = "ask"
+
+
+SchemeChoice = Literal["any", "standard", "github", "gitlab", "slack", "stripe", "hmac"]
+BODY_LIMIT = 1_048_576
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,8 +240,8 @@ class RouteConfig:
     filters: object = None
     enabled: bool = True
     rate_limit: int = 0
-    body_limit: int = 1_048_576
-    scheme: Literal["any", "standard", "github", "gitlab", "slack", "stripe", "hmac"] = "any"
+    body_limit: int = BODY_LIMIT
+    scheme: SchemeChoice = "any"
     insecure_no_auth: bool = False
 
 
@@ -274,18 +300,43 @@ def home_folder(chosen: str | None, environment: Mapping[str, str] = os.environ)
     return Path(chosen or environment.get("HOLDFAST_HOME") or "~/.holdfast").expanduser()
 
 
-def load(file: Path, environment: Mapping[str, str] = os.environ, *, required: bool = False) -> Config:
-    """Read a configuration file, if there is one, and what the environment overrides.  Raises `ConfigInvalid`."""
+Problems = Iterable[tuple[configfile.Where, str]]
+
+
+def _nothing(_config: Config) -> Problems:
+    return ()
+
+
+def load(
+    file: Path,
+    environment: Mapping[str, str] = os.environ,
+    *,
+    required: bool = False,
+    further: Callable[[Config], Problems] = _nothing,
+) -> Config:
+    """Read a configuration file, if there is one, and what the environment overrides.  Raises `ConfigInvalid`.
+
+    `further` says what is wrong with parts of it that only others understand.
+    """
     text, tree = configfile.read(file, required=required)
     variables = configfile.override(Config, tree, environment, ENVIRONMENT)
     source = configfile.Source(file=file, text=text, variables=variables)
     config: Config = configfile.build(Config, tree, source)
-    for path, problem in _problems(config):
+    for path, problem in chain(_problems(config), further(config)):
         raise source.error(path, problem)
     for path in _held(config):
         if path not in variables and _is_public(file):
             raise source.error(path, f"is a secret that others can read; run: chmod 600 {file}")
     return config
+
+
+def misplaced(
+    file: Path, path: configfile.Where, problem: str, environment: Mapping[str, str] = os.environ
+) -> ConfigInvalid:
+    """Return the error that says where something stands that only turned out to be wrong later."""
+    text, tree = configfile.read(file, required=False)
+    variables = configfile.override(Config, tree, environment, ENVIRONMENT)
+    return configfile.Source(file=file, text=text, variables=variables).error(path, problem)
 
 
 def secrets(config: Config, environment: Mapping[str, str] = os.environ) -> frozenset[str]:
@@ -294,6 +345,7 @@ def secrets(config: Config, environment: Mapping[str, str] = os.environ) -> froz
     found = {value for path, value in _held(config).items() if not _is_of_server(path) or _SECRET_NAME.search(path[-1])}
     # What is behind the scheme of a header is told without it, and the password of an address as it is meant.
     found |= {value.partition(" ")[2] for value in found} | {unquote(value) for value in found}
+    found |= {value.removeprefix(SIGNING_PREFIX) for value in found}
     found |= {value for name, value in environment.items() if _SECRET_VARIABLE.fullmatch(name)}
     found |= {environment.get(name, "") for name in _key_variables(config).values()}
     return frozenset(found - {""})
@@ -303,11 +355,14 @@ def _held(config: Config) -> Mapping[configfile.Where, str]:
     """Return the secrets that stand in a configuration, by their path."""
     held: dict[configfile.Where, str] = {
         ("server", "api_key"): config.server.api_key,
+        ("server", "password"): config.server.password,
         ("store", "url"): _password(config.store.url),
         ("model", "api_key"): config.model.api_key,
         ("tools", "web_search", "api_key"): config.tools.web_search.api_key,
+        ("channels", "url", "secret"): config.channels.url.secret,
     }
     held |= {("providers", name, "api_key"): each.api_key for name, each in config.providers.items()}
+    held |= {("channels", "webhook", "routes", name, "secret"): each.secret for name, each in _routes(config)}
     held |= {path: _password(address) for path, address in _addresses(config).items()}
     for name, server in config.mcp.items():
         held |= {("mcp", name, "env", variable): value for variable, value in server.env.items()}
@@ -328,9 +383,15 @@ def _key_variables(config: Config) -> Mapping[configfile.Where, str]:
     named: dict[configfile.Where, str] = {
         ("model", "api_key_env"): config.model.api_key_env,
         ("tools", "web_search", "api_key_env"): config.tools.web_search.api_key_env,
+        ("channels", "github", "token_env"): config.channels.github.token_env,
     }
     named |= {("providers", name, "api_key_env"): each.api_key_env for name, each in config.providers.items()}
+    named |= {("channels", "webhook", "routes", name, "secret_env"): each.secret_env for name, each in _routes(config)}
     return {path: variable for path, variable in named.items() if variable}
+
+
+def _routes(config: Config) -> Iterable[tuple[str, RouteConfig]]:
+    return config.channels.webhook.routes.items()
 
 
 def _is_public(file: Path) -> bool:
@@ -352,6 +413,11 @@ def _problems(config: Config) -> Iterator[tuple[configfile.Where, str]]:
     yield from _model_problems(config.model)
     yield from _agent_problems(config.agent, config.tools)
     yield from _named_problems(config)
+    for name, route in _routes(config):
+        for key, problem in wrong_with_route(route, config.server.host).items():
+            yield ("channels", "webhook", "routes", name, key), problem
+    if not config.channels.url.timeout:
+        yield ("channels", "url", "timeout"), "must be more than 0, or nothing could ever be sent"
     for path, address in _addresses(config).items():
         if address and not _is_web_address(address):
             yield path, "must be an address that begins with http:// or https://"
@@ -400,6 +466,7 @@ def _addresses(config: Config) -> Mapping[configfile.Where, str]:
     return {
         ("model", "base_url"): config.model.base_url,
         ("tools", "web_search", "url"): config.tools.web_search.url,
+        ("channels", "github", "base_url"): config.channels.github.base_url,
         **{("providers", name, "base_url"): each.base_url for name, each in config.providers.items()},
         **{("mcp", name, "url"): each.url for name, each in config.mcp.items()},
     }
@@ -420,11 +487,57 @@ def wrong_with(server: ServerConfig) -> Mapping[str, str]:
     problems: dict[str, str] = {}
     if server.port > PORT_MAX:
         problems["port"] = f"must be {PORT_MAX} or less"
-    if server.api_key and len(server.api_key) < KEY_LENGTH_MIN:
-        problems["api_key"] = f"is too short to be a secret; it needs {KEY_LENGTH_MIN} characters or more"
-    if not server.api_key and not is_loopback(server.host):
-        problems["host"] = f"{server.host!r} can be reached by others; set server.api_key, or listen on 127.0.0.1"
+    for key, secret in (("api_key", server.api_key), ("password", server.password)):
+        if secret and (problem := weakness(secret)):
+            problems[key] = problem
+    if not is_usable(server.password):
+        problems["password"] = "is not a hash that can be checked; make one with: holdfast keys password"  # noqa: S105 - No password.
     return problems
+
+
+def weakness(secret: str) -> str:
+    """Return why a secret is none; empty when it is one."""
+    if len(secret) < KEY_LENGTH_MIN:
+        return f"is too short to be a secret; it needs {KEY_LENGTH_MIN} characters or more"
+    word = re.sub(r"[^a-z0-9]", "", secret.lower())
+    if len(set(word)) < DIFFERENT_MIN or word in _PLACEHOLDERS or _PLACEHOLDER.search(secret.lower()):
+        return "is a placeholder that anybody can guess; make up one of your own, as with: openssl rand -hex 24"
+    return ""
+
+
+def is_exposed(server: ServerConfig) -> bool:
+    """Return whether others can reach a server of which the configuration asks nothing of them."""
+    return not is_loopback(server.host) and not server.api_key and not server.password
+
+
+def wrong_with_route(route: RouteConfig, host: str) -> Mapping[str, str]:
+    """Return what must not be about a webhook route of a server that listens on `host`, by key."""
+    problems: dict[str, str] = {}
+    if route.secret and (problem := signing_weakness(route.secret)):
+        problems["secret"] = problem
+    if route.secret and route.secret_env:
+        problems["secret_env"] = "names a second secret; leave one of them out"  # noqa: S105 - No secret.
+    if route.secret or route.secret_env:
+        if route.insecure_no_auth:
+            problems["insecure_no_auth"] = "says that anybody may deliver, though there is a secret; leave one of them out"
+    elif not route.insecure_no_auth:
+        unsigned = "or take unsigned deliveries of this machine with insecure_no_auth = true"
+        problems["secret"] = f"is missing; make up one, as with: openssl rand -hex 24; {unsigned}"
+    elif not is_loopback(host):
+        problems["insecure_no_auth"] = f"would let everybody in who reaches {host!r}; give the route a secret"
+    return problems
+
+
+def signing_weakness(secret: str) -> str:
+    """Return why a secret that signs deliveries would protect nobody; empty where it is one."""
+    told = secret.removeprefix(SIGNING_PREFIX)
+    if problem := weakness(told):
+        return problem
+    if _COMMON_WORDS.fullmatch(told):
+        return "is made of words that everybody would try; make up one of your own, as with: openssl rand -hex 24"
+    if len(told) < SIGNING_LENGTH_MIN:
+        return f"is too short to sign with; it needs {SIGNING_LENGTH_MIN} characters or more"
+    return ""
 
 
 def is_loopback(host: str) -> bool:

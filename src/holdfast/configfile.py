@@ -152,6 +152,12 @@ def _check(kind: Any, value: object, source: Source, path: Where, root: type[Any
     if get_origin(kind) is Literal:
         if value not in get_args(kind):
             raise source.error(path, f"must be one of {', '.join(map(repr, get_args(kind)))}")
+    elif kind is bool:
+        if not isinstance(value, bool):
+            raise source.error(path, "must be true or false")
+    elif kind is object:
+        # Whoever it is for looks at it more closely.
+        return value
     elif kind in (int, float):
         return _number(kind, value, source, path)
     elif kind is str:

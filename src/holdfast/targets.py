@@ -22,6 +22,10 @@ class Targets:
         self._carriers[channel].check(target)
         return self._carriers[channel]
 
+    def has(self, target: str) -> bool:
+        """Return whether there is a channel for a target, whatever its address will be."""
+        return target.partition(":")[0] in self._carriers
+
     def named(self) -> str:
         """Return what there is, as a model reads it."""
         if not self._carriers:

@@ -102,7 +102,7 @@ def test_the_type_is_what_the_sender_calls_it(headers: dict[str, str], data: obj
 def test_a_delivery_has_its_senders_id(
     headers: dict[str, str], verified: Verified | None, data: object, expected: str
 ) -> None:
-    """W2: the delivery id is the sender's id header, else made up; what was signed with its time is the same when replayed."""
+    """W2: the delivery id is the sender's id header, else made up; a replay is the same."""
     found = read(head(headers), json.dumps(data).encode())
     assert delivery_id(head(headers), verified, found, NOW) == expected
 

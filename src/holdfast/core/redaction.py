@@ -12,12 +12,20 @@ LENGTH_MIN = 8
 
 
 class Redaction:
-    """Masks a fixed set of secret values in text and JSON."""
+    """Masks secret values in text and JSON: those it begins with, and those that it learns of later."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
+        self._secrets: list[str] = []
+        self.learn(secrets)
+
+    def learn(self, secrets: Iterable[str]) -> None:
+        """Mask further secrets from now on."""
         long_enough = {secret for secret in secrets if len(secret) >= LENGTH_MIN}
         # Inside JSON text a secret with a quote or a line break is spelt differently.
-        self._secrets = sorted(long_enough | {json.dumps(secret)[1:-1] for secret in long_enough})
+        spelt = long_enough | {json.dumps(secret)[1:-1] for secret in long_enough}
+        if not spelt.issubset(self._secrets):
+            # A new list, because another thread may be reading the old one.
+            self._secrets = sorted(spelt.union(self._secrets))
 
     def text(self, text: str) -> str:
         """Return text with every secret masked; where secrets overlap, one mask covers them all."""

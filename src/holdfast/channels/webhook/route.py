@@ -14,6 +14,7 @@ from holdfast.channels.webhook.signatures import Scheme, standard_key
 from holdfast.channels.webhook.template import Template
 from holdfast.config import RouteConfig
 from holdfast.errors import Rejected
+from holdfast.targets import Targets
 
 T = TypeVar("T")
 
@@ -26,8 +27,6 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _FIXED: Final = frozenset({"url", "file"})
 _KIND = re.compile(r"[a-z][a-z0-9_]*")
 _SAFE = re.compile(r"[A-Za-z0-9._/-]{1,200}")
-
-Check = Callable[[str], object]
 
 
 class NoTarget(Rejected):
@@ -45,7 +44,7 @@ class Route:
     target: Template | None
     wanted: Wanted
     events: frozenset[str]
-    check: Check
+    targets: Targets
 
     def takes(self, payload: Payload) -> bool:
         """Return whether a delivery counts."""
@@ -64,14 +63,14 @@ class Route:
 
     def _checked(self, target: str) -> str:
         try:
-            self.check(target)
+            self.targets.find(target)
         except Rejected as error:
             raise NoTarget(str(error)) from error
         return target
 
 
-def ready(name: str, config: RouteConfig, secret: str, check: Check) -> Route:
-    """Return a route that can be used; `check` refuses a place that no answer can be taken to.  Raises `Rejected`."""
+def ready(name: str, config: RouteConfig, secret: str, targets: Targets) -> Route:
+    """Return a route that can be used.  Raises `Rejected` with what is wrong with it."""
     for key, problem in problems(name, config):
         raise Rejected(f"{key}: {problem}" if key else problem)
     route = Route(
@@ -82,9 +81,11 @@ def ready(name: str, config: RouteConfig, secret: str, check: Check) -> Route:
         target=None if config.deliver == LOG else template.parse(config.deliver),
         wanted=filters.parse(config.filters),
         events=frozenset(config.events),
-        check=check,
+        targets=targets,
     )
-    if route.target and not any(route.target.fields()) and (problem := _refused(check, config.deliver)):
+    # Where a payload decides about the address, only the channel can be told before one comes.
+    open_ended = route.target is None or (any(route.target.fields()) and targets.has(config.deliver))
+    if not open_ended and (problem := _refused(targets.find, config.deliver)):
         raise Rejected(f"deliver: {problem}")
     return route
 
