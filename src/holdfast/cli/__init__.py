@@ -20,6 +20,7 @@ from holdfast.cli.processes import processes
 from holdfast.cli.serve import serve
 from holdfast.cli.sessions import sessions
 from holdfast.cli.turns import turns
+from holdfast.cli.webhooks import webhooks
 from holdfast.config import home_folder
 
 
@@ -47,6 +48,7 @@ for command in (
     processes,
     jobs,
     memory,
+    webhooks,
     keys,
     link,
     drill,

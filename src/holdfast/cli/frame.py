@@ -55,7 +55,7 @@ class Frame:
     @classmethod
     def at(cls, home: Path, config_file: str | None) -> Frame:
         file = Path(config_file) if config_file else home / "holdfast.toml"
-        return cls(home=home, config=load(file, required=config_file is not None), file=file)
+        return cls(home=home, config=load(file, required=config_file is not None, further=app.problems), file=file)
 
     def desk(self) -> AbstractAsyncContextManager[Desk]:
         """Reach the running gateway, or be one for as long as this command lasts."""

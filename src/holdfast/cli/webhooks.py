@@ -1,0 +1,329 @@
+"""`holdfast webhooks`: addresses that take deliveries, and how to try them out."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import cast
+
+import click
+import msgspec
+
+from holdfast.app import running_desk
+from holdfast.channels.webhook.signatures import ANY, Scheme
+from holdfast.cli.answer import conclude
+from holdfast.cli.frame import (
+    EXIT_FAILED,
+    Frame,
+    json_option,
+    print_fields,
+    print_json,
+    print_table,
+    run_async,
+    say,
+    visible,
+)
+from holdfast.core.intake import Receipt
+from holdfast.core.turns import SETTLED, State
+from holdfast.desk.port import Desk, RoutePlan, Signing
+from holdfast.desk.views import NewRoute, RouteView, Signed
+from holdfast.errors import NotFound, Rejected, Unavailable
+from holdfast.ids import SessionId, TurnId
+
+SAMPLE = '{"message": "a test delivery of holdfast webhooks test"}'
+SEND_TIMEOUT_S = 30
+_LOOK_S = 0.05
+_EVENT_HEADER = "X-GitHub-Event"
+
+_SCHEMES = [each.value for each in Scheme]
+
+_payload_option = click.option(
+    "--payload", metavar="JSON|@FILE", default=SAMPLE, help="What is delivered; @FILE reads it from a file, @- from stdin."
+)
+_event_option = click.option("--event", help="The type of the event.")
+_scheme_option = click.option(
+    "--scheme", type=click.Choice(_SCHEMES), help="How it is signed (default: as the route wants)."
+)
+
+
+class _Answer(msgspec.Struct):
+    status: str = ""
+    delivery_id: str = ""
+    session_id: str | None = None
+    turn_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Response:
+    status: int
+    content: bytes
+
+
+@click.group()
+def webhooks() -> None:
+    """Addresses that take deliveries and make a turn of each."""
+
+
+@webhooks.command("list")
+@json_option
+@click.pass_obj
+@run_async
+async def list_(frame: Frame, as_json: bool) -> None:
+    """List all routes by name; those of the configuration too."""
+    async with frame.reading() as desk:
+        page = await desk.webhooks.list()
+    if as_json:
+        print_json(page)
+        return
+    lines = [(each.name, each.source.value, _state(each), each.deliver, each.prompt) for each in page.items]
+    print_table(("route", "from", "state", "deliver", "prompt"), lines, "No routes yet. Try: holdfast webhooks add alerts")
+
+
+@webhooks.command()
+@click.argument("name")
+@json_option
+@click.pass_obj
+@run_async
+async def show(frame: Frame, name: str, as_json: bool) -> None:
+    """Show the route NAME; never its secret."""
+    async with frame.reading() as desk:
+        route = await desk.webhooks.get(name)
+    if as_json:
+        print_json(route)
+    else:
+        print_fields("route", route)
+
+
+@webhooks.command()
+@click.argument("name")
+@click.option(
+    "--prompt", default="{__raw__}", show_default=True, help="What the agent is told; {a.b} is a field of the payload."
+)
+@click.option(
+    "--deliver", default="log", show_default=True, help="Where its answers go, like url:https://…; log keeps them here."
+)
+@click.option("--deliver-only", is_flag=True, help="Send the prompt itself there, without an agent.")
+@click.option("--event", "events", multiple=True, help="Take only events of this type; several times for several.")
+@click.option(
+    "--filter", "filters", metavar="JSON", help='Take only what fits, like {"field": "action", "equals": "opened"}.'
+)
+@click.option("--secret", default="", help="What the sender signs with (default: one is made up and shown once).")
+@click.option(
+    "--scheme", type=click.Choice([ANY, *_SCHEMES]), default=ANY, show_default=True, help="Which signatures to take."
+)
+@click.option("--rate-limit", type=click.IntRange(0), default=0, help="Deliveries per minute (default: any number).")
+@click.option(
+    "--insecure-no-auth", is_flag=True, help="Take unsigned deliveries; only where nobody else can reach the gateway."
+)
+@json_option
+@click.pass_obj
+@run_async
+async def add(
+    frame: Frame,
+    name: str,
+    filters: str | None,
+    as_json: bool,
+    **said: object,
+) -> None:
+    """Add the route NAME, or change it; it works at once, without a restart."""
+    asked = {"name": name, "filters": _json(filters, "--filter") if filters else None, **said}
+    plan = msgspec.convert(asked, RoutePlan)
+    async with frame.desk() as desk:
+        new = await desk.webhooks.add(plan)
+    if as_json:
+        print_json(new)
+    else:
+        _tell(new)
+
+
+@webhooks.command()
+@click.argument("name")
+@json_option
+@click.pass_obj
+@run_async
+async def remove(frame: Frame, name: str, as_json: bool) -> None:
+    """Remove the route NAME; what it has taken stays."""
+    async with frame.desk() as desk:
+        await desk.webhooks.remove(name)
+    if as_json:
+        print_json({"removed": name})
+    else:
+        say(f"{name} is removed.")
+
+
+@webhooks.command()
+@click.argument("name")
+@_payload_option
+@_event_option
+@_scheme_option
+@json_option
+@click.pass_obj
+@run_async
+async def sign(frame: Frame, name: str, payload: str, event: str | None, scheme: str | None, as_json: bool) -> None:
+    """Show how a delivery to NAME is signed; good for five minutes."""
+    async with frame.desk() as desk:
+        signed = await _signed(desk, name, payload, event, scheme)
+    if as_json:
+        print_json(signed)
+        return
+    for title, value in signed.headers.items():
+        click.echo(f"{title}: {value}")
+
+
+@webhooks.command()
+@click.argument("name")
+@_payload_option
+@_event_option
+@_scheme_option
+@json_option
+@click.pass_obj
+@run_async
+async def test(frame: Frame, name: str, payload: str, event: str | None, scheme: str | None, as_json: bool) -> None:
+    """Send a correctly signed delivery to NAME, and tell what was answered and what became of it."""
+    async with running_desk(frame.home) as desk:
+        signed = await _signed(desk, name, payload, event, scheme)
+        response = await _send(signed)
+        answer = _parsed(response)
+        if not as_json:
+            say(f"POST {signed.url} → {response.status} {answer.status or _problem(response)}")
+        if answer.turn_id is None:
+            if as_json:
+                print_json({"status_code": response.status, "answer": _content(response)})
+            if response.status >= 400:
+                sys.exit(EXIT_FAILED)
+            return
+        if as_json:
+            await _conclude_as_json(desk, response, TurnId(answer.turn_id))
+        else:
+            say(f"turn {answer.turn_id} · delivery {answer.delivery_id}", "dim")
+            await _conclude(desk, answer)
+
+
+@webhooks.command()
+@json_option
+@click.pass_obj
+@run_async
+async def secret(frame: Frame, as_json: bool) -> None:
+    """Show what answers to url: targets are signed with, so that their receiver can check it."""
+    async with frame.desk() as desk:
+        found = await desk.webhooks.secret()
+    if as_json:
+        print_json({"secret": found})
+    else:
+        click.echo(found)
+
+
+def _state(route: RouteView) -> str:
+    if not route.enabled:
+        return "off"
+    return "signed" if route.signed else "unsigned"
+
+
+def _tell(new: NewRoute) -> None:
+    say(f"{new.route.name} takes deliveries at {new.url or new.route.path}")
+    if new.secret:
+        say(f"secret: {new.secret}", soft_wrap=True)
+        say("Keep it now: it is not shown again.", "dim")
+    say(f"Try it: holdfast webhooks test {new.route.name}", "dim")
+    if new.route.signed:
+        say("GitHub: Settings, Webhooks, Add webhook, with this address, this secret and application/json.", "dim")
+        body = '{"message": "hello"}'
+        curl = f"holdfast webhooks sign {new.route.name} --payload '{body}' | curl -H @- -d '{body}' {new.url}"
+        say(f"curl: {curl}", "dim", soft_wrap=True)
+
+
+async def _signed(desk: Desk, name: str, payload: str, event: str | None, scheme: str | None) -> Signed:
+    body = _read(payload)
+    _json(body, "--payload")
+    if event and scheme != Scheme.GITHUB:
+        body = _with_type(body, event)
+    signed = await desk.webhooks.sign(name, Signing(body=body, scheme=Scheme(scheme) if scheme else None))
+    if event and scheme == Scheme.GITHUB:
+        return replace(signed, headers={**signed.headers, _EVENT_HEADER: event})
+    return signed
+
+
+def _read(payload: str) -> str:
+    if not payload.startswith("@"):
+        return payload
+    if payload == "@-":
+        return sys.stdin.read()
+    try:
+        return Path(payload[1:]).read_text("utf-8")
+    except UnicodeDecodeError:
+        raise Rejected(f"{payload[1:]} is not UTF-8") from None
+
+
+def _json(text: str, option: str) -> object:
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise Rejected(f"{option} is not JSON: {error}") from None
+
+
+def _with_type(body: str, event: str) -> str:
+    """Return a payload with its type, where senders put it that have no header for it."""
+    said = _json(body, "--payload")
+    if not isinstance(said, dict):
+        return body
+    return msgspec.json.encode({**cast("Mapping[str, object]", said), "type": event}).decode()
+
+
+async def _send(signed: Signed) -> _Response:
+    # Only whoever sends pays for importing a client.
+    import httpx2
+
+    try:
+        # Whatever proxy the environment names is for other machines.
+        async with httpx2.AsyncClient(timeout=SEND_TIMEOUT_S, trust_env=False) as client:
+            found = await client.post(signed.url, content=signed.body.encode(), headers=dict(signed.headers))
+    except httpx2.TransportError as error:
+        raise Unavailable(f"the gateway does not answer at {signed.url}: {error}") from error
+    return _Response(status=found.status_code, content=found.content)
+
+
+def _parsed(response: _Response) -> _Answer:
+    try:
+        return msgspec.json.decode(response.content, type=_Answer)
+    except msgspec.DecodeError:
+        return _Answer()
+
+
+def _content(response: _Response) -> object:
+    try:
+        return msgspec.json.decode(response.content)
+    except msgspec.DecodeError:
+        return response.content.decode(errors="replace")
+
+
+def _problem(response: _Response) -> str:
+    match _content(response):
+        case {"error": {"message": str(message)}}:
+            return visible(message)
+        case _:
+            return ""
+
+
+async def _conclude(desk: Desk, answer: _Answer) -> None:
+    """Show the turn of a delivery as it comes, from its first entry on."""
+    try:
+        session = await desk.session(SessionId(answer.session_id or ""))
+    except NotFound:
+        say("what became of it has been pruned", "dim")
+        return
+    turn = await desk.turn(TurnId(answer.turn_id or ""))
+    receipt = Receipt(turn_id=turn.id, session_id=session.id, state=turn.state, accepted_at=turn.accepted_at)
+    await conclude(desk, replace(session, seq=0), receipt, as_json=False)
+
+
+async def _conclude_as_json(desk: Desk, response: _Response, turn_id: TurnId) -> None:
+    turn = await desk.turn(turn_id)
+    while turn.state not in SETTLED and turn.state is not State.WAITING:
+        await asyncio.sleep(_LOOK_S)
+        turn = await desk.turn(turn_id)
+    print_json({"status_code": response.status, "answer": _content(response), "turn": turn})
+    if turn.state is not State.COMPLETED:
+        sys.exit(EXIT_FAILED)
