@@ -99,8 +99,8 @@ class _Reader:
         self._send = send
         self._limit = asyncio.timeout(None)
 
-    async def read(self, frames: AsyncGenerator[bytes]) -> None:
-        """Send what comes until it ends, the reader leaves, or `end` is called."""
+    async def read(self, frames: AsyncGenerator[bytes]) -> bool:
+        """Send what comes until it ends, the reader leaves, or `end` is called; returns whether all of it was sent."""
         self._connection.when_lost = self.end
         try:
             async with self._limit, aclosing(frames):
@@ -109,8 +109,10 @@ class _Reader:
         except TimeoutError:
             if not self._limit.expired():
                 raise
+            return False
         finally:
             self._connection.when_lost = None
+        return True
 
     def end(self) -> None:
         # As a timeout it ends the wait of the task wherever that is, and is told apart from a cancellation.
@@ -122,28 +124,29 @@ class _Reader:
         if not self._connection.choked:
             await self._send({"type": "http.response.body", "body": _HEARTBEAT, "more_body": True})
 
-    async def say_goodbye(self, *, hurried: bool) -> None:
+    async def say_goodbye(self, words: bytes, *, hurried: bool) -> None:
         if hurried and self._connection.choked:
             self._connection.abort()
         else:
-            await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+            await self._send({"type": "http.response.body", "body": words, "more_body": False})
 
 
 class EventStream(Response):
     """Frames, each a whole event in the wire's format, until they end, the reader leaves or the gateway closes.
 
     The generator is closed whatever ends the stream.  A store that does not answer ends it as well: the reader asks
-    again with its cursor, when it is back.
+    again with its cursor, when it is back.  Whoever could take a part for the whole is told with `farewell` that it is none.
     """
 
     media_type = "text/event-stream"
 
-    def __init__(self, frames: AsyncGenerator[bytes], streams: Streams) -> None:
+    def __init__(self, frames: AsyncGenerator[bytes], streams: Streams, *, farewell: bytes = b"") -> None:
         super().__init__(headers=_HEADERS)
         # What is sent has no length that could be known before.
         del self.headers["content-length"]
         self._frames = frames
         self._streams = streams
+        self._farewell = farewell
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - The shape of ASGI.
         connection = connection_of(scope)
@@ -151,16 +154,17 @@ class EventStream(Response):
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         if scope["method"] == "HEAD" or connection.lost or self._streams.closing:
             await self._frames.aclose()
+            whole = False
         else:
-            await self._show(reader)
-        await reader.say_goodbye(hurried=self._streams.closing)
+            whole = await self._show(reader)
+        await reader.say_goodbye(b"" if whole else self._farewell, hurried=self._streams.closing)
 
-    async def _show(self, reader: _Reader) -> None:
+    async def _show(self, reader: _Reader) -> bool:
         self._streams.add(reader)
         try:
-            await reader.read(self._frames)
+            return await reader.read(self._frames)
         except Unavailable:
-            pass
+            return False
         finally:
             self._streams.remove(reader)
 
