@@ -1,0 +1,47 @@
+"""The models that clients may ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from starlette.responses import Response
+
+from holdfast.channels.openai import models
+from holdfast.web.answers import answer
+from holdfast.web.operations import Call, Operation
+from holdfast.web.reading import parsing
+
+
+class Models:
+    """The gateway under each of its names."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = names
+
+    def operations(self) -> list[Operation]:
+        return [
+            Operation(
+                method="GET",
+                path="/v1/models",
+                handle=self.list,
+                summary="List the models that may be asked for",
+                gives=models.Models,
+            ),
+            Operation(
+                method="GET",
+                # A name may have a slash in it, as those of model hubs do.
+                path="/v1/models/{id:path}",
+                handle=self.show,
+                summary="Show one model",
+                gives=models.Model,
+            ),
+        ]
+
+    async def list(self, _call: Call) -> Response:
+        return answer(models.listed(self._names))
+
+    async def show(self, call: Call) -> Response:
+        name = call.name()
+        with parsing():
+            models.check(name, self._names)
+        return answer(models.Model(id=name))

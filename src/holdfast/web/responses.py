@@ -1,0 +1,267 @@
+"""Responses: turns that can be read, followed, gone on from and deleted by their ids."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal
+
+from starlette.responses import Response
+
+from holdfast.channels.openai import binding, models, responses
+from holdfast.channels.openai.binding import RESPONSES, Caller
+from holdfast.channels.openai.content import Asked
+from holdfast.channels.openai.events import ALL, Events, input_items
+from holdfast.channels.openai.responses import ENDPOINT, Fields, ResponseRequest
+from holdfast.core.intake import Busy, Inbound, Receipt
+from holdfast.core.journal import Entry
+from holdfast.core.sessions import State as SessionState
+from holdfast.core.turns import IN_FLIGHT, Mode, State
+from holdfast.desk.cursors import SIZE_MAX
+from holdfast.desk.port import Host
+from holdfast.errors import NotFound, SessionBusy
+from holdfast.ids import SessionId
+from holdfast.web.answers import answer
+from holdfast.web.events import EventStream, Streams
+from holdfast.web.operations import Call, Operation
+from holdfast.web.reading import KEY_HEADER, Reading, Told, caller, cancelled, named, parsing, taken
+from holdfast.web.sessions import MESSAGE_MAX, SEQ_MAX
+
+ITEMS_MAX = 100
+
+
+class Order(StrEnum):
+    ASC = "asc"
+    DESC = "desc"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gone:
+    """A response that was deleted."""
+
+    id: str
+    object: Literal["response"] = "response"
+    deleted: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemList:
+    """What a response was asked with."""
+
+    data: Sequence[Fields]
+    first_id: str | None
+    last_id: str | None
+    has_more: bool
+    object: Literal["list"] = "list"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """A response that is wanted: who asks for it, for what, and what is kept of that."""
+
+    caller: Caller
+    found: Asked
+    kept: Mapping[str, object]
+    background: bool
+
+
+class Responses:
+    """Answers that are kept."""
+
+    def __init__(self, streams: Streams, names: Sequence[str]) -> None:
+        self._streams = streams
+        self._names = names
+
+    def operations(self) -> list[Operation]:
+        one = "/v1/responses/{id}"
+        return [
+            Operation(
+                method="POST",
+                path="/v1/responses",
+                handle=self.create,
+                summary="Answer, from where another response ended or anew; with stream, as events",
+                takes=ResponseRequest,
+                body_max=MESSAGE_MAX,
+                gives=Fields,
+                streams=True,
+                headers=(KEY_HEADER,),
+            ),
+            Operation(
+                method="GET",
+                path=one,
+                handle=self.show,
+                summary="Read a response; with stream, its events behind any of them",
+                gives=Fields,
+                streams=True,
+                query=("stream", "starting_after"),
+            ),
+            Operation(method="DELETE", path=one, handle=self.delete, summary="Delete a response", gives=Gone),
+            Operation(
+                method="GET",
+                path=f"{one}/input_items",
+                handle=self.items,
+                summary="List what a response was asked with",
+                gives=ItemList,
+                query=("order", "limit", "after"),
+            ),
+            Operation(
+                method="POST",
+                path=f"{one}/cancel",
+                handle=self.cancel,
+                summary="Cancel a response; what it has said stays",
+                gives=Fields,
+            ),
+        ]
+
+    async def create(self, call: Call) -> Response:
+        request = await call.body(ResponseRequest)
+        with parsing():
+            models.check(request.model, self._names)
+            found, kept = responses.wanted(request), responses.kept(request)
+        wish = Wish(
+            caller=caller(call, ENDPOINT), found=found, kept=kept, background=bool(request.background)
+        )  # fmt: skip
+        receipt = await _accepted(call.desk, request, wish)
+        # Only in the background nobody waits, so that what is known is answered with.
+        fresh = not request.previous_response_id and not wish.background
+        reading = await Reading.of(call.desk, receipt, fresh=fresh)
+        events = Events()
+        if request.stream:
+            return named(EventStream(_frames(reading, events), self._streams), receipt)
+        if wish.background:
+            _take_all(events, reading.known)
+        else:
+            await reading.to_the_end(events.progress, events.take)
+        return named(answer(events.response()), receipt)
+
+    async def show(self, call: Call) -> Response:
+        known = await _entries(call.desk, call.name())
+        if not call.flag("stream"):
+            return answer(_read(known).response())
+        reading = Reading(desk=call.desk, session_id=known[0].session_id, turn_id=known[0].turn_id, known=known)
+        events = Events(call.number("starting_after", -1, most=SEQ_MAX, least=0))
+        return EventStream(_frames(reading, events), self._streams)
+
+    async def delete(self, call: Call) -> Response:
+        known = await _entries(call.desk, call.name())
+        session = await call.desk.session(known[0].session_id)
+        turns = await call.desk.turns(session.id, limit=SIZE_MAX)
+        # What a fork has copied is older than the fork, and known under its first id only.
+        others = [turn for turn in turns.items if turn.id != known[0].turn_id and turn.accepted_at >= session.created_at]
+        if others:
+            hint = f"delete the whole conversation with DELETE /api/sessions/{session.id}"
+            message = f"{len(others)} other responses stand in the same conversation, and build upon each other"
+            raise Told(409, "in_conversation", message, hint, retry=False, session_id=session.id)
+        await call.desk.delete(session.id)
+        return answer(Gone(id=call.name()))
+
+    async def items(self, call: Call) -> Response:
+        known = await _entries(call.desk, call.name())
+        found = input_items(known[0].data)
+        if call.choice("order", Order) is not Order.ASC:
+            found.reverse()
+        if (after := call.word("after")) is not None:
+            found = _behind(found, after)
+        limit = call.number("limit", 20, most=ITEMS_MAX)
+        page = found[:limit]
+        ids = [str(item["id"]) for item in page] or [None]
+        return answer(ItemList(data=page, first_id=ids[0], last_id=ids[-1], has_more=len(found) > limit))
+
+    async def cancel(self, call: Call) -> Response:
+        known = await _entries(call.desk, call.name())
+        await cancelled(call.desk, known[0].turn_id)
+        return answer(_read(await _entries(call.desk, call.name())).response())
+
+
+async def _accepted(desk: Host, request: ResponseRequest, wish: Wish) -> Receipt:
+    """Make a wish durable: on its own, as the beginning of a conversation, or as what follows another response."""
+    if not request.is_kept:
+        return await taken(desk, binding.alone(wish.caller, wish.found, wish.kept))
+    if request.previous_response_id is None:
+        return await _take(desk, binding.opening(wish.caller, wish.found, wish.kept, detached=wish.background))
+    before = await _entries(desk, request.previous_response_id)
+    return await _going_on(desk, wish, request.previous_response_id, before)
+
+
+async def _going_on(desk: Host, wish: Wish, previous: str, before: Sequence[Entry]) -> Receipt:
+    if _read(before).progress.state in IN_FLIGHT:
+        hint = f"wait for it with GET /v1/responses/{previous}?stream=true"
+        raise Told(409, "previous_in_flight", f"{previous} is not finished", hint)
+    session = await desk.session(before[0].session_id)
+    if first := await _seen(desk, wish, previous):
+        return await _take(desk, _next(wish, previous, (await desk.session(first)).key))
+    if session.state is SessionState.OPEN and await desk.is_last(before[0].turn_id):
+        try:
+            # Whoever else goes on from there in this very moment must not come between.
+            return await _take(desk, _next(wish, previous, session.key, Busy.REJECT))
+        except SessionBusy:
+            pass
+    branch = await desk.fork(session.id, before[0].turn_id)
+    return await _take(desk, _next(wish, previous, branch.key))
+
+
+async def _seen(desk: Host, wish: Wish, previous: str) -> SessionId | None:
+    """Return where the same request was taken in before: it may be a branch by now, and is still the same."""
+    key = wish.caller.once(previous)
+    first = await desk.seen(key) if key else None
+    return first.session_id if first else None
+
+
+def _next(wish: Wish, previous: str, conversation: str, busy: Busy | None = None) -> Inbound:
+    return binding.following(
+        wish.caller,
+        wish.found,
+        wish.kept,
+        conversation,
+        session=previous,
+        channel=RESPONSES,
+        detached=wish.background,
+        busy=busy,
+    )
+
+
+async def _take(desk: Host, message: Inbound) -> Receipt:
+    return await (desk.accept(message) if message.mode is Mode.DETACHED else taken(desk, message))
+
+
+async def _entries(desk: Host, response_id: str) -> list[Entry]:
+    """Return the journal of a response that is kept.  Raises `NotFound` for anything else."""
+    try:
+        entries = await desk.entries(responses.turn_id(response_id))
+    except NotFound:
+        entries = []
+    if not entries or not _read(entries[:1]).is_response:
+        raise NotFound(f"there is no response {response_id[:80]}")
+    return entries
+
+
+def _read(entries: Sequence[Entry]) -> Events:
+    events = Events(ALL)
+    _take_all(events, entries)
+    return events
+
+
+def _take_all(events: Events, entries: Sequence[Entry]) -> None:
+    for entry in entries:
+        events.take(entry)
+
+
+def _behind(found: list[Fields], item_id: str) -> list[Fields]:
+    places = [number for number, item in enumerate(found) if item["id"] == item_id]
+    if not places:
+        raise Told(400, "bad_parameter", f"there is no item {item_id[:80]!r}", "use the last_id of the page before")
+    return found[places[0] + 1 :]
+
+
+async def _frames(reading: Reading, events: Events) -> AsyncGenerator[bytes]:
+    if frames := b"".join(map(events.take, reading.known)):
+        yield frames
+    if not await reading.rests(events.progress):
+        async with aclosing(reading.live()) as entries:
+            async for entry in entries:
+                if frame := events.take(entry):
+                    yield frame
+    if events.progress.state is State.INTERRUPTED:
+        yield events.cut

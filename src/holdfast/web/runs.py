@@ -1,0 +1,163 @@
+"""Runs: work that nobody waits for with an open connection."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from typing import cast
+
+from starlette.responses import Response
+
+from holdfast.channels.openai import binding, runs
+from holdfast.channels.openai.progress import Progress
+from holdfast.channels.openai.runs import ENDPOINT, Run, RunReceipt, RunRequest, RunUsage, Verdict, waiting_for
+from holdfast.core.intake import Inbound, request_in
+from holdfast.core.journal import Entry
+from holdfast.desk.views import TurnView
+from holdfast.errors import NotFound
+from holdfast.ids import TurnId
+from holdfast.web.answers import answer
+from holdfast.web.conversations import conversation
+from holdfast.web.events import EventStream, Streams, journal
+from holdfast.web.operations import Call, Operation, Stream
+from holdfast.web.reading import KEY_HEADER, Reading, caller, cancelled, parsing
+from holdfast.web.sessions import MESSAGE_MAX, cursor
+from holdfast.web.turns import harmless_question
+
+
+class Runs:
+    """Detached work."""
+
+    def __init__(self, streams: Streams) -> None:
+        self._streams = streams
+
+    def operations(self) -> list[Operation]:
+        one = "/v1/runs/{id}"
+        return [
+            Operation(
+                method="POST",
+                path="/v1/runs",
+                handle=self.start,
+                summary="Hand work in; it goes on by itself",
+                takes=RunRequest,
+                body_max=MESSAGE_MAX,
+                gives=RunReceipt,
+                status=202,
+                headers=(KEY_HEADER,),
+            ),
+            Operation(method="GET", path=one, handle=self.show, summary="Show how far a run has come", gives=Run),
+            Operation(
+                method="GET",
+                path=f"{one}/events",
+                handle=self.events,
+                summary="Follow the journal of a run until it is over, from any entry on",
+                gives=Stream,
+                query=("after",),
+                headers=("Last-Event-ID",),
+            ),
+            Operation(
+                method="POST", path=f"{one}/stop", handle=self.stop, summary="Stop a run; what it has said stays", gives=Run
+            ),
+            Operation(
+                method="POST",
+                path=f"{one}/approval",
+                handle=self.approve,
+                summary="Answer the question that a run waits for",
+                takes=Verdict,
+                gives=Run,
+            ),
+        ]
+
+    async def start(self, call: Call) -> Response:
+        receipt = await call.desk.accept(await self._message(call))
+        return answer(RunReceipt(run_id=receipt.turn_id, session_id=receipt.session_id, status=receipt.state), 202)
+
+    async def show(self, call: Call) -> Response:
+        return answer(await _shown(call))
+
+    async def events(self, call: Call) -> Response:
+        known = await _entries(call)
+        reading = Reading(desk=call.desk, session_id=known[0].session_id, turn_id=known[0].turn_id, known=known)
+        after = cursor(call)
+        # A cursor beyond the end belongs to another run, so its reader begins anew.
+        reset = after > (await call.desk.session(reading.session_id)).seq
+        return EventStream(
+            journal(_behind(reading, 0 if reset else after), self._streams, reset=reset), self._streams
+        )  # fmt: skip
+
+    async def stop(self, call: Call) -> Response:
+        await _entries(call)
+        await cancelled(call.desk, _run_id(call))
+        return answer(await _shown(call))
+
+    async def approve(self, call: Call) -> Response:
+        said = await call.body(Verdict)
+        with parsing():
+            words = said.words
+        await _entries(call)
+        question_id = said.question_id
+        if not call.principal.operator:
+            question_id = await harmless_question(call, _run_id(call), question_id)
+        await call.desk.answer(_run_id(call), words, question_id)
+        return answer(await _shown(call))
+
+    async def _message(self, call: Call) -> Inbound:
+        request = await call.body(RunRequest)
+        with parsing():
+            found = runs.wanted(request)
+        asker, kept = caller(call, ENDPOINT), runs.kept(request)
+        session = request.session_key or request.session_id
+        if not session:
+            return binding.alone(asker, found, kept, detached=True)
+        key = await conversation(call.desk, session)
+        return binding.following(asker, found, kept, key, session=session, detached=True)
+
+
+async def _entries(call: Call) -> list[Entry]:
+    """Return the journal of a run.  Raises `NotFound` for a turn that is none."""
+    entries = await call.desk.entries(_run_id(call))
+    if not entries or request_in(entries[0].data).get("endpoint") != ENDPOINT:
+        raise NotFound(f"there is no run {_run_id(call)}")
+    return entries
+
+
+async def _shown(call: Call) -> Run:
+    entries = await _entries(call)
+    progress = Progress()
+    for entry in entries:
+        progress.take(entry)
+    return _run(await call.desk.turn(_run_id(call)), entries[0], progress)
+
+
+def _run(turn: TurnView, accepted: Entry, progress: Progress) -> Run:
+    return Run(
+        run_id=turn.id,
+        session_id=turn.session_id,
+        status=turn.state,
+        output=progress.text,
+        usage=RunUsage.of(progress.usage),
+        error=turn.error,
+        question=waiting_for(progress),
+        metadata=cast("Mapping[str, object]", request_in(accepted.data).get("metadata") or {}),
+        accepted_at=turn.accepted_at,
+        started_at=turn.started_at,
+        answered_at=turn.answered_at,
+    )
+
+
+async def _behind(reading: Reading, after: int) -> AsyncGenerator[Entry]:
+    """Yield the entries of a run behind a cursor until it has come to rest."""
+    progress = Progress()
+    for entry in reading.known:
+        progress.take(entry)
+        if entry.seq > after:
+            yield entry
+    if not await reading.rests(progress):
+        async with aclosing(reading.live()) as entries:
+            async for entry in entries:
+                if entry.seq > after:
+                    yield entry
+
+
+def _run_id(call: Call) -> TurnId:
+    return TurnId(call.name())
