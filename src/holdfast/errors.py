@@ -106,10 +106,7 @@ class Stale(HoldfastError):
 
 
 class Unavailable(HoldfastError):
-    """Try again later; nothing was changed, or the same request again is safe.
-
-    `retry_after_s` is how long the far side wants to be left alone, where it said so.
-    """
+    """Try again later, in `retry_after_s` where that was said; nothing was changed, or the same request again is safe."""
 
     def __init__(self, message: str = "", retry_after_s: float | None = None) -> None:
         super().__init__(message)
