@@ -9,7 +9,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from holdfast.agent.toolbox import BoundTool, Toolbox
+from holdfast.agent.toolbox import PER_OWNER, BoundTool, Toolbox
 from holdfast.agent.tools.port import Site, StructTool, Tool
 from holdfast.core.effects import Effect
 from holdfast.errors import HoldfastError, OutcomeUnknown, Unavailable
@@ -73,3 +73,51 @@ async def test_a_tool_that_comes_later_never_takes_the_place_of_another() -> Non
     ]
     stranger = replace(work, session=replace(here.session, channel="webhook"))
     assert await toolbox.offered(stranger) == {}
+
+
+def tools_of_all_kinds() -> list[Tool]:
+    def named(name: str, *, harmless: bool = False) -> Tool:
+        return StructTool(
+            name=name, description="", args=NoArgs, effect=Effect.PURE, action=for_ever, harmless=harmless
+        )  # fmt: skip
+
+    private = [
+        "terminal",
+        "process",
+        "read_file",
+        "fetch",
+        "web_search",
+        "send_message",
+        "schedule",
+        "delegate_task",
+        "skill",
+    ]
+    return [named("todo", harmless=True), *map(named, (*sorted(PER_OWNER), *private, "server__anything"))]
+
+
+@pytest.mark.parametrize(
+    ("owner", "channel", "offered"),
+    [
+        ("local", "web", None),
+        ("trusted", "api", None),
+        ("alice", "api", {"todo", *PER_OWNER}),
+        ("alice", "cron", {"todo", *PER_OWNER}),
+        ("alice", "delegate", {"todo", *PER_OWNER}),
+        ("Local", "web", {"todo", *PER_OWNER}),
+        ("", "web", {"todo", *PER_OWNER}),
+        # A signature authenticates the sender, never the content: whoever's it is.
+        ("local", "webhook", {"todo"}),
+        ("trusted", "webhook", {"todo"}),
+        ("alice", "webhook", {"todo"}),
+    ],
+)
+async def test_others_than_the_operator_get_what_stays_with_their_own_data(
+    owner: str, channel: str, offered: set[str] | None
+) -> None:
+    """SECURITY 8, 14: the operator's files, accounts and network are not for whoever has a key."""
+    tools = tools_of_all_kinds()
+    where = site()
+    session = replace(where.session, owner=owner, channel=channel)
+    work = Assignment(session=session, turn=where.turn, message="", history=(), calls=())
+    found = await Toolbox(tools, trusted_owners=["trusted"]).offered(work)
+    assert set(found) == ({tool.name for tool in tools} if offered is None else offered)
