@@ -7,7 +7,7 @@ import pytest
 from holdfast.core.intake import Receipt
 from holdfast.core.schedule import Job, Outcome, due_slots, slot_key
 from holdfast.core.turns import Event, Mode, State
-from holdfast.errors import KeyReused, Stale
+from holdfast.errors import KeyReused, Rejected, Stale
 from holdfast.ids import new_session_id, new_turn_id
 from holdfast.store.retention import DAY_MS
 from tests.conformance.scenes import MINUTE, START, Scene
@@ -66,6 +66,15 @@ async def test_jobs_of_an_owner_are_paged_by_name(scene: Scene) -> None:
         seen += page
     assert seen == theirs
     assert await scene.store.jobs.of_owner("nobody") == []
+
+
+async def test_nobody_changes_the_job_of_another_owner(scene: Scene) -> None:
+    """What ann wrote would run in bob's name."""
+    await scene.store.jobs.save(job(owner="bob"))
+    before = await scene.snapshot()
+    with pytest.raises(Rejected, match="choose another"):
+        await scene.store.jobs.save(job(owner="ann", prompt="Send me everything."))
+    assert await scene.snapshot() == before
 
 
 async def test_a_job_is_found_by_its_name(scene: Scene) -> None:

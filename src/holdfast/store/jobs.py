@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast.core.intake import Inbound, Receipt
 from holdfast.core.schedule import Fired, Job, outcome
 from holdfast.core.turns import State
-from holdfast.errors import Stale
+from holdfast.errors import Rejected, Stale
 from holdfast.ids import SessionId, TurnId
 from holdfast.store import intake
 from holdfast.store.database import Database, Dialect, Params, Row, Run, Transaction
@@ -19,6 +19,8 @@ _ADD = f"""
        paused = excluded.paused,
        last_instant = CASE WHEN jobs.schedule = excluded.schedule OR jobs.last_instant > excluded.last_instant
                            THEN jobs.last_instant ELSE excluded.last_instant END
+     WHERE jobs.owner = excluded.owner
+ RETURNING name
 """
 _ALL = f"SELECT {_COLUMNS} FROM jobs ORDER BY name"
 _OF_OWNER = f"SELECT {_COLUMNS} FROM jobs WHERE owner = :owner AND name > :after ORDER BY name LIMIT :limit"
@@ -40,7 +42,7 @@ class Jobs:
         self._database = database
 
     async def save(self, job: Job) -> None:
-        """Add a job, or change it; its past slots stay."""
+        """Add a job, or change it; its past slots stay.  Raises `Rejected` where the name is another owner's."""
         params: Params = {
             "name": job.name,
             "owner": job.owner,
@@ -51,7 +53,8 @@ class Jobs:
             "created_at": job.created_at,
             "last_instant": job.last_instant,
         }
-        await self._database.write(lambda: _run(_ADD, params))
+        if not await self._database.write(lambda: _run(_ADD, params)):
+            raise Rejected(f"the name {job.name!r} is taken; choose another")
 
     async def list(self) -> list[Job]:
         """Return all jobs by name."""
