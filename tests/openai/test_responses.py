@@ -10,7 +10,7 @@ import pytest
 
 import openai
 from openai import AsyncOpenAI
-from tests.openai.clients import MODEL, demonstrated, modelled, system, told
+from tests.openai.clients import MODEL, client_of, demonstrated, modelled, system, told
 from tests.web.house import House
 
 TERMINAL = {"response.completed", "response.failed", "response.incomplete"}
@@ -331,3 +331,37 @@ async def test_the_items_of_a_response_by_pages(home: Path) -> None:
         assert [each.content[0].text async for each in listed(response.id, limit=1)] == ["three", "two", "one"]  # type: ignore[union-attr]
         with pytest.raises(openai.BadRequestError):
             await listed(response.id, after="nothing")
+
+
+async def test_the_same_on_every_store(home: Path, store_url: str) -> None:
+    async with demonstrated(home, store=store_url) as (house, client):
+        root = await create(client, "root", background=True)
+        assert "root" in (await settled(client, root.id)).output_text
+        left = await create(client, "left", previous_response_id=root.id)
+        right = await create(client, "right", previous_response_id=root.id)
+        assert len({(await session_of(house, each))["id"] for each in (root, left, right)}) == 2
+        await client.responses.delete(right.id)
+        stream = await client.responses.retrieve(left.id, stream=True, starting_after=3)
+        numbers = [event.sequence_number async for event in stream]
+        assert numbers == list(range(4, 4 + len(numbers)))
+
+
+async def test_what_is_another_owners_is_not_there(home: Path) -> None:
+    """SECURITY 5 and 14: neither a response nor an idempotency key is shared between owners."""
+    async with demonstrated(home) as (house, client):
+        made = await house.post("/api/keys", {"name": "bobs", "scopes": ["api"], "owner": "bob"}, 201)
+        keyed = {"Idempotency-Key": "k1"}
+        mine = await create(client, "hello", extra_headers=keyed)
+        async with client_of(house, made["key"]) as bob:
+            for attempt in (
+                bob.responses.retrieve(mine.id),
+                bob.responses.cancel(mine.id),
+                bob.responses.delete(mine.id),
+                create(bob, "and?", previous_response_id=mine.id),
+            ):
+                with pytest.raises(openai.NotFoundError):
+                    await attempt
+            his = await create(bob, "another", extra_headers=keyed)
+            assert his.id != mine.id
+        with pytest.raises(openai.NotFoundError):
+            await client.responses.retrieve(his.id)
