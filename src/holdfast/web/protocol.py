@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Protocol, cast
 
 from starlette.types import ASGIApp, Scope
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from holdfast.web.answers import refusal
 
@@ -81,6 +81,13 @@ class BoundedProtocol(HttpToolsProtocol):
             self._head_size += len(data)
             if self._head_size > HEAD_MAX:
                 self.transport.close()
+
+    def send_400_response(self, msg: str) -> None:
+        answer = refusal(400, "bad_http", msg, "send HTTP/1.1")
+        head = [*self.server_state.default_headers, *answer.raw_headers, (b"connection", b"close")]
+        lines = (b"%b: %b\r\n" % each for each in head)
+        self.transport.write(b"".join((STATUS_LINE[400], *lines, b"\r\n", bytes(answer.body))))
+        self.transport.close()
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
