@@ -6,14 +6,16 @@ import asyncio
 import contextlib
 import logging
 import socket
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from holdfast.channels.file import FOLDER, FileCarrier
+from holdfast.channels.openai.models import offered
+from holdfast.channels.webhook.route import problems as wrong_with
 from holdfast.clock import Clock, SystemClock
-from holdfast.config import Config, secrets
+from holdfast.config import ChannelsConfig, Config, Problems, ServerConfig, is_exposed, secrets
 from holdfast.core.intake import Busy
 from holdfast.core.redaction import Redaction
 from holdfast.core.resets import When
@@ -22,17 +24,20 @@ from holdfast.daemon.life import Farewell, Witness, live, signals, watched
 from holdfast.daemon.notice import Notice
 from holdfast.daemon.succession import Estate
 from holdfast.desk.address import LOCK, NOTICED_AFTER_S, SOCKET, unnoticed
+from holdfast.desk.keys import opens_api
 from holdfast.desk.lifecycle import Lifecycle
 from holdfast.desk.local import LocalDesk, StoreReading
 from holdfast.desk.port import Desk, Reading
 from holdfast.desk.views import AgentView, Stop
+from holdfast.desk.webhooks import Routes
 from holdfast.engine.discretion import discreet
 from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.inbox import Inbox
 from holdfast.engine.settings import Settings
 from holdfast.engine.spool import Spool
-from holdfast.errors import NodeLost, NotRunning, Owned, StoreDown, Unavailable
-from holdfast.ports import Carrier, ProcessControl
+from holdfast.engine.supervisor import supervise
+from holdfast.errors import Exposed, NodeLost, NotRunning, Owned, StoreDown, Unavailable
+from holdfast.ports import ProcessControl
 from holdfast.store.home import Ownership, make_home
 from holdfast.store.opening import Store, open_readonly, open_store
 from holdfast.targets import Targets
@@ -45,6 +50,8 @@ STARTING_LOOK_S = 0.1
 # How long a gateway that begins anew waits between two looks for its store.
 PAUSE_FIRST_S = 0.5
 PAUSE_MAX_S = 10
+SEND_TIMEOUT_MIN_S = 30
+SEND_MARGIN_S = 10
 
 
 def settings(config: Config) -> Settings:
@@ -58,7 +65,16 @@ def settings(config: Config) -> Settings:
         idle_ms=int(config.sessions.idle_minutes * 60_000),
         daily_at=config.sessions.daily_at,
         one_shot_days=config.sessions.retention_days,
+        # Whoever sends gives up first, because it knows whether anything had left.
+        send_timeout_ms=int((max(config.channels.url.timeout, SEND_TIMEOUT_MIN_S) + SEND_MARGIN_S) * 1000),
     )
+
+
+def problems(config: Config) -> Problems:
+    """Yield what is wrong with a configuration that only the channel knows which it is for."""
+    for name, route in config.channels.webhook.routes.items():
+        for key, problem in wrong_with(name, route):
+            yield ("channels", "webhook", "routes", name, *((key,) if key else ())), problem
 
 
 def redaction(config: Config) -> Redaction:
@@ -92,7 +108,10 @@ class Node:
     store: Store
     control: ProcessControl
     describe: Callable[[], AgentView]
+    server: ServerConfig
+    channels: ChannelsConfig
     targets: Targets
+    routes: Routes
 
     def desk(self, lifecycle: Lifecycle, clock: Clock) -> LocalDesk:
         return LocalDesk(
@@ -102,27 +121,35 @@ class Node:
             clock=clock,
             control=self.control,
             describe=self.describe,
+            server=self.server,
+            channels=self.channels,
             targets=self.targets,
+            routes=self.routes,
         )
 
 
-def _carriers(home: Path) -> Mapping[str, Carrier]:
-    return {"file": FileCarrier(home / FOLDER)}
+async def _unchecked(_store: Store) -> None:
+    """Take a store as it is."""
 
 
 @contextlib.asynccontextmanager
-async def node(config: Config, home: Path) -> AsyncGenerator[Node]:
-    """Run an engine in a home that is ours, for as long as the context lasts; whoever uses it drains it."""
+async def node(config: Config, home: Path, check: Callable[[Store], Awaitable[None]] = _unchecked) -> AsyncGenerator[Node]:
+    """Run an engine in a home that is ours, for as long as the context lasts; whoever uses it drains it.
+
+    `check` may refuse a store before anything in it moves.
+    """
     # Whoever only looks does not pay for importing an agent.
-    from holdfast.outfit import Setting, outfit
+    from holdfast.outfit import Setting, carriers_of, outfit
 
     mask, clock, chosen = redaction(config), SystemClock(), settings(config)
-    spool, carriers = Spool(home), _carriers(home)
+    spool = Spool(home)
     with discreet(mask):
         with _named(config.store.url):
             store = await open_store(config.store.url, home)
         async with contextlib.AsyncExitStack() as stack:
             stack.push_async_callback(store.close)
+            await check(store)
+            carriers = await stack.enter_async_context(carriers_of(config.channels, home, store, clock))
             fitted = await stack.enter_async_context(
                 outfit(
                     Setting(
@@ -137,6 +164,7 @@ async def node(config: Config, home: Path) -> AsyncGenerator[Node]:
                     )
                 )
             )
+            routes = await _routes(config, store, Targets(carriers), mask)
             parts = Parts(
                 store=store,
                 agent=fitted.agent,
@@ -145,13 +173,34 @@ async def node(config: Config, home: Path) -> AsyncGenerator[Node]:
                 redaction=mask,
                 clock=clock,
                 spool=spool,
-                components=fitted.components,
+                components={**fitted.components, "webhooks": routes.run},
             )
             engine = Engine(parts)
             async with _running(engine):
                 yield Node(
-                    engine=engine, store=store, control=fitted.control, describe=fitted.describe, targets=Targets(carriers)
+                    engine=engine,
+                    store=store,
+                    control=fitted.control,
+                    describe=fitted.describe,
+                    targets=Targets(carriers),
+                    server=config.server,
+                    channels=config.channels,
+                    routes=routes,
                 )
+
+
+async def _routes(config: Config, store: Store, targets: Targets, mask: Redaction) -> Routes:
+    """Return the webhook routes; the mask knows their secrets before any turn runs."""
+    routes = Routes(
+        store.webhooks,
+        store.wakes,
+        config.channels.webhook.routes,
+        host=config.server.host,
+        targets=targets,
+        redaction=mask,
+    )
+    await routes.load()
+    return routes
 
 
 @contextlib.asynccontextmanager
@@ -250,7 +299,7 @@ async def reading(config: Config, home: Path) -> AsyncGenerator[Reading]:
         try:
             found = await stack.enter_async_context(running_desk(home))
         except NotRunning:
-            found = StoreReading(store=await stack.enter_async_context(reader(config, home)))
+            found = StoreReading(store=await stack.enter_async_context(reader(config, home)), channels=config.channels)
         yield found
 
 
@@ -305,8 +354,11 @@ async def _serve_on(
     follows: bool,
 ) -> Stop:
     """Be the gateway behind two listeners; return the last wish to end it."""
+    from holdfast.web.access import Observed, written
     from holdfast.web.application import application
-    from holdfast.web.guard import Guarded, Rules, Trusted
+    from holdfast.web.guard import Door, Guarded, Rules, Trusted
+    from holdfast.web.keyring import Keyring
+    from holdfast.web.metrics import Meter
     from holdfast.web.server import serving
 
     clock, notice = SystemClock(), Notice()
@@ -318,12 +370,18 @@ async def _serve_on(
         stack.enter_context(signals(life))
         await stack.enter_async_context(watched(config.gateway.stall_timeout, notice, estate))
         local = started.desk(life, clock)
-        app = application(local, life)
-        server = config.server
-        rules = Rules(api_key=server.api_key, host=server.host, allowed_hosts=server.allowed_hosts)
+        meter, server = Meter(), config.server
+        app = application(local, life, meter, offered(config.model.name))
+        keyring = Keyring(started.store.keys, started.store.wakes, clock, server.api_key)
+        await keyring.load()
+        await stack.enter_async_context(_beside({"keyring": keyring.run}, clock))
+        rules = Rules(host=server.host, allowed_hosts=server.allowed_hosts, closed=bool(server.api_key or server.password))
+        door = Door(rules, keyring, started.store.logins, clock)
         # The server closes what it gets, and a successor may need the original.
-        doors = ((stack.enter_context(tcp.dup()), Guarded(app, rules)), (unix, Trusted(app)))
-        await stack.enter_async_context(serving(doors))
+        doors = ((stack.enter_context(tcp.dup()), Guarded(app, door)), (unix, Trusted(app)))
+        if server.access_log:
+            stack.enter_context(written(redaction(config)))
+        await stack.enter_async_context(serving(doors, partial(Observed, meter=meter, logs=server.access_log)))
         # Whatever ends us, open streams end before the server does.
         stack.callback(life.closing.set)
         await live(local, config.gateway.drain_timeout, witness, notice)
@@ -331,12 +389,25 @@ async def _serve_on(
     return life.wish
 
 
+@contextlib.asynccontextmanager
+async def _beside(components: Mapping[str, Callable[[], Awaitable[None]]], clock: Clock) -> AsyncGenerator[None]:
+    """Keep components running beside the body."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            running = group.create_task(supervise(components, clock))
+            yield
+            running.cancel()
+    except BaseExceptionGroup as errors:
+        # What the body raised, or what was fatal for a component.
+        raise errors.exceptions[0] from None
+
+
 async def _started(stack: contextlib.AsyncExitStack, config: Config, home: Path, notice: Notice, *, patient: bool) -> Node:
     """Start a node.  A patient one, which takes an earlier one's place, waits for its store instead of giving up."""
     pause_s = PAUSE_FIRST_S
     while True:
         try:
-            return await stack.enter_async_context(node(config, home))
+            return await stack.enter_async_context(node(config, home, _locked(config.server)))
         except Unavailable as error:
             if not patient:
                 raise
@@ -346,6 +417,16 @@ async def _started(stack: contextlib.AsyncExitStack, config: Config, home: Path,
         notice.alive()
         await asyncio.sleep(pause_s)
         pause_s = min(pause_s * 2, PAUSE_MAX_S)
+
+
+def _locked(server: ServerConfig) -> Callable[[Store], Awaitable[None]]:
+    """Return the check that whoever can reach the gateway has to show something.  It raises `ConfigInvalid`."""
+
+    async def check(store: Store) -> None:
+        if is_exposed(server) and not any(map(opens_api, await store.keys.list())):
+            raise Exposed(server.host)
+
+    return check
 
 
 def _url(tcp: socket.socket) -> str:

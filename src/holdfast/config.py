@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import ipaddress
 import os
 import re
@@ -540,6 +541,7 @@ def signing_weakness(secret: str) -> str:
     return ""
 
 
+@functools.lru_cache(maxsize=256)
 def is_loopback(host: str) -> bool:
     """Return whether a host can only be reached from this machine."""
     try:

@@ -154,7 +154,7 @@ def to_json(value: object) -> str:
 
 _IN_ONE_PIECE = frozenset(
     {"session", "turn", "delivery", "process", "memory", "grant", "job", "next", "state", "when", "last used", "accepted",
-     "answered", "turns", "key", "begins with"}
+     "answered", "turns", "begins with"}
 )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ import click
 
 from holdfast.cli.answer import rested
 from holdfast.cli.frame import Frame, json_option, moment, print_fields, print_json, print_table, run_async, say
+from holdfast.desk.cursors import SIZE_MAX
 from holdfast.desk.port import Plan
 from holdfast.desk.views import JobView
 
@@ -22,7 +23,7 @@ def jobs() -> None:
 async def list_(frame: Frame, as_json: bool) -> None:
     """List all jobs by name."""
     async with frame.reading() as desk:
-        page = await desk.jobs.list()
+        page = await desk.jobs.list(limit=SIZE_MAX)
     if as_json:
         print_json(page)
         return

@@ -44,7 +44,7 @@ async def create(frame: Frame, name: str, scopes: tuple[str, ...], owner: str, r
         return
     # On a line of its own, so that a script can take it without JSON too.
     click.echo(made.key)
-    say(f"Keep it now: it is not shown again. Revoke it with: holdfast keys revoke {made.made.id}", "dim")
+    say(f"Keep it now: it is not shown again. Revoke it with: holdfast keys revoke {made.made.prefix}", "dim")
     if made.first:
         say(_FIRST, "yellow")
 
@@ -62,12 +62,12 @@ async def list_(frame: Frame, every: bool, as_json: bool) -> None:
         print_json(page)
         return
     lines = [
-        (each.id, each.name, f"{each.prefix}…", each.owner, ", ".join(each.scopes), _rate(each.rate_limit),
+        (each.prefix, each.name, each.owner, ", ".join(each.scopes), _rate(each.rate_limit),
          f"revoked {moment(each.revoked_at)}" if each.revoked_at else moment(each.created_at))
         for each in page.items
         if every or each.revoked_at is None
     ]  # fmt: skip
-    columns = ("key", "name", "begins with", "owner", "scopes", "a minute", "when")
+    columns = ("begins with", "name", "owner", "scopes", "a minute", "when")
     print_table(columns, lines, "There are no keys. Make one with: holdfast keys create NAME")
 
 

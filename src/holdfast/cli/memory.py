@@ -23,7 +23,7 @@ def memory() -> None:
 async def show(frame: Frame, limit: int, as_json: bool) -> None:
     """Show what is remembered."""
     async with frame.reading() as desk:
-        _list(await desk.memories.list(limit), as_json)
+        _list(await desk.memories.list(limit=limit), as_json)
 
 
 @memory.command()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import click
@@ -25,7 +26,7 @@ from holdfast.cli.frame import (
 from holdfast.core import notes
 from holdfast.core.sessions import State
 from holdfast.core.transcript import COMPACTED, Item, Role
-from holdfast.desk.port import Pruning, Reading, looks_like_id
+from holdfast.desk.port import Change, Pruning, Reading, looks_like_id
 from holdfast.desk.views import SessionView
 from holdfast.ids import SessionId, TurnId
 
@@ -42,17 +43,28 @@ def sessions() -> None:
 @sessions.command("list")
 @limit_option(20)
 @click.option("--state", type=click.Choice([each.value for each in State]), help="Only those in this state.")
+@click.option("--channel", help="Only those of this channel, e.g. webhook.")
+@click.option("--archived/--no-archived", default=None, help="Only those that were put aside, or only the others.")
 @click.option("--cursor", help="Go on behind an earlier page.")
 @json_option
 @click.pass_obj
 @run_async
-async def list_(frame: Frame, limit: int, state: str | None, cursor: str | None, as_json: bool) -> None:
+async def list_(
+    frame: Frame,
+    limit: int,
+    state: str | None,
+    channel: str | None,
+    archived: bool | None,
+    cursor: str | None,
+    as_json: bool,
+) -> None:
     """List sessions, last used first."""
+    chosen = State(state) if state else None
     async with frame.reading() as desk:
-        chosen = State(state) if state else None
-        page = await desk.sessions(state=chosen, cursor=cursor, limit=limit)
+        look = partial(desk.sessions, state=chosen, channel=channel, archived=archived)
+        page = await look(cursor=cursor, limit=limit)
         # A page that is just full does not know whether it is the last.
-        more = page.next_cursor and (await desk.sessions(state=chosen, cursor=page.next_cursor, limit=1)).items
+        more = page.next_cursor and (await look(cursor=page.next_cursor, limit=1)).items
     if as_json:
         print_json(page)
         return
@@ -158,7 +170,31 @@ async def suspend(frame: Frame, session: str, as_json: bool) -> None:
 async def rename(frame: Frame, session: str, title: str, as_json: bool) -> None:
     """Give SESSION a title."""
     async with frame.desk() as desk:
-        _tell(await desk.rename((await find(desk, session)).id, title), as_json)
+        _tell(await desk.change((await find(desk, session)).id, Change(title=title)), as_json)
+
+
+@sessions.command()
+@click.argument("session")
+@click.option("--off", is_flag=True, help="Not any more.")
+@json_option
+@click.pass_obj
+@run_async
+async def pin(frame: Frame, session: str, off: bool, as_json: bool) -> None:
+    """Keep SESSION where it is seen first."""
+    async with frame.desk() as desk:
+        _tell(await desk.change((await find(desk, session)).id, Change(pinned=not off)), as_json)
+
+
+@sessions.command()
+@click.argument("session")
+@click.option("--off", is_flag=True, help="Not any more.")
+@json_option
+@click.pass_obj
+@run_async
+async def archive(frame: Frame, session: str, off: bool, as_json: bool) -> None:
+    """Put SESSION aside: it stays, and is not in the way."""
+    async with frame.desk() as desk:
+        _tell(await desk.change((await find(desk, session)).id, Change(archived=not off)), as_json)
 
 
 @sessions.command()

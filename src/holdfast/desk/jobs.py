@@ -8,6 +8,8 @@ from holdfast import cron
 from holdfast.clock import Clock
 from holdfast.core.intake import Receipt
 from holdfast.core.schedule import LOG, Job, message
+from holdfast.desk import cursors
+from holdfast.desk.keys import LOCAL
 from holdfast.desk.port import Plan
 from holdfast.desk.views import JobView, Page
 from holdfast.errors import NotFound, Rejected
@@ -27,8 +29,11 @@ class StoreJobs:
     store: Store
     owner: str
 
-    async def list(self) -> Page[JobView]:
-        return Page(items=[_view(job) for job in await self.store.jobs.list() if job.owner == self.owner])
+    async def list(self, *, cursor: str | None = None, limit: int = 50) -> Page[JobView]:
+        after, limit = cursors.position(cursor), cursors.size(limit)
+        found = await self.store.jobs.of_owner(self.owner, after[1] if after else "", limit)
+        more = cursors.after((0, found[-1].name)) if len(found) == limit else None
+        return Page(items=[_view(job) for job in found], next_cursor=more)
 
     async def get(self, name: str) -> JobView:
         job = await self._owned(name)
@@ -36,10 +41,10 @@ class StoreJobs:
         return replace(_view(job), slots=slots)
 
     async def _owned(self, name: str) -> Job:
-        for job in await self.store.jobs.list():
-            if job.name == name and job.owner == self.owner:
-                return job
-        raise NotFound(f"there is no job {name!r}")
+        job = await self.store.jobs.find(name)
+        if job is None or job.owner != self.owner:
+            raise NotFound(f"there is no job {name!r}")
+        return job
 
 
 def _view(job: Job) -> JobView:
@@ -56,9 +61,12 @@ class LocalJobs(StoreJobs):
     async def save(self, plan: Plan) -> JobView:
         _refuse_odd(plan)
         if plan.deliver not in (None, LOG):
+            if self.owner != LOCAL:
+                # It would be sent in the operator's name, to wherever the operator can send.
+                raise Rejected(f"only the operator's jobs are delivered; leave deliver out, or say {LOG!r}")
             self.targets.find(plan.deliver)
-        taken = [job for job in await self.store.jobs.list() if job.name == plan.name]
-        if any(job.owner != self.owner for job in taken):
+        taken = await self.store.jobs.find(plan.name)
+        if taken and taken.owner != self.owner:
             raise Rejected(f"the name {plan.name!r} is taken; choose another")
         now = self.clock.now_ms()
         # Raises for a schedule that is none.
@@ -71,7 +79,7 @@ class LocalJobs(StoreJobs):
             created_at=now,
             last_instant=now,
             deliver=plan.deliver,
-            paused=any(job.paused for job in taken),
+            paused=bool(taken and taken.paused),
         )
         await self.store.jobs.save(job)
         return await self.get(plan.name)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from holdfast import __version__
 from holdfast.clock import Clock
+from holdfast.config import ChannelsConfig, ServerConfig
 from holdfast.core import images as pictures
 from holdfast.core import processes
 from holdfast.core.delivery import Delivery
@@ -24,11 +25,14 @@ from holdfast.core.turns import State as TurnState
 from holdfast.desk import cursors
 from holdfast.desk.approvals import StoreApprovals
 from holdfast.desk.jobs import LocalJobs, StoreJobs
+from holdfast.desk.keys import LocalKeys, StoreKeys
 from holdfast.desk.lifecycle import Lifecycle
+from holdfast.desk.logins import LocalLogins
 from holdfast.desk.memories import LocalMemories, StoreMemories
-from holdfast.desk.port import SESSION_PREFIX, Opening, Pruning, looks_like_id
+from holdfast.desk.port import SESSION_PREFIX, Change, Opening, Pruning, looks_like_id
 from holdfast.desk.processes import LocalProcesses, NoProcesses, StoreProcesses
 from holdfast.desk.views import AgentView, Health, Page, Phase, SessionView, Status, Stop, Transcript, TurnView
+from holdfast.desk.webhooks import LocalWebhooks, Routes, StoreWebhooks
 from holdfast.engine.engine import Engine
 from holdfast.errors import IllegalMove, NotFound, Rejected, Unavailable
 from holdfast.ids import DeliveryId, SessionId, TurnId, new_id, new_session_id
@@ -37,7 +41,8 @@ from holdfast.targets import Targets
 
 OWNER = "local"
 DAY_MS = 86_400_000
-READ_AT_ONCE = 10_000
+# Turns whose entries are read together.
+READ_AT_ONCE = 500
 OPERATOR_ENDED = "operator"
 STORE_PATIENCE_S = 2
 NAME_MAX = 200
@@ -53,6 +58,7 @@ class StoreReading:
 
     store: Store
     owner: str = OWNER
+    channels: ChannelsConfig = field(default_factory=ChannelsConfig)
 
     @property
     def approvals(self) -> StoreApprovals:
@@ -70,17 +76,29 @@ class StoreReading:
     def memories(self) -> StoreMemories:
         return StoreMemories(self.store, self.owner)
 
+    @property
+    def keys(self) -> StoreKeys:
+        return StoreKeys(self.store)
+
+    @property
+    def webhooks(self) -> StoreWebhooks:
+        return StoreWebhooks(self.store, self.channels.webhook.routes)
+
     async def sessions(
         self,
         *,
         state: SessionState | None = None,
+        channel: str | None = None,
+        archived: bool | None = None,
         key: str | None = None,
         cursor: str | None = None,
         limit: int = 50,
     ) -> Page[SessionView]:
         before, limit = cursors.position(cursor), cursors.size(limit)
         if key is None:
-            found = await self.store.sessions.list(self.owner, before=before, limit=limit, state=state)
+            found = await self.store.sessions.list(
+                self.owner, before=before, limit=limit, state=state, channel=channel, archived=archived
+            )
         else:
             found = await self.store.sessions.of_key(self.owner, key, limit, SessionId(before[1]) if before else None, state)
         more = cursors.after((found[-1].updated_at, found[-1].id)) if len(found) == limit else None
@@ -89,11 +107,18 @@ class StoreReading:
     async def session(self, session_id: SessionId) -> SessionView:
         return await self._view(await self._owned(session_id))
 
-    async def transcript(self, session_id: SessionId) -> Transcript:
+    async def transcript(
+        self, session_id: SessionId, *, cursor: str | None = None, limit: int | None = None, newest: bool = False
+    ) -> Transcript:
+        position = cursors.position(cursor)
         session = await self.session(session_id)
-        entries = await self._entries(session_id)
+        size = session.turns if limit is None else cursors.size(limit)
+        first, last = _turns_of_page(session.turns, position[0] if position else None, size, newest=newest)
+        entries = await self._entries(session_id, first, last, session.seq)
         items = fold(entries) if len(entries) <= FOLD_AT_ONCE else await asyncio.to_thread(fold, entries)
-        return Transcript(session=session, items=items, seq=entries[-1].seq if entries else 0)
+        more = first > 1 if newest else last < session.turns
+        cursor = cursors.after((first if newest else last, "")) if more else None
+        return Transcript(session=session, items=items, seq=session.seq, next_cursor=cursor)
 
     async def turns(self, session_id: SessionId, *, cursor: str | None = None, limit: int = 100) -> Page[TurnView]:
         await self._owned(session_id)
@@ -148,13 +173,22 @@ class StoreReading:
         host = await self.store.turns.get(turn.joined_to) if turn.joined_to else turn
         return TurnView.of(turn, host, await self.store.turns.delivered_at(host.id))
 
-    async def _entries(self, session_id: SessionId) -> list[Entry]:
+    async def _entries(self, session_id: SessionId, first: int, last: int, seq: int) -> list[Entry]:
+        """Return the entries of turns, as far as they were there when the session was read."""
         entries: list[Entry] = []
-        while page := await self.store.journal.read(session_id, entries[-1].seq if entries else 0, READ_AT_ONCE):
-            entries += page
-            if len(page) < READ_AT_ONCE:
-                break
-        return entries
+        for begin in range(first, last + 1, READ_AT_ONCE):
+            limit = min(READ_AT_ONCE, last + 1 - begin)
+            entries += await self.store.journal.read_turns(session_id, after=begin - 1, limit=limit)
+        return [entry for entry in entries if entry.seq <= seq]
+
+
+def _turns_of_page(turns: int, cursor: int | None, size: int, *, newest: bool) -> tuple[int, int]:
+    """Return the first and the last turn of a page: those behind the cursor, or those in front of it."""
+    if newest:
+        last = turns if cursor is None else min(cursor - 1, turns)
+        return max(last - size + 1, 1), last
+    first = (cursor or 0) + 1
+    return first, min(first + size - 1, turns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,7 +201,9 @@ class LocalDesk(StoreReading):
     control: ProcessControl = field(default_factory=NoProcesses)
     # Asked each time, because servers of tools come and go.
     describe: Callable[[], AgentView] = AgentView
+    server: ServerConfig = field(default_factory=ServerConfig)
     targets: Targets = field(default_factory=lambda: Targets({}))
+    routes: Routes | None = None
 
     @property
     def processes(self) -> LocalProcesses:
@@ -181,17 +217,46 @@ class LocalDesk(StoreReading):
     def memories(self) -> LocalMemories:
         return LocalMemories(self.store, self.owner, self.clock)
 
+    @property
+    def keys(self) -> LocalKeys:
+        return LocalKeys(self.store, self.clock, bool(self.server.api_key or self.server.password))
+
+    @property
+    def logins(self) -> LocalLogins:
+        return LocalLogins(self.store, self.owner, self.clock, self.server.password, self.lifecycle.url)
+
+    @property
+    def webhooks(self) -> LocalWebhooks:
+        if self.routes is None:
+            raise Unavailable("this gateway takes no webhooks")
+        fixed, signing_secret = self.channels.webhook.routes, self.channels.url.secret
+        return LocalWebhooks(self.store, fixed, self.routes, self.clock, self.lifecycle.url, signing_secret)
+
     def of(self, owner: str) -> LocalDesk:
         return self if owner == self.owner else replace(self, owner=owner)
 
     async def accept(self, message: Inbound) -> Receipt:
         return await self.engine.inbox.accept(message)
 
-    async def transcript(self, session_id: SessionId) -> Transcript:
+    async def seen(self, key: str) -> Receipt | None:
+        return await self.store.intake.seen(key)
+
+    async def entries(self, turn_id: TurnId) -> list[Entry]:
+        await self._owned_turn(turn_id)
+        return await self.store.journal.read_turn(turn_id)
+
+    async def is_last(self, turn_id: TurnId) -> bool:
+        turn = await self._owned_turn(turn_id)
+        last = await self.store.turns.last(turn.session_id)
+        return last is not None and last.id == turn.id
+
+    async def transcript(
+        self, session_id: SessionId, *, cursor: str | None = None, limit: int | None = None, newest: bool = False
+    ) -> Transcript:
         await self._owned(session_id)
         # Whoever reads looks once more for what a lost node may have left behind.
         await self.engine.repair.retry(session_id)
-        return await StoreReading.transcript(self, session_id)
+        return await StoreReading.transcript(self, session_id, cursor=cursor, limit=limit, newest=newest)
 
     async def open(self, opening: Opening) -> SessionView:
         for text in (opening.key or "", opening.channel, opening.title or ""):
@@ -206,7 +271,7 @@ class LocalDesk(StoreReading):
         key = opening.key or new_id(channel, now)
         session = await self.store.sessions.open(self.owner, key, channel, new_session_id(now), now)
         if opening.title:
-            return await self.rename(session.id, opening.title)
+            return await self.change(session.id, Change(title=opening.title))
         return await self._view(session)
 
     async def send(
@@ -250,10 +315,10 @@ class LocalDesk(StoreReading):
             async for entry in entries:
                 yield entry
 
-    async def rename(self, session_id: SessionId, title: str) -> SessionView:
-        _refuse_odd(title)
+    async def change(self, session_id: SessionId, change: Change) -> SessionView:
+        _refuse_odd(change.title or "")
         await self._owned(session_id)
-        await self.store.sessions.change(session_id, title=title)
+        await self.store.sessions.change(session_id, title=change.title, pinned=change.pinned, archived=change.archived)
         return await self.session(session_id)
 
     async def end(self, session_id: SessionId) -> SessionView:
@@ -344,19 +409,30 @@ class LocalDesk(StoreReading):
             pid=os.getpid(),
             node=self.engine.node_id,
             version=__version__,
-            home=life.home,
+            home="",
             url=life.url,
-            store=life.store,
+            store="",
             state=life.phase,
             ready=life.phase is Phase.READY,
             started_at=life.started_at,
             uptime_s=life.uptime_s,
-            running=self.engine.running,
-            agent=self.describe(),
-            boot=report.lines() if (report := self.engine.report) else (),
-            drain=life.drain(self.engine.running),
+            running=0,
         )
-        return await self._with_counts(glance)
+        if self.owner != OWNER:
+            # How much others ask, and what this machine is like, is the operator's to know.
+            return glance
+        running, report = self.engine.running, self.engine.report
+        return await self._with_counts(
+            replace(
+                glance,
+                home=life.home,
+                store=life.store,
+                running=running,
+                agent=self.describe(),
+                boot=report.lines() if report else (),
+                drain=life.drain(running),
+            )
+        )
 
     async def stop(self, stop: Stop) -> None:
         self.lifecycle.ask(stop)

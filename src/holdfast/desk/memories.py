@@ -22,8 +22,11 @@ class StoreMemories:
     store: Store
     owner: str
 
-    async def list(self, limit: int = 200) -> Page[Memory]:
-        return Page(items=await self.store.memories.list(self.owner, cursors.size(limit)))
+    async def list(self, *, cursor: str | None = None, limit: int = 200) -> Page[Memory]:
+        after, limit = cursors.position(cursor), cursors.size(limit)
+        found = await self.store.memories.list(self.owner, limit, after)
+        more = cursors.after((found[-1].created_at, found[-1].id)) if len(found) == limit else None
+        return Page(items=found, next_cursor=more)
 
     async def search(self, query: str, limit: int = 20) -> Page[Memory]:
         return Page(items=await self.store.memories.search(self.owner, query, cursors.size(limit)))

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Protocol
 
+from holdfast.channels.webhook.route import Route
+from holdfast.channels.webhook.signatures import Scheme
+from holdfast.config import BODY_LIMIT, SchemeChoice
 from holdfast.core.delivery import Delivery
 from holdfast.core.delivery import State as DeliveryState
 from holdfast.core.intake import Busy, Image, Inbound, Receipt
 from holdfast.core.journal import Entry
+from holdfast.core.keys import API
 from holdfast.core.memories import Memory
 from holdfast.core.processes import State as ProcessState
 from holdfast.core.sessions import Hit
@@ -19,9 +24,16 @@ from holdfast.desk.views import (
     GrantView,
     Health,
     JobView,
+    KeyView,
+    NewKey,
+    NewRoute,
     Page,
     ProcessView,
+    RevokedKey,
+    RouteView,
     SessionView,
+    Signed,
+    SignInLink,
     Status,
     Stop,
     Transcript,
@@ -46,6 +58,22 @@ class Opening:
     previous_session_id: SessionId | None = None
 
 
+class Order(StrEnum):
+    """Which end of a conversation comes first."""
+
+    ASC = "asc"
+    DESC = "desc"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What is to be changed about a session; what is None stays as it is."""
+
+    title: str | None = None
+    pinned: bool | None = None
+    archived: bool | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pruning:
     """Which ended sessions to delete."""
@@ -67,6 +95,46 @@ class Plan:
     schedule: str
     prompt: str
     deliver: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyPlan:
+    """A key to be made.  `rate_limit` is requests per minute, with 0 any number."""
+
+    name: str = ""
+    scopes: tuple[str, ...] = (API,)
+    owner: str = "local"
+    rate_limit: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoutePlan:
+    """A webhook route to be added, or changed where one of that name was added before.
+
+    Without a `secret` one is made up, or the one it has is kept.
+    """
+
+    name: str
+    secret: str = ""
+    prompt: str = "{__raw__}"
+    deliver: str = "log"
+    deliver_only: bool = False
+    events: tuple[str, ...] = ()
+    filters: object = None
+    enabled: bool = True
+    rate_limit: int = 0
+    body_limit: int = BODY_LIMIT
+    scheme: SchemeChoice = "any"
+    insecure_no_auth: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signing:
+    """A delivery to be signed as its sender would; by the route's own scheme, where none is named."""
+
+    body: str
+    scheme: Scheme | None = None
+    delivery_id: str = ""
 
 
 def looks_like_id(name: str) -> bool:
@@ -121,7 +189,7 @@ class Processes(ProcessesReading, Protocol):
 class JobsReading(Protocol):
     """Scheduled work."""
 
-    async def list(self) -> Page[JobView]: ...
+    async def list(self, *, cursor: str | None = None, limit: int = 50) -> Page[JobView]: ...
     async def get(self, name: str) -> JobView:
         """Return a job with what became of its last times."""
         ...
@@ -146,7 +214,7 @@ class Jobs(JobsReading, Protocol):
 class MemoriesReading(Protocol):
     """What is remembered."""
 
-    async def list(self, limit: int = 200) -> Page[Memory]: ...
+    async def list(self, *, cursor: str | None = None, limit: int = 200) -> Page[Memory]: ...
     async def search(self, query: str, limit: int = 20) -> Page[Memory]: ...
 
 
@@ -155,6 +223,85 @@ class Memories(MemoriesReading, Protocol):
 
     async def add(self, text: str) -> Memory: ...
     async def remove(self, memory_id: MemoryId) -> None: ...
+
+
+class WebhooksReading(Protocol):
+    """Webhook routes, without their secrets."""
+
+    async def list(self) -> Page[RouteView]: ...
+    async def get(self, name: str) -> RouteView: ...
+
+
+class Webhooks(WebhooksReading, Protocol):
+    """The same, and what may be done about it."""
+
+    async def add(self, plan: RoutePlan) -> NewRoute:
+        """Add a route, or change it; from then on it takes deliveries.  Raises `Rejected` with what is wrong with it."""
+        ...
+
+    async def remove(self, name: str) -> None:
+        """Let a route take no more deliveries.  Raises `Rejected` for one of the configuration."""
+        ...
+
+    async def sign(self, name: str, signing: Signing) -> Signed:
+        """Return a delivery as its sender would sign it."""
+        ...
+
+    async def secret(self) -> str:
+        """Return what answers to `url:` targets are signed with."""
+        ...
+
+
+class Reception(Webhooks, Protocol):
+    """The same, from inside: where deliveries are handed in."""
+
+    def find(self, name: str) -> Route:
+        """Return a route that takes deliveries.  Raises `NotFound`."""
+        ...
+
+
+class KeysReading(Protocol):
+    """Keys that were given out."""
+
+    async def list(self) -> Page[KeyView]: ...
+
+
+class Keys(KeysReading, Protocol):
+    """The same, and what may be done about it."""
+
+    async def create(self, plan: KeyPlan) -> NewKey:
+        """Make a key, which is shown only now.  Raises `Rejected` for a scope that is none."""
+        ...
+
+    async def revoke(self, name: str) -> RevokedKey:
+        """Let the key with an id or a name open nothing any more.  Raises `NotFound`."""
+        ...
+
+
+class Logins(Protocol):
+    """How people get in with a browser."""
+
+    async def link(self) -> SignInLink:
+        """Make a link that signs one browser in, once."""
+        ...
+
+
+class Entrance(Logins, Protocol):
+    """The same, from inside: what a browser shows is exchanged for what it is known by afterwards."""
+
+    @property
+    def has_password(self) -> bool: ...
+    async def by_code(self, code: str) -> str | None:
+        """Return what a browser shows from now on, for the code of a link; None where that is not good, or not any more."""
+        ...
+
+    async def by_password(self, password: str) -> str | None:
+        """Return what a browser shows from now on, for the right password; None for any other."""
+        ...
+
+    async def leave(self, token: str) -> None:
+        """Forget a browser."""
+        ...
 
 
 class Reading(Protocol):
@@ -168,11 +315,17 @@ class Reading(Protocol):
     def jobs(self) -> JobsReading: ...
     @property
     def memories(self) -> MemoriesReading: ...
+    @property
+    def keys(self) -> KeysReading: ...
+    @property
+    def webhooks(self) -> WebhooksReading: ...
 
     async def sessions(
         self,
         *,
         state: SessionState | None = None,
+        channel: str | None = None,
+        archived: bool | None = None,
         key: str | None = None,
         cursor: str | None = None,
         limit: int = 50,
@@ -181,7 +334,12 @@ class Reading(Protocol):
         ...
 
     async def session(self, session_id: SessionId) -> SessionView: ...
-    async def transcript(self, session_id: SessionId) -> Transcript: ...
+    async def transcript(
+        self, session_id: SessionId, *, cursor: str | None = None, limit: int | None = None, newest: bool = False
+    ) -> Transcript:
+        """Return a page of `limit` turns, or all of them; the `newest` page first, or the oldest."""
+        ...
+
     async def turns(self, session_id: SessionId, *, cursor: str | None = None, limit: int = 100) -> Page[TurnView]:
         """Return the turns of a session in the order of their acceptance."""
         ...
@@ -213,6 +371,12 @@ class Desk(Reading, Protocol):
     def jobs(self) -> Jobs: ...
     @property
     def memories(self) -> Memories: ...
+    @property
+    def keys(self) -> Keys: ...
+    @property
+    def webhooks(self) -> Webhooks: ...
+    @property
+    def logins(self) -> Logins: ...
 
     async def open(self, opening: Opening) -> SessionView:
         """Return the open session of a key, made if need be.  Raises `Rejected` for a key that looks like an id."""
@@ -237,7 +401,7 @@ class Desk(Reading, Protocol):
         """Yield every entry after a cursor, for ever."""
         ...
 
-    async def rename(self, session_id: SessionId, title: str) -> SessionView: ...
+    async def change(self, session_id: SessionId, change: Change) -> SessionView: ...
     async def end(self, session_id: SessionId) -> SessionView: ...
     async def suspend(self, session_id: SessionId) -> SessionView: ...
     async def fork(self, session_id: SessionId, through: TurnId | None = None) -> SessionView:
@@ -285,10 +449,27 @@ class Desk(Reading, Protocol):
 class Host(Desk, Protocol):
     """The desk of the gateway itself, for whatever comes in from outside."""
 
+    @property
+    def logins(self) -> Entrance: ...
+    @property
+    def webhooks(self) -> Reception: ...
+
     def of(self, owner: str) -> Host:
         """Return the same desk for somebody else."""
         ...
 
     async def accept(self, message: Inbound) -> Receipt:
         """Take a message in that a channel has parsed and authorised."""
+        ...
+
+    async def seen(self, key: str) -> Receipt | None:
+        """Return the receipt of the message that a key was first used for; None where it never was."""
+        ...
+
+    async def entries(self, turn_id: TurnId) -> list[Entry]:
+        """Return what has happened in a turn so far."""
+        ...
+
+    async def is_last(self, turn_id: TurnId) -> bool:
+        """Return whether nothing was said in its session after a turn."""
         ...

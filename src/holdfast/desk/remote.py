@@ -20,18 +20,26 @@ from holdfast.core.sessions import Hit
 from holdfast.core.sessions import State as SessionState
 from holdfast.desk.address import NOTICED_AFTER_S, short_path, unnoticed
 from holdfast.desk.link import TIMEOUT_S, Link, at
-from holdfast.desk.port import OUTPUT_MAX, Opening, Plan, Pruning
+from holdfast.desk.port import OUTPUT_MAX, Change, KeyPlan, Opening, Order, Plan, Pruning, RoutePlan, Signing
 from holdfast.desk.views import (
     ApprovalView,
     Deleted,
     GrantView,
     Health,
     JobView,
+    KeyView,
+    NewKey,
+    NewRoute,
     Page,
     ProcessView,
     Pruned,
     Removed,
+    RevokedKey,
+    RouteView,
     SessionView,
+    Signed,
+    SigningSecret,
+    SignInLink,
     Status,
     Stop,
     Transcript,
@@ -122,8 +130,8 @@ class RemoteJobs:
     def __init__(self, link: Link) -> None:
         self._link = link
 
-    async def list(self) -> Page[JobView]:
-        return await self._link.get("/api/jobs", Page[JobView])
+    async def list(self, *, cursor: str | None = None, limit: int = 50) -> Page[JobView]:
+        return await self._link.get("/api/jobs", Page[JobView], {"cursor": cursor, "limit": limit})
 
     async def get(self, name: str) -> JobView:
         return await self._link.get(at("jobs", name), JobView)
@@ -150,8 +158,8 @@ class RemoteMemories:
     def __init__(self, link: Link) -> None:
         self._link = link
 
-    async def list(self, limit: int = 200) -> Page[Memory]:
-        return await self._link.get("/api/memory", Page[Memory], {"limit": limit})
+    async def list(self, *, cursor: str | None = None, limit: int = 200) -> Page[Memory]:
+        return await self._link.get("/api/memory", Page[Memory], {"cursor": cursor, "limit": limit})
 
     async def search(self, query: str, limit: int = 20) -> Page[Memory]:
         return await self._link.get("/api/memory", Page[Memory], {"q": query, "limit": limit})
@@ -161,6 +169,57 @@ class RemoteMemories:
 
     async def remove(self, memory_id: MemoryId) -> None:
         await self._link.delete(at("memory", memory_id), Removed)
+
+
+class RemoteKeys:
+    """Keys, as HTTP."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    async def list(self) -> Page[KeyView]:
+        return await self._link.get("/api/keys", Page[KeyView])
+
+    async def create(self, plan: KeyPlan) -> NewKey:
+        return await self._link.post("/api/keys", NewKey, plan)
+
+    async def revoke(self, name: str) -> RevokedKey:
+        return await self._link.delete(at("keys", name), RevokedKey)
+
+
+class RemoteWebhooks:
+    """Webhook routes, as HTTP."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    async def list(self) -> Page[RouteView]:
+        return await self._link.get("/api/webhooks", Page[RouteView])
+
+    async def get(self, name: str) -> RouteView:
+        return await self._link.get(at("webhooks", name), RouteView)
+
+    async def add(self, plan: RoutePlan) -> NewRoute:
+        return await self._link.post("/api/webhooks", NewRoute, plan)
+
+    async def remove(self, name: str) -> None:
+        await self._link.delete(at("webhooks", name), Removed)
+
+    async def sign(self, name: str, signing: Signing) -> Signed:
+        return await self._link.post(at("webhooks", name, "sign"), Signed, signing)
+
+    async def secret(self) -> str:
+        return (await self._link.get("/api/signing-secret", SigningSecret)).secret
+
+
+class RemoteLogins:
+    """How people get in, as HTTP."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    async def link(self) -> SignInLink:
+        return await self._link.post("/api/sign-in/link", SignInLink)
 
 
 class RemoteDesk:
@@ -173,23 +232,34 @@ class RemoteDesk:
         self.processes = RemoteProcesses(link)
         self.jobs = RemoteJobs(link)
         self.memories = RemoteMemories(link)
+        self.keys = RemoteKeys(link)
+        self.webhooks = RemoteWebhooks(link)
+        self.logins = RemoteLogins(link)
 
     async def sessions(
         self,
         *,
         state: SessionState | None = None,
+        channel: str | None = None,
+        archived: bool | None = None,
         key: str | None = None,
         cursor: str | None = None,
         limit: int = 50,
     ) -> Page[SessionView]:
-        query = {"state": state, "key": key, "cursor": cursor, "limit": limit}
+        shelved = None if archived is None else str(archived).lower()
+        query = {
+            "state": state, "channel": channel, "archived": shelved, "key": key, "cursor": cursor, "limit": limit
+        }  # fmt: skip
         return await self._link.get("/api/sessions", Page[SessionView], query)
 
     async def session(self, session_id: SessionId) -> SessionView:
         return await self._link.get(at("sessions", session_id), SessionView)
 
-    async def transcript(self, session_id: SessionId) -> Transcript:
-        return await self._link.get(at("sessions", session_id, "messages"), Transcript)
+    async def transcript(
+        self, session_id: SessionId, *, cursor: str | None = None, limit: int | None = None, newest: bool = False
+    ) -> Transcript:
+        query = {"cursor": cursor, "limit": limit, "order": Order.DESC if newest else None}
+        return await self._link.get(at("sessions", session_id, "messages"), Transcript, query)
 
     async def turns(self, session_id: SessionId, *, cursor: str | None = None, limit: int = 100) -> Page[TurnView]:
         return await self._link.get("/api/turns", Page[TurnView], {"session": session_id, "cursor": cursor, "limit": limit})
@@ -238,8 +308,8 @@ class RemoteDesk:
     async def compact(self, session_id: SessionId) -> Receipt:
         return await self._link.post(at("sessions", session_id, "compact"), Receipt)
 
-    async def rename(self, session_id: SessionId, title: str) -> SessionView:
-        return await self._link.call("PATCH", at("sessions", session_id), SessionView, json={"title": title})
+    async def change(self, session_id: SessionId, change: Change) -> SessionView:
+        return await self._link.call("PATCH", at("sessions", session_id), SessionView, json=change)
 
     async def end(self, session_id: SessionId) -> SessionView:
         return await self._link.post(at("sessions", session_id, "end"), SessionView)

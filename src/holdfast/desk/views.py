@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Generic, TypeVar
 
 from holdfast.core import processes, sessions, turns
+from holdfast.core.keys import PREFIX, Key
 from holdfast.core.obligations import Obligations
 from holdfast.core.processes import Process
 from holdfast.core.questions import About
@@ -17,7 +18,7 @@ from holdfast.core.sessions import Session
 from holdfast.core.transcript import Item
 from holdfast.core.turns import Turn
 from holdfast.errors import Rejected
-from holdfast.ids import NodeId, ProcessId, SessionId, TurnId
+from holdfast.ids import KeyId, NodeId, ProcessId, SessionId, TurnId
 from holdfast.ports import Asked, Grant
 
 T = TypeVar("T")
@@ -27,6 +28,8 @@ TIMEOUT_MAX_S = 7 * 86_400
 _TURN_CHARS = 8
 _DIGEST_CHARS = 4
 _GRANT_CHARS = 12
+# Random ones, at the end of an id.
+_KEY_CHARS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +79,8 @@ class SessionView:
     resume_reason: str | None
     parent_id: SessionId | None
     one_shot: bool
+    pinned: bool
+    archived: bool
     turns: int
     seq: int
 
@@ -96,6 +101,8 @@ class SessionView:
             resume_reason=resume_reason,
             parent_id=session.parent_id,
             one_shot=session.one_shot,
+            pinned=session.pinned,
+            archived=session.archived,
             turns=session.turns,
             seq=session.seq,
         )
@@ -139,7 +146,10 @@ class TurnView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transcript:
-    """A conversation as it is read.  Following the session after `seq` gives exactly what is not in it yet."""
+    """A page of a conversation as it is read, whole turns at a time.
+
+    Following the session after `seq` gives exactly what was not there yet when it was read.
+    """
 
     session: SessionView
     items: Sequence[Item]
@@ -275,6 +285,115 @@ class AgentView:
     tools: Sequence[str] = ()
     sandbox: str = ""
     mcp: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+class RouteSource(StrEnum):
+    """Where a webhook route stands: in the configuration, or in the store."""
+
+    CONFIGURATION = "configuration"
+    ADDED = "added"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RouteView:
+    """A webhook route as it is shown: never with its secret.  Only one that was added can be removed."""
+
+    name: str
+    path: str
+    source: RouteSource
+    signed: bool
+    prompt: str
+    deliver: str
+    deliver_only: bool
+    events: Sequence[str]
+    filters: object
+    enabled: bool
+    rate_limit: int
+    body_limit: int
+    scheme: str
+    created_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewRoute:
+    """A webhook route, and where it is; its secret is shown when it is new, and never again."""
+
+    route: RouteView
+    url: str
+    secret: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signed:
+    """A delivery as its sender would send it."""
+
+    url: str
+    headers: Mapping[str, str]
+    body: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SigningSecret:
+    """What answers to `url:` targets are signed with."""
+
+    secret: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyView:
+    """A key as it is shown: by what it begins with, never whole."""
+
+    id: KeyId
+    name: str
+    owner: str
+    scopes: Sequence[str]
+    prefix: str
+    rate_limit: int
+    created_at: int
+    revoked_at: int | None
+
+    @classmethod
+    def of(cls, key: Key) -> KeyView:
+        return cls(
+            id=key.id,
+            name=key.name,
+            owner=key.owner,
+            scopes=key.scopes,
+            prefix=cls.prefix_of(key.id),
+            rate_limit=key.rate_limit,
+            created_at=key.created_at,
+            revoked_at=key.revoked_at,
+        )
+
+    @staticmethod
+    def prefix_of(key_id: KeyId) -> str:
+        """Return what a key begins with: a part of its id, so that a key that is found somewhere can be told."""
+        return f"{PREFIX}{key_id[-_KEY_CHARS:]}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewKey:
+    """A key at the one time when it is shown.  The `first` one ends that this machine needs none."""
+
+    key: str
+    first: bool
+    made: KeyView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RevokedKey:
+    """A key that opens nothing any more.  After the `last` one this machine needs none again."""
+
+    revoked: KeyView
+    last: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignInLink:
+    """An address that signs one browser in, once."""
+
+    url: str
+    expires_at: int
 
 
 class Phase(StrEnum):

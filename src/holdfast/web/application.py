@@ -9,25 +9,41 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
+from holdfast.channels.openai.models import OWN
 from holdfast.desk.lifecycle import Lifecycle
 from holdfast.desk.port import Host
 from holdfast.errors import HoldfastError
+from holdfast.web import page
 from holdfast.web.answers import apologise, refusal, refuse
 from holdfast.web.approvals import Approvals
+from holdfast.web.completions import Completions
 from holdfast.web.deliveries import Deliveries
 from holdfast.web.events import Streams
 from holdfast.web.house import House
 from holdfast.web.jobs import Jobs
+from holdfast.web.keys import Keys
 from holdfast.web.memory import Memories
+from holdfast.web.metrics import Meter, Metrics
+from holdfast.web.models import Models
+from holdfast.web.openapi import OpenApi
 from holdfast.web.operations import Group, Operation, route
 from holdfast.web.processes import Processes
+from holdfast.web.responses import Responses
+from holdfast.web.runs import Runs
 from holdfast.web.sessions import Sessions
+from holdfast.web.signin import SignIn
 from holdfast.web.turns import Turns
+from holdfast.web.webhooks import Webhooks
 
 
-def operations(streams: Streams) -> list[Operation]:
+def operations(streams: Streams, meter: Meter, models: Sequence[str] = (OWN,)) -> list[Operation]:
     """Return everything that can be asked."""
+    # A request is compared with one after the other, so what comes often stands first.
     groups: Sequence[Group] = (
+        Webhooks(),
+        Completions(streams, models),
+        Responses(streams, models),
+        Runs(streams),
         House(),
         Sessions(streams),
         Turns(),
@@ -36,14 +52,22 @@ def operations(streams: Streams) -> list[Operation]:
         Processes(),
         Jobs(),
         Memories(),
+        Keys(),
+        SignIn(),
+        Metrics(meter, streams),
+        Models(models),
     )
-    return [operation for group in groups for operation in group.operations()]
+    everything = [operation for group in groups for operation in group.operations()]
+    # It describes itself as well.
+    everything += OpenApi(everything).operations()
+    return everything
 
 
-def application(host: Host, lifecycle: Lifecycle) -> Starlette:
+def application(host: Host, lifecycle: Lifecycle, meter: Meter, models: Sequence[str] = (OWN,)) -> Starlette:
     """Return the HTTP face of a host."""
+    everything = operations(Streams(lifecycle.closing), meter, models)
     app = Starlette(
-        routes=[route(each, host) for each in operations(Streams(lifecycle.closing))],
+        routes=[*(route(each, host) for each in everything), *page.routes()],
         exception_handlers={
             HoldfastError: refuse,
             HTTPException: _refuse_route,

@@ -17,7 +17,14 @@ class Jobs:
     def operations(self) -> list[Operation]:
         one = "/api/jobs/{id}"
         return [
-            Operation(method="GET", path="/api/jobs", handle=self.list, summary="List jobs", gives=Page[JobView]),
+            Operation(
+                method="GET",
+                path="/api/jobs",
+                handle=self.list,
+                summary="List jobs",
+                gives=Page[JobView],
+                query=("cursor", "limit"),
+            ),
             Operation(
                 method="POST",
                 path="/api/jobs",
@@ -35,7 +42,7 @@ class Jobs:
         ]
 
     async def list(self, call: Call) -> Response:
-        return answer(await call.desk.jobs.list())
+        return answer(await call.desk.jobs.list(cursor=call.word("cursor"), limit=call.number("limit", 50)))
 
     async def save(self, call: Call) -> Response:
         return answer(await call.desk.jobs.save(await call.body(Plan)), 201)

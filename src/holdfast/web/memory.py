@@ -31,7 +31,7 @@ class Memories:
                 handle=self.list,
                 summary="List what is remembered, or find some of it",
                 gives=Page[Memory],
-                query=("q", "limit"),
+                query=("q", "cursor", "limit"),
             ),
             Operation(
                 method="POST",
@@ -51,7 +51,7 @@ class Memories:
         limit = call.number("limit", 200)
         if query := call.word("q"):
             return answer(await call.desk.memories.search(query, limit))
-        return answer(await call.desk.memories.list(limit))
+        return answer(await call.desk.memories.list(cursor=call.word("cursor"), limit=limit))
 
     async def add(self, call: Call) -> Response:
         return answer(await call.desk.memories.add((await call.body(Remembered)).text), 201)

@@ -19,7 +19,7 @@ from holdfast.desk.cursors import SIZE_MAX
 from holdfast.desk.port import Host
 from holdfast.web import requests
 from holdfast.web.answers import Refused
-from holdfast.web.principal import Principal
+from holdfast.web.principal import How, Principal
 
 T = TypeVar("T")
 E = TypeVar("E", bound=StrEnum)
@@ -34,7 +34,8 @@ class Operation:
     """One thing that can be asked.
 
     `scope` is what the caller's key must cover; with None anybody may ask.  `takes` is the type of the JSON body,
-    `gives` that of the answer.  `query` and `headers` name what else is looked at; there is nothing else.
+    `gives` that of the answer, which may be a stream of events as well.  `query` and `headers` name what else is looked
+    at; there is nothing else.  `also` are further statuses of the same answer, `refuses` those of unusual refusals.
     """
 
     method: str
@@ -48,6 +49,9 @@ class Operation:
     status: int = 200
     query: tuple[str, ...] = ()
     headers: tuple[str, ...] = ()
+    streams: bool = False
+    also: tuple[int, ...] = ()
+    refuses: tuple[int, ...] = ()
 
 
 class Group(Protocol):
@@ -106,6 +110,7 @@ def route(operation: Operation, host: Host) -> Route:
     """Return an operation as a route over a host."""
 
     async def endpoint(request: Request) -> Response:
+        request.state.route = operation.path
         principal = requests.principal(request)
         if operation.scope is not None:
             demand(principal, operation.scope)
@@ -119,7 +124,16 @@ def demand(principal: Principal, scope: str) -> None:
     """Let only those pass whose key covers a scope.  Raises `Refused`."""
     if principal.may(scope):
         return
-    if not principal.known:
+    if principal.wait_s:
+        hint = "wait, then try again with the right one"
+        raise Refused(429, "too_many_failures", "too many wrong keys were shown", hint, principal.wait_s)
+    if principal.how is How.STRANGER:
+        hint = "make a key with: holdfast keys create; sign a browser in with: holdfast link"
+        raise Refused(401, "unauthorized", "this key or sign-in opens nothing here, or not any more", hint)
+    if principal.how is How.NOBODY:
+        hint = "send Authorization: Bearer with a key (holdfast keys create), or sign in (holdfast link)"
+        raise Refused(401, "unauthorized", "a key is needed here", hint)
+    if principal.how is How.GUEST:
         hint = "use the command line or gateway.sock on the gateway's machine, sign in, or send a key"
         raise Refused(403, "operator_only", "only the operator may do this", hint)
     hint = f"make one with: holdfast keys create --scope {scope}"

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from holdfast.core.images import BYTES_MAX, IMAGES_MAX
 from holdfast.core.intake import Busy, Image, Receipt
 from holdfast.core.sessions import State
-from holdfast.desk.port import Opening
+from holdfast.desk.port import Change, Opening, Order
 from holdfast.desk.views import Deleted, Page, SessionView, Transcript
 from holdfast.ids import SessionId, TurnId
 from holdfast.web.answers import Refused, answer
@@ -29,13 +29,6 @@ class Message:
     text: str
     busy: Busy | None = None
     images: tuple[Image, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """What a client may change about a session."""
-
-    title: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +53,7 @@ class Sessions:
                 handle=self.list,
                 summary="List sessions, last used first",
                 gives=Page[SessionView],
-                query=("state", "key", "cursor", "limit"),
+                query=("state", "channel", "archived", "key", "cursor", "limit"),
             ),
             Operation(
                 method="POST",
@@ -82,8 +75,9 @@ class Sessions:
                 method="GET",
                 path=f"{one}/messages",
                 handle=self.transcript,
-                summary="Read what was said",
+                summary="Read what was said; with a limit, by pages of turns",
                 gives=Transcript,
+                query=("order", "cursor", "limit"),
             ),
             Operation(
                 method="POST",
@@ -135,6 +129,8 @@ class Sessions:
     async def list(self, call: Call) -> Response:
         page = await call.desk.sessions(
             state=call.choice("state", State),
+            channel=call.word("channel"),
+            archived=call.flag("archived"),
             key=call.word("key"),
             cursor=call.word("cursor"),
             limit=call.number("limit", 50),
@@ -148,15 +144,17 @@ class Sessions:
         return answer(await call.desk.session(_session_id(call)))
 
     async def change(self, call: Call) -> Response:
-        change = await call.body(Change)
-        return answer(await call.desk.rename(_session_id(call), change.title))
+        return answer(await call.desk.change(_session_id(call), await call.body(Change)))
 
     async def delete(self, call: Call) -> Response:
         await call.desk.delete(_session_id(call))
         return answer(Deleted())
 
     async def transcript(self, call: Call) -> Response:
-        return answer(await call.desk.transcript(_session_id(call)))
+        newest = call.choice("order", Order) is Order.DESC
+        # Whoever does not ask for a page gets all of it, and has to be content with its size.
+        limit = call.number("limit", 0) or None
+        return answer(await call.desk.transcript(_session_id(call), cursor=call.word("cursor"), limit=limit, newest=newest))
 
     async def send(self, call: Call) -> Response:
         message = await call.body(Message)
