@@ -116,6 +116,12 @@ def test_no_text_can_end_its_chunk(text: str) -> None:
     assert found[1]["choices"][0]["delta"] == {"content": text}
 
 
+def test_whoever_looks_at_a_stream_that_waits_sees_what_for() -> None:
+    chunks = Chunks(TURN, "m", AT, usage=False)
+    (entry,) = journal(asked("may I?\n\ndata: x"))
+    assert chunks.take(entry) == b": waiting for a person to answer: may I? data: x\n\n"
+
+
 def test_a_failure_is_an_event_that_clients_raise() -> None:
     sent = Chunks(TURN, "m", AT, usage=False).failure("turn_failed", "no model", "look at the log", TURN)
     error, done, _ = sent.split(b"\n\n")

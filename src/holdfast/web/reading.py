@@ -23,6 +23,7 @@ from holdfast.web.operations import Call
 
 KEY_HEADER = "Idempotency-Key"
 SESSION_HEADER = "X-Session-Key"
+_UNIQUE_BYTES = 16
 _FINAL_KINDS = frozenset(CLOSING[state] for state in FINAL)
 
 
@@ -56,14 +57,10 @@ def parsing() -> Generator[None]:
 
 def caller(call: Call, endpoint: str) -> Caller:
     """Return who asks, and what their request is known by."""
-    principal = call.principal
-    return Caller(
-        endpoint=endpoint,
-        owner=principal.owner,
-        unique=secrets.token_hex(16),
-        key=call.header(KEY_HEADER),
-        user=principal.key_id or "",
-    )
+    principal, key = call.principal, call.header(KEY_HEADER)
+    # What has a key is known by that.
+    unique = "" if key else secrets.token_hex(_UNIQUE_BYTES)
+    return Caller(endpoint=endpoint, owner=principal.owner, unique=unique, key=key, user=principal.key_id or "")
 
 
 async def cancelled(desk: Host, turn_id: TurnId) -> None:

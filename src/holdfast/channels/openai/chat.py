@@ -207,6 +207,9 @@ class Chunks:
             return self._chunk(b'{"content":%b}' % _encode(said), b"null")
         if entry.kind is Kind.REASONING:
             return self._chunk(b'{"reasoning_content":%b}' % _encode(entry.data.get("text", "")), b"null")
+        if entry.kind is Kind.APPROVAL_ASKED:
+            # A comment, which clients skip and people see who look at the stream.
+            return b": waiting for a person to answer: %b\n\n" % " ".join(str(entry.data.get("text", "")).split()).encode()
         return b""
 
     def closing(self) -> bytes:

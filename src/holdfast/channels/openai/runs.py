@@ -25,7 +25,7 @@ class RunRequest:
     session_key: str | None = None
     session_id: SessionId | None = None
     instructions: str | None = None
-    metadata: Mapping[str, str] | None = None
+    metadata: Mapping[str, object] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
