@@ -94,6 +94,7 @@ class Door:
         check_origin(self._rules, headers)
         if path in OPEN_PATHS:
             return NOBODY
+        await self._keyring.catch_up()
         if (key := bearer_of(headers)) is not None:
             return self._of_key(key)
         if (cookie := cookie_of(headers, port)) is not None:

@@ -35,6 +35,9 @@ class Keyring:
         self._live: Mapping[str, Key] = {}
         self._buckets: dict[KeyId, Bucket] = {}
         self._changed = asyncio.Event()
+        self._loading = asyncio.Lock()
+        # How many changes were heard of, and how many of them are known by now.
+        self._heard = self._known = 0
 
     @property
     def closes(self) -> bool:
@@ -59,9 +62,25 @@ class Keyring:
         bucket = self._buckets.get(principal.key_id) if principal.key_id else None
         return bucket.take() if bucket else 0
 
+    async def catch_up(self) -> None:
+        """Learn of every change that was heard of: whoever was told of a new key may use it at once."""
+        while self._known != self._heard:
+            async with self._loading:
+                if self._known != self._heard:
+                    await self._try_to_load()
+
+    async def _try_to_load(self) -> None:
+        heard = self._heard
+        try:
+            await self.load()
+        except Unavailable as error:
+            # Nobody should wait for a store that is away, once for every request; it is looked at again soon.
+            self._known = heard
+            log.debug("the keys are as they were: %s", error)
+
     async def load(self) -> None:
         """Learn which keys there are now."""
-        self._changed.clear()
+        heard = self._heard
         live = {key.digest: key for key in await self._keys.list() if key.revoked_at is None}
         limited = {key.id: key.rate_limit for key in live.values() if key.rate_limit}
         # The limit of a key never changes, so whoever has used some of it keeps that.
@@ -69,6 +88,7 @@ class Keyring:
             key_id: self._buckets.get(key_id) or Bucket(rate, self._clock) for key_id, rate in limited.items()
         }  # fmt: skip
         self._live = live
+        self._known = heard
 
     async def run(self) -> None:
         """Keep up with the store, for ever."""
@@ -78,14 +98,12 @@ class Keyring:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(self._refresh_s):
                         await self._changed.wait()
-                try:
-                    await self.load()
-                except Unavailable as error:
-                    log.debug("the keys are as they were: %s", error)
-                    await asyncio.sleep(self._refresh_s)
+                self._changed.clear()
+                await self._try_to_load()
         finally:
             forget()
 
     def _hear(self, topic: str) -> None:
         if topic == TOPIC:
+            self._heard += 1
             self._changed.set()
