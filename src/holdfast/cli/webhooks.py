@@ -188,7 +188,7 @@ async def test(frame: Frame, name: str, payload: str, event: str | None, scheme:
         response = await _send(signed)
         answer = _parsed(response)
         if not as_json:
-            say(f"POST {signed.url} → {response.status} {answer.status or _problem(response)}")
+            say(f"POST {signed.url} → {response.status} {answer.status or _problem(response)}", soft_wrap=True)
         if answer.turn_id is None:
             if as_json:
                 print_json({"status_code": response.status, "answer": _content(response)})
@@ -198,7 +198,7 @@ async def test(frame: Frame, name: str, payload: str, event: str | None, scheme:
         if as_json:
             await _conclude_as_json(desk, response, TurnId(answer.turn_id))
         else:
-            say(f"turn {answer.turn_id} · delivery {answer.delivery_id}", "dim")
+            say(f"turn {answer.turn_id} · delivery {answer.delivery_id}", "dim", soft_wrap=True)
             await _conclude(desk, answer)
 
 
