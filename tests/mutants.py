@@ -823,6 +823,48 @@ MUTANTS: tuple[Mutant, ...] = (
         "request=request)",
         ("tests/engine/test_secrets.py",),
     ),
+    Mutant(
+        "no answer is no refusal",
+        "engine/outbox.py",
+        """            await self._settle(claimed, Event.LOSE, error=f"{error}: it may or may not have arrived")""",
+        """            await self._settle(claimed, after_rejection(claimed), error=str(error))""",
+        ("tests/channels/test_departures.py",),
+    ),
+    Mutant(
+        "a departure is noticed",
+        "egress.py",
+        "if departure.began:",
+        "if False:",
+        ("tests/channels/test_url.py", "tests/channels/test_departures.py"),
+    ),
+    Mutant(
+        "the wait that the far side wants",
+        "engine/outbox.py",
+        "self._clock.now_ms(), error.retry_after_s, jitter)",
+        "self._clock.now_ms(), None, jitter)",
+        ("tests/channels/test_departures.py",),
+    ),
+    Mutant(
+        "a wait is no jump of the clock",
+        "store/deliveries.py",
+        "AND (state <> 'retry' OR created_at > :now)",
+        "",
+        ("tests/channels/test_departures.py",),
+    ),
+    Mutant(
+        "targets are checked when they are named",
+        "targets.py",
+        "        self._carriers[channel].check(target)\n",
+        "",
+        ("tests/desk/test_obligations.py",),
+    ),
+    Mutant(
+        "a URL that leads inside",
+        "channels/url.py",
+        "        self.check(sent.target)\n",
+        "",
+        ("tests/channels/test_url.py",),
+    ),
 )
 
 
