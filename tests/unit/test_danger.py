@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from holdfast.core.danger import COMMAND_MAX_BYTES, judge
@@ -706,8 +706,9 @@ def quoted(command: str) -> str:
     return "'" + command.replace("'", "'\\''") + "'"
 
 
+@example(command="find / -exec rm -rf {} +", wraps=["find . -exec sh -c {quoted} \\;"])
 @settings(deadline=None, max_examples=300)
-@given(st.sampled_from(DANGERS + WORST), st.lists(st.sampled_from(WRAPPED), min_size=1, max_size=3))
+@given(command=st.sampled_from(DANGERS + WORST), wraps=st.lists(st.sampled_from(WRAPPED), min_size=1, max_size=3))
 def test_wrapping_never_lowers_a_verdict(command: str, wraps: list[str]) -> None:
     """SECURITY 9: whoever wraps a command gains nothing by it."""
     before = judge(command).verdict

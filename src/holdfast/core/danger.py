@@ -414,6 +414,9 @@ class _Case(Evidence):
             item = Word(text=f"./{UNKNOWN}", listed=True) if inside else Word(text=start.text, varies=True)
             if inner:
                 self.argv(_filled(inner, "{}", item), Simple(), depth + 1)
+        if any("{}" in word.text and word.text != "{}" for word in inner):
+            # Not every find puts a name into the middle of a word; some leave it as it stands.
+            self.argv(inner, Simple(), depth + 1)
 
 
 def _filled(words: Sequence[Word], place: str, item: Word) -> list[Word]:
