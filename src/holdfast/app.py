@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from holdfast.channels.openai.models import offered
 from holdfast.channels.webhook.route import problems as wrong_with
 from holdfast.clock import Clock, SystemClock
-from holdfast.config import ChannelsConfig, Config, Problems, ServerConfig, is_exposed, secrets
+from holdfast.config import ONE_SHOT_DAYS, ChannelsConfig, Config, Problems, ServerConfig, is_exposed, secrets
 from holdfast.core.intake import Busy
 from holdfast.core.redaction import Redaction
 from holdfast.core.resets import When
@@ -64,7 +64,8 @@ def settings(config: Config) -> Settings:
         reset_by_channel={name: When(each) for name, each in config.sessions.reset_by_channel.items()},
         idle_ms=int(config.sessions.idle_minutes * 60_000),
         daily_at=config.sessions.daily_at,
-        one_shot_days=config.sessions.retention_days,
+        # Whoever names one channel has not spoken of the others.
+        one_shot_days={**ONE_SHOT_DAYS, **config.sessions.retention_days},
         # Whoever sends gives up first, because it knows whether anything had left.
         send_timeout_ms=int((max(config.channels.url.timeout, SEND_TIMEOUT_MIN_S) + SEND_MARGIN_S) * 1000),
     )
