@@ -80,6 +80,7 @@ class SignIn:
                 scope=None,
                 takes=Credentials,
                 gives=SignedIn,
+                refuses=(401,),
             ),
             Operation(
                 method="POST",

@@ -88,6 +88,7 @@ class Webhooks:
                 gives=Taken,
                 status=202,
                 also=(200,),
+                refuses=(401,),
             ),
             Operation(
                 method="GET",
