@@ -167,3 +167,17 @@ async def test_only_runs_are_runs(home: Path) -> None:
             for method, path in (("GET", ""), ("GET", "/events"), ("POST", "/stop")):
                 answer = await house.web.request(method, f"/v1/runs/{odd}{path}")
                 assert (answer.status_code, json.loads(answer.text)["error"]["code"]) == (404, "not_found")
+
+
+async def test_a_background_command_of_a_run_promises_nothing(home: Path) -> None:
+    """A4: on a turn that cannot deliver later the process runs, nobody watches it, and the agent is told to poll."""
+    async with demonstrated(home) as (house, _):
+        run = await start(house, "background: true", session_key="work")
+        found = await events(house, run["run_id"])
+        (result,) = [
+            json.loads(entry["data"]["result"])
+            for entry in found
+            if entry["kind"] == "tool.finished" and entry["data"]["name"] == "terminal"
+        ]
+        assert result["notify_on_complete"] is False
+        assert "process" in result["notify_unsupported"]
