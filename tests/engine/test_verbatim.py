@@ -16,7 +16,7 @@ ALERT = {"conversation": "webhook:alerts:1", "channel": "webhook", "mode": Mode.
 
 
 async def test_a_verbatim_message_is_delivered_as_it_is_without_an_agent(open_it: Open) -> None:
-    """W4: its session ends with it."""
+    """V1, W4: its session ends with it."""
     agent, carrier = Witness(ScriptedAgent([])), RecordingCarrier()
     async with opened(open_it) as store, running_engine(store, agent, carriers={"chat": carrier}) as engine:
         turn = await answered(engine, store, "disk full|on db1", **ALERT, verbatim=True, reply_to="chat:1")
