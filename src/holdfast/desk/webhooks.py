@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from holdfast.channels.webhook import route as routes
@@ -54,7 +54,9 @@ class Routes:
         self._targets = targets
         self._redaction = redaction
         self._changed = asyncio.Event()
+        self._loading = asyncio.Lock()
         self.configured = {name: self._configured(name, each, environment) for name, each in configured.items()}
+        self._found: Sequence[WebhookRoute] = ()
         self._live: Mapping[str, Route] = self.configured
 
     def find(self, name: str) -> Route:
@@ -72,16 +74,14 @@ class Routes:
 
     async def load(self) -> None:
         """Learn which routes there are now."""
-        self._changed.clear()
-        added: dict[str, Route] = {}
-        for each in await self._stored.list():
-            try:
-                added[each.name] = self.ready(each.name, each.config)
-            except Rejected as error:
-                log.warning("the webhook route %s is closed, add it again: %s", each.name, error)
-            self._hide(each.config.secret)
-        # Whoever writes the configuration has the last word.
-        self._live = {**added, **self.configured}
+        # One after the other, so that nobody who looked before a change has the last word about it.
+        async with self._loading:
+            self._changed.clear()
+            found = await self._stored.list()
+            if found != self._found:
+                self._found = found
+                # Whoever writes the configuration does.
+                self._live = {**self._added(found), **self.configured}
 
     async def run(self) -> None:
         """Keep up with the store, for ever."""
@@ -98,6 +98,16 @@ class Routes:
                     await asyncio.sleep(REFRESH_S)
         finally:
             forget()
+
+    def _added(self, found: Sequence[WebhookRoute]) -> Mapping[str, Route]:
+        added: dict[str, Route] = {}
+        for each in found:
+            self._hide(each.config.secret)
+            try:
+                added[each.name] = self.ready(each.name, each.config)
+            except Rejected as error:
+                log.warning("the webhook route %s is closed, add it again: %s", each.name, error)
+        return added
 
     def _hear(self, topic: str) -> None:
         if topic == TOPIC:

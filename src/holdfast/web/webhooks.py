@@ -5,6 +5,7 @@ The order of the checks is a promise: route, size, signature over the raw bytes,
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import math
 from collections import deque
@@ -163,7 +164,7 @@ class Webhooks:
         head = Head(call.request.scope["headers"])
         verified = self._verified(call, route, head, body)
         try:
-            payload = payloads.read(head, body)
+            payload = await _payload(head, body)
             found = delivery_id(head, verified, payload, self._clock.now_ms())
         except (BadPayload, BadHeader) as error:
             raise Refused(400, "bad_delivery", str(error)) from error
@@ -235,6 +236,13 @@ class Webhooks:
         if found is None or found.most != most:
             found = self._windows[route.name] = Window(most, self._clock)
         return found
+
+
+async def _payload(head: Head, body: bytes) -> Payload:
+    if len(body) <= requests.BODY_MAX:
+        return payloads.read(head, body)
+    # What takes this long to read must not keep others waiting.
+    return await asyncio.to_thread(payloads.read, head, body)
 
 
 def _signs(head: Head) -> bool:
