@@ -154,7 +154,7 @@ def _agent(setting: Setting, model: Model | None, toolbox: Toolbox) -> Agent:
     config, clock = setting.config, setting.clock
     if model is None:
         return demonstration(setting.home / NOTES, clock, toolbox)
-    prompt = Prompt(config.agent, setting.home, setting.store.memories, clock)
+    prompt = Prompt(config.agent, setting.home, setting.store.memories, clock, config.tools.trusted_owners)
     return ModelAgent(model, toolbox, prompt, setting.store.spending, agent=config.agent, budget=config.budget, clock=clock)
 
 

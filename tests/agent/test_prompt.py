@@ -30,7 +30,7 @@ SESSION = Session(
     id=SessionId("ses"),
     key="k",
     channel="telegram",
-    owner="ada",
+    owner="local",
     one_shot=False,
     created_at=0,
     updated_at=0,
@@ -47,14 +47,15 @@ def work(channel: str = "telegram", *, delivers_later: bool = True) -> Assignmen
 class Remembered:
     """Memories that are simply there, or a store that is not."""
 
-    def __init__(self, *texts: str, away: bool = False) -> None:
+    def __init__(self, *texts: str, away: bool = False, owner: str = "local") -> None:
         self._texts = texts
+        self._owner = owner
         self._away = away
 
     async def list(self, owner: str, limit: int = 200) -> Sequence[Memory]:
         if self._away:
             raise StoreDown("away")
-        assert owner == "ada"
+        assert owner == self._owner
         memory = Memory(id=MemoryId("m"), owner=owner, text="", created_at=0, updated_at=0)
         return [replace(memory, text=text) for text in self._texts][:limit]
 
@@ -151,6 +152,21 @@ def skill(home: Path, name: str, text: str) -> Path:
     folder.mkdir(parents=True)
     (folder / "SKILL.md").write_text(text)
     return folder
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+async def test_a_tenant_hears_what_is_theirs_and_nothing_of_the_operators(tmp_path: Path, trusted: bool) -> None:
+    """SECURITY 14: whoever has a key can ask the model for all that it was told."""
+    (tmp_path / "workspace").mkdir()
+    (tmp_path / "workspace" / "AGENTS.md").write_text("the treasure")
+    skill(tmp_path, "heist", "# How to open the vault")
+    asked = replace(work("api"), session=replace(SESSION, owner="ada", channel="api"))
+    memories = Remembered("likes tea", owner="ada")
+    made = Prompt(AgentConfig(), tmp_path, memories, ManualClock(START), ["ada"] if trusted else ["bob"])
+    text = await made.system(asked)
+    assert "tea" in text
+    for private in ("treasure", "vault", str(tmp_path)):
+        assert (private in text) is trusted
 
 
 async def test_skills_are_listed_with_what_they_are_good_for(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from holdfast.agent.files import TextFiles
 from holdfast.agent.skills import Skills
-from holdfast.agent.toolbox import UNTRUSTED
+from holdfast.agent.trust import Trust, trust_in
 from holdfast.clock import Clock
 from holdfast.config import AgentConfig
 from holdfast.core.memories import Memory
@@ -55,27 +55,36 @@ def names_file(persona: str) -> bool:
 class Prompt:
     """Makes the system prompt of a turn."""
 
-    def __init__(self, config: AgentConfig, home: Path, memories: Memories, clock: Clock) -> None:
+    def __init__(
+        self, config: AgentConfig, home: Path, memories: Memories, clock: Clock, trusted_owners: Sequence[str] = ()
+    ) -> None:
         self._config = config
         self._home = home
         self._memories = memories
         self._clock = clock
+        self._trusted_owners = frozenset(trusted_owners)
         self._files = TextFiles()
         self._workspace = home / config.workspace
         self._skills = Skills(home / config.skills, self._files)
 
     async def system(self, work: Assignment) -> str:
-        """Return what the model is told before the conversation; a stranger's turn hears nothing private."""
-        if work.session.channel in UNTRUSTED:
-            parts = [await asyncio.to_thread(self._persona), RULES, self._place(work)]
-        else:
-            persona, context, learned = await asyncio.to_thread(self._on_disk)
-            parts = [persona, RULES, self._place(work), *context, await self._remembered(work.session.owner), learned]
+        """Return what the model is told before the conversation.
+
+        A stranger's turn hears nothing private, and a tenant's only what is the tenant's own.
+        """
+        trust = trust_in(work.session, self._trusted_owners)
+        persona, context, learned = await asyncio.to_thread(self._on_disk, trust)
+        parts = [persona, RULES, self._place(work, trust), *context]
+        if trust is not Trust.STRANGER:
+            parts.append(await self._remembered(work.session.owner))
+        parts.append(learned)
         # Last, because it is for this turn alone: what stands before it is the same for all, and read only once.
         parts += instructions(work.history, work.turn.id)
         return "\n\n".join(part for part in parts if part)
 
-    def _on_disk(self) -> tuple[str, list[str], str]:
+    def _on_disk(self, trust: Trust) -> tuple[str, list[str], str]:
+        if trust is not Trust.OPERATOR:
+            return self._persona(), [], ""
         return self._persona(), self._context_files(), self._learned()
 
     def _persona(self) -> str:
@@ -85,7 +94,7 @@ class Prompt:
             chosen = text or ("" if names_file(chosen) else chosen)
         return chosen or PERSONA
 
-    def _place(self, work: Assignment) -> str:
+    def _place(self, work: Assignment, trust: Trust) -> str:
         today = datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC)
         source = work.session.source
         facts = {
@@ -95,7 +104,7 @@ class Prompt:
             "Person": source.user,
             "Workspace": str(self._workspace),
         }
-        if work.session.channel in UNTRUSTED:
+        if trust is not Trust.OPERATOR:
             del facts["Workspace"]
         lines = [f"{name}: {_one_line(value)}" for name, value in facts.items() if value]
         return "\n".join([*lines, DELIVERS_LATER if work.turn.delivers_later else DELIVERS_NOW])

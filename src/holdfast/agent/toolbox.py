@@ -12,6 +12,7 @@ import msgspec
 
 from holdfast.agent.models.port import ToolSpec
 from holdfast.agent.tools.port import Site, Tool, ToolSource
+from holdfast.agent.trust import Trust, trust_in
 from holdfast.core.effects import Effect
 from holdfast.core.questions import Question
 from holdfast.core.sessions import Session
@@ -27,11 +28,8 @@ RESULT_MAX_CHARS = 50_000
 CALL_MAX_S = 3_600.0
 # No tool needs more, and what is deeper cannot be masked or stored.
 ARGS_DEPTH_MAX = 50
-# Channels whose words come from strangers.
-UNTRUSTED = frozenset({"webhook"})
 # Tools of ours that know and change nothing but what belongs to the session's own owner.
 PER_OWNER = frozenset({"ask_user", "memory", "session_search"})
-OPERATOR = "local"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +75,7 @@ class Toolbox:
         self._disabled = frozenset(disabled)
         # Tools by name that only some sessions are offered.
         self._fits = fits or {}
-        self._trusted_owners = frozenset({OPERATOR, *trusted_owners})
+        self._trusted_owners = frozenset(trusted_owners)
 
     async def offered(self, work: Assignment) -> Mapping[str, Tool]:
         """Return the tools that a turn may use, by name.
@@ -99,12 +97,14 @@ class Toolbox:
         }
 
     def _trusts(self, tool: Tool, session: Session) -> bool:
-        if tool.harmless:
-            return True
-        if session.channel in UNTRUSTED:
-            return False
-        # The name is enough: no plugin and no server gets one that a tool of ours has, be that switched off or not.
-        return session.owner in self._trusted_owners or tool.name in PER_OWNER
+        match trust_in(session, self._trusted_owners):
+            case Trust.STRANGER:
+                return tool.harmless
+            case Trust.TENANT:
+                # The name is enough: no plugin and no server gets one that a tool of ours has, be that switched off or not.
+                return tool.harmless or tool.name in PER_OWNER
+            case Trust.OPERATOR:
+                return True
 
     def _suits(self, tool: Tool, session: Session) -> bool:
         return tool.name not in self._fits or self._fits[tool.name](session)

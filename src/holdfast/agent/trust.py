@@ -1,0 +1,30 @@
+"""Trust: on whose behalf a turn works, and so how much of what is the operator's it may know and use."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from enum import StrEnum
+
+from holdfast.core.sessions import Session
+
+# The owner of everything that comes over the operator's own ways.
+OPERATOR = "local"
+# Channels whose words come from strangers.
+UNTRUSTED = frozenset({"webhook"})
+
+
+class Trust(StrEnum):
+    """How far a turn is trusted."""
+
+    # A signature authenticates the sender, never the content.
+    STRANGER = "stranger"
+    # Somebody who only has a key: what is theirs is theirs, and nothing else.
+    TENANT = "tenant"
+    OPERATOR = "operator"
+
+
+def trust_in(session: Session, owners: Collection[str] = ()) -> Trust:
+    """Return how far the turns of a session are trusted; `owners` are those that the operator trusts like themselves."""
+    if session.channel in UNTRUSTED:
+        return Trust.STRANGER
+    return Trust.OPERATOR if session.owner == OPERATOR or session.owner in owners else Trust.TENANT
