@@ -49,7 +49,7 @@ class Refused(Rejected):
 
     def response(self) -> Response:
         """Return it as it is answered."""
-        found = refusal(self.status, self.code, str(self), self.hint, **self.more)
+        found = refusal(self.status, self.code, str(self), self.hint or _HINTS.get(self.status), **self.more)
         if "Retry-After" in found.headers:
             found.headers["Retry-After"] = str(self.retry_after_s)
         return found
@@ -109,8 +109,10 @@ def _status(error: Exception) -> int:
 
 _BUSY = "wait for its answer, cancel it, or send with busy=queue"
 _HINTS = {
+    400: "change what the message names; GET /openapi.json says what is taken",
     404: "list what there is with GET on the collection",
     409: "reload it: its state is another one by now",
+    413: "send less at once",
     422: "use a fresh Idempotency-Key for another message",
     429: "wait for an answer, then send again",
     503: "nothing was lost; send the same request again in a moment",

@@ -8,6 +8,8 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
+from starlette.routing import Match
+from starlette.types import Scope
 
 from holdfast.channels.openai.models import OWN
 from holdfast.desk.lifecycle import Lifecycle
@@ -34,6 +36,8 @@ from holdfast.web.sessions import Sessions
 from holdfast.web.signin import SignIn
 from holdfast.web.turns import Turns
 from holdfast.web.webhooks import Webhooks
+
+_LISTED = "GET /openapi.json lists every address with its methods"
 
 
 def operations(streams: Streams, meter: Meter, models: Sequence[str] = (OWN,)) -> list[Operation]:
@@ -80,11 +84,30 @@ def application(host: Host, lifecycle: Lifecycle, meter: Meter, models: Sequence
     return app
 
 
-async def _refuse_route(_request: Request, error: Exception) -> Response:
-    status = error.status_code if isinstance(error, HTTPException) else 500
-    if status == 405:
-        return refusal(405, "wrong_method", "this route does not take that method")
-    return refusal(status, "no_route", "there is nothing at this address")
+async def _refuse_route(request: Request, error: Exception) -> Response:
+    if not isinstance(error, HTTPException):
+        return await apologise(request, error)
+    if error.status_code == 405:
+        found = refusal(405, "wrong_method", "this route does not take that method", _LISTED)
+        found.headers["Allow"] = ", ".join(_methods(request))
+        return found
+    if _climbs(request.scope):
+        # Nothing here is read by its path, and whoever tries should see that it was noticed.
+        return refusal(403, "bad_path", "a path leads down only, and by its plain name", _LISTED)
+    return refusal(error.status_code, "no_route", "there is nothing at this address", _LISTED)
+
+
+def _methods(request: Request) -> list[str]:
+    """Return what an address takes, which is spread over as many routes."""
+    fitting = [each for each in request.app.routes if each.matches(request.scope)[0] is Match.PARTIAL]
+    return sorted({method for each in fitting for method in each.methods})
+
+
+def _climbs(scope: Scope) -> bool:
+    """Return whether a path tries to lead out of where it begins."""
+    path: str = scope["path"]
+    packed = b"%2f" in scope["raw_path"].lower()
+    return packed or "\\" in path or "//" in path or "\0" in path or ".." in path.split("/")
 
 
 async def _give_up(_request: Request, _error: Exception) -> Response:
