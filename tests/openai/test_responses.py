@@ -365,3 +365,17 @@ async def test_what_is_another_owners_is_not_there(home: Path) -> None:
             assert his.id != mine.id
         with pytest.raises(openai.NotFoundError):
             await client.responses.retrieve(his.id)
+
+
+async def test_what_no_database_likes_is_kept_or_refused(home: Path, store_url: str) -> None:
+    """A NUL in what is said is kept as what stands for it; in what names something it names nothing."""
+    odd = "be\x00fore \u2028 \U0001f600"
+    async with demonstrated(home, store=store_url) as (_, client):
+        response = await create(client, odd, instructions=odd, metadata={"a": odd}, background=True)
+        assert (await settled(client, response.id)).metadata == {"a": odd.replace("\x00", "\ufffd")}
+        with pytest.raises(openai.NotFoundError):
+            await create(client, "hi", previous_response_id="resp_\x00")
+        answer = await client.chat.completions.create(
+            model=MODEL, messages=[{"role": "system", "content": odd}, {"role": "user", "content": odd}]
+        )
+        assert "fore" in (answer.choices[0].message.content or "")

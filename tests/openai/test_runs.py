@@ -150,6 +150,9 @@ async def test_a_run_works_in_the_session_that_it_names(home: Path) -> None:
         ({"input": 5}, 400),
         ({"input": "x", "session_key": "a", "session_id": "ses_b"}, 400),
         ({"input": "x", "session_id": "ses_nowhere"}, 404),
+        ({"input": "x", "session_id": "ses_\x00"}, 400),
+        ({"input": "x", "session_key": "a\nb"}, 400),
+        ({"input": "x", "session_key": "a" * 201}, 400),
         ({"input": [{"role": "assistant", "content": "x"}]}, 400),
     ],
 )

@@ -6,10 +6,15 @@ from holdfast.core.sessions import State
 from holdfast.desk.port import Host, looks_like_id
 from holdfast.errors import IllegalMove
 from holdfast.ids import SessionId
+from holdfast.web.answers import Refused
+from holdfast.web.requests import ID_MAX
 
 
 async def conversation(desk: Host, named: str) -> str:
-    """Return the key under which the next message of a session is taken in.  Raises `NotFound`."""
+    """Return the key under which the next message of a session is taken in.  Raises `NotFound`, or `Refused` for no name."""
+    if not named.isprintable() or len(named) > ID_MAX:
+        hint = "leave it out for a session of its own, or name one"
+        raise Refused(400, "bad_id", f"the name of a session has printable characters only, {ID_MAX} at most", hint)
     if not looks_like_id(named):
         return named
     session = await desk.session(SessionId(named))

@@ -14,6 +14,7 @@ from holdfast.ids import TurnId
 
 PREFIX = "resp_"
 METADATA_MAX = 16
+ID_MAX = 200
 ENDPOINT = "responses"
 _SPEAKERS: Mapping[str, Speaker] = {
     "system": Speaker.SYSTEM,
@@ -70,7 +71,9 @@ def response_id(turn_id: TurnId) -> str:
 
 def turn_id(response_id: str) -> TurnId:
     """Return the turn of a response; one that no response has, where this is no id of one."""
-    return TurnId(response_id.removeprefix(PREFIX)) if response_id.startswith(PREFIX) else TurnId("")
+    name = response_id.removeprefix(PREFIX)
+    # No store has to look for what could not be one.
+    return TurnId(name) if name != response_id and name.isprintable() and len(name) <= ID_MAX else TurnId("")
 
 
 def wanted(request: ResponseRequest) -> Asked:
