@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from typing import NewType
 
 SessionId = NewType("SessionId", str)
@@ -18,12 +19,27 @@ KeyId = NewType("KeyId", str)
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _PAIRS = [high + low for high in _ALPHABET for low in _ALPHABET]
 _RANDOM_BITS = 80
+_RANDOM_BYTES = _RANDOM_BITS // 8
+# Asking the system gives the interpreter away, and a busy loop waits long to get it back: so it is asked for many at once.
+_ASKED_FOR = 256
+_random: deque[int] = deque()
+# What a child process inherits its parent will use as well.
+os.register_at_fork(after_in_child=_random.clear)
 
 
 def new_id(prefix: str, now_ms: int) -> str:
     """Return `prefix_` and 26 characters: 48 bits of time, then 80 random ones."""
-    number = (now_ms << _RANDOM_BITS) | int.from_bytes(os.urandom(_RANDOM_BITS // 8))
+    number = (now_ms << _RANDOM_BITS) | _random_bits()
     return f"{prefix}_" + "".join([_PAIRS[(number >> shift) & 1023] for shift in range(120, -1, -10)])
+
+
+def _random_bits() -> int:
+    try:
+        return _random.popleft()
+    except IndexError:
+        fresh = os.urandom(_RANDOM_BYTES * _ASKED_FOR)
+        _random.extend(int.from_bytes(fresh[at : at + _RANDOM_BYTES]) for at in range(0, len(fresh), _RANDOM_BYTES))
+        return int.from_bytes(os.urandom(_RANDOM_BYTES))
 
 
 def new_session_id(now_ms: int) -> SessionId:

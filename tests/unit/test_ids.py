@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import given
@@ -62,3 +64,26 @@ def test_every_random_bit_is_used() -> None:
 def test_an_id_says_what_it_is_the_id_of(make: Callable[[int], str], prefix: str) -> None:
     assert make(1_700_000_000_000).startswith(prefix)
     assert len(make(1_700_000_000_000)) == 30
+
+
+def test_no_two_processes_make_the_same_ids() -> None:
+    """A child process does not use the randomness that its parent has kept."""
+    ids.new_turn_id(1)
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        os.write(writer, "".join(ids.new_turn_id(1) for _ in range(10)).encode())
+        os._exit(0)
+    ours = {ids.new_turn_id(1) for _ in range(10)}
+    os.waitpid(child, 0)
+    theirs = os.read(reader, 10_000).decode()
+    os.close(reader)
+    os.close(writer)
+    assert theirs.count("trn_") == 10
+    assert not any(each in theirs for each in ours)
+
+
+def test_many_threads_make_different_ids() -> None:
+    with ThreadPoolExecutor(8) as pool:
+        made = [each for some in pool.map(lambda _: [ids.new_turn_id(1) for _ in range(2_000)], range(8)) for each in some]
+    assert len(set(made)) == len(made)

@@ -90,6 +90,8 @@ class Inbox:
     def _safe(self, message: Inbound) -> Inbound:
         """Return a message with every secret masked, wherever in it."""
         masked = self._redaction.text
+        if not message.prior and not message.request and masked(message.text) == message.text:
+            return message
         prior = tuple(replace(each, text=masked(each.text)) for each in message.prior)
         request = cast("Mapping[str, object]", self._redaction.value(message.request))
         return replace(message, text=masked(message.text), prior=prior, request=request)
