@@ -380,6 +380,8 @@ async def test_a_route_of_the_configuration_wins(home: Path) -> None:
         ({"deliver": "url:http://169.254.169.254/latest"}, "deliver: "),
         ({"deliver_only": True}, "needs a place in deliver"),
         ({"body_limit": 0}, "between 1 and"),
+        ({"rate_limit": -1}, "between 0, any number, and"),
+        ({"events": ("x",) * 101}, "more than 100"),
         ({"scheme": "standard", "secret": "whsec_this is no base64 at all!"}, "base64"),
         ({"insecure_no_auth": True, "secret": "0123456789abcdef"}, "leave one of them out"),
     ],

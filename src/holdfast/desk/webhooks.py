@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from holdfast.channels.webhook import route as routes
 from holdfast.channels.webhook import signatures
+from holdfast.channels.webhook.delivery import checked_id
 from holdfast.channels.webhook.route import Route
 from holdfast.channels.webhook.signatures import ANY, Scheme
 from holdfast.clock import Clock
@@ -190,7 +191,7 @@ class LocalWebhooks(StoreWebhooks):
         if scheme is Scheme.GITLAB:
             raise Rejected("GitLab's token is the secret itself, which is not shown again; send it as X-Gitlab-Token")
         if not route.config.insecure_no_auth:
-            delivery = signing.delivery_id or new_id("test", now)
+            delivery = checked_id(signing.delivery_id or new_id("test", now), "delivery_id")
             headers |= signatures.sign(scheme, signing.body.encode(), route.secret, now, delivery)
         return Signed(url=f"{self.url}{path_of(name)}", headers=headers, body=signing.body)
 

@@ -64,14 +64,14 @@ def inbound(route: str, delivery: str, text: str, target: str | None, *, verbati
 def _signed_id(verified: Verified | None, payload: Payload) -> str:
     field = _SIGNED_IDS.get(verified.scheme) if verified else None
     found = payload.data.get(field) if field else None
-    return _checked(found, f"{field} of the body") if isinstance(found, str) else ""
+    return checked_id(found, f"{field} of the body") if isinstance(found, str) else ""
 
 
 def _header_id(head: Head, verified: Verified | None) -> str:
     own = _OWN_HEADERS.get(verified.scheme) if verified else None
     for name in (own, *_ID_HEADERS) if own else _ID_HEADERS:
         if found := head.one(name):
-            return _checked(found, name)
+            return checked_id(found, name)
     return ""
 
 
@@ -80,7 +80,8 @@ def _marked(verified: Verified | None) -> str:
     return f"sig_{verified.mark}" if verified and verified.mark else ""
 
 
-def _checked(found: str, where: str) -> str:
-    if len(found) > ID_MAX or not found.isprintable():
-        raise BadHeader(f"{where} names no delivery: it has printable characters only, {ID_MAX} at most")
+def checked_id(found: str, where: str) -> str:
+    """Return the id of a delivery.  Raises `BadHeader` for what cannot be one."""
+    if len(found) > ID_MAX or not found.isprintable() or not found.isascii():
+        raise BadHeader(f"{where} names no delivery: it has printable ASCII characters only, {ID_MAX} at most")
     return found

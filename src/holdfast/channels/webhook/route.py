@@ -22,6 +22,7 @@ LOG = "log"
 TARGET_MAX = 1_000
 BODY_MAX = 16 * 1024 * 1024
 EVENTS_MAX = 100
+RATE_MAX = 1_000_000_000
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 # Where a payload must not decide: an address is as good as a command, and a file is the operator's own.
 _FIXED: Final = frozenset({"url", "file"})
@@ -104,6 +105,8 @@ def problems(name: str, config: RouteConfig) -> Iterator[tuple[str, str]]:
         yield "secret", problem
     if not 1 <= config.body_limit <= BODY_MAX:
         yield "body_limit", f"must be between 1 and {BODY_MAX} bytes"
+    if not 0 <= config.rate_limit <= RATE_MAX:
+        yield "rate_limit", f"must be between 0, any number, and {RATE_MAX} deliveries per minute"
     if len(config.events) > EVENTS_MAX:
         yield "events", f"has more than {EVENTS_MAX} in it"
     if problem := _wrong_with_target(config.deliver):
