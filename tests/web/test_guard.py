@@ -184,12 +184,20 @@ async def test_the_own_page_and_tools_are_not_foreign(headers: dict[str, str]) -
     ["", KEY, "Bearer", "Bearer ", "Bearer wrong", f"Basic {KEY}", f"Bearer {KEY}x", f"Bearer {KEY[:-1]}", "Bearer clé",
      f"Bearer {digest(KEY)}", f"Bearer {digest(TENANT)}"],
 )  # fmt: skip
-@pytest.mark.parametrize("api_key", [KEY, ""], ids=["closed", "open"])
-async def test_what_is_shown_is_always_judged(authorization: str, api_key: str) -> None:
-    """Not even where nothing has to be shown is something wrong taken for nothing."""
-    way_in = await door(OPEN, Shelf(key()) if api_key else None, api_key)
+async def test_what_is_wrong_opens_nothing_where_something_is_asked_for(authorization: str) -> None:
+    way_in = await door(OPEN, Shelf(key()), KEY)
     assert await judged(way_in, authorization=authorization) == STRANGER
     assert await judged(way_in, path="/ready", authorization=authorization) == NOBODY
+
+
+async def test_where_nothing_is_asked_for_any_word_is_a_guest_and_a_key_is_still_judged() -> None:
+    """The client of OpenAI cannot help showing something."""
+    way_in = await door(OPEN, Shelf(key(TENANT, revoked_at=1)))
+    assert await judged(way_in, authorization="Bearer none") == GUEST
+    assert await judged(way_in, authorization=f"Bearer {TENANT}") == STRANGER
+    assert await judged(way_in, authorization="Bearer hf_never-made") == STRANGER
+    for nothing in ("", "Bearer", "Bearer ", "Basic none"):
+        assert await judged(way_in, authorization=nothing) == STRANGER
 
 
 async def test_with_something_to_ask_for_nobody_comes_in_with_nothing() -> None:

@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from holdfast.clock import Clock
 from holdfast.config import is_loopback
-from holdfast.core.keys import digest
+from holdfast.core.keys import PREFIX, digest
 from holdfast.errors import Unavailable
 from holdfast.ports import Logins
 from holdfast.web.answers import Refused, refusal
@@ -90,7 +90,7 @@ class Door:
         self._failures = Bucket(FAILURES_PER_MINUTE, clock)
 
     async def judge(self, method: str, path: str, headers: Mapping[str, str], port: int) -> Principal:
-        """Return who is speaking.  Whoever shows something is never taken for a guest.  Raises `Refused`."""
+        """Return who is speaking.  Raises `Refused`."""
         check_origin(self._rules, headers)
         if path in OPEN_PATHS:
             return NOBODY
@@ -107,6 +107,9 @@ class Door:
 
     def _of_key(self, key: str) -> Principal:
         principal = self._keyring.find(key)
+        if principal is None and self._is_open and key and not key.startswith(PREFIX):
+            # Programs made for others cannot help showing something; it opens no more here than nothing would.
+            return GUEST
         if principal is None:
             # The right key is found first, so that nobody can lock it out by showing wrong ones.
             return replace(STRANGER, wait_s=self._failures.take())
