@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import stat
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -36,6 +37,7 @@ class Shelf:
     """Keys and logins in memory, with everything that a door asks of a store."""
 
     def __init__(self, *keys: Key, cookies: Mapping[str, str] | None = None) -> None:
+        self.tell: Callable[[str], None] = lambda _topic: None
         self.keys = list(keys)
         self.cookies = {digest(token): owner for token, owner in (cookies or {}).items()}
 
@@ -48,7 +50,8 @@ class Shelf:
         owner = self.cookies[digest]
         return Login(digest=digest, purpose=Purpose.COOKIE, owner=owner, created_at=0, expires_at=now_ms + 1)
 
-    def listen(self, _listener: Callable[[str], None]) -> Callable[[], None]:
+    def listen(self, listener: Callable[[str], None]) -> Callable[[], None]:
+        self.tell = listener
         return lambda: None
 
 
@@ -250,6 +253,23 @@ async def test_a_burst_of_wrong_keys_has_to_wait_and_the_right_one_does_not() ->
     assert (await judged(way_in, authorization=f"Bearer {TENANT}")).owner == "alice"
     await clock.advance(60_000)
     assert (await judged(way_in, authorization="Bearer guess")).wait_s == 0
+
+
+async def test_a_change_that_was_heard_of_counts_from_the_very_next_request_on() -> None:
+    """Whoever was told that a key is revoked must not see it open anything any more."""
+    shelf, clock = Shelf(), ManualClock()
+    keyring = Keyring(shelf, shelf, clock)  # type: ignore[arg-type]  # The shelf has what is asked of it.
+    running = asyncio.create_task(keyring.run())
+    await asyncio.sleep(0)
+    way_in = Door(OPEN, keyring, shelf, clock)  # type: ignore[arg-type]
+    # Nothing lets the keyring's own task run between the change and the request.
+    for keys, owner in (([key()], "alice"), ([key(revoked_at=1)], "local")):
+        shelf.keys = keys
+        shelf.tell("turns")
+        shelf.tell("keys")
+        assert (await judged(way_in, authorization=f"Bearer {TENANT}")).owner == owner
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
 
 
 async def test_a_cookie_counts_at_its_own_port_only() -> None:
