@@ -24,13 +24,15 @@ _Look = asyncio.Task[list[Entry]]
 class _Follower:
     """One reader's mailbox: entries just published, or the news that it should look for itself."""
 
-    __slots__ = ("backlog", "look", "news", "pause_s")
+    __slots__ = ("_pause_s", "_quiet", "_timer", "backlog", "look", "news")
 
     def __init__(self) -> None:
         self.backlog: deque[Entry] = deque()
         self.look = True
-        self.pause_s = POLL_S
         self.news = asyncio.Event()
+        self._quiet = True
+        self._pause_s = POLL_S
+        self._timer = asyncio.get_running_loop().call_later(POLL_S, self._wonder)
 
     def publish(self, entries: Sequence[Entry]) -> None:
         if len(self.backlog) + len(entries) > BACKLOG_MAX:
@@ -38,11 +40,27 @@ class _Follower:
             self.look = True
         else:
             self.backlog.extend(entries)
+        self._quiet = False
         self.news.set()
 
     def hint(self) -> None:
         self.look = True
+        self._quiet = False
         self.news.set()
+
+    def leave(self) -> None:
+        self._timer.cancel()
+
+    def _wonder(self) -> None:
+        """Look unasked when there was nothing since the last time.  It costs no timer for every entry that comes."""
+        if self._quiet:
+            self.look = True
+            self.news.set()
+            self._pause_s = min(self._pause_s * 2, POLL_MAX_S)
+        else:
+            self._pause_s = POLL_S
+        self._quiet = True
+        self._timer = asyncio.get_running_loop().call_later(self._pause_s, self._wonder)
 
 
 class Feed:
@@ -78,12 +96,16 @@ class Feed:
                     after = entry.seq
                     yield entry
         finally:
+            follower.leave()
             followers = self._followers[session_id]
             followers.discard(follower)
             if not followers:
                 del self._followers[session_id]
 
     async def _next(self, follower: _Follower, session_id: SessionId, after: int) -> list[Entry]:
+        if len(follower.backlog) == 1 and follower.backlog[0].seq == after + 1:
+            # So it is with almost every one.
+            return [follower.backlog.popleft()]
         fresh = [entry for entry in follower.backlog if entry.seq > after]
         follower.backlog.clear()
         # Others write to the session too, and are not published here: where one of theirs is missing, look for it.
@@ -98,13 +120,7 @@ class Feed:
             follower.look = follower.look or len(entries) >= PAGE
             return entries
         follower.news.clear()
-        try:
-            async with asyncio.timeout(follower.pause_s):
-                await follower.news.wait()
-            follower.pause_s = POLL_S
-        except TimeoutError:
-            follower.look = True
-            follower.pause_s = min(follower.pause_s * 2, POLL_MAX_S)
+        await follower.news.wait()
         return []
 
     async def _look(self, session_id: SessionId, after: int) -> list[Entry]:
