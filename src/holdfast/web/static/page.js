@@ -32,7 +32,7 @@ function show(id) {
 }
 
 function tell(text) {
-  find("notice").textContent = text ? text[0].toUpperCase() + text.slice(1) + (text.endsWith(".") ? "" : ".") : "";
+  find("notice").textContent = text ? text[0].toUpperCase() + text.slice(1) + (/[.?!…]$/.test(text) ? "" : ".") : "";
   find("notice").hidden = !text;
 }
 
