@@ -10,7 +10,6 @@ import contextlib
 import queue
 import threading
 from collections.abc import AsyncGenerator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -56,6 +55,16 @@ class _Job:
         self.outcome: object = None  # The result, or the exception that refused it.
 
 
+class _Look:
+    """One reading transaction on its way through a reader thread."""
+
+    __slots__ = ("future", "work")
+
+    def __init__(self, work: Work[Any], future: asyncio.Future[Any]) -> None:
+        self.work = work
+        self.future = future
+
+
 class SqliteDatabase:
     """The embedded store.  `vfs` names another SQLite file layer, which is how tests cut the power."""
 
@@ -68,9 +77,9 @@ class SqliteDatabase:
         self._vfs = vfs
         self._loop = asyncio.get_running_loop()
         self._broken: Fatal | None = None
-        self._local = threading.local()
-        self._reader_connections: list[apsw.Connection] = []
-        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="holdfast-reader")
+        self._looks: queue.SimpleQueue[_Look | None] = queue.SimpleQueue()
+        self._readers: list[threading.Thread] = []
+        self._closed = False
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._ownership: Ownership | None = None
         self._writer: threading.Thread | None = None
@@ -152,36 +161,49 @@ class SqliteDatabase:
         yield
 
     async def read(self, work: Work[T]) -> T:
-        return await self._loop.run_in_executor(self._readers, self._read, work)
+        if self._closed:
+            raise StoreDown("the store is closed")
+        if len(self._readers) < READERS:
+            self._readers.append(threading.Thread(target=self._read_all, name="holdfast-reader", daemon=True))
+            self._readers[-1].start()
+        future: asyncio.Future[T] = self._loop.create_future()
+        self._looks.put(_Look(work, future))
+        return await future
 
     async def close(self) -> None:
         if self._writer:
             writer, self._writer = self._writer, None
             self._jobs.put(None)
             await self._loop.run_in_executor(None, writer.join)
-        self._readers.shutdown()
-        for connection in self._reader_connections:
-            connection.close()
-        self._reader_connections.clear()
+        self._closed = True
+        for _ in self._readers:
+            self._looks.put(None)
+        for reader in self._readers:
+            await self._loop.run_in_executor(None, reader.join)
         if self._ownership:
             if self._broken is None:
                 self._connection.close()
             self._ownership.release()
             self._ownership = None
 
-    def _read(self, work: Work[T]) -> T:
-        connection = getattr(self._local, "connection", None)
-        if connection is None:
-            connection = self._connect(apsw.SQLITE_OPEN_READONLY)
-            # A reader that outlives the writer must not checkpoint when it closes.
-            connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-            self._local.connection = connection
-            self._reader_connections.append(connection)
-        connection.execute("BEGIN")
-        try:
-            return _drive(connection, work())
-        finally:
-            connection.execute("ROLLBACK")
+    def _read_all(self) -> None:
+        connection: apsw.Connection | None = None
+        while (look := self._looks.get()) is not None:
+            try:
+                connection = connection or self._connect_reader()
+                outcome: object = _read(connection, look.work)
+            except Exception as error:
+                outcome = error
+            with contextlib.suppress(RuntimeError):  # The loop is gone, and with it everyone who waited.
+                self._loop.call_soon_threadsafe(_tell, look.future, outcome)
+        if connection is not None:
+            connection.close()
+
+    def _connect_reader(self) -> apsw.Connection:
+        connection = self._connect(apsw.SQLITE_OPEN_READONLY)
+        # A reader that outlives the writer must not checkpoint when it closes.
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        return connection
 
     def _write_all(self) -> None:
         while (job := self._jobs.get()) is not None:
@@ -286,14 +308,27 @@ class SqliteDatabase:
     def _answer(self, batch: list[_Job]) -> None:
         topics: set[str] = set()
         for job in batch:
-            if isinstance(job.outcome, BaseException):
-                if not job.future.done():
-                    job.future.set_exception(job.outcome)
-                continue
-            topics.update(job.wakes(job.outcome))
-            if not job.future.done():
-                job.future.set_result(job.outcome)
+            if not isinstance(job.outcome, Exception):
+                topics.update(job.wakes(job.outcome))
+            _tell(job.future, job.outcome)
         self.wakes.wake(tuple(topics))
+
+
+def _tell(future: asyncio.Future[Any], outcome: object) -> None:
+    if future.done():
+        return  # Whoever asked has been cancelled.
+    if isinstance(outcome, Exception):
+        future.set_exception(outcome)
+    else:
+        future.set_result(outcome)
+
+
+def _read(connection: apsw.Connection, work: Work[T]) -> T:
+    connection.execute("BEGIN")
+    try:
+        return _drive(connection, work())
+    finally:
+        connection.execute("ROLLBACK")
 
 
 def _refuse_folder(path: Path) -> None:
