@@ -107,6 +107,22 @@ async def test_another_node_hears_of_a_revoked_key_without_being_told(home: Path
         await store.close()
 
 
+@pytest.mark.parametrize("store_url", ["postgres"], indirect=True)
+async def test_what_one_node_is_told_of_keys_all_of_them_know_a_moment_later(
+    home: Path, tmp_path: Path, store_url: str
+) -> None:
+    async with open_house(home, store=store_url) as one, open_house(tmp_path / "other", store=store_url) as other:
+        shown = await made(one, name="script")
+        await until(lambda: answers(other, shown, 200))
+        assert (await other.web.get("/api/status")).status_code == 401
+        await one.desk.keys.revoke("script")
+        await until(lambda: answers(other, shown, 401))
+
+
+async def answers(house: House, shown: str, status: int) -> bool:
+    return await status_with(house, shown) == status
+
+
 async def test_a_key_over_its_rate_waits_exactly_as_long_as_it_is_told(home: Path) -> None:
     async with open_house(home) as house:
         slow, other = await made(house, rate_limit=2), await made(house)
