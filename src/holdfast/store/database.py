@@ -174,12 +174,21 @@ class Database(Protocol):
         ...
 
     async def write(
-        self, work: Work[T], *, wakes: Topics[T] = no_topics, essential: bool = False, touches: Sequence[str] = ()
+        self,
+        work: Work[T],
+        *,
+        wakes: Topics[T] = no_topics,
+        essential: bool = False,
+        touches: Sequence[str] = (),
+        heralds: Sequence[str] = (),
+        heeds: Sequence[str] = (),
     ) -> T:
         """Return once durable, and wake whom it concerns.
 
         `essential` work, which ends what was begun, may use the room that is kept for a full disk.  `touches` names all
         that it depends on: work that touches nothing in common may run side by side.  Without names it may be anything.
+        Where everything that waits is committed together, `heralds` are woken as soon as the work waits, so that what it
+        calls for can share its commit, and nobody is woken once more for what work that `heeds` it has seen already.
         """
         ...
 

@@ -75,6 +75,7 @@ class Intake:
         return await self._database.write(
             lambda: accept(dialect, message, turn_id, session_id, now_ms),
             touches=_touched(message),
+            heralds=("turns",),
             wakes=lambda receipt: (
                 "turns",
                 f"session:{receipt.session_id}",

@@ -110,7 +110,10 @@ class PostgresDatabase:
         wakes: Topics[T] = no_topics,
         essential: bool = False,  # noqa: ARG002
         touches: Sequence[str] = (),
+        heralds: Sequence[str] = (),  # noqa: ARG002
+        heeds: Sequence[str] = (),  # noqa: ARG002
     ) -> T:
+        # What waits is committed by several connections, and seen by others only then: there is nothing to herald.
         # PostgreSQL keeps its own reserve for a full disk: an essential write is like any other here.
         if self._writer.done() or self._closing:
             raise StoreDown("the store is closed")

@@ -39,6 +39,8 @@ _STRIKE = """
 """
 # They were interrupted in this very transaction; comparing the state, PostgreSQL would look for that first, in all turns.
 _CONTINUE = "UPDATE turns SET state = 'queued' WHERE id IN {ids}"
+# Asked behind the session's own row, so that what is accepted at the same moment is seen here, or sees this end.
+_NEXT = "SELECT EXISTS (SELECT 1 FROM turns WHERE session_id = :id AND state = 'queued')"
 # Held, so that of two who leave it out at once only one says so.
 _HOLD_TURN = "UPDATE turns SET nth = nth WHERE id = :id"
 _UNDONE = "SELECT 1 FROM entries WHERE turn_id = :id AND kind = 'turn.undone' LIMIT 1"
@@ -57,17 +59,18 @@ class Settlement:
     async def finish(self, turn: Turn, ending: Ending) -> tuple[Turn, list[Entry]]:
         """End a running turn as its worker.  Raises `Stale` when it is not ours; repeating a lost answer is safe."""
         dialect = self._database.dialect
-        return await self._database.write(
+        ended, entries, _ = await self._database.write(
             lambda: _finish(dialect, turn, ending),
             touches=(turn.session_id,),
-            wakes=lambda _: (
-                "turns",
+            wakes=lambda result: (
+                *(("turns",) if result[2] else ()),
                 *(("deliveries",) if ending.deliveries else ()),
                 "segments",
                 f"appended:{turn.session_id}",
             ),
             essential=True,
         )
+        return ended, entries
 
     async def cancel(self, turn_id: TurnId, cause: Cause, now_ms: int) -> Turn:
         """Cancel a turn in flight, whoever holds it: its fence moves, so the holder's next write changes nothing.
@@ -144,7 +147,8 @@ def interrupted_topics(cut: Interrupted) -> tuple[str, ...]:
     return ("turns", *readers, *(f"cancelled:{turn_id}" for turn_id in cut.cancelled))
 
 
-def _finish(dialect: Dialect, turn: Turn, ending: Ending) -> Transaction[tuple[Turn, list[Entry]]]:
+def _finish(dialect: Dialect, turn: Turn, ending: Ending) -> Transaction[tuple[Turn, list[Entry], bool]]:
+    """End a turn; also returns whether another of its session waits for that."""
     state = turn.on(ending.event).state
     completed = state is State.COMPLETED
     remembered = int(completed and turn.remembers and ending.memory_owner is not None)
@@ -179,13 +183,14 @@ def _finish(dialect: Dialect, turn: Turn, ending: Ending) -> Transaction[tuple[T
     if ended and (owes or remembered):
         yield from segments.seal(turn.session_id, ending.at)
     yield from deliveries.insert(ending.deliveries)
-    return rows.turn(tuple(settled)), entries
+    ((others_wait,),) = yield Run(_NEXT, {"id": turn.session_id})
+    return rows.turn(tuple(settled)), entries, bool(others_wait)
 
 
-def _already_finished(turn: Turn, state: State, count: int) -> Transaction[tuple[Turn, list[Entry]]]:
+def _already_finished(turn: Turn, state: State, count: int) -> Transaction[tuple[Turn, list[Entry], bool]]:
     """Answer a repeated finish like the first."""
     ended = yield from turns.unmoved(turn, state, turn.nth + count)
-    return ended, (yield from journal.written(ended, turn.nth))
+    return ended, (yield from journal.written(ended, turn.nth)), True
 
 
 def interrupt(

@@ -45,13 +45,16 @@ _WRITER_SETTINGS = """
 class _Job:
     """One transaction on its way through the writer thread."""
 
-    __slots__ = ("essential", "future", "outcome", "wakes", "work")
+    __slots__ = ("essential", "future", "heeds", "outcome", "wakes", "work")
 
-    def __init__(self, work: Work[Any], future: asyncio.Future[Any], wakes: Topics[Any], essential: bool) -> None:
+    def __init__(
+        self, work: Work[Any], future: asyncio.Future[Any], wakes: Topics[Any], essential: bool, heeds: Sequence[str]
+    ) -> None:
         self.work = work
         self.future = future
         self.wakes = wakes
         self.essential = essential
+        self.heeds = heeds
         self.outcome: object = None  # The result, or the exception that refused it.
 
 
@@ -143,6 +146,8 @@ class SqliteDatabase:
         wakes: Topics[T] = no_topics,
         essential: bool = False,
         touches: Sequence[str] = (),  # noqa: ARG002
+        heralds: Sequence[str] = (),
+        heeds: Sequence[str] = (),
     ) -> T:
         # Within one process no transaction can get in another's way, whatever they touch.
         if self._broken:
@@ -152,7 +157,13 @@ class SqliteDatabase:
         if self._jobs.qsize() > QUEUE_MAX:
             raise Unavailable("the store has more work waiting than it can take; try again in a moment")
         future: asyncio.Future[T] = self._loop.create_future()
-        self._jobs.put(_Job(work, future, wakes, essential))
+        job = _Job(work, future, wakes, essential, heeds)
+        if heralds:
+            # Whoever is woken now comes in the same round of the loop, right behind it.
+            self._loop.call_soon(self._jobs.put, job)
+            self.wakes.wake(heralds)
+        else:
+            self._jobs.put(job)
         return await future
 
     @contextlib.asynccontextmanager
@@ -173,6 +184,8 @@ class SqliteDatabase:
     async def close(self) -> None:
         if self._writer:
             writer, self._writer = self._writer, None
+            # What was heralded a moment ago is in line only after this round of the loop.
+            await asyncio.sleep(0)
             self._jobs.put(None)
             await self._loop.run_in_executor(None, writer.join)
         self._closed = True
@@ -310,6 +323,7 @@ class SqliteDatabase:
         for job in batch:
             if not isinstance(job.outcome, Exception):
                 topics.update(job.wakes(job.outcome))
+                topics.difference_update(job.heeds)
             _tell(job.future, job.outcome)
         self.wakes.wake(tuple(topics))
 

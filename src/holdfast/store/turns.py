@@ -136,7 +136,7 @@ class Turns:
     async def claim(self, node_id: NodeId, limit: int) -> list[Turn]:
         """Take the oldest claimable turns for a node; they stay queued until they start."""
         sql = self._claim
-        return await self._database.write(lambda: _claim(sql, node_id, limit))
+        return await self._database.write(lambda: _claim(sql, node_id, limit), heeds=("turns",))
 
     async def release(self, turn: Turn) -> None:
         """Give a claimed turn back that was not started."""
