@@ -105,6 +105,16 @@ class Settlement(Protocol):
     async def suspend_session(self, session_id: SessionId, now_ms: int, once: Once | None = None) -> None: ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Brief:
+    """What a turn begins with: its session, what the journal has behind some entry, and the calls of earlier attempts."""
+
+    session: Session
+    after: int
+    entries: Sequence[Entry]
+    calls: Sequence[Call] = ()
+
+
 class Journal(Protocol):
     """What happened, in the order in which it became durable."""
 
@@ -120,6 +130,7 @@ class Journal(Protocol):
     async def read_segment(self, segment: Segment) -> list[Entry]: ...
     async def calls(self, turn_id: TurnId) -> list[Call]: ...
     async def context_begins(self, session_id: SessionId) -> int: ...
+    async def brief(self, turn: Turn, after: int | None = None) -> Brief: ...
 
 
 class Questions(Protocol):

@@ -14,10 +14,11 @@ from holdfast.core.ending import Ending
 from holdfast.core.intake import Image
 from holdfast.core.journal import Draft, Entry, Kind
 from holdfast.core.redaction import Redaction
-from holdfast.core.transcript import Role, cut_off_by, fold, tool_unanswered
+from holdfast.core.transcript import Role, cut_off_by, tool_unanswered
 from holdfast.core.turns import Cause, Event, Turn
 from holdfast.engine.calls import Parked
 from holdfast.engine.feed import Feed
+from holdfast.engine.histories import Histories, History
 from holdfast.engine.persistence import persist
 from holdfast.engine.resting import Resting
 from holdfast.engine.settings import Settings
@@ -26,7 +27,7 @@ from holdfast.engine.stage import TurnStage
 from holdfast.engine.steering import Steering
 from holdfast.errors import Fatal, HoldfastError, Stale
 from holdfast.ids import NodeId, SessionId, TurnId, new_delivery_id, new_segment_id
-from holdfast.ports import Agent, Assignment, Carrier, MemoryProvider, Store
+from holdfast.ports import Agent, Assignment, Brief, Carrier, MemoryProvider, Store
 
 log = logging.getLogger(__name__)
 
@@ -48,6 +49,7 @@ class Worker:
     # Sessions whose running turn should look for messages that want to join it.
     nudged: set[SessionId] = field(default_factory=set[SessionId])
     resting: Resting = field(default_factory=Resting)
+    histories: Histories = field(default_factory=Histories)
 
     async def run(self, claimed: Turn) -> None:
         """Run a claimed turn.  Whatever happens, it ends in a state that its user can see, or is queued again."""
@@ -69,8 +71,9 @@ class Worker:
             await persist(self.clock, lambda: self._interrupt(turn))
 
     async def _perform(self, turn: Turn) -> None:
-        entries = await self._history(turn.session_id)
-        work = await self._assignment(turn, entries)
+        brief, history = await persist(self.clock, lambda: self.histories.read(self.store.journal, turn))
+        entries = history.entries
+        work = await self._assignment(turn, brief, history)
         stage = TurnStage(
             turn,
             journal=self.store.journal,
@@ -174,33 +177,19 @@ class Worker:
         now = self.clock.now_ms()
         await self.store.settlement.interrupt(self.node_id, [turn.id], Cause.CRASH, self.settings.policy, now)
 
-    async def _history(self, session_id: SessionId) -> list[Entry]:
-        """Return the entries from which the context of a session begins; what came before stands in a summary."""
-        begins = await persist(self.clock, lambda: self.store.journal.context_begins(session_id))
-        entries: list[Entry] = []
-        while page := await persist(
-            self.clock, lambda: self.store.journal.read(session_id, entries[-1].seq if entries else begins)
-        ):
-            entries.extend(page)
-            if len(page) < PAGE:
-                break
-        return _from_the_summary_on(entries) if begins else entries
-
-    async def _assignment(self, turn: Turn, entries: Sequence[Entry]) -> Assignment:
-        session = await persist(self.clock, lambda: self.store.sessions.get(turn.session_id))
-        calls = await persist(self.clock, lambda: self.store.journal.calls(turn.id)) if turn.attempt > 1 else []
+    async def _assignment(self, turn: Turn, brief: Brief, history: History) -> Assignment:
+        entries, items = history.entries, history.items
         images = {turn_id: await self._images(turn_id) for turn_id in _pictured(entries, turn)}
-        history = [*fold(_last_summary(entries)), *fold(e for e in entries if e.kind is not Kind.CONTEXT_COMPACTED)]
         text = next((str(e.data["text"]) for e in entries if e.turn_id == turn.id and e.kind is Kind.TURN_ACCEPTED), "")
         message = notes.before_message(
-            text, interrupted_by=cut_off_by(entries), tool_unanswered=tool_unanswered(history, turn.id)
+            text, interrupted_by=cut_off_by(entries), tool_unanswered=tool_unanswered(items, turn.id)
         )
         return Assignment(
-            session=session,
+            session=brief.session,
             turn=turn,
             message=message,
-            history=history,
-            calls=calls,
+            history=items,
+            calls=brief.calls,
             images=images.pop(turn.id, ()),
             earlier_images=images,
         )
@@ -209,20 +198,12 @@ class Worker:
         return tuple(await persist(self.clock, lambda: self.store.turns.images(turn_id)))
 
 
-# What the journal returns at most; a shorter page is the last.
-PAGE = 1_000
 # Pictures are large, and what is asked about one is asked soon.
 PICTURED_TURNS_MAX = 3
 
 
 def _spoke_before(work: Assignment) -> bool:
     return any(item.turn_id == work.turn.id and item.role is Role.ASSISTANT for item in work.history)
-
-
-def _from_the_summary_on(entries: Sequence[Entry]) -> list[Entry]:
-    """Leave out what older turns, for which a summary stands, wrote while a later one was waiting already."""
-    staying = {entry.turn_id for entry in entries if entry.kind is Kind.TURN_ACCEPTED}
-    return [entry for entry in entries if entry.turn_id in staying or entry.kind is Kind.CONTEXT_COMPACTED]
 
 
 def _pictured(entries: Sequence[Entry], turn: Turn) -> list[TurnId]:
@@ -232,10 +213,6 @@ def _pictured(entries: Sequence[Entry], turn: Turn) -> list[TurnId]:
     order = [entry.turn_id for entry in accepted]
     found = {joined.get(entry.turn_id, entry.turn_id) for entry in accepted if entry.data.get("images")}
     return [turn_id for turn_id in order[: order.index(turn.id) + 1] if turn_id in found][-PICTURED_TURNS_MAX:]
-
-
-def _last_summary(entries: Sequence[Entry]) -> list[Entry]:
-    return [entry for entry in entries if entry.kind is Kind.CONTEXT_COMPACTED][-1:]
 
 
 def _begins(entries: Sequence[Entry]) -> dict[TurnId, int]:

@@ -10,8 +10,9 @@ from holdfast.core.effects import Call
 from holdfast.core.journal import Draft, Entry, Kind
 from holdfast.core.memory import Segment
 from holdfast.core.turns import Turn
-from holdfast.errors import Stale
+from holdfast.errors import NotFound, Stale
 from holdfast.ids import SessionId, TurnId
+from holdfast.ports import Brief
 from holdfast.store import rows, spending
 from holdfast.store.database import Add, Database, Dialect, Params, Run, RunMany, Transaction
 
@@ -53,6 +54,7 @@ _READ_SEGMENT = f"""
 _COMPACTED = """
     SELECT data FROM entries WHERE session_id = :id AND kind = 'context.compacted' ORDER BY seq DESC LIMIT 1
 """
+_SESSION = f"SELECT {rows.SESSION} FROM sessions WHERE id = :id"
 _READ_HOLD = "SELECT fence, state, nth FROM turns WHERE id = :id"
 _CALLS = f"SELECT {rows.CALL} FROM tool_calls WHERE turn_id = :id ORDER BY id"
 _CUT_CALLS = f"SELECT {rows.CALL} FROM tool_calls WHERE state = 'started' AND turn_id IN {{ids}} ORDER BY turn_id, id"
@@ -126,6 +128,12 @@ class Journal:
     async def context_begins(self, session_id: SessionId) -> int:
         """Return behind which entry the context of a session begins: 0 unless it was compacted."""
         return await self._database.read(lambda: _context_begins(session_id))
+
+    async def brief(self, turn: Turn, after: int | None = None) -> Brief:
+        """Return what a turn begins with: the first entries behind `after`, or behind where the context of its session
+        begins, its session, and its calls.  Raises `NotFound`.
+        """
+        return await self._database.read(lambda: _brief(turn, after))
 
 
 def _append(
@@ -284,6 +292,17 @@ def _context_begins(session_id: SessionId) -> Transaction[int]:
     found = yield Run(_COMPACTED, {"id": session_id})
     after = rows.data(found[0][0]).get("after") if found else None
     return after if isinstance(after, int) else 0
+
+
+def _brief(turn: Turn, after: int | None) -> Transaction[Brief]:
+    found = yield Run(_SESSION, {"id": turn.session_id})
+    if not found:
+        raise NotFound(f"there is no session {turn.session_id}")
+    if after is None:
+        after = yield from _context_begins(turn.session_id)
+    entries = yield from _read(_READ, {"id": turn.session_id, "after": after, "limit": READ_MAX})
+    calls = (yield from _calls(turn.id)) if turn.attempt > 1 else []
+    return Brief(session=rows.session(found[0]), after=after, entries=entries, calls=calls)
 
 
 def _calls(turn_id: TurnId) -> Transaction[list[Call]]:
