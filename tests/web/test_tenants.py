@@ -204,6 +204,7 @@ async def test_a_tenant_learns_nothing_about_the_machine_or_how_much_others_ask(
         assert (glance["ready"], glance["home"], glance["store"], glance["boot"]) == (True, "", "", [])
         assert (glance["accepted"], glance["running"], glance["turns"], glance["obligations"]) == (0, 0, {}, None)
         assert glance["agent"]["tools"] == []
+        assert (await here.bob.get("/metrics")).status_code == 403
         assert (await here.house.desk.status()).accepted > 0
 
 

@@ -10,10 +10,12 @@ from collections.abc import Iterator, Mapping
 
 from starlette.responses import Response
 
+from holdfast.core.keys import ADMIN
 from holdfast.core.turns import State
 from holdfast.desk.views import Status
 from holdfast.web.events import Streams
-from holdfast.web.operations import Call, Operation
+from holdfast.web.operations import Call, Operation, demand
+from holdfast.web.principal import LOCAL
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 # Upper limits in seconds; what is slower than the last is in none of them.
@@ -88,6 +90,9 @@ class Metrics:
         ]
 
     async def show(self, call: Call) -> Response:
+        if call.principal.owner != LOCAL:
+            # How much others ask is the operator's to know.
+            demand(call.principal, ADMIN)
         lag_s = await _lag()
         status = await call.desk.status()
         lines = [*_of_status(status), *self._of_process(lag_s), *self._meter.lines()]
