@@ -13,7 +13,8 @@ from holdfast.core.intake import Receipt
 from holdfast.core.journal import CLOSING, Entry, Kind
 from holdfast.core.turns import State
 from holdfast.engine.engine import Engine
-from holdfast.engine.feed import BACKLOG_MAX
+from holdfast.engine.feed import BACKLOG_MAX, POLL_S, Feed
+from holdfast.ids import SessionId, TurnId
 from holdfast.ports import Assignment, Stage
 from holdfast.store.opening import Store
 from tests.engine.world import DEADLINE_S, Hang, Open, message, opened, running_engine, settled, until
@@ -122,6 +123,64 @@ async def test_a_session_can_be_followed_from_another_node(open_it: Open) -> Non
             following = asyncio.create_task(follow(looking, receipt))
             agent.hang.release()
             assert await following == await here.journal.read(receipt.session_id)
+
+
+class Gated:
+    """A journal that answers, when it may, with what it had when it was asked."""
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self.asked = 0
+        self.open = asyncio.Event()
+
+    async def read(self, session_id: SessionId, after: int = 0, limit: int = 1_000) -> list[Entry]:
+        found = [entry for entry in self.entries if entry.seq > after]
+        self.asked += 1
+        await self.open.wait()
+        return found
+
+
+@pytest.mark.parametrize("published", [True, False])
+async def test_who_comes_after_the_news_does_not_share_a_look_that_began_before(published: bool) -> None:
+    """J8: it would miss the entry, until it looks by itself much later."""
+    journal, session_id = Gated(), SessionId("ses_1")
+    feed = Feed(journal)  # type: ignore[arg-type]
+    entry = Entry(session_id=session_id, seq=1, turn_id=TurnId("trn_1"), attempt=1, nth=None, kind=Kind.NOTE, at=0, data={})
+    async with (
+        asyncio.timeout(POLL_S / 2),
+        aclosing(feed.follow(session_id)) as early,
+        aclosing(feed.follow(session_id)) as late,
+    ):
+        first = asyncio.create_task(anext(early))
+        await until(lambda: journal.asked == 1)
+        journal.entries.append(entry)
+        if published:
+            feed.publish([entry])
+        else:
+            feed.hint(session_id)
+        second = asyncio.create_task(anext(late))
+        await until(lambda: journal.asked == 2)
+        journal.open.set()
+        assert (await first, await second) == (entry, entry)
+
+
+async def test_those_at_the_same_place_look_once() -> None:
+    journal, session_id = Gated(), SessionId("ses_1")
+    feed = Feed(journal)  # type: ignore[arg-type]
+    streams = [feed.follow(session_id) for _ in range(50)]
+    readers = [asyncio.create_task(anext(each)) for each in streams]
+    await until(lambda: len(feed._followers.get(session_id, ())) == 50)
+    assert journal.asked == 1
+    # One that leaves takes nothing from the others.
+    readers[0].cancel()
+    entry = Entry(session_id=session_id, seq=1, turn_id=TurnId("trn_1"), attempt=1, nth=None, kind=Kind.NOTE, at=0, data={})
+    journal.open.set()
+    journal.entries.append(entry)
+    feed.hint(session_id)
+    assert await asyncio.gather(*readers[1:]) == [entry] * 49
+    for each in streams:
+        await each.aclose()
+    assert (feed._followers, feed._looks) == ({}, {})
 
 
 async def _shown(store: Store, receipt: Receipt) -> None:
