@@ -74,7 +74,7 @@ class GatewayConfig:
     resume: Literal["on_message", "auto"] = "on_message"
     on_crash: Literal["resume", "suspend"] = "resume"
     busy: Literal["queue", "interrupt", "steer", "reject"] = "queue"
-    max_running: int = 64
+    max_running: int = 256
     stall_timeout: float = 60
 
 

@@ -709,7 +709,7 @@ MODULES = (
 )  # fmt: skip
 # Indexes that hold only what is on its way, so that reading all of one is no scan of what has been.
 SMALL = (
-    "deliveries_due|deliveries_held|turns_claimable|turns_held|turns_in_flight|turns_interrupted|sessions_in_use"
+    "deliveries_due|deliveries_held|turns_claimable|turns_held|turns_waited_for|turns_in_flight|turns_interrupted|sessions_in_use"
     "|segments_one_committing_per_session|segments_one_open_per_session|segments_due"
 )
 # Statements that may read a whole table: it is tiny, or they run once in a while.
@@ -764,6 +764,9 @@ async def test_no_statement_scans_a_table_that_grows(scene: Scene) -> None:
         ("intake._JOIN_SESSION", "sessions_one_open_per_key"),
         ("turns._CLAIM", "turns_claimable"),
         ("turns._CLAIM", "turns_in_flight"),
+        ("turns._CLAIM_WAITED_FOR", "turns_waited_for"),
+        ("turns._TAKE", "turns_claimable"),
+        ("turns._TAKE_WAITED_FOR", "turns_waited_for"),
         ("turns._HELD", "turns_held"),
         ("deliveries._DUE", "deliveries_due"),
         ("segments._DUE", "segments_due"),

@@ -18,6 +18,7 @@ from holdfast.core.turns import Cause, Mode, Policy, Resume, State, Turn
 from holdfast.engine.engine import Engine
 from holdfast.engine.spool import Spool
 from holdfast.errors import StoreDown
+from holdfast.ids import NodeId
 from holdfast.ports import Assignment, Stage
 from holdfast.store.opening import Store
 from tests.engine.world import (
@@ -200,7 +201,11 @@ async def test_a_turn_that_was_claimed_but_not_started_is_not_marked(open_it: Op
 
     async with opened(open_it) as store:
         agent = HeldAgent(store)
-        slow = Altered(store, turns=Altered(store.turns, start=start))
+
+        async def take(node_id: NodeId, limit: int, *_: Any, **__: Any) -> list[tuple[Turn, list[Entry]]]:
+            return [(turn, []) for turn in await store.turns.claim(node_id, limit)]
+
+        slow = Altered(store, turns=Altered(store.turns, take=take, start=start))
         async with running_engine(slow, agent) as engine:
             receipt = await accept(engine, "hello")
             await reached.wait()
@@ -250,12 +255,12 @@ async def test_a_claim_that_was_on_its_way_when_the_drain_began_is_given_back(op
 
     async with opened(open_it) as store:
 
-        async def claim(*args: Any) -> list[Turn]:
-            found = await store.turns.claim(*args)
+        async def take(node_id: NodeId, limit: int, *_: Any, **__: Any) -> list[tuple[Turn, list[Entry]]]:
+            found = await store.turns.claim(node_id, limit)
             if agent.messages and found:
                 claimed.set()
                 await answer.wait()
-            return found
+            return [(turn, []) for turn in found]
 
         async def give_back(turn: Turn) -> None:
             if release == "refused" and not refused.is_set():
@@ -264,7 +269,7 @@ async def test_a_claim_that_was_on_its_way_when_the_drain_began_is_given_back(op
             await store.turns.release(turn)
 
         agent = HeldAgent(store, "slow")
-        slow_store = Altered(store, turns=Altered(store.turns, claim=claim, release=give_back))
+        slow_store = Altered(store, turns=Altered(store.turns, take=take, release=give_back))
         async with running_engine(slow_store, agent) as engine:
             slow = await accept(engine, "slow")
             await running(store, slow)
@@ -285,6 +290,36 @@ async def test_a_claim_that_was_on_its_way_when_the_drain_began_is_given_back(op
         turn = await store.turns.get(late.turn_id)
         assert (turn.state, turn.attempt, turn.node_id) == (State.QUEUED, 0, None)
         assert (agent.messages, agent.seen) == (["slow"], {})
+
+
+async def test_a_turn_that_started_as_the_drain_began_is_waited_for(open_it: Open) -> None:
+    """R2 R4: where a claim starts its turn at once, the turn runs, and nobody leaves before it has ended."""
+    taken, answer = asyncio.Event(), Hang()
+
+    async with opened(open_it) as store:
+        if not store.database.exclusive:
+            pytest.skip("a claim leaves its turn queued here")
+
+        async def take(*args: Any, **options: Any) -> list[tuple[Turn, list[Entry]]]:
+            found = await store.turns.take(*args, **options)
+            if found:
+                taken.set()
+                await answer.wait()
+            return found
+
+        agent = HeldAgent(store, "late")
+        async with running_engine(Altered(store, turns=Altered(store.turns, take=take)), agent) as engine:
+            late = await accept(engine, "late")
+            await taken.wait()
+            draining = asyncio.create_task(engine.drain(LONG_MS))
+            await asyncio.sleep(0)
+            answer.release()
+            await until(lambda: engine.running == 1)
+            assert not draining.done()
+            agent.release("late")
+            assert await draining == 0
+        await ran(store, late)
+        assert (await store.turns.get(late.turn_id)).attempt == 1
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from holdfast.clock import Clock
 from holdfast.core.recovery import orphans
-from holdfast.core.turns import Cause, State, Turn
+from holdfast.core.turns import Cause, Mode, State, Turn
 from holdfast.engine.settings import Settings
 from holdfast.engine.wake import Wake
 from holdfast.engine.worker import Worker
@@ -18,6 +18,13 @@ from holdfast.ports import Store
 
 log = logging.getLogger(__name__)
 
+# Turns that nobody waits for begin a few at a time, so that a flood of them does not keep the loop from whoever knocks.
+DETACHED_AT_ONCE = 8
+# While one round of the loop takes longer, so many of them run and no more begin.
+CROWDED_S = 0.008
+DETACHED_WHEN_CROWDED = 4
+# How soon after that it is looked again.
+_LOOK_AGAIN_MS = 25
 # What was told to stop has little left to do.
 _STOPPING_MAX_S = 2
 
@@ -36,10 +43,16 @@ class Dispatcher:
         self._sessions: set[SessionId] = set()
         self._suspected: set[TurnId] = set()
         self._doubted: set[TurnId] = set()
+        # Those whose worker is gone although they run.
+        self._crashed: set[TurnId] = set()
         self._nudged = worker.nudged
         self._resting = worker.resting
         self._resting.freed = self.wake.set
         self._draining = False
+        self._claiming = False
+        self._crowded = False
+        # Whether turns that nobody waits for may have been left for later.
+        self._held_back = False
         # Whether more may be waiting than there was room for.
         self._full = False
         self._idle = asyncio.Event()
@@ -48,15 +61,17 @@ class Dispatcher:
     async def run(self) -> None:
         """Claim and run turns until cancelled."""
         try:
-            async with asyncio.TaskGroup() as group:
+            async with asyncio.TaskGroup() as self._group:
                 while True:
-                    await self._claim(group)
-                    await self.wake.wait(self._settings.poll_ms)
+                    await self._claim()
+                    await self._look_around()
+                    await self.wake.wait(_LOOK_AGAIN_MS if self._held_back else self._settings.poll_ms)
         finally:
             # Nothing runs any more; a later start must not believe otherwise.
             self._tasks.clear()
             self._sessions.clear()
             self._nudged.clear()
+            self._crashed.clear()
             self._idle.set()
 
     def runs(self, session_id: SessionId) -> bool:
@@ -84,8 +99,7 @@ class Dispatcher:
             self.stop(turn_id)
         lost, self._suspected = orphans(held.keys(), self._tasks.keys(), self._suspected)
         for turn_id in lost:
-            log.warning("turn %s was claimed here and forgotten; giving it back", turn_id)
-            await self._give_back(held[turn_id])
+            await self._recall(held[turn_id])
 
     def nudge(self, session_id: SessionId) -> None:
         """Say that a message may have come that wants to join the running turn of a session."""
@@ -118,41 +132,79 @@ class Dispatcher:
         now, policy = self._clock.now_ms(), self._settings.policy
         return len(await self._store.settlement.interrupt(self._node_id, list(turn_ids), cause, policy, now))
 
-    async def _claim(self, group: asyncio.TaskGroup) -> None:
+    async def _claim(self) -> None:
         if self._draining:
             return
         free = self._free()
         if free <= 0:
             self._full = True
             return
+        self._claiming = True
+        self._idle.clear()
         try:
-            claimed = await self._store.turns.claim(self._node_id, free)
-            if self._draining:
-                # The drain began while the claim was on its way.
-                for turn in claimed:
-                    await self._give_back(turn)
-                return
+            claimed = await self._take(free)
         except Unavailable as error:
-            # What is ours by now, because only the answer was lost, `reconcile` gives back.
+            # What is ours by now, because only the answer was lost, `reconcile` finds.
             log.warning("cannot claim: %s", error)
             return
-        for turn in claimed:
-            self._idle.clear()
-            self._sessions.add(turn.session_id)
-            task = group.create_task(self._run(turn), name=turn.id)
-            self._tasks[turn.id] = (turn, task)
-            task.add_done_callback(lambda _, turn=turn: self._forget(turn))
+        finally:
+            self._claiming = False
+            self._rest()
         self._full = len(claimed) >= free
         if self._full and self._free() > 0:
             # A turn ended while the claim was on its way.
             self.wake.set()
+
+    async def _look_around(self) -> None:
+        """Notice how much else there is to do: a round of the loop takes as long as everything that is ready."""
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        await asyncio.sleep(0)
+        self._crowded = loop.time() - began > CROWDED_S
+
+    async def _take(self, free: int) -> list[Turn]:
+        few = self._few()
+        taken = await self._store.turns.take(self._node_id, free, self._clock.now_ms(), detached=few)
+        self._held_back = few == 0 or sum(turn.mode is Mode.DETACHED for turn, _ in taken) >= few
+        for turn, entries in taken:
+            if turn.state is State.RUNNING or not self._draining:
+                self._launch(turn)
+                self._worker.feed.publish(entries)
+            else:
+                # The drain began while the claim was on its way.
+                await self._give_back(turn)
+        return [turn for turn, _ in taken]
+
+    def _launch(self, turn: Turn) -> None:
+        self._idle.clear()
+        self._sessions.add(turn.session_id)
+        task = self._group.create_task(self._run(turn), name=turn.id)
+        self._tasks[turn.id] = (turn, task)
+        task.add_done_callback(lambda _: self._forget(turn))
+
+    async def _recall(self, turn: Turn) -> None:
+        """Take care of a turn that is ours and that nobody works on: its worker crashed, or a claim had no answer."""
+        if turn.state is State.RUNNING and turn.id not in self._crashed and not self._draining:
+            log.warning("turn %s was started here and forgotten; going on with it", turn.id)
+            self._launch(turn)
+            return
+        self._crashed.discard(turn.id)
+        log.warning("turn %s was claimed here and forgotten; giving it back", turn.id)
+        await self._give_back(turn)
+
+    def _few(self) -> int:
+        """Return how many turns that nobody waits for may begin now."""
+        if not self._crowded:
+            return DETACHED_AT_ONCE
+        running = sum(turn.mode is Mode.DETACHED for turn, _ in self._tasks.values())
+        return min(max(DETACHED_WHEN_CROWDED - running, 0), DETACHED_AT_ONCE)
 
     def _free(self) -> int:
         return self._settings.max_running - max(len(self._tasks) - len(self._resting), 0)
 
     async def _run(self, turn: Turn) -> None:
         try:
-            if self._draining:
+            if self._draining and turn.state is State.QUEUED:
                 # Taken up a moment before the drain began, and simply still queued.
                 await self._give_back(turn)
                 return
@@ -160,6 +212,7 @@ class Dispatcher:
         except Fatal:
             raise
         except Exception:  # The edge of a task: its neighbours go on, and `reconcile` gives the turn back.
+            self._crashed.add(turn.id)
             log.exception("the worker of turn %s crashed", turn.id)
 
     def _forget(self, turn: Turn) -> None:
@@ -168,10 +221,14 @@ class Dispatcher:
             del self._tasks[turn.id]
         self._sessions = {claimed.session_id for claimed, _ in self._tasks.values()}
         self._nudged &= self._sessions
-        if not self._tasks:
-            self._idle.set()
+        self._rest()
         if self._full:
             self.wake.set()
+
+    def _rest(self) -> None:
+        """Say so when nothing runs, and nothing is about to."""
+        if not self._tasks and not self._claiming:
+            self._idle.set()
 
     async def _give_back(self, turn: Turn) -> None:
         if turn.state is State.RUNNING:

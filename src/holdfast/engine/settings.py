@@ -16,7 +16,7 @@ from holdfast.core.turns import Policy
 class Settings:
     """Durations are milliseconds unless the name says otherwise."""
 
-    max_running: int = 64
+    max_running: int = 256
     policy: Policy = field(default_factory=Policy)
     busy: Busy = Busy.QUEUE
     reset: When = When.NONE

@@ -15,7 +15,7 @@ from holdfast.core.intake import Image
 from holdfast.core.journal import Draft, Entry, Kind
 from holdfast.core.redaction import Redaction
 from holdfast.core.transcript import Role, cut_off_by, tool_unanswered
-from holdfast.core.turns import Cause, Event, Turn
+from holdfast.core.turns import Cause, Event, State, Turn
 from holdfast.engine.calls import Parked
 from holdfast.engine.feed import Feed
 from holdfast.engine.histories import Histories, History
@@ -51,15 +51,16 @@ class Worker:
     resting: Resting = field(default_factory=Resting)
     histories: Histories = field(default_factory=Histories)
 
-    async def run(self, claimed: Turn) -> None:
+    async def run(self, turn: Turn) -> None:
         """Run a claimed turn.  Whatever happens, it ends in a state that its user can see, or is queued again."""
-        try:
-            turn, entries = await persist(self.clock, lambda: self.store.turns.start(claimed, self.clock.now_ms()))
-        except Stale:
-            # Another turn of the session is live, or this one was taken away: it is not our time.
-            await persist(self.clock, lambda: self.store.turns.release(claimed))
-            return
-        self.feed.publish(entries)
+        if turn.state is State.QUEUED:
+            try:
+                turn, entries = await persist(self.clock, lambda: self.store.turns.start(turn, self.clock.now_ms()))
+            except Stale:
+                # Another turn of the session is live, or this one was taken away: it is not our time.
+                await persist(self.clock, lambda: self.store.turns.release(turn))
+                return
+            self.feed.publish(entries)
         try:
             await self._perform(turn)
         except Stale as stale:

@@ -18,18 +18,35 @@ from holdfast.ids import NodeId, SessionId, TurnId
 from holdfast.store import dedupe, journal, questions, rows
 from holdfast.store.database import Database, Dialect, Params, Run, Transaction
 
-# A turn is claimable when it is the oldest of its session that is still in flight: acceptance order, one at a time.
-_CLAIM = f"""
+
+def _claiming(which: str = "", changes: str = "", unless: str = "") -> str:
+    """Return the statement that takes the oldest turns; it leaves open how others are passed over that are being taken."""
+    # A turn is claimable when it is the oldest of its session that is still in flight: acceptance order, one at a time.
+    return f"""
     WITH heads AS MATERIALIZED (
         SELECT t.id AS head FROM turns t
-         WHERE t.state = 'queued' AND t.node_id IS NULL AND {rows.NOT_GIVEN_UP}
+         WHERE t.state = 'queued' AND t.node_id IS NULL {which} AND {rows.NOT_GIVEN_UP}
            AND NOT EXISTS (SELECT 1 FROM turns o WHERE o.session_id = t.session_id AND o.ordinal < t.ordinal
                               AND o.state IN ('queued', 'running', 'waiting'))
          ORDER BY t.accepted_at, t.id LIMIT :limit {{skip_locked}})
-    UPDATE turns SET node_id = :node_id, fence = fence + 1
+    UPDATE turns SET node_id = :node_id, fence = fence + 1 {changes}
       FROM heads WHERE turns.id = heads.head AND turns.state = 'queued' AND turns.node_id IS NULL
+       {unless}
  RETURNING {rows.qualified(rows.TURN, "turns")}
 """
+
+
+# The words of an index of its own, so that nobody who waits is looked for among thousands that nobody waits for.
+_WAITED_FOR = "AND t.mode <> 'detached'"
+_STARTS = ", state = 'running', attempt = attempt + 1, nth = 1, started_at = COALESCE(started_at, :now)"
+_LIVE = """
+    AND NOT EXISTS (SELECT 1 FROM turns l WHERE l.session_id = turns.session_id AND l.state IN ('running', 'waiting'))
+"""
+_CLAIM = _claiming()
+_CLAIM_WAITED_FOR = _claiming(_WAITED_FOR)
+_TAKE = _claiming("", _STARTS, _LIVE)
+_TAKE_WAITED_FOR = _claiming(_WAITED_FOR, _STARTS, _LIVE)
+_NUMBER_ALL = "UPDATE sessions SET seq = seq + 1 WHERE id IN {ids} RETURNING id, seq"
 _RELEASE = """
     UPDATE turns SET node_id = NULL, fence = fence + 1 WHERE id = :id AND fence = :fence AND state = 'queued'
  RETURNING id
@@ -132,11 +149,29 @@ class Turns:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._claim = _CLAIM.format(skip_locked=database.dialect.skip_locked)
+        # Where nobody else can be in the way, what is claimed starts in the same breath.
+        both = (_TAKE_WAITED_FOR, _TAKE) if database.exclusive else (_CLAIM_WAITED_FOR, _CLAIM)
+        self._take = [sql.format(skip_locked=database.dialect.skip_locked) for sql in both]
 
     async def claim(self, node_id: NodeId, limit: int) -> list[Turn]:
         """Take the oldest claimable turns for a node; they stay queued until they start."""
         sql = self._claim
         return await self._database.write(lambda: _claim(sql, node_id, limit), heeds=("turns",))
+
+    async def take(
+        self, node_id: NodeId, limit: int, now_ms: int, *, detached: int | None = None
+    ) -> list[tuple[Turn, list[Entry]]]:
+        """Claim turns, those first that somebody waits for, and of the others not more than `detached`.
+
+        They have started already where that cannot fail, because the store is ours alone; else they are still queued.
+        """
+        dialect, (waited_for, any_) = self._database.dialect, self._take
+        wanted = ((waited_for, limit), (any_, limit if detached is None else detached))
+        return await self._database.write(
+            lambda: _take(dialect, wanted, node_id, limit, now_ms),
+            wakes=lambda taken: [f"appended:{turn.session_id}" for turn, entries in taken if entries],
+            heeds=("turns",),
+        )
 
     async def release(self, turn: Turn) -> None:
         """Give a claimed turn back that was not started."""
@@ -235,9 +270,30 @@ class Turns:
         return await self._database.read(_tally)
 
 
-def _claim(sql: str, node_id: NodeId, limit: int) -> Transaction[list[Turn]]:
-    claimed = yield Run(sql, {"node_id": node_id, "limit": limit})
+def _claim(sql: str, node_id: NodeId, limit: int, now_ms: int = 0) -> Transaction[list[Turn]]:
+    claimed = yield Run(sql, {"node_id": node_id, "limit": limit, "now": now_ms})
     return sorted((rows.turn(row) for row in claimed), key=lambda turn: (turn.accepted_at, turn.id))
+
+
+def _take(
+    dialect: Dialect, wanted: Sequence[tuple[str, int]], node_id: NodeId, room: int, now_ms: int
+) -> Transaction[list[tuple[Turn, list[Entry]]]]:
+    taken: list[Turn] = []
+    for sql, limit in wanted:
+        if (left := min(limit, room - len(taken))) > 0:
+            taken += yield from _claim(sql, node_id, left, now_ms)
+    running = [turn for turn in taken if turn.state is State.RUNNING]
+    if not running:
+        return [(turn, []) for turn in taken]
+    ids = rows.encode([turn.session_id for turn in running])
+    numbers: dict[SessionId, int] = dict((yield Run(_NUMBER_ALL.format(ids=dialect.each("ids")), {"ids": ids})))
+    started = [(turn, journal.numbered(turn, numbers[turn.session_id], 1, [_started(turn, now_ms)])) for turn in running]
+    yield from journal.insert([entry for _, entries in started for entry in entries])
+    return started
+
+
+def _started(turn: Turn, now_ms: int) -> Draft:
+    return Draft(kind=Kind.TURN_STARTED, at=now_ms, data={"attempt": turn.attempt})
 
 
 def _move(sql: str, params: Params) -> Transaction[bool]:
@@ -251,8 +307,7 @@ def _start(turn: Turn, now_ms: int) -> Transaction[tuple[Turn, list[Entry]]]:
         return (yield from _already_started(turn))
     # Every attempt numbers its own entries, whatever an earlier one had written.
     running = replace(turn.on(Event.START), attempt=started[0][0], nth=0, started_at=turn.started_at or now_ms)
-    draft = Draft(kind=Kind.TURN_STARTED, at=now_ms, data={"attempt": running.attempt})
-    return (yield from journal.write_held(running, [draft]))
+    return (yield from journal.write_held(running, [_started(running, now_ms)]))
 
 
 def _already_started(turn: Turn) -> Transaction[tuple[Turn, list[Entry]]]:

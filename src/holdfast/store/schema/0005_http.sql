@@ -41,6 +41,8 @@ ALTER TABLE sessions ADD COLUMN archived BIGINT NOT NULL DEFAULT 0 CHECK (archiv
 CREATE INDEX sessions_by_channel ON sessions (owner, channel, updated_at, id);
 CREATE INDEX sessions_in_use ON sessions (owner, updated_at, id) WHERE state IN ('open', 'suspended');
 CREATE INDEX sessions_archived ON sessions (owner, updated_at, id) WHERE archived = 1;
+-- What somebody waits for is claimed before the rest, however much of that there is.
+CREATE INDEX turns_waited_for ON turns (accepted_at, id) WHERE state = 'queued' AND node_id IS NULL AND mode <> 'detached';
 CREATE INDEX turns_unanswered ON turns (state) WHERE state IN ('failed', 'cancelled');
 CREATE INDEX jobs_by_owner ON jobs (owner, name);
 CREATE INDEX memories_by_owner ON memories (owner, created_at, id);

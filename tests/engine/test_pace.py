@@ -1,0 +1,63 @@
+"""How many turns begin at once, and whose."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from holdfast.core.turns import Mode
+from holdfast.engine import dispatcher
+from holdfast.ports import Assignment, Stage
+from tests.engine.world import Open, message, opened, running_engine, settled, until
+
+
+class Patient:
+    """An agent whose turns last until they are let go."""
+
+    def __init__(self) -> None:
+        self.running: list[str] = []
+        self.most = 0
+        self.go = asyncio.Event()
+
+    async def run(self, work: Assignment, stage: Stage) -> str:
+        self.running.append(work.message)
+        self.most = max(self.most, len(self.running))
+        await self.go.wait()
+        self.running.remove(work.message)
+        return "done"
+
+
+async def test_turns_that_nobody_waits_for_begin_a_few_at_a_time_and_all_of_them_do(open_it: Open) -> None:
+    """A1: a flood is answered too."""
+    agent, count = Patient(), 3 * dispatcher.DETACHED_AT_ONCE
+    async with opened(open_it) as store:
+        hooks = [message(f"{nth}", conversation=f"hook:{nth}", mode=Mode.DETACHED, one_shot=True) for nth in range(count)]
+        async with running_engine(store, agent) as engine:
+            receipts = [await engine.inbox.accept(hook) for hook in hooks]
+            await until(lambda: len(agent.running) == count)
+            agent.go.set()
+            for receipt in receipts:
+                await settled(store, receipt)
+
+
+async def test_in_a_crowd_few_of_them_run_and_whoever_waits_does_not_wait_for_them(
+    open_it: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A1 W7: every round of the loop counts as long here, so it is always crowded."""
+    monkeypatch.setattr(dispatcher, "CROWDED_S", -1.0)
+    agent, few = Patient(), dispatcher.DETACHED_WHEN_CROWDED
+    async with opened(open_it) as store, running_engine(store, agent) as engine:
+        await until(lambda: agent.running == [])
+        hooks = [
+            await engine.inbox.accept(message(f"{nth}", conversation=f"hook:{nth}", mode=Mode.DETACHED, one_shot=True))
+            for nth in range(3 * few)
+        ]
+        await until(lambda: len(agent.running) >= few)
+        chat = await engine.inbox.accept(message("from a person"))
+        await until(lambda: "from a person" in agent.running)
+        assert len(agent.running) == few + 1
+        agent.go.set()
+        for receipt in (chat, *hooks):
+            await settled(store, receipt)
+    assert agent.most <= few + 1
