@@ -77,20 +77,19 @@ class Call:
 
     def word(self, parameter: str) -> str | None:
         """Return a word from the query; None where it is missing or empty."""
-        self._declared(parameter, self.operation.query)
-        return self.request.query_params.get(parameter) or None
+        return self._asked(parameter) or None
 
     def number(self, parameter: str, default: int, most: int = SIZE_MAX, least: int = 1) -> int:
         """Return a number from the query."""
-        return requests.number(self.word(parameter), parameter, default, most, least)
+        return requests.number(self._asked(parameter), parameter, default, most, least)
 
     def choice(self, parameter: str, kind: type[E]) -> E | None:
         """Return one of a fixed set of words from the query."""
-        return requests.choice(self.word(parameter), parameter, kind)
+        return requests.choice(self._asked(parameter), parameter, kind)
 
     def flag(self, parameter: str) -> bool | None:
         """Return yes or no from the query; None where it says neither."""
-        return requests.flag(self.word(parameter), parameter)
+        return requests.flag(self._asked(parameter), parameter)
 
     def header(self, title: str) -> str | None:
         """Return a header that names something; None where it is missing or empty."""
@@ -100,6 +99,10 @@ class Call:
     def name(self, parameter: str = "id") -> str:
         """Return an id from the path."""
         return requests.name(self.request, parameter)
+
+    def _asked(self, parameter: str) -> str | None:
+        self._declared(parameter, self.operation.query)
+        return self.request.query_params.get(parameter)
 
     def _declared(self, what: str, known: tuple[str, ...]) -> None:
         if what not in known:
