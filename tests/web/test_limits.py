@@ -114,3 +114,92 @@ async def test_what_is_no_http_is_400_and_costs_the_connection(home: Path, nonse
         assert json.loads(body)["error"]["code"] == "bad_http"
         writer.close()
         assert (await house.get("/health"))["ready"]
+
+
+HALF_BODY = b"POST /nowhere HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 10000\r\n\r\n"
+HALF_CHUNK = b"POST /nowhere HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("asked", "behind"),
+    [
+        (HEAD + b"\r\n", b"\r\n" * 5_000),
+        (HALF_BODY, b"y" * 9_000),
+        (HALF_CHUNK, b"1;" + b"y" * 9_000),
+        (HALF_CHUNK, b"0\r\nX: " + b"y" * 9_000),
+    ],
+)
+async def test_what_drips_behind_an_answer_costs_the_connection(
+    home: Path, monkeypatch: pytest.MonkeyPatch, asked: bytes, behind: bytes
+) -> None:
+    """Nobody may hold a connection by signs of life that ask for nothing."""
+    monkeypatch.setattr(protocol, "HEAD_TIMEOUT_S", 0.3)
+    async with asyncio.timeout(PATIENCE_S), open_house(home) as house:
+        reader, writer = await raw(house)
+        writer.write(asked)
+        assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 ")
+        dripping = asyncio.create_task(drip(writer, behind))
+        with contextlib.suppress(ConnectionError):
+            await reader.read()
+        assert not dripping.done()
+        dripping.cancel()
+        writer.close()
+
+
+@pytest.mark.parametrize("behind", [b"X: y\r\n", b"X: y", b"y"])
+async def test_what_stands_behind_a_body_is_bounded(home: Path, behind: bytes) -> None:
+    """The parser keeps all of it, be it one line without an end or many."""
+    async with asyncio.timeout(PATIENCE_S), open_house(home) as house:
+        reader, writer = await raw(house)
+        writer.write(HALF_CHUNK + b"0\r\n" + (b"" if behind.startswith(b"X") else b"X: "))
+        taken = 0
+        with contextlib.suppress(ConnectionError):
+            while taken < 200 * protocol.HEAD_MAX:
+                writer.write(behind * 1_000)
+                await writer.drain()
+                taken += 1_000 * len(behind)
+        assert taken < 200 * protocol.HEAD_MAX
+        writer.close()
+        with contextlib.suppress(ConnectionError):
+            await reader.read()
+        assert (await house.get("/health"))["ready"]
+
+
+async def test_no_header_counts_that_stands_behind_a_body(home: Path) -> None:
+    """What was not there when a request was judged is not there for whoever answers it."""
+    async with asyncio.timeout(PATIENCE_S), open_house(home) as house:
+        session_id = await house.session()
+        reader, writer = await raw(house)
+        head = f"POST /api/sessions/{session_id}/messages HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n"
+        writer.write(f"{head}Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n".encode())
+        writer.write(b'e\r\n{"text":"one"}\r\n0\r\nIdempotency-Key: twice\r\n\r\n')
+        assert (await reader.read()).startswith(b"HTTP/1.1 202 ")
+        writer.close()
+        again = await house.send(session_id, "another", **{"idempotency-key": "twice"})
+        assert not again["duplicate"]
+
+
+async def test_a_large_body_that_nobody_reads_may_still_end(home: Path) -> None:
+    """Whoever is refused while they send should read why, and go on with the same connection."""
+    async with asyncio.timeout(PATIENCE_S), open_house(home) as house:
+        reader, writer = await raw(house)
+        size = 10 * protocol.HEAD_MAX
+        writer.write(HALF_BODY.replace(b"10000", str(size).encode()))
+        assert (await reader.readuntil(b"}}")).startswith(b"HTTP/1.1 404 ")
+        writer.write(b"y" * size + HEAD + b"Connection: close\r\n\r\n")
+        assert (await reader.read()).startswith(b"HTTP/1.1 200 ")
+        writer.close()
+
+
+async def test_beyond_a_crowd_nobody_is_let_in(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Connections that never ask for anything must not take all that this process can hold."""
+    monkeypatch.setattr(protocol, "CONNECTIONS_MAX", 3)
+    monkeypatch.setattr(protocol, "CROWD_MAX", 2)
+    async with asyncio.timeout(PATIENCE_S), open_house(home) as house:
+        silent = [await raw(house) for _ in range(5)]
+        reader, writer = await raw(house)
+        with contextlib.suppress(ConnectionError):
+            assert await reader.read() == b""
+        assert not any(each.at_eof() for each, _ in silent)
+        for each in (*(one for _, one in silent), writer):
+            each.close()

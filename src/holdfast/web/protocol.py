@@ -16,6 +16,8 @@ HEAD_TIMEOUT_S = 10.0
 # So long what was sent may wait for a client that takes nothing of it.
 WRITE_TIMEOUT_S = 60.0
 CONNECTIONS_MAX = 2_000
+# So many more are told that there are too many; whoever comes after them is told nothing.
+CROWD_MAX = 500
 _CROWDED = refusal(503, "crowded", "too many connections are open", "try again in a moment")
 _CROWDED.headers["Connection"] = "close"
 _CONNECTION = "holdfast.connection"
@@ -45,10 +47,16 @@ def connection_of(scope: Scope) -> Connection:
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """uvicorn's protocol; a client with too long or slow a head, or that takes nothing, loses its connection."""
+    """uvicorn's protocol; a client with too long or slow a head, or that takes nothing, loses its connection.
+
+    What comes behind an answer has as long as a head, be it the rest of a body that nobody read.
+    """
 
     when_lost: Callable[[], None] | None = None
-    _head_size = 0
+    # How much has come since a head was complete or a body went on.
+    _size = 0
+    _went_on = False
+    _in_head = False
     _head_timer: asyncio.TimerHandle | None = None
     _write_timer: asyncio.TimerHandle | None = None
 
@@ -65,6 +73,8 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # As uvicorn narrows it.
         super().connection_made(transport)
+        if len(self.connections) > CONNECTIONS_MAX + CROWD_MAX:
+            self.transport.abort()
         self._await_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -75,12 +85,15 @@ class BoundedProtocol(HttpToolsProtocol):
             self.when_lost()
 
     def data_received(self, data: bytes) -> None:
+        self._went_on = False
         super().data_received(data)
-        # While the head is not complete, all that has come belongs to it.
-        if self._head_timer:
-            self._head_size += len(data)
-            if self._head_size > HEAD_MAX:
-                self.transport.close()
+        # A head, and what may stand behind a body, is kept until it is complete, and may have no end.
+        self._size = 0 if self._went_on else self._size + len(data)
+        if self._size > HEAD_MAX:
+            self.transport.close()
+        if self._is_idle and not self._head_timer:
+            # It is a sign of life, for which uvicorn would wait without end for the next.
+            self._await_head()
 
     def send_400_response(self, msg: str) -> None:
         answer = refusal(400, "bad_http", msg, "send HTTP/1.1")
@@ -91,16 +104,27 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
+        self._in_head = True
         self.scope["extensions"] = {_CONNECTION: self}  # type: ignore[typeddict-item]  # It is nobody's but ours.
-        if not self._head_timer:
-            self._await_head()
+        self._end_head()
+        self._await_head()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        # Whatever stands behind a body was not there when the request was judged.
+        if self._in_head:
+            super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         self._end_head()
+        self._in_head, self._went_on = False, True
         # Judged at each request, because a connection stays while the crowd comes and goes.
         served = cast("ASGIApp", self.config.loaded_app)  # pyright: ignore[reportUnknownMemberType] - uvicorn does not say.
         self.app = _CROWDED if len(self.connections) > CONNECTIONS_MAX else served
         super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        self._went_on = True
+        super().on_body(body)
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -110,8 +134,11 @@ class BoundedProtocol(HttpToolsProtocol):
         super().resume_writing()
         self._end_write()
 
+    @property
+    def _is_idle(self) -> bool:
+        return not self.cycle or self.cycle.response_complete
+
     def _await_head(self) -> None:
-        self._head_size = 0
         self._head_timer = self.loop.call_later(HEAD_TIMEOUT_S, self.transport.close)
 
     def _end_head(self) -> None:
