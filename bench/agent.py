@@ -56,7 +56,7 @@ class Scene:
 
 async def run(ground: Ground) -> list[Line]:
     lines: list[Line] = []
-    with _printing_port("tests.models.servers") as (model_port, _):
+    with printing_port("tests.models.servers") as (model_port, _):
         for each in _FORMATS:
             async with _scene(ground, each, model_port) as scene:
                 lines += [*await _streams(ground, each, scene), await _first_token(ground, each, scene)]
@@ -123,7 +123,7 @@ async def _speak(scene: Scene, tokens: int, rate: int, streams: int) -> tuple[fl
 
 async def _passed_on(model_port: int, wire: Format, script: str, streams: int) -> float:
     """Return what the same tokens cost a proxy that does nothing with them."""
-    with _printing_port("bench.proxy", str(model_port)) as (port, pid):
+    with printing_port("bench.proxy", str(model_port)) as (port, pid):
 
         async def work() -> None:
             clients = [await Client.of(port) for _ in range(streams)]
@@ -250,7 +250,7 @@ async def _scene(ground: Ground, wire: Format, model_port: int) -> AsyncGenerato
 
 
 @contextlib.contextmanager
-def _printing_port(module: str, *args: str) -> Generator[tuple[int, int]]:
+def printing_port(module: str, *args: str) -> Generator[tuple[int, int]]:
     """Run a module that prints its port; yields that and its process."""
     command = [sys.executable, "-m", module, *args]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ) as process:

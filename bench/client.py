@@ -25,6 +25,14 @@ class Client:
     async def post(self, path: str, body: object) -> Any:
         """Return the answer to a request, as it was read from JSON."""
         self.send("POST", path, body)
+        return await self._answer(path)
+
+    async def get(self, path: str) -> Any:
+        """Return what is there, as it was read from JSON."""
+        self.send("GET", path)
+        return await self._answer(path)
+
+    async def _answer(self, path: str) -> Any:
         head = (await self._reader.readuntil(b"\r\n\r\n")).decode("latin-1")
         if not head.startswith("HTTP/1.1 2"):
             raise RuntimeError(f"{path}: {head}")

@@ -53,6 +53,10 @@ class Gateway:
         listening = psutil.Process(self._process.pid).net_connections("tcp")
         return next(each.laddr.port for each in listening if each.status == psutil.CONN_LISTEN)
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def cpu_s(self) -> float:
         """Return the processor time that it has used so far, of all its threads."""
         return cpu_s(self._process.pid)
