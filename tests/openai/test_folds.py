@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -57,6 +58,14 @@ def test_an_answer_that_goes_on_after_an_interruption_is_one_sentence() -> None:
     assert folded(entries).text == "to be or not"
     assert folded(entries[:4]).state is State.INTERRUPTED
     assert folded(journal(accepted(), STARTED, cut(continues=True))).state is State.QUEUED
+
+
+def test_what_a_tool_of_a_lost_attempt_came_to_breaks_no_sentence() -> None:
+    started, finished = TOOL
+    entries = journal(accepted(), STARTED, started, cut(), STARTED, said("It is "), finished, said("5."), COMPLETED)
+    later = [replace(entry, attempt=2) for entry in entries[4:]]
+    later[2] = replace(later[2], attempt=1)
+    assert folded([*entries[:4], *later]).text == "It is 5."
 
 
 def test_a_question_is_open_until_it_is_answered() -> None:
@@ -265,6 +274,29 @@ def test_an_interruption_is_an_event_only_for_whom_it_is_the_end() -> None:
     assert last["sequence_number"] not in numbers
     assert sorted([*numbers, last["sequence_number"]]) == list(range(len(numbers) + 1))
     assert gone_on[-1]["response"]["output"][0]["content"][0]["text"] == "half whole"
+
+
+def test_words_that_are_found_after_an_interruption_stand_before_its_event() -> None:
+    """J8: the last event has the last number, and a reader that saw it before gets the words, and it once more."""
+    entries = journal(accepted(request=REQUEST), STARTED, said("half "), cut(), said("whole"))
+
+    def read(known: int, after: int = -1) -> list[Any]:
+        events = Events(after)
+        sent = b"".join(map(events.take, entries[:known])) + events.cut
+        return [json.loads(frame.split(b"data: ")[1]) for frame in sent.split(b"\n\n")[:-1]]
+
+    early, whole = read(4), read(5)
+    numbers = [each["sequence_number"] for each in whole]
+    assert numbers == sorted(numbers)
+    assert whole[-1]["response"]["output"][0]["content"][0]["text"] == "half whole"
+    assert read(5, early[-1]["sequence_number"]) == whole[-2:]
+    assert read(5, numbers[-1]) == []
+
+
+def test_nothing_stands_behind_the_last_event_of_a_response() -> None:
+    """J8: a turn may be cancelled while what its lost attempt had said is still being looked for."""
+    lines = (accepted(request=REQUEST), STARTED, said("half"), (Kind.TURN_CANCELLED, {}))
+    assert events_of(journal(*lines, said("late"), (Kind.TURN_RECOVERED, {}))) == events_of(journal(*lines))
 
 
 def test_a_question_is_shown_with_the_response_that_waits_for_it() -> None:

@@ -17,7 +17,7 @@ from holdfast.channels.openai.progress import Progress
 from holdfast.channels.openai.responses import ENDPOINT, Fields, response_id
 from holdfast.core.intake import Speaker
 from holdfast.core.journal import Data, Entry, Kind
-from holdfast.core.turns import SETTLED, State
+from holdfast.core.turns import FINAL, SETTLED, State
 from holdfast.core.usage import Usage
 
 # Of a response of which every event was read, and nothing more is to be shown.
@@ -38,6 +38,8 @@ _LAST_EVENT: Mapping[State, str] = {
     State.CANCELLED: "response.incomplete",
     State.INTERRUPTED: "response.incomplete",
 }
+# What a response that was cut off shows more of.
+_MOVING = frozenset({Kind.TURN_INTERRUPTED, Kind.TEXT, Kind.REASONING})
 _encode = msgspec.json.Encoder().encode
 
 
@@ -52,13 +54,23 @@ class Events:
         self._number = 0
         self._accepted: Entry | None = None
         self._kept: Data = {}
-        self._started = False
+        self._started = self._ended = False
         self._items: list[_Item] = []
         self._open: _Item | None = None
 
     def take(self, entry: Entry) -> bytes:
         """Go on by one entry; returns the events that it makes."""
-        said = self.progress.take(entry)
+        if self._ended:
+            # What is found of a lost attempt once its turn was cancelled comes too late: nobody reads behind the last event.
+            return b""
+        events = self._took(entry, self.progress.take(entry))
+        self._ended = self.progress.state in FINAL
+        if self.progress.state is State.INTERRUPTED and entry.kind in _MOVING:
+            # Words of a lost attempt may be found only afterwards, and this stays the last event.
+            self.cut = self._whole(_LAST_EVENT[State.INTERRUPTED])
+        return events
+
+    def _took(self, entry: Entry, said: str) -> bytes:
         match entry.kind:
             case Kind.TURN_ACCEPTED:
                 return self._accept(entry)
@@ -69,9 +81,6 @@ class Events:
                 return self._speak("message", said)
             case Kind.REASONING:
                 return self._speak("reasoning", str(entry.data.get("text", "")))
-            case Kind.TURN_INTERRUPTED if self.progress.state is State.INTERRUPTED:
-                self.cut = self._whole(_LAST_EVENT[State.INTERRUPTED])
-                return b""
             case Kind.TURN_COMPLETED | Kind.TURN_FAILED | Kind.TURN_CANCELLED:
                 return self._close() + self._whole(_LAST_EVENT[self.progress.state])
             case _:

@@ -34,6 +34,7 @@ class Progress:
     question: Data | None = None
     settled_at: int | None = None
     _apart: bool = False
+    _attempt: int = 0
 
     @property
     def text(self) -> str:
@@ -56,7 +57,9 @@ class Progress:
                 self.question = entry.data if kind is Kind.APPROVAL_ASKED else None
             case _:
                 pass
-        self._apart = self._apart or entry.kind in _APART
+        self._attempt = max(self._attempt, entry.attempt)
+        # What a tool of an earlier attempt came to may arrive in the middle of a sentence.
+        self._apart = self._apart or (entry.kind in _APART and entry.attempt == self._attempt)
         self.settled_at = entry.at if entry.kind in SETTLING else self.settled_at
         return ""
 
