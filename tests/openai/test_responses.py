@@ -129,6 +129,20 @@ async def test_the_same_key_is_the_same_response_also_on_a_branch(home: Path) ->
         assert len(server.requests) == 3
 
 
+async def test_twice_the_same_key_in_the_same_moment_is_one_response(home: Path) -> None:
+    """Whichever comes second is told that the first is being answered, and leaves no branch behind."""
+    async with modelled(home, "stream 20 at 40") as (house, client, server):
+        root = await create(client, "root")
+        keyed: Any = {"previous_response_id": root.id, "extra_headers": {"Idempotency-Key": "k1"}}
+        twins = await asyncio.gather(*(create(client, "same", **keyed) for _ in range(20)), return_exceptions=True)
+        (answered,) = [each for each in twins if not isinstance(each, BaseException)]
+        for each in twins:
+            assert each is answered or isinstance(each, openai.ConflictError)
+        assert await create(client, "same", **keyed) == answered
+        assert len(server.requests) == 2
+        assert len((await house.get("/api/sessions"))["items"]) == 1
+
+
 async def test_work_in_the_background_is_kept_at_once_and_followed_later(home: Path) -> None:
     async with demonstrated(home) as (_, client):
         response = await create(client, "count to 10", background=True)

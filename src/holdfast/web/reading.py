@@ -18,7 +18,7 @@ from holdfast.core.turns import FINAL, IN_FLIGHT, State
 from holdfast.desk.port import Host
 from holdfast.errors import IllegalMove
 from holdfast.ids import SessionId, TurnId
-from holdfast.web.answers import Refused, refusal
+from holdfast.web.answers import Refused
 from holdfast.web.operations import Call
 
 KEY_HEADER = "Idempotency-Key"
@@ -30,16 +30,13 @@ _FINAL_KINDS = frozenset(CLOSING[state] for state in FINAL)
 class Told(Refused):
     """A refusal that tells a client of the API more: which turn it is about, and whether to send the same again."""
 
-    def __init__(
-        self, status: int, code: str, message: str, hint: str, *, retry: bool | None = None, **more: str
-    ) -> None:  # fmt: skip
-        super().__init__(status, code, message, hint)
+    def __init__(self, status: int, code: str, message: str, hint: str, *, retry: bool | None = None, **more: str) -> None:
+        kind = "server_error" if status >= 500 else "invalid_request_error"
+        super().__init__(status, code, message, hint, more={"type": kind, **more})
         self._retry = retry
-        self._more = more
 
     def response(self) -> Response:
-        kind = "server_error" if self.status >= 500 else "invalid_request_error"
-        found = refusal(self.status, self.code, str(self), self.hint, type=kind, **self._more)
+        found = super().response()
         if self._retry is not None:
             # The official client would else repeat most of what it is refused, and so ask the same question anew.
             found.headers["X-Should-Retry"] = "true" if self._retry else "false"

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Literal
 
 from starlette.responses import Response
@@ -20,9 +19,10 @@ from holdfast.core.journal import Entry
 from holdfast.core.sessions import State as SessionState
 from holdfast.core.turns import IN_FLIGHT, Mode, State
 from holdfast.desk.cursors import SIZE_MAX
-from holdfast.desk.port import Host
-from holdfast.errors import NotFound, SessionBusy
-from holdfast.ids import SessionId
+from holdfast.desk.port import Host, Order
+from holdfast.desk.views import SessionView
+from holdfast.errors import KeyReused, NotFound, SessionBusy
+from holdfast.ids import TurnId
 from holdfast.web.answers import answer
 from holdfast.web.events import EventStream, Streams
 from holdfast.web.operations import Call, Operation
@@ -30,11 +30,6 @@ from holdfast.web.reading import KEY_HEADER, Reading, Told, caller, cancelled, n
 from holdfast.web.sessions import MESSAGE_MAX, SEQ_MAX
 
 ITEMS_MAX = 100
-
-
-class Order(StrEnum):
-    ASC = "asc"
-    DESC = "desc"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,9 +115,7 @@ class Responses:
         with parsing():
             models.check(request.model, self._names)
             found, kept = responses.wanted(request), responses.kept(request)
-        wish = Wish(
-            caller=caller(call, ENDPOINT), found=found, kept=kept, background=bool(request.background)
-        )  # fmt: skip
+        wish = Wish(caller=caller(call, ENDPOINT), found=found, kept=kept, background=bool(request.background))
         receipt = await _accepted(call.desk, request, wish)
         # Only in the background nobody waits, so that what is known is answered with.
         fresh = not request.previous_response_id and not wish.background
@@ -147,12 +140,9 @@ class Responses:
     async def delete(self, call: Call) -> Response:
         known = await _entries(call.desk, call.name())
         session = await call.desk.session(known[0].session_id)
-        turns = await call.desk.turns(session.id, limit=SIZE_MAX)
-        # What a fork has copied is older than the fork, and known under its first id only.
-        others = [turn for turn in turns.items if turn.id != known[0].turn_id and turn.accepted_at >= session.created_at]
-        if others:
+        if others := await _others(call.desk, session, known[0].turn_id):
             hint = f"delete the whole conversation with DELETE /api/sessions/{session.id}"
-            message = f"{len(others)} other responses stand in the same conversation, and build upon each other"
+            message = f"{others} other responses stand in the same conversation, and build upon each other"
             raise Told(409, "in_conversation", message, hint, retry=False, session_id=session.id)
         await call.desk.delete(session.id)
         return answer(Gone(id=call.name()))
@@ -163,7 +153,7 @@ class Responses:
         if call.choice("order", Order) is not Order.ASC:
             found.reverse()
         if (after := call.word("after")) is not None:
-            found = _behind(found, after)
+            found = _items_behind(found, after)
         limit = call.number("limit", 20, most=ITEMS_MAX)
         page = found[:limit]
         ids = [str(item["id"]) for item in page] or [None]
@@ -189,24 +179,39 @@ async def _going_on(desk: Host, wish: Wish, previous: str, before: Sequence[Entr
     if _read(before).progress.state in IN_FLIGHT:
         hint = f"wait for it with GET /v1/responses/{previous}?stream=true"
         raise Told(409, "previous_in_flight", f"{previous} is not finished", hint)
-    session = await desk.session(before[0].session_id)
-    if first := await _seen(desk, wish, previous):
-        return await _take(desk, _next(wish, previous, (await desk.session(first)).key))
-    if session.state is SessionState.OPEN and await desk.is_last(before[0].turn_id):
-        try:
-            # Whoever else goes on from there in this very moment must not come between.
-            return await _take(desk, _next(wish, previous, session.key, Busy.REJECT))
-        except SessionBusy:
-            pass
-    branch = await desk.fork(session.id, before[0].turn_id)
-    return await _take(desk, _next(wish, previous, branch.key))
+    if again := await _again(desk, wish, previous):
+        return again
+    try:
+        return await _behind(desk, wish, previous, before[0])
+    except KeyReused:
+        # The same request may have come a moment ago, and was taken in elsewhere.
+        if again := await _again(desk, wish, previous):
+            return again
+        raise
 
 
-async def _seen(desk: Host, wish: Wish, previous: str) -> SessionId | None:
-    """Return where the same request was taken in before: it may be a branch by now, and is still the same."""
+async def _again(desk: Host, wish: Wish, previous: str) -> Receipt | None:
+    """Take a request in where the same one was taken in before: that may be a branch by now, and is still the same."""
     key = wish.caller.once(previous)
     first = await desk.seen(key) if key else None
-    return first.session_id if first else None
+    if first is None:
+        return None
+    return await _take(desk, _next(wish, previous, (await desk.session(first.session_id)).key))
+
+
+async def _behind(desk: Host, wish: Wish, previous: str, accepted: Entry) -> Receipt:
+    """Go on where a response ended: in its session if it is the last there, else on a branch."""
+    session = await desk.session(accepted.session_id)
+    if session.state is SessionState.OPEN and await desk.is_last(accepted.turn_id):
+        with suppress(SessionBusy):
+            # Whoever else goes on from there in this very moment must not come between.
+            return await _take(desk, _next(wish, previous, session.key, Busy.REJECT))
+    branch = await desk.fork(session.id, accepted.turn_id)
+    try:
+        return await _take(desk, _next(wish, previous, branch.key))
+    except KeyReused:
+        await desk.delete(branch.id)
+        raise
 
 
 def _next(wish: Wish, previous: str, conversation: str, busy: Busy | None = None) -> Inbound:
@@ -237,6 +242,17 @@ async def _entries(desk: Host, response_id: str) -> list[Entry]:
     return entries
 
 
+async def _others(desk: Host, session: SessionView, turn_id: TurnId) -> int:
+    """Return how many other responses a conversation has."""
+    number, cursor = 0, None
+    while True:
+        page = await desk.turns(session.id, cursor=cursor, limit=SIZE_MAX)
+        # What a fork has copied is older than the fork, and known under its first id only.
+        number += sum(1 for turn in page.items if turn.id != turn_id and turn.accepted_at >= session.created_at)
+        if (cursor := page.next_cursor) is None:
+            return number
+
+
 def _read(entries: Sequence[Entry]) -> Events:
     events = Events(ALL)
     _take_all(events, entries)
@@ -248,7 +264,7 @@ def _take_all(events: Events, entries: Sequence[Entry]) -> None:
         events.take(entry)
 
 
-def _behind(found: list[Fields], item_id: str) -> list[Fields]:
+def _items_behind(found: list[Fields], item_id: str) -> list[Fields]:
     places = [number for number, item in enumerate(found) if item["id"] == item_id]
     if not places:
         raise Told(400, "bad_parameter", f"there is no item {item_id[:80]!r}", "use the last_id of the page before")
