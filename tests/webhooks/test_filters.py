@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from holdfast.channels.webhook.filters import CONDITIONS_MAX, DEPTH_MAX, PATTERN_MAX, SEARCHED_MAX, parse
+from holdfast.channels.webhook.patience import TooSlow
 from holdfast.channels.webhook.payload import Payload
 from holdfast.errors import Rejected
 
@@ -154,3 +155,15 @@ def test_a_pattern_looks_at_so_much_and_no_more() -> None:
     said = {"field": "text", "regex": "needle"}
     assert counts(said, {"text": "x" * (SEARCHED_MAX - 6) + "needle"})
     assert not counts(said, {"text": "x" * (SEARCHED_MAX - 5) + "needle"})
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [(r"^(\w+\s?)+$", "a" * 60 + "!"), (r"foo.*bar.*baz.*end", "foobarbaz" * 1_000), (r"(a|a)*b", "a" * 60)],
+)
+def test_a_pattern_that_a_stranger_can_keep_busy_is_given_up(pattern: str, text: str) -> None:
+    """The search would not end before whoever runs this has lost patience; `not` must not turn it into a yes."""
+    with pytest.raises(TooSlow, match="took longer than"):
+        counts({"not": {"field": "text", "regex": pattern}}, {"text": text})
+    # Whatever comes next has its time again.
+    assert counts({"field": "text", "regex": pattern}, {"text": "foobarbazend aab"}) in (True, False)

@@ -114,9 +114,9 @@ async def test_deliveries_that_come_at_once_become_one_turn(home: Path) -> None:
 
 async def test_a_replay_is_a_duplicate_where_the_sender_has_no_ids(home: Path) -> None:
     async with open_routes(home, alerts=route()) as house:
-        body = b'{"message": "x"}'
         for scheme, extra in ((Scheme.HMAC, "X-Delivery-Id"), (Scheme.SLACK, ""), (Scheme.STRIPE, "")):
-            at = now_ms()
+            # Some of them sign alike, and one is a replay of the other.
+            body, at = json.dumps({"message": scheme}).encode(), now_ms()
             signed = {name: value for name, value in sign(scheme, body, SECRET, at, "d").items() if name != extra}
             first, replay = await post(house, "alerts", body, signed), await post(house, "alerts", body, signed)
             assert (told(first), told(replay)) == ((202, "accepted"), (200, "duplicate"))
@@ -460,3 +460,13 @@ async def test_a_delivery_can_be_tried_again_by_its_operator(home: Path) -> None
         assert (await house.settled(again.id))["state"] == "failed"
         assert (await ended(house, again.session_id))["end_reason"] == "webhook_complete"
         assert SessionId(said["session_id"]) != again.session_id
+
+
+async def test_a_pattern_that_never_ends_keeps_nobody_waiting(home: Path) -> None:
+    """A sender passes on what strangers wrote, and everything else here waits while it is searched."""
+    filters = {"field": "message", "regex": r"^(\w+\s?)+$"}
+    async with open_routes(home, alerts=route(filters=filters)) as house:
+        slow = asyncio.create_task(send(house, "alerts", {"message": "a" * 60 + "!"}))
+        async with asyncio.timeout(5):
+            assert told(await slow) == (422, "slow_filter")
+        assert told(await send(house, "alerts", {"message": "all is well"}, "d2")) == (202, "accepted")

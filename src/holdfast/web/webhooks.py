@@ -16,6 +16,7 @@ from starlette.responses import Response
 from holdfast.channels.webhook import payload as payloads
 from holdfast.channels.webhook.delivery import delivery_id, inbound
 from holdfast.channels.webhook.head import BadHeader, Head
+from holdfast.channels.webhook.patience import TooSlow
 from holdfast.channels.webhook.payload import BadPayload, Payload
 from holdfast.channels.webhook.route import NoTarget, Route
 from holdfast.channels.webhook.signatures import SHOWN_BY, Scheme, Unverified, Verified, verify
@@ -26,6 +27,7 @@ from holdfast.desk.port import RoutePlan, Signing
 from holdfast.desk.views import NewRoute, Page, Removed, RouteView, Signed, SigningSecret
 from holdfast.web import requests
 from holdfast.web.answers import Refused, answer
+from holdfast.web.guard import is_near
 from holdfast.web.operations import Call, Operation, demand
 from holdfast.web.principal import How
 
@@ -33,6 +35,7 @@ log = logging.getLogger(__name__)
 
 MINUTE_MS = 60_000
 _UNSIGNED_HINT = "sign it with the route's secret (see `holdfast webhooks sign`), or send a key with the scope webhook:ROUTE"
+_FAR_HINT = "give the route a secret, or send a key with the scope webhook:ROUTE"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,17 +173,21 @@ class Webhooks:
             raise Refused(400, "bad_delivery", str(error)) from error
         if (challenge := _challenge(verified, payload)) is not None:
             return answer({"challenge": challenge})
-        if not route.takes(payload):
+        if not _counts(route, payload):
             return answer(Taken(status="ignored", delivery_id=found))
         return await self._accept(call, route, found, payload)
 
     def _verified(self, call: Call, route: Route, head: Head, body: bytes) -> Verified | None:
         """Return how a delivery was signed; None where it need not be.  Raises `Refused`."""
         principal, scope = call.principal, f"{WEBHOOK}{route.name}"
-        if principal.may(scope) or (route.config.insecure_no_auth and principal.how is not How.STRANGER):
+        if principal.may(scope):
             return None
         if principal.how is How.STRANGER:
             demand(principal, scope)
+        if route.config.insecure_no_auth:
+            if is_near(call.request.headers):
+                return None
+            raise Refused(401, "unverified", "this route takes unsigned deliveries of this machine only", _FAR_HINT)
         try:
             return verify(head, body, route.secret, self._clock.now_ms(), route.config.scheme)
         except Unverified as error:
@@ -243,6 +250,16 @@ async def _payload(head: Head, body: bytes) -> Payload:
         return payloads.read(head, body)
     # What takes this long to read must not keep others waiting.
     return await asyncio.to_thread(payloads.read, head, body)
+
+
+def _counts(route: Route, payload: Payload) -> bool:
+    """Return whether a delivery counts.  Raises `Refused` where nobody can wait to find out."""
+    try:
+        return route.takes(payload)
+    except TooSlow as error:
+        log.warning("webhook %s: %s", route.name, error)
+        hint = "write the pattern so that it can match in one way only: nothing repeated inside what is repeated"
+        raise Refused(422, "slow_filter", str(error), hint) from error
 
 
 def _signs(head: Head) -> bool:

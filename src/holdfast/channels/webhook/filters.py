@@ -5,7 +5,7 @@
     { any = [ … ] }                                one of them
     { not = … }                                    not that one
 
-What is wrong with a filter is found when it is read, never when a delivery comes.
+What is wrong with a filter is found when it is read.  When a delivery comes, only a search can fail: it may take too long.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import TypeGuard, cast
 import msgspec
 
 from holdfast.channels.webhook import fields
+from holdfast.channels.webhook.patience import TooSlow, at_most
 from holdfast.channels.webhook.payload import Payload
 from holdfast.errors import Rejected
 
@@ -24,6 +25,8 @@ DEPTH_MAX = 8
 CONDITIONS_MAX = 100
 PATTERN_MAX = 500
 SEARCHED_MAX = 10_000
+# Any sound pattern needs far less; everybody waits while it is searched for.
+SEARCH_S = 0.1
 
 Wanted = Callable[[Payload], bool]
 _Test = Callable[[object], bool]
@@ -172,9 +175,17 @@ def _regex(wanted: object) -> _Test:
     def test(found: object) -> bool:
         # Numbers and the like are searched as they are written.
         text = found if isinstance(found, str) else "" if found is fields.MISSING else msgspec.json.encode(found).decode()
-        return found is not fields.MISSING and pattern.search(text[:SEARCHED_MAX]) is not None
+        return found is not fields.MISSING and _search(pattern, text[:SEARCHED_MAX])
 
     return test
+
+
+def _search(pattern: re.Pattern[str], text: str) -> bool:
+    try:
+        with at_most(SEARCH_S):
+            return pattern.search(text) is not None
+    except TooSlow:
+        raise TooSlow(f"the pattern {pattern.pattern!r} of the route's filters took longer than {SEARCH_S:g} s") from None
 
 
 OPERATORS: Mapping[str, Callable[[object], _Test]] = {
