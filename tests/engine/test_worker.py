@@ -17,6 +17,7 @@ from holdfast.core.sessions import State as SessionState
 from holdfast.core.transcript import Role, fold
 from holdfast.core.turns import Mode, Policy, Resume, State
 from holdfast.engine.settings import Settings
+from holdfast.engine.tempo import PAUSE_BEATS
 from holdfast.errors import StoreDown
 from holdfast.ids import CallId, SessionId, TurnId, new_session_id, new_turn_id
 from holdfast.ports import Assignment, Stage
@@ -70,16 +71,25 @@ async def test_the_first_words_are_written_at_once_and_later_ones_together(open_
     agent, clock = Stepwise(), ManualClock()
     async with opened(open_it) as store, running_engine(store, agent, clock=clock, settings=Settings(batch_ms=20)) as engine:
         receipt = await engine.inbox.accept(message())
+
+        async def told(*expected: str) -> None:
+            async def look() -> bool:
+                return await texts(store, receipt) == list(expected)
+
+            await until(look)
+
         agent.words.put_nowait("one ")
-        await until(lambda: clock.naps.count(20) == 1)
-        assert await texts(store, receipt) == ["one "]
+        await told("one ")
         for word in ("two ", "three "):
             agent.words.put_nowait(word)
-        await until(agent.words.empty)
+        await until(lambda: agent.words.empty() and clock.naps.count(20) == 1)
         assert await texts(store, receipt) == ["one "]
         await clock.advance(20)
-        await until(lambda: clock.naps.count(20) == 2)
-        assert await texts(store, receipt) == ["one ", "two three "]
+        await told("one ", "two three ")
+        await clock.advance(PAUSE_BEATS * 20)
+        agent.words.put_nowait("four ")
+        await told("one ", "two three ", "four ")
+        assert clock.naps.count(20) == 1, "after a pause nobody waits"
         agent.words.put_nowait("")
         await settled(store, receipt)
 

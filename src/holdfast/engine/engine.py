@@ -30,6 +30,7 @@ from holdfast.engine.settings import Settings
 from holdfast.engine.spool import Spool
 from holdfast.engine.supervisor import supervise
 from holdfast.engine.sweeper import Sweeper
+from holdfast.engine.tempo import Tempo
 from holdfast.engine.worker import Worker
 from holdfast.errors import HoldfastError, Unavailable
 from holdfast.ids import SessionId, TurnId, new_node_id
@@ -81,6 +82,7 @@ class Engine:
             settings=settings,
             redaction=parts.redaction,
             clock=clock,
+            tempo=Tempo(settings.batch_ms),
             spool=parts.spool,
         )
         self._dispatcher = Dispatcher(self.node_id, store, worker, settings, clock)

@@ -21,6 +21,7 @@ from holdfast.engine.feed import Feed
 from holdfast.engine.resting import Resting
 from holdfast.engine.spool import SpoolFile
 from holdfast.engine.steering import Steering
+from holdfast.engine.tempo import Part
 from holdfast.errors import Rejected
 from holdfast.ids import CallId, TurnId
 from holdfast.ports import Journal, Questions, Tool, Use
@@ -42,7 +43,7 @@ class TurnStage:
         feed: Feed,
         clock: Clock,
         redaction: Redaction,
-        batch_ms: int,
+        part: Part,
         owner: str,
         questions: Questions,
         calls: Sequence[Call] = (),
@@ -54,7 +55,7 @@ class TurnStage:
     ) -> None:
         self._clock = clock
         self._redaction = redaction
-        self._batch_ms = batch_ms
+        self._part = part
         # Where each turn that the agent was given begins in the journal, in the order of the turns.
         self._begins = begins or {}
         # One that nobody rests in is empty, and so counts as false.
@@ -131,9 +132,10 @@ class TurnStage:
         """Write the first entry at once and later ones in batches, until cancelled."""
         while True:
             await self._dirty.wait()
+            if wait_ms := self._part.wait_ms(self._clock.monotonic_ms()):
+                await self._clock.sleep_ms(wait_ms)
             await self.flush()
-            # All turns write at the same instants, so that one sync of the disk serves all of them.
-            await self._clock.sleep_ms(self._batch_ms - self._clock.monotonic_ms() % self._batch_ms)
+            self._part.wrote(self._clock.monotonic_ms())
 
     @asynccontextmanager
     async def at_rest(self) -> AsyncGenerator[None]:

@@ -25,6 +25,7 @@ from holdfast.engine.settings import Settings
 from holdfast.engine.spool import Spool
 from holdfast.engine.stage import TurnStage
 from holdfast.engine.steering import Steering
+from holdfast.engine.tempo import Tempo
 from holdfast.errors import Fatal, HoldfastError, Stale
 from holdfast.ids import NodeId, SessionId, TurnId, new_delivery_id, new_segment_id
 from holdfast.ports import Agent, Assignment, Brief, Carrier, MemoryProvider, Store
@@ -45,6 +46,7 @@ class Worker:
     settings: Settings
     redaction: Redaction
     clock: Clock
+    tempo: Tempo
     spool: Spool | None = None
     # Sessions whose running turn should look for messages that want to join it.
     nudged: set[SessionId] = field(default_factory=set[SessionId])
@@ -81,7 +83,7 @@ class Worker:
             feed=self.feed,
             clock=self.clock,
             redaction=self.redaction,
-            batch_ms=self.settings.batch_ms,
+            part=(part := self.tempo.join()),
             owner=work.session.owner,
             questions=self.store.questions,
             calls=work.calls,
@@ -94,6 +96,7 @@ class Worker:
         try:
             await self._play(work, stage)
         finally:
+            part.leave()
             await stage.leave()
 
     async def _play(self, work: Assignment, stage: TurnStage) -> None:
