@@ -88,6 +88,25 @@ async def test_whoever_listens_for_others_has_no_guests_whatever_is_left_to_ask_
 
 
 @pytest.mark.parametrize(
+    "headers",
+    [
+        {"host": "gateway.example"},
+        {"x_forwarded_for": "203.0.113.7"},
+        {"x_forwarded_host": "gateway.example"},
+        {"forwarded": "for=203.0.113.7"},
+        {"x_real_ip": "203.0.113.7"},
+        {"via": "1.1 caddy"},
+    ],
+)
+async def test_nobody_is_a_guest_behind_a_proxy(headers: dict[str, str]) -> None:
+    """SECURITY 1: a proxy on this machine speaks for everybody."""
+    way_in = await door(Rules(allowed_hosts=("gateway.example",)))
+    assert await judged(way_in) == GUEST
+    assert await judged(way_in, **headers) == NOBODY
+    assert await judged(way_in, authorization="Bearer none", **headers) == STRANGER
+
+
+@pytest.mark.parametrize(
     "host",
     [
         "",

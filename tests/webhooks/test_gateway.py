@@ -123,6 +123,22 @@ async def test_a_replay_is_a_duplicate_where_the_sender_has_no_ids(home: Path) -
             assert first.json()["delivery_id"] == replay.json()["delivery_id"]
 
 
+@pytest.mark.parametrize("scheme", [Scheme.HMAC, Scheme.SLACK, Scheme.STRIPE])
+async def test_a_replay_under_another_id_is_a_duplicate(home: Path, scheme: Scheme) -> None:
+    """SECURITY 4: where a time is signed and the id is not, whoever overheard it cannot make another delivery of it."""
+    async with open_routes(home, alerts=route(), other=route()) as house:
+        body = b'{"message": "x"}'
+        signed = dict(sign(scheme, body, SECRET, now_ms(), "d"))
+        first = await post(house, "alerts", body, signed)
+        assert told(first) == (202, "accepted")
+        for title in ("X-Delivery-Id", "Idempotency-Key", "X-Request-Id", "webhook-id"):
+            replay = await post(house, "alerts", body, {**signed, title: "another"})
+            assert told(replay) == (200, "duplicate")
+            assert replay.json()["turn_id"] == first.json()["turn_id"]
+        # What is signed with the same secret for another route is another delivery.
+        assert told(await post(house, "other", body, signed)) == (202, "accepted")
+
+
 @pytest.mark.parametrize("scheme", Scheme)
 async def test_every_scheme_is_let_in_and_kept_out(home: Path, scheme: Scheme) -> None:
     """No or a flipped signature is 401, a stale or a future timestamp is 401, `sha1=` alone is 401."""
@@ -246,6 +262,11 @@ async def test_an_unsigned_route_is_open_on_loopback_only(home: Path) -> None:
         assert told(await post(house, "alerts", b'{"message": "x"}', {"Host": "evil.example"})) == (421, "foreign_host")
         cross = await post(house, "alerts", b'{"message": "x"}', {"Origin": "https://evil.example"})
         assert told(cross) == (403, "foreign_origin")
+        # A proxy on this machine speaks for everybody, and nothing can be signed with no secret.
+        far = {"X-Forwarded-For": "203.0.113.7"}
+        assert told(await post(house, "alerts", b'{"message": "x"}', far)) == (401, "unverified")
+        signed = sign(Scheme.GITHUB, b"{}", "", now_ms(), "dlv-1")
+        assert told(await post(house, "alerts", b"{}", {**signed, **far})) == (401, "unverified")
 
 
 async def test_slack_is_told_its_challenge_once_it_has_signed(home: Path) -> None:

@@ -25,6 +25,8 @@ OPEN_PATHS = frozenset({"/health", "/ready"})
 # Enough for whoever mistypes, and for a script that has not heard of a new key; little for whoever guesses.
 FAILURES_PER_MINUTE = 30
 _OWN_SITE = frozenset({"same-origin", "none"})
+# What a proxy says of those it speaks for.
+_FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
 _READS = frozenset({"GET", "HEAD"})
 
 
@@ -51,6 +53,11 @@ def check_origin(rules: Rules, headers: Mapping[str, str]) -> None:
     origin = headers.get("origin")
     if (origin is not None and not _is_own(rules, origin, host)) or headers.get("sec-fetch-site", "none") not in _OWN_SITE:
         raise Refused(403, "foreign_origin", "another site sent this request", "only the gateway's own page may")
+
+
+def is_near(headers: Mapping[str, str]) -> bool:
+    """Return whether a request is this machine's own: whoever comes by another name or through a proxy may be anybody."""
+    return is_loopback(_name(headers.get("host", ""))) and not any(each in headers for each in _FORWARDED)
 
 
 def cookie_name(port: int) -> str:
@@ -96,18 +103,18 @@ class Door:
             return NOBODY
         await self._keyring.catch_up()
         if (key := bearer_of(headers)) is not None:
-            return self._of_key(key)
+            return self._of_key(key, headers)
         if (cookie := cookie_of(headers, port)) is not None:
             return await self._of_cookie(cookie, method, headers)
-        return GUEST if self._is_open else NOBODY
+        return GUEST if self._is_open(headers) else NOBODY
 
-    @property
-    def _is_open(self) -> bool:
-        return is_loopback(self._rules.host) and not self._rules.closed and not self._keyring.closes
+    def _is_open(self, headers: Mapping[str, str]) -> bool:
+        asked = self._rules.closed or self._keyring.closes
+        return is_loopback(self._rules.host) and not asked and is_near(headers)
 
-    def _of_key(self, key: str) -> Principal:
+    def _of_key(self, key: str, headers: Mapping[str, str]) -> Principal:
         principal = self._keyring.find(key)
-        if principal is None and self._is_open and key and not key.startswith(PREFIX):
+        if principal is None and self._is_open(headers) and key and not key.startswith(PREFIX):
             # Programs made for others cannot help showing something; it opens no more here than nothing would.
             return GUEST
         if principal is None:
