@@ -94,6 +94,8 @@ def test_the_type_is_what_the_sender_calls_it(headers: dict[str, str], data: obj
         ({"X-Delivery-Id": " "}, TIMED, {}, "sig_0123"),
         ({"X-Request-Id": "r"}, Verified(scheme=Scheme.SLACK, signed_at=1, mark="0"), {"event_id": "Ev1"}, "Ev1"),
         ({}, Verified(scheme=Scheme.SLACK, signed_at=1, mark="0"), {"command": "/ask"}, "sig_0"),
+        ({"X-Request-Id": "r"}, Verified(scheme=Scheme.SLACK, signed_at=1, mark="0"), {"command": "/ask"}, "sig_0"),
+        ({"X-Delivery-Id": "d"}, Verified(scheme=Scheme.STRIPE, signed_at=1, mark="0"), {}, "sig_0"),
         ({"X-Request-Id": "r"}, Verified(scheme=Scheme.STRIPE, signed_at=1, mark="0"), {"id": "evt_1"}, "evt_1"),
         ({}, Verified(scheme=Scheme.STRIPE, signed_at=1, mark="0"), {"id": 7}, "sig_0"),
         ({"X-Delivery-Id": "d"}, TIMED, {"id": "not an id of theirs"}, "d"),

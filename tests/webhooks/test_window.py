@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from holdfast.web.webhooks import Window
+import pytest
+
+from holdfast.web import webhooks
+from holdfast.web.webhooks import REPLAY_MS, Replays, Window
 from tests.engine.world import ManualClock
 
 
@@ -28,3 +31,18 @@ async def test_what_does_not_count_is_given_back() -> None:
     window.give_back()
     window.give_back()
     assert window.take() == 0
+
+
+async def test_a_signature_keeps_its_first_id_for_as_long_as_its_time_is_good(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = ManualClock()
+    replays = Replays(clock)
+    assert replays.first("alerts", "mark", "one") == "one"
+    assert (replays.first("alerts", "mark", "two"), replays.first("other", "mark", "two")) == ("one", "two")
+    await clock.advance(REPLAY_MS - 1)
+    assert (replays.first("alerts", "mark", "three"), len(replays)) == ("one", 2)
+    await clock.advance(1)
+    assert (replays.first("alerts", "mark", "four"), len(replays)) == ("four", 1)
+    monkeypatch.setattr(webhooks, "REPLAYS_MAX", 3)
+    for number in range(10):
+        assert replays.first("alerts", f"mark {number}", "any") == "any"
+    assert len(replays) == 3

@@ -19,7 +19,7 @@ from holdfast.channels.webhook.head import BadHeader, Head
 from holdfast.channels.webhook.patience import TooSlow
 from holdfast.channels.webhook.payload import BadPayload, Payload
 from holdfast.channels.webhook.route import NoTarget, Route
-from holdfast.channels.webhook.signatures import SHOWN_BY, Scheme, Unverified, Verified, verify
+from holdfast.channels.webhook.signatures import SHOWN_BY, TOLERANCE_S, Scheme, Unverified, Verified, verify
 from holdfast.clock import Clock, SystemClock
 from holdfast.core.intake import Inbound, Receipt
 from holdfast.core.keys import ADMIN, WEBHOOK
@@ -34,6 +34,9 @@ from holdfast.web.principal import How
 log = logging.getLogger(__name__)
 
 MINUTE_MS = 60_000
+# A signature that is older, or from further ahead, is refused for its time.
+REPLAY_MS = 2 * TOLERANCE_S * 1_000
+REPLAYS_MAX = 100_000
 _UNSIGNED_HINT = "sign it with the route's secret (see `holdfast webhooks sign`), or send a key with the scope webhook:ROUTE"
 _FAR_HINT = "give the route a secret, or send a key with the scope webhook:ROUTE"
 
@@ -72,12 +75,35 @@ class Window:
             self._taken.pop()
 
 
+class Replays:
+    """Under which id a signature came first: whoever overheard one may send it again with any id that it does not cover."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._first: dict[tuple[str, str], tuple[str, int]] = {}
+
+    def __len__(self) -> int:
+        return len(self._first)
+
+    def first(self, route: str, mark: str, delivery: str) -> str:
+        """Return the id with which a route saw a signature for the first time."""
+        now = self._clock.monotonic_ms()
+        while self._first and (len(self) >= REPLAYS_MAX or self._oldest_ms <= now - REPLAY_MS):
+            del self._first[next(iter(self._first))]
+        return self._first.setdefault((route, mark), (delivery, now))[0]
+
+    @property
+    def _oldest_ms(self) -> int:
+        return next(iter(self._first.values()))[1]
+
+
 class Webhooks:
     """Deliveries, and the routes that take them."""
 
     def __init__(self, clock: Clock | None = None) -> None:
         self._clock = clock or SystemClock()
         self._windows: dict[str, Window] = {}
+        self._replays = Replays(self._clock)
 
     def operations(self) -> list[Operation]:
         one = "/api/webhooks/{id}"
@@ -171,6 +197,8 @@ class Webhooks:
             found = delivery_id(head, verified, payload, self._clock.now_ms())
         except (BadPayload, BadHeader) as error:
             raise Refused(400, "bad_delivery", str(error)) from error
+        if verified and verified.mark:
+            found = self._replays.first(route.name, verified.mark, found)
         if (challenge := _challenge(verified, payload)) is not None:
             return answer({"challenge": challenge})
         if not _counts(route, payload):

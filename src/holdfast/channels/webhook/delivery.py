@@ -35,7 +35,10 @@ def delivery_id(head: Head, verified: Verified | None, payload: Payload, now_ms:
 
     Raises `BadHeader` for an id that cannot be one.
     """
-    return _signed_id(verified, payload) or _header_id(head, verified) or _marked(verified) or new_id("whd", now_ms)
+    if verified and verified.scheme in _SIGNED_IDS:
+        # They send no other ids, so one in a header is somebody else's: a proxy's, or that of whoever sends it again.
+        return _signed_id(verified, payload) or _marked(verified)
+    return _header_id(head, verified) or _marked(verified) or new_id("whd", now_ms)
 
 
 def dedupe_key(route: str, delivery: str) -> str:
@@ -61,9 +64,9 @@ def inbound(route: str, delivery: str, text: str, target: str | None, *, verbati
     )
 
 
-def _signed_id(verified: Verified | None, payload: Payload) -> str:
-    field = _SIGNED_IDS.get(verified.scheme) if verified else None
-    found = payload.data.get(field) if field else None
+def _signed_id(verified: Verified, payload: Payload) -> str:
+    field = _SIGNED_IDS[verified.scheme]
+    found = payload.data.get(field)
     return checked_id(found, f"{field} of the body") if isinstance(found, str) else ""
 
 
