@@ -12,7 +12,8 @@ from typing import Self
 from holdfast.core.moves import move
 from holdfast.ids import DeliveryId, SessionId, TurnId
 
-ATTEMPTS_MAX = 8
+# With the longest wait between them, about as long as an answer is worth sending: whoever is away overnight gets it too.
+ATTEMPTS_MAX = 100
 BACKOFF_FIRST_MS = 1_000
 BACKOFF_MAX_MS = 15 * 60_000
 REPEAT_LABEL = "[possible repeat]"
