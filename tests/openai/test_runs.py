@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from holdfast.core.journal import Entry, Kind
+from holdfast.core.turns import Mode, State, Turn
+from holdfast.desk.port import Host
+from holdfast.desk.views import TurnView
+from holdfast.ids import SessionId, TurnId
+from holdfast.web.runs import shown
 from tests.openai.clients import KEY, demonstrated, modelled, system, told
 from tests.web.house import House, open_house, parse
 
@@ -184,3 +191,43 @@ async def test_a_background_command_of_a_run_promises_nothing(home: Path) -> Non
         ]
         assert result["notify_on_complete"] is False
         assert "process" in result["notify_unsupported"]
+
+
+class Passing:
+    """A desk on which a run is completed between any two looks at it."""
+
+    def __init__(self, entries: list[Entry], turn: TurnView) -> None:
+        self._entries = entries
+        self._turn = turn
+        self._looks = 0
+
+    async def entries(self, turn_id: TurnId) -> list[Entry]:
+        assert turn_id == self._turn.id
+        return self._entries if self._is_over() else self._entries[:3]
+
+    async def turn(self, turn_id: TurnId) -> TurnView:
+        assert turn_id == self._turn.id
+        return self._turn if self._is_over() else replace(self._turn, state=State.RUNNING)
+
+    def _is_over(self) -> bool:
+        self._looks += 1
+        return self._looks > 1
+
+
+async def test_a_run_that_is_shown_as_completed_is_shown_whole() -> None:
+    """It may be completed in the middle of being looked at."""
+    kinds = [Kind.TURN_ACCEPTED, Kind.TURN_STARTED, Kind.TEXT, Kind.TEXT, Kind.TURN_COMPLETED]
+    entries = [
+        Entry(
+            session_id=SessionId("ses"), seq=seq, turn_id=TurnId("trn"), attempt=1, nth=seq, kind=kind, at=seq,
+            data={"text": f"{seq}", "request": {"endpoint": "runs"}},
+        )
+        for seq, kind in enumerate(kinds, 1)
+    ]  # fmt: skip
+    turn = Turn(
+        id=TurnId("trn"), session_id=SessionId("ses"), ordinal=1, accepted_at=1, mode=Mode.DETACHED, state=State.COMPLETED
+    )  # fmt: skip
+    desk = cast("Host", Passing(entries, TurnView.of(turn, turn, None)))
+    for _ in range(2):
+        run = await shown(desk, turn.id)
+        assert (run.status, run.output) in {(State.RUNNING, "3"), (State.RUNNING, "34"), (State.COMPLETED, "34")}

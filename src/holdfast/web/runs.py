@@ -13,6 +13,7 @@ from holdfast.channels.openai.progress import Progress
 from holdfast.channels.openai.runs import ENDPOINT, Run, RunReceipt, RunRequest, RunUsage, Verdict, waiting_for
 from holdfast.core.intake import Inbound, request_in
 from holdfast.core.journal import Entry
+from holdfast.desk.port import Host
 from holdfast.desk.views import TurnView
 from holdfast.errors import NotFound
 from holdfast.ids import TurnId
@@ -73,10 +74,10 @@ class Runs:
         return answer(RunReceipt(run_id=receipt.turn_id, session_id=receipt.session_id, status=receipt.state), 202)
 
     async def show(self, call: Call) -> Response:
-        return answer(await _shown(call))
+        return answer(await shown(call.desk, _run_id(call)))
 
     async def events(self, call: Call) -> Response:
-        known = await _entries(call)
+        known = await _entries(call.desk, _run_id(call))
         reading = Reading(desk=call.desk, session_id=known[0].session_id, turn_id=known[0].turn_id, known=known)
         after = cursor(call)
         # A cursor beyond the end belongs to another run, so its reader begins anew.
@@ -86,20 +87,20 @@ class Runs:
         )  # fmt: skip
 
     async def stop(self, call: Call) -> Response:
-        await _entries(call)
+        await _entries(call.desk, _run_id(call))
         await cancelled(call.desk, _run_id(call))
-        return answer(await _shown(call))
+        return answer(await shown(call.desk, _run_id(call)))
 
     async def approve(self, call: Call) -> Response:
         said = await call.body(Verdict)
         with parsing():
             words = said.words
-        await _entries(call)
+        await _entries(call.desk, _run_id(call))
         question_id = said.question_id
         if not call.principal.operator:
             question_id = await harmless_question(call, _run_id(call), question_id)
         await call.desk.answer(_run_id(call), words, question_id)
-        return answer(await _shown(call))
+        return answer(await shown(call.desk, _run_id(call)))
 
     async def _message(self, call: Call) -> Inbound:
         request = await call.body(RunRequest)
@@ -113,20 +114,23 @@ class Runs:
         return binding.following(asker, found, kept, key, session=session, detached=True)
 
 
-async def _entries(call: Call) -> list[Entry]:
+async def _entries(desk: Host, run_id: TurnId) -> list[Entry]:
     """Return the journal of a run.  Raises `NotFound` for a turn that is none."""
-    entries = await call.desk.entries(_run_id(call))
+    entries = await desk.entries(run_id)
     if not entries or request_in(entries[0].data).get("endpoint") != ENDPOINT:
-        raise NotFound(f"there is no run {_run_id(call)}")
+        raise NotFound(f"there is no run {run_id}")
     return entries
 
 
-async def _shown(call: Call) -> Run:
-    entries = await _entries(call)
+async def shown(desk: Host, run_id: TurnId) -> Run:
+    """Return how far a run has come.  Raises `NotFound`."""
+    # Its state is looked at first: what is over then has its whole journal by now.
+    turn = await desk.turn(run_id)
+    entries = await _entries(desk, run_id)
     progress = Progress()
     for entry in entries:
         progress.take(entry)
-    return _run(await call.desk.turn(_run_id(call)), entries[0], progress)
+    return _run(turn, entries[0], progress)
 
 
 def _run(turn: TurnView, accepted: Entry, progress: Progress) -> Run:
