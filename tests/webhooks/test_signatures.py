@@ -318,3 +318,21 @@ def test_secrets_that_are_made_up_differ_and_are_long() -> None:
     secrets = {new_secret() for _ in range(100)}
     assert len(secrets) == 100
     assert {len(standard_key(secret)) for secret in secrets} == {SECRET_BYTES}
+
+
+@pytest.mark.parametrize("scheme", TIMED)
+def test_what_was_signed_with_its_time_is_nothing_without(scheme: Scheme) -> None:
+    """SECURITY 4: a delivery that was overheard must not live on as one of a scheme that knows no time."""
+    body = b'{"seen": "http://example.com/?a=b"}'
+    before = {Scheme.STANDARD: f"msg_1.{NOW_S}.", Scheme.SLACK: f"v0:{NOW_S}:"}.get(scheme, f"{NOW_S}.")
+    longer = before.encode() + body
+    mac = hmac.new(SECRET.encode(), longer, "sha256")
+    shown = " ".join(sign(scheme, body, SECRET, NOW, "msg_1").values())
+    assert mac.hexdigest() in shown or base64.b64encode(mac.digest()).decode() in shown
+    with pytest.raises(Unverified, match="begins with a time"):
+        verify(head({"X-Hub-Signature-256": f"sha256={mac.hexdigest()}"}), longer, SECRET, NOW)
+
+
+@pytest.mark.parametrize("body", [b"{}", b' {"a": "1."}', b"payload=%7B%7D", b"a.b=1.2.3", b"[1]", b"hello", b""])
+def test_what_was_signed_without_a_time_is_let_in(body: bytes) -> None:
+    verify(head(dict(sign(Scheme.GITHUB, body, SECRET, NOW, "d"))), body, SECRET, NOW)
