@@ -13,9 +13,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from holdfast.channels.openai.models import offered
-from holdfast.channels.webhook.route import problems as wrong_with
 from holdfast.clock import Clock, SystemClock
-from holdfast.config import ONE_SHOT_DAYS, ChannelsConfig, Config, Problems, ServerConfig, is_exposed, secrets
+from holdfast.config import ONE_SHOT_DAYS, ChannelsConfig, Config, ServerConfig, is_exposed, secrets
 from holdfast.core.intake import Busy
 from holdfast.core.redaction import Redaction
 from holdfast.core.resets import When
@@ -23,11 +22,11 @@ from holdfast.core.turns import OnCrash, Policy, Resume
 from holdfast.daemon.life import Farewell, Witness, live, signals, watched
 from holdfast.daemon.notice import Notice
 from holdfast.daemon.succession import Estate
-from holdfast.desk.address import LOCK, NOTICED_AFTER_S, SOCKET, unnoticed
+from holdfast.desk.address import LOCK, SOCKET
 from holdfast.desk.keys import opens_api
 from holdfast.desk.lifecycle import Lifecycle
 from holdfast.desk.local import LocalDesk, StoreReading
-from holdfast.desk.port import Desk, Reading
+from holdfast.desk.port import Desk
 from holdfast.desk.views import AgentView, Stop
 from holdfast.desk.webhooks import Routes
 from holdfast.engine.discretion import discreet
@@ -36,7 +35,7 @@ from holdfast.engine.inbox import Inbox
 from holdfast.engine.settings import Settings
 from holdfast.engine.spool import Spool
 from holdfast.engine.supervisor import supervise
-from holdfast.errors import Exposed, NodeLost, NotRunning, Owned, StoreDown, Unavailable
+from holdfast.errors import Exposed, NodeLost, StoreDown, Unavailable
 from holdfast.ports import ProcessControl
 from holdfast.store.home import Ownership, make_home
 from holdfast.store.opening import Store, open_readonly, open_store
@@ -44,9 +43,6 @@ from holdfast.targets import Targets
 
 log = logging.getLogger(__name__)
 
-# A gateway that restarts answers again well within these.
-STARTING_LOOKS = 100
-STARTING_LOOK_S = 0.1
 # How long a gateway that begins anew waits between two looks for its store.
 PAUSE_FIRST_S = 0.5
 PAUSE_MAX_S = 10
@@ -69,13 +65,6 @@ def settings(config: Config) -> Settings:
         # Whoever sends gives up first, because it knows whether anything had left.
         send_timeout_ms=int((max(config.channels.url.timeout, SEND_TIMEOUT_MIN_S) + SEND_MARGIN_S) * 1000),
     )
-
-
-def problems(config: Config) -> Problems:
-    """Yield what is wrong with a configuration that only the channel knows which it is for."""
-    for name, route in config.channels.webhook.routes.items():
-        for key, problem in wrong_with(name, route):
-            yield ("channels", "webhook", "routes", name, *((key,) if key else ())), problem
 
 
 def redaction(config: Config) -> Redaction:
@@ -236,72 +225,22 @@ async def _running(engine: Engine) -> AsyncGenerator[None]:
 
 
 @contextlib.asynccontextmanager
-async def reader(config: Config, home: Path) -> AsyncGenerator[Store]:
-    """Open the store for looking only, beside whoever owns it."""
+async def own_desk(config: Config, home: Path) -> AsyncGenerator[Desk]:
+    """Be the gateway of a home for one command.  Raises `Owned`."""
+    async with gateway(config, home) as running:
+        clock = SystemClock()
+        yield running.desk(Lifecycle(clock, home=str(home), store=shown(config.store.url)), clock)
+
+
+@contextlib.asynccontextmanager
+async def reader(config: Config, home: Path) -> AsyncGenerator[StoreReading]:
+    """Look into the store of a home, beside whoever owns it."""
     with _named(config.store.url):
         store = await open_readonly(config.store.url, home)
     try:
-        yield store
+        yield StoreReading(store=store, channels=config.channels)
     finally:
         await store.close()
-
-
-@contextlib.asynccontextmanager
-async def running_desk(home: Path, absent: Callable[[], None] = unnoticed) -> AsyncGenerator[Desk]:
-    """Reach the gateway that runs in a home.  Raises `NotRunning`."""
-    if not (home / SOCKET).exists():
-        raise NotRunning(home)
-    # Whoever finds no gateway should not wait for a client to be imported.
-    from holdfast.desk.remote import connected
-
-    async with connected(home / SOCKET, absent) as desk:
-        yield desk
-
-
-@contextlib.asynccontextmanager
-async def desk(config: Config, home: Path, absent: Callable[[], None] = unnoticed) -> AsyncGenerator[Desk]:
-    """Reach the gateway of a home, or be it for as long as the context lasts; `absent` is called while it is away."""
-    async with contextlib.AsyncExitStack() as stack:
-        try:
-            found = await stack.enter_async_context(running_desk(home, absent))
-        except NotRunning:
-            found = await _own_desk(stack, config, home, absent)
-        yield found
-
-
-async def _own_desk(stack: contextlib.AsyncExitStack, config: Config, home: Path, absent: Callable[[], None]) -> Desk:
-    """Be the gateway of a home; where another one is just starting there, wait for that."""
-    try:
-        running = await stack.enter_async_context(gateway(config, home))
-    except Owned as refused:
-        return await _starting_desk(stack, home, refused, absent)
-    clock = SystemClock()
-    life = Lifecycle(clock, home=str(home), store=shown(config.store.url))
-    return running.desk(life, clock)
-
-
-async def _starting_desk(stack: contextlib.AsyncExitStack, home: Path, refused: Owned, absent: Callable[[], None]) -> Desk:
-    """Wait for a gateway that owns a home and does not answer yet.  Raises the refusal when there is none."""
-    for look in range(STARTING_LOOKS):
-        if not (home / SOCKET).exists():
-            break
-        if look == int(NOTICED_AFTER_S / STARTING_LOOK_S):
-            absent()
-        with contextlib.suppress(NotRunning):
-            return await stack.enter_async_context(running_desk(home, absent))
-        await asyncio.sleep(STARTING_LOOK_S)
-    raise refused
-
-
-@contextlib.asynccontextmanager
-async def reading(config: Config, home: Path) -> AsyncGenerator[Reading]:
-    """Read from the gateway of a home, or from its store while none runs."""
-    async with contextlib.AsyncExitStack() as stack:
-        try:
-            found = await stack.enter_async_context(running_desk(home))
-        except NotRunning:
-            found = StoreReading(store=await stack.enter_async_context(reader(config, home)), channels=config.channels)
-        yield found
 
 
 def shown(url: str) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast import app
+from holdfast import app, contact
 from holdfast.agent.demonstration import demonstration
 from holdfast.clock import SystemClock
 from holdfast.config import Config, ServerConfig, StoreConfig
@@ -102,7 +102,7 @@ async def test_a_command_that_is_cut_short_interrupts_its_turns_on_purpose(home:
     running: asyncio.Future[TurnId] = asyncio.get_running_loop().create_future()
 
     async def command() -> None:
-        async with app.desk(Config(), home) as desk:
+        async with contact.desk(Config(), home) as desk:
             session = await desk.open(Opening(key="terminal"))
             turn_id = (await desk.send(session.id, "wait 60 seconds")).turn_id
             await until(lambda: _is(desk.turn(turn_id), State.RUNNING))
@@ -114,7 +114,7 @@ async def test_a_command_that_is_cut_short_interrupts_its_turns_on_purpose(home:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    async with app.reading(Config(), home) as desk:
+    async with contact.reading(Config(), home) as desk:
         turn = await desk.turn(turn_id)
     assert (turn.state, turn.cause) == (State.INTERRUPTED, Cause.SHUTDOWN_TIMEOUT)
 

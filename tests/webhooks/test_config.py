@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast import app
+from holdfast.channels.webhook.route import misconfigured
 from holdfast.config import BODY_LIMIT, RouteConfig, load, secrets, signing_weakness
 from holdfast.errors import ConfigInvalid
 
@@ -35,7 +35,7 @@ def written(folder: Path, text: str) -> Path:
 
 def test_routes_stand_in_the_configuration(tmp_path: Path) -> None:
     """W1: a route is {secret, prompt, deliver, events?, filters?, enabled?}."""
-    routes = load(written(tmp_path, GOOD), {}, further=app.problems).channels.webhook.routes
+    routes = load(written(tmp_path, GOOD), {}, further=misconfigured).channels.webhook.routes
     assert routes["alerts"] == RouteConfig(
         secret="whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
         prompt="Alert: {message}",
@@ -74,7 +74,7 @@ def test_routes_stand_in_the_configuration(tmp_path: Path) -> None:
 def test_what_cannot_be_meant_is_refused_at_its_line(tmp_path: Path, line: str, hint: str) -> None:
     text = f'[server]\nport = 8420\n\n[channels.webhook.routes.alerts]\nsecret = "a secret of some length"\n{line}\n'
     with pytest.raises(ConfigInvalid) as refused:
-        load(written(tmp_path, text), {}, further=app.problems)
+        load(written(tmp_path, text), {}, further=misconfigured)
     assert f"holdfast.toml:{hint}" in str(refused.value)
 
 
@@ -95,7 +95,7 @@ def test_what_cannot_be_meant_is_refused_at_its_line(tmp_path: Path, line: str, 
 def test_a_route_needs_a_secret_that_protects_it(tmp_path: Path, table: str, hint: str) -> None:
     """A short or placeholder secret is refused; unsigned webhooks only on loopback, and only when asked for by name."""
     with pytest.raises(ConfigInvalid) as refused:
-        load(written(tmp_path, table), {}, further=app.problems)
+        load(written(tmp_path, table), {}, further=misconfigured)
     assert hint in str(refused.value)
 
 

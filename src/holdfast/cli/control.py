@@ -13,9 +13,9 @@ from rich.status import Status as Spinner
 from rich.table import Table
 from rich.text import Text
 
-from holdfast.app import running_desk
 from holdfast.cli.frame import Frame, console, json_option, moment, print_json, print_lines, run_async, say, tilde, visible
 from holdfast.cli.serve import count, progress, rest, verb
+from holdfast.contact import running_desk
 from holdfast.desk.address import LOCK
 from holdfast.desk.port import Desk
 from holdfast.desk.views import AgentView, Status, Stop

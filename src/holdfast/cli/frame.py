@@ -20,7 +20,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from holdfast import app
+from holdfast import contact
+from holdfast.channels.webhook.route import misconfigured
 from holdfast.config import Config, load
 from holdfast.desk.port import Desk, Reading
 from holdfast.errors import ConfigInvalid, Fatal, HoldfastError, Owned, Rejected, StoreRefused, Unavailable
@@ -55,15 +56,15 @@ class Frame:
     @classmethod
     def at(cls, home: Path, config_file: str | None) -> Frame:
         file = Path(config_file) if config_file else home / "holdfast.toml"
-        return cls(home=home, config=load(file, required=config_file is not None, further=app.problems), file=file)
+        return cls(home=home, config=load(file, required=config_file is not None, further=misconfigured), file=file)
 
     def desk(self) -> AbstractAsyncContextManager[Desk]:
         """Reach the running gateway, or be one for as long as this command lasts."""
-        return app.desk(self.config, self.home, _tell_absent)
+        return contact.desk(self.config, self.home, _tell_absent)
 
     def reading(self) -> AbstractAsyncContextManager[Reading]:
         """Read from the running gateway, or from the store while none runs."""
-        return app.reading(self.config, self.home)
+        return contact.reading(self.config, self.home)
 
 
 class Group(click.Group):

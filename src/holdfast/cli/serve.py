@@ -16,7 +16,6 @@ import click
 import uvloop
 from rich.text import Text
 
-from holdfast.app import serve as run_gateway
 from holdfast.cli.frame import Frame, console, print_lines, tilde, visible
 from holdfast.config import ServerConfig, misplaced, wrong_with
 from holdfast.daemon.succession import inherit, succeed
@@ -31,6 +30,9 @@ from holdfast.errors import ConfigInvalid, Exposed
 @click.pass_obj
 def serve(frame: Frame, host: str | None, port: int | None, no_open: bool) -> None:
     """Run the gateway until it is stopped: Ctrl-C drains, a second one interrupts what still runs."""
+    # Every other command would pay for the import of a gateway.
+    from holdfast.app import serve as run_gateway
+
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)-7s %(name)s: %(message)s")
     # Every request to a model would be a line.
     logging.getLogger("httpx2").setLevel(logging.WARNING)

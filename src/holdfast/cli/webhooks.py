@@ -12,7 +12,6 @@ from typing import cast
 import click
 import msgspec
 
-from holdfast.app import running_desk
 from holdfast.channels.webhook.signatures import ANY, Scheme
 from holdfast.cli.answer import conclude
 from holdfast.cli.frame import (
@@ -26,6 +25,7 @@ from holdfast.cli.frame import (
     say,
     visible,
 )
+from holdfast.contact import running_desk
 from holdfast.core.intake import Receipt
 from holdfast.core.turns import SETTLED, State
 from holdfast.desk.port import Desk, RoutePlan, Signing

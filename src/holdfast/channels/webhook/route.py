@@ -12,7 +12,7 @@ from holdfast.channels.webhook.filters import Wanted
 from holdfast.channels.webhook.payload import Payload
 from holdfast.channels.webhook.signatures import Scheme, standard_key
 from holdfast.channels.webhook.template import Template
-from holdfast.config import RouteConfig
+from holdfast.config import Config, Problems, RouteConfig
 from holdfast.errors import Rejected
 from holdfast.targets import Targets
 
@@ -113,6 +113,13 @@ def problems(name: str, config: RouteConfig) -> Iterator[tuple[str, str]]:
         yield "deliver", problem
     if config.deliver_only and config.deliver == LOG:
         yield "deliver_only", "needs a place in deliver to send to; without an agent nobody reads the log"
+
+
+def misconfigured(config: Config) -> Problems:
+    """Yield what is wrong with the routes of a configuration, and where."""
+    for name, route in config.channels.webhook.routes.items():
+        for key, problem in problems(name, route):
+            yield ("channels", "webhook", "routes", name, *((key,) if key else ())), problem
 
 
 def _refused(parse: Callable[[T], object], said: T) -> str:
