@@ -52,7 +52,8 @@ def check_origin(rules: Rules, headers: Mapping[str, str]) -> None:
         raise Refused(421, "foreign_host", f"this gateway does not answer for {host[:100]!r}", hint)
     origin = headers.get("origin")
     if (origin is not None and not _is_own(rules, origin, host)) or headers.get("sec-fetch-site", "none") not in _OWN_SITE:
-        raise Refused(403, "foreign_origin", "another site sent this request", "only the gateway's own page may")
+        hint = "only the gateway's own page may; the name that a proxy has, with its port, belongs in server.allowed_hosts"
+        raise Refused(403, "foreign_origin", "another site sent this request", hint)
 
 
 def is_near(headers: Mapping[str, str]) -> bool:

@@ -5,7 +5,7 @@ const find = (id) => document.getElementById(id);
 
 class Refused extends Error {
   constructor(status, problem) {
-    super(problem?.message ?? `The gateway answered ${status}.`);
+    super(problem ? [problem.message, problem.hint].filter(Boolean).join("; ") : `The gateway answered ${status}.`);
     this.status = status;
   }
 }
@@ -154,8 +154,15 @@ find("sign-out").addEventListener("click", async () => {
 
 for (const button of document.querySelectorAll(".copy")) {
   button.addEventListener("click", async () => {
-    await navigator.clipboard?.writeText(button.previousElementSibling.textContent).catch(() => null);
-    button.textContent = "Copied";
+    const code = button.previousElementSibling;
+    try {
+      await navigator.clipboard.writeText(code.textContent);
+      button.textContent = "Copied";
+    } catch {
+      // Without TLS, and away from this machine, a page may not write there.
+      getSelection().selectAllChildren(code);
+      button.textContent = "Selected";
+    }
     setTimeout(() => { button.textContent = "Copy"; }, 1500);
   });
 }
