@@ -7,7 +7,7 @@ import gc
 import json
 import signal
 import socket
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -157,6 +157,53 @@ async def test_many_readers_hear_of_each_entry_at_once(home: Path, monkeypatch: 
                 return "holdfast_streams_open 0\n" in (await house.web.get("/metrics")).text
 
             await until(none_open)
+
+
+class Line:
+    """One answer as a server sees it, which takes nothing behind its end."""
+
+    def __init__(self, hear: Callable[[], None]) -> None:
+        self.when_lost: Callable[[], None] | None = None
+        self.lost = self.choked = self._over = False
+        self._hear = hear
+
+    def abort(self) -> None:
+        self._over = True
+
+    async def send(self, message: Any) -> None:
+        assert not self._over, "the answer had come to its end"
+        if message["type"] == "http.response.body":
+            self._over = not message["more_body"]
+            if message["body"].startswith(b":"):
+                self._hear()
+
+    async def receive(self) -> Any:
+        raise AssertionError("nobody asks")
+
+
+async def test_streams_that_end_in_the_middle_of_a_heartbeat_end_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sse, "HEARTBEAT_S", 0.01)
+    monkeypatch.setattr(sse, "GREETED_AT_ONCE", 1)
+    streams, over, heard = sse.Streams(asyncio.Event()), asyncio.Event(), asyncio.Semaphore(0)
+
+    async def frames(end: asyncio.Event) -> AsyncGenerator[bytes]:
+        yield b"data: {}\n\n"
+        await end.wait()
+
+    async def show(end: asyncio.Event, hear: Callable[[], None]) -> None:
+        line = Line(hear)
+        scope = {"method": "GET", "extensions": {"holdfast.connection": line}}
+        await sse.EventStream(frames(end), streams)(scope, line.receive, line.send)
+
+    async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
+        lasting = group.create_task(show(asyncio.Event(), heard.release))
+        for _ in range(20):
+            group.create_task(show(over, over.set))
+        for _ in range(3):
+            await heard.acquire()
+        assert over.is_set()
+        assert len(streams) == 1
+        lasting.cancel()
 
 
 async def test_asking_only_for_the_head_of_a_stream_ends(home: Path) -> None:

@@ -84,7 +84,9 @@ class Streams:
 
     async def _beat(self) -> None:
         for number, reader in enumerate(list(self._open), 1):
-            await reader.beat()
+            if reader in self._open:
+                # It may have ended while others were greeted, and nothing can be sent behind an end.
+                await reader.beat()
             if number % GREETED_AT_ONCE == 0:
                 await asyncio.sleep(0)
 
