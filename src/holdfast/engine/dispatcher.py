@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Iterable
 
 from holdfast.clock import Clock
@@ -20,9 +21,12 @@ log = logging.getLogger(__name__)
 
 # Turns that nobody waits for begin a few at a time, so that a flood of them does not keep the loop from whoever knocks.
 DETACHED_AT_ONCE = 8
-# While one round of the loop takes longer, so many of them run and no more begin.
+# While one round of the loop takes longer, or this process uses more of a core than that, so many run and no more begin.
 CROWDED_S = 0.008
+CROWDED_SHARE = 0.7
 DETACHED_WHEN_CROWDED = 4
+# What a process uses is taken over at least this long.
+_SHARE_OVER_S = 0.1
 # How soon after that it is looked again.
 _LOOK_AGAIN_MS = 25
 # What was told to stop has little left to do.
@@ -50,7 +54,8 @@ class Dispatcher:
         self._resting.freed = self.wake.set
         self._draining = False
         self._claiming = False
-        self._crowded = False
+        self._crowded = self._busy = False
+        self._looked_at = self._used = 0.0
         # Whether turns that nobody waits for may have been left for later.
         self._held_back = False
         # Whether more may be waiting than there was room for.
@@ -160,7 +165,11 @@ class Dispatcher:
         loop = asyncio.get_running_loop()
         began = loop.time()
         await asyncio.sleep(0)
-        self._crowded = loop.time() - began > CROWDED_S
+        now, used = loop.time(), time.process_time()
+        if now - self._looked_at >= _SHARE_OVER_S:
+            self._busy = used - self._used > CROWDED_SHARE * (now - self._looked_at)
+            self._looked_at, self._used = now, used
+        self._crowded = self._busy or now - began > CROWDED_S
 
     async def _take(self, free: int) -> list[Turn]:
         few = self._few()
