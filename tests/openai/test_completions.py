@@ -315,11 +315,29 @@ async def raw(house: House, body: object) -> tuple[int, Any]:
     return answer.status_code, answer.json()["error"]
 
 
+async def test_every_refusal_has_the_shape_that_clients_of_openai_know(home: Path) -> None:
+    """Also what never reaches the route: a wrong key, an address that is none, what was never there."""
+    async with open_house(home) as house:
+        wrong_key = await house.web.get("/v1/models", headers={"Authorization": "Bearer hf_wrong"})
+        nowhere = await house.web.post("/v1/embeddings", json={})
+        wrong_method = await house.web.delete("/v1/models")
+        absent = await house.web.get("/v1/responses/resp_none")
+        answers = {401: wrong_key, 404: nowhere, 405: wrong_method}
+        assert {status: each.status_code for status, each in answers.items()} == {status: status for status in answers}
+        for each in (*answers.values(), absent):
+            error = each.json()["error"]
+            assert (error["type"], error["message"].endswith(f"; {error['hint']}")) == ("invalid_request_error", True)
+        # Elsewhere the two stand side by side.
+        assert "; " not in (await house.web.get("/api/turns/none")).json()["error"]["message"]
+
+
 async def test_an_error_says_what_to_do_instead(home: Path) -> None:
     async with open_house(home) as house:
         status, error = await raw(house, {"model": MODEL, "messages": []})
         assert (status, error["code"], error["type"]) == (400, "invalid_request", "invalid_request_error")
         assert error["hint"] == "send at least one message with the role user"
+        # Most clients show people the message alone.
+        assert error["message"] == f"messages is empty; {error['hint']}"
         status, error = await raw(house, {"messages": [user("hi")]})
         assert (status, error["code"]) == (400, "bad_json")
         assert "model" in error["message"]

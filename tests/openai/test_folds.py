@@ -134,7 +134,7 @@ def test_whoever_looks_at_a_stream_that_waits_sees_what_for() -> None:
 def test_a_failure_is_an_event_that_clients_raise() -> None:
     sent = Chunks(TURN, "m", AT, usage=False).failure("turn_failed", "no model", "look at the log", TURN)
     error, done, _ = sent.split(b"\n\n")
-    assert json.loads(error.removeprefix(b"data: "))["error"]["message"] == "no model"
+    assert json.loads(error.removeprefix(b"data: "))["error"]["message"] == "no model; look at the log"
     assert done == b"data: [DONE]"
 
 

@@ -24,6 +24,8 @@ from holdfast.errors import (
 )
 
 RETRY_AFTER_S = 1
+# Where clients of OpenAI ask.
+OPENAI_PATH = "/v1/"
 _encoder = msgspec.json.Encoder()
 
 
@@ -47,9 +49,9 @@ class Refused(Rejected):
         # Further fields of the error.
         self.more = more
 
-    def response(self) -> Response:
-        """Return it as it is answered."""
-        found = refusal(self.status, self.code, str(self), self.hint or _HINTS.get(self.status), **self.more)
+    def response(self, path: str = "") -> Response:
+        """Return it as it is answered at a path."""
+        found = refusal(self.status, self.code, str(self), self.hint or _HINTS.get(self.status), path=path, **self.more)
         if "Retry-After" in found.headers:
             found.headers["Retry-After"] = str(self.retry_after_s)
         return found
@@ -60,8 +62,8 @@ def answer(value: object, status: int = 200) -> Response:
     return Response(_encoder.encode(value), status, media_type="application/json")
 
 
-def refusal(status: int, code: str, message: str, hint: str | None = None, **more: str | int) -> Response:
-    """Return an error as every client expects it; `more` are further fields of it."""
+def refusal(status: int, code: str, message: str, hint: str | None = None, *, path: str = "", **more: str | int) -> Response:
+    """Return an error as every client expects it at a path; `more` are further fields of it."""
     headers: dict[str, str] = {}
     if status in (429, 503):
         headers["Retry-After"] = str(RETRY_AFTER_S)
@@ -70,23 +72,28 @@ def refusal(status: int, code: str, message: str, hint: str | None = None, **mor
         headers["Connection"] = "close"
     if status == 401:
         headers["WWW-Authenticate"] = "Bearer"
+    if path.startswith(OPENAI_PATH):
+        # These show people the message alone, and tell errors apart by their type.
+        message = f"{message}; {hint}" if hint else message
+        more = {"type": "server_error" if status >= 500 else "invalid_request_error", **more}
     body = _encoder.encode({"error": {"code": code, "message": message, "hint": hint, **more}})
     return Response(body, status, headers, media_type="application/json")
 
 
-async def refuse(_request: Request, error: Exception) -> Response:
+async def refuse(request: Request, error: Exception) -> Response:
     """Answer for an error of our own tree; its family decides."""
+    path = request.url.path
     if isinstance(error, Refused):
-        return error.response()
+        return error.response(path)
     status = _status(error)
     more = {"state": str(error.state)} if isinstance(error, IllegalMove) else {}
     hint = _BUSY if isinstance(error, SessionBusy) else _HINTS.get(status)
-    return refusal(status, _code(error), str(error), hint, **more)
+    return refusal(status, _code(error), str(error), hint, path=path, **more)
 
 
-async def apologise(_request: Request, error: Exception) -> Response:  # noqa: ARG001 - What it was is in the log only.
+async def apologise(request: Request, error: Exception) -> Response:  # noqa: ARG001 - What it was is in the log only.
     """Answer for a bug, and tell nothing of it."""
-    return refusal(500, "internal", "something went wrong here", "the gateway's log has the details")
+    return refusal(500, "internal", "something went wrong here", "the gateway's log has the details", path=request.url.path)
 
 
 def _status(error: Exception) -> int:
@@ -110,7 +117,7 @@ def _status(error: Exception) -> int:
 _BUSY = "wait for its answer, cancel it, or send with busy=queue"
 _HINTS = {
     400: "change what the message names; GET /openapi.json says what is taken",
-    404: "list what there is with GET on the collection",
+    404: "look at its name again: it may be deleted, or somebody else's",
     409: "reload it: its state is another one by now",
     413: "send less at once",
     422: "use a fresh Idempotency-Key for another message",

@@ -88,13 +88,13 @@ async def _refuse_route(request: Request, error: Exception) -> Response:
     if not isinstance(error, HTTPException):
         return await apologise(request, error)
     if error.status_code == 405:
-        found = refusal(405, "wrong_method", "this route does not take that method", _LISTED)
+        found = refusal(405, "wrong_method", "this route does not take that method", _LISTED, path=request.url.path)
         found.headers["Allow"] = ", ".join(_methods(request))
         return found
     if _climbs(request.scope):
         # Nothing here is read by its path, and whoever tries should see that it was noticed.
         return refusal(403, "bad_path", "a path leads down only, and by its plain name", _LISTED)
-    return refusal(error.status_code, "no_route", "there is nothing at this address", _LISTED)
+    return refusal(error.status_code, "no_route", "there is nothing at this address", _LISTED, path=request.url.path)
 
 
 def _methods(request: Request) -> list[str]:

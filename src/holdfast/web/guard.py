@@ -167,7 +167,7 @@ class Guarded:
             try:
                 principal = await self._door.judge(scope["method"], scope["path"], Headers(scope=scope), port_of(scope))
             except Refused as error:
-                await error.response()(scope, receive, send)
+                await error.response(scope["path"])(scope, receive, send)
                 return
             except Unavailable as error:
                 await refusal(503, "store_down", str(error), "try again in a moment")(scope, receive, send)

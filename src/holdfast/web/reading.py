@@ -31,12 +31,11 @@ class Told(Refused):
     """A refusal that tells a client of the API more: which turn it is about, and whether to send the same again."""
 
     def __init__(self, status: int, code: str, message: str, hint: str, *, retry: bool | None = None, **more: str) -> None:
-        kind = "server_error" if status >= 500 else "invalid_request_error"
-        super().__init__(status, code, message, hint, more={"type": kind, **more})
+        super().__init__(status, code, message, hint, more=more)
         self._retry = retry
 
-    def response(self) -> Response:
-        found = super().response()
+    def response(self, path: str = "") -> Response:
+        found = super().response(path)
         if self._retry is not None:
             # The official client would else repeat most of what it is refused, and so ask the same question anew.
             found.headers["X-Should-Retry"] = "true" if self._retry else "false"

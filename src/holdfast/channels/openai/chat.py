@@ -221,7 +221,9 @@ class Chunks:
 
     def failure(self, code: str, message: str, hint: str, turn_id: TurnId) -> bytes:
         """Return the end of an answer that failed, which clients raise."""
-        error = {"code": code, "message": message, "hint": hint, "type": "server_error", "turn_id": turn_id}
+        # Clients show people the message alone.
+        told = f"{message}; {hint}"
+        error = {"code": code, "message": told, "hint": hint, "type": "server_error", "turn_id": turn_id}
         return b"data: %b\n\n" % _encode({"error": error}) + DONE
 
     def _chunk(self, delta: bytes, reason: bytes) -> bytes:
