@@ -734,7 +734,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "door: a change counts at once",
-        "web/keyring.py",
+        "desk/mirror.py",
         "        while self._known != self._heard:",
         "        while self._known > self._heard:",
         ("tests/web/test_guard.py",),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import logging
 import os
 from collections.abc import Mapping, Sequence
@@ -17,9 +15,10 @@ from holdfast.channels.webhook.signatures import ANY, Scheme
 from holdfast.clock import Clock
 from holdfast.config import SIGNING_PREFIX, RouteConfig, signing_weakness, wrong_with_route
 from holdfast.core.redaction import Redaction
+from holdfast.desk.mirror import Mirror
 from holdfast.desk.port import RoutePlan, Signing
 from holdfast.desk.views import NewRoute, Page, RouteSource, RouteView, Signed
-from holdfast.errors import ConfigInvalid, NotFound, Rejected, Unavailable
+from holdfast.errors import ConfigInvalid, NotFound, Rejected
 from holdfast.ids import new_id
 from holdfast.ports import Store, Wakes, WebhookRoute
 from holdfast.ports import Webhooks as StoredRoutes
@@ -28,14 +27,12 @@ from holdfast.targets import Targets
 log = logging.getLogger(__name__)
 
 TOPIC = "webhooks"
-# A hint may be lost, and a route that was added on another node should work here soon.
-REFRESH_S = 3.0
 ADDED_MAX = 1_000
 # Under which name the carrier to `url:` targets keeps its secret.
 ANSWERS = "url"
 
 
-class Routes:
+class Routes(Mirror):
     """Every route that takes deliveries here, ready to be used.  While the store is away, what was last known counts."""
 
     def __init__(
@@ -49,13 +46,11 @@ class Routes:
         redaction: Redaction,
         environment: Mapping[str, str] = os.environ,
     ) -> None:
+        super().__init__(TOPIC, wakes)
         self._stored = stored
-        self._wakes = wakes
         self._host = host
         self._targets = targets
         self._redaction = redaction
-        self._changed = asyncio.Event()
-        self._loading = asyncio.Lock()
         self.configured = {name: self._configured(name, each, environment) for name, each in configured.items()}
         self._found: Sequence[WebhookRoute] = ()
         self._live: Mapping[str, Route] = self.configured
@@ -73,32 +68,12 @@ class Routes:
             raise Rejected(f"{key} {problem}")
         return routes.ready(name, config, config.secret, self._targets)
 
-    async def load(self) -> None:
-        """Learn which routes there are now."""
-        # One after the other, so that nobody who looked before a change has the last word about it.
-        async with self._loading:
-            self._changed.clear()
-            found = await self._stored.list()
-            if found != self._found:
-                self._found = found
-                # Whoever writes the configuration does.
-                self._live = {**self._added(found), **self.configured}
-
-    async def run(self) -> None:
-        """Keep up with the store, for ever."""
-        forget = self._wakes.listen(self._hear)
-        try:
-            while True:
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(REFRESH_S):
-                        await self._changed.wait()
-                try:
-                    await self.load()
-                except Unavailable as error:
-                    log.debug("the webhook routes are as they were: %s", error)
-                    await asyncio.sleep(REFRESH_S)
-        finally:
-            forget()
+    async def _look(self) -> None:
+        found = await self._stored.list()
+        if found != self._found:
+            self._found = found
+            # Whoever writes the configuration does.
+            self._live = {**self._added(found), **self.configured}
 
     def _added(self, found: Sequence[WebhookRoute]) -> Mapping[str, Route]:
         added: dict[str, Route] = {}
@@ -109,10 +84,6 @@ class Routes:
             except Rejected as error:
                 log.warning("the webhook route %s is closed, add it again: %s", each.name, error)
         return added
-
-    def _hear(self, topic: str) -> None:
-        if topic == TOPIC:
-            self._changed.set()
 
     def _hide(self, secret: str) -> None:
         self._redaction.learn((secret, secret.removeprefix(SIGNING_PREFIX)))
