@@ -182,3 +182,17 @@ async def test_compacting_is_a_turn(home: Path) -> None:
         assert (items[0]["role"], items[0]["text"]) == ("user", "/compress")
         await house.post(f"/api/sessions/{session_id}/end")
         assert await refused(house, "POST", f"/api/sessions/{session_id}/compact") == (409, "illegal_move")
+
+
+async def test_only_the_operator_lets_a_job_deliver(home: Path) -> None:
+    """SECURITY 9: a command of the agent's can reach a gateway that needs no key, and would send in the operator's name."""
+    async with open_house(home) as house:
+        plan = {"name": "leak", "schedule": "30 7 * * *", "prompt": "count to 1"}
+        for target in ("file:out", "url:https://example.com/hook", "github_comment:a/b#1", "nowhere:1"):
+            assert await refused(house, "POST", "/api/jobs", {**plan, "deliver": target}) == (403, "operator_only")
+        assert (await house.get("/api/jobs"))["items"] == []
+        await house.post("/api/jobs", {**plan, "deliver": "log"}, 201)
+        await house.desk.jobs.save(Plan(name="leak", schedule="30 7 * * *", prompt="count to 1", deliver="file:out"))
+        # Nor what it says, once it is delivered.
+        changed = {**plan, "prompt": "count to 2", "deliver": "file:out"}
+        assert await refused(house, "POST", "/api/jobs", changed) == (403, "operator_only")

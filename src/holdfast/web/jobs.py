@@ -5,10 +5,13 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from holdfast.core.intake import Receipt
+from holdfast.core.keys import ADMIN
+from holdfast.core.schedule import LOG
 from holdfast.desk.port import Plan
 from holdfast.desk.views import JobView, Page, Removed
 from holdfast.web.answers import answer
-from holdfast.web.operations import Call, Operation
+from holdfast.web.operations import Call, Operation, demand
+from holdfast.web.principal import LOCAL
 
 
 class Jobs:
@@ -45,7 +48,11 @@ class Jobs:
         return answer(await call.desk.jobs.list(cursor=call.word("cursor"), limit=call.number("limit", 50)))
 
     async def save(self, call: Call) -> Response:
-        return answer(await call.desk.jobs.save(await call.body(Plan)), 201)
+        plan = await call.body(Plan)
+        if plan.deliver not in (None, LOG) and call.principal.owner == LOCAL:
+            # The agent has to ask before it sends elsewhere; a command of its own could else do so unasked.
+            demand(call.principal, ADMIN)
+        return answer(await call.desk.jobs.save(plan), 201)
 
     async def show(self, call: Call) -> Response:
         return answer(await call.desk.jobs.get(call.name()))
