@@ -235,7 +235,7 @@ async def test_a_body_may_be_packed_with_gzip_and_with_nothing_else(home: Path) 
         for encoding in ("br", "deflate", "zstd", "gzip, gzip", "compress"):
             other = {**JSON, "content-encoding": encoding}
             assert await refused(house, b'{"text": "a"}', other) == (415, "encoded"), encoding
-        for broken in (b'{"text": "a"}', content[:-12], content[:10], b"\x1f\x8b"):
+        for broken in (b'{"text": "a"}', content[:-12], content[:10], b"\x1f\x8b", content * 2, content + b"{}"):
             assert await refused(house, broken, packed) == (400, "bad_gzip")
 
 

@@ -92,6 +92,9 @@ async def _unpacked(packed: bytes, most: int) -> bytes:
             if not piece and not unpacker.eof:
                 raise Refused(400, "bad_gzip", "the packed body ends too early", "send all of it")
             await asyncio.sleep(0)
+        if unpacker.unused_data:
+            # Others would read on, and so another body than the one that is judged here.
+            raise Refused(400, "bad_gzip", "something stands behind the packed body", "pack all of it at once")
     except zlib.error as error:
         raise Refused(400, "bad_gzip", f"the body is not gzip: {error}", "send it as it is, or as gzip") from error
     return bytes(raw)
