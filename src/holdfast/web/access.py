@@ -16,11 +16,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from holdfast.core.redaction import Redaction
 from holdfast.engine.discretion import Discretion
 from holdfast.web.metrics import Meter
+from holdfast.web.principal import How
 
 log = logging.getLogger("holdfast.access")
 
 REQUEST_ID = b"x-request-id"
 _SANE = re.compile(rb"[A-Za-z0-9._:/+=-]{1,128}")
+_UNKNOWN = frozenset({How.NOBODY, How.STRANGER})
 _STREAM = b"text/event-stream"
 _encode = msgspec.json.Encoder().encode
 
@@ -104,7 +106,7 @@ class _Asked:
             "status": self.status,
             "ms": round(self.seconds * 1000, 1),
             "bytes": self.size,
-            "owner": principal.owner if principal else None,
+            "owner": principal.owner if principal and principal.how not in _UNKNOWN else None,
             "key_id": principal.key_id if principal else None,
             "request_id": self.id.decode(),
         }
