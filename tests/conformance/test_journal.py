@@ -13,7 +13,7 @@ from holdfast.core.intake import Busy
 from holdfast.core.journal import Draft, Entry, Kind
 from holdfast.core.transcript import Role, fold
 from holdfast.core.turns import Cause, Event, Mode, Resume, Turn
-from holdfast.errors import Stale
+from holdfast.errors import NotFound, Stale
 from holdfast.ids import CallId, SessionId, TurnId
 from holdfast.store.database import Run, Transaction
 from tests.conformance.scenes import OWNER, Scene
@@ -423,3 +423,15 @@ async def test_a_conversation_is_read_by_its_turns_in_both_directions(scene: Sce
                 assert len({ordinals[entry.turn_id] for entry in page}) <= limit
     assert await read(host.session_id, after=7) == await read(host.session_id, before=1) == []
     assert await read(SessionId("nothing")) == []
+
+
+async def test_news_are_what_is_read_until_there_can_be_none(scene: Scene) -> None:
+    """Who has read everything is told whether more may come: of a session that is deleted, nothing will."""
+    turn = await scene.running()
+    everything = await scene.store.journal.read(turn.session_id)
+    assert await scene.store.journal.news(turn.session_id, 0) == everything
+    assert await scene.store.journal.news(turn.session_id, 1, limit=1) == everything[1:2]
+    assert await scene.store.journal.news(turn.session_id, everything[-1].seq) == []
+    await scene.store.sessions.delete(turn.session_id, scene.now)
+    with pytest.raises(NotFound):
+        await scene.store.journal.news(turn.session_id, 0)

@@ -133,7 +133,7 @@ class Gated:
         self.asked = 0
         self.open = asyncio.Event()
 
-    async def read(self, session_id: SessionId, after: int = 0, limit: int = 1_000) -> list[Entry]:
+    async def news(self, session_id: SessionId, after: int, limit: int = 1_000) -> list[Entry]:
         found = [entry for entry in self.entries if entry.seq > after]
         self.asked += 1
         await self.open.wait()

@@ -114,3 +114,24 @@ async def test_a_follower_survives_a_restart_of_the_gateway(home: Path) -> None:
             await until(lambda: seen and seen[-1] >= last)
         following.cancel()
         assert seen == list(range(1, last + 1))
+
+
+async def test_whoever_reads_what_somebody_deletes_is_not_kept_waiting(home: Path) -> None:
+    """A stream ends, and a request that waits for an answer is told; nobody hangs on something that is no more."""
+    asked = {"model": "holdfast", "messages": [{"role": "user", "content": "wait 60 seconds"}]}
+    async with open_house(home) as house, asyncio.timeout(PATIENCE_S):
+        waiting = asyncio.create_task(
+            house.web.post("/v1/chat/completions", json=asked, headers={"X-Session-Key": "doomed"})
+        )  # fmt: skip
+        (session,) = await until(lambda: _sessions(house))
+        async with house.events(session["id"]) as events:
+            assert (await anext(events))["kind"] == "turn.accepted"
+            assert (await house.web.delete(f"/api/sessions/{session['id']}")).status_code == 200
+            async for event in events:
+                assert event["session_id"] == session["id"]
+        answer = await waiting
+        assert (answer.status_code, answer.json()["error"]["code"]) == (404, "not_found")
+
+
+async def _sessions(house: House) -> list[Any]:
+    return (await house.get("/api/sessions"))["items"]

@@ -87,7 +87,9 @@ class Feed:
             follower.hint()
 
     async def follow(self, session_id: SessionId, after: int = 0) -> AsyncGenerator[Entry]:
-        """Yield every entry after a cursor, for ever; live and replayed ones are the same."""
+        """Yield every entry after a cursor, for ever; live and replayed ones are the same.  Raises `NotFound` once the
+        session is deleted.
+        """
         follower = _Follower()
         self._followers.setdefault(session_id, set()).add(follower)
         try:
@@ -126,7 +128,7 @@ class Feed:
     async def _look(self, session_id: SessionId, after: int) -> list[Entry]:
         looks = self._looks.setdefault(session_id, {})
         if after not in looks:
-            looks[after] = asyncio.create_task(self._journal.read(session_id, after, PAGE))
+            looks[after] = asyncio.create_task(self._journal.news(session_id, after, PAGE))
             looks[after].add_done_callback(lambda look: self._looked(session_id, looks, after, look))
         # Whoever leaves does not end it for the others.
         return await asyncio.shield(looks[after])

@@ -38,6 +38,7 @@ _HOLD_OVER = """
  RETURNING id
 """
 _READ = f"SELECT {rows.ENTRY} FROM entries WHERE session_id = :id AND seq > :after ORDER BY seq LIMIT :limit"
+_IS_THERE = "SELECT 1 FROM sessions WHERE id = :id"
 _READ_TURN = f"SELECT {rows.ENTRY} FROM entries WHERE turn_id = :id ORDER BY seq"
 _READ_TURNS = f"""
     SELECT {rows.qualified(rows.ENTRY, "e")} FROM entries e JOIN turns t ON t.id = e.turn_id
@@ -101,6 +102,10 @@ class Journal:
     async def read(self, session_id: SessionId, after: int = 0, limit: int = READ_MAX) -> list[Entry]:
         """Return the entries after a cursor, oldest first."""
         return await self._database.read(lambda: _read(_READ, {"id": session_id, "after": after, "limit": limit}))
+
+    async def news(self, session_id: SessionId, after: int, limit: int = READ_MAX) -> list[Entry]:
+        """Return the entries after a cursor, as `read` does.  Raises `NotFound` where none will ever come: it is deleted."""
+        return await self._database.read(lambda: _news({"id": session_id, "after": after, "limit": limit}))
 
     async def read_turn(self, turn_id: TurnId) -> list[Entry]:
         """Return the entries of one turn."""
@@ -286,6 +291,13 @@ def _append_late(entries: Sequence[Entry]) -> Transaction[int]:
 def _read(sql: str, params: Params) -> Transaction[list[Entry]]:
     found = yield Run(sql, params)
     return [rows.entry(row) for row in found]
+
+
+def _news(params: Params) -> Transaction[list[Entry]]:
+    found = yield from _read(_READ, params)
+    if not found and not (yield Run(_IS_THERE, {"id": params["id"]})):
+        raise NotFound(f"there is no session {params['id']} any more")
+    return found
 
 
 def _context_begins(session_id: SessionId) -> Transaction[int]:

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from holdfast.core.journal import Entry
-from holdfast.errors import Unavailable
+from holdfast.errors import NotFound, Unavailable
 from holdfast.web.protocol import Connection, connection_of
 
 # Often enough for every proxy on the way to believe that somebody is there.
@@ -137,7 +137,8 @@ class EventStream(Response):
     """Frames, each a whole event in the wire's format, until they end, the reader leaves or the gateway closes.
 
     The generator is closed whatever ends the stream.  A store that does not answer ends it as well: the reader asks
-    again with its cursor, when it is back.  Whoever could take a part for the whole is told with `farewell` that it is none.
+    again with its cursor, when it is back.  So does the end of what it reads, when somebody deletes that.  Whoever could
+    take a part for the whole is told with `farewell` that it is none.
     """
 
     media_type = "text/event-stream"
@@ -165,7 +166,7 @@ class EventStream(Response):
         self._streams.add(reader)
         try:
             return await reader.read(self._frames)
-        except Unavailable:
+        except (NotFound, Unavailable):
             return False
         finally:
             self._streams.remove(reader)
