@@ -791,7 +791,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "tenants: what the machine is like",
         "desk/local.py",
-        "        if self.owner != OWNER:",
+        "        if self.owner != LOCAL:",
         "        if not self.owner:",
         ("tests/web/test_tenants.py",),
     ),

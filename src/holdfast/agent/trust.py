@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from enum import StrEnum
 
+from holdfast.core.keys import LOCAL
 from holdfast.core.sessions import Session
 
-# The owner of everything that comes over the operator's own ways.
-OPERATOR = "local"
 # Channels whose words come from strangers.
 UNTRUSTED = frozenset({"webhook"})
 
@@ -27,4 +26,4 @@ def trust_in(session: Session, owners: Collection[str] = ()) -> Trust:
     """Return how far the turns of a session are trusted; `owners` are those that the operator trusts like themselves."""
     if session.channel in UNTRUSTED:
         return Trust.STRANGER
-    return Trust.OPERATOR if session.owner == OPERATOR or session.owner in owners else Trust.TENANT
+    return Trust.OPERATOR if session.owner == LOCAL or session.owner in owners else Trust.TENANT

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import cast
 
+from holdfast.core.keys import LOCAL
 from holdfast.core.resets import Reset
 from holdfast.core.sessions import Source
 from holdfast.core.turns import Mode, State
@@ -81,7 +82,7 @@ class Inbound:
     conversation: str
     text: str
     channel: str
-    owner: str = "local"
+    owner: str = LOCAL
     source: Source = field(default_factory=Source)
     dedupe_key: str | None = None
     mode: Mode = Mode.CONVERSATION

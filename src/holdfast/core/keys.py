@@ -10,6 +10,8 @@ from enum import StrEnum
 from holdfast.ids import KeyId
 
 PREFIX = "hf_"
+# The operator, as the owner of everything that comes in without the key of somebody else.
+LOCAL = "local"
 API = "api"
 # Whoever has this scope may do everything, in the operator's name.
 ADMIN = "admin"

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from holdfast import cron
 from holdfast.clock import Clock
 from holdfast.core.intake import Receipt
+from holdfast.core.keys import LOCAL
 from holdfast.core.schedule import LOG, Job, message
 from holdfast.desk import cursors
-from holdfast.desk.keys import LOCAL
 from holdfast.desk.port import Plan
 from holdfast.desk.views import JobView, Page
 from holdfast.errors import NotFound, Rejected

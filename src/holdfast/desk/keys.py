@@ -8,14 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from holdfast.clock import Clock
-from holdfast.core.keys import ADMIN, API, WEBHOOK, Key, digest, is_scope
+from holdfast.core.keys import ADMIN, API, LOCAL, WEBHOOK, Key, digest, is_scope
 from holdfast.desk.port import KeyPlan
 from holdfast.desk.views import KeyView, NewKey, Page, RevokedKey
 from holdfast.errors import NotFound, Rejected
 from holdfast.ids import new_key_id
 from holdfast.ports import Store
 
-LOCAL = "local"
 NAME_MAX = 100
 RATE_MAX = 1_000_000
 SCOPES_MAX = 20

@@ -17,6 +17,7 @@ from holdfast.core.delivery import Delivery
 from holdfast.core.delivery import State as DeliveryState
 from holdfast.core.intake import Busy, Image, Inbound, Receipt
 from holdfast.core.journal import Entry, Kind
+from holdfast.core.keys import LOCAL
 from holdfast.core.sessions import Hit, Session
 from holdfast.core.sessions import State as SessionState
 from holdfast.core.transcript import fold
@@ -39,7 +40,6 @@ from holdfast.ids import DeliveryId, SessionId, TurnId, new_id, new_session_id
 from holdfast.ports import ProcessControl, Store
 from holdfast.targets import Targets
 
-OWNER = "local"
 DAY_MS = 86_400_000
 # Turns whose entries are read together.
 READ_AT_ONCE = 500
@@ -57,7 +57,7 @@ class StoreReading:
     """What one owner may read of a store.  What belongs to another is not there."""
 
     store: Store
-    owner: str = OWNER
+    owner: str = LOCAL
     channels: ChannelsConfig = field(default_factory=ChannelsConfig)
 
     @property
@@ -418,7 +418,7 @@ class LocalDesk(StoreReading):
             uptime_s=life.uptime_s,
             running=0,
         )
-        if self.owner != OWNER:
+        if self.owner != LOCAL:
             # How much others ask, and what this machine is like, is the operator's to know.
             return glance
         running, report = self.engine.running, self.engine.report

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from holdfast.clock import Clock
-from holdfast.core.keys import Login, Purpose, digest
-from holdfast.desk.keys import LOCAL
+from holdfast.core.keys import LOCAL, Login, Purpose, digest
 from holdfast.desk.views import SignInLink
 from holdfast.passwords import matches
 from holdfast.ports import Store

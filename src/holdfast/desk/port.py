@@ -14,7 +14,7 @@ from holdfast.core.delivery import Delivery
 from holdfast.core.delivery import State as DeliveryState
 from holdfast.core.intake import Busy, Image, Inbound, Receipt
 from holdfast.core.journal import Entry
-from holdfast.core.keys import API
+from holdfast.core.keys import API, LOCAL
 from holdfast.core.memories import Memory
 from holdfast.core.processes import State as ProcessState
 from holdfast.core.sessions import Hit
@@ -103,7 +103,7 @@ class KeyPlan:
 
     name: str = ""
     scopes: tuple[str, ...] = (API,)
-    owner: str = "local"
+    owner: str = LOCAL
     rate_limit: int = 0
 
 

@@ -10,12 +10,11 @@ from collections.abc import Iterator, Mapping
 
 from starlette.responses import Response
 
-from holdfast.core.keys import ADMIN
+from holdfast.core.keys import ADMIN, LOCAL
 from holdfast.core.turns import State
 from holdfast.desk.views import Status
 from holdfast.web.events import Streams
 from holdfast.web.operations import Call, Operation, demand
-from holdfast.web.principal import LOCAL
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 # Upper limits in seconds; what is slower than the last is in none of them.

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from holdfast.core.keys import ADMIN, API, allows
+from holdfast.core.keys import ADMIN, API, LOCAL, allows
 from holdfast.ids import KeyId
-
-LOCAL = "local"
 
 
 class How(StrEnum):
