@@ -200,6 +200,7 @@ async def _readers(ground: Ground, gateway: Gateway) -> Line:
     sessions, per_session = (20, 10) if ground.quick else (100, READERS // 100)
     client = await Client.of(gateway.port)
     ids = [(await client.post("/api/sessions", {}))["id"] for _ in range(sessions)]
+    client.close()
     latencies: list[float] = []
 
     def hear(data: bytes) -> None:
@@ -207,6 +208,7 @@ async def _readers(ground: Ground, gateway: Gateway) -> Line:
         latencies.extend(now - int(at) for at in _WRITTEN_AT.findall(data))
 
     readers = [await _reader(gateway.port, session_id, hear) for session_id in ids for _ in range(per_session)]
+    client = await Client.of(gateway.port)
     idle_from, seconds = gateway.cpu_s(), 3
     await asyncio.sleep(seconds)
     idle = (gateway.cpu_s() - idle_from) / seconds
