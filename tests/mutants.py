@@ -1064,7 +1064,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "webhook: the mask learns new secrets",
         "desk/webhooks.py",
-        "        self._redaction.learn((secret, secret.removeprefix(SIGNING_PREFIX)))\n",
+        "        self._redaction.learn(told_of(secret))\n",
         "        del secret\n",
         ("tests/webhooks/test_gateway.py",),
     ),

@@ -139,7 +139,7 @@ async def node(config: Config, home: Path, check: Callable[[Store], Awaitable[No
         async with contextlib.AsyncExitStack() as stack:
             stack.push_async_callback(store.close)
             await check(store)
-            carriers = await stack.enter_async_context(carriers_of(config.channels, home, store, clock))
+            carriers = await stack.enter_async_context(carriers_of(config.channels, home, store, mask, clock))
             fitted = await stack.enter_async_context(
                 outfit(
                     Setting(

@@ -48,6 +48,7 @@ from holdfast.core.evidence import Judgement
 from holdfast.core.intake import Inbound, Receipt
 from holdfast.core.redaction import Redaction
 from holdfast.desk.views import AgentView
+from holdfast.desk.webhooks import answers_secret, told_of
 from holdfast.egress import Egress, Guard
 from holdfast.errors import ConfigInvalid
 from holdfast.ports import Agent, Carrier, ProcessControl, Store, Turns
@@ -86,10 +87,11 @@ class Outfit:
 
 @contextlib.asynccontextmanager
 async def carriers_of(
-    config: ChannelsConfig, home: Path, store: Store, clock: Clock
+    config: ChannelsConfig, home: Path, store: Store, redaction: Redaction, clock: Clock
 ) -> AsyncGenerator[Mapping[str, Carrier]]:
     """Yield who takes answers out, by channel, for as long as the context lasts.  Raises `ConfigInvalid`."""
-    secret = config.url.secret or await store.secrets.get_or_add(url.CHANNEL, url.new_secret())
+    secret = config.url.secret or await answers_secret(store.secrets)
+    redaction.learn(told_of(secret))
     guard = Guard(config.url.allow_hosts, setting="channels.url.allow_hosts", encrypted=True)
     token, base_url = os.environ.get(config.github.token_env, ""), config.github.base_url
     async with contextlib.AsyncExitStack() as stack:

@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.channels.url import ANSWER_MAX_BYTES, UrlCarrier, new_secret
+from holdfast.channels.url import ANSWER_MAX_BYTES, UrlCarrier
+from holdfast.channels.webhook.signatures import new_secret
 from holdfast.clock import Clock, SystemClock
 from holdfast.core.delivery import Delivery
 from holdfast.egress import Egress, Guard
@@ -309,7 +310,3 @@ async def test_a_secret_without_the_prefix_is_taken_literally() -> None:
     async with receiving() as there, a_carrier(*there.hosts, secret=literal) as carrier:
         await carrier.send(replace(SENT, target=f"url:{there.url()}"))
     assert is_signed(f"whsec_{base64.b64encode(literal.encode()).decode()}", there.posts[0], START // 1000)
-
-
-def test_secrets_that_are_made_up_are_not_alike() -> None:
-    assert len({new_secret() for _ in range(9)}) == 9

@@ -444,7 +444,9 @@ async def test_secrets_of_routes_reach_no_transcript(home: Path, caplog: pytest.
     """K1: a secret is masked from the moment that its route is there, whole or without its prefix."""
     async with open_routes(home, fixed=route(prompt="say: {message}")) as house:
         new = await house.desk.webhooks.add(RoutePlan(name="hot", prompt="say: {message}"))
-        for number, secret in enumerate((SECRET, SECRET[6:], new.secret, new.secret[6:])):
+        # What answers are signed with is made up where the operator chose nothing.
+        own = await house.desk.webhooks.secret()
+        for number, secret in enumerate((SECRET, SECRET[6:], new.secret, new.secret[6:], own, own[6:])):
             said = (await send(house, "fixed", {"message": f"it is {secret}!"}, f"s{number}")).json()
             await house.settled(said["turn_id"])
             text = json.dumps(await house.get(f"/api/sessions/{said['session_id']}/messages"))

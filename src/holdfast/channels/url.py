@@ -5,34 +5,24 @@ A part has the same id at each try, so that a receiver can drop what it has alre
 
 from __future__ import annotations
 
-import base64
-import binascii
-import hashlib
-import hmac
-import os
 from collections.abc import Sequence
 
 import msgspec
 
 from holdfast.channels.answers import is_good, may_pass, said
+from holdfast.channels.webhook.signatures import Scheme, Unverified, sign, standard_key
 from holdfast.clock import Clock
+from holdfast.config import SIGNING_PREFIX
 from holdfast.core.delivery import Delivery
 from holdfast.egress import Answer, Egress, retry_after_s
 from holdfast.errors import ConfigInvalid, Rejected, Unavailable
 
 CHANNEL = "url"
-SECRET_PREFIX = "whsec_"  # noqa: S105 - What every such secret begins with.
 SECRET_MIN_BYTES = 24
-SECRET_BYTES = 32
 ANSWER_MAX_BYTES = 4_096
 RECEIPT_ID_MAX_CHARS = 100
 _MOVED = range(300, 400)
 _GONE = 410
-
-
-def new_secret() -> str:
-    """Return a secret that nobody else has."""
-    return SECRET_PREFIX + base64.b64encode(os.urandom(SECRET_BYTES)).decode()
 
 
 class UrlCarrier:
@@ -40,7 +30,7 @@ class UrlCarrier:
 
     def __init__(self, egress: Egress, secret: str, clock: Clock) -> None:
         self._egress = egress
-        self._key = _key(secret)
+        self._secret = _checked(secret)
         self._clock = clock
 
     def check(self, target: str) -> None:
@@ -53,41 +43,33 @@ class UrlCarrier:
         self.check(sent.target)
         now_ms, body = self._clock.now_ms(), _body(sent)
         answer = await self._egress.post(
-            _address(sent.target), body, headers=self._headers(sent, now_ms // 1000, body), bytes_max=ANSWER_MAX_BYTES
+            _address(sent.target), body, headers=self._headers(sent, now_ms, body), bytes_max=ANSWER_MAX_BYTES
         )
         return _receipt(answer, now_ms)
 
     async def find(self, sent: Delivery) -> str | None:  # noqa: ARG002 - An address can be told, not asked.
         return None
 
-    def _headers(self, sent: Delivery, now_s: int, body: bytes) -> dict[str, str]:
-        signed = hmac.new(self._key, f"{sent.id}.{now_s}.".encode() + body, hashlib.sha256).digest()
-        return {
-            "Content-Type": "application/json",
-            "Accept-Encoding": "identity",
-            "webhook-id": sent.id,
-            "webhook-timestamp": str(now_s),
-            "webhook-signature": f"v1,{base64.b64encode(signed).decode()}",
-        }
+    def _headers(self, sent: Delivery, now_ms: int, body: bytes) -> dict[str, str]:
+        signed = sign(Scheme.STANDARD, body, self._secret, now_ms, sent.id)
+        return {"Content-Type": "application/json", "Accept-Encoding": "identity", **signed}
 
 
 def _address(target: str) -> str:
     return target.partition(":")[2]
 
 
-def _key(secret: str) -> bytes:
-    """Return the key in a secret: behind the prefix it is base64, else the text itself."""
+def _checked(secret: str) -> str:
     try:
-        given = secret.removeprefix(SECRET_PREFIX)
-        key = base64.b64decode(given + "=" * (-len(given) % 4), validate=True) if given != secret else secret.encode()
-    except binascii.Error:
-        raise ConfigInvalid(f"channels.url.secret: what follows {SECRET_PREFIX} must be base64") from None
+        key = standard_key(secret)
+    except Unverified:
+        raise ConfigInvalid(f"channels.url.secret: what follows {SIGNING_PREFIX} must be base64") from None
     if len(key) < SECRET_MIN_BYTES:
         raise ConfigInvalid(
             f"channels.url.secret: must hold {SECRET_MIN_BYTES} bytes or more; make one with `openssl rand -base64 32`, "
-            f"and put {SECRET_PREFIX} before it"
+            f"and put {SIGNING_PREFIX} before it"
         )
-    return key
+    return secret
 
 
 def _body(sent: Delivery) -> bytes:

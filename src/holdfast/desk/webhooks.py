@@ -20,7 +20,7 @@ from holdfast.desk.port import RoutePlan, Signing
 from holdfast.desk.views import NewRoute, Page, RouteSource, RouteView, Signed
 from holdfast.errors import ConfigInvalid, NotFound, Rejected
 from holdfast.ids import new_id
-from holdfast.ports import Store, Wakes, WebhookRoute
+from holdfast.ports import Secrets, Store, Wakes, WebhookRoute
 from holdfast.ports import Webhooks as StoredRoutes
 from holdfast.targets import Targets
 
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 TOPIC = "webhooks"
 ADDED_MAX = 1_000
-# Under which name the carrier to `url:` targets keeps its secret.
+# Under which name the secret of answers to `url:` targets is kept.
 ANSWERS = "url"
 
 
@@ -86,7 +86,7 @@ class Routes(Mirror):
         return added
 
     def _hide(self, secret: str) -> None:
-        self._redaction.learn((secret, secret.removeprefix(SIGNING_PREFIX)))
+        self._redaction.learn(told_of(secret))
 
     def _configured(self, name: str, config: RouteConfig, environment: Mapping[str, str]) -> Route:
         where = f"channels.webhook.routes.{name}"
@@ -169,11 +169,21 @@ class LocalWebhooks(StoreWebhooks):
     async def secret(self) -> str:
         if self.signing_secret:
             raise Rejected("answers are signed with channels.url.secret of the configuration, which is not shown")
-        return await self.store.secrets.get_or_add(ANSWERS, signatures.new_secret())
+        return await answers_secret(self.store.secrets)
 
     def _refuse_configured(self, name: str) -> None:
         if name in self.configured:
             raise Rejected(f"the webhook route {name!r} is one of the configuration; change it there")
+
+
+def told_of(secret: str) -> tuple[str, ...]:
+    """Return how a secret that signs may be told: as it is, and without what it begins with."""
+    return secret, secret.removeprefix(SIGNING_PREFIX)
+
+
+async def answers_secret(secrets: Secrets) -> str:
+    """Return what answers to `url:` targets are signed with where the operator chose nothing: made up once, and kept."""
+    return await secrets.get_or_add(ANSWERS, signatures.new_secret())
 
 
 def path_of(name: str) -> str:

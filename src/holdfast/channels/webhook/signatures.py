@@ -17,10 +17,10 @@ from enum import StrEnum
 from types import MappingProxyType
 
 from holdfast.channels.webhook.head import BadHeader, Head
+from holdfast.config import SIGNING_PREFIX
 from holdfast.errors import Rejected
 
 TOLERANCE_S = 300
-PREFIX = "whsec_"
 SECRET_BYTES = 24
 ANY = "any"
 # Until the year 33658.
@@ -84,18 +84,18 @@ def sign(scheme: Scheme, body: bytes, secret: str, now_ms: int, delivery_id: str
 
 def new_secret() -> str:
     """Return a secret that nobody can guess."""
-    return PREFIX + base64.b64encode(os.urandom(SECRET_BYTES)).decode()
+    return SIGNING_PREFIX + base64.b64encode(os.urandom(SECRET_BYTES)).decode()
 
 
 def standard_key(secret: str) -> bytes:
     """Return the bytes that Standard Webhooks sign with.  Raises `Unverified` where they cannot be told."""
-    if not secret.startswith(PREFIX):
+    if not secret.startswith(SIGNING_PREFIX):
         return _letters(secret)
-    given = secret.removeprefix(PREFIX)
+    given = secret.removeprefix(SIGNING_PREFIX)
     try:
         return base64.b64decode(given + "=" * (-len(given) % 4), validate=True)
     except (binascii.Error, ValueError):
-        raise Unverified(f"the route's secret begins with {PREFIX} and is no base64: Standard Webhooks need that") from None
+        raise Unverified(f"the secret begins with {SIGNING_PREFIX} and is no base64: Standard Webhooks need that") from None
 
 
 def _shown(head: Head, scheme: str) -> Scheme:
