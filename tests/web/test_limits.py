@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import logging
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+import uvloop
 
 from holdfast.web import protocol, requests, server
 from tests.web.house import PATIENCE_S, House, open_house
@@ -203,3 +205,22 @@ async def test_beyond_a_crowd_nobody_is_let_in(home: Path, monkeypatch: pytest.M
         assert not any(each.at_eof() for each, _ in silent)
         for each in (*(one for _, one in silent), writer):
             each.close()
+
+
+def test_whoever_asks_for_more_behind_a_stream_and_leaves_is_no_error(home: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Else a stranger could fill the log with what looks like bugs.  Only the loop of a real gateway minds."""
+    uvloop.run(_ask_for_more_and_leave(home))
+    assert [each.getMessage() for each in caplog.records if each.levelno >= logging.ERROR] == []
+
+
+async def _ask_for_more_and_leave(home: Path) -> None:
+    async with asyncio.timeout(PATIENCE_S), open_house(home) as house:
+        session_id = await house.session()
+        reader, writer = await raw(house)
+        stream = HEAD.replace(b"/health", f"/api/sessions/{session_id}/events".encode()) + b"\r\n"
+        writer.write(stream + HEAD + b"\r\n")
+        await reader.readuntil(b"retry: 1000")
+        writer.transport.abort()
+        for _ in range(3):
+            turn = await house.send(session_id, "count to 30")
+            await house.settled(turn["turn_id"])

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Protocol, cast
 
 from starlette.types import ASGIApp, Scope
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from holdfast.web.answers import refusal
 
@@ -53,6 +53,8 @@ class BoundedProtocol(HttpToolsProtocol):
     """
 
     when_lost: Callable[[], None] | None = None
+    # What is being answered, which is not the last request where several came at once.
+    _running: RequestResponseCycle | None = None
     # How much has come since a head was complete or a body went on.
     _size = 0
     _went_on = False
@@ -80,6 +82,9 @@ class BoundedProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._end_head()
         super().connection_lost(exc)
+        if self._running:
+            self._running.disconnected = True
+            self._running.message_event.set()
         self._end_write()
         if self.when_lost:
             self.when_lost()
@@ -125,6 +130,10 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_body(self, body: bytes) -> None:
         self._went_on = True
         super().on_body(body)
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGIApp) -> None:  # type: ignore[override]  # The same.
+        self._running = cycle
+        super()._start_asgi_task(cycle, app)  # type: ignore[arg-type]
 
     def pause_writing(self) -> None:
         super().pause_writing()
