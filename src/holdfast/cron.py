@@ -15,10 +15,14 @@ _LOCALTIME = Path("/etc/localtime")
 _HINT = 'write minute, hour, day, month and weekday, like "30 7 * * 1-5"'
 _FIELDS = 5
 _ONCE = "at "
+# Nobody needs more, and it is read again whenever jobs are looked at.
+SCHEDULE_MAX = 200
 
 
 def next_instant(schedule: str, after_ms: int, zone: tzinfo | None = None) -> int:
     """Return the first instant after another at which a schedule is due.  Raises `Rejected` for one that never is."""
+    if len(schedule) > SCHEDULE_MAX:
+        raise Rejected(f"a schedule has {SCHEDULE_MAX} characters at most; {_HINT}")
     if is_once(schedule):
         instant = moment_of(schedule.removeprefix(_ONCE), zone)
         if instant <= after_ms:

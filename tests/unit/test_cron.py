@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from holdfast.cron import is_once, moment_of, next_instant, once, upcoming
+from holdfast.cron import SCHEDULE_MAX, is_once, moment_of, next_instant, once, upcoming
 from holdfast.errors import Rejected
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -42,7 +42,8 @@ def test_an_hour_that_is_left_out_is_made_up_for() -> None:
 
 
 @pytest.mark.parametrize(
-    "schedule", ["", "* * * *", "* * * * * *", "61 * * * *", "0 0 30 2 *", "soon", "at teatime", "@daily"]
+    "schedule",
+    ["", "* * * *", "* * * * * *", "61 * * * *", "0 0 30 2 *", "soon", "at teatime", "@daily", f"0-{'9' * 5_000} * * * *"],
 )
 def test_what_is_no_schedule_is_refused(schedule: str) -> None:
     with pytest.raises(Rejected):
@@ -70,3 +71,11 @@ def test_a_moment_is_due_once() -> None:
 )
 def test_a_time_is_meant_here_unless_it_says_where(text: str, instant: int) -> None:
     assert moment_of(text, BERLIN) == instant
+
+
+def test_a_schedule_has_an_end() -> None:
+    """It is read again at every look at the jobs, and a long one would keep everybody waiting each time."""
+    longest = "0" + ",0" * ((SCHEDULE_MAX - 10) // 2) + " * * * *"
+    assert next_instant(longest, 0) > 0
+    with pytest.raises(Rejected, match=f"{SCHEDULE_MAX} characters"):
+        next_instant("0," * SCHEDULE_MAX + longest, 0)
