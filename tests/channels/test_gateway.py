@@ -92,7 +92,7 @@ async def test_an_operator_sees_why_and_when_and_can_have_it_sent_again() -> Non
         shown = await gateway.run("deliveries", "show", failed["id"])
         assert "no such hook" in shown
         assert "due_at" not in shown
-        assert "is retry" in await gateway.run("deliveries", "retry", failed["id"])
+        assert "is sent again now" in await gateway.run("deliveries", "retry", failed["id"])
         sent = await in_state(gateway, "delivered")
         assert sent["id"] == failed["id"]
         with pytest.raises(AssertionError, match="it cannot be sent again: it has arrived"):

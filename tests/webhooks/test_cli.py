@@ -32,6 +32,7 @@ def test_a_route_from_its_making_to_its_end(terminal: Terminal) -> None:
         assert session["items"][0]["text"] == "count to 3: disk full"
         ignored = terminal.type("webhooks", "test", "alerts")
         assert (ignored.exit_code, "200 ignored" in ignored.stdout) == (0, True)
+        assert "The route takes only events of the type fired (--event)." in ignored.stdout
         told = terminal.type("webhooks", "test", "alerts", "--event", "fired", "--scheme", "github").stdout
         assert "202 accepted" in told
         assert "1 2 3" in told

@@ -79,7 +79,7 @@ async def retry(frame: Frame, delivery: str, as_json: bool) -> None:
     if as_json:
         print_json(found)
     else:
-        say(f"{found.id} is {found.state}.")
+        say(f"{found.id} is sent again now; see: holdfast deliveries show {found.id}", soft_wrap=True)
 
 
 def _why(error: str | None) -> str:

@@ -10,7 +10,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NoReturn, ParamSpec, TypeVar
+from typing import Any, NoReturn, ParamSpec, TypeVar, cast
 
 import click
 import msgspec
@@ -177,11 +177,19 @@ def print_fields(title: str, view: object, without: Sequence[str] = ()) -> None:
     """Print every field of a view that says something."""
     fields: dict[str, object] = msgspec.to_builtins(view)
     lines = [
-        (name, moment(value) if name.endswith("_at") and isinstance(value, int | None) else str(value))
+        (name, moment(value) if name.endswith("_at") and isinstance(value, int | None) else _said(value))
         for name, value in fields.items()
         if name not in without and (value is not None or name.endswith("_at"))
     ]
     print_table((title, ""), lines, "")
+
+
+def _said(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(map(str, cast("list[object]", value))) or "–"
+    return msgspec.json.encode(value).decode() if isinstance(value, dict) else str(value)
 
 
 def visible(text: str) -> str:

@@ -9,7 +9,7 @@ import click
 
 from holdfast.cli.frame import Frame, json_option, moment, print_json, print_table, run_async, say
 from holdfast.config import weakness
-from holdfast.core.keys import API
+from holdfast.core.keys import API, LOCAL
 from holdfast.desk.port import KeyPlan
 from holdfast.errors import Rejected
 from holdfast.passwords import SALT_BYTES, hashed
@@ -23,13 +23,13 @@ _LAST = "It was the last one: this machine needs no key any more. Others are not
 
 @click.group()
 def keys() -> None:
-    """Keys of programs for the API; each is shown once and stored as a digest."""
+    """Keys for programs; each is shown once, and kept as a digest."""
 
 
 @keys.command()
 @click.argument("name", default="")
 @click.option("--scope", "scopes", multiple=True, help="api (default), admin or webhook:ROUTE; several times for several.")
-@click.option("--owner", default="local", show_default=True, help="Whose sessions it sees and makes; others' are not there.")
+@click.option("--owner", default=LOCAL, show_default=True, help="Whose sessions it sees and makes; others' are not there.")
 @click.option("--rate-limit", type=click.IntRange(0), default=0, help="Requests per minute (default: any number).")
 @json_option
 @click.pass_obj
@@ -44,7 +44,8 @@ async def create(frame: Frame, name: str, scopes: tuple[str, ...], owner: str, r
         return
     # On a line of its own, so that a script can take it without JSON too.
     click.echo(made.key)
-    say(f"Keep it now: it is not shown again. Revoke it with: holdfast keys revoke {made.made.prefix}", "dim")
+    say("Keep it now: it is not shown again.", "dim")
+    say(f"Revoke it with: holdfast keys revoke {made.made.prefix}", "dim")
     if made.first:
         say(_FIRST, "yellow")
 
@@ -77,7 +78,7 @@ async def list_(frame: Frame, every: bool, as_json: bool) -> None:
 @click.pass_obj
 @run_async
 async def revoke(frame: Frame, key: str, as_json: bool) -> None:
-    """Let KEY (its id, its name or what it begins with) open nothing any more."""
+    """Revoke KEY: its id, its name or what it begins with."""
     async with frame.desk() as desk:
         gone = await desk.keys.revoke(key)
     if as_json:
@@ -90,7 +91,7 @@ async def revoke(frame: Frame, key: str, as_json: bool) -> None:
 
 @keys.command()
 def password() -> None:
-    """Ask for a password and print what to put into server.password: a hash, from which nobody can read it."""
+    """Ask for a password and print its hash, for server.password."""
     typed = _typed()
     if problem := weakness(typed):
         raise Rejected(f"the password {problem}")

@@ -13,7 +13,7 @@ from holdfast.contact import running_desk
 @click.pass_obj
 @run_async
 async def link(frame: Frame, as_json: bool) -> None:
-    """Print a link that signs one browser in at the running gateway, once."""
+    """Print a link that signs a browser in, once."""
     async with running_desk(frame.home) as desk:
         made = await desk.logins.link()
     if as_json:

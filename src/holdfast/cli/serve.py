@@ -97,8 +97,8 @@ class Screen:
         console.print(Text.assemble("Listening on ", (status.url, "bold"), (hint, "dim")))
         if link is None:
             return
-        # In one piece, so that it can be clicked and copied.
-        console.print(Text.assemble("Sign in at ", (link.url, "bold")), soft_wrap=True)
+        # On a line of its own and in one piece, so that it can be clicked and copied.
+        console.print(Text.assemble("Sign in at\n  ", (link.url, "bold")), soft_wrap=True)
         console.print(Text("  (good once, for fifteen minutes; later: holdfast link)", "dim"))
         if self._opens:
             # Some wait until the browser is closed.

@@ -14,6 +14,7 @@ import msgspec
 
 from holdfast.channels.webhook.signatures import ANY, Scheme
 from holdfast.cli.answer import conclude
+from holdfast.cli.cards import shortened
 from holdfast.cli.frame import (
     EXIT_FAILED,
     Frame,
@@ -35,6 +36,9 @@ from holdfast.ids import SessionId, TurnId
 
 SAMPLE = '{"message": "a test delivery of holdfast webhooks test"}'
 SEND_TIMEOUT_S = 30
+# A list has a line for each; `show` has all of it.
+PROMPT_MAX_CHARS = 40
+_IGNORED = "ignored"
 _LOOK_S = 0.05
 _EVENT_HEADER = "X-GitHub-Event"
 
@@ -78,7 +82,10 @@ async def list_(frame: Frame, as_json: bool) -> None:
     if as_json:
         print_json(page)
         return
-    lines = [(each.name, each.source.value, _state(each), each.deliver, each.prompt) for each in page.items]
+    lines = [
+        (each.name, each.source.value, _state(each), each.deliver, shortened(each.prompt, PROMPT_MAX_CHARS))
+        for each in page.items
+    ]
     print_table(("route", "from", "state", "deliver", "prompt"), lines, "No routes yet. Try: holdfast webhooks add alerts")
 
 
@@ -128,7 +135,7 @@ async def add(
     as_json: bool,
     **said: object,
 ) -> None:
-    """Add the route NAME, or change it; it works at once, without a restart."""
+    """Add the route NAME, or change it; no restart is needed."""
     asked = {"name": name, "filters": _json(filters, "--filter") if filters else None, **said}
     plan = msgspec.convert(asked, RoutePlan)
     async with frame.desk() as desk:
@@ -182,7 +189,7 @@ async def sign(frame: Frame, name: str, payload: str, event: str | None, scheme:
 @click.pass_obj
 @run_async
 async def test(frame: Frame, name: str, payload: str, event: str | None, scheme: str | None, as_json: bool) -> None:
-    """Send a correctly signed delivery to NAME, and tell what was answered and what became of it."""
+    """Send a signed delivery to NAME, and tell what becomes of it."""
     async with running_desk(frame.home) as desk:
         signed = await _signed(desk, name, payload, event, scheme)
         response = await _send(signed)
@@ -192,6 +199,8 @@ async def test(frame: Frame, name: str, payload: str, event: str | None, scheme:
         if answer.turn_id is None:
             if as_json:
                 print_json({"status_code": response.status, "answer": _content(response)})
+            elif answer.status == _IGNORED:
+                say(_why_ignored(await desk.webhooks.get(name)), "dim")
             if response.status >= 400:
                 sys.exit(EXIT_FAILED)
             return
@@ -207,7 +216,7 @@ async def test(frame: Frame, name: str, payload: str, event: str | None, scheme:
 @click.pass_obj
 @run_async
 async def secret(frame: Frame, as_json: bool) -> None:
-    """Show what answers to url: targets are signed with, so that their receiver can check it."""
+    """Show what answers are signed with that are sent to a URL."""
     async with frame.desk() as desk:
         found = await desk.webhooks.secret()
     if as_json:
@@ -220,6 +229,12 @@ def _state(route: RouteView) -> str:
     if not route.enabled:
         return "off"
     return "signed" if route.signed else "unsigned"
+
+
+def _why_ignored(route: RouteView) -> str:
+    wanted = [f"events of the type {' or '.join(route.events)} (--event)"] if route.events else []
+    wanted += [f"what fits {msgspec.json.encode(route.filters).decode()}"] if route.filters else []
+    return f"The route takes only {', and of these '.join(wanted)}."
 
 
 def _tell(new: NewRoute) -> None:
