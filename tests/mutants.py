@@ -769,7 +769,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "tenants: sessions",
-        "desk/local.py",
+        "desk/reading.py",
         "        if session.owner != self.owner:",
         "        if not session.owner:",
         ("tests/web/test_tenants.py",),

@@ -25,8 +25,9 @@ from holdfast.daemon.succession import Estate
 from holdfast.desk.address import LOCK, SOCKET
 from holdfast.desk.keys import opens_api
 from holdfast.desk.lifecycle import Lifecycle
-from holdfast.desk.local import LocalDesk, StoreReading
+from holdfast.desk.local import LocalDesk
 from holdfast.desk.port import Desk
+from holdfast.desk.reading import StoreReading
 from holdfast.desk.views import AgentView, Stop
 from holdfast.desk.webhooks import Routes
 from holdfast.engine.discretion import discreet

@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 import httpx2
 import pytest
 
-from holdfast.desk.local import StoreReading
 from holdfast.desk.port import Pruning
+from holdfast.desk.reading import StoreReading
 from holdfast.desk.views import Stop
 from holdfast.errors import Rejected
 from holdfast.ids import SessionId

@@ -1,0 +1,171 @@
+"""What can be read of a store, also while no gateway runs: sessions, turns and deliveries of one owner."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+
+from holdfast.config import ChannelsConfig
+from holdfast.core.delivery import Delivery
+from holdfast.core.delivery import State as DeliveryState
+from holdfast.core.journal import Entry
+from holdfast.core.keys import LOCAL
+from holdfast.core.sessions import Hit, Session
+from holdfast.core.sessions import State as SessionState
+from holdfast.core.transcript import fold
+from holdfast.core.turns import Turn
+from holdfast.desk import cursors
+from holdfast.desk.approvals import StoreApprovals
+from holdfast.desk.jobs import StoreJobs
+from holdfast.desk.keys import StoreKeys
+from holdfast.desk.memories import StoreMemories
+from holdfast.desk.processes import StoreProcesses
+from holdfast.desk.views import Page, SessionView, Transcript, TurnView
+from holdfast.desk.webhooks import StoreWebhooks
+from holdfast.errors import NotFound
+from holdfast.ids import DeliveryId, SessionId, TurnId
+from holdfast.ports import Store
+
+# Turns whose entries are read together.
+READ_AT_ONCE = 500
+# Folding more than this takes so long that others would notice.
+FOLD_AT_ONCE = 2_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreReading:
+    """What one owner may read of a store.  What belongs to another is not there."""
+
+    store: Store
+    owner: str = LOCAL
+    channels: ChannelsConfig = field(default_factory=ChannelsConfig)
+
+    @property
+    def approvals(self) -> StoreApprovals:
+        return StoreApprovals(self.store, self.owner)
+
+    @property
+    def processes(self) -> StoreProcesses:
+        return StoreProcesses(self.store, self.owner)
+
+    @property
+    def jobs(self) -> StoreJobs:
+        return StoreJobs(self.store, self.owner)
+
+    @property
+    def memories(self) -> StoreMemories:
+        return StoreMemories(self.store, self.owner)
+
+    @property
+    def keys(self) -> StoreKeys:
+        return StoreKeys(self.store)
+
+    @property
+    def webhooks(self) -> StoreWebhooks:
+        return StoreWebhooks(self.store, self.channels.webhook.routes)
+
+    async def sessions(
+        self,
+        *,
+        state: SessionState | None = None,
+        channel: str | None = None,
+        archived: bool | None = None,
+        key: str | None = None,
+        cursor: str | None = None,
+        limit: int = 50,
+    ) -> Page[SessionView]:
+        before, limit = cursors.position(cursor), cursors.size(limit)
+        if key is None:
+            found = await self.store.sessions.list(
+                self.owner, before=before, limit=limit, state=state, channel=channel, archived=archived
+            )
+        else:
+            found = await self.store.sessions.of_key(self.owner, key, limit, SessionId(before[1]) if before else None, state)
+        more = cursors.after((found[-1].updated_at, found[-1].id)) if len(found) == limit else None
+        return Page(items=[await self._view(each) for each in found], next_cursor=more)
+
+    async def session(self, session_id: SessionId) -> SessionView:
+        return await self._view(await self._owned(session_id))
+
+    async def transcript(
+        self, session_id: SessionId, *, cursor: str | None = None, limit: int | None = None, newest: bool = False
+    ) -> Transcript:
+        position = cursors.position(cursor)
+        session = await self.session(session_id)
+        size = session.turns if limit is None else cursors.size(limit)
+        first, last = _turns_of_page(session.turns, position[0] if position else None, size, newest=newest)
+        entries = await self._entries(session_id, first, last, session.seq)
+        items = fold(entries) if len(entries) <= FOLD_AT_ONCE else await asyncio.to_thread(fold, entries)
+        more = first > 1 if newest else last < session.turns
+        cursor = cursors.after((first if newest else last, "")) if more else None
+        return Transcript(session=session, items=items, seq=session.seq, next_cursor=cursor)
+
+    async def turns(self, session_id: SessionId, *, cursor: str | None = None, limit: int = 100) -> Page[TurnView]:
+        await self._owned(session_id)
+        begin, limit = cursors.position(cursor), cursors.size(limit)
+        found = await self.store.turns.list(session_id, after=begin[0] if begin else 0, limit=limit)
+        more = cursors.after((found[-1].ordinal, found[-1].id)) if len(found) == limit else None
+        return Page(items=[await self._receipt(each) for each in found], next_cursor=more)
+
+    async def turn(self, turn_id: TurnId) -> TurnView:
+        return await self._receipt(await self._owned_turn(turn_id))
+
+    async def deliveries(
+        self,
+        *,
+        state: DeliveryState | None = None,
+        session_id: SessionId | None = None,
+        cursor: str | None = None,
+        limit: int = 50,
+    ) -> Page[Delivery]:
+        if session_id is not None:
+            await self._owned(session_id)
+        before, limit = cursors.position(cursor), cursors.size(limit)
+        found = await self.store.catalog.deliveries(self.owner, before, limit, state, session_id)
+        more = cursors.after((found[-1].created_at, found[-1].id)) if len(found) == limit else None
+        return Page(items=found, next_cursor=more)
+
+    async def delivery(self, delivery_id: DeliveryId) -> Delivery:
+        found = await self.store.deliveries.get(delivery_id)
+        await self._owned(found.session_id, f"there is no delivery {delivery_id}")
+        return found
+
+    async def search(self, query: str, limit: int = 50) -> Page[Hit]:
+        return Page(items=await self.store.sessions.search(self.owner, query, cursors.size(limit)))
+
+    async def _owned(self, session_id: SessionId, otherwise: str | None = None) -> Session:
+        session = await self.store.sessions.get(session_id)
+        if session.owner != self.owner:
+            raise NotFound(otherwise or f"there is no session {session_id}")
+        return session
+
+    async def _owned_turn(self, turn_id: TurnId) -> Turn:
+        turn = await self.store.turns.get(turn_id)
+        await self._owned(turn.session_id, f"there is no turn {turn_id}")
+        return turn
+
+    async def _view(self, session: Session) -> SessionView:
+        # Only strikes make an open session resume pending, so most need no second look.
+        reason = await self.store.sessions.resume_cause(session.id) if session.strikes else None
+        return SessionView.of(session, reason)
+
+    async def _receipt(self, turn: Turn) -> TurnView:
+        host = await self.store.turns.get(turn.joined_to) if turn.joined_to else turn
+        return TurnView.of(turn, host, await self.store.turns.delivered_at(host.id))
+
+    async def _entries(self, session_id: SessionId, first: int, last: int, seq: int) -> list[Entry]:
+        """Return the entries of turns, as far as they were there when the session was read."""
+        entries: list[Entry] = []
+        for begin in range(first, last + 1, READ_AT_ONCE):
+            limit = min(READ_AT_ONCE, last + 1 - begin)
+            entries += await self.store.journal.read_turns(session_id, after=begin - 1, limit=limit)
+        return [entry for entry in entries if entry.seq <= seq]
+
+
+def _turns_of_page(turns: int, cursor: int | None, size: int, *, newest: bool) -> tuple[int, int]:
+    """Return the first and the last turn of a page: those behind the cursor, or those in front of it."""
+    if newest:
+        last = turns if cursor is None else min(cursor - 1, turns)
+        return max(last - size + 1, 1), last
+    first = (cursor or 0) + 1
+    return first, min(first + size - 1, turns)
