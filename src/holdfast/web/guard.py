@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
 from starlette.datastructures import Headers
@@ -13,10 +14,12 @@ from holdfast.clock import Clock
 from holdfast.config import is_loopback
 from holdfast.core.keys import PREFIX, digest
 from holdfast.errors import Unavailable
+from holdfast.ids import KeyId
 from holdfast.ports import Logins
 from holdfast.web.answers import Refused, refusal
 from holdfast.web.keyring import Keyring
 from holdfast.web.principal import AT_SOCKET, GUEST, NOBODY, STRANGER, Principal, signed_in
+from holdfast.web.protocol import Connection, connection_of
 from holdfast.web.throttle import Bucket
 
 COOKIE = "holdfast"
@@ -109,6 +112,10 @@ class Door:
             return await self._of_cookie(cookie, method, headers)
         return GUEST if self._is_open(headers) else NOBODY
 
+    def held(self, key_id: KeyId, connection: Connection) -> AbstractContextManager[None]:
+        """Let a connection be used by the right of a key, for as long as it has one."""
+        return self._keyring.held(key_id, connection)
+
     def _is_open(self, headers: Mapping[str, str]) -> bool:
         asked = self._rules.closed or self._keyring.closes
         return is_loopback(self._rules.host) and not asked and is_near(headers)
@@ -173,6 +180,11 @@ class Guarded:
                 await refusal(503, "store_down", str(error), "try again in a moment")(scope, receive, send)
                 return
             scope.setdefault("state", {})["principal"] = principal
+            if principal.key_id:
+                # A stream may last for weeks, and its key less.
+                with self._door.held(principal.key_id, connection_of(scope)):
+                    await self._app(scope, receive, send)
+                return
         await self._app(scope, receive, send)
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import hmac
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 
 from holdfast.clock import Clock
 from holdfast.core.keys import Key, digest
@@ -12,6 +13,7 @@ from holdfast.desk.mirror import REFRESH_S, Mirror
 from holdfast.ids import KeyId
 from holdfast.ports import Keys, Wakes
 from holdfast.web.principal import OPERATOR, Principal
+from holdfast.web.protocol import Connection
 from holdfast.web.throttle import Bucket
 
 TOPIC = "keys"
@@ -27,6 +29,8 @@ class Keyring(Mirror):
         self._own = digest(api_key) if api_key else ""
         self._live: Mapping[str, Key] = {}
         self._buckets: dict[KeyId, Bucket] = {}
+        # Whatever is open by the right of a key.
+        self._held: dict[KeyId, set[Connection]] = {}
 
     @property
     def closes(self) -> bool:
@@ -51,6 +55,18 @@ class Keyring(Mirror):
         bucket = self._buckets.get(principal.key_id) if principal.key_id else None
         return bucket.take() if bucket else 0
 
+    @contextlib.contextmanager
+    def held(self, key_id: KeyId, connection: Connection) -> Generator[None]:
+        """Let a connection be used by the right of a key: it is closed when the key opens nothing any more."""
+        held = self._held.setdefault(key_id, set())
+        held.add(connection)
+        try:
+            yield
+        finally:
+            held.discard(connection)
+            if not held and self._held.get(key_id) is held:
+                del self._held[key_id]
+
     async def _look(self) -> None:
         live = {key.digest: key for key in await self._keys.list() if key.revoked_at is None}
         limited = {key.id: key.rate_limit for key in live.values() if key.rate_limit}
@@ -59,3 +75,6 @@ class Keyring(Mirror):
             key_id: self._buckets.get(key_id) or Bucket(rate, self._clock) for key_id, rate in limited.items()
         }  # fmt: skip
         self._live = live
+        for key_id in self._held.keys() - {key.id for key in live.values()}:
+            for connection in self._held.pop(key_id):
+                connection.abort()
