@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+from collections.abc import Awaitable
 from pathlib import Path
 from typing import Any
 
@@ -261,6 +262,39 @@ async def test_a_request_that_was_cut_off_goes_on_under_its_key(home: Path) -> N
         text = answer.choices[0].message.content
         assert text.startswith(early)
         assert text.endswith(f"”. {' '.join(map(str, range(1, 41)))}.")
+
+
+async def test_a_request_that_its_conversation_has_passed_by_is_not_sent_again_for_ever(home: Path) -> None:
+    """R10: what waited behind it was answered meanwhile, so it cannot go on; its client is told so, and to stop."""
+
+    def asking(house: House, text: str, key: str) -> asyncio.Task[httpx2.Response]:
+        body = {"model": "holdfast", "messages": [user(text)]}
+        headers = {"Idempotency-Key": key, "X-Session-Key": "work"}
+        return asyncio.create_task(house.web.post("/v1/chat/completions", json=body, headers=headers))
+
+    async def turns(house: House) -> dict[str, int]:
+        return (await house.get("/api/status"))["turns"]
+
+    async with demonstrated(home, drain_timeout=0) as (house, _):
+        first = asking(house, "wait 60 seconds", "k1")
+        await until(lambda: _holds(turns(house), "running"))
+        behind = asking(house, "count to 1", "k2")
+        await until(lambda: _holds(turns(house), "queued"))
+        await house.stop(timeout=0)
+        cut = await first
+        assert (cut.status_code, cut.headers["x-should-retry"]) == (502, "true")
+        await asyncio.wait([behind])
+    async with demonstrated(home) as (house, _):
+        assert (await asking(house, "count to 1", "k2")).status_code in (200, 409)
+        await until(lambda: _holds(turns(house), "completed"))
+        passed = await asking(house, "wait 60 seconds", "k1")
+        assert (passed.status_code, passed.headers["x-should-retry"]) == (502, "false")
+        told = passed.json()["error"]
+        assert (told["code"], "does not go on" in told["hint"]) == ("turn_interrupted", True)
+
+
+async def _holds(found: Awaitable[dict[str, int]], state: str) -> bool:
+    return bool((await found).get(state))
 
 
 async def test_consent_is_asked_for_with_a_refusal_or_with_patience(home: Path) -> None:

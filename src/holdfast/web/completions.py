@@ -11,6 +11,7 @@ from holdfast.channels.openai import binding, chat, models
 from holdfast.channels.openai.chat import ChatRequest, Chunks, Completion
 from holdfast.channels.openai.progress import Progress
 from holdfast.core.intake import Inbound, Receipt
+from holdfast.core.turns import State
 from holdfast.web.answers import answer
 from holdfast.web.conversations import conversation
 from holdfast.web.events import EventStream, Streams
@@ -50,12 +51,14 @@ class Completions:
         message = await self._message(call, request)
         receipt = await taken(call.desk, message)
         reading = await Reading.of(call.desk, receipt, fresh=message.one_shot)
-        keyed = message.dedupe_key is not None
+        # One that was cut off and did not go on by now never does: others have spoken in its conversation since.
+        stuck = receipt.duplicate and receipt.state is State.INTERRUPTED
+        again = message.dedupe_key is not None and not stuck
         if request.stream:
             chunks = Chunks(receipt.turn_id, request.model, receipt.accepted_at, usage=request.wants_usage)
             farewell = chunks.failure("closing", _CLOSING, _AGAIN, receipt.turn_id)
-            return named(EventStream(_frames(reading, chunks, keyed=keyed), self._streams, farewell=farewell), receipt)
-        return named(await _whole(reading, request, receipt, keyed=keyed), receipt)
+            return named(EventStream(_frames(reading, chunks, again=again), self._streams, farewell=farewell), receipt)
+        return named(await _whole(reading, request, receipt, again=again), receipt)
 
     async def _message(self, call: Call, request: ChatRequest) -> Inbound:
         session = call.header(SESSION_HEADER)
@@ -71,22 +74,22 @@ class Completions:
         return binding.following(asker, found, kept, await conversation(call.desk, session), session=session)
 
 
-async def _whole(reading: Reading, request: ChatRequest, receipt: Receipt, *, keyed: bool) -> Response:
+async def _whole(reading: Reading, request: ChatRequest, receipt: Receipt, *, again: bool) -> Response:
     progress = Progress()
     await reading.to_the_end(progress, progress.take)
-    if problem := failure(progress, reading.turn_id, keyed=keyed):
+    if problem := failure(progress, reading.turn_id, again=again):
         raise problem
     return answer(chat.completion(receipt.turn_id, request.model, receipt.accepted_at, progress))
 
 
-async def _frames(reading: Reading, chunks: Chunks, *, keyed: bool) -> AsyncGenerator[bytes]:
+async def _frames(reading: Reading, chunks: Chunks, *, again: bool) -> AsyncGenerator[bytes]:
     yield chunks.opening() + b"".join(map(chunks.take, reading.known))
     if not await reading.rests(chunks.progress):
         async with aclosing(reading.live()) as entries:
             async for entry in entries:
                 if frame := chunks.take(entry):
                     yield frame
-    if problem := failure(chunks.progress, reading.turn_id, keyed=keyed):
+    if problem := failure(chunks.progress, reading.turn_id, again=again):
         yield chunks.failure(problem.code, str(problem), problem.hint or "", reading.turn_id)
     else:
         yield chunks.closing()

@@ -24,6 +24,8 @@ from holdfast.web.operations import Call
 KEY_HEADER = "Idempotency-Key"
 SESSION_HEADER = "X-Session-Key"
 _UNIQUE_BYTES = 16
+_GOES_ON = "send the same request with the same Idempotency-Key, and it goes on"
+_PASSED_BY = "it does not go on: read what it has said in its session, or send it again under an Idempotency-Key of its own"
 _FINAL_KINDS = frozenset(CLOSING[state] for state in FINAL)
 
 
@@ -149,15 +151,15 @@ def _cut(entry: Entry) -> bool:
     return entry.kind is Kind.TURN_INTERRUPTED and not entry.data.get("continues")
 
 
-def failure(progress: Progress, turn_id: TurnId, *, keyed: bool) -> Told | None:
-    """Return what to tell a client whose turn came to no answer; None where it did."""
+def failure(progress: Progress, turn_id: TurnId, *, again: bool) -> Told | None:
+    """Return what to tell a client whose turn came to no answer; None where it did.  `again`: the same request goes on."""
     match progress.state:
         case State.FAILED:
             hint = "the gateway has tried what it could; change the message, or look at its log"
             return Told(502, "turn_failed", progress.error or "the turn failed", hint, retry=False, turn_id=turn_id)
         case State.INTERRUPTED:
-            hint = "send the same request with the same Idempotency-Key, and it goes on"
-            return Told(502, "turn_interrupted", progress.error, hint, retry=keyed, turn_id=turn_id)
+            hint = _GOES_ON if again else _PASSED_BY
+            return Told(502, "turn_interrupted", progress.error, hint, retry=again, turn_id=turn_id)
         case State.CANCELLED if not progress.pieces:
             hint = "send the message again if it is still wanted"
             return Told(
