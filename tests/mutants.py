@@ -1028,7 +1028,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "webhook: unsigned only for this machine",
-        "config.py",
+        "config/problems.py",
         '    elif not is_loopback(host):\n        problems["insecure_no_auth"]',
         '    elif not host:\n        problems["insecure_no_auth"]',
         ("tests/webhooks/test_config.py",),

@@ -1,0 +1,139 @@
+"""Problems: what is well formed and still cannot be meant."""
+
+from __future__ import annotations
+
+import functools
+import ipaddress
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from urllib.parse import urlsplit
+
+from holdfast import configfile
+from holdfast.config.secrecy import addresses, key_variables, signing_weakness, weakness
+from holdfast.config.tree import AgentConfig, Config, ModelConfig, RouteConfig, ServerConfig, ToolsConfig
+from holdfast.passwords import is_usable
+
+Problems = Iterable[tuple[configfile.Where, str]]
+
+PORT_MAX = 65_535
+COMPACT_AT_MIN = 0.1
+# What a tool of a server, or a model of a provider, can be named after.
+_OWN_NAME = re.compile(r"[a-zA-Z0-9_-]{1,32}")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def problems(config: Config) -> Problems:
+    """Yield them, and where they stand."""
+    yield from ((("server", key), problem) for key, problem in wrong_with(config.server).items())
+    try:
+        # Only reading the port makes sure that it is one.
+        _ = urlsplit(config.store.url).port
+    except ValueError as error:
+        yield ("store", "url"), f"is no address: {error}"
+    if config.gateway.max_running < 1:
+        yield ("gateway", "max_running"), "must be 1 or more, or no message would ever be answered"
+    yield from _model_problems(config.model)
+    yield from _agent_problems(config.agent, config.tools)
+    yield from _named_problems(config)
+    for name, route in config.channels.webhook.routes.items():
+        for key, problem in wrong_with_route(route, config.server.host).items():
+            yield ("channels", "webhook", "routes", name, key), problem
+    if not config.channels.url.timeout:
+        yield ("channels", "url", "timeout"), "must be more than 0, or nothing could ever be sent"
+    for path, address in addresses(config).items():
+        if address and not _is_web_address(address):
+            yield path, "must be an address that begins with http:// or https://"
+    for path, variable in key_variables(config).items():
+        if not _VARIABLE.fullmatch(variable):
+            # Whoever put the key itself here must not read it in a log.
+            yield path, 'must be the name of an environment variable, like "OPENAI_API_KEY", not the key itself'
+
+
+def _model_problems(model: ModelConfig) -> Iterator[tuple[configfile.Where, str]]:
+    for key, name in (("name", model.name), *(("fallback", each) for each in model.fallback)):
+        provider, _, rest = name.partition(":")
+        if (name or key == "fallback") and not (provider.strip() and rest.strip()):
+            yield ("model", key), f'{name!r} must be provider:model, like "openai:gpt-5"'
+    if model.fallback and not model.name:
+        yield ("model", "fallback"), "needs model.name, the model that is asked first"
+    if not model.stall_timeout:
+        yield ("model", "stall_timeout"), "must be more than 0, or no model could ever answer"
+
+
+def _agent_problems(agent: AgentConfig, tools: ToolsConfig) -> Iterator[tuple[configfile.Where, str]]:
+    if agent.steps_max < 1:
+        yield ("agent", "steps_max"), "must be 1 or more, or the agent could do nothing"
+    if not COMPACT_AT_MIN <= agent.compact_at <= 1:
+        yield ("agent", "compact_at"), f"must be between {COMPACT_AT_MIN} and 1: it is a part of the model's context"
+    for name, seconds in (("terminal", tools.terminal.timeout), ("fetch", tools.fetch.timeout)):
+        if not seconds:
+            yield ("tools", name, "timeout"), "must be more than 0"
+    if not tools.terminal.approval_expires:
+        yield ("tools", "terminal", "approval_expires"), "must be more than 0, or nobody could answer in time"
+
+
+def _named_problems(config: Config) -> Iterator[tuple[configfile.Where, str]]:
+    """Yield what is wrong with things that have names of their own."""
+    for path in [("providers", name) for name in config.providers] + [("mcp", name) for name in config.mcp]:
+        if not _OWN_NAME.fullmatch(path[-1]):
+            yield path, "must be named with letters, digits, - and _ only, 32 at most"
+    for name, server in config.mcp.items():
+        if bool(server.command) == bool(server.url):
+            yield ("mcp", name), "needs exactly one of command (a program to start) and url (a server to reach)"
+        if not server.timeout:
+            yield ("mcp", name, "timeout"), "must be more than 0"
+
+
+def _is_web_address(address: str) -> bool:
+    try:
+        parts = urlsplit(address)
+        # Only reading the port makes sure that it is one.
+        _ = parts.port
+    except ValueError:
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.hostname)
+
+
+def wrong_with(server: ServerConfig) -> Mapping[str, str]:
+    """Return what must not be about a server, by key."""
+    problems: dict[str, str] = {}
+    if server.port > PORT_MAX:
+        problems["port"] = f"must be {PORT_MAX} or less"
+    for key, secret in (("api_key", server.api_key), ("password", server.password)):
+        if secret and (problem := weakness(secret)):
+            problems[key] = problem
+    if not is_usable(server.password):
+        problems["password"] = "is not a hash that can be checked; make one with: holdfast keys password"  # noqa: S105 - No password.
+    return problems
+
+
+def wrong_with_route(route: RouteConfig, host: str) -> Mapping[str, str]:
+    """Return what must not be about a webhook route of a server that listens on `host`, by key."""
+    problems: dict[str, str] = {}
+    if route.secret and (problem := signing_weakness(route.secret)):
+        problems["secret"] = problem
+    if route.secret and route.secret_env:
+        problems["secret_env"] = "names a second secret; leave one of them out"  # noqa: S105 - No secret.
+    if route.secret or route.secret_env:
+        if route.insecure_no_auth:
+            problems["insecure_no_auth"] = "says that anybody may deliver, though there is a secret; leave one of them out"
+    elif not route.insecure_no_auth:
+        unsigned = "or take unsigned deliveries of this machine with insecure_no_auth = true"
+        problems["secret"] = f"is missing; make up one, as with: openssl rand -hex 24; {unsigned}"
+    elif not is_loopback(host):
+        problems["insecure_no_auth"] = f"would let everybody in who reaches {host!r}; give the route a secret"
+    return problems
+
+
+def is_exposed(server: ServerConfig) -> bool:
+    """Return whether others can reach a server of which the configuration asks nothing of them."""
+    return not is_loopback(server.host) and not server.api_key and not server.password
+
+
+@functools.lru_cache(maxsize=256)
+def is_loopback(host: str) -> bool:
+    """Return whether a host can only be reached from this machine."""
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"

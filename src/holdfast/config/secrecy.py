@@ -1,0 +1,114 @@
+"""Secrets: whether one protects anybody, and which ones a configuration holds, so that they can be masked."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from urllib.parse import unquote, urlsplit
+
+from holdfast import configfile
+from holdfast.config.tree import Config
+
+# What is shorter can be guessed, and would not be masked in the log.
+KEY_LENGTH_MIN = 8
+DIFFERENT_MIN = 4
+# What signs deliveries can be tried out by whoever has seen one, as often as they like.
+SIGNING_LENGTH_MIN = 16
+SIGNING_PREFIX = "whsec_"
+_SECRET_NAME = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD|AUTHORIZATION|COOKIE|CREDENTIALS?)$", re.IGNORECASE)
+# Words that stand in examples, without what is between their letters.
+_PLACEHOLDERS = frozenset(
+    {"password", "password1", "password123", "passw0rd", "12345678", "123456789", "1234567890", "qwertyuiop", "abcdefgh",
+     "apikey", "mykey", "mysecret", "secretkey", "supersecret", "insertkeyhere", "apikeyhere", "keyhere", "secrethere"}
+)  # fmt: skip
+_PLACEHOLDER = re.compile(r"change[-_ ]?(?:me|this)|replace[-_ ]?(?:me|this)|^your[-_ ]|placeholder|^<.*>$|…|\.\.\.")
+_SECRET_VARIABLE = re.compile(r".+_(?:API_KEY|TOKEN|SECRET|PASSWORD)")
+
+
+def weakness(secret: str) -> str:
+    """Return why a secret is none; empty when it is one."""
+    if len(secret) < KEY_LENGTH_MIN:
+        return f"is too short to be a secret; it needs {KEY_LENGTH_MIN} characters or more"
+    word = re.sub(r"[^a-z0-9]", "", secret.lower())
+    if len(set(word)) < DIFFERENT_MIN or word in _PLACEHOLDERS or _PLACEHOLDER.search(secret.lower()):
+        return "is a placeholder that anybody can guess; make up one of your own, as with: openssl rand -hex 24"
+    return ""
+
+
+def signing_weakness(secret: str) -> str:
+    """Return why a secret that signs deliveries would protect nobody; empty where it is one."""
+    told = secret.removeprefix(SIGNING_PREFIX)
+    if problem := weakness(told):
+        return problem
+    if len(told) < SIGNING_LENGTH_MIN:
+        return f"is too short to sign with; it needs {SIGNING_LENGTH_MIN} characters or more"
+    return ""
+
+
+def secrets(config: Config, environment: Mapping[str, str] = os.environ) -> frozenset[str]:
+    """Return every secret that must be masked wherever it turns up: what is configured, and what the environment holds."""
+    # Not every variable and header of a server is a secret: to mask "C.UTF-8" would help nobody.
+    found = {value for path, value in held(config).items() if not _is_of_server(path) or _SECRET_NAME.search(path[-1])}
+    # What is behind the scheme of a header is told without it, and the password of an address as it is meant.
+    found |= {value.partition(" ")[2] for value in found} | {unquote(value) for value in found}
+    found |= {value.removeprefix(SIGNING_PREFIX) for value in found}
+    found |= {value for name, value in environment.items() if _SECRET_VARIABLE.fullmatch(name)}
+    found |= {environment.get(name, "") for name in key_variables(config).values()}
+    return frozenset(found - {""})
+
+
+def held(config: Config) -> Mapping[configfile.Where, str]:
+    """Return the secrets that stand in a configuration, by their path."""
+    found: dict[configfile.Where, str] = {
+        ("server", "api_key"): config.server.api_key,
+        ("server", "password"): config.server.password,
+        ("store", "url"): _password(config.store.url),
+        ("model", "api_key"): config.model.api_key,
+        ("tools", "web_search", "api_key"): config.tools.web_search.api_key,
+        ("channels", "url", "secret"): config.channels.url.secret,
+    }
+    found |= {("providers", name, "api_key"): each.api_key for name, each in config.providers.items()}
+    found |= {
+        ("channels", "webhook", "routes", name, "secret"): each.secret
+        for name, each in config.channels.webhook.routes.items()
+    }
+    found |= {path: _password(address) for path, address in addresses(config).items()}
+    for name, server in config.mcp.items():
+        found |= {("mcp", name, "env", variable): value for variable, value in server.env.items()}
+        found |= {("mcp", name, "headers", header): value for header, value in server.headers.items()}
+    return {path: value for path, value in found.items() if value}
+
+
+def _is_of_server(path: configfile.Where) -> bool:
+    return path[0] == "mcp" and path[2] in ("env", "headers")
+
+
+def _password(address: str) -> str:
+    return urlsplit(address).password or ""
+
+
+def key_variables(config: Config) -> Mapping[configfile.Where, str]:
+    """Return the variables that hold keys, by where they are named."""
+    named: dict[configfile.Where, str] = {
+        ("model", "api_key_env"): config.model.api_key_env,
+        ("tools", "web_search", "api_key_env"): config.tools.web_search.api_key_env,
+        ("channels", "github", "token_env"): config.channels.github.token_env,
+    }
+    named |= {("providers", name, "api_key_env"): each.api_key_env for name, each in config.providers.items()}
+    named |= {
+        ("channels", "webhook", "routes", name, "secret_env"): each.secret_env
+        for name, each in config.channels.webhook.routes.items()
+    }
+    return {path: variable for path, variable in named.items() if variable}
+
+
+def addresses(config: Config) -> Mapping[configfile.Where, str]:
+    """Return the addresses on the web that a configuration names, by their path."""
+    return {
+        ("model", "base_url"): config.model.base_url,
+        ("tools", "web_search", "url"): config.tools.web_search.url,
+        ("channels", "github", "base_url"): config.channels.github.base_url,
+        **{("providers", name, "base_url"): each.base_url for name, each in config.providers.items()},
+        **{("mcp", name, "url"): each.url for name, each in config.mcp.items()},
+    }
