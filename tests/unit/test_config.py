@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.config import Config, McpConfig, ProviderConfig, load, secrets
+from holdfast.config import Config, McpConfig, ProviderConfig, RouteConfig, load, secrets
 from holdfast.errors import ConfigInvalid
 
 OWN_MODEL = """
@@ -196,26 +196,36 @@ def test_the_keys_that_the_environment_holds_are_secrets_too(tmp_path: Path) -> 
     assert secrets(Config(), {}) == frozenset()
 
 
-GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide.md"
-BLOCKS = [
-    block for block in re.findall(r"^```toml\n(.*?)^```", GUIDE.read_text("utf-8"), re.DOTALL | re.MULTILINE)
-    if "entry-points" not in block
-]  # fmt: skip
+SECRET = "dGhlIHRpZGUgdHVybnMgYXQgZm91ci4u"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
-@pytest.mark.parametrize("block", [*BLOCKS[:-1]], ids=lambda block: block.split("]")[0].strip("["))
-def test_what_the_guide_shows_can_be_used(tmp_path: Path, block: str) -> None:
-    load(written(tmp_path, block), {})
+def blocks(page: str) -> list[str]:
+    found = re.findall(r"^```toml\n(.*?)^```", (DOCS / page).read_text("utf-8"), re.DOTALL | re.MULTILINE)
+    return [block for block in found if "entry-points" not in block]
+
+
+BLOCKS = blocks("guide.md")
+
+
+@pytest.mark.parametrize("block", [*BLOCKS[:-1], *blocks("http.md")], ids=lambda block: block.split("]")[0].strip("["))
+def test_what_the_pages_show_can_be_used(tmp_path: Path, block: str) -> None:
+    # Where a page leaves a secret out, its reader puts one.
+    load(written(tmp_path, block.replace('"whsec_…"', f'"whsec_{SECRET}"').replace('"…"', f'"{SECRET}"')), {})
 
 
 def test_the_guide_lists_every_setting_with_its_default(tmp_path: Path) -> None:
     shown = tomllib.loads(BLOCKS[-1])
     named = {key: shown.pop(key) for key in ("providers", "mcp")}
+    route = shown["channels"]["webhook"]["routes"].pop("NAME")
     whole = load(written(tmp_path, BLOCKS[-1].partition("[providers.NAME]")[0]), {})
     assert whole.model == Config().model
     assert keys(shown) == {path for path in keys(dataclasses.asdict(Config())) if path[0] not in named}
     assert keys(named["providers"]["NAME"]) == keys(dataclasses.asdict(ProviderConfig()))
     assert keys(named["mcp"]["NAME"]) == keys(dataclasses.asdict(McpConfig()))
+    # No filters cannot be written down, so they are only shown.
+    assert {**route, "events": (), "filters": None} == dataclasses.asdict(RouteConfig())
+    assert "# filters = " in BLOCKS[-1]
     del shown["sessions"]["daily_at"]
     defaults = dataclasses.asdict(Config())
     for path in keys(shown):
