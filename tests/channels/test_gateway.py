@@ -11,7 +11,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from holdfast.desk.port import Plan
+from holdfast.desk.plans import Plan
 from holdfast.errors import Rejected
 from holdfast.store.opening import open_store
 from tests.blackbox.gateway import Gateway, gateways, until

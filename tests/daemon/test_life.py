@@ -19,7 +19,7 @@ from holdfast.daemon.notice import Notice
 from holdfast.daemon.succession import Estate
 from holdfast.desk.lifecycle import Lifecycle
 from holdfast.desk.local import LocalDesk
-from holdfast.desk.port import Opening
+from holdfast.desk.plans import Opening
 from holdfast.desk.views import Stop, TurnView
 from holdfast.engine.engine import Engine, Parts
 from holdfast.errors import StoreDown

@@ -9,7 +9,7 @@ from holdfast.core.sessions import Source
 from holdfast.core.turns import Mode, State, Turn
 from holdfast.desk.lifecycle import Lifecycle
 from holdfast.desk.local import LocalDesk
-from holdfast.desk.port import Opening
+from holdfast.desk.plans import Opening
 from holdfast.engine.engine import Engine
 from holdfast.errors import Rejected
 from holdfast.ports import Assignment, Stage

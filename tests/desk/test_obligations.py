@@ -15,7 +15,7 @@ from holdfast.core.turns import State
 from holdfast.desk.approvals import find
 from holdfast.desk.lifecycle import Lifecycle
 from holdfast.desk.local import LocalDesk
-from holdfast.desk.port import Opening, Plan
+from holdfast.desk.plans import Opening, Plan
 from holdfast.desk.reading import StoreReading
 from holdfast.desk.views import AgentView, ApprovalView, SessionView
 from holdfast.engine.engine import Engine

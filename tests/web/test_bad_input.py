@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import httpx2
 import pytest
 
-from holdfast.desk.port import Pruning
+from holdfast.desk.plans import Pruning
 from holdfast.desk.reading import StoreReading
 from holdfast.desk.views import Stop
 from holdfast.errors import Rejected

@@ -13,7 +13,7 @@ import pytest
 from holdfast import app
 from holdfast.clock import SystemClock
 from holdfast.core.keys import digest
-from holdfast.desk.port import KeyPlan, Opening
+from holdfast.desk.plans import KeyPlan, Opening
 from holdfast.errors import NotFound, Rejected
 from holdfast.store.opening import open_readonly
 from holdfast.web.guard import FAILURES_PER_MINUTE

@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.core.intake import Image
 from holdfast.desk.approvals import find
-from holdfast.desk.port import Plan
+from holdfast.desk.plans import Plan
 from holdfast.errors import NotFound, Rejected
 from holdfast.ids import ProcessId, SessionId
 from tests.engine.world import until

@@ -13,7 +13,7 @@ import httpx2
 
 from holdfast import app
 from holdfast.core.keys import ADMIN
-from holdfast.desk.port import KeyPlan
+from holdfast.desk.plans import KeyPlan
 from holdfast.web.application import operations
 from holdfast.web.events import Streams
 from holdfast.web.metrics import Meter

@@ -14,7 +14,7 @@ import pytest
 
 from holdfast.channels.webhook.signatures import Scheme, sign
 from holdfast.config import RouteConfig
-from holdfast.desk.port import KeyPlan, Pruning, RoutePlan
+from holdfast.desk.plans import KeyPlan, Pruning, RoutePlan
 from holdfast.errors import ConfigInvalid, NotFound, Rejected
 from holdfast.ids import SessionId, TurnId
 from tests.engine.world import until

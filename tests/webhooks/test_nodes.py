@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.desk.port import RoutePlan
+from holdfast.desk.plans import RoutePlan
 from tests.engine.world import until
 from tests.postgres import Server
 from tests.web.house import open_house

@@ -20,7 +20,8 @@ from holdfast.core import commands
 from holdfast.core.journal import Entry
 from holdfast.core.questions import About
 from holdfast.core.transcript import Role
-from holdfast.desk.port import Desk, Opening, looks_like_id
+from holdfast.desk.plans import Opening, looks_like_id
+from holdfast.desk.port import Desk
 from holdfast.desk.views import ApprovalView, SessionView
 from holdfast.errors import IllegalMove, Rejected, Unavailable
 from holdfast.ids import SessionId, TurnId

@@ -7,7 +7,7 @@ import click
 from holdfast.cli.answer import rested
 from holdfast.cli.frame import Frame, json_option, moment, print_fields, print_json, print_table, run_async, say
 from holdfast.desk.cursors import SIZE_MAX
-from holdfast.desk.port import Plan
+from holdfast.desk.plans import Plan
 from holdfast.desk.views import JobView
 
 

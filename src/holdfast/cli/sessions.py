@@ -26,7 +26,8 @@ from holdfast.cli.frame import (
 from holdfast.core import notes
 from holdfast.core.sessions import State
 from holdfast.core.transcript import COMPACTED, Item, Role
-from holdfast.desk.port import Change, Pruning, Reading, looks_like_id
+from holdfast.desk.plans import Change, Pruning, looks_like_id
+from holdfast.desk.port import Reading
 from holdfast.desk.views import SessionView
 from holdfast.ids import SessionId, TurnId
 

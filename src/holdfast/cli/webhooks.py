@@ -29,7 +29,8 @@ from holdfast.cli.frame import (
 from holdfast.contact import running_desk
 from holdfast.core.intake import Receipt
 from holdfast.core.turns import SETTLED, State
-from holdfast.desk.port import Desk, RoutePlan, Signing
+from holdfast.desk.plans import RoutePlan, Signing
+from holdfast.desk.port import Desk
 from holdfast.desk.views import NewRoute, RouteView, Signed
 from holdfast.errors import NotFound, Rejected, Unavailable
 from holdfast.ids import SessionId, TurnId

@@ -10,7 +10,7 @@ from holdfast.core.intake import Receipt
 from holdfast.core.keys import LOCAL
 from holdfast.core.schedule import LOG, Job, message
 from holdfast.desk import cursors
-from holdfast.desk.port import Plan
+from holdfast.desk.plans import Plan
 from holdfast.desk.views import JobView, Page
 from holdfast.errors import NotFound, Rejected
 from holdfast.ids import new_session_id, new_turn_id

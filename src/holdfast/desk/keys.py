@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from holdfast.clock import Clock
 from holdfast.core.keys import ADMIN, API, LOCAL, WEBHOOK, Key, digest, is_scope
-from holdfast.desk.port import KeyPlan
+from holdfast.desk.plans import KeyPlan
 from holdfast.desk.views import KeyView, NewKey, Page, RevokedKey
 from holdfast.errors import NotFound, Rejected
 from holdfast.ids import new_key_id

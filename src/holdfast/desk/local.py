@@ -27,7 +27,7 @@ from holdfast.desk.keys import LocalKeys
 from holdfast.desk.lifecycle import Lifecycle
 from holdfast.desk.logins import LocalLogins
 from holdfast.desk.memories import LocalMemories
-from holdfast.desk.port import SESSION_PREFIX, Change, Opening, Pruning, looks_like_id
+from holdfast.desk.plans import SESSION_PREFIX, Change, Opening, Pruning, looks_like_id
 from holdfast.desk.processes import LocalProcesses, NoProcesses
 from holdfast.desk.reading import StoreReading
 from holdfast.desk.views import AgentView, Health, Phase, SessionView, Status, Stop, Transcript, TurnView

@@ -20,7 +20,8 @@ from holdfast.core.sessions import Hit
 from holdfast.core.sessions import State as SessionState
 from holdfast.desk.address import NOTICED_AFTER_S, short_path, unnoticed
 from holdfast.desk.link import TIMEOUT_S, Link, at
-from holdfast.desk.port import OUTPUT_MAX, Change, KeyPlan, Opening, Order, Plan, Pruning, RoutePlan, Signing
+from holdfast.desk.plans import Change, KeyPlan, Opening, Order, Plan, Pruning, RoutePlan, Signing
+from holdfast.desk.port import OUTPUT_MAX
 from holdfast.desk.views import (
     ApprovalView,
     Deleted,

@@ -16,7 +16,7 @@ from holdfast.clock import Clock
 from holdfast.config import SIGNING_PREFIX, RouteConfig, signing_weakness, wrong_with_route
 from holdfast.core.redaction import Redaction
 from holdfast.desk.mirror import Mirror
-from holdfast.desk.port import RoutePlan, Signing
+from holdfast.desk.plans import RoutePlan, Signing
 from holdfast.desk.views import NewRoute, Page, RouteSource, RouteView, Signed
 from holdfast.errors import ConfigInvalid, NotFound, Rejected
 from holdfast.ids import new_id

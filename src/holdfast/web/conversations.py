@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from holdfast.core.sessions import State
-from holdfast.desk.port import Host, looks_like_id
+from holdfast.desk.plans import looks_like_id
+from holdfast.desk.port import Host
 from holdfast.errors import IllegalMove
 from holdfast.ids import SessionId
 from holdfast.web.answers import Refused

@@ -6,7 +6,7 @@ from starlette.responses import Response
 
 from holdfast.core.keys import ADMIN
 from holdfast.core.sessions import Hit
-from holdfast.desk.port import Pruning
+from holdfast.desk.plans import Pruning
 from holdfast.desk.views import Health, Page, Pruned, Status, Stop
 from holdfast.web.answers import answer, refusal
 from holdfast.web.operations import Call, Operation

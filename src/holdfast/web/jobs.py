@@ -7,7 +7,7 @@ from starlette.responses import Response
 from holdfast.core.intake import Receipt
 from holdfast.core.keys import ADMIN
 from holdfast.core.schedule import LOG
-from holdfast.desk.port import Plan
+from holdfast.desk.plans import Plan
 from holdfast.desk.views import JobView, Page, Removed
 from holdfast.web.answers import answer
 from holdfast.web.operations import Call, Operation, demand

@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from holdfast.core.keys import ADMIN
-from holdfast.desk.port import KeyPlan
+from holdfast.desk.plans import KeyPlan
 from holdfast.desk.views import KeyView, NewKey, Page, RevokedKey
 from holdfast.web.answers import answer
 from holdfast.web.operations import Call, Operation

@@ -19,7 +19,8 @@ from holdfast.core.journal import Entry
 from holdfast.core.sessions import State as SessionState
 from holdfast.core.turns import IN_FLIGHT, Mode, State
 from holdfast.desk.cursors import SIZE_MAX
-from holdfast.desk.port import Host, Order
+from holdfast.desk.plans import Order
+from holdfast.desk.port import Host
 from holdfast.desk.views import SessionView
 from holdfast.errors import KeyReused, NotFound, SessionBusy
 from holdfast.ids import TurnId

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from holdfast.core.images import BYTES_MAX, IMAGES_MAX
 from holdfast.core.intake import Busy, Image, Receipt
 from holdfast.core.sessions import State
-from holdfast.desk.port import Change, Opening, Order
+from holdfast.desk.plans import Change, Opening, Order
 from holdfast.desk.views import Deleted, Page, SessionView, Transcript
 from holdfast.ids import SessionId, TurnId
 from holdfast.web.answers import Refused, answer

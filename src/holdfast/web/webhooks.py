@@ -23,7 +23,7 @@ from holdfast.channels.webhook.signatures import SHOWN_BY, TOLERANCE_S, Scheme, 
 from holdfast.clock import Clock, SystemClock
 from holdfast.core.intake import Inbound, Receipt
 from holdfast.core.keys import ADMIN, WEBHOOK
-from holdfast.desk.port import RoutePlan, Signing
+from holdfast.desk.plans import RoutePlan, Signing
 from holdfast.desk.views import NewRoute, Page, Removed, RouteView, Signed, SigningSecret
 from holdfast.web import requests
 from holdfast.web.answers import Refused, answer

@@ -1,0 +1,109 @@
+"""What may be asked for: sessions to be opened or changed, jobs, keys and webhook routes to be made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from holdfast.channels.webhook.signatures import Scheme
+from holdfast.config import BODY_LIMIT, SchemeChoice
+from holdfast.core.keys import API, LOCAL
+from holdfast.errors import Rejected
+from holdfast.ids import SessionId
+
+DAYS_MAX = 36_500
+SESSION_PREFIX = "ses_"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opening:
+    """A session to be opened.  Naming the previous one tells its memory that it is over."""
+
+    key: str | None = None
+    channel: str = "web"
+    title: str | None = None
+    previous_session_id: SessionId | None = None
+
+
+class Order(StrEnum):
+    """Which end of a conversation comes first."""
+
+    ASC = "asc"
+    DESC = "desc"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What is to be changed about a session; what is None stays as it is."""
+
+    title: str | None = None
+    pinned: bool | None = None
+    archived: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pruning:
+    """Which ended sessions to delete."""
+
+    channel: str
+    older_than_days: float = 0
+
+    def __post_init__(self) -> None:
+        # Not a number is not between these either.
+        if not 0 <= self.older_than_days <= DAYS_MAX:
+            raise Rejected(f"older_than_days must be between 0 and {DAYS_MAX}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """A job to be added, or changed where there is one of that name.  `deliver` is where its answers go."""
+
+    name: str
+    schedule: str
+    prompt: str
+    deliver: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyPlan:
+    """A key to be made.  `rate_limit` is requests per minute, with 0 any number."""
+
+    name: str = ""
+    scopes: tuple[str, ...] = (API,)
+    owner: str = LOCAL
+    rate_limit: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoutePlan:
+    """A webhook route to be added, or changed where one of that name was added before.
+
+    Without a `secret` one is made up, or the one it has is kept.
+    """
+
+    name: str
+    secret: str = ""
+    prompt: str = "{__raw__}"
+    deliver: str = "log"
+    deliver_only: bool = False
+    events: tuple[str, ...] = ()
+    filters: object = None
+    enabled: bool = True
+    rate_limit: int = 0
+    body_limit: int = BODY_LIMIT
+    scheme: SchemeChoice = "any"
+    insecure_no_auth: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signing:
+    """A delivery to be signed as its sender would; by the route's own scheme, where none is named."""
+
+    body: str
+    scheme: Scheme | None = None
+    delivery_id: str = ""
+
+
+def looks_like_id(name: str) -> bool:
+    """Return whether a name is meant as the id of a session, which no key may look like."""
+    return name.startswith(SESSION_PREFIX)
