@@ -293,11 +293,15 @@ async def test_a_change_that_was_heard_of_counts_from_the_very_next_request_on()
 
 async def test_a_cookie_counts_at_its_own_port_only() -> None:
     """Browsers show the cookies of one port to all others of the machine."""
-    way_in = await door(OPEN, Shelf(cookies={"token": "local"}))
+    way_in = await door(OPEN, Shelf(cookies={"token": "local", "token.proof": "local"}))
     mine = f"{cookie_name(PORT)}=token"
-    signed_in = await judged(way_in, cookie=mine)
+    signed_in = await judged(way_in, cookie=mine, x_holdfast_proof="proof")
     assert (signed_in.owner, signed_in.how, signed_in.operator) == ("local", How.COOKIE, True)
-    assert await judged(way_in, cookie=f'theirs=1; bad cookie; {mine}; other="x;y"') == signed_in
+    theirs = f'theirs=1; bad cookie; {mine}; other="x;y"'
+    assert await judged(way_in, cookie=theirs, x_holdfast_proof="proof") == signed_in
+    reading = await judged(way_in, cookie=theirs)
+    assert (reading.owner, reading.how, reading.operator) == ("local", How.COOKIE, False)
+    assert await judged(way_in, cookie=theirs, x_holdfast_proof="another") == STRANGER
     assert await judged(way_in, cookie=mine, port=8421) == GUEST
     assert await judged(way_in, cookie=f"{cookie_name(8421)}=token") == GUEST
     for wrong in ("", "other", digest("token")):
@@ -307,12 +311,15 @@ async def test_a_cookie_counts_at_its_own_port_only() -> None:
 @pytest.mark.parametrize("method", WRITES)
 async def test_a_signed_in_browser_says_where_every_write_came_from(method: str) -> None:
     """CSRF: a cookie is shown whoever made the browser ask."""
-    way_in = await door(OPEN, Shelf(cookies={"token": "local"}))
-    cookie = f"{cookie_name(PORT)}=token"
+    way_in = await door(OPEN, Shelf(cookies={"token": "local", "token.proof": "local"}))
+    shown = {"cookie": f"{cookie_name(PORT)}=token", "x_holdfast_proof": "proof"}
     with pytest.raises(Refused) as refused:
-        await judged(way_in, method=method, cookie=cookie)
+        await judged(way_in, method=method, **shown)
     assert (refused.value.status, refused.value.code) == (403, "no_origin")
-    assert (await judged(way_in, method=method, cookie=cookie, origin="http://127.0.0.1:8420")).how is How.COOKIE
+    own = "http://127.0.0.1:8420"
+    assert (await judged(way_in, method=method, **shown, origin=own)).how is How.COOKIE
+    # Without its proof it changes nothing, wherever it came from.
+    assert await judged(way_in, method=method, cookie=shown["cookie"], origin=own) == STRANGER
 
 
 async def test_a_key_wins_over_a_cookie() -> None:

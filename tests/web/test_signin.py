@@ -17,6 +17,7 @@ from holdfast import app
 from holdfast.core.keys import digest
 from holdfast.desk.logins import CODE_MS, COOKIE_MS, LocalLogins, reachable
 from holdfast.passwords import hashed, is_usable, matches
+from holdfast.web.guard import PROOF
 from holdfast.web.page import FILES, POLICY
 from holdfast.web.signin import GUESSES_PER_MINUTE
 from tests.engine.world import ManualClock
@@ -46,6 +47,7 @@ async def signed_in(house: House) -> str:
     """Sign the client in as a browser would be, and return its cookie."""
     answer = await enter(house, code=await code(house))
     assert answer.status_code == 200, answer.text
+    house.web.headers[PROOF] = answer.json()["proof"]
     return house.web.cookies[name_of(house)]
 
 
@@ -60,12 +62,14 @@ async def test_a_gateway_that_starts_shows_a_link_that_signs_one_browser_in_once
         address, _, shown = house.log.link.url.partition("#code=")
         assert (address, "?" in house.log.link.url) == (f"{house.url}/", False)
         answer = await enter(house, code=shown)
-        assert answer.json() == {"signed_in": True}
+        proof = answer.json()["proof"]
+        assert (answer.json(), len(proof) >= 43) == ({"signed_in": True, "proof": proof}, True)
         (cookie,) = SimpleCookie(answer.headers["set-cookie"]).values()
         assert (cookie.key, cookie["httponly"], cookie["samesite"].lower(), cookie["path"], cookie["secure"]) == (
             name_of(house), True, "strict", "/", "",
         )  # fmt: skip
         assert (int(cookie["max-age"]), cookie["domain"], len(cookie.value) >= 43) == (COOKIE_MS // 1000, "", True)
+        house.web.headers[PROOF] = proof
         assert await house.get("/api/me") == {"owner": "local", "scopes": ["admin", "api"], "how": "cookie"}
         # Admin, unlike the guest that this machine was before.
         assert (await house.get("/api/keys"))["items"] == []
@@ -128,7 +132,7 @@ async def test_a_code_and_a_cookie_end_by_themselves(home: Path) -> None:
         assert await store.logins.find(digest(token), clock.now_ms())
         await clock.advance(1)
         assert await store.logins.find(digest(token), clock.now_ms()) is None
-        assert await store.logins.forget(clock.now_ms()) == 2
+        assert await store.logins.forget(clock.now_ms()) == 3
     finally:
         await store.close()
 
@@ -172,10 +176,31 @@ async def test_whoever_signs_out_is_out_for_good(home: Path) -> None:
         house.web.headers.pop("authorization")
         token = await signed_in(house)
         assert (await house.get("/api/me"))["how"] == "cookie"
-        assert await house.post("/api/sign-out", **own(house)) == {"signed_in": False}
+        assert await house.post("/api/sign-out", **own(house)) == {"signed_in": False, "proof": None}
         assert name_of(house) not in house.web.cookies
-        stolen = await house.web.get("/api/me", headers={"cookie": f"{name_of(house)}={token}"})
-        assert (stolen.status_code, stolen.headers["www-authenticate"]) == (401, "Bearer")
+        proof = house.web.headers.pop(PROOF)
+        for shown in ({}, {PROOF: proof}):
+            stolen = await house.web.get("/api/me", headers={"cookie": f"{name_of(house)}={token}", **shown})
+            assert (stolen.status_code, stolen.headers["www-authenticate"]) == (401, "Bearer")
+
+
+async def test_a_cookie_that_another_port_was_shown_changes_nothing_and_consents_to_nothing(home: Path) -> None:
+    """Browsers show it to every server of this machine, and the agent may well run one; none of them is told the proof."""
+    async with open_house(home, api_key="a-key-for-the-operator") as house:
+        house.web.headers.pop("authorization")
+        await signed_in(house)
+        proof = house.web.headers.pop(PROOF)
+        assert await house.get("/api/me") == {"owner": "local", "scopes": ["api"], "how": "cookie"}
+        for method, path in (("POST", "/api/sessions"), ("POST", "/api/keys"), ("DELETE", "/api/grants/x")):
+            assert (await house.web.request(method, path, headers=own(house))).status_code == 401
+        assert await error(await house.web.get("/api/keys")) == (403, "wrong_scope")
+        for wrong in ("", proof[:-1], "x" * len(proof)):
+            assert (await house.web.get("/api/me", headers={PROOF: wrong})).status_code == 401
+        # Neither is the proof of any use without the cookie, and whoever has lost it can sign in again.
+        fresh = await code(house)
+        assert (await enter(house, code=fresh)).status_code == 200
+        house.web.cookies.clear()
+        assert (await house.web.get("/api/me", headers={PROOF: proof})).status_code == 401
 
 
 async def test_a_browser_stays_signed_in_over_a_restart(home: Path) -> None:

@@ -16,6 +16,8 @@ from holdfast.ports import Store
 CODE_MS = 15 * 60_000
 COOKIE_MS = 30 * 24 * 3_600_000
 SECRET_BYTES = 32
+# Stands between a cookie, which a browser shows to every port of a machine, and its proof, which one page alone can read.
+PROVED = "."
 # Addresses that mean every one of this machine; a browser needs one of them.
 _EVERY = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - Nothing listens here.
 
@@ -50,14 +52,16 @@ class LocalLogins:
         return await self._enter(LOCAL)
 
     async def leave(self, token: str) -> None:
-        await self.store.logins.remove(digest(token))
+        for each in {token, token.partition(PROVED)[0]}:
+            await self.store.logins.remove(digest(each))
 
     async def _enter(self, owner: str) -> str:
-        return (await self._add(Purpose.COOKIE, owner, COOKIE_MS))[0]
+        cookie, _ = await self._add(Purpose.COOKIE, owner, COOKIE_MS)
+        return (await self._add(Purpose.COOKIE, owner, COOKIE_MS, f"{cookie}{PROVED}"))[0]
 
-    async def _add(self, purpose: Purpose, owner: str, lasts_ms: int) -> tuple[str, int]:
+    async def _add(self, purpose: Purpose, owner: str, lasts_ms: int, before: str = "") -> tuple[str, int]:
         now = self.clock.now_ms()
-        secret = secrets.token_urlsafe(SECRET_BYTES)
+        secret = before + secrets.token_urlsafe(SECRET_BYTES)
         login = Login(digest=digest(secret), purpose=purpose, owner=owner, created_at=now, expires_at=now + lasts_ms)
         await self.store.logins.add(login)
         return secret, login.expires_at

@@ -13,16 +13,18 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from holdfast.clock import Clock
 from holdfast.config import is_loopback
 from holdfast.core.keys import PREFIX, digest
+from holdfast.desk.logins import PROVED
 from holdfast.errors import Unavailable
 from holdfast.ids import KeyId
 from holdfast.ports import Logins
 from holdfast.web.answers import Refused, refusal
 from holdfast.web.keyring import Keyring
-from holdfast.web.principal import AT_SOCKET, GUEST, NOBODY, STRANGER, Principal, signed_in
+from holdfast.web.principal import AT_SOCKET, GUEST, NOBODY, STRANGER, Principal, reader, signed_in
 from holdfast.web.protocol import Connection, connection_of
 from holdfast.web.throttle import Bucket
 
 COOKIE = "holdfast"
+PROOF = "x-holdfast-proof"
 # Whoever watches over a gateway is answered whatever they show, and while the store is away.
 OPEN_PATHS = frozenset({"/health", "/ready"})
 # Enough for whoever mistypes, and for a script that has not heard of a new key; little for whoever guesses.
@@ -73,6 +75,11 @@ def cookie_of(headers: Mapping[str, str], port: int) -> str | None:
     """Return what a browser shows to this very port."""
     # Whatever else is served on this machine may have cookies here too, in any form.
     return cookie_parser(headers.get("cookie", "")).get(cookie_name(port))
+
+
+def shown_by(cookie: str, headers: Mapping[str, str]) -> str:
+    """Return all that a browser shows of a login: its cookie, with the proof that only its page has."""
+    return f"{cookie}{PROVED}{headers[PROOF]}" if PROOF in headers else cookie
 
 
 def port_of(scope: Scope) -> int:
@@ -134,9 +141,12 @@ class Door:
         return principal
 
     async def _of_cookie(self, cookie: str, method: str, headers: Mapping[str, str]) -> Principal:
-        login = await self._logins.find(digest(cookie), self._clock.now_ms())
+        login = await self._logins.find(digest(shown_by(cookie, headers)), self._clock.now_ms())
         if login is None:
             return STRANGER
+        if PROOF not in headers:
+            # Whatever else listens on this machine may have been shown the cookie, be it a server of the agent's own.
+            return reader(login.owner) if method in _READS else STRANGER
         if method not in _READS and "origin" not in headers:
             # A browser shows its cookie whoever made it ask, and says of every write where it came from.
             hint = "send the Origin of the gateway's own page, or use a key"

@@ -54,6 +54,11 @@ NOBODY = Principal(how=How.NOBODY)
 STRANGER = Principal(how=How.STRANGER)
 
 
+def reader(owner: str) -> Principal:
+    """Return whoever shows the cookie of a browser and cannot prove to be its page."""
+    return Principal(owner=owner, scopes=frozenset({API}), how=How.COOKIE)
+
+
 def signed_in(owner: str) -> Principal:
     """Return a person at a browser that has signed in."""
     return Principal(owner=owner, scopes=_ALL, how=How.COOKIE)

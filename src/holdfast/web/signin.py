@@ -10,10 +10,10 @@ from starlette.responses import Response
 
 from holdfast.clock import Clock, SystemClock
 from holdfast.core.keys import ADMIN
-from holdfast.desk.logins import COOKIE_MS
+from holdfast.desk.logins import COOKIE_MS, PROVED
 from holdfast.desk.views import SignInLink
 from holdfast.web.answers import Refused, answer
-from holdfast.web.guard import cookie_name, cookie_of, port_of
+from holdfast.web.guard import cookie_name, cookie_of, port_of, shown_by
 from holdfast.web.operations import Call, Operation
 from holdfast.web.throttle import Bucket
 
@@ -49,9 +49,10 @@ class Ways:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignedIn:
-    """Whether a browser is signed in now."""
+    """Whether a browser is signed in now.  Its page keeps the proof, and shows it with whatever it asks."""
 
     signed_in: bool
+    proof: str | None = None
 
 
 class SignIn:
@@ -110,8 +111,9 @@ class SignIn:
         if bool(shown.code) == bool(shown.password):
             raise Refused(400, "bad_sign_in", "send either a code or a password", "a code comes from: holdfast link")
         token = await (self._by_code(call, shown.code) if shown.code else self._by_password(call, shown.password))
-        response = answer(SignedIn(signed_in=True))
-        _set_cookie(response, call, token, COOKIE_MS // 1000)
+        cookie, _, proof = token.partition(PROVED)
+        response = answer(SignedIn(signed_in=True, proof=proof))
+        _set_cookie(response, call, cookie, COOKIE_MS // 1000)
         return response
 
     async def _by_code(self, call: Call, code: str) -> str:
@@ -136,8 +138,8 @@ class SignIn:
         return answer(await call.desk.logins.link(), 201)
 
     async def leave(self, call: Call) -> Response:
-        if token := cookie_of(call.request.headers, port_of(call.request.scope)):
-            await call.desk.logins.leave(token)
+        if cookie := cookie_of(call.request.headers, port_of(call.request.scope)):
+            await call.desk.logins.leave(shown_by(cookie, call.request.headers))
         response = answer(SignedIn(signed_in=False))
         _set_cookie(response, call, "", 0)
         return response

@@ -1,6 +1,8 @@
 // The page of a gateway: signs this browser in, and shows that the gateway is there.
 
 const LOOK_MS = 5000;
+// Browsers show the cookie to every port of this machine; what is stored is for this page alone.
+const PROOF = "holdfast.proof";
 const find = (id) => document.getElementById(id);
 
 class Refused extends Error {
@@ -11,8 +13,10 @@ class Refused extends Error {
 }
 
 async function ask(path, body) {
-  const options = body === undefined ? {} : {
-    method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body),
+  const proof = localStorage.getItem(PROOF);
+  const headers = proof ? { "X-Holdfast-Proof": proof } : {};
+  const options = body === undefined ? { headers } : {
+    method: "POST", headers: { ...headers, "Content-Type": "application/json" }, body: JSON.stringify(body),
   };
   const response = await fetch(path, { cache: "no-store", ...options });
   const answer = await response.json().catch(() => null);
@@ -25,6 +29,10 @@ function takeCode() {
   const code = new URLSearchParams(location.hash.slice(1)).get("code");
   if (code) history.replaceState(null, "", location.pathname);
   return code;
+}
+
+async function signIn(credentials) {
+  localStorage.setItem(PROOF, (await ask("/api/sign-in", credentials)).proof);
 }
 
 function show(id) {
@@ -41,7 +49,7 @@ async function begin() {
   let problem = "";
   if (code) {
     try {
-      await ask("/api/sign-in", { code });
+      await signIn({ code });
     } catch (error) {
       problem = error.message;
     }
@@ -69,7 +77,9 @@ async function enter(problem = "") {
 
 async function whoAmI() {
   try {
-    return await ask("/api/me");
+    const me = await ask("/api/me");
+    // Without its proof a cookie opens too little to be of use.
+    if (me.how !== "cookie" || localStorage.getItem(PROOF)) return me;
   } catch (error) {
     if (error.status !== 401) throw error;
   }
@@ -136,7 +146,7 @@ find("password-form").addEventListener("submit", async (event) => {
   const button = event.submitter;
   button.disabled = true;
   try {
-    await ask("/api/sign-in", { password: field.value });
+    await signIn({ password: field.value });
     field.value = "";
     await enter();
   } catch (error) {
@@ -149,6 +159,7 @@ find("password-form").addEventListener("submit", async (event) => {
 
 find("sign-out").addEventListener("click", async () => {
   await ask("/api/sign-out", {}).catch(() => null);
+  localStorage.removeItem(PROOF);
   await enter();
 });
 
