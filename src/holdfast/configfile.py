@@ -31,9 +31,17 @@ class Source:
 
     def error(self, path: Where, problem: str) -> ConfigInvalid:
         """Return the error that says where to look."""
-        variable = self.variables.get(path)
+        # What is missing is missing in a table, which a variable may have made.
+        parents = (path[:depth] for depth in range(len(path), 0, -1))
+        variable = next((self.variables[each] for each in parents if each in self.variables), None)
         where = f"environment: {variable}" if variable else f"{self.file}:{line_of(self.text, path)}"
         return ConfigInvalid(f"{where}: {'.'.join(path)}: {problem}")
+
+    def placed(self, error: ConfigInvalid) -> ConfigInvalid:
+        """Return an error that begins with a setting together with where that stands; as it is where it stands nowhere."""
+        setting, _, problem = str(error).partition(": ")
+        known = [*self.variables, *(path for path, _ in _places(self.text))]
+        return next((self.error(path, problem) for path in known if ".".join(path) == setting), error)
 
 
 def read(file: Path, *, required: bool) -> tuple[str, Table]:

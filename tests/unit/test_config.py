@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.config import Config, McpConfig, ProviderConfig, RouteConfig, load, secrets
+from holdfast.config import Config, McpConfig, ProviderConfig, RouteConfig, load, placed, secrets
 from holdfast.errors import ConfigInvalid
 
 OWN_MODEL = """
@@ -55,6 +55,34 @@ def refusal(folder: Path, text: str, **variables: str) -> str:
     with pytest.raises(ConfigInvalid) as refused:
         load(written(folder, text), variables)
     return str(refused.value)
+
+
+@pytest.mark.parametrize("table", ["server.allowed_hosts", "tools.fetch.allow_hosts", "channels.url.allow_hosts"])
+@pytest.mark.parametrize("name", ["https://a.example", "a.example/", "*.example", "", "a b", "me@a.example"])
+def test_a_host_that_no_request_could_ever_name_is_refused(tmp_path: Path, table: str, name: str) -> None:
+    assert f"holdfast.toml:1: {table}: {name!r} must be a name" in refusal(tmp_path, f'{table} = ["b.example", "{name}"]\n')
+
+
+def test_hosts_are_names_and_addresses_with_or_without_a_port(tmp_path: Path) -> None:
+    hosts = ["a.example", "a.example:8443", "localhost", "10.0.0.7", "10.0.0.7:80", "[::1]", "[::1]:80", "::1", "fe80::1"]
+    assert load(written(tmp_path, f"server.allowed_hosts = {hosts}\n"), {}).server.allowed_hosts == tuple(hosts)
+
+
+def test_what_turns_out_to_be_wrong_later_is_told_with_its_place(tmp_path: Path) -> None:
+    file = written(tmp_path, '[channels.url]\nsecret = "abc"\n')
+    problem = ConfigInvalid("channels.url.secret: must hold 24 bytes or more")
+    assert str(placed(file, problem, {})) == f"{file}:2: {problem}"
+    variables = {"HOLDFAST_CHANNELS__URL__SECRET": "abc"}
+    assert str(placed(file, problem, variables)) == f"environment: HOLDFAST_CHANNELS__URL__SECRET: {problem}"
+    # What stands nowhere, or says so already, is told as it is.
+    for other in ("model.name: there is no such model", f"{file}:2: channels.url.secret: is wrong", "a key is needed"):
+        assert str(placed(file, ConfigInvalid(other), {})) == other
+
+
+def test_what_is_missing_in_a_table_of_the_environment_is_told_with_its_variable(tmp_path: Path) -> None:
+    variable = "HOLDFAST_CHANNELS__WEBHOOK__ROUTES__ALERTS__PROMPT"
+    told = refusal(tmp_path, "", **{variable: "x"})
+    assert told.startswith(f"environment: {variable}: channels.webhook.routes.alerts.secret: is missing")
 
 
 def test_a_file_may_nest_its_tables_as_it_likes(tmp_path: Path) -> None:

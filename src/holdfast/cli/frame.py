@@ -22,7 +22,7 @@ from rich.text import Text
 
 from holdfast import contact
 from holdfast.channels.webhook.route import misconfigured
-from holdfast.config import Config, load
+from holdfast.config import Config, load, placed
 from holdfast.desk.port import Desk, Reading
 from holdfast.errors import ConfigInvalid, Fatal, HoldfastError, Owned, Rejected, StoreRefused, Unavailable
 
@@ -79,6 +79,9 @@ class Group(click.Group):
     def invoke(self, ctx: click.Context) -> Any:  # Click's own signature.
         try:
             return super().invoke(ctx)
+        except ConfigInvalid as error:
+            # What only turns out to be wrong when a gateway is built does not know where it stands.
+            _end(str(placed(ctx.obj.file, error) if isinstance(ctx.obj, Frame) else error), EXIT_CONFIG)
         except HoldfastError as error:
             _end(str(error), exit_code(error))
         except OSError as error:

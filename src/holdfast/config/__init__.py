@@ -69,6 +69,7 @@ __all__ = [
     "is_loopback",
     "load",
     "misplaced",
+    "placed",
     "secrets",
     "signing_weakness",
     "weakness",
@@ -115,9 +116,18 @@ def misplaced(
     file: Path, path: configfile.Where, problem: str, environment: Mapping[str, str] = os.environ
 ) -> ConfigInvalid:
     """Return the error that says where something stands that only turned out to be wrong later."""
+    return _source(file, environment).error(path, problem)
+
+
+def placed(file: Path, error: ConfigInvalid, environment: Mapping[str, str] = os.environ) -> ConfigInvalid:
+    """Return an error that begins with a setting together with where that stands, if it stands anywhere."""
+    return _source(file, environment).placed(error)
+
+
+def _source(file: Path, environment: Mapping[str, str]) -> configfile.Source:
     text, tree = configfile.read(file, required=False)
     variables = configfile.override(Config, tree, environment, ENVIRONMENT)
-    return configfile.Source(file=file, text=text, variables=variables).error(path, problem)
+    return configfile.Source(file=file, text=text, variables=variables)
 
 
 def _is_public(file: Path) -> bool:

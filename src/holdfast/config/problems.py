@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import ipaddress
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from urllib.parse import urlsplit
 
 from holdfast import configfile
@@ -19,6 +19,8 @@ PORT_MAX = 65_535
 COMPACT_AT_MIN = 0.1
 # What a tool of a server, or a model of a provider, can be named after.
 _OWN_NAME = re.compile(r"[a-zA-Z0-9_-]{1,32}")
+# A name or an address, an IPv6 one also without its brackets, and a port.
+_HOST = re.compile(r"[^\s/:@*\[\]]+(?::\d+)?|\[[0-9a-fA-F:.]+\](?::\d+)?|[0-9a-fA-F:.]*::?[0-9a-fA-F:.]*")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -43,10 +45,22 @@ def problems(config: Config) -> Problems:
     for path, address in addresses(config).items():
         if address and not _is_web_address(address):
             yield path, "must be an address that begins with http:// or https://"
+    for path, names in _hosts(config).items():
+        for name in names:
+            if not _HOST.fullmatch(name):
+                yield path, f'{name!r} must be a name or an address alone, with a port if need be, like "agent.example.org"'
     for path, variable in key_variables(config).items():
         if not _VARIABLE.fullmatch(variable):
             # Whoever put the key itself here must not read it in a log.
             yield path, 'must be the name of an environment variable, like "OPENAI_API_KEY", not the key itself'
+
+
+def _hosts(config: Config) -> Mapping[configfile.Where, Sequence[str]]:
+    return {
+        ("server", "allowed_hosts"): config.server.allowed_hosts,
+        ("tools", "fetch", "allow_hosts"): config.tools.fetch.allow_hosts,
+        ("channels", "url", "allow_hosts"): config.channels.url.allow_hosts,
+    }
 
 
 def _model_problems(model: ModelConfig) -> Iterator[tuple[configfile.Where, str]]:
