@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.web import webhooks
-from holdfast.web.webhooks import REPLAY_MS, Replays, Window
+from holdfast.web import receiving
+from holdfast.web.receiving import REPLAY_MS, Replays
+from holdfast.web.throttle import Window
 from tests.engine.world import ManualClock
 
 
@@ -42,7 +43,7 @@ async def test_a_signature_keeps_its_first_id_for_as_long_as_its_time_is_good(mo
     assert (replays.first("alerts", "mark", "three"), len(replays)) == ("one", 2)
     await clock.advance(1)
     assert (replays.first("alerts", "mark", "four"), len(replays)) == ("four", 1)
-    monkeypatch.setattr(webhooks, "REPLAYS_MAX", 3)
+    monkeypatch.setattr(receiving, "REPLAYS_MAX", 3)
     for number in range(10):
         assert replays.first("alerts", f"mark {number}", "any") == "any"
     assert len(replays) == 3

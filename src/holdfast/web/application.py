@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Match
@@ -30,9 +31,11 @@ from holdfast.web.models import Models
 from holdfast.web.openapi import OpenApi
 from holdfast.web.operations import Group, Operation, route
 from holdfast.web.processes import Processes
+from holdfast.web.receiving import Receiving
 from holdfast.web.responses import Responses
 from holdfast.web.runs import Runs
 from holdfast.web.sessions import Sessions
+from holdfast.web.shortcut import Handler, Shortcut
 from holdfast.web.signin import SignIn
 from holdfast.web.turns import Turns
 from holdfast.web.webhooks import Webhooks
@@ -44,7 +47,7 @@ def operations(streams: Streams, meter: Meter, models: Sequence[str] = (OWN,)) -
     """Return everything that can be asked."""
     # A request is compared with one after the other, so what comes often stands first.
     groups: Sequence[Group] = (
-        Webhooks(),
+        Receiving(),
         Completions(streams, models),
         Responses(streams, models),
         Runs(streams),
@@ -56,6 +59,7 @@ def operations(streams: Streams, meter: Meter, models: Sequence[str] = (OWN,)) -
         Processes(),
         Jobs(),
         Memories(),
+        Webhooks(),
         Keys(),
         SignIn(),
         Metrics(meter, streams),
@@ -69,15 +73,12 @@ def operations(streams: Streams, meter: Meter, models: Sequence[str] = (OWN,)) -
 
 def application(host: Host, lifecycle: Lifecycle, meter: Meter, models: Sequence[str] = (OWN,)) -> Starlette:
     """Return the HTTP face of a host."""
-    everything = operations(Streams(lifecycle.closing), meter, models)
+    routes = [route(each, host) for each in operations(Streams(lifecycle.closing), meter, models)]
+    refusals: Mapping[type[Exception], Handler] = {HoldfastError: refuse, ClientDisconnect: _give_up}
     app = Starlette(
-        routes=[*(route(each, host) for each in everything), *page.routes()],
-        exception_handlers={
-            HoldfastError: refuse,
-            HTTPException: _refuse_route,
-            ClientDisconnect: _give_up,
-            Exception: apologise,
-        },
+        routes=[*routes, *page.routes()],
+        middleware=[Middleware(Shortcut, routes, refusals)],
+        exception_handlers={**refusals, HTTPException: _refuse_route, Exception: apologise},
     )
     # An address with another slash at its end is another address, and a redirect would repeat whatever host it came by.
     app.router.redirect_slashes = False
