@@ -113,8 +113,9 @@ def route(operation: Operation, host: Host) -> Route:
     """Return an operation as a route over a host."""
 
     async def endpoint(request: Request) -> Response:
-        request.state.route = operation.path
-        principal = requests.principal(request)
+        state = request.scope["state"]
+        state["route"] = operation.path
+        principal: Principal = state["principal"]
         if operation.scope is not None:
             demand(principal, operation.scope)
         desk = host.of(principal.owner)
