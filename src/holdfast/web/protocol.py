@@ -32,6 +32,11 @@ class Connection(Protocol):
     @property
     def lost(self) -> bool: ...
     @property
+    def arrived(self) -> bool:
+        """Whether all of what is being answered has come in."""
+        ...
+
+    @property
     def choked(self) -> bool:
         """Whether more was sent than the client takes."""
         ...
@@ -44,6 +49,12 @@ class Connection(Protocol):
 def connection_of(scope: Scope) -> Connection:
     """Return the connection by which a request came."""
     return scope["extensions"][_CONNECTION]
+
+
+def has_arrived(scope: Scope) -> bool:
+    """Return whether all of a request has come in, so that nobody has to wait for the rest."""
+    connection: Connection | None = scope.get("extensions", {}).get(_CONNECTION)
+    return connection is not None and connection.arrived
 
 
 class BoundedProtocol(HttpToolsProtocol):
@@ -65,6 +76,10 @@ class BoundedProtocol(HttpToolsProtocol):
     @property
     def lost(self) -> bool:
         return self.transport.is_closing()
+
+    @property
+    def arrived(self) -> bool:
+        return self._running is not None and not self._running.more_body
 
     @property
     def choked(self) -> bool:
@@ -96,8 +111,8 @@ class BoundedProtocol(HttpToolsProtocol):
         self._size = 0 if self._went_on else self._size + len(data)
         if self._size > HEAD_MAX:
             self.transport.close()
-        if self._is_idle and not self._head_timer:
-            # It is a sign of life, for which uvicorn would wait without end for the next.
+        if (self._in_head or self._is_idle) and not self._head_timer:
+            # A head that came at once needs none; after any other sign of life uvicorn would wait without end for the next.
             self._await_head()
 
     def send_400_response(self, msg: str) -> None:
@@ -112,7 +127,6 @@ class BoundedProtocol(HttpToolsProtocol):
         self._in_head = True
         self.scope["extensions"] = {_CONNECTION: self}  # type: ignore[typeddict-item]  # It is nobody's but ours.
         self._end_head()
-        self._await_head()
 
     def on_header(self, name: bytes, value: bytes) -> None:
         # Whatever stands behind a body was not there when the request was judged.

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from holdfast.desk.cursors import SIZE_MAX
 from holdfast.web.answers import Refused
 from holdfast.web.offsets import offset
-from holdfast.web.principal import Principal
+from holdfast.web.protocol import has_arrived
 
 T = TypeVar("T")
 E = TypeVar("E", bound=StrEnum)
@@ -61,18 +61,24 @@ async def content(request: Request, most: int = BODY_MAX) -> bytes:
 
 
 async def _read(request: Request, most: int) -> bytes:
-    raw = bytearray()
-    size = 0
+    if has_arrived(request.scope):
+        return await _gathered(request, most)
     try:
         async with asyncio.timeout(BODY_TIMEOUT_S):
-            async for piece in request.stream():
-                size += len(piece)
-                if size > most + DISCARDED_MAX:
-                    break
-                if size <= most:
-                    raw += piece
+            return await _gathered(request, most)
     except TimeoutError:
         raise Refused(408, "too_slow", f"the body took longer than {BODY_TIMEOUT_S} seconds", "send it faster") from None
+
+
+async def _gathered(request: Request, most: int) -> bytes:
+    raw = bytearray()
+    size = 0
+    async for piece in request.stream():
+        size += len(piece)
+        if size > most + DISCARDED_MAX:
+            break
+        if size <= most:
+            raw += piece
     if size > most:
         raise _too_large(most)
     return bytes(raw)
@@ -148,8 +154,3 @@ def flag(value: str | None, parameter: str) -> bool | None:
     if value not in ("true", "false"):
         raise Refused(400, "bad_parameter", f"{parameter} must be true or false")
     return value == "true"
-
-
-def principal(request: Request) -> Principal:
-    """Return who makes the request, as the guard found out."""
-    return request.state.principal
