@@ -132,7 +132,7 @@ def demand(principal: Principal, scope: str) -> None:
         hint = "wait, then try again with the right one"
         raise Refused(429, "too_many_failures", "too many wrong keys were shown", hint, principal.wait_s)
     if principal.how is How.STRANGER:
-        hint = "make a key with: holdfast keys create; sign a browser in with: holdfast link"
+        hint = "send Authorization: Bearer KEY with one of holdfast keys create, or sign the browser in with: holdfast link"
         raise Refused(401, "unauthorized", "this key or sign-in opens nothing here, or not any more", hint)
     if principal.how is How.NOBODY:
         hint = "send Authorization: Bearer with a key (holdfast keys create), or sign in (holdfast link)"

@@ -67,7 +67,9 @@ async def cancelled(desk: Host, turn_id: TurnId) -> None:
         await desk.cancel(turn_id)
     except IllegalMove as error:
         hint = "it is over; what it said stays as it is"
-        raise Told(409, "illegal_move", str(error), hint, retry=False, state=error.state, turn_id=turn_id) from error
+        raise Told(
+            409, "illegal_move", f"{turn_id} is {error.state} already", hint, retry=False, state=error.state, turn_id=turn_id
+        ) from error
 
 
 async def taken(desk: Host, message: Inbound) -> Receipt:
