@@ -51,14 +51,16 @@ async def test_a_cancel_tells_the_holder(scene: Scene) -> None:
     assert heard >= {"turns", f"session:{turn.session_id}", f"cancelled:{turn.id}"}
 
 
-async def test_a_write_that_was_refused_wakes_nobody(scene: Scene) -> None:
+async def test_a_write_that_was_refused_wakes_at_most_the_dispatcher(scene: Scene) -> None:
+    """Where a message and its claim share a commit, it is woken before anybody knows; it finds nothing, and waits on."""
     await scene.accept("one", dedupe_key="k")
 
     async def refused() -> None:
         with pytest.raises(KeyReused):
             await scene.accept("two", dedupe_key="k")
 
-    assert await heard_of(scene, refused) == set()
+    heralded = {"turns"} if scene.store.database.dialect.name == "sqlite" else set()
+    assert await heard_of(scene, refused) == heralded
 
 
 async def test_whoever_has_stopped_listening_hears_nothing(scene: Scene) -> None:
