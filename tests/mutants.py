@@ -665,7 +665,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "loop: nothing of the operator's for a tenant",
         "agent/trust.py",
-        "session.owner == OPERATOR or session.owner in owners",
+        "session.owner == LOCAL or session.owner in owners",
         "session.owner",
         ("tests/agent/test_prompt.py", "tests/agent/test_toolbox.py"),
     ),
@@ -693,15 +693,15 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "door: guests on loopback only",
         "web/guard.py",
-        "return is_loopback(self._rules.host) and not self._rules.closed",
-        "return not self._rules.closed",
+        "return is_loopback(self._rules.host) and not asked",
+        "return not asked",
         ("tests/web/test_guard.py",),
     ),
     Mutant(
         "door: guests only while nothing is asked for",
         "web/guard.py",
-        " and not self._keyring.closes",
-        "",
+        "self._rules.closed or self._keyring.closes",
+        "self._rules.closed",
         ("tests/web/test_guard.py",),
     ),
     Mutant(
@@ -797,9 +797,9 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "view: what a summary stands for is left out",
-        "engine/worker.py",
-        "        return _from_the_summary_on(entries) if begins else entries\n",
-        "        return entries\n",
+        "engine/histories.py",
+        "    entries = _from_the_summary_on(fresh) if after else fresh\n",
+        "    entries = fresh\n",
         ("tests/agent/test_loop_compaction.py",),
     ),
     Mutant(
@@ -1036,8 +1036,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "webhook: a key for that route",
         "web/receiving.py",
-        "if principal.may(scope) or",
-        "if principal.known or",
+        "if principal.may(scope):",
+        "if principal.known:",
         ("tests/webhooks/test_gateway.py",),
     ),
     Mutant(
@@ -1102,6 +1102,20 @@ MUTANTS: tuple[Mutant, ...] = (
         "        if self.when_lost:\n            self.when_lost()\n",
         "        pass\n",
         ("tests/web/test_readers.py",),
+    ),
+    Mutant(
+        "face: nobody is greeted behind an end",
+        "web/events.py",
+        "            if reader in self._open:\n",
+        "            if reader:\n",
+        ("tests/web/test_readers.py",),
+    ),
+    Mutant(
+        "face: nothing stands behind the last event",
+        "channels/openai/events.py",
+        "        if self._ended:\n",
+        "        if not entry:\n",
+        ("tests/openai/test_folds.py",),
     ),
     Mutant(
         "face: a path leads down only",
