@@ -13,6 +13,7 @@ import pytest
 import uvloop
 
 from holdfast.web import protocol, requests, server
+from tests.engine.world import until
 from tests.web.house import PATIENCE_S, House, open_house
 
 HEAD = b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n"
@@ -224,3 +225,30 @@ async def _ask_for_more_and_leave(home: Path) -> None:
         for _ in range(3):
             turn = await house.send(session_id, "count to 30")
             await house.settled(turn["turn_id"])
+
+
+async def test_bodies_that_come_at_once_have_a_limit_together(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who sends a delivery is known only when all of it is there, so many halves of one must not take all memory."""
+    monkeypatch.setattr(requests, "BODIES_MAX", 30_000)
+    async with asyncio.timeout(PATIENCE_S), open_house(home) as house:
+        half = HALF_BODY.replace(b"/nowhere", b"/api/sign-in") + b"y" * 9_000
+        held = [await raw(house) for _ in range(4)]
+        for _, writer in held:
+            writer.write(half)
+        # Whoever comes last is refused, and the others are not.
+        refused = [asyncio.create_task(reader.readuntil(b"}}")) for reader, _ in held]
+        done, waiting = await asyncio.wait(refused, return_when=asyncio.FIRST_COMPLETED)
+        assert [b'"code":"crowded"' in each.result() for each in done] == [True]
+        assert len(waiting) == 3
+        for each in waiting:
+            each.cancel()
+        for _, writer in held:
+            writer.close()
+        # What was kept of them is forgotten with them.
+        body = '{"code": "' + "x" * 29_000 + '"}'
+
+        async def look() -> bool:
+            answer = await house.web.post("/api/sign-in", content=body, headers={"content-type": "application/json"})
+            return answer.status_code == 401
+
+        await until(look)

@@ -21,6 +21,8 @@ E = TypeVar("E", bound=StrEnum)
 BODY_MAX = 1024 * 1024
 # A client that is still sending when the connection closes may never see why, so a little more is taken and forgotten.
 DISCARDED_MAX = 16 * BODY_MAX
+# So much of all bodies together may be kept while they come in: nobody knows by then who sends them.
+BODIES_MAX = 256 * BODY_MAX
 BODY_TIMEOUT_S = 10
 ID_MAX = 200
 UNPACKED_AT_ONCE = 256 * 1024
@@ -70,15 +72,27 @@ async def _read(request: Request, most: int) -> bytes:
         raise Refused(408, "too_slow", f"the body took longer than {BODY_TIMEOUT_S} seconds", "send it faster") from None
 
 
+class _Bodies:
+    """How much is kept of those that come in now."""
+
+    size = 0
+
+
 async def _gathered(request: Request, most: int) -> bytes:
     raw = bytearray()
     size = 0
-    async for piece in request.stream():
-        size += len(piece)
-        if size > most + DISCARDED_MAX:
-            break
-        if size <= most:
-            raw += piece
+    try:
+        async for piece in request.stream():
+            size += len(piece)
+            if size > most + DISCARDED_MAX:
+                break
+            if size <= most:
+                _Bodies.size += len(piece)
+                raw += piece
+            if _Bodies.size > BODIES_MAX:
+                raise Refused(503, "crowded", "too much is being sent to this gateway at once", "try again in a moment")
+    finally:
+        _Bodies.size -= len(raw)
     if size > most:
         raise _too_large(most)
     return bytes(raw)
