@@ -79,11 +79,15 @@ class _Absence:
         await asyncio.sleep(_RETRY_S)
 
 
-class RemoteApprovals:
-    """Open questions and standing grants, as HTTP."""
+class _Remote:
+    """Something that is asked over a link."""
 
     def __init__(self, link: Link) -> None:
         self._link = link
+
+
+class RemoteApprovals(_Remote):
+    """Open questions and standing grants, as HTTP."""
 
     async def list(
         self, *, session_id: SessionId | None = None, cursor: str | None = None, limit: int = 50
@@ -98,11 +102,8 @@ class RemoteApprovals:
         return await self._link.delete(at("grants", grant_id), GrantView)
 
 
-class RemoteProcesses:
+class RemoteProcesses(_Remote):
     """Background commands, as HTTP."""
-
-    def __init__(self, link: Link) -> None:
-        self._link = link
 
     async def list(
         self,
@@ -125,11 +126,8 @@ class RemoteProcesses:
         return await self._link.post(at("processes", process_id, "kill"), ProcessView)
 
 
-class RemoteJobs:
+class RemoteJobs(_Remote):
     """Scheduled work, as HTTP."""
-
-    def __init__(self, link: Link) -> None:
-        self._link = link
 
     async def list(self, *, cursor: str | None = None, limit: int = 50) -> Page[JobView]:
         return await self._link.get("/api/jobs", Page[JobView], {"cursor": cursor, "limit": limit})
@@ -153,11 +151,8 @@ class RemoteJobs:
         await self._link.delete(at("jobs", name), Removed)
 
 
-class RemoteMemories:
+class RemoteMemories(_Remote):
     """What is remembered, as HTTP."""
-
-    def __init__(self, link: Link) -> None:
-        self._link = link
 
     async def list(self, *, cursor: str | None = None, limit: int = 200) -> Page[Memory]:
         return await self._link.get("/api/memory", Page[Memory], {"cursor": cursor, "limit": limit})
@@ -172,11 +167,8 @@ class RemoteMemories:
         await self._link.delete(at("memory", memory_id), Removed)
 
 
-class RemoteKeys:
+class RemoteKeys(_Remote):
     """Keys, as HTTP."""
-
-    def __init__(self, link: Link) -> None:
-        self._link = link
 
     async def list(self) -> Page[KeyView]:
         return await self._link.get("/api/keys", Page[KeyView])
@@ -188,11 +180,8 @@ class RemoteKeys:
         return await self._link.delete(at("keys", name), RevokedKey)
 
 
-class RemoteWebhooks:
+class RemoteWebhooks(_Remote):
     """Webhook routes, as HTTP."""
-
-    def __init__(self, link: Link) -> None:
-        self._link = link
 
     async def list(self) -> Page[RouteView]:
         return await self._link.get("/api/webhooks", Page[RouteView])
@@ -213,11 +202,8 @@ class RemoteWebhooks:
         return (await self._link.get("/api/signing-secret", SigningSecret)).secret
 
 
-class RemoteLogins:
+class RemoteLogins(_Remote):
     """How people get in, as HTTP."""
-
-    def __init__(self, link: Link) -> None:
-        self._link = link
 
     async def link(self) -> SignInLink:
         return await self._link.post("/api/sign-in/link", SignInLink)
