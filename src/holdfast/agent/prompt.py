@@ -73,11 +73,11 @@ class Prompt:
         A stranger's turn hears nothing private, and a tenant's only what is the tenant's own.
         """
         trust = trust_in(work.session, self._trusted_owners)
-        persona, context, learned = await asyncio.to_thread(self._on_disk, trust)
-        parts = [persona, RULES, self._place(work, trust), *context]
-        if trust is not Trust.STRANGER:
-            parts.append(await self._remembered(work.session.owner))
-        parts.append(learned)
+        # The disk and the store look at the same time: somebody waits for the first word.
+        on_disk = asyncio.get_running_loop().run_in_executor(None, self._on_disk, trust)
+        remembered = "" if trust is Trust.STRANGER else await self._remembered(work.session.owner)
+        persona, context, learned = await on_disk
+        parts = [persona, RULES, self._place(work, trust), *context, remembered, learned]
         # Last, because it is for this turn alone: what stands before it is the same for all, and read only once.
         parts += instructions(work.history, work.turn.id)
         return "\n\n".join(part for part in parts if part)
