@@ -51,9 +51,8 @@ def size(messages: Sequence[Message]) -> int:
 
 def size_around(system: str, tools: Sequence[ToolSpec]) -> int:
     """Return how many characters every request comes to before its first message."""
-    return len(system) + sum(
-        len(tool.name) + len(tool.description) + len(msgspec.json.encode(tool.schema)) for tool in tools
-    )
+    schemas = len(msgspec.json.encode([tool.schema for tool in tools]))
+    return len(system) + schemas + sum(len(tool.name) + len(tool.description) for tool in tools)
 
 
 def _size(message: Message) -> int:

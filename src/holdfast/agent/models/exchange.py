@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import logging
 import ssl
 import urllib.request
@@ -38,6 +39,8 @@ SILENCE_MAX_STALLS = 5
 DRAIN_MAX_S = 0.02
 _OK = 200
 _LIMITS = httpx2.Limits(max_connections=1_000, keepalive_expiry=60.0)
+# A gateway speaks to few addresses, and to each of them at every step.
+_parsed = functools.lru_cache(maxsize=64)(httpx2.URL)
 
 
 class Reader(Protocol):
@@ -78,7 +81,7 @@ class Wire:
         stall_s = endpoint.stall_timeout_s
         request = client.build_request(
             "POST",
-            endpoint.url,
+            _parsed(endpoint.url),
             headers=endpoint.headers,
             content=body,
             timeout=httpx2.Timeout(stall_s, connect=min(CONNECT_TIMEOUT_S, stall_s)),
