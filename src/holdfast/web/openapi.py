@@ -79,7 +79,6 @@ PARAMETERS: Mapping[str, Parameter] = MappingProxyType(
         "after": Parameter(meaning="Go on behind this one.", schema=_number(0)),
         "channel": Parameter(meaning="Only sessions of this channel."),
         "cursor": Parameter(meaning="Where to go on: the next_cursor of the page before."),
-        "include": Parameter(meaning="Taken for the sake of clients, and not looked at."),
         "key": Parameter(meaning="Only sessions of this key."),
         "limit": Parameter(meaning="How many at most.", schema=_number(1)),
         "order": Parameter(meaning="The oldest first, or the newest.", schema={"type": "string", "enum": ["asc", "desc"]}),

@@ -12,6 +12,7 @@ from holdfast.core.sessions import State
 from holdfast.desk.plans import Change, Opening, Order
 from holdfast.desk.views import Deleted, Page, SessionView, Transcript
 from holdfast.ids import SessionId, TurnId
+from holdfast.web import requests
 from holdfast.web.answers import Refused, answer
 from holdfast.web.events import EventStream, Streams, journal
 from holdfast.web.operations import Call, Operation, Stream
@@ -195,6 +196,4 @@ def cursor(call: Call) -> int:
     last = call.header("Last-Event-ID")
     if last is None:
         return call.number("after", 0, most=SEQ_MAX, least=0)
-    if not last.isascii() or not last.isdigit() or len(last) > 18:
-        raise Refused(400, "bad_parameter", "Last-Event-ID must be the id of an event")
-    return int(last)
+    return requests.number(last, "Last-Event-ID", 0, most=SEQ_MAX, least=0)
