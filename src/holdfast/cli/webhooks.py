@@ -245,7 +245,8 @@ def _tell(new: NewRoute) -> None:
         say("Keep it now: it is not shown again.", "dim")
     say(f"Try it: holdfast webhooks test {new.route.name}", "dim")
     if new.route.signed and new.url != new.route.path:
-        say("GitHub: Settings, Webhooks, Add webhook, with this address, this secret and application/json.", "dim")
+        if new.secret:
+            say("GitHub: Settings, Webhooks, Add webhook, with this address, this secret and application/json.", "dim")
         body = '{"message": "hello"}'
         curl = f"holdfast webhooks sign {new.route.name} --payload '{body}' | curl -H @- -d '{body}' {new.url}"
         say(f"curl: {curl}", "dim", soft_wrap=True)
