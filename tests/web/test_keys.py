@@ -72,6 +72,15 @@ async def test_no_key_is_taken_from_an_address(home: Path, parameter: str) -> No
             assert (await house.web.post("/api/sessions", params={parameter: value}, json={})).status_code == 401
 
 
+async def test_whoever_revokes_its_own_key_is_told_that_it_is_done(home: Path) -> None:
+    """What the key has opened is closed in the same moment, so that one time would prove little."""
+    async with open_house(home) as house:
+        for number in range(40):
+            new = await house.desk.keys.create(KeyPlan(name=f"own {number}", scopes=("api", "admin")))
+            assert await status_with(house, new.key, f"/api/keys/{new.made.id}", "DELETE") == 200
+        assert {each.revoked_at is None for each in (await house.desk.keys.list()).items} == {False}
+
+
 async def test_a_revoked_key_is_refused_at_once_and_its_open_stream_ends(home: Path) -> None:
     """SECURITY 3: whoever holds a stolen key must not go on reading with what it opened before."""
     async with open_house(home) as house:

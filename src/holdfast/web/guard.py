@@ -27,6 +27,8 @@ COOKIE = "holdfast"
 PROOF = "x-holdfast-proof"
 # Whoever watches over a gateway is answered whatever they show, and while the store is away.
 OPEN_PATHS = frozenset({"/health", "/ready"})
+# Whoever revokes the very key that it shows is told that it is done.
+KEYS_PATH = "/api/keys"
 # Enough for whoever mistypes, and for a script that has not heard of a new key; little for whoever guesses.
 FAILURES_PER_MINUTE = 30
 _OWN_SITE = frozenset({"same-origin", "none"})
@@ -190,7 +192,7 @@ class Guarded:
                 await refusal(503, "store_down", str(error), "try again in a moment")(scope, receive, send)
                 return
             scope.setdefault("state", {})["principal"] = principal
-            if principal.key_id:
+            if principal.key_id and not scope["path"].startswith(KEYS_PATH):
                 # A stream may last for weeks, and its key less.
                 with self._door.held(principal.key_id, connection_of(scope)):
                     await self._app(scope, receive, send)
