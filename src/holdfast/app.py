@@ -263,8 +263,9 @@ def _named(url: str) -> Generator[None]:
 async def serve(config: Config, home: Path, witness: Witness, inherited: Estate | None = None) -> Farewell:
     """Run the gateway until somebody wishes it to end; return that wish once it has."""
     # Only a gateway pays for importing a web server.
-    from holdfast.web.server import tcp_socket, unix_socket
+    from holdfast.web.server import make_room, tcp_socket, unix_socket
 
+    make_room()
     inherited = inherited or Estate()
     with contextlib.ExitStack() as stack:
         ownership = stack.enter_context(owned(home, inherited.lock))

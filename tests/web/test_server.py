@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 
 import pytest
 from starlette.types import Receive, Scope, Send
@@ -26,3 +28,18 @@ async def test_a_socket_that_is_closed_is_watched_no_longer(cut_short: bool) -> 
     except* ZeroDivisionError:
         assert cut_short
     assert [asyncio.get_running_loop().remove_reader(number) for number in numbers] == [False]
+
+
+def test_a_gateway_makes_room_for_its_connections_as_far_as_it_may() -> None:
+    look = (
+        "import resource; from holdfast.web.server import make_room; make_room();"
+        "print(*resource.getrlimit(resource.RLIMIT_NOFILE))"
+    )
+
+    def made(soft: int, hard: int) -> list[int]:
+        limited = f"ulimit -Hn {hard} && ulimit -Sn {soft} && exec {sys.executable} -c '{look}'"
+        return [int(each) for each in subprocess.check_output(["bash", "-c", limited], text=True).split()]
+
+    assert made(256, 8_000) == [4_000, 8_000]
+    assert made(256, 1_000) == [1_000, 1_000]
+    assert made(6_000, 8_000) == [6_000, 8_000]

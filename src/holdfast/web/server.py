@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import resource
 import socket
 from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from pathlib import Path
@@ -14,12 +15,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from holdfast.desk.address import short_path
 from holdfast.errors import ConfigInvalid
 from holdfast.web.answers import refusal
-from holdfast.web.protocol import BoundedProtocol
+from holdfast.web.protocol import CONNECTIONS_MAX, BoundedProtocol
 
 # Streams end by themselves when the gateway closes; this is for clients that do not read.
 GRACE_S = 2
 IDLE_S = 30
 BACKLOG = 512
+# Every connection that is taken, and what the store, models and background commands need beside them.
+FILES_MIN = 2 * CONNECTIONS_MAX
 _HEADERS = [("X-Content-Type-Options", "nosniff"), ("Cache-Control", "no-store")]
 
 
@@ -109,6 +112,14 @@ def _config(app: ASGIApp) -> uvicorn.Config:
         timeout_graceful_shutdown=GRACE_S,
         backlog=BACKLOG,
     )
+
+
+def make_room() -> None:
+    """Let this process open as many files as it takes connections, where the system allows it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = FILES_MIN if hard == resource.RLIM_INFINITY else min(FILES_MIN, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 @contextlib.contextmanager
