@@ -145,6 +145,7 @@ def is_exposed(server: ServerConfig) -> bool:
 
 
 @functools.lru_cache(maxsize=256)
+@functools.lru_cache(maxsize=32)
 def is_loopback(host: str) -> bool:
     """Return whether a host can only be reached from this machine."""
     try:

@@ -114,7 +114,10 @@ class _Asked:
 
 def _given(headers: Headers) -> bytes | None:
     """Return the name that a client has given to its request, if it can be repeated everywhere."""
-    return next((value for name, value in headers if name == REQUEST_ID and _SANE.fullmatch(value)), None)
+    for name, value in headers:
+        if name == REQUEST_ID and _SANE.fullmatch(value):
+            return value
+    return None
 
 
 @contextlib.contextmanager

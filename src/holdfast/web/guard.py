@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
-from starlette.datastructures import Headers
 from starlette.requests import cookie_parser
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -33,7 +32,7 @@ KEYS_PATH = "/api/keys"
 FAILURES_PER_MINUTE = 30
 _OWN_SITE = frozenset({"same-origin", "none"})
 # What a proxy says of those it speaks for.
-_FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
+_FORWARDED = frozenset({"forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via"})
 _READS = frozenset({"GET", "HEAD"})
 
 
@@ -65,7 +64,7 @@ def check_origin(rules: Rules, headers: Mapping[str, str]) -> None:
 
 def is_near(headers: Mapping[str, str]) -> bool:
     """Return whether a request is this machine's own: whoever comes by another name or through a proxy may be anybody."""
-    return is_loopback(_name(headers.get("host", ""))) and not any(each in headers for each in _FORWARDED)
+    return is_loopback(_name(headers.get("host", ""))) and _FORWARDED.isdisjoint(headers)
 
 
 def cookie_name(port: int) -> str:
@@ -75,8 +74,10 @@ def cookie_name(port: int) -> str:
 
 def cookie_of(headers: Mapping[str, str], port: int) -> str | None:
     """Return what a browser shows to this very port."""
+    if "cookie" not in headers:
+        return None
     # Whatever else is served on this machine may have cookies here too, in any form.
-    return cookie_parser(headers.get("cookie", "")).get(cookie_name(port))
+    return cookie_parser(headers["cookie"]).get(cookie_name(port))
 
 
 def shown_by(cookie: str, headers: Mapping[str, str]) -> str:
@@ -158,8 +159,10 @@ class Door:
 
 def _is_ours(rules: Rules, host: str) -> bool:
     name = _name(host).lower()
+    if is_loopback(name):
+        return True
     allowed = {each.lower() for each in (rules.host, *rules.allowed_hosts) if each}
-    return is_loopback(name) or name.strip("[]") in allowed or name in allowed or host.lower() in allowed
+    return name.strip("[]") in allowed or name in allowed or host.lower() in allowed
 
 
 def _is_own(rules: Rules, origin: str, host: str) -> bool:
@@ -174,6 +177,11 @@ def _name(host: str) -> str:
     return name if colon and port.isdigit() else host
 
 
+def _headers(scope: Scope) -> Mapping[str, str]:
+    """Return the headers by their names, in small letters; of what came twice the first counts."""
+    return {name.decode("latin-1"): value.decode("latin-1") for name, value in reversed(scope["headers"])}
+
+
 class Guarded:
     """An application behind a door."""
 
@@ -184,7 +192,7 @@ class Guarded:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             try:
-                principal = await self._door.judge(scope["method"], scope["path"], Headers(scope=scope), port_of(scope))
+                principal = await self._door.judge(scope["method"], scope["path"], _headers(scope), port_of(scope))
             except Refused as error:
                 await error.response(scope["path"])(scope, receive, send)
                 return
