@@ -144,7 +144,7 @@ def is_exposed(server: ServerConfig) -> bool:
     return not is_loopback(server.host) and not server.api_key and not server.password
 
 
-@functools.lru_cache(maxsize=256)
+# So few, because whoever asks chooses the name, and how long it is.
 @functools.lru_cache(maxsize=32)
 def is_loopback(host: str) -> bool:
     """Return whether a host can only be reached from this machine."""
