@@ -30,6 +30,7 @@ from tests.postgres import Server
 KILLS_PER_CHAPTER = 25
 PEOPLE = 8
 LIFE_MAX_S = 1.5
+ANSWER_S = 0.3
 # Longer than the lease after which the others take a node for dead.
 FROZEN_S = 8
 ENDS = {End.KILL: 6, End.DRAIN: 1, End.SHORT: 2, End.FORCE: 1, End.RESTART: 1}
@@ -144,7 +145,9 @@ class Run:
                 for _ in range(min(KILLS_PER_CHAPTER, self._kills - self.figures["ends"])):
                     await self._life(somebody)
                 over.set()
+            answering = asyncio.create_task(self._answer_others(somebody))
             await asyncio.gather(*(person.finish(0) for person in people))
+            answering.cancel()
             await self._answer_all(somebody)
             if self._shop:
                 await self._promises_kept(somebody)
@@ -199,6 +202,13 @@ class Run:
         self.violations += [f"promise: {each['id']} was told {said[each['id']]} times" for each in processes
                             if said[each["id"]] != 1]  # fmt: skip
         self.figures["background commands"] = len(processes)
+
+    async def _answer_others(self, somebody: Client) -> None:
+        """Answer what turns ask that nobody sent: whoever waits behind the news of a command that ended waits for them."""
+        while True:
+            for asked in await _all(somebody, "/api/approvals"):
+                await somebody.ask("POST", f"/api/turns/{asked['turn_id']}/answer", {"text": "blue"})
+            await asyncio.sleep(ANSWER_S)
 
     async def _answer_all(self, somebody: Client) -> None:
         for ack in somebody.history.acknowledged:
