@@ -85,7 +85,8 @@ class Screen:
 
     def __init__(self, *, opens: bool = False) -> None:
         self._opens = opens
-        self._spinner = console.status("")
+        # As text, because for markup rich would read the names of four thousand emoji.
+        self._spinner = console.status(Text())
         self._shown = -1
 
     @_unseen()
