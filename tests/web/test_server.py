@@ -37,7 +37,7 @@ def test_a_gateway_makes_room_for_its_connections_as_far_as_it_may() -> None:
     )
 
     def made(soft: int, hard: int) -> list[int]:
-        limited = f"ulimit -Hn {hard} && ulimit -Sn {soft} && exec {sys.executable} -c '{look}'"
+        limited = f"ulimit -Sn {soft} && ulimit -Hn {hard} && exec {sys.executable} -c '{look}'"
         return [int(each) for each in subprocess.check_output(["bash", "-c", limited], text=True).split()]
 
     assert made(256, 8_000) == [4_000, 8_000]
