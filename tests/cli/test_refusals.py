@@ -84,7 +84,11 @@ def test_a_configuration_that_is_a_folder_or_is_missing_is_refused(terminal: Ter
 
 
 def test_a_number_in_a_variable_is_text_where_text_is_meant(tmp_path: Path) -> None:
-    variables = {"HOLDFAST_SERVER__API_KEY": "8402957163", "HOLDFAST_SERVER__PORT": "9000", "HOLDFAST_STORE__URL": '"sqlite"'}
+    variables = {
+        "HOLDFAST_SERVER__API_KEY": "8402957163",
+        "HOLDFAST_SERVER__PORT": "9000",
+        "HOLDFAST_STORE__URL": '"sqlite"',
+    }
     config = load(tmp_path / "none.toml", variables)
     assert (config.server.api_key, config.server.port, config.store.url) == ("8402957163", 9000, "sqlite")
 

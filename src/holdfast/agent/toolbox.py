@@ -90,24 +90,26 @@ class Toolbox:
         named: dict[str, Tool] = {}
         for tool in found:
             named.setdefault(tool.name, tool)
+        trust = trust_in(work.session, self._trusted_owners)
         return {
             name: tool
             for name, tool in named.items()
-            if name not in self._disabled and self._trusts(tool, work.session) and self._suits(tool, work.session)
+            if name not in self._disabled and _trusts(trust, tool) and self._suits(tool, work.session)
         }
-
-    def _trusts(self, tool: Tool, session: Session) -> bool:
-        match trust_in(session, self._trusted_owners):
-            case Trust.STRANGER:
-                return tool.harmless
-            case Trust.TENANT:
-                # The name is enough: no plugin and no server gets one that a tool of ours has, be that switched off or not.
-                return tool.harmless or tool.name in PER_OWNER
-            case Trust.OPERATOR:
-                return True
 
     def _suits(self, tool: Tool, session: Session) -> bool:
         return tool.name not in self._fits or self._fits[tool.name](session)
+
+
+def _trusts(trust: Trust, tool: Tool) -> bool:
+    match trust:
+        case Trust.STRANGER:
+            return tool.harmless
+        case Trust.TENANT:
+            # The name is enough: no plugin and no server gets one that a tool of ours has, be that switched off or not.
+            return tool.harmless or tool.name in PER_OWNER
+        case Trust.OPERATOR:
+            return True
 
 
 def specs(tools: Mapping[str, Tool]) -> list[ToolSpec]:
