@@ -14,7 +14,7 @@ from typing import Any
 import httpx2
 
 from holdfast import app
-from holdfast.config import Config, GatewayConfig, ModelConfig, ServerConfig
+from holdfast.config import Config, GatewayConfig, ServerConfig
 from holdfast.daemon.life import Farewell
 from holdfast.daemon.succession import Estate
 from holdfast.desk.remote import RemoteDesk, connected
