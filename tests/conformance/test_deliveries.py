@@ -279,3 +279,13 @@ async def test_an_answer_to_nobody_is_not_delivered(scene: Scene) -> None:
 async def test_an_unknown_delivery_is_not_found(scene: Scene) -> None:
     with pytest.raises(NotFound):
         await scene.store.deliveries.get(DeliveryId("nothing"))
+
+
+async def test_a_wait_that_a_clock_set_before_it_jumped_back_is_over(scene: Scene) -> None:
+    """C1: however long the far side may want to be left alone, nobody waits for an hour that has been."""
+    sent = await sending(scene, "hi")
+    past, scene.now = scene.now, scene.now + 300 * MINUTE
+    await scene.settle(sent, Event.REFUSE, due_at=scene.now + 120 * MINUTE)
+    assert await scene.store.deliveries.hasten(scene.now) == 0
+    assert await scene.store.deliveries.hasten(past) == 1
+    assert (await scene.store.deliveries.get(sent.id)).due_at == past

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
 from holdfast.core import delivery, effects, memory, questions, sessions
-from holdfast.core.delivery import BACKOFF_MAX_MS, EXPIRES_AFTER_MS, Delivery
+from holdfast.core.delivery import BACKOFF_MAX_MS, EXPIRES_AFTER_MS, SKEW_MAX_MS, Delivery
 from holdfast.core.effects import Call, Effect
 from holdfast.core.ending import Ending
 from holdfast.core.intake import Busy, Inbound, Receipt
@@ -60,6 +60,7 @@ class Model:
     grants: set[tuple[str, str, SessionId | None]] = field(default_factory=set)
     # Who sends a delivery and who commits a segment; neither knows it itself.
     senders: dict[DeliveryId, NodeId] = field(default_factory=dict)
+    refused: dict[DeliveryId, int] = field(default_factory=dict)
     committers: dict[SegmentId, NodeId] = field(default_factory=dict)
 
     def of_session(self, session_id: SessionId) -> list[Turn]:
@@ -438,6 +439,7 @@ class Model:
     def send(self, node_id: NodeId, now: int) -> list[Delivery]:
         sending: list[Delivery] = []
         for each in [] if self._dead(node_id) else self.due(now):
+            self.refused.pop(each.id, None)
             unknown = each.state is delivery.State.UNKNOWN
             if now - each.created_at > EXPIRES_AFTER_MS:
                 # Whoever revives one of which nobody knows sends what may be a repeat.
@@ -458,6 +460,8 @@ class Model:
         moved = replace(after, fence=sent.fence + 1, due_at=now if due_at is None else due_at)
         self.deliveries[sent.id] = moved
         self.senders.pop(sent.id, None)
+        if moved.state is delivery.State.RETRY:
+            self.refused[sent.id] = now
         if moved.state is delivery.State.FAILED:
             for each in list(self.deliveries.values()):
                 later = (each.turn_id, each.target) == (sent.turn_id, sent.target) and each.part > sent.part
@@ -467,9 +471,12 @@ class Model:
 
     def hasten(self, now: int) -> int:
         far = [each for each in self.deliveries.values() if _sendable(each) and each.due_at > now + BACKOFF_MAX_MS]
-        far = [each for each in far if each.state is not delivery.State.RETRY or each.created_at > now]
+        far = [each for each in far if each.state is not delivery.State.RETRY or self._is_ahead(each, now)]
         self.deliveries.update({each.id: replace(each, due_at=now) for each in far})
         return len(far)
+
+    def _is_ahead(self, each: Delivery, now: int) -> bool:
+        return each.created_at > now or self.refused.get(each.id, now) > now + SKEW_MAX_MS
 
     # Segments
 

@@ -16,6 +16,8 @@ from holdfast.ids import DeliveryId, SessionId, TurnId
 ATTEMPTS_MAX = 100
 BACKOFF_FIRST_MS = 1_000
 BACKOFF_MAX_MS = 15 * 60_000
+# Clocks of several machines differ a little.
+SKEW_MAX_MS = 60_000
 REPEAT_LABEL = "[possible repeat]"
 EXPIRES_AFTER_MS = 24 * 3_600_000
 # What a turn sends before its answer is numbered upwards from the first of these: below every banner, and no part of the

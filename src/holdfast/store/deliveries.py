@@ -11,6 +11,7 @@ from holdfast.core.delivery import (
     BACKOFF_MAX_MS,
     GIVEN_UP,
     SETTLED,
+    SKEW_MAX_MS,
     Delivery,
     Event,
     State,
@@ -52,7 +53,7 @@ _DUE = f"""
 _MOVE = """
     UPDATE deliveries
        SET state = :state, attempt = :attempt, repeats = :repeats, fence = fence + 1, node_id = :node_id, due_at = :due_at,
-           receipt = :receipt, error = :error, settled_at = :settled_at
+           receipt = :receipt, error = :error, settled_at = :settled_at, refused_at = :refused_at
      WHERE id = :id AND fence = :fence AND state = :before
  RETURNING id
 """
@@ -97,11 +98,12 @@ _EXPIRE_BANNERS = f"""
     UPDATE deliveries SET state = 'expired', settled_at = :now, error = 'the gateway was back before it was sent'
      WHERE {_BANNER} AND (state IN ('pending', 'retry') OR (state = 'unknown' AND repeats = 0))
 """
-# A far side may want to be left alone for longer than any back-off, but only a clock that jumped makes things in the future.
+# A far side may want to be left alone for longer than any back-off, but only a clock that has jumped back since can have
+# heard so in the future.
 _HASTEN = """
     UPDATE deliveries SET due_at = :now
      WHERE (state IN ('pending', 'retry') OR (state = 'unknown' AND repeats = 0)) AND due_at > :furthest
-       AND (state <> 'retry' OR created_at > :now)
+       AND (state <> 'retry' OR created_at > :now OR refused_at > :skewed)
  RETURNING id
 """
 _HELD = f"SELECT {rows.DELIVERY} FROM deliveries WHERE node_id = :node_id"
@@ -154,7 +156,7 @@ class Deliveries:
 
     async def hasten(self, now_ms: int) -> int:
         """Make due what is further away than any wait, because the clock that set it has jumped back since."""
-        params = {"now": now_ms, "furthest": now_ms + BACKOFF_MAX_MS}
+        params = {"now": now_ms, "furthest": now_ms + BACKOFF_MAX_MS, "skewed": now_ms + SKEW_MAX_MS}
         return await self._database.write(
             lambda: _count(_HASTEN, params), wakes=lambda hastened: ("deliveries",) if hastened else (), essential=True
         )
@@ -277,13 +279,13 @@ def _settle(
         error=error,
         settled_at=now_ms if at_rest else None,
     )
-    moved = yield from _move(sent, after, None)
+    moved = yield from _move(sent, after, None, now_ms if after.state is State.RETRY else None)
     if after.state is State.FAILED:
         yield Run(_FAIL_REST, {"turn_id": sent.turn_id, "target": sent.target, "part": sent.part, "now": now_ms})
     return moved
 
 
-def _move(before: Delivery, after: Delivery, node_id: NodeId | None) -> Transaction[Delivery]:
+def _move(before: Delivery, after: Delivery, node_id: NodeId | None, refused_at: int | None = None) -> Transaction[Delivery]:
     moved = yield Run(
         _MOVE,
         {
@@ -298,6 +300,7 @@ def _move(before: Delivery, after: Delivery, node_id: NodeId | None) -> Transact
             "receipt": after.receipt,
             "error": after.error,
             "settled_at": after.settled_at,
+            "refused_at": refused_at,
         },
     )
     if not moved:

@@ -48,5 +48,7 @@ CREATE INDEX jobs_by_owner ON jobs (owner, name);
 CREATE INDEX memories_by_owner ON memories (owner, created_at, id);
 ALTER TABLE deliveries ADD COLUMN owner TEXT NOT NULL DEFAULT '';
 UPDATE deliveries SET owner = (SELECT s.owner FROM sessions s WHERE s.id = deliveries.session_id);
+-- When the far side last wanted to be left alone, by the clock of whoever heard it.
+ALTER TABLE deliveries ADD COLUMN refused_at BIGINT;
 CREATE INDEX deliveries_by_owner ON deliveries (owner, created_at, id);
 CREATE INDEX deliveries_by_state ON deliveries (owner, state, created_at, id);
