@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 
 import pytest
 
@@ -17,12 +18,12 @@ class Patient:
 
     def __init__(self) -> None:
         self.running: list[str] = []
-        self.most = 0
+        self.begun: dict[str, float] = {}
         self.go = asyncio.Event()
 
     async def run(self, work: Assignment, stage: Stage) -> str:
         self.running.append(work.message)
-        self.most = max(self.most, len(self.running))
+        self.begun[work.message] = asyncio.get_running_loop().time()
         await self.go.wait()
         self.running.remove(work.message)
         return "done"
@@ -41,23 +42,26 @@ async def test_turns_that_nobody_waits_for_begin_a_few_at_a_time_and_all_of_them
                 await settled(store, receipt)
 
 
-async def test_in_a_crowd_few_of_them_run_and_whoever_waits_does_not_wait_for_them(
+async def test_in_a_crowd_they_begin_one_by_one_and_whoever_waits_does_not_wait_for_them(
     open_it: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A1 W7: every round of the loop counts as long here, so it is always crowded."""
     monkeypatch.setattr(dispatcher, "CROWDED_S", -1.0)
-    agent, few = Patient(), dispatcher.DETACHED_WHEN_CROWDED
+    agent, count = Patient(), 5
     async with opened(open_it) as store, running_engine(store, agent) as engine:
-        await until(lambda: agent.running == [])
+        # Only now has it looked around.
+        first = await engine.inbox.accept(message("first", conversation="hook", mode=Mode.DETACHED, one_shot=True))
+        await until(lambda: agent.running == ["first"])
         hooks = [
             await engine.inbox.accept(message(f"{nth}", conversation=f"hook:{nth}", mode=Mode.DETACHED, one_shot=True))
-            for nth in range(3 * few)
+            for nth in range(count)
         ]
-        await until(lambda: len(agent.running) >= few)
         chat = await engine.inbox.accept(message("from a person"))
         await until(lambda: "from a person" in agent.running)
-        assert len(agent.running) == few + 1
+        assert len(agent.running) < count
+        await until(lambda: len(agent.running) == count + 2)
         agent.go.set()
-        for receipt in (chat, *hooks):
+        for receipt in (first, chat, *hooks):
             await settled(store, receipt)
-    assert agent.most <= few + 1
+    begun = [at for text, at in agent.begun.items() if text != "from a person"]
+    assert min(later - earlier for earlier, later in pairwise(begun)) > dispatcher.CROWDED_PAUSE_S / 2

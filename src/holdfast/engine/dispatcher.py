@@ -21,10 +21,11 @@ log = logging.getLogger(__name__)
 
 # Turns that nobody waits for begin a few at a time, so that a flood of them does not keep the loop from whoever knocks.
 DETACHED_AT_ONCE = 8
-# While one round of the loop takes longer, or this process uses more of a core than that, so many run and no more begin.
+# While one round of the loop takes longer, or this process uses more of a core than that, it is crowded: then one of them
+# begins after each pause.  How many run does not matter, because most of a turn is waiting for a model.
 CROWDED_S = 0.008
 CROWDED_SHARE = 0.7
-DETACHED_WHEN_CROWDED = 4
+CROWDED_PAUSE_S = 0.05
 # What a process uses is taken over at least this long.
 _SHARE_OVER_S = 0.1
 # How soon after that it is looked again.
@@ -56,6 +57,8 @@ class Dispatcher:
         self._claiming = False
         self._crowded = self._busy = False
         self._looked_at = self._used = 0.0
+        # When a turn that nobody waits for last began.
+        self._began_at = 0.0
         # Whether turns that nobody waits for may have been left for later.
         self._held_back = False
         # Whether more may be waiting than there was room for.
@@ -174,7 +177,10 @@ class Dispatcher:
     async def _take(self, free: int) -> list[Turn]:
         few = self._few()
         taken = await self._store.turns.take(self._node_id, free, self._clock.now_ms(), detached=few)
-        self._held_back = few == 0 or sum(turn.mode is Mode.DETACHED for turn, _ in taken) >= few
+        detached = sum(turn.mode is Mode.DETACHED for turn, _ in taken)
+        self._held_back = detached >= few
+        if detached:
+            self._began_at = asyncio.get_running_loop().time()
         for turn, entries in taken:
             if turn.state is State.RUNNING or not self._draining:
                 self._launch(turn)
@@ -205,8 +211,7 @@ class Dispatcher:
         """Return how many turns that nobody waits for may begin now."""
         if not self._crowded:
             return DETACHED_AT_ONCE
-        running = sum(turn.mode is Mode.DETACHED for turn, _ in self._tasks.values())
-        return min(max(DETACHED_WHEN_CROWDED - running, 0), DETACHED_AT_ONCE)
+        return int(asyncio.get_running_loop().time() - self._began_at >= CROWDED_PAUSE_S)
 
     def _free(self) -> int:
         return self._settings.max_running - max(len(self._tasks) - len(self._resting), 0)
