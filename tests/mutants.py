@@ -978,9 +978,16 @@ MUTANTS: tuple[Mutant, ...] = (
         ("tests/channels/test_departures.py",),
     ),
     Mutant(
+        "no wait for an hour that has been",
+        "store/deliveries.py",
+        " OR refused_at > :skewed",
+        "",
+        ("tests/conformance/test_deliveries.py",),
+    ),
+    Mutant(
         "a wait is no jump of the clock",
         "store/deliveries.py",
-        "AND (state <> 'retry' OR created_at > :now)",
+        "AND (state <> 'retry' OR created_at > :now OR refused_at > :skewed)",
         "",
         ("tests/channels/test_departures.py",),
     ),
@@ -1022,8 +1029,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "webhook: a replay is the same delivery",
         "channels/webhook/delivery.py",
-        " or _marked(verified)",
-        "",
+        "or _marked(verified) or new_id",
+        "or new_id",
         ("tests/webhooks/test_delivery.py",),
     ),
     Mutant(
@@ -1059,7 +1066,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "channels/webhook/route.py",
         'value is None or not _SAFE.fullmatch(value) or ".." in value',
         "value is None",
-        ("tests/webhooks/test_gateway.py",),
+        ("tests/webhooks/test_route.py",),
     ),
     Mutant(
         "webhook: the mask learns new secrets",
