@@ -15,8 +15,8 @@ from holdfast.core.ending import Ending
 from holdfast.core.intake import Image, Inbound, Once, Receipt
 from holdfast.core.journal import Draft, Entry
 from holdfast.core.keys import Key, Login
-from holdfast.core.memories import Memory
-from holdfast.core.memory import Segment
+from holdfast.core.memories import Changed, Changes, Memory, Recollection
+from holdfast.core.memory import Message, Segment
 from holdfast.core.obligations import Obligations
 from holdfast.core.processes import Process
 from holdfast.core.questions import Question
@@ -26,7 +26,7 @@ from holdfast.core.sessions import Hit, Session
 from holdfast.core.transcript import Item
 from holdfast.core.turns import Cause, Policy, State, Turn
 from holdfast.core.usage import Spent, Usage
-from holdfast.ids import CallId, DeliveryId, KeyId, MemoryId, NodeId, ProcessId, SessionId, TurnId
+from holdfast.ids import CallId, DeliveryId, KeyId, MemoryId, NodeId, ProcessId, SegmentId, SessionId, TurnId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,6 +209,12 @@ class Memories(Protocol):
     async def remove(self, owner: str, memory_id: MemoryId) -> bool: ...
     async def list(self, owner: str, limit: int = 200, after: tuple[int, str] | None = None) -> list[Memory]: ...
     async def search(self, owner: str, query: str, limit: int = 20) -> list[Memory]: ...
+    async def recall(self, owner: str, query: str, limit: int = 8) -> list[Memory]: ...
+    async def recent(self, owner: str, limit: int = 200) -> list[Memory]: ...
+    async def of_session(self, owner: str, session_id: SessionId) -> list[Memory]: ...
+    async def change(self, owner: str, changes: Changes, now_ms: int) -> Changed: ...
+    async def absorb(self, owner: str, segment_id: SegmentId, changes: Changes, now_ms: int) -> str: ...
+    async def absorbed(self, segment_id: SegmentId) -> str | None: ...
 
 
 class Deliveries(Protocol):
@@ -233,12 +239,38 @@ class Segments(Protocol):
     """The memory ledger."""
 
     async def seal(self, session_id: SessionId, now_ms: int) -> bool: ...
+    async def seal_all(self, session_ids: Sequence[SessionId], now_ms: int) -> int: ...
+    async def seal_idle(self, used_before: int, now_ms: int, limit: int = 500) -> int: ...
+    async def close_off(self, session_id: SessionId, now_ms: int, due_at: int) -> Segment | None: ...
+    async def owners_due(self, now_ms: int) -> list[str]: ...
     async def claim(self, node_id: NodeId, owner: str, now_ms: int, limit: int) -> list[Segment]: ...
     async def claim_one(self, node_id: NodeId, session_id: SessionId, owner: str) -> Segment | None: ...
-    async def settle(self, segment: Segment, event: memory.Event, due_at: int, error: str | None = None) -> Segment: ...
+    async def settle(
+        self, segment: Segment, event: memory.Event, now_ms: int, *, due_at: int | None = None, error: str | None = None,
+        receipt: str | None = None,
+    ) -> Segment: ...  # fmt: skip
+    async def waive(self, segment_id: SegmentId, now_ms: int) -> Segment: ...
     async def held(self, node_id: NodeId) -> list[Segment]: ...
-    async def hasten(self, owner: str, now_ms: int) -> int: ...
+    async def hasten(self, now_ms: int) -> int: ...
+    async def get(self, segment_id: SegmentId) -> Segment: ...
+    async def of_turn(self, turn_id: TurnId) -> Segment | None: ...
     async def of_session(self, session_id: SessionId) -> list[Segment]: ...
+    async def turns_of(self, segment_ids: Sequence[SegmentId]) -> dict[SegmentId, list[TurnId]]: ...
+    async def list(
+        self,
+        owner: str,
+        *,
+        session_id: SessionId | None = None,
+        states: Sequence[memory.State] = (),
+        before: tuple[int, str] | None = None,
+        limit: int = 50,
+    ) -> list[Segment]: ...
+    async def owing(self, owner: str, after: SessionId | None = None, limit: int = 500) -> list[SessionId]: ...
+    async def tally(self, owner: str) -> dict[memory.State, int]: ...
+    async def unpaid_owners(self) -> dict[str, int]: ...
+    async def to_replay(self, owner: str, provider: str, limit: int) -> list[Segment]: ...
+    async def replayed(self, segment_id: SegmentId, provider: str, receipt: str, now_ms: int) -> None: ...
+    async def left_to_replay(self, owner: str, provider: str) -> int: ...
 
 
 class Nodes(Protocol):
@@ -522,6 +554,8 @@ class Assignment:
     calls: Sequence[Call]
     images: Sequence[Image] = ()
     earlier_images: Mapping[TurnId, Sequence[Image]] = field(default_factory=dict[TurnId, Sequence[Image]])
+    # What memory has to say to it: data, never an instruction.
+    recalled: Sequence[Recollection] = ()
 
 
 class Agent(Protocol):
@@ -560,13 +594,55 @@ class Carrier(Protocol):
 
 
 class MemoryProvider(Protocol):
-    """Where memory is committed."""
+    """What remembers.  It is called beside the conversations, never under a lock, and nobody waits for it for long.
+
+    The person that a memory is about is the owner of the session.
+    """
 
     @property
     def owner(self) -> str:
-        """The binding that owes: provider name and address."""
+        """The binding that debts are owed to: the provider's name and, behind a colon, its address."""
         ...
 
-    async def commit(self, segment: Segment, entries: Sequence[Entry]) -> None:
-        """Take a segment in, once per segment id however often it is called.  Any exception is a failed commit."""
+    @property
+    def mirrors(self) -> bool:
+        """Whether it wants to hear of each turn as soon as that has ended."""
+        ...
+
+    async def recall(self, session: Session, query: str, limit: int) -> Sequence[Recollection]:
+        """Return what may help with a message.  Whoever calls waits only so long."""
+        ...
+
+    async def note(self, session: Session, segment: Segment, messages: Sequence[Message]) -> None:
+        """Hear a turn that has ended; nothing is extracted yet.  It may be called never or twice for one turn."""
+        ...
+
+    async def commit(self, session: Session, segment: Segment, messages: Sequence[Message]) -> str:
+        """Take a segment in, once per segment id however often it is called, and return what came of it in a few words.
+
+        Any exception is a failed commit.
+        """
+        ...
+
+    async def forget(self, person: str, *, memory_id: str | None = None, session_id: SessionId | None = None) -> int:
+        """Forget one memory, or all that came from a session; returns how many.  Raises `Rejected` where it cannot."""
+        ...
+
+    async def check(self) -> str:
+        """Return in a few words how it is.  Raises what keeps it from working."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class Bindings(Protocol):
+    """The providers that debts can be owed to."""
+
+    @property
+    def current(self) -> MemoryProvider | None:
+        """Whom the turns that complete now are owed to."""
+        ...
+
+    def of(self, owner: str) -> MemoryProvider | None:
+        """Return the provider of a binding, also of an earlier one; None where nobody here is it."""
         ...

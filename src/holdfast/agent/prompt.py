@@ -10,11 +10,11 @@ from pathlib import Path
 
 from holdfast.agent.files import TextFiles
 from holdfast.agent.skills import Skills
-from holdfast.agent.trust import Trust, trust_in
 from holdfast.clock import Clock
 from holdfast.config import AgentConfig
 from holdfast.core.memories import Memory
 from holdfast.core.transcript import instructions
+from holdfast.core.trust import Trust, trust_in
 from holdfast.errors import Unavailable
 from holdfast.ports import Assignment, Memories
 

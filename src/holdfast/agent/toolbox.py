@@ -12,10 +12,10 @@ import msgspec
 
 from holdfast.agent.models.port import ToolSpec
 from holdfast.agent.tools.port import Site, Tool, ToolSource
-from holdfast.agent.trust import Trust, trust_in
 from holdfast.core.effects import Effect
 from holdfast.core.questions import Question
 from holdfast.core.sessions import Session
+from holdfast.core.trust import Trust, trust_in
 from holdfast.errors import OutcomeUnknown, Rejected, Unavailable
 from holdfast.ids import CallId
 from holdfast.ports import Assignment, Stage, Use

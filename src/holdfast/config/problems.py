@@ -10,13 +10,16 @@ from urllib.parse import urlsplit
 
 from holdfast import configfile
 from holdfast.config.secrecy import addresses, key_variables, signing_weakness, weakness
-from holdfast.config.tree import AgentConfig, Config, ModelConfig, RouteConfig, ServerConfig, ToolsConfig
+from holdfast.config.tree import AgentConfig, Config, MemoryConfig, ModelConfig, RouteConfig, ServerConfig, ToolsConfig
 from holdfast.passwords import is_usable
 
 Problems = Iterable[tuple[configfile.Where, str]]
 
 PORT_MAX = 65_535
 COMPACT_AT_MIN = 0.1
+# Providers of memory that are somewhere else.
+BY_ADDRESS = frozenset({"http", "openviking"})
+RECALL_MAX_S = 2
 # What a tool of a server, or a model of a provider, can be named after.
 _OWN_NAME = re.compile(r"[a-zA-Z0-9_-]{1,32}")
 # A name or an address, an IPv6 one also without its brackets, and a port.
@@ -35,6 +38,7 @@ def problems(config: Config) -> Problems:
     if config.gateway.max_running < 1:
         yield ("gateway", "max_running"), "must be 1 or more, or no message would ever be answered"
     yield from _model_problems(config.model)
+    yield from _memory_problems(config.memory)
     yield from _agent_problems(config.agent, config.tools)
     yield from _named_problems(config)
     for name, route in config.channels.webhook.routes.items():
@@ -72,6 +76,23 @@ def _model_problems(model: ModelConfig) -> Iterator[tuple[configfile.Where, str]
         yield ("model", "fallback"), "needs model.name, the model that is asked first"
     if not model.stall_timeout:
         yield ("model", "stall_timeout"), "must be more than 0, or no model could ever answer"
+
+
+def _memory_problems(memory: MemoryConfig) -> Iterator[tuple[configfile.Where, str]]:
+    if not memory.provider.strip():
+        yield ("memory", "provider"), 'is empty; "none" remembers nothing'
+    if memory.provider in BY_ADDRESS and not memory.url:
+        yield ("memory", "provider"), f"needs memory.url, the address at which {memory.provider} answers"
+    if memory.model and not all(part.strip() for part in memory.model.partition(":")):
+        yield ("memory", "model"), f'{memory.model!r} must be provider:model, like "openai:gpt-5-mini"'
+    if memory.recall_timeout > RECALL_MAX_S:
+        yield ("memory", "recall_timeout"), f"must be {RECALL_MAX_S} or less: every answer may have to wait for it"
+    for key, value in (("recall_timeout", memory.recall_timeout), ("commit_timeout", memory.commit_timeout)):
+        if not value:
+            yield ("memory", key), "must be more than 0"
+    for key, number in (("idle_minutes", memory.idle_minutes), ("live_sessions", memory.live_sessions)):
+        if number <= 0:
+            yield ("memory", key), "must be more than 0"
 
 
 def _agent_problems(agent: AgentConfig, tools: ToolsConfig) -> Iterator[tuple[configfile.Where, str]]:

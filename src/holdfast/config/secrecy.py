@@ -65,6 +65,7 @@ def held(config: Config) -> Mapping[configfile.Where, str]:
         ("server", "password"): config.server.password,
         ("store", "url"): _password(config.store.url),
         ("model", "api_key"): config.model.api_key,
+        ("memory", "api_key"): config.memory.api_key,
         ("tools", "web_search", "api_key"): config.tools.web_search.api_key,
         ("channels", "url", "secret"): config.channels.url.secret,
     }
@@ -92,6 +93,7 @@ def key_variables(config: Config) -> Mapping[configfile.Where, str]:
     """Return the variables that hold keys, by where they are named."""
     named: dict[configfile.Where, str] = {
         ("model", "api_key_env"): config.model.api_key_env,
+        ("memory", "api_key_env"): config.memory.api_key_env,
         ("tools", "web_search", "api_key_env"): config.tools.web_search.api_key_env,
         ("channels", "github", "token_env"): config.channels.github.token_env,
     }
@@ -107,6 +109,7 @@ def addresses(config: Config) -> Mapping[configfile.Where, str]:
     """Return the addresses on the web that a configuration names, by their path."""
     return {
         ("model", "base_url"): config.model.base_url,
+        ("memory", "url"): config.memory.url,
         ("tools", "web_search", "url"): config.tools.web_search.url,
         ("channels", "github", "base_url"): config.channels.github.base_url,
         **{("providers", name, "base_url"): each.base_url for name, each in config.providers.items()},

@@ -120,6 +120,26 @@ class BudgetConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryConfig:
+    """Who remembers: "builtin", "http" or "openviking" at a `url`, the name of a plugin, or "none".  Times are seconds.
+
+    A conversation is committed when it is over, or after `idle_minutes` without a message.  `model`, a `provider:model`,
+    extracts what the builtin remembers; without one, the model that answers does.
+    """
+
+    provider: str = "builtin"
+    url: str = ""
+    api_key: str = ""
+    api_key_env: str = ""
+    model: str = ""
+    recall_timeout: float = 2
+    recall_limit: int = 8
+    commit_timeout: float = 120
+    idle_minutes: float = 30
+    live_sessions: int = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TerminalConfig:
     """Commands.  `approval` is for those judged dangerous; `deny` are patterns that nothing allows.  Times are seconds."""
 
@@ -254,6 +274,7 @@ class Config:
     providers: Mapping[str, ProviderConfig] = field(default_factory=dict[str, ProviderConfig])
     agent: AgentConfig = field(default_factory=AgentConfig)
     budget: BudgetConfig = field(default_factory=BudgetConfig)
+    memory: MemoryConfig = field(default_factory=MemoryConfig)
     tools: ToolsConfig = field(default_factory=ToolsConfig)
     mcp: Mapping[str, McpConfig] = field(default_factory=dict[str, McpConfig])
     channels: ChannelsConfig = field(default_factory=ChannelsConfig)

@@ -1,15 +1,29 @@
-"""One thing that is remembered about a person, with the turn that it came from."""
+"""What is remembered about a person, with the turn that each thing came from."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
-from holdfast.ids import MemoryId, TurnId
+from holdfast.ids import MemoryId, SegmentId, TurnId
+
+FACT_MAX_CHARS = 1_000
+PROFILE_MAX_CHARS = 4_000
+# About one person.  What comes when so much is known is left out, and the receipt says so.
+FACTS_MAX = 2_000
+
+
+class Kind(StrEnum):
+    """A person has many facts, and at most one profile: a few sentences that say who they are."""
+
+    FACT = "fact"
+    PROFILE = "profile"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """One remembered fact."""
+    """One thing that is remembered about `owner`: of a turn, and where it was extracted, of a segment."""
 
     id: MemoryId
     owner: str
@@ -17,3 +31,42 @@ class Memory:
     created_at: int
     updated_at: int
     turn_id: TurnId | None = None
+    kind: Kind = Kind.FACT
+    segment_id: SegmentId | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recollection:
+    """Something that a provider recalls for a turn."""
+
+    text: str
+    id: str | None = None
+    turn_id: TurnId | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """What is to become of what is remembered about one person, all of it or none.
+
+    `replaced` are by id; what is not there any more is left alone.
+    """
+
+    added: Sequence[Memory] = ()
+    replaced: Sequence[Memory] = ()
+    removed: Sequence[MemoryId] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changed:
+    """What changes came to: what was known already, and what found no room, was not added."""
+
+    added: int = 0
+    replaced: int = 0
+    removed: int = 0
+    known: int = 0
+    left_out: int = 0
+
+
+def folded(text: str) -> str:
+    """Return a text as it is compared: without case, punctuation at its ends, or more space than one between words."""
+    return " ".join(text.casefold().split()).strip(" .,;:!?…")

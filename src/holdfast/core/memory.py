@@ -8,8 +8,10 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Self
 
+from holdfast.core.journal import Entry, Kind
 from holdfast.core.moves import move
-from holdfast.ids import SegmentId, SessionId
+from holdfast.core.transcript import Role, fold
+from holdfast.ids import SegmentId, SessionId, TurnId
 
 
 class State(StrEnum):
@@ -17,6 +19,7 @@ class State(StrEnum):
     SEALED = "sealed"
     COMMITTING = "committing"
     COMMITTED = "committed"
+    WAIVED = "waived"
 
 
 class Event(StrEnum):
@@ -24,6 +27,7 @@ class Event(StrEnum):
     COMMIT = "commit"
     SUCCEED = "succeed"
     FAIL = "fail"
+    WAIVE = "waive"
 
 
 # A crash while committing is a failed commit: the provider gets the same segment id again.
@@ -33,15 +37,20 @@ MOVES: Mapping[tuple[State, Event], State] = MappingProxyType(
         (State.SEALED, Event.COMMIT): State.COMMITTING,
         (State.COMMITTING, Event.SUCCEED): State.COMMITTED,
         (State.COMMITTING, Event.FAIL): State.SEALED,
+        # Only a person gives a debt up, as when whom it is owed to will never be back.
+        (State.SEALED, Event.WAIVE): State.WAIVED,
     }
 )
 
-DIRTY = frozenset(State) - {State.COMMITTED}
+DIRTY = frozenset({State.OPEN, State.SEALED, State.COMMITTING})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Segment:
-    """The turns `first_generation` to `last_generation` of a session, owed to the provider binding `owner`."""
+    """The turns `first_generation` to `last_generation` of a session, owed to the provider binding `owner`.
+
+    `receipt` is what the provider said it made of them.
+    """
 
     id: SegmentId
     session_id: SessionId
@@ -54,6 +63,8 @@ class Segment:
     attempt: int = 0
     fence: int = 0
     error: str | None = None
+    receipt: str | None = None
+    settled_at: int | None = None
 
     def on(self, event: Event) -> Self:
         """Return the segment after `event`."""
@@ -79,3 +90,32 @@ def next_to_commit(dirty: Sequence[Segment], owner: str) -> Segment | None:
     """Return the segment of one session that `owner` may commit now: the oldest, and only if it is its own."""
     oldest = min(dirty, key=lambda segment: segment.first_generation, default=None)
     return oldest if oldest and oldest.owner == owner and oldest.state is State.SEALED else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """What a person or the assistant said, as a provider reads it."""
+
+    role: Role
+    text: str
+    turn_id: TurnId
+    at: int
+
+
+def messages(entries: Sequence[Entry]) -> list[Message]:
+    """Return what was said in the turns of these entries; what was undone was not said.
+
+    An answer is there once and whole, however many attempts it took.  What tools returned is no part of it: it is the
+    words of strangers.
+    """
+    answers = {entry.turn_id: entry for entry in entries if entry.kind is Kind.TURN_COMPLETED}
+    said: dict[TurnId, list[Message]] = {}
+    for item in fold(entries):
+        turn = said.setdefault(item.turn_id, [])
+        if item.role is Role.USER and item.text.strip():
+            turn.append(Message(role=Role.USER, text=item.text, turn_id=item.turn_id, at=item.at))
+    for turn_id, turn in said.items():
+        answer = answers.get(turn_id)
+        if answer and (text := str(answer.data.get("text", "")).strip()):
+            turn.append(Message(role=Role.ASSISTANT, text=text, turn_id=turn_id, at=answer.at))
+    return [message for turn in said.values() for message in turn]

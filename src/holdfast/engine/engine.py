@@ -34,7 +34,7 @@ from holdfast.engine.tempo import Tempo
 from holdfast.engine.worker import Worker
 from holdfast.errors import HoldfastError, Unavailable
 from holdfast.ids import SessionId, TurnId, new_node_id
-from holdfast.ports import Agent, Carrier, MemoryProvider, Store
+from holdfast.ports import Agent, Bindings, Carrier, Store
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +50,7 @@ class Parts:
     store: Store
     agent: Agent
     carriers: Mapping[str, Carrier] = field(default_factory=dict[str, Carrier])
-    memory: MemoryProvider | None = None
+    memory: Bindings | None = None
     settings: Settings = field(default_factory=Settings)
     redaction: Redaction = field(default_factory=Redaction)
     clock: Clock = field(default_factory=SystemClock)

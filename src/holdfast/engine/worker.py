@@ -28,7 +28,7 @@ from holdfast.engine.steering import Steering
 from holdfast.engine.tempo import Tempo
 from holdfast.errors import Fatal, HoldfastError, Stale
 from holdfast.ids import NodeId, SessionId, TurnId, new_delivery_id, new_segment_id
-from holdfast.ports import Agent, Assignment, Brief, Carrier, MemoryProvider, Store
+from holdfast.ports import Agent, Assignment, Bindings, Brief, Carrier, Store
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ class Worker:
     agent: Agent
     feed: Feed
     carriers: Mapping[str, Carrier]
-    memory: MemoryProvider | None
+    memory: Bindings | None
     settings: Settings
     redaction: Redaction
     clock: Clock
@@ -148,7 +148,7 @@ class Worker:
             text=text,
             error=error,
             deliveries=self._deliveries(stage.turn, text if error is None else notes.failed(error), now),
-            memory_owner=self.memory.owner if self.memory else None,
+            memory_owner=self.memory.current.owner if self.memory and self.memory.current else None,
             segment_id=new_segment_id(now),
         )
 

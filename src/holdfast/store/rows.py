@@ -37,7 +37,10 @@ DELIVERY = (
     "id, turn_id, session_id, target, part, text, created_at, due_at, state, attempt, repeats, fence, receipt, error, "
     "settled_at"
 )
-SEGMENT = "id, session_id, owner, first_generation, last_generation, created_at, due_at, state, attempt, fence, error"
+SEGMENT = (
+    "id, session_id, owner, first_generation, last_generation, created_at, due_at, state, attempt, fence, error, receipt, "
+    "settled_at"
+)
 
 # Part of every claim: a node that was given up takes nothing more, even while it does not know it yet.
 NOT_GIVEN_UP = "NOT EXISTS (SELECT 1 FROM nodes n WHERE n.id = :node_id AND n.state = 'dead')"
@@ -215,7 +218,8 @@ def delivered(row: Row) -> delivery.Delivery:
 
 
 def segment(row: Row) -> memory.Segment:
-    id_, session_id, owner, first_generation, last_generation, created_at, due_at, state, attempt, fence, error = row
+    id_, session_id, owner, first_generation, last_generation, created_at, due_at, state, attempt, fence, *rest = row
+    error, receipt, settled_at = rest
     return memory.Segment(
         id=id_,
         session_id=session_id,
@@ -228,4 +232,6 @@ def segment(row: Row) -> memory.Segment:
         attempt=attempt,
         fence=fence,
         error=error,
+        receipt=receipt,
+        settled_at=settled_at,
     )

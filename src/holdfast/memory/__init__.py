@@ -1,0 +1,1 @@
+"""Memory providers: who keeps what conversations leave behind."""

@@ -1,0 +1,1 @@
+CREATE INDEX memories_search ON memories USING gin (searchable(text));
