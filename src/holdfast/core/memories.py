@@ -70,3 +70,19 @@ class Changed:
 def folded(text: str) -> str:
     """Return a text as it is compared: without case, punctuation at its ends, or more space than one between words."""
     return " ".join(text.casefold().split()).strip(" .,;:!?…")
+
+
+def receipt(changed: Changed) -> str:
+    """Say what changes came to: "3 facts added, 1 changed, 2 known already"."""
+    amounts = (
+        (changed.added, "added"),
+        (changed.replaced, "changed"),
+        (changed.removed, "removed"),
+        (changed.known, "known already"),
+        (changed.left_out, f"left out, as {FACTS_MAX:,} are kept at most"),
+    )
+    parts = [f"{amount:,} {what}" for amount, what in amounts if amount]
+    if not parts:
+        return "nothing new"
+    first, _, what = parts[0].partition(" ")
+    return ", ".join([f"{first} {'fact' if first == '1' else 'facts'} {what}", *parts[1:]])
