@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -12,6 +13,16 @@ FACT_MAX_CHARS = 1_000
 PROFILE_MAX_CHARS = 4_000
 # About one person.  What comes when so much is known is left out, and the receipt says so.
 FACTS_MAX = 2_000
+# What whoever finds it could sign in with.  It would be shown to a model in every later conversation.
+_SECRETS = re.compile(
+    r"-----BEGIN [A-Z ]*PRIVATE KEY-----"
+    r"|\b(sk|pk|rk)[-_](live|test|proj|ant|or)?[-_A-Za-z0-9]{20,}"
+    r"|\bgh[pousr]_[A-Za-z0-9]{20,}|\bgithub_pat_\w{20,}|\bglpat-[-\w]{16,}"
+    r"|\bxox[abeprs]-[-A-Za-z0-9]{10,}|\bAKIA[0-9A-Z]{16}\b|\bAIza[-\w]{30,}"
+    r"|\beyJ[-\w]{8,}\.eyJ[-\w]{8,}\.[-\w]+|\b\d{6,}:AA[-\w]{30,}"
+    r"|\b(password|passwd|secret|api[ _-]?key|token)\b\s*(is|:|=)\s*\S{6,}",
+    re.IGNORECASE,
+)
 
 
 class Kind(StrEnum):
@@ -70,6 +81,11 @@ class Changed:
 def folded(text: str) -> str:
     """Return a text as it is compared: without case, punctuation at its ends, or more space than one between words."""
     return " ".join(text.casefold().split()).strip(" .,;:!?…")
+
+
+def holds_secret(text: str) -> bool:
+    """Return whether a text seems to hold a password or a key, which nobody should remember."""
+    return _SECRETS.search(text) is not None
 
 
 def receipt(changed: Changed) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
@@ -12,7 +11,7 @@ import msgspec
 from holdfast.agent.tools.port import Site, StructTool
 from holdfast.clock import Clock
 from holdfast.core.effects import Effect
-from holdfast.core.memories import Memory
+from holdfast.core.memories import Memory, holds_secret
 from holdfast.core.redaction import Redaction
 from holdfast.errors import Rejected
 from holdfast.ids import MemoryId
@@ -22,16 +21,6 @@ TEXT_MAX_CHARS = 1_000
 MEMORIES_MAX = 200
 FOUND_MAX = 20
 _ID_CHARS = 26
-# What whoever finds it could sign in with.  It would be shown to a model in every later conversation.
-_SECRETS = re.compile(
-    r"-----BEGIN [A-Z ]*PRIVATE KEY-----"
-    r"|\b(sk|pk|rk)[-_](live|test|proj|ant|or)?[-_A-Za-z0-9]{20,}"
-    r"|\bgh[pousr]_[A-Za-z0-9]{20,}|\bgithub_pat_\w{20,}|\bglpat-[-\w]{16,}"
-    r"|\bxox[abeprs]-[-A-Za-z0-9]{10,}|\bAKIA[0-9A-Z]{16}\b|\bAIza[-\w]{30,}"
-    r"|\beyJ[-\w]{8,}\.eyJ[-\w]{8,}\.[-\w]+|\b\d{6,}:AA[-\w]{30,}"
-    r"|\b(password|passwd|secret|api[ _-]?key|token)\b\s*(is|:|=)\s*\S{6,}",
-    re.IGNORECASE,
-)
 
 
 class MemoryArgs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -107,7 +96,7 @@ class _Shelf:
         fact = " ".join(self._redaction.text(args.text).split())
         if not fact:
             raise Rejected("say in text what to remember")
-        if _SECRETS.search(fact):
+        if holds_secret(fact):
             raise Rejected("that looks like a password or a key; secrets are not remembered, so leave it out")
         return fact
 
