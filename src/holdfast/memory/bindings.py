@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import Callable
 
 from holdfast.ports import MemoryProvider
+
+log = logging.getLogger(__name__)
+
+CLOSE_TIMEOUT_S = 5
 
 
 def nobody(_owner: str) -> MemoryProvider | None:
@@ -25,12 +31,22 @@ class Bindings:
             return self.current
         if owner not in self._opened:
             self._opened[owner] = self._earlier(owner)
-        return self._opened[owner]
+        found = self._opened[owner]
+        # Whoever calls itself something else is somebody else, and gets nothing of this owner's.
+        return found if found is not None and found.owner == owner else None
 
     async def close(self) -> None:
-        """Close whatever was opened, once."""
+        """Close whatever was opened, once; what does not let itself be closed is left."""
         opened = [self.current, *self._opened.values()]
         self.current, self._opened = None, {}
         for provider in opened:
             if provider is not None:
-                await provider.close()
+                await _close(provider)
+
+
+async def _close(provider: MemoryProvider) -> None:
+    try:
+        async with asyncio.timeout(CLOSE_TIMEOUT_S):
+            await provider.close()
+    except Exception:  # The edge to a provider: the others are closed all the same.
+        log.exception("the memory provider %s could not be closed", provider.owner)

@@ -1,0 +1,84 @@
+"""Addresses of providers: what identifies one can be shown to anybody, and what lets us in is sent to nobody else."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import SplitResult, unquote, urlsplit
+
+from holdfast.config import MemoryConfig
+from holdfast.errors import ConfigInvalid
+
+_PORTS = {"http": 80, "https": 443}
+Origin = tuple[str, str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """Where a provider answers.  `url` has no secret in it and no slash at its end; `secrets` let us in there."""
+
+    url: str
+    authorization: str = field(default="", repr=False)
+
+    @property
+    def origin(self) -> Origin:
+        return origin(self.url)
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        return {"Authorization": self.authorization} if self.authorization else {}
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What must be masked wherever it turns up."""
+        return (self.authorization.partition(" ")[2],)
+
+
+def configured(config: MemoryConfig, environment: Mapping[str, str]) -> Address | None:
+    """Return the address that the operator chose; None where they chose none.  Raises `ConfigInvalid`."""
+    if not config.url:
+        return None
+    key = key_of(config, environment)
+    try:
+        return Address(url=plain(config.url), authorization=f"Bearer {key}" if key else _basic(urlsplit(config.url)))
+    except ValueError as error:
+        raise ConfigInvalid("memory.url: must be an address that begins with http:// or https://") from error
+
+
+def key_of(config: MemoryConfig, environment: Mapping[str, str]) -> str:
+    """Return the key that the operator chose; nothing where they chose none.  Raises `ConfigInvalid`."""
+    key, setting = config.api_key, "memory.api_key"
+    if not key and config.api_key_env:
+        key, setting = environment.get(config.api_key_env, ""), "memory.api_key_env"
+        if not key.strip():
+            raise ConfigInvalid(f"{setting}: the variable {config.api_key_env} is not set")
+    # A file that a key was read from ends in a line break.
+    key = key.strip()
+    if not (key.isascii() and key.isprintable()):
+        raise ConfigInvalid(f"{setting}: holds characters that no key has")
+    return key
+
+
+def plain(url: str) -> str:
+    """Return an address as it identifies a provider, however it was written.  Raises `ValueError` where it is none."""
+    parts = urlsplit(url)
+    scheme, host, port = origin(url)
+    name = f"[{host}]" if ":" in host else host
+    place = name if port == _PORTS[scheme] else f"{name}:{port}"
+    return f"{scheme}://{place}{parts.path.rstrip('/')}"
+
+
+def origin(url: str) -> Origin:
+    """Return the scheme, host and port of an address.  Raises `ValueError` where it has none."""
+    parts = urlsplit(url)
+    if parts.scheme not in _PORTS or not parts.hostname:
+        raise ValueError("no address on the web")
+    return parts.scheme, parts.hostname.rstrip("."), parts.port or _PORTS[parts.scheme]
+
+
+def _basic(parts: SplitResult) -> str:
+    if parts.username is None and parts.password is None:
+        return ""
+    told = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}"
+    return f"Basic {b64encode(told.encode()).decode()}"
