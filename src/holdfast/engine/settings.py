@@ -34,7 +34,19 @@ class Settings:
     send_timeout_ms: int = 30_000
     sends_max: int = 32
     commit_timeout_ms: int = 60_000
+    # In the background, and for each provider binding, so that one that hangs keeps nobody else from being paid.
     commits_max: int = 8
+    # At shutdown, when nothing else is done any more.
+    drain_commits_max: int = 64
+    # A conversation that was left so long ago is over as far as memory is concerned.
+    memory_idle_ms: int = 30 * 60_000
+    # Conversations that are at hand between their turns.
+    live_max: int = 1_000
+    recall_timeout_ms: int = 2_000
+    recall_limit: int = 8
+    # No reply waits longer for what memory has to say to a message, of which it takes so much.
+    recall_timeout_ms: int = 2_000
+    recall_limit: int = 8
     retention_ms: int = 3_600_000
     expiry_ms: int = 5_000
     one_shot_days: Mapping[str, int] = field(default_factory=lambda: dict(ONE_SHOT_DAYS))

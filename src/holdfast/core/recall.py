@@ -1,0 +1,68 @@
+"""Recall: who is reminded of anything, and how much of what a provider says of it is taken."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+
+from holdfast.core import commands
+from holdfast.core.memories import Recollection, folded
+from holdfast.core.sessions import Session
+from holdfast.core.trust import Trust, trust_in
+from holdfast.core.turns import Turn
+
+# What is looked for: the beginning of a very long message says what it is about.
+QUERY_MAX_CHARS = 2_000
+# What is taken, whatever the provider sends: so many at most, each so long, and all together.
+RECALLED_MAX = 50
+RECALLED_EACH_MAX_CHARS = 1_000
+RECALLED_MAX_CHARS = 6_000
+
+# They stand inside of words and pictures, and show nothing themselves.
+_JOINERS = frozenset("\u200c\u200d")
+
+
+def reminds(session: Session, turn: Turn) -> bool:
+    """Return whether memory has anything to say to a turn: not to strangers, and not where nothing is thought about.
+
+    A session of one turn is work that was given with everything it needs.
+    """
+    return not session.one_shot and not turn.verbatim and trust_in(session) is not Trust.STRANGER
+
+
+def query(text: str) -> str:
+    """Return what to look for; nothing for a message that says nothing."""
+    return "" if commands.is_compress(text) else one_line(text[:QUERY_MAX_CHARS])
+
+
+def bounded(found: Iterable[Recollection], limit: int) -> list[Recollection]:
+    """Return as much of what was found as is taken: each once, on one line, the best first.
+
+    Raises `TypeError` for what is no recollection.
+    """
+    kept: dict[str, Recollection] = {}
+    room = RECALLED_MAX_CHARS
+    for each in islice(found, min(limit, RECALLED_MAX)):
+        text = _text(each)
+        if len(text) > room:
+            break
+        if text and (same := folded(text)) not in kept:
+            kept[same] = Recollection(text=text, id=each.id, turn_id=each.turn_id)
+            room -= len(text)
+    return list(kept.values())
+
+
+def one_line(text: str) -> str:
+    """Return a text without anything that cannot be seen, on one line."""
+    if not text.isprintable():
+        text = "".join(each if each.isprintable() or each in _JOINERS else " " for each in text)
+    return " ".join(text.split())
+
+
+def _text(found: object) -> str:
+    # A plugin may return anything, whatever it has promised.
+    if not isinstance(found, Recollection) or not isinstance(found.text, str):  # pyright: ignore[reportUnnecessaryIsInstance] - See above.
+        raise TypeError(f"it recalled a {type(found).__name__}, which is no recollection")
+    if len(found.text) <= RECALLED_EACH_MAX_CHARS:
+        return one_line(found.text)
+    return one_line(found.text[: RECALLED_EACH_MAX_CHARS - 1]) + "…"

@@ -1,0 +1,116 @@
+"""Recall asks memory what it has to say to a message, and goes on without where no answer comes soon.
+
+A provider that hangs holds up one reply, once: whoever asks at the same time goes on at once or after a moment, and
+afterwards it is tried beside the replies until it has answered again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+
+from holdfast.clock import Clock
+from holdfast.core import recall
+from holdfast.core.breaker import Breaker, pause_ms
+from holdfast.core.memories import Recollection
+from holdfast.core.redaction import Redaction
+from holdfast.core.sessions import Session
+from holdfast.core.turns import Turn
+from holdfast.engine.settings import Settings
+from holdfast.ports import Bindings, MemoryProvider
+
+log = logging.getLogger(__name__)
+
+# How long many may wait at the same time for a provider that has answered before, or one for a provider that has not.
+PATIENCE_MS = 250
+# Calls under way at once; whoever comes when there are so many goes on without.
+CALLS_MAX = 64
+
+Found = Sequence[Recollection]
+
+
+class Recall:
+    """What the provider of today recalls, as far as it is worth waiting for."""
+
+    def __init__(self, bindings: Bindings | None, settings: Settings, redaction: Redaction, clock: Clock) -> None:
+        self._bindings = bindings
+        self._settings = settings
+        self._redaction = redaction
+        self._clock = clock
+        self._breaker = Breaker()
+        self._calls: set[asyncio.Task[Found]] = set()
+        self._group: asyncio.TaskGroup | None = None
+
+    async def run(self) -> None:
+        """Keep the calls that nobody waits for any more, until cancelled."""
+        try:
+            async with asyncio.TaskGroup() as self._group:
+                await asyncio.Event().wait()
+        finally:
+            self._group = None
+            self._calls.clear()
+            self._breaker = Breaker()
+
+    async def of(self, session: Session, turn: Turn, text: str) -> Found:
+        """Return what memory has to say to a message: nothing where nobody remembers, or where it would take too long."""
+        provider = self._bindings.current if self._bindings else None
+        if provider is None or not recall.reminds(session, turn) or not (query := recall.query(text)):
+            return ()
+        if not self._breaker.may_ask(self._clock.monotonic_ms()) or len(self._calls) >= CALLS_MAX:
+            return ()
+        return await self._asked(provider, session, query)
+
+    async def _asked(self, provider: MemoryProvider, session: Session, query: str) -> Found:
+        if self._group is None:
+            return ()
+        is_first = self._breaker.is_unknown
+        self._breaker = self._breaker.asked()
+        call = self._group.create_task(self._call(provider, session, query), name=f"recall {session.id}")
+        self._calls.add(call)
+        call.add_done_callback(self._forget)
+        timeout_ms = self._settings.recall_timeout_ms
+        if await _ended(call, timeout_ms if is_first else min(PATIENCE_MS, timeout_ms)):
+            return call.result()
+        if timeout_ms <= PATIENCE_MS or not self._breaker.is_proven or not self._breaker.may_ask(self._clock.monotonic_ms()):
+            # Another one waits already, or it is only tried.
+            return ()
+        self._breaker = self._breaker.tried()
+        return call.result() if await _ended(call, timeout_ms - PATIENCE_MS) else ()
+
+    async def _call(self, provider: MemoryProvider, session: Session, query: str) -> Found:
+        """Ask, learn from what comes of it how the provider is, and raise nothing."""
+        limit = self._settings.recall_limit
+        try:
+            async with asyncio.timeout(self._settings.recall_timeout_ms / 1000):
+                found = recall.bounded(await provider.recall(session, query, limit), limit)
+        except TimeoutError:
+            self._fail(provider, "it did not answer in time")
+        except Exception as error:  # The edge to a provider: an answer without memories is better than none.
+            self._fail(provider, self._redaction.text(str(error)) or type(error).__name__)
+        else:
+            self._breaker = self._breaker.answered()
+            return [_masked(each, self._redaction) for each in found]
+        return ()
+
+    def _forget(self, call: asyncio.Task[Found]) -> None:
+        self._calls.discard(call)
+        if call.cancelled():
+            # Whatever that means, it was no answer.
+            self._breaker = self._breaker.failed(self._clock.monotonic_ms())
+
+    def _fail(self, provider: MemoryProvider, why: str) -> None:
+        before, self._breaker = self._breaker, self._breaker.failed(self._clock.monotonic_ms())
+        if self._breaker is not before:
+            pause_s = pause_ms(self._breaker.failures) // 1000
+            log.warning("answering without what %s recalls for %d s: %s", provider.owner, pause_s, why)
+
+
+async def _ended(call: asyncio.Task[Found], timeout_ms: float) -> bool:
+    """Return whether a call ends in time; it goes on if not, also when whoever waits is cancelled."""
+    done, _ = await asyncio.wait((call,), timeout=timeout_ms / 1000)
+    return bool(done) and not call.cancelled()
+
+
+def _masked(found: Recollection, redaction: Redaction) -> Recollection:
+    return Recollection(text=redaction.text(found.text), id=found.id, turn_id=found.turn_id)
