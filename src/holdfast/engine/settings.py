@@ -42,11 +42,10 @@ class Settings:
     memory_idle_ms: int = 30 * 60_000
     # Conversations that are at hand between their turns.
     live_max: int = 1_000
-    recall_timeout_ms: int = 2_000
-    recall_limit: int = 8
     # No reply waits longer for what memory has to say to a message, of which it takes so much.
     recall_timeout_ms: int = 2_000
     recall_limit: int = 8
+    note_timeout_ms: int = 10_000
     retention_ms: int = 3_600_000
     expiry_ms: int = 5_000
     one_shot_days: Mapping[str, int] = field(default_factory=lambda: dict(ONE_SHOT_DAYS))

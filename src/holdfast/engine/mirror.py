@@ -1,0 +1,103 @@
+"""The mirror tells a provider that wants it of each turn as soon as that has ended, beside everything else.
+
+What is lost here is not lost: the commit of the segment has every turn of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass, field
+
+from holdfast.clock import Clock
+from holdfast.core.breaker import Breaker, pause_ms
+from holdfast.core.memory import messages
+from holdfast.core.redaction import Redaction
+from holdfast.core.sessions import Session
+from holdfast.engine.settings import Settings
+from holdfast.ids import TurnId
+from holdfast.ports import Bindings, MemoryProvider, Store
+
+log = logging.getLogger(__name__)
+
+# Side by side; the turns of one session go the same way, so that they arrive in their order.
+LANES = 4
+# On each lane; what comes when so many wait is left to the commit.
+WAITING_MAX = 250
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ended:
+    session: Session
+    turn_id: TurnId
+
+
+@dataclass(slots=True)
+class _Lane:
+    waiting: asyncio.Queue[_Ended] = field(default_factory=lambda: asyncio.Queue(WAITING_MAX))
+    breaker: Breaker = field(default_factory=Breaker)
+
+
+class Mirror:
+    """Turns that the provider of today has yet to hear of."""
+
+    def __init__(
+        self, store: Store, bindings: Bindings | None, settings: Settings, redaction: Redaction, clock: Clock
+    ) -> None:
+        self._store = store
+        self._bindings = bindings
+        self._settings = settings
+        self._redaction = redaction
+        self._clock = clock
+        self._lanes = [_Lane() for _ in range(LANES)]
+
+    def tell(self, session: Session, turn_id: TurnId) -> None:
+        """Take up a turn that has been remembered; where there is no room for it, or nobody wants it, do nothing."""
+        if (provider := self._provider) is None:
+            return
+        lane = self._lanes[hash(session.id) % LANES]
+        if not lane.breaker.may_ask(self._clock.monotonic_ms()):
+            return
+        try:
+            lane.waiting.put_nowait(_Ended(session=session, turn_id=turn_id))
+        except asyncio.QueueFull:
+            log.warning("%s hears of turn %s when it is committed, and not before: too many wait", provider.owner, turn_id)
+
+    async def run(self) -> None:
+        """Tell of turns until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for lane in self._lanes:
+                group.create_task(self._follow(lane))
+
+    @property
+    def _provider(self) -> MemoryProvider | None:
+        provider = self._bindings.current if self._bindings else None
+        return provider if provider and provider.mirrors else None
+
+    async def _follow(self, lane: _Lane) -> None:
+        while True:
+            ended = await lane.waiting.get()
+            provider = self._provider
+            if provider is not None and lane.breaker.may_ask(self._clock.monotonic_ms()):
+                await self._note(lane, provider, ended)
+
+    async def _note(self, lane: _Lane, provider: MemoryProvider, ended: _Ended) -> None:
+        try:
+            async with asyncio.timeout(self._settings.note_timeout_ms / 1000):
+                await self._tell(provider, ended)
+        except Exception as error:  # The edge to a provider: whatever it raises, the commit has the turn too.
+            lane.breaker = lane.breaker.failed(self._clock.monotonic_ms())
+            why = "no answer in time" if isinstance(error, TimeoutError) else self._redaction.text(str(error)) or repr(error)
+            pause_s = pause_ms(lane.breaker.failures) // 1000
+            log.warning("%s hears of no turn before its commit for %d s: %s", provider.owner, pause_s, why)
+        else:
+            lane.breaker = lane.breaker.answered()
+
+    async def _tell(self, provider: MemoryProvider, ended: _Ended) -> None:
+        segment = await self._store.segments.of_turn(ended.turn_id)
+        # Another binding may have been chosen for a session in the meantime, or the session is gone.
+        if segment is None or segment.owner != provider.owner:
+            return
+        said = messages(await self._store.journal.read_turn(ended.turn_id))
+        if said:
+            await provider.note(ended.session, segment, said)
