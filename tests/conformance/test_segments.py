@@ -122,7 +122,9 @@ async def test_a_failed_commit_keeps_the_segment_and_its_owner(scene: Scene) -> 
     """M6"""
     segment = await scene.sealed()
     (taken,) = await scene.store.segments.claim(scene.node, OWNER, scene.now, 10)
-    failed = await scene.store.segments.settle(taken, Event.FAIL, scene.now + MINUTE, "the provider\0 is down")
+    failed = await scene.store.segments.settle(
+        taken, Event.FAIL, scene.now, due_at=scene.now + MINUTE, error="the provider\0 is down"
+    )
     assert (failed.state, failed.owner) == (State.SEALED, OWNER)
     (stored,) = await scene.store.segments.of_session(segment.session_id)
     assert stored == replace(failed, error="the provider\ufffd is down")
@@ -136,7 +138,7 @@ async def test_a_failed_commit_is_retried_at_the_next_boundary_whenever_that_is(
     """M6: a boundary does not wait for the backoff; the debt is there after a restart too."""
     segment = await scene.sealed()
     (taken,) = await scene.store.segments.claim(scene.node, OWNER, scene.now, 10)
-    await scene.store.segments.settle(taken, Event.FAIL, scene.now + MINUTE)
+    await scene.store.segments.settle(taken, Event.FAIL, scene.now, due_at=scene.now + MINUTE)
     await scene.reopen()
     again = await scene.store.segments.claim_one(scene.node, segment.session_id, OWNER)
     assert again is not None
@@ -165,7 +167,7 @@ async def test_an_older_failure_holds_newer_segments_back(scene: Scene) -> None:
     (taken,) = await scene.store.segments.claim(scene.node, OWNER, scene.now, 10)
     await complete(scene)
     await scene.store.segments.seal(segment.session_id, scene.now)
-    await scene.store.segments.settle(taken, Event.FAIL, scene.now + MINUTE)
+    await scene.store.segments.settle(taken, Event.FAIL, scene.now, due_at=scene.now + MINUTE)
     assert await scene.store.segments.claim(scene.node, OWNER, scene.now, 10) == []
     scene.now += MINUTE
     assert [each.id for each in await scene.store.segments.claim(scene.node, OWNER, scene.now, 10)] == [segment.id]

@@ -96,7 +96,7 @@ CHECKS: Mapping[str, str] = MappingProxyType(
         "M2 no segment is committed before an older one": """
             SELECT late.id FROM segments late JOIN segments early
                 ON early.session_id = late.session_id AND early.first_generation < late.first_generation
-             WHERE late.state IN ('committing', 'committed') AND early.state <> 'committed'
+             WHERE late.state IN ('committing', 'committed') AND early.state NOT IN ('committed', 'waived')
         """,
         "Q1 a turn that waits has one open question": """
             SELECT t.id FROM turns t LEFT JOIN questions q ON q.turn_id = t.id AND q.answer IS NULL

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from holdfast.core.memories import Memory
+import hashlib
+
+from holdfast.core.memories import Kind, Memory, folded
 from holdfast.errors import NotFound, Rejected
 from holdfast.ids import MemoryId
-from holdfast.store.database import Database, Params, Row, Run, Transaction
+from holdfast.store.database import Database, Params, Row, Run, Transaction, clean
 
-_MEMORY = "id, owner, text, created_at, updated_at, turn_id"
+_MEMORY = "id, owner, text, created_at, updated_at, turn_id, kind, segment_id"
 _ADD = f"""
-    INSERT INTO memories ({_MEMORY}) VALUES (:id, :owner, :text, :created_at, :updated_at, :turn_id)
-    ON CONFLICT (owner, text) DO NOTHING
+    INSERT INTO memories ({_MEMORY}, folded)
+    VALUES (:id, :owner, :text, :created_at, :updated_at, :turn_id, :kind, :segment_id, :folded)
+    ON CONFLICT (owner, folded) DO NOTHING
 """
-_OF_TEXT = f"SELECT {_MEMORY} FROM memories WHERE owner = :owner AND text = :text"
+_OF_TEXT = f"SELECT {_MEMORY} FROM memories WHERE owner = :owner AND folded = :folded"
 _REPLACE = f"""
-    UPDATE memories SET text = :text, updated_at = :now WHERE owner = :owner AND id = :id RETURNING {_MEMORY}
+    UPDATE memories SET text = :text, folded = :folded, updated_at = :now WHERE owner = :owner AND id = :id
+ RETURNING {_MEMORY}
 """
 _REMOVE = "DELETE FROM memories WHERE owner = :owner AND id = :id RETURNING id"
 _LIST = f"""
@@ -22,6 +26,11 @@ _LIST = f"""
      WHERE owner = :owner AND (created_at, id) > (:after_at, :after_id) ORDER BY created_at, id LIMIT :limit
 """
 _ALL = f"SELECT {_MEMORY} FROM memories WHERE owner = :owner ORDER BY updated_at DESC, id DESC"
+
+
+def digest(text: str) -> str:
+    """Return what a text is told from others by; no index would hold a long one itself."""
+    return hashlib.sha256(folded(clean(text)).encode()).hexdigest()
 
 
 class Memories:
@@ -36,7 +45,7 @@ class Memories:
 
     async def replace(self, owner: str, memory_id: MemoryId, text: str, now_ms: int) -> Memory:
         """Change what a memory says.  Raises `NotFound`, and `Rejected` where another one says it already."""
-        params = {"owner": owner, "id": memory_id, "text": text, "now": now_ms}
+        params = {"owner": owner, "id": memory_id, "text": text, "folded": digest(text), "now": now_ms}
         return await self._database.write(lambda: _replace(params))
 
     async def remove(self, owner: str, memory_id: MemoryId) -> bool:
@@ -67,14 +76,17 @@ def _add(memory: Memory) -> Transaction[Memory]:
         "created_at": memory.created_at,
         "updated_at": memory.updated_at,
         "turn_id": memory.turn_id,
+        "kind": memory.kind.value,
+        "segment_id": memory.segment_id,
+        "folded": digest(memory.text),
     }
     yield Run(_ADD, params)
-    found = yield Run(_OF_TEXT, {"owner": memory.owner, "text": memory.text})
+    found = yield Run(_OF_TEXT, {"owner": memory.owner, "folded": digest(memory.text)})
     return _memory(found[0])
 
 
 def _replace(params: Params) -> Transaction[Memory]:
-    same = yield Run(_OF_TEXT, {"owner": params["owner"], "text": params["text"]})
+    same = yield Run(_OF_TEXT, {"owner": params["owner"], "folded": params["folded"]})
     if same and same[0][0] != params["id"]:
         raise Rejected(f"memory {same[0][0]} says this already; remove one of them instead")
     replaced = yield Run(_REPLACE, params)
@@ -88,5 +100,14 @@ def _run(sql: str, params: Params) -> Transaction[list[Row]]:
 
 
 def _memory(row: Row) -> Memory:
-    id_, owner, text, created_at, updated_at, turn_id = row
-    return Memory(id=id_, owner=owner, text=text, created_at=created_at, updated_at=updated_at, turn_id=turn_id)
+    id_, owner, text, created_at, updated_at, turn_id, kind, segment_id = row
+    return Memory(
+        id=id_,
+        owner=owner,
+        text=text,
+        created_at=created_at,
+        updated_at=updated_at,
+        turn_id=turn_id,
+        kind=Kind(kind),
+        segment_id=segment_id,
+    )

@@ -70,7 +70,8 @@ _PRUNE = """
            AND NOT EXISTS (SELECT 1 FROM deliveries d JOIN turns t ON t.id = d.turn_id
                             WHERE t.session_id = s.id AND (d.state IN ('pending', 'sending', 'retry')
                                                            OR (d.state = 'unknown' AND d.repeats = 0)))
-           AND NOT EXISTS (SELECT 1 FROM segments m WHERE m.session_id = s.id AND m.state <> 'committed')
+           AND NOT EXISTS (SELECT 1 FROM segments m
+                            WHERE m.session_id = s.id AND m.state IN ('open', 'sealed', 'committing'))
            AND NOT EXISTS (SELECT 1 FROM processes p WHERE p.session_id = s.id AND p.state = 'running')
            AND NOT EXISTS (SELECT 1 FROM turns t JOIN turns c ON c.parent_turn_id = t.id
                             WHERE t.session_id = s.id AND c.state IN ('queued', 'running', 'waiting'))
