@@ -22,7 +22,9 @@ from holdfast.engine.heart import Heart
 from holdfast.engine.homecoming import Homecoming
 from holdfast.engine.inbox import Inbox
 from holdfast.engine.janitor import Janitor
+from holdfast.engine.mirror import Mirror
 from holdfast.engine.outbox import Outbox
+from holdfast.engine.recall import Recall
 from holdfast.engine.repair import Repair
 from holdfast.engine.salvage import Salvage
 from holdfast.engine.scheduler import Scheduler
@@ -72,6 +74,8 @@ class Engine:
         self.feed = Feed(store.journal)
         self.repair = Repair(store.recoveries, clock)
         self._parts = parts
+        self._recall = Recall(parts.memory, settings, parts.redaction, clock)
+        self._mirror = Mirror(store, parts.memory, settings, parts.redaction, clock)
         worker = Worker(
             node_id=self.node_id,
             store=store,
@@ -79,6 +83,8 @@ class Engine:
             feed=self.feed,
             carriers=parts.carriers,
             memory=parts.memory,
+            recall=self._recall,
+            mirror=self._mirror,
             settings=settings,
             redaction=parts.redaction,
             clock=clock,
@@ -108,6 +114,8 @@ class Engine:
             "dispatcher": self._dispatcher.run,
             "outbox": self._outbox.run,
             "committer": self._committer.run,
+            "recall": self._recall.run,
+            "mirror": self._mirror.run,
             "janitor": self._janitor.run,
             "expiry": self._expiry.run,
             "scheduler": self._scheduler.run,

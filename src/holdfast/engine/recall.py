@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from holdfast.clock import Clock
 from holdfast.core import recall
@@ -28,6 +29,14 @@ PATIENCE_MS = 250
 CALLS_MAX = 64
 
 Found = Sequence[Recollection]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A provider that was asked; the first one that asks of all waits longest."""
+
+    task: asyncio.Task[Found]
+    is_first: bool
 
 
 class Recall:
@@ -52,31 +61,33 @@ class Recall:
             self._calls.clear()
             self._breaker = Breaker()
 
-    async def of(self, session: Session, turn: Turn, text: str) -> Found:
-        """Return what memory has to say to a message: nothing where nobody remembers, or where it would take too long."""
+    def ask(self, session: Session, turn: Turn, text: str) -> Call | None:
+        """Begin to ask what memory has to say to a message; None where nobody remembers, or it would take too long."""
         provider = self._bindings.current if self._bindings else None
-        if provider is None or not recall.reminds(session, turn) or not (query := recall.query(text)):
-            return ()
+        if provider is None or self._group is None or not recall.reminds(session, turn):
+            return None
         if not self._breaker.may_ask(self._clock.monotonic_ms()) or len(self._calls) >= CALLS_MAX:
-            return ()
-        return await self._asked(provider, session, query)
-
-    async def _asked(self, provider: MemoryProvider, session: Session, query: str) -> Found:
-        if self._group is None:
-            return ()
+            return None
+        if not (query := recall.query(text)):
+            return None
         is_first = self._breaker.is_unknown
         self._breaker = self._breaker.asked()
-        call = self._group.create_task(self._call(provider, session, query), name=f"recall {session.id}")
-        self._calls.add(call)
-        call.add_done_callback(self._forget)
+        task = self._group.create_task(self._call(provider, session, query), name=f"recall for {turn.id}")
+        self._calls.add(task)
+        task.add_done_callback(self._forget)
+        return Call(task=task, is_first=is_first)
+
+    async def answer(self, call: Call) -> Found:
+        """Return what a call brings, or nothing where that would take too long."""
         timeout_ms = self._settings.recall_timeout_ms
-        if await _ended(call, timeout_ms if is_first else min(PATIENCE_MS, timeout_ms)):
-            return call.result()
-        if timeout_ms <= PATIENCE_MS or not self._breaker.is_proven or not self._breaker.may_ask(self._clock.monotonic_ms()):
+        if await _ended(call.task, timeout_ms if call.is_first else min(PATIENCE_MS, timeout_ms)):
+            return call.task.result()
+        may_ask = self._breaker.may_ask(self._clock.monotonic_ms())
+        if timeout_ms <= PATIENCE_MS or not self._breaker.is_proven or not may_ask:
             # Another one waits already, or it is only tried.
             return ()
         self._breaker = self._breaker.tried()
-        return call.result() if await _ended(call, timeout_ms - PATIENCE_MS) else ()
+        return call.task.result() if await _ended(call.task, timeout_ms - PATIENCE_MS) else ()
 
     async def _call(self, provider: MemoryProvider, session: Session, query: str) -> Found:
         """Ask, learn from what comes of it how the provider is, and raise nothing."""

@@ -19,7 +19,9 @@ from holdfast.core.turns import Cause, Event, State, Turn
 from holdfast.engine.calls import Parked
 from holdfast.engine.feed import Feed
 from holdfast.engine.histories import Histories, History
+from holdfast.engine.mirror import Mirror
 from holdfast.engine.persistence import persist
+from holdfast.engine.recall import Recall
 from holdfast.engine.resting import Resting
 from holdfast.engine.settings import Settings
 from holdfast.engine.spool import Spool
@@ -43,6 +45,8 @@ class Worker:
     feed: Feed
     carriers: Mapping[str, Carrier]
     memory: Bindings | None
+    recall: Recall
+    mirror: Mirror
     settings: Settings
     redaction: Redaction
     clock: Clock
@@ -116,6 +120,8 @@ class Worker:
                 # Only what is in the journal is in the transcript, also for an agent that does not stream.
                 await stage.say(text)
             await self._finish(stage, Event.FINISH, text=self.redaction.text(text))
+            if work.turn.remembers:
+                self.mirror.tell(work.session, work.turn.id)
 
     async def _repeat(self, turn_id: TurnId) -> str:
         """Answer a message with its own words."""
@@ -183,8 +189,10 @@ class Worker:
 
     async def _assignment(self, turn: Turn, brief: Brief, history: History) -> Assignment:
         entries, items = history.entries, history.items
-        images = {turn_id: await self._images(turn_id) for turn_id in _pictured(entries, turn)}
         text = next((str(e.data["text"]) for e in entries if e.turn_id == turn.id and e.kind is Kind.TURN_ACCEPTED), "")
+        # Asked first, so that it is answered while the rest is read.
+        asked = self.recall.ask(brief.session, turn, text)
+        images = {turn_id: await self._images(turn_id) for turn_id in _pictured(entries, turn)}
         message = notes.before_message(
             text, interrupted_by=cut_off_by(entries), tool_unanswered=tool_unanswered(items, turn.id)
         )
@@ -196,6 +204,7 @@ class Worker:
             calls=brief.calls,
             images=images.pop(turn.id, ()),
             earlier_images=images,
+            recalled=await self.recall.answer(asked) if asked else (),
         )
 
     async def _images(self, turn_id: TurnId) -> tuple[Image, ...]:
