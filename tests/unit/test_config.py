@@ -151,6 +151,25 @@ def test_the_environment_reaches_every_depth_and_every_name(tmp_path: Path) -> N
         ("[mcp.files]\ntimeout = 3\n", 1, "exactly one of command"),
         ("[mcp.files]\nurl = 'https://x.example'\ncommand = ['x']\n", 1, "exactly one of command"),
         ('[mcp."my files"]\nurl = "https://x.example"\n', 1, "letters, digits"),
+        ("[memory]\nprovider = ' '\n", 2, 'is empty; "none" remembers nothing'),
+        ("[memory]\nprovider = 'http'\n", 2, "needs memory.url, the address at which http answers"),
+        ("[memory]\nprovider = 'openviking'\n", 2, "needs memory.url, the address at which openviking answers"),
+        ("[memory]\nurl = '127.0.0.1:9300'\n", 2, "memory.url: must be an address that begins with http://"),
+        ("[memory]\nurl = 'http://127.0.0.1:port'\n", 2, "memory.url: must be an address that begins with http://"),
+        ("[memory]\nurl = 'http://m.example/?key=abc'\n", 2, "memory.url: must end before ? and #"),
+        ("[memory]\nurl = 'http://m.example/#abc'\n", 2, "memory.url: must end before ? and #"),
+        ("[memory]\napi_key = 'k'\nurl = 'http://me:pw@m.example'\n", 3, "memory.url: names a user, though"),
+        ("[memory]\napi_key_env = 'K'\nurl = 'http://me@m.example'\n", 3, "memory.url: names a user, though"),
+        ("[memory]\nmodel = 'gpt-5'\n", 2, "'gpt-5' must be provider:model"),
+        ("[memory]\nmodel = 'openai: '\n", 2, "'openai: ' must be provider:model"),
+        ("[memory]\n\nrecall_timeout = 2.5\n", 3, "must be 2 or less: every answer may have to wait for it"),
+        ("[memory]\nrecall_timeout = 0\n", 2, "memory.recall_timeout: must be more than 0"),
+        ("[memory]\ncommit_timeout = 0\n", 2, "memory.commit_timeout: must be more than 0"),
+        ("[memory]\nidle_minutes = 0\n", 2, "memory.idle_minutes: must be more than 0"),
+        ("[memory]\nlive_sessions = 0\n", 2, "memory.live_sessions: must be more than 0"),
+        ("[memory]\nrecall_limit = 101\n", 2, "memory.recall_limit: must be 100 or less"),
+        ("[memory]\nrecall_limit = -1\n", 2, "memory.recall_limit: must be a number, not negative"),
+        ("[memory]\nprovidr = 'none'\n", 2, "memory.providr: unknown key; did you mean provider?"),
         ("[[tools]]\ndisabled = []\n", 1, "tools: must be a table"),
         ("mcp = { files = 3 }\n", 1, "mcp.files: must be a table"),
     ],
@@ -179,7 +198,7 @@ def test_what_a_variable_got_wrong_is_named_by_the_variable(tmp_path: Path) -> N
 
 def test_a_key_in_place_of_its_variable_is_refused_and_not_repeated(tmp_path: Path) -> None:
     """K1: the message goes to a log."""
-    for table in ("model", "providers.mine", "tools.web_search"):
+    for table in ("model", "providers.mine", "tools.web_search", "memory"):
         said = refusal(tmp_path, f"[{table}]\napi_key_env = 'sk-very-secret-indeed'\n")
         assert f":2: {table}.api_key_env: must be the name of an environment variable" in said
         assert "very-secret" not in said
@@ -198,6 +217,9 @@ def test_a_key_in_place_of_its_variable_is_refused_and_not_repeated(tmp_path: Pa
         "[providers.mine]\nbase_url = 'https://me:sk-very-secret-indeed@h.example/v1'\n",
         "[tools.web_search]\nurl = 'https://me:sk-very-secret-indeed@h.example'\n",
         "[mcp.web]\nurl = 'https://me:sk-very-secret-indeed@h.example'\n",
+        "[memory]\napi_key = 'sk-very-secret-indeed'\n",
+        "[memory]\nurl = 'https://me:sk-very-secret-indeed@h.example'\n",
+        "[memory]\nurl = 'https://sk-very-secret-indeed@h.example'\n",
     ],
 )
 def test_a_secret_in_a_file_that_others_can_read_is_refused(public: Path, text: str) -> None:

@@ -20,6 +20,7 @@ COMPACT_AT_MIN = 0.1
 # Providers of memory that are somewhere else.
 BY_ADDRESS = frozenset({"http", "openviking"})
 RECALL_MAX_S = 2
+RECALL_LIMIT_MAX = 100
 # What a tool of a server, or a model of a provider, can be named after.
 _OWN_NAME = re.compile(r"[a-zA-Z0-9_-]{1,32}")
 # A name or an address, an IPv6 one also without its brackets, and a port.
@@ -83,16 +84,32 @@ def _memory_problems(memory: MemoryConfig) -> Iterator[tuple[configfile.Where, s
         yield ("memory", "provider"), 'is empty; "none" remembers nothing'
     if memory.provider in BY_ADDRESS and not memory.url:
         yield ("memory", "provider"), f"needs memory.url, the address at which {memory.provider} answers"
+    yield from _memory_address_problems(memory)
     if memory.model and not all(part.strip() for part in memory.model.partition(":")):
         yield ("memory", "model"), f'{memory.model!r} must be provider:model, like "openai:gpt-5-mini"'
     if memory.recall_timeout > RECALL_MAX_S:
         yield ("memory", "recall_timeout"), f"must be {RECALL_MAX_S} or less: every answer may have to wait for it"
-    for key, value in (("recall_timeout", memory.recall_timeout), ("commit_timeout", memory.commit_timeout)):
-        if not value:
-            yield ("memory", key), "must be more than 0"
-    for key, number in (("idle_minutes", memory.idle_minutes), ("live_sessions", memory.live_sessions)):
-        if number <= 0:
-            yield ("memory", key), "must be more than 0"
+    if memory.recall_limit > RECALL_LIMIT_MAX:
+        yield ("memory", "recall_limit"), f"must be {RECALL_LIMIT_MAX} or less: the model reads all of it at every turn"
+    positive = {
+        "recall_timeout": memory.recall_timeout,
+        "commit_timeout": memory.commit_timeout,
+        "idle_minutes": memory.idle_minutes,
+        "live_sessions": memory.live_sessions,
+    }
+    yield from ((("memory", key), "must be more than 0") for key, number in positive.items() if not number)
+
+
+def _memory_address_problems(memory: MemoryConfig) -> Iterator[tuple[configfile.Where, str]]:
+    if not _is_web_address(memory.url):
+        # What is no address at all is told with the others.
+        return
+    parts = urlsplit(memory.url)
+    if parts.query or parts.fragment:
+        # It is part of whom a debt is owed to, which everybody may read.
+        yield ("memory", "url"), "must end before ? and #; a key belongs in memory.api_key_env"
+    if (parts.username or parts.password) and (memory.api_key or memory.api_key_env):
+        yield ("memory", "url"), "names a user, though there is memory.api_key or memory.api_key_env; leave one of them out"
 
 
 def _agent_problems(agent: AgentConfig, tools: ToolsConfig) -> Iterator[tuple[configfile.Where, str]]:

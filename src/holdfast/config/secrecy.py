@@ -74,7 +74,8 @@ def held(config: Config) -> Mapping[configfile.Where, str]:
         ("channels", "webhook", "routes", name, "secret"): each.secret
         for name, each in config.channels.webhook.routes.items()
     }
-    found |= {path: _password(address) for path, address in addresses(config).items()}
+    # A user without a password is a key by another name.
+    found |= {path: _password(address) or (urlsplit(address).username or "") for path, address in addresses(config).items()}
     for name, server in config.mcp.items():
         found |= {("mcp", name, "env", variable): value for variable, value in server.env.items()}
         found |= {("mcp", name, "headers", header): value for header, value in server.headers.items()}
