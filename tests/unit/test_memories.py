@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.core.memories import Changed, receipt
+from holdfast.core.memories import Changed, Kind, objection, receipt
 
 
 @pytest.mark.parametrize(
@@ -21,3 +21,26 @@ from holdfast.core.memories import Changed, receipt
 )
 def test_a_receipt_says_what_changes_came_to(changed: Changed, said: str) -> None:
     assert receipt(changed) == said
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "reason"),
+    [
+        ("Likes tea", Kind.FACT, None),
+        ("x" * 1_000, Kind.FACT, None),
+        ("x" * 1_001, Kind.FACT, "a fact has at most 1,000 characters, and this has 1,001; make it shorter"),
+        ("x" * 4_000, Kind.PROFILE, None),
+        ("x" * 4_001, Kind.PROFILE, "the profile has at most 4,000 characters, and this has 4,001; make it shorter"),
+        (
+            "The key is sk-" + "a" * 30,
+            Kind.FACT,
+            "that looks like a password or a key; secrets are not remembered, so leave",
+        ),
+        ("Likes \x1b[31mred", Kind.FACT, "it holds a control character; write it again without"),
+        ("Half a \ud83d pair", Kind.FACT, "it holds a control character; write it again without"),
+        ("A family of three 👨‍👩‍👧, líneas y 漢字", Kind.FACT, None),
+    ],
+)
+def test_what_cannot_be_remembered_is_told_why(text: str, kind: Kind, reason: str | None) -> None:
+    found = objection(text, kind)
+    assert found == reason or (found and reason and found.startswith(reason))

@@ -23,6 +23,8 @@ _SECRETS = re.compile(
     r"|\b(password|passwd|secret|api[ _-]?key|token)\b\s*(is|:|=)\s*\S{6,}",
     re.IGNORECASE,
 )
+# What no keyboard writes: an escape sequence could do to a terminal what nobody meant.
+_CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 class Kind(StrEnum):
@@ -86,6 +88,19 @@ def folded(text: str) -> str:
 def holds_secret(text: str) -> bool:
     """Return whether a text seems to hold a password or a key, which nobody should remember."""
     return _SECRETS.search(text) is not None
+
+
+def objection(text: str, kind: Kind = Kind.FACT) -> str | None:
+    """Return why a text cannot be remembered, and what to do instead; None where it can."""
+    longest = PROFILE_MAX_CHARS if kind is Kind.PROFILE else FACT_MAX_CHARS
+    if len(text) > longest:
+        name = "the profile" if kind is Kind.PROFILE else "a fact"
+        return f"{name} has at most {longest:,} characters, and this has {len(text):,}; make it shorter"
+    if holds_secret(text):
+        return "that looks like a password or a key; secrets are not remembered, so leave it out"
+    if _CONTROLS.search(text):
+        return "it holds a control character; write it again without"
+    return None
 
 
 def receipt(changed: Changed) -> str:

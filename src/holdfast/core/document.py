@@ -1,0 +1,209 @@
+"""What is remembered as a Markdown document that a person can edit, and what their edit asks for.
+
+Every memory has its id in a comment at its end.  An edit comes with the document that it began with, so that what was
+learned meanwhile is left alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from holdfast.core.memories import Changes, Kind, Memory, folded, objection
+from holdfast.errors import Rejected
+from holdfast.ids import MemoryId
+
+TITLE = "# Memory"
+ADVICE = "<!-- Change, add or delete lines. The comment behind a line says which memory it is: keep the two together. -->"
+PROFILE = "Profile"
+FACTS = "Facts"
+
+_ID = re.compile(r"<!--\s*(mem_[0-9A-Za-z_-]+)\s*-->")
+_COMMENT = re.compile(r"<!--(?!\s*mem_[0-9A-Za-z_-]+\s*-->).*?-->", re.DOTALL)
+_HEADING = re.compile(r" {0,3}#{1,6}(?:\s+(.*))?")
+_RULE = re.compile(r"\s*([-*_])(?:\s*\1){2,}\s*")
+_BULLET = re.compile(r"\A\s*(?:[-*+•]|\d{1,4}[.)])(?:\s+|\Z)")
+
+
+def as_markdown(memories: Sequence[Memory]) -> str:
+    """Return everything that is remembered about a person, for them to read and to edit."""
+    profile = [f"{_escaped(_shown(each.text))} <!-- {each.id} -->" for each in memories if each.kind is Kind.PROFILE]
+    facts = [f"- {_shown(each.text)} <!-- {each.id} -->" for each in memories if each.kind is Kind.FACT]
+    blocks = (TITLE, ADVICE, f"## {PROFILE}", "\n".join(profile), f"## {FACTS}", "\n".join(facts))
+    return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+def changes(base: str, edited: str, *, owner: str, now_ms: int, new_id: Callable[[], MemoryId]) -> Changes:
+    """Return what an edit asks for: `base` is what a person was shown, `edited` what they made of it.
+
+    A line with an id that `base` does not have is new.  A line that says what another said stands for that one, whatever
+    its comment says, so that lines can be copied, swapped and moved.  Raises `Rejected`, with the line, where a change
+    cannot be made.
+    """
+    if not edited.strip("\ufeff \t\r\n") and base.strip():
+        raise Rejected("the document is empty; to forget everything leave the headings and delete what is below them")
+    edit = _Edit(owner, now_ms, new_id)
+    edit.profile(_items(base, Kind.PROFILE), _items(edited, Kind.PROFILE))
+    edit.facts(_items(base, Kind.FACT), _items(edited, Kind.FACT))
+    return Changes(added=edit.added, replaced=edit.replaced, removed=edit.removed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Item:
+    """What a document says in one place, from `line` on, about the memories that it names there."""
+
+    kind: Kind
+    line: int
+    text: str
+    ids: Sequence[MemoryId]
+
+    @property
+    def id(self) -> MemoryId | None:
+        return self.ids[0] if self.ids else None
+
+
+class _Place:
+    """An item that goes on over several lines."""
+
+    def __init__(self, kind: Kind, line: int, text: str) -> None:
+        self.kind = kind
+        self.line = line
+        self.texts = [text]
+
+    def item(self) -> _Item:
+        whole = " ".join(self.texts)
+        text = " ".join(_ID.sub(" ", whole).split())
+        return _Item(kind=self.kind, line=self.line, text=text, ids=[MemoryId(each) for each in _ID.findall(whole)])
+
+
+def _items(document: str, kind: Kind) -> list[_Item]:
+    found = [place.item() for place in list(_read(document)) if place.kind is kind]
+    return [item for item in found if item.text]
+
+
+def _read(document: str) -> Iterator[_Place]:
+    """Yield what a document says, in its order; only what stands under the heading of the profile is the profile."""
+    kind, item, is_loose = Kind.FACT, None, False
+    for number, line in enumerate(_lines(document), 1):
+        if heading := _HEADING.fullmatch(line):
+            title = (heading[1] or "").strip(" \t#:").casefold()
+            kind, item = Kind.PROFILE if title == PROFILE.casefold() else Kind.FACT, None
+        elif not line.strip() or _RULE.fullmatch(line):
+            is_loose = True
+            continue
+        elif kind is Kind.PROFILE:
+            text = _unescaped(_BULLET.sub("", line, count=1).strip())
+            if item is None:
+                yield (item := _Place(kind, number, text))
+            else:
+                item.texts.append(text)
+        elif bullet := _BULLET.match(line):
+            yield (item := _Place(kind, number, line[bullet.end() :]))
+        elif item is not None and (not is_loose or line[0].isspace()):
+            item.texts.append(line)
+        else:
+            raise Rejected(f'line {number}: a fact begins with "- "; put that before it, or move it under "## {PROFILE}"')
+        is_loose = False
+
+
+def _lines(document: str) -> list[str]:
+    plain = document.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    # What is left out keeps its lines, so that a complaint names the right one.
+    return _COMMENT.sub(lambda comment: "\n" * comment[0].count("\n"), plain).split("\n")
+
+
+class _Edit:
+    """Changes in the making."""
+
+    def __init__(self, owner: str, now_ms: int, new_id: Callable[[], MemoryId]) -> None:
+        self.added: list[Memory] = []
+        self.replaced: list[Memory] = []
+        self.removed: list[MemoryId] = []
+        self._owner = owner
+        self._now_ms = now_ms
+        self._new_id = new_id
+
+    def profile(self, before: Sequence[_Item], after: Sequence[_Item]) -> None:
+        """There is one, whatever its comment says."""
+        old, new = _whole(before), _whole(after)
+        if new is None:
+            self.removed += [old.id] if old and old.id else []
+        elif old is None or old.id is None:
+            self.added.append(self._memory(new, self._new_id()))
+        elif old.text != new.text:
+            self.replaced.append(self._memory(new, old.id))
+
+    def facts(self, before: Sequence[_Item], after: Sequence[_Item]) -> None:
+        """Take first what nobody touched, then what says the same in other letters, then what is new."""
+        old = {item.id: item.text for item in before if item.id}
+        kept = {item.id for item in after if item.id and old.get(item.id) == item.text}
+        known: dict[str, list[MemoryId]] = {}
+        for memory_id, text in old.items():
+            known.setdefault(folded(text), []).append(memory_id)
+        new: dict[str, _Item] = {}
+        for item in after:
+            if item.id and old.get(item.id) == item.text:
+                continue
+            if same := known.get(folded(item.text)):
+                self._respell(item, [each for each in same if each not in kept], old, kept)
+            else:
+                new.setdefault(folded(item.text), item)
+        for item in new.values():
+            self._change(item, old, kept)
+        self.removed += [each for each in old if each not in kept]
+
+    def _respell(self, item: _Item, free: Sequence[MemoryId], old: Mapping[MemoryId, str], kept: set[MemoryId]) -> None:
+        """Let an item stand for a memory that says the same, its own if that does; where none is free it says it twice."""
+        if not free:
+            return
+        chosen = item.id if item.id and item.id in free else free[0]
+        kept.add(chosen)
+        if item.text != old[chosen]:
+            self.replaced.append(self._memory(item, chosen))
+
+    def _change(self, item: _Item, old: Mapping[MemoryId, str], kept: set[MemoryId]) -> None:
+        if item.id and item.id in old and item.id not in kept:
+            kept.add(item.id)
+            self.replaced.append(self._memory(item, item.id))
+        else:
+            self.added.append(self._memory(item, self._new_id()))
+
+    def _memory(self, item: _Item, memory_id: MemoryId) -> Memory:
+        """Return a memory that nobody extracted: what a person wrote has no turn that it came from."""
+        _check(item)
+        return Memory(
+            id=memory_id,
+            owner=self._owner,
+            text=item.text,
+            created_at=self._now_ms,
+            updated_at=self._now_ms,
+            kind=item.kind,
+        )
+
+
+def _whole(items: Sequence[_Item]) -> _Item | None:
+    """Return the profile, of which a person may have written parts in several places."""
+    if not items:
+        return None
+    return replace(items[0], text=" ".join(item.text for item in items))
+
+
+def _check(item: _Item) -> None:
+    if item.kind is Kind.FACT and len(item.ids) > 1:
+        raise Rejected(f"line {item.line}: two memories stand in one line; give each a line of its own")
+    if reason := objection(item.text, item.kind):
+        raise Rejected(f"line {item.line}: {reason}")
+
+
+def _shown(text: str) -> str:
+    # No text can begin a comment: it would be taken for an id, or hide what follows.
+    return " ".join(text.split()).replace("<!--", "‹!--")
+
+
+def _escaped(text: str) -> str:
+    return f"\\{text}" if text.lstrip("\\").startswith("#") else text
+
+
+def _unescaped(text: str) -> str:
+    return text[1:] if text.startswith("\\") and text.lstrip("\\").startswith("#") else text
