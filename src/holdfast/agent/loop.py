@@ -39,7 +39,7 @@ from holdfast.core.redaction import MASK
 from holdfast.core.transcript import Role
 from holdfast.core.usage import Limit, Spent, Usage
 from holdfast.errors import ContextTooLong, ModelRejected, ModelUnavailable, Rejected, Unavailable
-from holdfast.ids import TurnId
+from holdfast.ids import SessionId, TurnId
 from holdfast.ports import Assignment, Spending, Stage, Use
 
 log = logging.getLogger(__name__)
@@ -86,18 +86,25 @@ class ModelAgent:
 
     async def run(self, work: Assignment, stage: Stage) -> str:
         tools = await self._toolbox.offered(work)
+        told = await self._prompt.told(work)
+        if told.recalled:
+            # In front of what the person said now, so that everything above reads as it did before.
+            work = replace(work, message=f"{told.recalled}\n\n{work.message}")
         answer = _Answer(
             work=work,
             stage=stage,
             model=self._model,
             tools=tools,
-            system=await self._prompt.system(work),
+            system=told.system,
             agent=self._agent,
             limits=(limits := budget.limits(self._budget)),
             spent=await self._spent(work) if limits else Spent(),
             clock=self._clock,
         )
         return await answer.give()
+
+    async def release(self, session_id: SessionId) -> None:
+        """Hold nothing between turns: all that they share is in the store."""
 
     async def _spent(self, work: Assignment) -> Spent:
         """Return what has been used so far, however long the store is away: nothing is spent without knowing it."""
