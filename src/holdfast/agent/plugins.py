@@ -1,4 +1,4 @@
-"""Plugins: tools and models of other distributions, found by their entry points and loaded once, at the start.
+"""Plugins: tools, models and memory of other distributions, found by entry points and loaded once, at the start.
 
 A distribution offers tools in the group `holdfast.tools`.  Each entry point names a callable that takes nothing and returns
 a `Tool` (see agent/tools/port.py), or several of them:
@@ -12,6 +12,12 @@ configuration: with `model.name = "acme:large"`, the entry point `acme` is calle
 
     [project.entry-points."holdfast.models"]
     acme = "holdfast_acme:model"
+
+It offers memory in the group `holdfast.memory`.  Each entry point names a callable that takes the `[memory]` table and
+returns a provider (see memory/provider.py); its name is what stands in `memory.provider`.
+
+    [project.entry-points."holdfast.memory"]
+    elephant = "holdfast_elephant:provider"
 
 A plugin is code of the gateway: it runs in its process and may do whatever the gateway may.  One that cannot be loaded is
 reported and left out.  Two plugins that use one name are both left out: which of them was meant, nobody here can know.
@@ -30,26 +36,35 @@ from typing import Generic, TypeVar, cast
 
 from holdfast.agent.models.catalog import ModelMaker
 from holdfast.agent.tools.port import NAME, Tool
+from holdfast.config import MemoryConfig
 from holdfast.core.effects import Effect
+from holdfast.ports import MemoryProvider
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+MemoryMaker = Callable[[MemoryConfig], MemoryProvider]
+
 TOOLS_GROUP = "holdfast.tools"
 MODELS_GROUP = "holdfast.models"
+MEMORY_GROUP = "holdfast.memory"
+# Names of memory that no plugin gets.
+MEMORIES = frozenset({"builtin", "http", "openviking", "none"})
 TOOLS_MAX = 64
-# What can stand before the colon of a model's name.
+# What can stand before the colon of a model's name, or of whom a debt of memory is owed to.
 _PROVIDER = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plugins:
-    """What was found.  `problems` says, in whole sentences, what was left out and why."""
+    """What was found.  `problems` says, in whole sentences, what was left out and why; of memory also by its name."""
 
     tools: Sequence[Tool] = ()
     models: Mapping[str, ModelMaker] = field(default_factory=dict[str, ModelMaker])
+    memories: Mapping[str, MemoryMaker] = field(default_factory=dict[str, MemoryMaker])
     problems: Sequence[str] = ()
+    memory_problems: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 def load(tool_names: Collection[str] = (), providers: Collection[str] = ()) -> Plugins:
@@ -69,9 +84,36 @@ def load(tool_names: Collection[str] = (), providers: Collection[str] = ()) -> P
             problems.append(_left_out(point, error))
     kept_tools = _without_clashes("tool", tools, tool_names, problems)
     kept_models = _without_clashes("model provider", models, providers, problems)
+    memory = load_memory()
     for problem in problems:
         log.error("%s", problem)
-    return Plugins(tools=tuple(kept_tools.values()), models=kept_models, problems=tuple(problems))
+    return Plugins(
+        tools=tuple(kept_tools.values()),
+        models=kept_models,
+        memories=memory.memories,
+        problems=(*problems, *memory.problems),
+        memory_problems=memory.memory_problems,
+    )
+
+
+def load_memory() -> Plugins:
+    """Load the plugins that remember, and no others."""
+    problems: dict[str, list[str]] = {}
+    found: list[_Found[MemoryMaker]] = []
+    for point in _points(MEMORY_GROUP):
+        try:
+            found.append(_Found(name=point.name, source=_source(point), thing=_memory_maker(point)))
+        except (Exception, SystemExit) as error:  # The edge to a plugin: its bug is its own.
+            problems.setdefault(point.name, []).append(_left_out(point, error))
+    kept: dict[str, MemoryMaker] = {}
+    for name in sorted({each.name for each in found}):
+        claims = [each for each in found if each.name == name]
+        kept |= _without_clashes("memory provider", claims, MEMORIES, problems.setdefault(name, []))
+    told = [problem for each in problems.values() for problem in each]
+    for problem in told:
+        log.error("%s", problem)
+    by_name = {name: "; ".join(each) for name, each in problems.items() if each}
+    return Plugins(memories=kept, problems=tuple(told), memory_problems=by_name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +155,12 @@ def _maker(point: EntryPoint) -> ModelMaker:
     if not _PROVIDER.fullmatch(point.name):
         raise _Nonsense("the name of a provider is lower-case letters, digits, dots, - and _")
     return cast("ModelMaker", _callable(point))
+
+
+def _memory_maker(point: EntryPoint) -> MemoryMaker:
+    if not _PROVIDER.fullmatch(point.name):
+        raise _Nonsense("the name of a provider is lower-case letters, digits, dots, - and _")
+    return cast("MemoryMaker", _callable(point))
 
 
 def _callable(point: EntryPoint) -> Callable[..., object]:

@@ -10,6 +10,8 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from holdfast.config import MemoryConfig
 from holdfast.errors import ConfigInvalid
 
+# They need no key; with one, only what is still owed to an earlier address is paid.
+_KEYLESS = frozenset({"builtin", "none"})
 _PORTS = {"http": 80, "https": 443}
 Origin = tuple[str, str, int]
 
@@ -51,7 +53,7 @@ def key_of(config: MemoryConfig, environment: Mapping[str, str]) -> str:
     key, setting = config.api_key, "memory.api_key"
     if not key and config.api_key_env:
         key, setting = environment.get(config.api_key_env, ""), "memory.api_key_env"
-        if not key.strip():
+        if not key.strip() and config.provider not in _KEYLESS:
             raise ConfigInvalid(f"{setting}: the variable {config.api_key_env} is not set")
     # A file that a key was read from ends in a line break.
     key = key.strip()

@@ -37,11 +37,10 @@ class Bindings:
 
     async def close(self) -> None:
         """Close whatever was opened, once; what does not let itself be closed is left."""
-        opened = [self.current, *self._opened.values()]
+        opened = {id(each): each for each in (self.current, *self._opened.values()) if each is not None}
         self.current, self._opened = None, {}
-        for provider in opened:
-            if provider is not None:
-                await _close(provider)
+        for provider in opened.values():
+            await _close(provider)
 
 
 async def _close(provider: MemoryProvider) -> None:
