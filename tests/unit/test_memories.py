@@ -21,6 +21,7 @@ from holdfast.core.memories import Changed, Kind, objection, receipt
 )
 def test_a_receipt_says_what_changes_came_to(changed: Changed, said: str) -> None:
     assert receipt(changed) == said
+    assert receipt(changed, "the model was tired") == f"{said}; the model was tired"
 
 
 @pytest.mark.parametrize(

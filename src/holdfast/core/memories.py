@@ -61,12 +61,13 @@ class Recollection:
 class Changes:
     """What is to become of what is remembered about one person, all of it or none.
 
-    `replaced` are by id; what is not there any more is left alone.
+    `replaced` are by id; what is not there any more is left alone.  A `remark` is for the receipt.
     """
 
     added: Sequence[Memory] = ()
     replaced: Sequence[Memory] = ()
     removed: Sequence[MemoryId] = ()
+    remark: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,8 +104,8 @@ def objection(text: str, kind: Kind = Kind.FACT) -> str | None:
     return None
 
 
-def receipt(changed: Changed) -> str:
-    """Say what changes came to: "3 facts added, 1 changed, 2 known already"."""
+def receipt(changed: Changed, remark: str = "") -> str:
+    """Say what changes came to: "3 facts added, 1 changed, 2 known already"; a remark stands behind it."""
     amounts = (
         (changed.added, "added"),
         (changed.replaced, "changed"),
@@ -113,7 +114,8 @@ def receipt(changed: Changed) -> str:
         (changed.left_out, f"left out, as {FACTS_MAX:,} are kept at most"),
     )
     parts = [f"{amount:,} {what}" for amount, what in amounts if amount]
-    if not parts:
-        return "nothing new"
-    first, _, what = parts[0].partition(" ")
-    return ", ".join([f"{first} {'fact' if first == '1' else 'facts'} {what}", *parts[1:]])
+    if parts:
+        first, _, what = parts[0].partition(" ")
+        parts[0] = f"{first} {'fact' if first == '1' else 'facts'} {what}"
+    told = ", ".join(parts) or "nothing new"
+    return f"{told}; {remark}" if remark else told
