@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import Sequence
 from typing import Annotated, Literal
@@ -11,16 +12,20 @@ import msgspec
 from holdfast.agent.tools.port import Site, StructTool
 from holdfast.clock import Clock
 from holdfast.core.effects import Effect
-from holdfast.core.memories import Memory, holds_secret
+from holdfast.core.memories import FACT_MAX_CHARS, FACTS_MAX, Kind, Memory, folded, holds_secret
+from holdfast.core.recall import bounded
 from holdfast.core.redaction import Redaction
 from holdfast.errors import Rejected
 from holdfast.ids import MemoryId
-from holdfast.ports import Memories
+from holdfast.ports import Memories, MemoryProvider
 
-TEXT_MAX_CHARS = 1_000
-MEMORIES_MAX = 200
+LISTED_MAX = 200
 FOUND_MAX = 20
+# Whoever searches waits longer than a reply would.
+RECALL_MAX_S = 5.0
 _ID_CHARS = 26
+# It keeps what it remembers where this tool looks anyway.
+_BUILTIN = "builtin"
 
 
 class MemoryArgs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -29,15 +34,17 @@ class MemoryArgs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         str,
         msgspec.Meta(
             description="The fact to add or to put in place of another, or the words to search for.",
-            max_length=TEXT_MAX_CHARS,
+            max_length=FACT_MAX_CHARS,
         ),
     ] = ""
     id: Annotated[str, msgspec.Meta(description="Which memory to replace or remove.", max_length=64)] = ""
 
 
-def memory_tool(memories: Memories, redaction: Redaction, clock: Clock) -> StructTool[MemoryArgs]:
-    """Return the tool that keeps what is known about whoever calls."""
-    shelf = _Shelf(memories, redaction, clock)
+def memory_tool(
+    memories: Memories, redaction: Redaction, clock: Clock, provider: MemoryProvider | None = None
+) -> StructTool[MemoryArgs]:
+    """Return the tool that keeps what is known about whoever calls; a search also asks the provider what it recalls."""
+    shelf = _Shelf(memories, redaction, clock, provider if provider and provider.owner != _BUILTIN else None)
     return StructTool(
         name="memory",
         description=(
@@ -53,10 +60,11 @@ def memory_tool(memories: Memories, redaction: Redaction, clock: Clock) -> Struc
 class _Shelf:
     """What is known about whoever calls."""
 
-    def __init__(self, memories: Memories, redaction: Redaction, clock: Clock) -> None:
+    def __init__(self, memories: Memories, redaction: Redaction, clock: Clock, provider: MemoryProvider | None) -> None:
         self._memories = memories
         self._redaction = redaction
         self._clock = clock
+        self._provider = provider
 
     async def run(self, args: MemoryArgs, site: Site) -> str:
         owner = site.session.owner
@@ -70,11 +78,9 @@ class _Shelf:
                 removed = await self._memories.remove(owner, _id(args))
                 return f"Removed {args.id}." if removed else f"There is no memory {args.id}; nothing was changed."
             case "search":
-                if not args.text.strip():
-                    raise Rejected("say in text what to search for")
-                return _listed(await self._memories.search(owner, args.text, FOUND_MAX))
+                return await self._search(args.text.strip(), site)
             case "list":
-                return _listed(await self._memories.list(owner, MEMORIES_MAX))
+                return _listed(await self._memories.recent(owner, LISTED_MAX), LISTED_MAX)
 
     async def _add(self, fact: str, site: Site) -> str:
         now = self._clock.now_ms()
@@ -86,11 +92,32 @@ class _Shelf:
             updated_at=now,
             turn_id=site.turn.id,
         )
-        known = await self._memories.list(memory.owner, MEMORIES_MAX)
-        if len(known) >= MEMORIES_MAX and all(each.text != fact for each in known):
-            raise Rejected(f"{MEMORIES_MAX} facts are remembered already; replace or remove one first")
+        known = await self._memories.list(memory.owner, FACTS_MAX)
+        if len(known) >= FACTS_MAX and folded(fact) not in {folded(each.text) for each in known}:
+            raise Rejected(f"{FACTS_MAX:,} facts are remembered already; replace or remove one first")
         kept = await self._memories.add(memory)
         return f"Remembered: {_shown(kept)}" if kept.id == memory.id else f"Known already: {_shown(kept)}"
+
+    async def _search(self, text: str, site: Site) -> str:
+        if not text:
+            raise Rejected("say in text what to search for")
+        kept = self._memories.search(site.session.owner, text, FOUND_MAX)
+        if self._provider is None:
+            return _listed(await kept, FOUND_MAX)
+        # Side by side: the one is far away.
+        found, recalled = await asyncio.gather(kept, self._recalled(self._provider, text, site))
+        return "\n".join((_listed(found, FOUND_MAX), "", recalled))
+
+    async def _recalled(self, provider: MemoryProvider, text: str, site: Site) -> str:
+        try:
+            async with asyncio.timeout(RECALL_MAX_S):
+                found = bounded(await provider.recall(site.session, text, FOUND_MAX), FOUND_MAX)
+        except Exception as error:  # The edge to a provider: what is kept here was found all the same.
+            is_late = isinstance(error, TimeoutError)
+            why = "no answer in time" if is_late else self._redaction.text(str(error)) or type(error).__name__
+            return f"{provider.owner} could not be asked ({why}); there may be more."
+        lines = [f"- {self._redaction.text(each.text)}" for each in found]
+        return "\n".join((f"{provider.owner} recalls:", *lines)) if lines else f"{provider.owner} recalls nothing."
 
     def _fact(self, args: MemoryArgs) -> str:
         fact = " ".join(self._redaction.text(args.text).split())
@@ -113,8 +140,9 @@ def _memory_id(key: str) -> MemoryId:
 
 
 def _shown(memory: Memory) -> str:
-    return f"{memory.id}: {memory.text}"
+    return f"{memory.id}{' (profile)' * (memory.kind is Kind.PROFILE)}: {memory.text}"
 
 
-def _listed(memories: Sequence[Memory]) -> str:
-    return "\n".join(map(_shown, memories)) or "Nothing is remembered about that."
+def _listed(memories: Sequence[Memory], limit: int) -> str:
+    more = ["[There may be more; search for it.]"] if len(memories) >= limit else []
+    return "\n".join([*map(_shown, memories), *more]) or "Nothing is remembered about that."
