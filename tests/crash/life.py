@@ -32,6 +32,7 @@ from holdfast.core.turns import SETTLED, Mode, State, Turn
 from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.settings import Settings
 from holdfast.ids import SessionId, TurnId
+from holdfast.memory.bindings import Bindings
 from holdfast.store import home as store_home
 from holdfast.store import sqlite
 from holdfast.store.audit import audit
@@ -205,7 +206,7 @@ async def live_once(life: Life, fuse: Fuse) -> None:
         store=store,
         agent=agent(life.case, world),
         carriers={"world": WorldCarrier(world)},
-        memory=WorldMemory(world),
+        memory=Bindings(WorldMemory(world)),
         settings=Settings(batch_ms=1, poll_ms=500, one_shot_days={}),
     )
     engine = Engine(parts)

@@ -22,6 +22,7 @@ from holdfast.core.turns import Mode, State
 from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.settings import Settings
 from holdfast.errors import Unavailable
+from holdfast.memory.bindings import Bindings
 from holdfast.store.audit import audit
 from holdfast.store.opening import Store
 from tests.crash.world import TARGET, World, WorldCarrier, WorldMemory, query, until
@@ -72,7 +73,7 @@ async def running(store: Store, world: World, clock: JumpingClock) -> AsyncItera
             [Say(SAID[0]), Pause(150), Use(world.tool(Effect.EFFECTFUL)), Say(SAID[1]), Pause(150), Say(SAID[2])]
         ),
         carriers={"world": FlakyCarrier(world)},
-        memory=WorldMemory(world),
+        memory=Bindings(WorldMemory(world)),
         settings=Settings(batch_ms=1, poll_ms=20, beat_ms=20, lease_ms=3_000),
         clock=clock,
     )

@@ -277,8 +277,9 @@ def check_memory(report: Report, world: World) -> None:
     assert (segment["first_generation"], segment["last_generation"]) == (1, len(completed))
     committed = world.read("committed")
     assert {line["id"] for line in committed} == {segment["id"]}
-    entries = [entry["seq"] for entry in report["entries"] if entry["turn_id"] in {turn["id"] for turn in completed}]
-    assert all(line["entries"] == entries for line in committed)
+    entries = [entry for entry in report["entries"] if entry["kind"] in ("turn.accepted", "turn.completed")]
+    said = [[turn["id"], entry["data"]["text"]] for turn in completed for entry in entries if entry["turn_id"] == turn["id"]]
+    assert all([[turn_id, text] for turn_id, _, text in line["messages"]] == said for line in committed)
 
 
 def check_session(report: Report, case: Case) -> None:

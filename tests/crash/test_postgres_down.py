@@ -28,6 +28,7 @@ from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.settings import Settings
 from holdfast.errors import StoreDown, Unavailable
 from holdfast.ids import new_node_id
+from holdfast.memory.bindings import Bindings
 from holdfast.store.audit import audit
 from holdfast.store.database import Run, Transaction
 from holdfast.store.opening import Store
@@ -104,7 +105,7 @@ async def running(store: Store, world: World, gate: Gate, beat_ms: int = 20) -> 
         store=store,
         agent=ScriptedAgent(lines),
         carriers={"world": WorldCarrier(world)},
-        memory=WorldMemory(world),
+        memory=Bindings(WorldMemory(world)),
         settings=Settings(batch_ms=1, poll_ms=50, beat_ms=beat_ms, lease_ms=LEASE_MS),
     )
     engine = Engine(parts)

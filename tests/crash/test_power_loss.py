@@ -22,6 +22,7 @@ from holdfast.core.turns import IN_FLIGHT, SETTLED, Mode
 from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.settings import Settings
 from holdfast.errors import HoldfastError
+from holdfast.memory.bindings import Bindings
 from holdfast.store import home as store_home
 from holdfast.store import sqlite
 from holdfast.store.audit import audit
@@ -154,7 +155,7 @@ def make_engine(store: Store, folder: Path) -> Engine:
         store=store,
         agent=ScriptedAgent(lines),
         carriers={"world": WorldCarrier(world)},
-        memory=WorldMemory(world),
+        memory=Bindings(WorldMemory(world)),
         settings=Settings(batch_ms=1, beat_ms=50, poll_ms=50),
     )
     return Engine(parts)

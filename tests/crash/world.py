@@ -13,9 +13,10 @@ from typing import Any
 from holdfast.agent.scripted import FunctionTool
 from holdfast.core.delivery import Delivery
 from holdfast.core.effects import Effect
-from holdfast.core.journal import Entry
-from holdfast.core.memory import Segment
+from holdfast.core.memory import Message, Segment
+from holdfast.core.sessions import Session
 from holdfast.errors import Unavailable
+from holdfast.memory.provider import Provider
 from holdfast.store.database import Database, Row, Run, Transaction
 from holdfast.store.opening import Store, open_store
 from holdfast.store.retention import TABLES
@@ -79,16 +80,17 @@ class WorldCarrier:
         return None
 
 
-class WorldMemory:
+class WorldMemory(Provider):
     """Commits memory out into the world."""
 
-    owner = "world"
-
     def __init__(self, world: World) -> None:
+        super().__init__("world")
         self._world = world
 
-    async def commit(self, segment: Segment, entries: Sequence[Entry]) -> None:
-        self._world.note("committed", id=segment.id, entries=[entry.seq for entry in entries])
+    async def commit(self, session: Session, segment: Segment, messages: Sequence[Message]) -> str:
+        said = [[message.turn_id, message.role.value, message.text] for message in messages]
+        self._world.note("committed", id=segment.id, session=session.id, messages=said)
+        return f"{len(said)} messages written down"
 
 
 async def until(store: Store, reached: Callable[[], Awaitable[bool]], what: str, deadline_s: float = DEADLINE_S) -> None:

@@ -17,11 +17,12 @@ from typing import Any, TypeVar
 from holdfast.agent.scripted import FunctionTool, Pause, Say, ScriptedAgent, Think, Use
 from holdfast.core.delivery import Delivery
 from holdfast.core.effects import Effect
-from holdfast.core.journal import Entry
-from holdfast.core.memory import Segment
+from holdfast.core.memory import Message, Segment
+from holdfast.core.sessions import Session
 from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.settings import Settings
 from holdfast.errors import NodeLost
+from holdfast.memory.bindings import Bindings
 from holdfast.store import postgres
 from holdfast.store.database import Run, Statement, Transaction, Work
 from holdfast.store.opening import Store
@@ -124,9 +125,9 @@ class StoppedMemory(WorldMemory):
         super().__init__(world)
         self._stop = stop
 
-    async def commit(self, segment: Segment, entries: Sequence[Entry]) -> None:
+    async def commit(self, session: Session, segment: Segment, messages: Sequence[Message]) -> str:
         self._stop.at("committing")
-        await super().commit(segment, entries)
+        return await super().commit(session, segment, messages)
 
 
 def script(world: World, stop: Stop) -> ScriptedAgent:
@@ -154,7 +155,7 @@ def make_engine(store: Store, world: World, stop: Stop, beat_ms: int, lease_ms: 
         store=store,
         agent=script(world, stop),
         carriers={"world": StoppedCarrier(world, stop)},
-        memory=StoppedMemory(world, stop),
+        memory=Bindings(StoppedMemory(world, stop)),
         settings=Settings(batch_ms=1, poll_ms=50, beat_ms=beat_ms, lease_ms=lease_ms),
     )
     return Engine(parts)

@@ -8,7 +8,6 @@ from typing import Any
 
 from holdfast.agent.scripted import Fail, Line, Pause, Say, ScriptedAgent
 from holdfast.core.delivery import backoff_ms
-from holdfast.core.journal import Entry, Kind
 from holdfast.core.memory import Segment, State
 from holdfast.core.sessions import State as SessionState
 from holdfast.core.turns import State as TurnState
@@ -66,11 +65,6 @@ async def another_session_is_committed(engine: Engine, store: Store, memory: Rec
     await until(lambda: memory.taken_of(turn.session_id))
 
 
-def said(entries: list[Entry]) -> list[object]:
-    """Return the messages and answers among entries, in order."""
-    return [entry.data["text"] for entry in entries if entry.kind in (Kind.TURN_ACCEPTED, Kind.TURN_COMPLETED)]
-
-
 async def end(store: Store, session_id: SessionId) -> None:
     await store.settlement.end_session(session_id, "done", START)
 
@@ -97,9 +91,8 @@ async def test_only_completed_turns_that_remember_are_owed_and_only_the_end_of_t
         await end(store, first.session_id)
         await segments_in(store, first.session_id, State.COMMITTED)
         assert [segment.id for segment in memory.given_of(first.session_id)] == [owed.id]
-        entries = memory.taken_of(first.session_id)
-        assert {entry.turn_id for entry in entries} == {first.id, last.id}
-        assert said(entries) == ["one", "re: one", "two", "re: two"]
+        assert memory.taken_of(first.session_id) == ["one", "re: one", "two", "re: two"]
+        assert {message.turn_id for _, messages in memory.taken[-1:] for message in messages} == {first.id, last.id}
 
 
 async def _shows(store: Store, session_id: SessionId, text: str) -> bool:
@@ -115,7 +108,7 @@ async def test_a_one_shot_session_is_sealed_by_the_turn_that_ends_it_and_committ
         assert (await store.sessions.get(turn.session_id)).state is SessionState.ENDED
         await another_session_is_committed(engine, store, memory)
         assert [segment.id for segment in memory.given_of(turn.session_id)] == [paid.id]
-        assert said(memory.taken_of(turn.session_id)) == ["deploy", "re: deploy"]
+        assert memory.taken_of(turn.session_id) == ["deploy", "re: deploy"]
 
 
 async def test_a_session_without_a_completed_turn_owes_nothing(open_it: Open) -> None:
@@ -147,7 +140,7 @@ async def test_a_failed_commit_is_tried_again_later_under_the_same_segment_id(op
         (paid,) = await segments_in(store, turn.session_id, State.COMMITTED)
         assert (paid.attempt, paid.error) == (3, None)
         assert {segment.id for segment in memory.given_of(turn.session_id)} == {paid.id}
-        assert said(memory.taken_of(turn.session_id)) == ["one", "re: one"]
+        assert memory.taken_of(turn.session_id) == ["one", "re: one"]
 
 
 async def test_fifty_replies_arrive_promptly_while_every_commit_hangs(open_it: Open) -> None:
@@ -189,10 +182,10 @@ async def test_a_turn_that_completes_while_its_session_is_being_committed_is_owe
         await segments_in(store, turn.session_id, State.COMMITTING, State.OPEN)
         hang.release()
         await segments_in(store, turn.session_id, State.COMMITTED, State.OPEN)
-        assert said(memory.taken_of(turn.session_id)) == ["one", "re: one"]
+        assert memory.taken_of(turn.session_id) == ["one", "re: one"]
         await store.segments.seal(turn.session_id, START)
         await segments_in(store, turn.session_id, State.COMMITTED, State.COMMITTED)
-        assert said(memory.taken_of(turn.session_id)) == ["one", "re: one", "two", "re: two"]
+        assert memory.taken_of(turn.session_id) == ["one", "re: one", "two", "re: two"]
 
 
 async def test_a_provider_that_does_not_answer_in_time_has_failed_and_is_asked_again(open_it: Open) -> None:
@@ -225,7 +218,7 @@ async def test_a_commit_that_the_engine_did_not_live_to_see_is_made_again_by_the
         async with running_engine(store, AGENT, memory=second):
             await segments_in(store, turn.session_id, State.COMMITTED)
         assert [segment.id for segment in second.given_of(turn.session_id)] == [cut.id]
-        assert said(second.taken_of(turn.session_id)) == ["one", "re: one"]
+        assert second.taken_of(turn.session_id) == ["one", "re: one"]
 
 
 async def test_a_commit_whose_end_was_recorded_without_an_answer_is_not_made_again(open_it: Open) -> None:
@@ -263,11 +256,11 @@ async def test_the_debt_of_an_earlier_owner_is_never_given_to_another(open_it: O
         async with running_engine(store, AGENT, memory=old) as engine:
             await segments_in(store, session_id, State.COMMITTED, State.SEALED)
             await another_session_is_committed(engine, store, old)
-        assert said(old.taken_of(session_id)) == ["one", "re: one"]
+        assert old.taken_of(session_id) == ["one", "re: one"]
         async with running_engine(store, AGENT, memory=new):
             await segments_in(store, session_id, State.COMMITTED, State.COMMITTED)
-        assert said(new.taken_of(session_id)) == ["two", "re: two"]
-        assert said(old.taken_of(session_id)) == ["one", "re: one"]
+        assert new.taken_of(session_id) == ["two", "re: two"]
+        assert old.taken_of(session_id) == ["one", "re: one"]
 
 
 async def test_without_a_provider_nothing_is_owed(open_it: Open) -> None:

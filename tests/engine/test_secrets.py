@@ -186,7 +186,7 @@ async def test_a_planted_secret_is_in_no_row_no_file_no_log_no_chat_and_no_memor
         assert leaking_files(tmp_path) == set()
     assert not leaks(caplog.text)
     assert not any(leaks(sent.outgoing) for sent in carrier.sent)
-    assert not any(leaks(repr(entry)) for _, entries in provider.given for entry in entries)
+    assert not any(leaks(repr(message)) for _, messages in provider.given for message in messages)
     assert MASK in masked
     assert MASK in caplog.text
     assert f"it is {' and '.join([MASK] * len(SECRETS))}, is it not" in masked, "what stands around a secret is kept"
@@ -217,7 +217,7 @@ async def test_without_redaction_the_same_turns_leak_wherever_they_could(
     for logged in ("the agent crashed on", "crashed on", "lost", "denied"):
         assert leaks(caplog.text[caplog.text.index(logged) :])
     assert any(leaks(sent.outgoing) for sent in carrier.sent)
-    assert any(leaks(repr(entry)) for _, entries in provider.given for entry in entries)
+    assert any(leaks(repr(message)) for _, messages in provider.given for message in messages)
 
 
 def raised(text: str) -> Unavailable:

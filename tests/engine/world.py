@@ -17,13 +17,15 @@ from typing import Any, TypeVar
 
 from holdfast.core.delivery import Delivery
 from holdfast.core.intake import Inbound, Receipt
-from holdfast.core.journal import Entry
-from holdfast.core.memory import Segment
+from holdfast.core.memory import Message, Segment
+from holdfast.core.sessions import Session
 from holdfast.core.turns import SETTLED, Turn
 from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.settings import Settings
 from holdfast.errors import Rejected, Unavailable
 from holdfast.ids import SessionId
+from holdfast.memory.bindings import Bindings
+from holdfast.memory.provider import Provider
 from holdfast.ports import Agent
 from holdfast.store.audit import audit
 from holdfast.store.opening import Store
@@ -63,7 +65,12 @@ async def opened(open_it: Open) -> AsyncIterator[Store]:
 
 @asynccontextmanager
 async def running_engine(store: Any, agent: Agent, **parts: Any) -> AsyncIterator[Engine]:
-    """Run an engine for as long as the context lasts; it stops the way a cancelled task does, with no drain."""
+    """Run an engine for as long as the context lasts; it stops the way a cancelled task does, with no drain.
+
+    A memory provider alone is bound, and knows of no earlier ones.
+    """
+    if isinstance(memory := parts.get("memory"), Provider):
+        parts["memory"] = Bindings(memory)
     engine = Engine(Parts(**{"store": store, "agent": agent, "settings": FAST, **parts}))
     task = asyncio.create_task(engine.run(), name="engine")
     recovered = asyncio.create_task(engine.recovered())
@@ -174,7 +181,7 @@ class LosingAnswer:
 
 async def _play(answer: Any) -> Any:
     """Do what a script says: fail, hang, or answer."""
-    if isinstance(answer, Exception):
+    if isinstance(answer, BaseException):
         raise answer
     if isinstance(answer, Hang):
         await answer.wait()
@@ -212,22 +219,26 @@ class RecordingCarrier:
         return [each.outgoing for each in self.sent if each.turn_id == turn.id]
 
 
-class RecordingMemory:
+class RecordingMemory(Provider):
     """Remembers what it is given, and what of that it took; each commit plays its script."""
 
-    def __init__(self, *answers: Exception | Hang | None, owner: str = "memory:main") -> None:
-        self.owner = owner
-        self.given: list[tuple[Segment, list[Entry]]] = []
-        self.taken: list[tuple[Segment, list[Entry]]] = []
+    def __init__(self, *answers: object, owner: str = "memory:main") -> None:
+        super().__init__(owner)
+        self.given: list[tuple[Segment, list[Message]]] = []
+        self.taken: list[tuple[Segment, list[Message]]] = []
         self._answers = list(answers)
 
-    async def commit(self, segment: Segment, entries: Sequence[Entry]) -> None:
-        self.given.append((segment, list(entries)))
-        await _play(self._answers.pop(0) if self._answers else None)
-        self.taken.append((segment, list(entries)))
+    async def commit(self, session: Session, segment: Segment, messages: Sequence[Message]) -> str:
+        assert session.id == segment.session_id
+        self.given.append((segment, list(messages)))
+        answer = await _play(self._answers.pop(0) if self._answers else None)
+        self.taken.append((segment, list(messages)))
+        return answer or f"{len(messages)} messages read"
 
     def given_of(self, session_id: SessionId) -> list[Segment]:
         return [segment for segment, _ in self.given if segment.session_id == session_id]
 
-    def taken_of(self, session_id: SessionId) -> list[Entry]:
-        return [entry for segment, entries in self.taken if segment.session_id == session_id for entry in entries]
+    def taken_of(self, session_id: SessionId) -> list[str]:
+        """Return what was said in the segments of a session that were taken, in order."""
+        taken = [messages for segment, messages in self.taken if segment.session_id == session_id]
+        return [message.text for messages in taken for message in messages]

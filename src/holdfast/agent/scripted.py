@@ -16,7 +16,7 @@ from holdfast.core.effects import Call, Effect
 from holdfast.core.questions import Question
 from holdfast.core.transcript import Item, Role
 from holdfast.errors import Rejected
-from holdfast.ids import CallId
+from holdfast.ids import CallId, SessionId
 from holdfast.ports import Assignment, Stage, Tool
 
 
@@ -114,6 +114,9 @@ class ScriptedAgent:
                 await voice.interject(self._heeded(text))
             await self._play(number, line, voice, work, stage)
         return voice.answer
+
+    async def release(self, session_id: SessionId) -> None:
+        """Hold nothing between turns: all that they share is in the store."""
 
     async def _play(self, number: int, line: Line, voice: _Voice, work: Assignment, stage: Stage) -> None:
         match line:

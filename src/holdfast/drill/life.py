@@ -20,11 +20,14 @@ from holdfast.agent.scripted import FunctionTool, Line, Pause, Say, ScriptedAgen
 from holdfast.core.delivery import Delivery
 from holdfast.core.effects import Effect
 from holdfast.core.intake import Inbound, Receipt
-from holdfast.core.journal import CLOSING, Entry
-from holdfast.core.memory import Segment
+from holdfast.core.journal import CLOSING
+from holdfast.core.memory import Message, Segment
+from holdfast.core.sessions import Session
 from holdfast.core.turns import IN_FLIGHT, Cause, Mode, Policy, Resume
 from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.settings import Settings
+from holdfast.memory.bindings import Bindings
+from holdfast.memory.provider import Provider
 from holdfast.ports import Assignment
 from holdfast.store.opening import Store, open_store
 
@@ -67,16 +70,16 @@ class LedgerCarrier:
         return None
 
 
-class LedgerMemory:
+class LedgerMemory(Provider):
     """Commits memory into the ledger."""
 
-    owner = "ledger"
-
     def __init__(self, ledger: Ledger) -> None:
+        super().__init__("ledger")
         self._ledger = ledger
 
-    async def commit(self, segment: Segment, entries: Sequence[Entry]) -> None:
-        self._ledger.write("committed", segment.id, segment.first_generation, segment.last_generation, len(entries))
+    async def commit(self, session: Session, segment: Segment, messages: Sequence[Message]) -> str:  # noqa: ARG002 - A port.
+        self._ledger.write("committed", segment.id, segment.first_generation, segment.last_generation, len(messages))
+        return "written"
 
 
 def _script(ledger: Ledger, seed: int) -> ScriptedAgent:
@@ -157,7 +160,7 @@ async def live(home: Path, url: str, life: int, settle: bool) -> None:
         store=store,
         agent=_script(ledger, life),
         carriers={"ledger": LedgerCarrier(ledger)},
-        memory=LedgerMemory(ledger),
+        memory=Bindings(LedgerMemory(ledger)),
         # Nobody writes a follow-up in a drill, so conversations go on by themselves.
         settings=Settings(policy=Policy(resume=Resume.AUTO), beat_ms=100, lease_ms=500),
     )

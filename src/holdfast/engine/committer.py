@@ -1,23 +1,58 @@
-"""The committer pays memory debt in the background; no reply ever waits for it."""
+"""The committer pays memory debt, each to the binding that it is owed to; no reply ever waits for it.
+
+The ledger decides who may pay what, and when.  What is known here is only what this node is doing about it.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from holdfast.clock import Clock
 from holdfast.core.delivery import backoff_ms
-from holdfast.core.memory import Event, Segment
+from holdfast.core.memory import Event, Message, Segment, State, messages
 from holdfast.core.recovery import orphans
 from holdfast.core.redaction import Redaction
+from holdfast.core.sessions import Session
 from holdfast.engine.persistence import persist
 from holdfast.engine.settings import Settings
 from holdfast.engine.wake import Wake
-from holdfast.errors import Stale, Unavailable
-from holdfast.ids import NodeId, SegmentId
-from holdfast.ports import MemoryProvider, Store
+from holdfast.errors import Fatal, HoldfastError, NotFound, Stale, Unavailable
+from holdfast.ids import NodeId, SegmentId, SessionId
+from holdfast.ports import Bindings, MemoryProvider, Store
 
 log = logging.getLogger(__name__)
+
+NOTHING_SAID = "nothing was said"
+TOO_LATE = "the provider did not answer in time"
+# What a provider has to say about a segment, good or bad, is a few words.
+WORDS_MAX = 500
+# How long what somebody closes off and is about to pay is left to them.
+HEAD_START_MS = 5_000
+# How often a commit that is in flight on another node is looked at.
+_LOOK_AGAIN_S = 0.05
+# Sealing what is owed is one statement; a shutdown that has no time at all has so much.
+_SEALING_MAX_S = 1
+_IDLE_LOOK_MS = 60_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Payment:
+    """A commit in flight on this node; the task says whether it succeeded."""
+
+    segment: Segment
+    task: asyncio.Task[bool]
+    in_background: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a provider made of a segment: a receipt, or an error."""
+
+    receipt: str = ""
+    error: str | None = None
 
 
 class Committer:
@@ -27,7 +62,7 @@ class Committer:
         self,
         node_id: NodeId,
         store: Store,
-        provider: MemoryProvider | None,
+        memory: Bindings | None,
         settings: Settings,
         redaction: Redaction,
         clock: Clock,
@@ -35,64 +70,264 @@ class Committer:
         self.wake = Wake()
         self._node_id = node_id
         self._store = store
-        self._provider = provider
+        self._memory = memory
         self._settings = settings
         self._redaction = redaction
         self._clock = clock
-        self._committing: set[SegmentId] = set()
+        self._group: asyncio.TaskGroup | None = None
+        self._payments: dict[SegmentId, Payment] = {}
+        # Calls of providers, also of those that do not stop when they are told to.
+        self._calls: set[asyncio.Task[Outcome]] = set()
         self._suspected: set[SegmentId] = set()
+        self._idle_looked_at: int | None = None
+        self._claiming = False
+        # Nothing is claimed in the background any more, and later nothing at all.
+        self._draining = False
+        self._closed = False
 
     async def run(self) -> None:
         """Commit what is due until cancelled."""
         async with asyncio.TaskGroup() as group:
-            while True:
-                if self._provider is not None:
-                    await self._claim(group, self._provider)
-                await self.wake.wait(self._settings.poll_ms)
+            self._group = group
+            try:
+                while True:
+                    await self._claim_due()
+                    await self.wake.wait(self._settings.poll_ms)
+            finally:
+                # What is in flight is cut with us; whoever asks from now on is told that nothing was paid.
+                self._group = None
+
+    async def commit(self, session_id: SessionId, *, wait: bool = True) -> bool:
+        """Close off what a session owes and pay it, oldest first, each segment to its owner.
+
+        True when this call has paid something and nothing of it is left.  While another commit of the session is in
+        flight, here or on another node, whoever does not want to wait is told False at once.  Turns that complete meanwhile
+        are owed afterwards.
+        """
+        now = self._clock.now_ms()
+        if await self._store.segments.close_off(session_id, now, now + HEAD_START_MS) is None:
+            return False
+        paid, through = False, None
+        while owed := await self._owed(session_id, through):
+            oldest, through = owed[0], owed[-1].last_generation
+            provider = self._provider(oldest.owner)
+            if provider is None or self._group is None or self._closed:
+                return False
+            if oldest.state is State.COMMITTING:
+                if not wait:
+                    return False
+                await self._over(oldest)
+            elif claimed := await self._store.segments.claim_one(self._node_id, session_id, oldest.owner):
+                if not await self._paid(provider, claimed):
+                    return False
+                paid = True
+            else:
+                # Somebody was faster.
+                await asyncio.sleep(_LOOK_AGAIN_S)
+        return paid
+
+    async def drain(self, sessions: Sequence[SessionId], timeout_ms: int) -> None:
+        """Let commits in flight end and pay what is owed, first by these sessions; in the end nothing more is begun.
+
+        What does not fit into the time stays owed.
+        """
+        self._draining = True
+        try:
+            # Sealed before all else: whatever happens then, it is paid after the next start.
+            async with asyncio.timeout(max(timeout_ms / 1000, _SEALING_MAX_S)):
+                await self._store.segments.seal_all(sessions, self._clock.now_ms())
+            async with asyncio.timeout(timeout_ms / 1000):
+                await self._flush(sessions)
+                await self._flush_due()
+                await self._rest()
+        except (TimeoutError, HoldfastError) as error:
+            log.warning("some memory stays owed: %s", str(error) or "time is up")
+        self._closed = True
 
     async def reconcile(self) -> None:
-        """Let go of segments that were claimed here in a transaction whose answer was lost, and undo clock jumps."""
-        if self._provider is not None:
-            await self._store.segments.hasten(self._provider.owner, self._clock.now_ms())
+        """Let go of segments that were claimed here and that nobody pays, undo clock jumps, and close off what is over."""
+        now = self._clock.now_ms()
+        await self._store.segments.hasten(now)
         held = {each.id: each for each in await self._store.segments.held(self._node_id)}
-        lost, self._suspected = orphans(held.keys(), self._committing, self._suspected)
+        lost, self._suspected = orphans(held.keys(), self._payments.keys(), self._suspected)
         for segment_id in lost:
-            await self._settle(held[segment_id], Event.FAIL, error="the store went away before it was committed")
+            await self._settle(held[segment_id], Outcome(error="the store went away before it was committed"))
+        await self._seal_idle(now)
 
-    async def _claim(self, group: asyncio.TaskGroup, provider: MemoryProvider) -> None:
-        free = self._settings.commits_max - len(self._committing)
-        if free <= 0:
+    async def _seal_idle(self, now_ms: int) -> None:
+        looked_at, since = self._idle_looked_at, self._clock.monotonic_ms()
+        if self._draining or (looked_at is not None and since - looked_at < _IDLE_LOOK_MS):
             return
+        sealed = await self._store.segments.seal_idle(now_ms - self._settings.memory_idle_ms, now_ms)
+        # As long as there are some, there may be more than one look takes.
+        self._idle_looked_at = None if sealed else since
+
+    async def _claim_due(self) -> None:
+        if self._draining or self._memory is None:
+            return
+        self._claiming = True
         try:
-            claimed = await self._store.segments.claim(self._node_id, provider.owner, self._clock.now_ms(), free)
+            for owner in await self._store.segments.owners_due(self._clock.now_ms()):
+                at_work = sum(each.in_background and each.segment.owner == owner for each in self._payments.values())
+                await self._claim(owner, self._settings.commits_max - at_work)
         except (Unavailable, Stale) as error:
             log.warning("cannot claim memory segments: %s", error)
-            return
-        for segment in claimed:
-            self._committing.add(segment.id)
-            task = group.create_task(self._commit(provider, segment), name=segment.id)
-            task.add_done_callback(lambda _, done=segment.id: self._forget(done))
+        finally:
+            self._claiming = False
 
-    def _forget(self, segment_id: SegmentId) -> None:
-        self._committing.discard(segment_id)
+    async def _claim(self, owner: str, limit: int) -> set[asyncio.Task[bool]]:
+        """Take what is due for an owner, and begin to pay it; nobody else is ever given what is owed to one not here."""
+        provider = self._provider(owner)
+        if provider is None or limit <= 0:
+            return set()
+        claimed = await self._store.segments.claim(self._node_id, owner, self._clock.now_ms(), limit)
+        return {task for each in claimed if (task := self._begin(provider, each, in_background=True))}
+
+    def _provider(self, owner: str) -> MemoryProvider | None:
+        return self._memory.of(owner) if self._memory else None
+
+    async def _owed(self, session_id: SessionId, through: int | None) -> list[Segment]:
+        """Return what a session owes of what was closed off up to a generation, oldest first."""
+        owed = await self._store.segments.closed_off(session_id)
+        return [segment for segment in owed if through is None or segment.last_generation <= through]
+
+    async def _over(self, segment: Segment) -> None:
+        """Wait for a commit in flight here; one on another node is looked at again soon."""
+        if payment := self._payments.get(segment.id):
+            await asyncio.wait((payment.task,))
+        else:
+            await asyncio.sleep(_LOOK_AGAIN_S)
+
+    async def _paid(self, provider: MemoryProvider, segment: Segment) -> bool:
+        """Pay a claimed segment, and wait for it; whoever stops waiting does not stop the payment."""
+        task = self._begin(provider, segment, in_background=False)
+        if task is None:
+            return False
+        await asyncio.wait((task,))
+        return not task.cancelled() and task.exception() is None and task.result()
+
+    def _begin(self, provider: MemoryProvider, segment: Segment, *, in_background: bool) -> asyncio.Task[bool] | None:
+        if self._group is None:
+            # We stopped while the claim was on its way; the next start finds it.
+            return None
+        task = self._group.create_task(self._pay(provider, segment), name=segment.id)
+        self._payments[segment.id] = Payment(segment=segment, task=task, in_background=in_background)
+        task.add_done_callback(lambda _: self._forget(segment))
+        return task
+
+    def _forget(self, segment: Segment) -> None:
+        self._payments.pop(segment.id, None)
         self.wake.set()
 
-    async def _commit(self, provider: MemoryProvider, segment: Segment) -> None:
+    async def _pay(self, provider: MemoryProvider, segment: Segment) -> bool:
         try:
-            async with asyncio.timeout(self._settings.commit_timeout_ms / 1000):
-                await provider.commit(segment, await self._store.journal.read_segment(segment))
-        except TimeoutError:
-            await self._settle(segment, Event.FAIL, error="the provider did not answer in time")
-        except Exception as error:  # The edge to a provider: whatever it raises is a failed commit.
-            log.warning("committing %s failed: %s", segment.id, error)
-            await self._settle(segment, Event.FAIL, error=self._redaction.text(str(error)) or type(error).__name__)
-        else:
-            await self._settle(segment, Event.SUCCEED)
+            session, said = await persist(self._clock, lambda: self._read(segment))
+        except NotFound:
+            # Its session was deleted, and the debt with it.
+            return False
+        except Fatal:
+            raise
+        except Exception as error:  # What cannot be read must not keep everything else from being paid.
+            log.exception("cannot read segment %s", segment.id)
+            return await self._settle(segment, self._failed(error))
+        if not said:
+            return await self._settle(segment, Outcome(receipt=NOTHING_SAID))
+        outcome = await self._ask(provider, session, segment, said)
+        if outcome.error:
+            log.warning("committing %s failed: %s", segment.id, outcome.error)
+        return await self._settle(segment, outcome)
 
-    async def _settle(self, segment: Segment, event: Event, error: str | None = None) -> None:
-        wait_ms = backoff_ms(segment.attempt, 0) if event is Event.FAIL else 0
-        due_at = self._clock.now_ms() + wait_ms
+    async def _read(self, segment: Segment) -> tuple[Session, list[Message]]:
+        session = await self._store.sessions.get(segment.session_id)
+        return session, messages(await self._store.journal.read_segment(segment))
+
+    async def _ask(self, provider: MemoryProvider, session: Session, segment: Segment, said: Sequence[Message]) -> Outcome:
+        """Call a provider, which may do whatever it likes, and wait for it only so long."""
+        call = asyncio.create_task(self._call(provider, session, segment, said), name=f"commit {segment.id}")
+        self._calls.add(call)
+        call.add_done_callback(self._calls.discard)
         try:
-            await persist(self._clock, lambda: self._store.segments.settle(segment, event, due_at, error))
+            done, _ = await asyncio.wait((call,), timeout=self._settings.commit_timeout_ms / 1000)
+        finally:
+            # Not waited for: it may not heed this.
+            call.cancel()
+        return call.result() if done else Outcome(error=TOO_LATE)
+
+    async def _call(self, provider: MemoryProvider, session: Session, segment: Segment, said: Sequence[Message]) -> Outcome:
+        try:
+            return Outcome(receipt=self._receipt(await provider.commit(session, segment, said)))
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # The edge to a provider: an exit or a stray cancellation is a failed commit too.
+            return self._failed(error)
+
+    def _receipt(self, said: object) -> str:
+        """Return what a provider said of a commit; one that says nothing, or no words, has committed all the same."""
+        return self._words(said) if isinstance(said, str) else ""
+
+    def _failed(self, error: BaseException) -> Outcome:
+        return Outcome(error=self._words(str(error)) or type(error).__name__)
+
+    def _words(self, text: str) -> str:
+        return self._redaction.text(text).strip()[:WORDS_MAX]
+
+    async def _settle(self, segment: Segment, outcome: Outcome) -> bool:
+        """Record how a commit ended, however long the store is away; returns whether the debt is paid."""
+        now = self._clock.now_ms()
+        event = Event.FAIL if outcome.error else Event.SUCCEED
+        due_at = now + backoff_ms(segment.attempt, 0) if outcome.error else None
+
+        async def settle() -> Segment:
+            return await self._store.segments.settle(
+                segment, event, now, due_at=due_at, error=outcome.error, receipt=None if outcome.error else outcome.receipt
+            )
+
+        try:
+            settled = await persist(self._clock, settle)
         except Stale as stale:
+            # Somebody decided about it while we were away, or our own first answer was lost.
             log.info("segment %s: %s", segment.id, stale)
+            return not outcome.error and await self._is_paid(segment)
+        return settled.state is State.COMMITTED
+
+    async def _is_paid(self, segment: Segment) -> bool:
+        try:
+            found = await persist(self._clock, lambda: self._store.segments.get(segment.id))
+        except NotFound:
+            return False
+        return found.state is State.COMMITTED
+
+    async def _rest(self) -> None:
+        """Wait for everything in flight on this node."""
+        while self._payments or self._claiming:
+            tasks = [payment.task for payment in self._payments.values()]
+            await (asyncio.wait(tasks) if tasks else asyncio.sleep(_LOOK_AGAIN_S))
+
+    async def _flush(self, sessions: Sequence[SessionId]) -> None:
+        """Commit sessions, several at a time."""
+        waiting = iter(sessions)
+
+        async def commit_each() -> None:
+            for session_id in waiting:
+                try:
+                    await self.commit(session_id)
+                except HoldfastError as error:
+                    log.warning("cannot commit the memory of %s: %s", session_id, error)
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(min(self._settings.drain_commits_max, len(sessions))):
+                group.create_task(commit_each())
+
+    async def _flush_due(self) -> None:
+        """Pay whatever else is due, to each owner beside the others."""
+        async with asyncio.TaskGroup() as group:
+            for owner in await self._store.segments.owners_due(self._clock.now_ms()):
+                group.create_task(self._flush_owner(owner))
+
+    async def _flush_owner(self, owner: str) -> None:
+        at_work: set[asyncio.Task[bool]] = set()
+        try:
+            while at_work := at_work | await self._claim(owner, self._settings.drain_commits_max - len(at_work)):
+                _, at_work = await asyncio.wait(at_work, return_when=asyncio.FIRST_COMPLETED)
+        except HoldfastError as error:
+            log.warning("cannot claim memory segments: %s", error)

@@ -19,9 +19,11 @@ from holdfast.engine.dispatcher import Dispatcher
 from holdfast.engine.expiry import Expiry
 from holdfast.engine.feed import Feed
 from holdfast.engine.heart import Heart
+from holdfast.engine.histories import Histories
 from holdfast.engine.homecoming import Homecoming
 from holdfast.engine.inbox import Inbox
 from holdfast.engine.janitor import Janitor
+from holdfast.engine.live import Live
 from holdfast.engine.mirror import Mirror
 from holdfast.engine.outbox import Outbox
 from holdfast.engine.recall import Recall
@@ -40,8 +42,9 @@ from holdfast.ports import Agent, Bindings, Carrier, Store
 
 log = logging.getLogger(__name__)
 
-# What is on its way to a chat when the time of a drain is over gets this much more: half-sent is worse than late.
-_SENDS_GRACE_MS = 2_000
+# What is on its way to a chat or into memory when the time of a drain is over gets this much more: half-sent is worse than
+# late.
+_LAST_GRACE_MS = 2_000
 _ANNOUNCE_MAX_S = 2
 
 
@@ -90,10 +93,14 @@ class Engine:
             clock=clock,
             tempo=Tempo(settings.batch_ms),
             spool=parts.spool,
+            histories=(histories := Histories()),
         )
         self._dispatcher = Dispatcher(self.node_id, store, worker, settings, clock)
         self._outbox = Outbox(self.node_id, store, parts.carriers, settings, parts.redaction, clock)
         self._committer = Committer(self.node_id, store, parts.memory, settings, parts.redaction, clock)
+        self._live = Live(store, parts.agent, self._committer, self._dispatcher, histories, settings, clock)
+        # Whoever reads the history of a conversation begins a turn of it.
+        histories.told = self._live.enter
         self._home = parts.spool.home_id if parts.spool else ""
         self._sweeper = Sweeper(self.node_id, store, settings, clock, home=self._home)
         self._janitor = Janitor(store, settings, clock)
@@ -114,6 +121,7 @@ class Engine:
             "dispatcher": self._dispatcher.run,
             "outbox": self._outbox.run,
             "committer": self._committer.run,
+            "live": self._live.run,
             "recall": self._recall.run,
             "mirror": self._mirror.run,
             "janitor": self._janitor.run,
@@ -145,16 +153,30 @@ class Engine:
     async def drain(self, timeout_ms: int, cause: Cause = Cause.SHUTDOWN_TIMEOUT) -> int:
         """Tell every active chat, start nothing more, and let what runs finish; returns how many turns were interrupted.
 
-        Messages are accepted as before; they are answered after the next start.
+        Messages are accepted as before; they are answered after the next start.  It is a boundary for memory: what the
+        conversations at hand owe is paid as far as there is time, and the rest after the next start.
         """
         clock = self._parts.clock
         deadline = clock.monotonic_ms() + timeout_ms
         self._dispatcher.close()
+        self._live.close()
         await self._announce(cause)
         cut = await self._dispatcher.drain(max(deadline - clock.monotonic_ms(), 0), cause)
-        left_ms = deadline - clock.monotonic_ms()
-        await self._outbox.drain(max(left_ms, _SENDS_GRACE_MS) if timeout_ms else 0)
+        left_ms = max(deadline - clock.monotonic_ms(), _LAST_GRACE_MS) if timeout_ms else 0
+        await asyncio.gather(self._outbox.drain(left_ms), self._committer.drain(self._live.sessions, left_ms))
         return cut
+
+    @property
+    def memory(self) -> Bindings | None:
+        """The providers that debts can be owed to; None where nothing is remembered."""
+        return self._parts.memory
+
+    async def commit(self, session_id: SessionId, *, wait: bool = True) -> bool:
+        """Pay what a session owes to memory up to now; True when something was paid and nothing of it is left.
+
+        Whoever does not want to wait is told False while another commit of the session is in flight.
+        """
+        return await self._committer.commit(session_id, wait=wait)
 
     async def _announce(self, cause: Cause) -> None:
         banner, text = notes.BANNERS[cause]

@@ -7,7 +7,7 @@ copies: whatever is not here is read again.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from holdfast.core.journal import Entry, Kind
@@ -26,6 +26,10 @@ _ENTRY_CHARS = 600
 Folds = dict[TurnId, tuple[int, Sequence[Item]]]
 
 
+def _nobody(_session_id: SessionId) -> None:
+    """Tell nobody."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
     """The context of a session: the entries that make it, and the transcript that they make."""
@@ -41,9 +45,10 @@ class History:
 
 
 class Histories:
-    """Recent histories, the last used last."""
+    """Recent histories, the last used last.  Whoever is `told` hears of each use of a session that will have another."""
 
     def __init__(self, chars_max: int = CHARS_MAX) -> None:
+        self.told: Callable[[SessionId], None] = _nobody
         self._chars_max = chars_max
         self._kept: OrderedDict[SessionId, History] = OrderedDict()
         self._chars = 0
@@ -58,25 +63,29 @@ class Histories:
             fresh += page
         if known and _last_summary(fresh):
             # The context begins elsewhere now.
-            self._drop(turn.session_id)
+            self.drop(turn.session_id)
             return await self.read(journal, turn)
         history = _grown(known, brief.after, fresh)
         self._keep(brief, history)
         return brief, history
 
+    def drop(self, session_id: SessionId) -> None:
+        """Forget a history; whoever asks for it next reads it anew."""
+        if (dropped := self._kept.pop(session_id, None)) is not None:
+            self._chars -= dropped.chars
+
     def _keep(self, brief: Brief, history: History) -> None:
-        self._drop(brief.session.id)
+        self.drop(brief.session.id)
         # A session that lives for one turn is not read again.
-        if brief.session.one_shot or not history.journal or history.chars > self._chars_max:
+        if brief.session.one_shot:
+            return
+        self.told(brief.session.id)
+        if not history.journal or history.chars > self._chars_max:
             return
         self._kept[brief.session.id] = history
         self._chars += history.chars
         while self._chars > self._chars_max:
-            self._drop(next(iter(self._kept)))
-
-    def _drop(self, session_id: SessionId) -> None:
-        if (dropped := self._kept.pop(session_id, None)) is not None:
-            self._chars -= dropped.chars
+            self.drop(next(iter(self._kept)))
 
 
 def _grown(known: History | None, after: int, fresh: Sequence[Entry]) -> History:

@@ -47,10 +47,11 @@ _DIRTY = f"""
     SELECT {rows.SEGMENT} FROM segments
      WHERE session_id = :session_id AND state IN {_OWED} AND {rows.NOT_GIVEN_UP} ORDER BY first_generation
 """
-_OLDEST_DIRTY = f"""
+_CLOSED_OFF = f"""
     SELECT {rows.SEGMENT} FROM segments
-     WHERE session_id = :session_id AND state IN {_OWED} AND state <> 'open' ORDER BY first_generation LIMIT 1
+     WHERE session_id = :session_id AND state IN {_OWED} AND state <> 'open' ORDER BY first_generation
 """
+_OLDEST_DIRTY = f"{_CLOSED_OFF} LIMIT 1"
 _GET = f"SELECT {rows.SEGMENT} FROM segments WHERE id = :id"
 _ALL = f"SELECT {rows.SEGMENT} FROM segments WHERE session_id = :session_id ORDER BY first_generation"
 _OF_TURN = f"""
@@ -157,6 +158,10 @@ class Segments:
     async def close_off(self, session_id: SessionId, now_ms: int, due_at: int) -> Segment | None:
         """Close the open segment, and leave it to the caller until `due_at`; returns the oldest that is owed."""
         return await self._database.write(lambda: _close_off(session_id, max(now_ms, due_at)))
+
+    async def closed_off(self, session_id: SessionId) -> Sequence[Segment]:
+        """Return what a session owes behind its last boundary, oldest first."""
+        return await self._database.read(lambda: _list(_CLOSED_OFF, {"session_id": session_id}))
 
     async def owners_due(self, now_ms: int) -> list[str]:
         """Return the bindings that something is due to and can be taken for."""
