@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from importlib import resources
+from types import MappingProxyType
 
 from holdfast.errors import StoreRefused
+from holdfast.store import memories
 from holdfast.store.database import Database, Dialect, Run, Transaction
 
 _VERSIONS_TABLE = "CREATE TABLE IF NOT EXISTS schema_versions (version BIGINT PRIMARY KEY, applied_at BIGINT NOT NULL)"
 _LOCK = "SELECT pg_advisory_xact_lock(7305804402566)"
+# What a migration does behind its statements, where no database could do it.
+_BEHIND: Mapping[int, Callable[[Dialect], Transaction[None]]] = MappingProxyType({6: memories.adopt})
 
 
 def known(dialect: Dialect) -> dict[int, list[str]]:
@@ -82,4 +87,6 @@ def _apply(dialect: Dialect, version: int, statements: list[str], now_ms: int) -
         return
     for statement in statements:
         yield Run(statement)
+    if version in _BEHIND:
+        yield from _BEHIND[version](dialect)
     yield Run("INSERT INTO schema_versions VALUES (:version, :now)", {"version": version, "now": now_ms})

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.core.journal import Entry, Kind
+from holdfast.core.sessions import Session
 from holdfast.core.turns import Turn
 from holdfast.core.usage import CONTINUE, Scope, Spent, Usage, question_id
+from holdfast.ids import TurnId
 from holdfast.store.database import Database, Params, Row, Run, RunMany, Transaction
 
 _RECORD = """
@@ -16,6 +18,13 @@ _RECORD = """
            CAST(:model AS TEXT), CAST(:input_tokens AS BIGINT), CAST(:output_tokens AS BIGINT),
            CAST(:cached_tokens AS BIGINT), CAST(:cost_micros AS BIGINT)
       FROM sessions s WHERE s.id = :session_id
+"""
+# Beside every attempt of its turn: what was used for a conversation after it.
+_EXTRA = """
+    INSERT INTO spending
+        (turn_id, attempt, nth, session_id, owner, at, model, input_tokens, output_tokens, cached_tokens, cost_micros)
+    VALUES (:turn_id, 0, :nth, :session_id, :owner, :at, :model, :input_tokens, :output_tokens, :cached_tokens, :cost_micros)
+    ON CONFLICT (turn_id, attempt, nth) DO NOTHING
 """
 _AMOUNTS = ("input_tokens", "output_tokens", "cached_tokens", "cost_micros")
 _SUMS = ", ".join(f"CAST(COALESCE(SUM({amount}), 0) AS BIGINT)" for amount in _AMOUNTS)
@@ -40,6 +49,13 @@ class Spending:
     async def spent(self, turn: Turn, owner: str, day_began_at: int) -> Spent:
         """Return what a turn has used, what its session has, and what its owner has since the day began."""
         return await self._database.read(lambda: _spent(turn, owner, day_began_at))
+
+    async def extra(self, session: Session, turn_id: TurnId, nth: int, used: Usage, now_ms: int) -> None:
+        """Record what was used on behalf of a turn that has ended, as to remember it; its `nth` counts once."""
+        amounts = {name: _amount(getattr(used, name)) for name in _AMOUNTS}
+        named: Params = {"turn_id": turn_id, "nth": nth, "session_id": session.id, "owner": session.owner}
+        params: Params = {**named, "at": now_ms, "model": used.model, **amounts}
+        await self._database.write(lambda: _run(_EXTRA, params))
 
     async def forget(self, before: int) -> int:
         """Delete what is too old for any budget or report; returns how much."""
