@@ -12,7 +12,7 @@ import msgspec
 from holdfast.agent.tools.port import Site, StructTool
 from holdfast.clock import Clock
 from holdfast.core.effects import Effect
-from holdfast.core.memories import FACT_MAX_CHARS, FACTS_MAX, Kind, Memory, folded, holds_secret
+from holdfast.core.memories import FACT_MAX_CHARS, Kind, Memory, holds_secret
 from holdfast.core.recall import bounded
 from holdfast.core.redaction import Redaction
 from holdfast.errors import Rejected
@@ -92,9 +92,6 @@ class _Shelf:
             updated_at=now,
             turn_id=site.turn.id,
         )
-        known = await self._memories.list(memory.owner, FACTS_MAX)
-        if len(known) >= FACTS_MAX and folded(fact) not in {folded(each.text) for each in known}:
-            raise Rejected(f"{FACTS_MAX:,} facts are remembered already; replace or remove one first")
         kept = await self._memories.add(memory)
         return f"Remembered: {_shown(kept)}" if kept.id == memory.id else f"Known already: {_shown(kept)}"
 

@@ -1,0 +1,81 @@
+"""A memory that does as it is told: it recalls, hangs, fails, and says whom it was asked for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from holdfast.core.memories import Recollection
+from holdfast.core.memory import Message, Segment
+from holdfast.core.sessions import Session
+from holdfast.engine.settings import Settings
+from holdfast.memory.provider import Provider
+from tests.engine.world import FAST, Hang
+
+
+class Oracle(Provider):
+    """Plays what it is given for each recall and each note: an error, a `Hang`, or what it returns; then the last again."""
+
+    def __init__(self, *answers: Any, notes: Sequence[Any] = (), owner: str = "oracle", mirrors: bool = False) -> None:
+        super().__init__(owner)
+        self.mirrors = mirrors
+        self.asked: list[tuple[Session, str, int]] = []
+        self.noted: list[tuple[Session, Segment, list[Message]]] = []
+        self.committed: list[list[Message]] = []
+        self.cancelled = 0
+        self._answers = list(answers)
+        self._notes = list(notes)
+
+    async def recall(self, session: Session, query: str, limit: int) -> Any:
+        self.asked.append((session, query, limit))
+        return await self._play(self._answers)
+
+    async def note(self, session: Session, segment: Segment, messages: Sequence[Message]) -> None:
+        self.noted.append((session, segment, list(messages)))
+        await self._play(self._notes)
+
+    async def commit(self, session: Session, segment: Segment, messages: Sequence[Message]) -> str:
+        self.committed.append(list(messages))
+        return "taken"
+
+    @property
+    def queries(self) -> list[str]:
+        return [query for _, query, _ in self.asked]
+
+    async def _play(self, answers: list[Any]) -> Any:
+        answer = (answers.pop(0) if len(answers) > 1 else answers[0]) if answers else ()
+        if isinstance(answer, BaseException):
+            raise answer
+        if isinstance(answer, Hang):
+            try:
+                await answer.wait()
+            except asyncio.CancelledError:
+                self.cancelled += 1
+                raise
+            return ()
+        return answer
+
+
+class Deaf(Oracle):
+    """Hangs, and does not stop when it is told to."""
+
+    async def recall(self, session: Session, query: str, limit: int) -> Any:
+        self.asked.append((session, query, limit))
+        released = asyncio.create_task(self._answers[0].wait())
+        while not released.done():
+            try:
+                await asyncio.shield(released)
+            except asyncio.CancelledError:
+                self.cancelled += 1
+        return ()
+
+
+def known(*texts: str) -> list[Recollection]:
+    return [Recollection(text=text) for text in texts]
+
+
+def settings(**changes: Any) -> Settings:
+    """Return settings in which everything else is fast."""
+    values = {name: getattr(FAST, name) for name in Settings.__slots__}
+    return Settings(**{**values, **changes})
