@@ -35,6 +35,8 @@ _LIST = f"""
     SELECT {_MEMORY} FROM memories
      WHERE owner = :owner AND (created_at, id) > (:after_at, :after_id) ORDER BY created_at, id LIMIT :limit
 """
+_TALLY = "SELECT kind, COUNT(*) FROM memories WHERE owner = :owner GROUP BY kind"
+_TALLY_OF_ALL = "SELECT kind, COUNT(*) FROM memories GROUP BY kind"
 _PROFILE = f"SELECT {_MEMORY} FROM memories WHERE owner = :owner AND kind = 'profile'"
 _RECENT = f"""
     SELECT {_MEMORY} FROM memories WHERE owner = :owner AND kind = 'fact' ORDER BY updated_at DESC, id DESC LIMIT :limit
@@ -46,11 +48,11 @@ _OF_SESSION = f"""
      ORDER BY created_at, id
 """
 # Word by word: the other way round it would read all that is remembered about a person.
-_BEGINS = "w.owner = :owner AND w.word >= a.word AND w.word < a.word || CAST(:last AS TEXT)"
+_BEGINS = "w.owner = :owner AND w.word >= asked.word AND w.word < asked.word || CAST(:last AS TEXT)"
 _LAST = "\U0010ffff"
 _SEARCH = f"""
     WITH asked (word) AS {{words}},
-         hits AS (SELECT DISTINCT a.word, w.memory_id FROM asked a CROSS JOIN memory_words w WHERE {_BEGINS}),
+         hits AS (SELECT DISTINCT asked.word, w.memory_id FROM asked CROSS JOIN memory_words w WHERE {_BEGINS}),
          found AS (SELECT memory_id FROM hits GROUP BY memory_id HAVING COUNT(*) = :count)
     SELECT {_MEMORY} FROM memories WHERE id IN (SELECT memory_id FROM found) ORDER BY updated_at DESC, id DESC LIMIT :limit
 """
@@ -58,13 +60,13 @@ _SEARCH = f"""
 # others depend on their order.
 _RECALL = f"""
     WITH asked (word) AS {{stems}},
-         hits AS (SELECT a.word, w.memory_id, MAX(CASE WHEN w.word IN {{words}} THEN 2 ELSE 1 END) AS closeness
-                    FROM asked a CROSS JOIN memory_words w WHERE {_BEGINS} GROUP BY a.word, w.memory_id),
+         hits AS (SELECT asked.word, w.memory_id, MAX(CASE WHEN w.word IN {{words}} THEN 2 ELSE 1 END) AS closeness
+                    FROM asked CROSS JOIN memory_words w WHERE {_BEGINS} GROUP BY asked.word, w.memory_id),
          spreads AS (SELECT word, COUNT(*) AS spread FROM hits GROUP BY word),
-         ranks AS (SELECT h.memory_id, SUM(h.closeness * 1000000 / (s.spread + 4)) AS rank
-                     FROM hits h JOIN spreads s ON s.word = h.word GROUP BY h.memory_id)
-    SELECT {rows.qualified(_MEMORY, "m")} FROM ranks r JOIN memories m ON m.id = r.memory_id
-     WHERE m.kind = 'fact' ORDER BY r.rank DESC, m.updated_at DESC, m.id DESC LIMIT :limit
+         ranks AS (SELECT hits.memory_id, SUM(hits.closeness * 1000000 / (spreads.spread + 4)) AS rank
+                     FROM hits JOIN spreads ON spreads.word = hits.word GROUP BY hits.memory_id)
+    SELECT {rows.qualified(_MEMORY, "m")} FROM ranks JOIN memories m ON m.id = ranks.memory_id
+     WHERE m.kind = 'fact' ORDER BY ranks.rank DESC, m.updated_at DESC, m.id DESC LIMIT :limit
 """
 _WORDS = """
     WITH said (word) AS {words}
@@ -133,6 +135,12 @@ class Memories:
         stems = rows.encode(list(dict.fromkeys(map(stem, asked))))
         params = {"owner": owner, "words": rows.encode(asked), "stems": stems, "last": _LAST, "limit": limit}
         return await self._database.read(lambda: _list(self._recall, params))
+
+    async def tally(self, owner: str | None = None) -> dict[Kind, int]:
+        """Count what is remembered about an owner, or about everybody, of every kind."""
+        sql, params = (_TALLY_OF_ALL, {}) if owner is None else (_TALLY, {"owner": owner})
+        found = await self._database.read(lambda: _run(sql, params))
+        return {**dict.fromkeys(Kind, 0), **{Kind(kind): count for kind, count in found}}
 
     async def recent(self, owner: str, limit: int = 200) -> list[Memory]:
         """Return the profile of an owner, and then the facts, the last changed first."""

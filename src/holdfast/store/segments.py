@@ -78,10 +78,10 @@ _OWNERS_DUE = f"""
     WITH RECURSIVE owners (owner) AS (
         SELECT MIN(m.owner) FROM segments m WHERE m.state = 'sealed'
          UNION ALL
-        SELECT (SELECT MIN(m.owner) FROM segments m WHERE m.state = 'sealed' AND m.owner > w.owner)
-          FROM owners w WHERE w.owner IS NOT NULL)
-    SELECT w.owner FROM owners w
-     WHERE EXISTS (SELECT 1 FROM segments s WHERE s.owner = w.owner AND s.state = 'sealed' AND s.due_at <= :now
+        SELECT (SELECT MIN(m.owner) FROM segments m WHERE m.state = 'sealed' AND m.owner > owners.owner)
+          FROM owners WHERE owners.owner IS NOT NULL)
+    SELECT owners.owner FROM owners
+     WHERE EXISTS (SELECT 1 FROM segments s WHERE s.owner = owners.owner AND s.state = 'sealed' AND s.due_at <= :now
                       AND {_FIRST_OF_ITS_SESSION})
 """
 _MOVE = """
@@ -118,6 +118,7 @@ _OWING = f"""
      WHERE person = :person AND state IN {_OWED} AND session_id > :after ORDER BY session_id LIMIT :limit
 """
 _TALLY = "SELECT state, COUNT(*) FROM segments WHERE person = :person GROUP BY state"
+_TALLY_OF_ALL = "SELECT state, COUNT(*) FROM segments GROUP BY state"
 _UNPAID_OWNERS = f"SELECT owner, COUNT(*) FROM segments WHERE state IN {_OWED} GROUP BY owner"
 _UNREPLAYED = """
     person = :person AND state IN ('committed', 'waived') AND owner <> :provider
@@ -254,9 +255,10 @@ class Segments:
         found = await self._database.read(lambda: _run(_OWING, params))
         return [session_id for (session_id,) in found]
 
-    async def tally(self, owner: str) -> dict[State, int]:
-        """Count the segments of a person in every state."""
-        found = await self._database.read(lambda: _run(_TALLY, {"person": owner}))
+    async def tally(self, owner: str | None = None) -> dict[State, int]:
+        """Count the segments of a person, or of everybody, in every state."""
+        sql, params = (_TALLY_OF_ALL, {}) if owner is None else (_TALLY, {"person": owner})
+        found = await self._database.read(lambda: _run(sql, params))
         return {**dict.fromkeys(State, 0), **{State(state): count for state, count in found}}
 
     async def unpaid_owners(self) -> dict[str, int]:
