@@ -25,6 +25,8 @@ from holdfast.errors import (
 T = TypeVar("T")
 
 TIMEOUT_S = 30
+# For what waits for a memory provider, which may take minutes for one conversation.
+PATIENT_S = 900
 # Longer than the pause between two heartbeats, so that a gateway that hangs is noticed.
 _SILENCE_MAX_S = 40
 
@@ -58,8 +60,15 @@ class Link:
         asked = {name: str(value) for name, value in (query or {}).items() if value is not None}
         return await self.call("GET", address, kind, params=asked)
 
-    async def post(self, address: str, kind: type[T], value: object = None, headers: Mapping[str, str] | None = None) -> T:
-        return await self.call("POST", address, kind, json=value, headers=headers)
+    async def post(
+        self,
+        address: str,
+        kind: type[T],
+        value: object = None,
+        headers: Mapping[str, str] | None = None,
+        timeout_s: float = TIMEOUT_S,
+    ) -> T:
+        return await self.call("POST", address, kind, json=value, headers=headers, timeout_s=timeout_s)
 
     async def call(
         self,
@@ -70,11 +79,15 @@ class Link:
         params: Mapping[str, str] | None = None,
         json: object = None,
         headers: Mapping[str, str] | None = None,
+        timeout_s: float = TIMEOUT_S,
     ) -> T:
+        timeout = httpx2.Timeout(TIMEOUT_S, read=timeout_s)
         content = None if json is None else msgspec.json.encode(json)
         sent = {**({"Content-Type": "application/json"} if content else {}), **(headers or {})}
         try:
-            response = await self._client.request(method, address, params=params, content=content, headers=sent)
+            response = await self._client.request(
+                method, address, params=params, content=content, headers=sent, timeout=timeout
+            )
         except httpx2.ConnectError as error:
             raise NotRunning(self._path.parent) from error
         except httpx2.TransportError as error:

@@ -17,6 +17,7 @@ from holdfast.core.delivery import Delivery
 from holdfast.core.intake import Busy, Image, Inbound, Receipt
 from holdfast.core.journal import Entry, Kind
 from holdfast.core.keys import LOCAL
+from holdfast.core.redaction import Redaction
 from holdfast.core.sessions import Session
 from holdfast.core.sessions import State as SessionState
 from holdfast.core.turns import IN_FLIGHT
@@ -59,6 +60,7 @@ class LocalDesk(StoreReading):
     server: ServerConfig = field(default_factory=ServerConfig)
     targets: Targets = field(default_factory=lambda: Targets({}))
     routes: Routes | None = None
+    redaction: Redaction = field(default_factory=Redaction)
 
     @property
     def processes(self) -> LocalProcesses:
@@ -70,7 +72,7 @@ class LocalDesk(StoreReading):
 
     @property
     def memories(self) -> LocalMemories:
-        return LocalMemories(self.store, self.owner, self.clock)
+        return LocalMemories(self.store, self.owner, self.clock, self.engine, self.redaction)
 
     @property
     def keys(self) -> LocalKeys:

@@ -1,23 +1,59 @@
-"""What is remembered about one owner."""
+"""What is remembered about one owner, and what is owed to memory."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import asyncio
+from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeVar
 
 from holdfast.clock import Clock
-from holdfast.core.memories import Memory
+from holdfast.core import document as documents
+from holdfast.core.keys import LOCAL
+from holdfast.core.memories import FACT_MAX_CHARS, FACTS_MAX, PROFILE_MAX_CHARS, Changes, Kind, Memory, holds_secret
+from holdfast.core.memory import DIRTY, Segment, State
+from holdfast.core.redaction import Redaction
+from holdfast.core.sessions import Session
 from holdfast.desk import cursors
+from holdfast.desk.debts import (
+    BUILTIN,
+    Counts,
+    Document,
+    Edited,
+    Eye,
+    Forgotten,
+    MemoryStatus,
+    Owing,
+    ProviderView,
+    Recalled,
+    Replayed,
+    SegmentView,
+    Tally,
+)
+from holdfast.desk.plans import Edit, Forgetting, Replaying
+from holdfast.desk.replay import Replay, chosen
 from holdfast.desk.views import Page
+from holdfast.engine.engine import Engine
 from holdfast.errors import NotFound, Rejected
-from holdfast.ids import MemoryId, new_memory_id
-from holdfast.ports import Store
+from holdfast.ids import MemoryId, SegmentId, SessionId, new_memory_id
+from holdfast.ports import MemoryProvider, Store
 
-TEXT_MAX = 2_000
+T = TypeVar("T")
+
+# How long somebody who looks waits for a provider.
+PATIENCE_S = 5
+RECALLED_MAX = 50
+# Debts that a status looks at, and sessions that it shows.
+LOOKED_AT_MAX = 10_000
+OWING_SHOWN = 50
+# More than anybody remembers: the facts that there may be, and a profile.
+_EVERYTHING = FACTS_MAX + 1
 
 
 @dataclass(frozen=True, slots=True)
 class StoreMemories:
-    """What the store knows of it."""
+    """What the store knows of it.  Who could be paid, only a gateway knows."""
 
     store: Store
     owner: str
@@ -31,20 +67,281 @@ class StoreMemories:
     async def search(self, query: str, limit: int = 20) -> Page[Memory]:
         return Page(items=await self.store.memories.search(self.owner, query, cursors.size(limit)))
 
+    async def recall(self, query: str, limit: int = 20) -> Recalled:  # noqa: ARG002 - Nobody runs who could be asked.
+        return Recalled()
+
+    async def document(self) -> Document:
+        return Document(markdown=documents.as_markdown(await self._all()))
+
+    async def segments(
+        self,
+        *,
+        session_id: SessionId | None = None,
+        state: State | None = None,
+        unpaid: bool = False,
+        cursor: str | None = None,
+        limit: int = 50,
+    ) -> Page[SegmentView]:
+        before, limit = cursors.position(cursor), cursors.size(limit)
+        if session_id is not None:
+            await self._owned(session_id)
+        states = [each for each in State if (each is state or state is None) and (each in DIRTY or not unpaid)]
+        if not states:
+            return Page(items=[])
+        found = await self._ledger(states, session_id, before, limit)
+        more = cursors.after((found[-1].created_at, found[-1].id)) if len(found) == limit else None
+        return Page(items=await self._views(found), next_cursor=more)
+
+    async def status(self) -> MemoryStatus:
+        return await self._status(None)
+
+    async def _status(self, provider: ProviderView | None) -> MemoryStatus:
+        dirty = await self._dirty()
+        by_session: dict[SessionId, list[Segment]] = {}
+        for segment in dirty:
+            if segment.state is not State.OPEN:
+                by_session.setdefault(segment.session_id, []).append(segment)
+        first = {each: min(owed, key=lambda segment: segment.first_generation) for each, owed in by_session.items()}
+        oldest = sorted(first.values(), key=lambda segment: (segment.created_at, segment.id))[:OWING_SHOWN]
+        owing = [await self._owing(view, len(by_session[view.session_id])) for view in await self._views(oldest)]
+        counts = await self._counts(dirty)
+        return MemoryStatus(provider=provider, counts=counts, owing=owing, owing_sessions=len(by_session))
+
+    async def _counts(self, dirty: Sequence[Segment]) -> Counts:
+        tally, eye = await self.store.segments.tally(self.owner), self._eye()
+        parked = sum(map(eye.is_parked, dirty))
+        remembered = await self.store.memories.tally(self.owner)
+        return Counts(
+            open=tally.get(State.OPEN, 0),
+            owed=max(tally.get(State.SEALED, 0) - parked, 0),
+            failed=sum(each.state is State.SEALED and each.attempt > 0 and not eye.is_parked(each) for each in dirty),
+            parked=parked,
+            committing=tally.get(State.COMMITTING, 0),
+            committed=tally.get(State.COMMITTED, 0),
+            waived=tally.get(State.WAIVED, 0),
+            facts=remembered[Kind.FACT],
+            profile=remembered[Kind.PROFILE] > 0,
+        )
+
+    async def _owing(self, view: SegmentView, segments: int) -> Owing:
+        session = await self.store.sessions.get(view.session_id)
+        return Owing(session_id=session.id, key=session.key, title=session.title, segments=segments, next=view)
+
+    async def _dirty(self) -> Sequence[Segment]:
+        """Return what is not paid, as far as anybody wants to look."""
+        found: list[Segment] = []
+        before: tuple[int, str] | None = None
+        while len(found) < LOOKED_AT_MAX:
+            page = await self._ledger([*DIRTY], None, before, cursors.SIZE_MAX)
+            found += page
+            if len(page) < cursors.SIZE_MAX:
+                break
+            before = (page[-1].created_at, page[-1].id)
+        return found
+
+    async def _ledger(
+        self, states: Sequence[State], session_id: SessionId | None, before: tuple[int, str] | None, limit: int
+    ) -> Sequence[Segment]:
+        ledger = self.store.segments
+        return await ledger.list(self.owner, session_id=session_id, states=states, before=before, limit=limit)
+
+    async def _views(self, segments: Sequence[Segment]) -> Sequence[SegmentView]:
+        turns, eye = await self.store.segments.turns_of([each.id for each in segments]), self._eye()
+        return [eye.view(each, turns.get(each.id, ())) for each in segments]
+
+    async def _all(self) -> Sequence[Memory]:
+        return await self.store.memories.list(self.owner, _EVERYTHING)
+
+    async def _owned(self, session_id: SessionId) -> Session:
+        session = await self.store.sessions.get(session_id)
+        if session.owner != self.owner:
+            raise NotFound(f"there is no session {session_id}")
+        return session
+
+    def _eye(self) -> Eye:
+        return Eye(operator=self.owner == LOCAL, parked=self._unreachable)
+
+    def _unreachable(self, binding: str) -> bool:  # noqa: ARG002 - Nobody runs who could tell.
+        return False
+
 
 @dataclass(frozen=True, slots=True)
 class LocalMemories(StoreMemories):
-    """The same, to be changed."""
+    """The same, to be changed and paid."""
 
     clock: Clock
+    engine: Engine
+    redaction: Redaction = field(default_factory=Redaction)
 
     async def add(self, text: str) -> Memory:
-        if not text.strip() or len(text) > TEXT_MAX:
-            raise Rejected(f"a memory has some text, {TEXT_MAX} characters at most")
-        now = self.clock.now_ms()
-        memory = Memory(id=new_memory_id(now), owner=self.owner, text=text.strip(), created_at=now, updated_at=now)
+        text, now = self._fact(text), self.clock.now_ms()
+        memory = Memory(id=new_memory_id(now), owner=self.owner, text=text, created_at=now, updated_at=now)
         return await self.store.memories.add(memory)
 
+    async def change(self, memory_id: MemoryId, text: str) -> Memory:
+        kind = next((each.kind for each in await self._all() if each.id == memory_id), Kind.FACT)
+        text = self._fact(text, PROFILE_MAX_CHARS if kind is Kind.PROFILE else FACT_MAX_CHARS)
+        return await self.store.memories.replace(self.owner, memory_id, text, self.clock.now_ms())
+
     async def remove(self, memory_id: MemoryId) -> None:
-        if not await self.store.memories.remove(self.owner, memory_id):
-            raise NotFound(f"there is no memory {memory_id}")
+        forgotten = await self.forget(Forgetting(ids=(memory_id,)))
+        if forgotten.missing:
+            raise NotFound("; ".join((f"there is no memory {memory_id}", *forgotten.problems)))
+
+    async def edit(self, edit: Edit) -> Edited:
+        now, text = self.clock.now_ms(), self.redaction.text(edit.markdown)
+        changes = documents.changes(edit.base, text, owner=self.owner, now_ms=now, new_id=partial(new_memory_id, now))
+        changed = await self.store.memories.change(self.owner, changes, now)
+        return Edited(
+            added=changed.added,
+            changed=changed.replaced,
+            removed=changed.removed,
+            known=changed.known,
+            left_out=changed.left_out,
+            markdown=(await self.document()).markdown,
+        )
+
+    async def forget(self, forgetting: Forgetting) -> Forgotten:
+        if forgetting.session_id:
+            return await self._forget_session(forgetting.session_id)
+        if forgetting.everything:
+            return Forgotten(forgotten=await self._forget(await self._all()))
+        return await self._forget_each(forgetting.ids)
+
+    async def recall(self, query: str, limit: int = 20) -> Recalled:
+        provider = self._elsewhere()
+        if provider is None or not query.strip():
+            return Recalled()
+        name = self._eye().named(provider.owner)
+        # A provider recalls for a conversation; the last one knows best what is looked for.
+        latest = await self.store.sessions.list(self.owner, limit=1)
+        if not latest:
+            return Recalled(provider=name)
+        try:
+            found = await _within(provider.recall(latest[0], query, min(cursors.size(limit), RECALLED_MAX)))
+        except Exception as error:  # The edge to a provider: what is kept here was found all the same.
+            return Recalled(provider=name, problem=self._told(error))
+        return Recalled(provider=name, items=found)
+
+    async def status(self) -> MemoryStatus:
+        bindings = self.engine.memory
+        if bindings is None or bindings.current is None:
+            return await self._status(None)
+        return await self._status(await self._health(bindings.current))
+
+    async def commit(self, session_id: SessionId, *, wait: bool = True) -> bool:
+        if not session_id:
+            return False
+        await self._owned(session_id)
+        return await self.engine.commit(session_id, wait=wait)
+
+    async def waive(self, segment_id: SegmentId) -> SegmentView:
+        segment = await self.store.segments.get(segment_id)
+        if self.owner != LOCAL and (await self.store.sessions.get(segment.session_id)).owner != self.owner:
+            # Whom debts can be paid to is the operator's to say, whosever they are.
+            raise NotFound(f"there is no segment {segment_id}")
+        waived = await self.store.segments.waive(segment_id, self.clock.now_ms())
+        (view,) = await self._views([waived])
+        return view
+
+    async def replay(self, replaying: Replaying) -> Replayed:
+        provider = chosen(self.engine.memory, replaying.provider, replaying.url)
+        replay = Replay(self.store, replaying.person or self.owner, provider, self.clock, self.redaction)
+        return await replay.go_on(replaying.limit, replaying.skip)
+
+    async def tally(self) -> Tally:
+        segments, unpaid = await self.store.segments.tally(), await self.store.segments.unpaid_owners()
+        parked = sum(number for binding, number in unpaid.items() if self._unreachable(binding))
+        remembered = await self.store.memories.tally()
+        return Tally(segments=segments, unpaid=unpaid, parked=parked, facts=remembered[Kind.FACT])
+
+    async def _forget_each(self, ids: Sequence[str]) -> Forgotten:
+        provider = self._elsewhere()
+        here, elsewhere, missing, problems = 0, 0, list[str](), list[str]()
+        for each in dict.fromkeys(ids):
+            if await self.store.memories.remove(self.owner, MemoryId(each)):
+                here += 1
+                continue
+            gone = await self._forget_at(provider, problems, memory_id=each) if provider else 0
+            elsewhere += gone
+            if not gone:
+                missing.append(each)
+        return Forgotten(forgotten=here, elsewhere=elsewhere, missing=missing, problems=problems)
+
+    async def _forget_session(self, session_id: SessionId) -> Forgotten:
+        await self._owned(session_id)
+        here = await self._forget(await self.store.memories.of_session(self.owner, session_id))
+        segments = await self.store.segments.of_session(session_id)
+        elsewhere, problems = 0, list[str]()
+        for binding in self._holders(segments):
+            if provider := self._provider(binding):
+                elsewhere += await self._forget_at(provider, problems, session_id=session_id)
+            else:
+                problems.append(f"nobody here is {self._eye().named(binding)}; delete it there")
+        owed = sum(each.state in DIRTY for each in segments)
+        return Forgotten(forgotten=here, elsewhere=elsewhere, owed=owed, problems=problems)
+
+    async def _forget(self, memories: Sequence[Memory]) -> int:
+        changes = Changes(removed=[each.id for each in memories])
+        return (await self.store.memories.change(self.owner, changes, self.clock.now_ms())).removed
+
+    async def _forget_at(
+        self,
+        provider: MemoryProvider,
+        problems: list[str],
+        *,
+        memory_id: str | None = None,
+        session_id: SessionId | None = None,
+    ) -> int:
+        try:
+            return await _within(provider.forget(self.owner, memory_id=memory_id, session_id=session_id))
+        except Exception as error:  # The edge to a provider: what is kept here is forgotten all the same.
+            problems.append(self._told(error))
+            return 0
+
+    def _holders(self, segments: Sequence[Segment]) -> Sequence[str]:
+        """Return who else may hold something of a session: whoever was given it, and whoever is told of it now."""
+        current = self._elsewhere()
+        given = [each.owner for each in segments if each.state in (State.COMMITTED, State.COMMITTING)]
+        return [each for each in dict.fromkeys([*given, *([current.owner] if current else ())]) if each != BUILTIN]
+
+    async def _health(self, provider: MemoryProvider) -> ProviderView:
+        name, operator = self._eye().named(provider.owner), self.owner == LOCAL
+        try:
+            detail = await _within(provider.check())
+        except Exception as error:  # The edge to a provider: whatever it raises keeps it from working.
+            return ProviderView(owner=name, healthy=False, detail=self._told(error))
+        return ProviderView(owner=name, healthy=True, detail=self.redaction.text(detail) if operator else "")
+
+    def _elsewhere(self) -> MemoryProvider | None:
+        """Return the provider that keeps what it is given somewhere else."""
+        bindings = self.engine.memory
+        current = bindings.current if bindings else None
+        return current if current and current.owner != BUILTIN else None
+
+    def _provider(self, binding: str) -> MemoryProvider | None:
+        return self.engine.memory.of(binding) if self.engine.memory else None
+
+    def _unreachable(self, binding: str) -> bool:
+        return self._provider(binding) is None
+
+    def _told(self, error: Exception) -> str:
+        if self.owner != LOCAL:
+            # It may name machines that only the operator knows.
+            return "the memory provider does not answer as it should"
+        if isinstance(error, TimeoutError):
+            return f"the provider did not answer within {PATIENCE_S} seconds"
+        return self.redaction.text(str(error)) or type(error).__name__
+
+    def _fact(self, text: str, most: int = FACT_MAX_CHARS) -> str:
+        text = " ".join(self.redaction.text(text).split())
+        if not text or len(text) > most:
+            raise Rejected(f"a memory has some text, {most} characters at most")
+        if holds_secret(text):
+            raise Rejected("that looks like a password or a key; secrets are not remembered, so leave it out")
+        return text
+
+
+async def _within(asked: Awaitable[T]) -> T:
+    async with asyncio.timeout(PATIENCE_S):
+        return await asked

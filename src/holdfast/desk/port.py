@@ -11,10 +11,23 @@ from holdfast.core.delivery import State as DeliveryState
 from holdfast.core.intake import Busy, Image, Inbound, Receipt
 from holdfast.core.journal import Entry
 from holdfast.core.memories import Memory
+from holdfast.core.memory import State as SegmentState
 from holdfast.core.processes import State as ProcessState
 from holdfast.core.sessions import Hit
 from holdfast.core.sessions import State as SessionState
-from holdfast.desk.plans import Change, KeyPlan, Opening, Plan, Pruning, RoutePlan, Signing
+from holdfast.desk.debts import Document, Edited, Forgotten, MemoryStatus, Recalled, Replayed, SegmentView, Tally
+from holdfast.desk.plans import (
+    Change,
+    Edit,
+    Forgetting,
+    KeyPlan,
+    Opening,
+    Plan,
+    Pruning,
+    Replaying,
+    RoutePlan,
+    Signing,
+)
 from holdfast.desk.views import (
     ApprovalView,
     GrantView,
@@ -35,7 +48,7 @@ from holdfast.desk.views import (
     Transcript,
     TurnView,
 )
-from holdfast.ids import DeliveryId, MemoryId, ProcessId, SessionId, TurnId
+from holdfast.ids import DeliveryId, MemoryId, ProcessId, SegmentId, SessionId, TurnId
 from holdfast.ports import Output
 
 OUTPUT_MAX = 64 * 1024
@@ -113,15 +126,82 @@ class Jobs(JobsReading, Protocol):
 class MemoriesReading(Protocol):
     """What is remembered."""
 
-    async def list(self, *, cursor: str | None = None, limit: int = 200) -> Page[Memory]: ...
-    async def search(self, query: str, limit: int = 20) -> Page[Memory]: ...
+    async def list(self, *, cursor: str | None = None, limit: int = 200) -> Page[Memory]:
+        """Return what is remembered, the oldest first."""
+        ...
+
+    async def search(self, query: str, limit: int = 20) -> Page[Memory]:
+        """Return what is remembered here and has all words of a query."""
+        ...
+
+    async def recall(self, query: str, limit: int = 20) -> Recalled:
+        """Return what a provider elsewhere has to say to a query; nothing where there is none."""
+        ...
+
+    async def document(self) -> Document:
+        """Return everything that is remembered as Markdown, to be edited."""
+        ...
+
+    async def segments(
+        self,
+        *,
+        session_id: SessionId | None = None,
+        state: SegmentState | None = None,
+        unpaid: bool = False,
+        cursor: str | None = None,
+        limit: int = 50,
+    ) -> Page[SegmentView]:
+        """Return the receipts of segments, the newest first."""
+        ...
+
+    async def status(self) -> MemoryStatus:
+        """Return how memory stands, and who owes it something."""
+        ...
 
 
 class Memories(MemoriesReading, Protocol):
     """The same, and what may be done about it."""
 
-    async def add(self, text: str) -> Memory: ...
-    async def remove(self, memory_id: MemoryId) -> None: ...
+    async def add(self, text: str) -> Memory:
+        """Remember a fact.  Raises `Rejected` for one that is none, or a secret."""
+        ...
+
+    async def change(self, memory_id: MemoryId, text: str) -> Memory:
+        """Let a memory say something else.  Raises `NotFound`."""
+        ...
+
+    async def remove(self, memory_id: MemoryId) -> None:
+        """Forget one memory.  Raises `NotFound`."""
+        ...
+
+    async def edit(self, edit: Edit) -> Edited:
+        """Make what is remembered what an edited document says.  Raises `Rejected`, and then nothing has changed."""
+        ...
+
+    async def forget(self, forgetting: Forgetting) -> Forgotten:
+        """Forget here and, as far as it can be told to, wherever else it is kept."""
+        ...
+
+    async def commit(self, session_id: SessionId, *, wait: bool = True) -> bool:
+        """Pay what a session owes, now.  Returns whether something was owed and all of it is paid.
+
+        An empty id owes nothing.  Raises `NotFound` for a session that is not there.
+        """
+        ...
+
+    async def waive(self, segment_id: SegmentId) -> SegmentView:
+        """Give a debt up.  Raises `NotFound`, and `IllegalMove` where it is not owed, or just being paid."""
+        ...
+
+    async def replay(self, replaying: Replaying) -> Replayed:
+        """Give some of what was paid once to another provider.  Called until nothing is left, it gives all of it."""
+        ...
+
+
+class Ledger(Memories, Protocol):
+    """The same, from inside: counts for whoever watches the gateway."""
+
+    async def tally(self) -> Tally: ...
 
 
 class WebhooksReading(Protocol):
@@ -350,6 +430,8 @@ class Host(Desk, Protocol):
 
     @property
     def logins(self) -> Entrance: ...
+    @property
+    def memories(self) -> Ledger: ...
     @property
     def webhooks(self) -> Reception: ...
 

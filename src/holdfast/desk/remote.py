@@ -7,6 +7,7 @@ import contextlib
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from pathlib import Path
+from urllib.parse import quote
 
 import httpx2
 
@@ -15,12 +16,26 @@ from holdfast.core.delivery import State as DeliveryState
 from holdfast.core.intake import Busy, Image, Receipt
 from holdfast.core.journal import Entry
 from holdfast.core.memories import Memory
+from holdfast.core.memory import State as SegmentState
 from holdfast.core.processes import State as ProcessState
 from holdfast.core.sessions import Hit
 from holdfast.core.sessions import State as SessionState
 from holdfast.desk.address import NOTICED_AFTER_S, short_path, unnoticed
-from holdfast.desk.link import TIMEOUT_S, Link, at
-from holdfast.desk.plans import Change, KeyPlan, Opening, Order, Plan, Pruning, RoutePlan, Signing
+from holdfast.desk.debts import Committed, Document, Edited, Forgotten, MemoryStatus, Recalled, Replayed, SegmentView
+from holdfast.desk.link import PATIENT_S, TIMEOUT_S, Link, at
+from holdfast.desk.plans import (
+    Change,
+    Edit,
+    Forgetting,
+    KeyPlan,
+    Opening,
+    Order,
+    Plan,
+    Pruning,
+    Replaying,
+    RoutePlan,
+    Signing,
+)
 from holdfast.desk.port import OUTPUT_MAX
 from holdfast.desk.views import (
     ApprovalView,
@@ -47,7 +62,7 @@ from holdfast.desk.views import (
     TurnView,
 )
 from holdfast.errors import Unavailable
-from holdfast.ids import DeliveryId, MemoryId, ProcessId, SessionId, TurnId, new_id
+from holdfast.ids import DeliveryId, MemoryId, ProcessId, SegmentId, SessionId, TurnId, new_id
 from holdfast.ports import Output
 
 # A gateway that restarts is back within this; a reader waits for it.
@@ -160,11 +175,52 @@ class RemoteMemories(_Remote):
     async def search(self, query: str, limit: int = 20) -> Page[Memory]:
         return await self._link.get("/api/memory", Page[Memory], {"q": query, "limit": limit})
 
+    async def recall(self, query: str, limit: int = 20) -> Recalled:
+        return await self._link.get("/api/memory/recall", Recalled, {"q": query, "limit": limit})
+
+    async def document(self) -> Document:
+        return await self._link.get("/api/memory/document", Document)
+
+    async def segments(
+        self,
+        *,
+        session_id: SessionId | None = None,
+        state: SegmentState | None = None,
+        unpaid: bool = False,
+        cursor: str | None = None,
+        limit: int = 50,
+    ) -> Page[SegmentView]:
+        owed = "true" if unpaid else None
+        query = {"session": session_id, "state": state, "unpaid": owed, "cursor": cursor, "limit": limit}
+        return await self._link.get("/api/memory/segments", Page[SegmentView], query)
+
+    async def status(self) -> MemoryStatus:
+        return await self._link.get("/api/memory/status", MemoryStatus)
+
     async def add(self, text: str) -> Memory:
         return await self._link.post("/api/memory", Memory, {"text": text})
 
+    async def change(self, memory_id: MemoryId, text: str) -> Memory:
+        return await self._link.call("PATCH", at("memory", memory_id), Memory, json={"text": text})
+
     async def remove(self, memory_id: MemoryId) -> None:
         await self._link.delete(at("memory", memory_id), Removed)
+
+    async def edit(self, edit: Edit) -> Edited:
+        return await self._link.call("PUT", "/api/memory/document", Edited, json=edit)
+
+    async def forget(self, forgetting: Forgetting) -> Forgotten:
+        return await self._link.post("/api/memory/forget", Forgotten, forgetting, timeout_s=PATIENT_S)
+
+    async def commit(self, session_id: SessionId, *, wait: bool = True) -> bool:
+        asked = {"session_id": session_id, "wait": wait}
+        return (await self._link.post("/api/memory/commit", Committed, asked, timeout_s=PATIENT_S)).committed
+
+    async def waive(self, segment_id: SegmentId) -> SegmentView:
+        return await self._link.post(at("memory", "segments", quote(segment_id, safe=""), "waive"), SegmentView)
+
+    async def replay(self, replaying: Replaying) -> Replayed:
+        return await self._link.post("/api/memory/replay", Replayed, replaying, timeout_s=PATIENT_S)
 
 
 class RemoteKeys(_Remote):

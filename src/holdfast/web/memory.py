@@ -1,4 +1,4 @@
-"""What is remembered."""
+"""What is remembered, and what is owed to memory."""
 
 from __future__ import annotations
 
@@ -6,11 +6,19 @@ from dataclasses import dataclass
 
 from starlette.responses import Response
 
+from holdfast.core.keys import ADMIN
 from holdfast.core.memories import Memory
+from holdfast.core.memory import State
+from holdfast.desk.debts import Committed, Document, Edited, Forgotten, MemoryStatus, Recalled, Replayed, SegmentView
+from holdfast.desk.plans import Edit, Forgetting, Replaying
 from holdfast.desk.views import Page, Removed
-from holdfast.ids import MemoryId
+from holdfast.errors import Rejected
+from holdfast.ids import MemoryId, SegmentId, SessionId
 from holdfast.web.answers import answer
 from holdfast.web.operations import Call, Operation
+
+# A person's facts and profile, as they were and as they are to be, with every character escaped.
+DOCUMENTS_MAX = 32 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,10 +28,21 @@ class Remembered:
     text: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Payment:
+    """A session whose debt is to be paid.  Whoever does not `wait` is told at once where somebody else pays it already."""
+
+    session_id: str = ""
+    wait: bool = True
+
+
 class Memories:
     """Facts that outlast their conversation."""
 
     def operations(self) -> list[Operation]:
+        return [*self._facts(), *self._debts()]
+
+    def _facts(self) -> list[Operation]:
         return [
             Operation(
                 method="GET",
@@ -43,7 +62,91 @@ class Memories:
                 status=201,
             ),
             Operation(
+                method="PATCH",
+                path="/api/memory/{id}",
+                handle=self.change,
+                summary="Remember something else instead",
+                takes=Remembered,
+                gives=Memory,
+            ),
+            Operation(
                 method="DELETE", path="/api/memory/{id}", handle=self.remove, summary="Forget something", gives=Removed
+            ),
+            Operation(
+                method="POST",
+                path="/api/memory/forget",
+                handle=self.forget,
+                summary="Forget memories by id, all that came from a session, or everything",
+                takes=Forgetting,
+                gives=Forgotten,
+            ),
+            Operation(
+                method="GET",
+                path="/api/memory/recall",
+                handle=self.recall,
+                summary="Ask a memory provider elsewhere what it recalls",
+                gives=Recalled,
+                query=("q", "limit"),
+            ),
+            Operation(
+                method="GET",
+                path="/api/memory/document",
+                handle=self.document,
+                summary="Read what is remembered as Markdown",
+                gives=Document,
+            ),
+            Operation(
+                method="PUT",
+                path="/api/memory/document",
+                handle=self.edit,
+                summary="Change what is remembered as Markdown was edited",
+                takes=Edit,
+                body_max=DOCUMENTS_MAX,
+                gives=Edited,
+            ),
+        ]
+
+    def _debts(self) -> list[Operation]:
+        return [
+            Operation(
+                method="GET",
+                path="/api/memory/status",
+                handle=self.status,
+                summary="Show how memory stands, and what is owed to it",
+                gives=MemoryStatus,
+            ),
+            Operation(
+                method="GET",
+                path="/api/memory/segments",
+                handle=self.segments,
+                summary="List the receipts of memory, the newest first",
+                gives=Page[SegmentView],
+                query=("session", "state", "unpaid", "cursor", "limit"),
+            ),
+            Operation(
+                method="POST",
+                path="/api/memory/commit",
+                handle=self.commit,
+                summary="Commit what a session has to remember, now",
+                takes=Payment,
+                gives=Committed,
+            ),
+            Operation(
+                method="POST",
+                path="/api/memory/segments/{id}/waive",
+                handle=self.waive,
+                summary="Give up that something is remembered",
+                scope=ADMIN,
+                gives=SegmentView,
+            ),
+            Operation(
+                method="POST",
+                path="/api/memory/replay",
+                handle=self.replay,
+                summary="Give some of what was committed once to another provider",
+                scope=ADMIN,
+                takes=Replaying,
+                gives=Replayed,
             ),
         ]
 
@@ -56,6 +159,49 @@ class Memories:
     async def add(self, call: Call) -> Response:
         return answer(await call.desk.memories.add((await call.body(Remembered)).text), 201)
 
+    async def change(self, call: Call) -> Response:
+        text = (await call.body(Remembered)).text
+        return answer(await call.desk.memories.change(MemoryId(call.name()), text))
+
     async def remove(self, call: Call) -> Response:
         await call.desk.memories.remove(MemoryId(call.name()))
         return answer(Removed())
+
+    async def forget(self, call: Call) -> Response:
+        return answer(await call.desk.memories.forget(await call.body(Forgetting)))
+
+    async def recall(self, call: Call) -> Response:
+        return answer(await call.desk.memories.recall(call.word("q") or "", call.number("limit", 20)))
+
+    async def document(self, call: Call) -> Response:
+        return answer(await call.desk.memories.document())
+
+    async def edit(self, call: Call) -> Response:
+        return answer(await call.desk.memories.edit(await call.body(Edit)))
+
+    async def status(self, call: Call) -> Response:
+        return answer(await call.desk.memories.status())
+
+    async def segments(self, call: Call) -> Response:
+        session = call.word("session")
+        page = await call.desk.memories.segments(
+            session_id=SessionId(session) if session else None,
+            state=call.choice("state", State),
+            unpaid=call.flag("unpaid") or False,
+            cursor=call.word("cursor"),
+            limit=call.number("limit", 50),
+        )
+        return answer(page)
+
+    async def commit(self, call: Call) -> Response:
+        payment = await call.body(Payment)
+        if not payment.session_id.isprintable():
+            raise Rejected("an id has printable characters only")
+        paid = await call.desk.memories.commit(SessionId(payment.session_id), wait=payment.wait)
+        return answer(Committed(committed=paid))
+
+    async def waive(self, call: Call) -> Response:
+        return answer(await call.desk.memories.waive(SegmentId(call.name())))
+
+    async def replay(self, call: Call) -> Response:
+        return answer(await call.desk.memories.replay(await call.body(Replaying)))

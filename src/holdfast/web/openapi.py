@@ -15,7 +15,7 @@ import msgspec
 from starlette.responses import Response
 
 from holdfast import __version__
-from holdfast.core import delivery, processes, sessions
+from holdfast.core import delivery, memory, processes, sessions
 from holdfast.web.operations import Call, Operation, Stream
 from holdfast.web.requests import ID_MAX
 
@@ -86,7 +86,9 @@ PARAMETERS: Mapping[str, Parameter] = MappingProxyType(
         "session": Parameter(meaning="Only what belongs to this session."),
         "starting_after": Parameter(meaning="Go on behind the event of this sequence_number.", schema=_number(0)),
         "stream": Parameter(meaning="Answer with events.", schema=_FLAG),
+        "unpaid": Parameter(meaning="Only those that are still to be paid.", schema=_FLAG),
         "/api/deliveries state": Parameter(meaning="Only those in this state.", schema=_one_of(delivery.State)),
+        "/api/memory/segments state": Parameter(meaning="Only those in this state.", schema=_one_of(memory.State)),
         "/api/processes state": Parameter(meaning="Only those in this state.", schema=_one_of(processes.State)),
         "/api/sessions state": Parameter(meaning="Only those in this state.", schema=_one_of(sessions.State)),
         "/v1/responses/{id}/input_items after": Parameter(meaning="Go on behind the item of this id."),

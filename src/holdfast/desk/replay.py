@@ -1,0 +1,92 @@
+"""Replay: what was paid once, given to one more provider.  No debt is touched by it, whoever it was owed to."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from holdfast.clock import Clock
+from holdfast.core.memory import Segment, messages
+from holdfast.core.redaction import Redaction
+from holdfast.desk.debts import Failure, Replayed
+from holdfast.errors import Rejected
+from holdfast.ids import SegmentId
+from holdfast.memory.address import plain
+from holdfast.ports import Bindings, MemoryProvider, Store
+
+NOTHING_SAID = "nothing was said"
+# How long a provider may take over one segment.
+SEGMENT_MAX_S = 120
+# No other segment is begun after this, so that whoever waits sees how far it has come.
+CALL_MAX_MS = 10_000
+# Where so many fail one after the other, the next will not do better.
+FAILED_IN_A_ROW_MAX = 5
+
+
+def chosen(bindings: Bindings | None, name: str, url: str = "") -> MemoryProvider:
+    """Return the provider of a name, at an address where it has one.  Raises `Rejected` where nobody here is it."""
+    current = bindings.current if bindings else None
+    if current is not None and not url and current.owner.partition(":")[0] == name:
+        return current
+    try:
+        found = bindings.of(f"{name}:{plain(url)}" if url else name) if bindings and name else None
+    except ValueError as error:
+        raise Rejected("a url begins with http:// or https://, and names a host") from error
+    if found is None:
+        hint = "http and openviking need a url; a plugin that has not been opened yet, memory.provider and a restart"
+        raise Rejected(f"there is no memory provider {name!r} here that could be given anything; {hint}")
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """Everything that a person's conversations once paid, on its way to one provider."""
+
+    store: Store
+    person: str
+    provider: MemoryProvider
+    clock: Clock
+    redaction: Redaction
+
+    async def go_on(self, limit: int, skip: Collection[SegmentId] = ()) -> Replayed:
+        """Replay some of what is left, the oldest first."""
+        replayed, failures, in_a_row = 0, list[Failure](), 0
+        began_ms = self.clock.monotonic_ms()
+        for segment in await self._next(limit, skip):
+            if in_a_row == FAILED_IN_A_ROW_MAX or self.clock.monotonic_ms() - began_ms > CALL_MAX_MS:
+                break
+            failure = await self._replay(segment)
+            if failure is None:
+                replayed, in_a_row = replayed + 1, 0
+            else:
+                failures.append(failure)
+                in_a_row += 1
+        left = await self.store.segments.left_to_replay(self.person, self.provider.owner)
+        return Replayed(provider=self.provider.owner, replayed=replayed, failed=len(failures), left=left, failures=failures)
+
+    async def _next(self, limit: int, skip: Collection[SegmentId]) -> list[Segment]:
+        if not limit:
+            return []
+        found = await self.store.segments.to_replay(self.person, self.provider.owner, limit + len(skip))
+        return [each for each in found if each.id not in skip][:limit]
+
+    async def _replay(self, segment: Segment) -> Failure | None:
+        try:
+            async with asyncio.timeout(SEGMENT_MAX_S):
+                receipt = await self._given(segment)
+        except TimeoutError:
+            return self._failed(segment, f"the provider did not answer within {SEGMENT_MAX_S} seconds")
+        except Exception as error:  # The edge to a provider: the others may still be taken.
+            return self._failed(segment, self.redaction.text(str(error)) or type(error).__name__)
+        await self.store.segments.replayed(segment.id, self.provider.owner, receipt, self.clock.now_ms())
+        return None
+
+    async def _given(self, segment: Segment) -> str:
+        said = messages(await self.store.journal.read_segment(segment))
+        if not said:
+            return NOTHING_SAID
+        return await self.provider.commit(await self.store.sessions.get(segment.session_id), segment, said)
+
+    def _failed(self, segment: Segment, error: str) -> Failure:
+        return Failure(segment_id=segment.id, session_id=segment.session_id, error=error)
