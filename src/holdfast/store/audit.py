@@ -98,6 +98,16 @@ CHECKS: Mapping[str, str] = MappingProxyType(
                 ON early.session_id = late.session_id AND early.first_generation < late.first_generation
              WHERE late.state IN ('committing', 'committed') AND early.state NOT IN ('committed', 'waived')
         """,
+        "M2 nothing is waived or committed without saying when": """
+            SELECT id FROM segments WHERE (state IN ('committed', 'waived')) <> (settled_at IS NOT NULL)
+        """,
+        "M3 a provider was replayed nothing that was its own": """
+            SELECT r.segment_id FROM replays r JOIN segments m ON m.id = r.segment_id WHERE m.owner = r.owner
+        """,
+        "M6 what was absorbed has a receipt": "SELECT segment_id FROM absorbed WHERE receipt = ''",
+        "M6 what is remembered is there once": """
+            SELECT MIN(id) FROM memories GROUP BY owner, folded HAVING COUNT(*) > 1
+        """,
         "Q1 a turn that waits has one open question": """
             SELECT t.id FROM turns t LEFT JOIN questions q ON q.turn_id = t.id AND q.answer IS NULL
              WHERE t.state = 'waiting' GROUP BY t.id HAVING COUNT(q.id) <> 1
@@ -129,6 +139,14 @@ CHECKS: Mapping[str, str] = MappingProxyType(
         "S4 a delivery is of the owner of its session": """
             SELECT d.id FROM deliveries d LEFT JOIN sessions s ON s.id = d.session_id AND s.owner = d.owner
              WHERE s.id IS NULL
+        """,
+        "S4 a segment is of the owner of its session": """
+            SELECT m.id FROM segments m LEFT JOIN sessions s ON s.id = m.session_id AND s.owner = m.person
+             WHERE s.id IS NULL
+        """,
+        "S4 a word is of the owner of its memory": """
+            SELECT w.memory_id FROM memory_words w LEFT JOIN memories m ON m.id = w.memory_id AND m.owner = w.owner
+             WHERE m.id IS NULL
         """,
         "S1 a one-shot session whose turn is at rest has ended": f"""
             SELECT s.id FROM sessions s WHERE s.one_shot = 1 AND s.state <> 'ended' AND NOT EXISTS

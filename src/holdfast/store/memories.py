@@ -272,7 +272,7 @@ def _absorb(dialect: Dialect, owner: str, segment_id: SegmentId, changes: Change
         if not earlier:
             raise NotFound(f"there is no memory segment {segment_id}")
         return earlier[0][0]
-    said = receipt((yield from _change(dialect, owner, changes, now_ms)))
+    said = receipt((yield from _change(dialect, owner, changes, now_ms)), changes.remark)
     yield Run(_RECEIPT, {**named, "receipt": said})
     return said
 

@@ -128,7 +128,8 @@ _TO_REPLAY = f"SELECT {rows.SEGMENT} FROM segments WHERE {_UNREPLAYED} ORDER BY 
 _LEFT_TO_REPLAY = f"SELECT COUNT(*) FROM segments WHERE {_UNREPLAYED}"
 _REPLAYED = """
     INSERT INTO replays (segment_id, owner, receipt, at)
-    SELECT m.id, CAST(:provider AS TEXT), CAST(:receipt AS TEXT), CAST(:now AS BIGINT) FROM segments m WHERE m.id = :id
+    SELECT m.id, CAST(:provider AS TEXT), CAST(:receipt AS TEXT), CAST(:now AS BIGINT)
+      FROM segments m WHERE m.id = :id AND m.owner <> :provider
     ON CONFLICT (segment_id, owner) DO NOTHING
 """
 

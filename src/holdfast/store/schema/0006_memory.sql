@@ -40,7 +40,7 @@ CREATE INDEX segments_due ON segments (owner, due_at) WHERE state = 'sealed';
 CREATE INDEX segments_idle ON segments (due_at) WHERE state = 'open';
 CREATE INDEX segments_held ON segments (node_id) WHERE node_id IS NOT NULL;
 -- What is not paid yet: few, however much has been.
-CREATE INDEX segments_dirty ON segments (session_id, first_generation, owner)
+CREATE INDEX segments_dirty ON segments (session_id, first_generation, owner, state)
     WHERE state IN ('open', 'sealed', 'committing');
 CREATE INDEX segments_owing ON segments (person, session_id) WHERE state IN ('open', 'sealed', 'committing');
 CREATE INDEX segments_by_state ON segments (person, state, created_at, id);
