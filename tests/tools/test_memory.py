@@ -1,63 +1,30 @@
-"""What was said and what is remembered: found again by its owner, and by nobody else."""
+"""What the agent remembers of whoever calls: added, found, changed and removed by them, and by nobody else."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from holdfast.agent.scripted import Reach, Say, ScriptedAgent
+from holdfast.agent.scripted import Reach, ScriptedAgent
 from holdfast.agent.toolbox import Toolbox
-from holdfast.agent.tools.memory import MEMORIES_MAX, memory_tool
-from holdfast.agent.tools.session_search import session_search_tool, snippet
+from holdfast.agent.tools.memory import LISTED_MAX, memory_tool
 from holdfast.clock import SystemClock
+from holdfast.core.memories import FACTS_MAX, Changes, Kind, Memory, Recollection
 from holdfast.core.redaction import MASK, Redaction
 from holdfast.errors import NotFound, Rejected
+from holdfast.ids import MemoryId
 from holdfast.store.opening import Store
+from tests.engine.oracle import Oracle
 from tests.engine.world import Open, answered, opened, running_engine
 from tests.tools.sites import site
 
 SECRET = "open-sesame-42"
 
 
-async def test_a_search_finds_messages_and_answers_of_the_owner_only(open_it: Open) -> None:
-    async with opened(open_it) as store:
-        async with running_engine(store, ScriptedAgent(lambda work: [Say(f"about {work.message}: figs")])) as engine:
-            mine = await answered(engine, store, "apples and pears", conversation="a")
-            await answered(engine, store, "apples of others", conversation="b", owner="ann")
-        search = session_search_tool(store.sessions)
-        text = await search.run({"query": "apples"}, site())
-        assert text.startswith("2 found, the newest first:")
-        assert f"{mine.session_id}, agent: about apples and pears: figs" in text
-        assert f"{mine.session_id}, person: apples and pears" in text
-        assert "others" not in text
-        assert "untrusted" in text
-        assert "(this conversation)" in await search.run({"query": "figs"}, site({"id": mine.session_id}))
-        assert "try fewer" in await search.run({"query": "bananas"}, site())
-        assert (await search.run({"query": "apples", "limit": 1}, site())).startswith("1 found")
-
-
-@pytest.mark.parametrize("args", [{}, {"query": ""}, {"query": "a", "limit": 0}, {"query": "a", "limit": 51}])
-async def test_a_search_for_nothing_is_refused(open_it: Open, args: dict[str, Any]) -> None:
-    async with opened(open_it) as store:
-        with pytest.raises(Rejected):
-            await session_search_tool(store.sessions).run(args, site())
-
-
-@pytest.mark.parametrize(
-    ("text", "query", "shown"),
-    [
-        ("short", "short", "short"),
-        ("a b\n c", "x", "a b c"),
-        ("x" * 50 + " needle " + "y" * 50, "NEEDLE", "…xxxx needle yyyyyyyy…"),
-    ],
-)
-def test_a_snippet_shows_what_was_looked_for(text: str, query: str, shown: str) -> None:
-    assert snippet(text, query, 20) == shown
-
-
-def memory(store: Store) -> Any:
-    return memory_tool(store.memories, Redaction([SECRET]), SystemClock())
+def memory(store: Store, provider: Any = None) -> Any:
+    return memory_tool(store.memories, Redaction([SECRET]), SystemClock(), provider)
 
 
 async def test_a_fact_is_added_found_changed_and_removed(open_it: Open) -> None:
@@ -126,15 +93,6 @@ async def test_a_known_secret_is_masked(open_it: Open) -> None:
         assert [each.text for each in await store.memories.list("local")] == [f"Says {MASK}."]
 
 
-async def test_there_is_room_for_so_many_facts(open_it: Open) -> None:
-    async with opened(open_it) as store:
-        for number in range(MEMORIES_MAX):
-            await memory(store).run({"action": "add", "text": f"Fact {number}."}, site(call_id=f"call_{number}"))
-        with pytest.raises(Rejected, match="replace or remove one first"):
-            await memory(store).run({"action": "add", "text": "One more."}, site(call_id="more"))
-        assert "Remembered" in await memory(store).run({"action": "add", "text": "Fact 0."}, site(call_id="call_0"))
-
-
 @pytest.mark.parametrize(
     "args",
     [
@@ -166,3 +124,69 @@ async def test_what_one_conversation_remembers_another_one_knows(open_it: Open) 
         answers = [(await store.journal.read_turn(turn.id))[-1].data["text"] for turn in turns]
         assert answers[0] == answers[1]
         assert "Likes tea." in str(answers[0])
+
+
+async def test_a_fact_that_differs_only_in_spelling_is_known_already(open_it: Open) -> None:
+    async with opened(open_it) as store:
+        await memory(store).run({"action": "add", "text": "Likes tea."}, site())
+        again = await memory(store).run({"action": "add", "text": "likes TEA"}, site(call_id="call_2"))
+        assert again.startswith("Known already")
+        assert len(await store.memories.list("local")) == 1
+
+
+async def test_there_is_room_for_so_many_facts(open_it: Open) -> None:
+    async with opened(open_it) as store:
+        await store.memories.change("local", Changes(added=[_fact(number) for number in range(FACTS_MAX)]), 1)
+        with pytest.raises(Rejected):
+            await memory(store).run({"action": "add", "text": "One more."}, site())
+        assert "Known already" in await memory(store).run({"action": "add", "text": "Fact 0."}, site())
+        listed = (await memory(store).run({"action": "list"}, site())).splitlines()
+        assert len(listed) == LISTED_MAX + 1
+        assert listed[-1] == "[There may be more; search for it.]"
+
+
+def _fact(number: int) -> Memory:
+    id_ = MemoryId(f"mem_{number:04}")
+    return Memory(id=id_, owner="local", text=f"Fact {number}.", created_at=number, updated_at=number)
+
+
+async def test_the_profile_is_listed_as_what_it_is(open_it: Open) -> None:
+    async with opened(open_it) as store:
+        await store.memories.change("local", Changes(added=[replace(_fact(1), kind=Kind.PROFILE, text="A gardener.")]), 1)
+        assert (await memory(store).run({"action": "list"}, site())).endswith(" (profile): A gardener.")
+
+
+async def test_a_search_asks_the_provider_too(open_it: Open) -> None:
+    async with opened(open_it) as store:
+        oracle = Oracle([Recollection(text=f"Likes\ngreen tea, says {SECRET}.")], owner="http:there")
+        await memory(store).run({"action": "add", "text": "Likes tea."}, site())
+        text = await memory(store, oracle).run({"action": "search", "text": "tea"}, site({"owner": "local"}))
+        first, *rest = text.splitlines()
+        assert first.endswith(": Likes tea.")
+        assert rest == ["", "http:there recalls:", f"- Likes green tea, says {MASK}."]
+        assert [(session.owner, query) for session, query, _ in oracle.asked] == [("local", "tea")]
+        assert "recalls nothing" in await memory(store, Oracle()).run({"action": "search", "text": "x"}, site())
+
+
+async def test_the_builtin_is_not_asked_for_what_is_found_anyway(open_it: Open) -> None:
+    async with opened(open_it) as store:
+        oracle = Oracle([Recollection(text="x")], owner="builtin")
+        assert "recalls" not in await memory(store, oracle).run({"action": "search", "text": "tea"}, site())
+        assert oracle.asked == []
+
+
+@pytest.mark.parametrize("answer", [RuntimeError(f"{SECRET} is wrong"), TimeoutError(), None, ["garbage"]])
+async def test_a_provider_that_fails_costs_only_what_it_knows(open_it: Open, answer: Any) -> None:
+    """K1"""
+    async with opened(open_it) as store:
+        await memory(store).run({"action": "add", "text": "Likes tea."}, site())
+        text = await memory(store, Oracle(answer)).run({"action": "search", "text": "tea"}, site())
+        assert "Likes tea." in text
+        assert "oracle could not be asked" in text
+        assert SECRET not in text
+
+
+async def test_a_search_that_floods_is_bounded(open_it: Open) -> None:
+    async with opened(open_it) as store:
+        oracle = Oracle([Recollection(text=f"{number} {'x' * 100_000}") for number in range(10_000)])
+        assert len(await memory(store, oracle).run({"action": "search", "text": "tea"}, site())) < 7_000
