@@ -1,0 +1,164 @@
+"""The builtin provider: what is worth remembering is extracted when a conversation is over, and kept in the store."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from itertools import count
+
+from holdfast.agent.budget import used_up
+from holdfast.clock import Clock
+from holdfast.core.keys import LOCAL
+from holdfast.core.memories import Changes, Kind, Memory, Recollection
+from holdfast.core.memory import Message, Segment
+from holdfast.core.sessions import Session
+from holdfast.core.transcript import Role
+from holdfast.core.trust import UNTRUSTED
+from holdfast.core.usage import Limit, Scope, Usage, question_id
+from holdfast.errors import ContextTooLong, Rejected, Unavailable
+from holdfast.ids import MemoryId, SegmentId, SessionId, TurnId
+from holdfast.memory.draft import Draft, remembered
+from holdfast.memory.extraction import Extractor, Unusable, halves, spoken
+from holdfast.memory.provider import Provider
+from holdfast.ports import Store
+
+OWNER = "builtin"
+# What is known about the person that a talk is looked through with.
+RECENT_MAX = 40
+RECALLED_MAX = 40
+QUERY_MAX_CHARS = 8_000
+# After so many commits that failed, what a model cannot make anything of is passed over, and the receipt says so.
+ATTEMPTS_MAX = 3
+# Talks that were looked through in part when a commit failed: the next one goes on where that stopped.
+BEGUN_MAX = 100
+_DAY_MS = 86_400_000
+_CALLS_PER_MS = 1_000
+
+
+class Builtin(Provider):
+    """Remembers in the store itself.  `limits` are what may be spent on it before somebody has said to go on."""
+
+    def __init__(self, store: Store, extractor: Extractor, *, limits: Sequence[Limit] = (), clock: Clock) -> None:
+        super().__init__(OWNER)
+        self._store = store
+        self._extractor = extractor
+        self._day = [limit for limit in limits if limit.scope is Scope.DAY]
+        self._clock = clock
+        self._begun: dict[SegmentId, _Reading] = {}
+
+    async def commit(self, session: Session, segment: Segment, messages: Sequence[Message]) -> str:
+        memories = self._store.memories
+        if (receipt := await memories.absorbed(segment.id)) is not None:
+            return receipt
+        # What strangers say is about nobody that is known here.
+        talk = spoken(messages) if session.channel not in UNTRUSTED else []
+        changes = await self._extracted(session, segment, talk) if talk else Changes()
+        receipt = await memories.absorb(session.owner, segment.id, changes, self._clock.now_ms())
+        self._begun.pop(segment.id, None)
+        return receipt
+
+    async def recall(self, session: Session, query: str, limit: int) -> Sequence[Recollection]:
+        found = await self._store.memories.recall(session.owner, query, limit)
+        return [Recollection(text=each.text, id=each.id, turn_id=each.turn_id) for each in found]
+
+    async def forget(self, person: str, *, memory_id: str | None = None, session_id: SessionId | None = None) -> int:
+        if memory_id is None and session_id is None:
+            raise Rejected("say which memory to forget, or of which session")
+        ids = [MemoryId(memory_id)] if memory_id is not None else []
+        if session_id is not None:
+            ids += [each.id for each in await self._store.memories.of_session(person, session_id)]
+        changed = await self._store.memories.change(person, Changes(removed=ids), self._clock.now_ms())
+        return changed.removed
+
+    async def check(self) -> str:
+        facts = (await self._store.memories.tally(LOCAL)).get(Kind.FACT, 0)
+        return f"{self._extractor.name} extracts; {facts:,} {'fact is' if facts == 1 else 'facts are'} known about you"
+
+    async def _extracted(self, session: Session, segment: Segment, talk: Sequence[Message]) -> Changes:
+        reading = self._begun.get(segment.id)
+        if reading is None:
+            known = await self._known(session.owner, talk)
+            parts = self._extractor.parts(talk)
+            reading = _Reading(Draft(session.owner, segment.id, known), parts)
+            self._begun[segment.id] = reading
+            while len(self._begun) > BEGUN_MAX:
+                del self._begun[next(iter(self._begun))]
+        purse = _Purse(self._store, session, talk[-1].turn_id, self._day, self._clock)
+        while reading.parts:
+            await purse.open()
+            await self._read(reading, segment, purse)
+        return reading.draft.changes(reading.remark)
+
+    async def _read(self, reading: _Reading, segment: Segment, purse: _Purse) -> None:
+        """Look through the next part, or make smaller ones of it."""
+        part = reading.parts[0]
+        try:
+            try:
+                found = await self._extractor.extract(part, reading.draft.known, purse.spend)
+            except ContextTooLong:
+                smaller = halves(part)
+                reading.parts.popleft()
+                reading.parts.extendleft(reversed(smaller))
+                return
+        except Unusable:
+            if segment.attempt < ATTEMPTS_MAX:
+                raise
+            reading.passed_over += 1
+        else:
+            reading.draft.take(found, self._clock.now_ms())
+            reading.looked_through += 1
+        reading.parts.popleft()
+
+    async def _known(self, owner: str, talk: Sequence[Message]) -> list[Memory]:
+        memories = self._store.memories
+        said = " ".join(each.text for each in talk if each.role is Role.USER)[:QUERY_MAX_CHARS]
+        recent = await memories.recent(owner, RECENT_MAX)
+        recalled = await memories.recall(owner, said, RECALLED_MAX)
+        return list(remembered(recent, recalled).values())
+
+
+class _Reading:
+    """How far a talk has been looked through, and what was found."""
+
+    def __init__(self, draft: Draft, parts: Sequence[Sequence[Message]]) -> None:
+        self.draft = draft
+        self.parts = deque(parts)
+        self.looked_through = 0
+        self.passed_over = 0
+
+    @property
+    def remark(self) -> str:
+        if not self.passed_over:
+            return ""
+        if not self.looked_through:
+            return "the model gave nothing usable"
+        return f"the model gave nothing usable for {self.passed_over} of {self.passed_over + self.looked_through} parts"
+
+
+class _Purse:
+    """What a commit may spend, and what it has spent."""
+
+    def __init__(self, store: Store, session: Session, turn_id: TurnId, day: Sequence[Limit], clock: Clock) -> None:
+        self._store = store
+        self._session = session
+        self._turn_id = turn_id
+        self._day = day
+        self._clock = clock
+        # Every call counts, also those of a commit that is made again: so its number is one that no other has had.
+        self._numbers = count(clock.now_ms() * _CALLS_PER_MS)
+
+    async def open(self) -> None:
+        """Raise `Unavailable` when the day's budget is used up, and nobody has said to go on."""
+        if not self._day:
+            return
+        now = self._clock.now_ms()
+        turn = await self._store.turns.get(self._turn_id)
+        spent = await self._store.spending.spent(turn, self._session.owner, now - now % _DAY_MS)
+        for limit in self._day:
+            times = limit.times_passed(spent)
+            if times and question_id(limit.scope, times) not in spent.allowed:
+                raise Unavailable(f"{used_up(limit, spent)}; what was said is kept, and looked through when there is more")
+
+    async def spend(self, used: Usage) -> None:
+        number, now = next(self._numbers), self._clock.now_ms()
+        await self._store.spending.extra(self._session, self._turn_id, number, used, now)  # noqa: S610 - No SQL of Django's.

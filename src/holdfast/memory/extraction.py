@@ -1,0 +1,187 @@
+"""Extraction: finding in a talk what will still matter about the person in other conversations."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from itertools import groupby
+from typing import Protocol
+
+from holdfast.agent.compaction import CHARS_PER_TOKEN
+from holdfast.agent.models import port
+from holdfast.agent.models.port import AssistantMessage, Done, Model, Request, Said, StopReason, UserMessage
+from holdfast.agent.toolbox import shortened
+from holdfast.agent.tools.port import Spend
+from holdfast.core.memory import Message
+from holdfast.core.transcript import Role
+from holdfast.errors import ContextTooLong, ModelRejected, ModelUnavailable, ModelUnusable
+from holdfast.memory.findings import Findings, Known
+from holdfast.memory.paper import RULES, NotTaken, Paper
+
+ANSWER_MAX_S = 100
+ANSWER_TOKENS_MAX = 8_000
+ANSWER_MAX_CHARS = 60_000
+# How often a model is asked before its answers count as unusable.
+ASKED_MAX = 2
+# Of a talk, at once.
+PART_MAX_CHARS = 24_000
+KNOWN_MAX_CHARS = 8_000
+# Of one message.  What is longer was pasted, or is a report: its beginning and its end say what it is about.
+PERSON_MAX_CHARS = 12_000
+ASSISTANT_MAX_CHARS = 1_500
+# How much of the model's context they may fill; the rest is for the rules.
+_PART = 0.3
+_KNOWN_PART = 0.15
+_ANSWER_PART = 0.25
+_PIECE_MIN_CHARS = 500
+
+# What the gateway itself says stands in a person's place, and is about the work of machines.
+_OF_THE_GATEWAY = "[System note:"
+_AGAIN = "That could not be used: {reason}. Answer again, with the one JSON object of the shape described and nothing else."
+_UNFOUNDED = "no quote stands in what the person said; copy their words exactly, and leave out what they did not say"
+_ENDS = {StopReason.REFUSAL: "it was refused", StopReason.CALLS: "there are no tools"}
+
+
+class Unusable(ModelUnavailable):
+    """The model answered, and there was nothing in it that could be taken."""
+
+
+class Extractor(Protocol):
+    """Finds what is worth remembering."""
+
+    @property
+    def name(self) -> str: ...
+
+    def parts(self, talk: Sequence[Message]) -> list[Sequence[Message]]:
+        """Cut a talk into parts that can be looked through at once."""
+        ...
+
+    async def extract(self, talk: Sequence[Message], known: Known, spend: Spend) -> Findings:
+        """Look through a part; what a model used for it is told to `spend`.
+
+        Raises `Unusable` where a model answered with nothing that can be taken, and `ContextTooLong` where it was too much.
+        """
+        ...
+
+
+def spoken(messages: Sequence[Message]) -> list[Message]:
+    """Return the turns of a talk in which a person speaks, without what the gateway said in their place."""
+    said = [message for message in messages if not message.text.lstrip().startswith(_OF_THE_GATEWAY)]
+    persons = {message.turn_id for message in said if message.role is Role.USER and message.text.strip()}
+    return [message for message in said if message.turn_id in persons]
+
+
+def halves(talk: Sequence[Message]) -> list[Sequence[Message]]:
+    """Return a part of a talk as smaller ones.  Raises `Unusable` where it is as small as can be."""
+    if len(talk) > 1:
+        middle = len(talk) // 2
+        return [half for each in (talk[:middle], talk[middle:]) if (half := spoken(each))]
+    (message,) = talk
+    middle = len(message.text) // 2
+    if middle < _PIECE_MIN_CHARS:
+        raise Unusable("the model has no room for a single message; name another one in memory.model")
+    return [[replace(message, text=message.text[:middle])], [replace(message, text=message.text[middle:])]]
+
+
+class ModelExtractor:
+    """Asks a model."""
+
+    def __init__(self, model: Model, answer_max_s: float = ANSWER_MAX_S) -> None:
+        self._model = model
+        self._answer_max_s = answer_max_s
+
+    @property
+    def name(self) -> str:
+        return self._model.name
+
+    def parts(self, talk: Sequence[Message]) -> list[Sequence[Message]]:
+        room = max(self._room(_PART, PART_MAX_CHARS), _PIECE_MIN_CHARS)
+        cut = _cut([_bounded(message, room) for message in talk], room)
+        return [part for each in cut if (part := spoken(each))]
+
+    async def extract(self, talk: Sequence[Message], known: Known, spend: Spend) -> Findings:
+        paper = Paper(talk, known, self._room(_KNOWN_PART, KNOWN_MAX_CHARS))
+        asked: list[port.Message] = [UserMessage(text=paper.text())]
+        found: Findings | None = None
+        reason = ""
+        for _ in range(ASKED_MAX):
+            answer, reason = await self._ask(asked, spend)
+            if not reason:
+                found, reason = _taken(paper, answer)
+            if not reason and found is not None:
+                return found
+            if answer.strip():
+                # Cut short, so that a flood of nonsense is not paid for twice.
+                said = AssistantMessage(text=shortened(answer, ASSISTANT_MAX_CHARS))
+                asked = [asked[0], said, UserMessage(text=_AGAIN.format(reason=reason))]
+        if found is None:
+            raise Unusable(f"{self._model.name} gave nothing usable: {reason}")
+        # It insists on what the person never said, and of that nothing is taken.
+        return found
+
+    def _room(self, share: float, most_chars: int) -> int:
+        return min(int(self._model.facts.context_tokens * share * CHARS_PER_TOKEN) or most_chars, most_chars)
+
+    async def _ask(self, messages: Sequence[port.Message], spend: Spend) -> tuple[str, str]:
+        """Return what the model said, and why that is no answer."""
+        facts = self._model.facts
+        limits = (ANSWER_TOKENS_MAX, facts.output_tokens_max, int(facts.context_tokens * _ANSWER_PART))
+        request = Request(system=RULES, messages=messages, output_tokens_max=min(each for each in limits if each))
+        try:
+            async with asyncio.timeout(self._answer_max_s):
+                return await self._answer(request, spend)
+        except TimeoutError:
+            raise ModelUnavailable(f"{self._model.name} did not answer within {self._answer_max_s:g} seconds") from None
+        except (ContextTooLong, ModelUnusable):
+            raise
+        except ModelRejected as error:
+            return "", f"it took no such request: {error}"
+
+    async def _answer(self, request: Request, spend: Spend) -> tuple[str, str]:
+        said, chars = list[str](), 0
+        async with aclosing(self._model.stream(request)) as events:
+            async for event in events:
+                match event:
+                    case Said(text=text) if (chars := chars + len(text)) <= ANSWER_MAX_CHARS:
+                        said.append(text)
+                    case Said():
+                        return "".join(said), "it was too long"
+                    case Done(reason=reason, usage=used):
+                        await spend(used)
+                        return "".join(said), _ENDS.get(reason, "")
+                    case _:
+                        pass
+        return "".join(said), "it did not come to its end"
+
+
+def _taken(paper: Paper, answer: str) -> tuple[Findings | None, str]:
+    """Return what an answer says, and what is wrong with it."""
+    try:
+        found = paper.findings(answer)
+    except NotTaken as error:
+        return None, str(error)
+    return found, "" if found.found or not found.unfounded else _UNFOUNDED
+
+
+def _bounded(message: Message, room: int) -> Message:
+    longest = PERSON_MAX_CHARS if message.role is Role.USER else ASSISTANT_MAX_CHARS
+    return replace(message, text=shortened(message.text, min(longest, room // 2)))
+
+
+def _cut(talk: Sequence[Message], room: int) -> Iterator[Sequence[Message]]:
+    """Yield as many whole turns at a time as there is room for; a turn that is too long alone is cut between messages."""
+    part: list[Message] = []
+    left = room
+    for _, of_turn in groupby(talk, key=lambda message: message.turn_id):
+        turn = list(of_turn)
+        whole = sum(len(message.text) for message in turn)
+        for number, message in enumerate(turn):
+            if part and (len(message.text) > left or (not number and whole > left)):
+                yield part
+                part, left = [], room
+            part.append(message)
+            left -= len(message.text)
+    if part:
+        yield part
