@@ -77,9 +77,12 @@ async def test_each_provider_is_opened_by_its_name() -> None:
         assert isinstance(found.current, Own)
     async with memory("none") as found:
         assert found.current is None
-    async with memory("http", "http://127.0.0.1:9300/m/") as found:
-        assert found.current
-        assert found.current.owner == "http:http://127.0.0.1:9300/m" == owner_of("http", "http://127.0.0.1:9300/m/")
+    for name in ("http", "openviking"):
+        async with memory(name, "http://127.0.0.1:9300/m/") as found:
+            assert found.current
+            assert found.current.owner == f"{name}:http://127.0.0.1:9300/m" == owner_of(name, "http://127.0.0.1:9300/m/")
+            assert found.of(owner_of(name, "http://127.0.0.1:9301"))
+            assert found.of(owner_of(name, "http://127.0.0.1:9301")) is not found.current
     async with memory("elephant", plugins=Plugins(memories={"elephant": elephant})) as found:
         assert found.current
         assert found.current.owner == "elephant"
