@@ -92,6 +92,15 @@ async def carriers_of(
     """Yield who takes answers out, by channel, for as long as the context lasts.  Raises `ConfigInvalid`."""
     secret = config.url.secret or await answers_secret(store.secrets)
     redaction.learn(told_of(secret))
+    async with carriers_signing(secret, config, home, clock) as carriers:
+        yield carriers
+
+
+@contextlib.asynccontextmanager
+async def carriers_signing(
+    secret: str, config: ChannelsConfig, home: Path, clock: Clock
+) -> AsyncGenerator[Mapping[str, Carrier]]:
+    """Yield them, with the secret that answers are signed with.  Raises `ConfigInvalid`."""
     guard = Guard(config.url.allow_hosts, setting="channels.url.allow_hosts", encrypted=True)
     token, base_url = os.environ.get(config.github.token_env, ""), config.github.base_url
     async with contextlib.AsyncExitStack() as stack:

@@ -51,7 +51,9 @@ class Routes(Mirror):
         self._host = host
         self._targets = targets
         self._redaction = redaction
-        self.configured = {name: self._configured(name, each, environment) for name, each in configured.items()}
+        self.configured = {
+            name: configured_route(name, each, host, targets, environment) for name, each in configured.items()
+        }
         self._found: Sequence[WebhookRoute] = ()
         self._live: Mapping[str, Route] = self.configured
 
@@ -64,9 +66,7 @@ class Routes(Mirror):
 
     def ready(self, name: str, config: RouteConfig) -> Route:
         """Return a route that is to be added.  Raises `Rejected`."""
-        for key, problem in wrong_with_route(config, self._host).items():
-            raise Rejected(f"{key} {problem}")
-        return routes.ready(name, config, config.secret, self._targets)
+        return added_route(name, config, self._host, self._targets)
 
     async def _look(self) -> None:
         found = await self._stored.list()
@@ -88,18 +88,29 @@ class Routes(Mirror):
     def _hide(self, secret: str) -> None:
         self._redaction.learn(told_of(secret))
 
-    def _configured(self, name: str, config: RouteConfig, environment: Mapping[str, str]) -> Route:
-        where = f"channels.webhook.routes.{name}"
-        secret = environment.get(config.secret_env, "") if config.secret_env else config.secret
-        if config.secret_env and (problem := signing_weakness(secret) if secret else "is not set"):
-            raise ConfigInvalid(f"{where}.secret_env: the variable {config.secret_env} {problem}")
-        # The host may be another one than in the file.
-        for key, problem in wrong_with_route(config, self._host).items():
-            raise ConfigInvalid(f"{where}.{key}: {problem}")
-        try:
-            return routes.ready(name, config, secret, self._targets)
-        except Rejected as error:
-            raise ConfigInvalid(f"{where}.{error}") from error
+
+def added_route(name: str, config: RouteConfig, host: str, targets: Targets) -> Route:
+    """Return a route that was added, or is to be.  Raises `Rejected`."""
+    for key, problem in wrong_with_route(config, host).items():
+        raise Rejected(f"{key} {problem}")
+    return routes.ready(name, config, config.secret, targets)
+
+
+def configured_route(
+    name: str, config: RouteConfig, host: str, targets: Targets, environment: Mapping[str, str] = os.environ
+) -> Route:
+    """Return a route of the configuration.  Raises `ConfigInvalid`."""
+    where = f"channels.webhook.routes.{name}"
+    secret = environment.get(config.secret_env, "") if config.secret_env else config.secret
+    if config.secret_env and (problem := signing_weakness(secret) if secret else "is not set"):
+        raise ConfigInvalid(f"{where}.secret_env: the variable {config.secret_env} {problem}")
+    # The host may be another one than in the file.
+    for key, problem in wrong_with_route(config, host).items():
+        raise ConfigInvalid(f"{where}.{key}: {problem}")
+    try:
+        return routes.ready(name, config, secret, targets)
+    except Rejected as error:
+        raise ConfigInvalid(f"{where}.{error}") from error
 
 
 @dataclass(frozen=True, slots=True)
