@@ -11,8 +11,12 @@ from collections.abc import Iterator, Mapping
 from starlette.responses import Response
 
 from holdfast.core.keys import ADMIN, LOCAL
+from holdfast.core.memory import State as SegmentState
 from holdfast.core.turns import State
+from holdfast.desk.debts import Tally
+from holdfast.desk.port import Host
 from holdfast.desk.views import Status
+from holdfast.errors import Unavailable
 from holdfast.web.events import Streams
 from holdfast.web.operations import Call, Operation, demand
 
@@ -94,7 +98,9 @@ class Metrics:
             demand(call.principal, ADMIN)
         lag_s = await _lag()
         status = await call.desk.status()
-        lines = [*_of_status(status), *self._of_process(lag_s), *self._meter.lines()]
+        memory = await _tally(call.desk) if status.problem is None else None
+        of_memory = _of_memory(memory) if memory else ()
+        lines = [*_of_status(status), *of_memory, *self._of_process(lag_s), *self._meter.lines()]
         return Response("\n".join(lines) + "\n", media_type=MEDIA_TYPE)
 
     def _of_process(self, lag_s: float) -> Iterator[str]:
@@ -108,6 +114,25 @@ async def _lag() -> float:
     due = time.perf_counter() + LAG_LOOK_S
     await asyncio.sleep(LAG_LOOK_S)
     return max(time.perf_counter() - due, 0.0)
+
+
+async def _tally(desk: Host) -> Tally | None:
+    try:
+        return await desk.memories.tally()
+    except Unavailable:
+        # It has gone away since it was asked for everything else.
+        return None
+
+
+def _of_memory(memory: Tally) -> Iterator[str]:
+    yield from _head("holdfast_memory_segments", "gauge", "Memory segments by state.")
+    for state in SegmentState:
+        yield _sample("holdfast_memory_segments", memory.segments.get(state, 0), state=state)
+    yield from _head("holdfast_memory_unpaid", "gauge", "Memory segments that are owed, by the binding they are owed to.")
+    for binding, number in sorted(memory.unpaid.items()):
+        yield _sample("holdfast_memory_unpaid", number, binding=binding)
+    yield from _gauge("holdfast_memory_parked", "Memory segments that are owed to nobody who can be reached.", memory.parked)
+    yield from _gauge("holdfast_memory_facts", "Facts that are remembered.", memory.facts)
 
 
 def _of_status(status: Status) -> Iterator[str]:
