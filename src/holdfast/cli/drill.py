@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from holdfast.cli.bar import bar
 from holdfast.cli.frame import EXIT_FAILED, console, json_option, print_json, say
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
-
     from holdfast.drill.verdict import Verdict
 
 
@@ -35,22 +34,15 @@ def drill(kills: int, seed: int | None, url: str, as_json: bool) -> None:
     from holdfast.drill.verdict import drill as run_drill
 
     seed = seed if seed is not None else time.time_ns() % 1_000_000
-    with tempfile.TemporaryDirectory(prefix="holdfast-drill-") as folder, _bar(as_json) as bar:
-        task = bar.add_task("killing", total=kills)
-        verdict = run_drill(Path(folder), url, kills, seed, lambda done: bar.update(task, completed=done))
+    with tempfile.TemporaryDirectory(prefix="holdfast-drill-") as folder, bar(as_json) as progress:
+        task = progress.add_task("killing", total=kills)
+        verdict = run_drill(Path(folder), url, kills, seed, lambda done: progress.update(task, completed=done))
     if as_json:
         print_json({**dataclasses.asdict(verdict), "seed": seed})
     else:
         _print(verdict, seed)
     if verdict.violations:
         sys.exit(EXIT_FAILED)
-
-
-def _bar(quiet: bool) -> Progress:
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    return Progress(*columns, console=console, disable=quiet or not console.is_terminal, transient=True)
 
 
 def _print(verdict: Verdict, seed: int) -> None:

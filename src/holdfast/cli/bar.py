@@ -1,0 +1,19 @@
+"""The progress bar of long work: on a terminal only, never in a pipe or beside JSON."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from holdfast.cli.frame import console
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+
+def bar(quiet: bool) -> Progress:
+    """Return a bar that is gone when its work is done."""
+    # Most commands show none, and would pay for importing it, too.
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    return Progress(*columns, console=console, disable=quiet or not console.is_terminal, transient=True)
