@@ -157,8 +157,8 @@ def to_json(value: object) -> str:
 
 
 _IN_ONE_PIECE = frozenset(
-    {"session", "turn", "delivery", "process", "memory", "grant", "job", "next", "state", "when", "last used", "accepted",
-     "answered", "turns", "begins with"}
+    {"session", "turn", "segment", "delivery", "process", "memory", "grant", "job", "next", "state", "when", "last used",
+     "accepted", "answered", "turns", "begins with"}
 )  # fmt: skip
 
 

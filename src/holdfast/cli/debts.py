@@ -1,0 +1,347 @@
+"""`holdfast memory status`, `commit`, `waive` and `replay`: what is owed to memory, and what was made of it."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+import uvloop
+
+from holdfast.cli.bar import bar
+from holdfast.cli.frame import (
+    EXIT_FAILED,
+    Frame,
+    json_option,
+    moment,
+    print_json,
+    print_lines,
+    print_table,
+    run_async,
+    say,
+)
+from holdfast.cli.sessions import find
+from holdfast.core.memory import State
+from holdfast.desk.cursors import SIZE_MAX
+from holdfast.desk.debts import Counts, Failure, MemoryStatus, ProviderView, Replayed, SegmentView
+from holdfast.desk.plans import SKIPPED_MAX, Replaying
+from holdfast.desk.port import Desk
+from holdfast.ids import SegmentId, SessionId
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+# Sessions that are committed side by side, and segments that are replayed by one request.
+SIDE_BY_SIDE = 8
+AT_ONCE = 20
+# Where so many fail one after the other, the next will not do better.
+FAILED_IN_A_ROW_MAX = 10
+WHY_MAX_CHARS = 100
+EXIT_INTERRUPTED = 130
+_STATES = {
+    State.OPEN: "gathering",
+    State.SEALED: "owed",
+    State.COMMITTING: "being committed",
+    State.COMMITTED: "committed",
+    State.WAIVED: "waived",
+}
+
+
+@click.command()
+@click.argument("session", required=False)
+@json_option
+@click.pass_obj
+@run_async
+async def status(frame: Frame, session: str | None, as_json: bool) -> None:
+    """Show how memory stands, or the receipts of SESSION (its id or its key)."""
+    async with frame.reading() as desk:
+        if session is not None:
+            page = await desk.memories.segments(session_id=(await find(desk, session)).id, limit=SIZE_MAX)
+            _print_receipts(page.items) if not as_json else print_json(page)
+            return
+        found = await desk.memories.status()
+    if as_json:
+        print_json(found)
+    else:
+        _print_status(found, _provider(found.provider, frame.config.memory.provider))
+
+
+@click.command()
+@click.argument("session", required=False)
+@click.option("--all", "every", is_flag=True, help="Every session that owes something.")
+@click.option("--wait/--no-wait", default=True, show_default=True, help="Wait for a commit that is under way already.")
+@json_option
+@click.pass_obj
+@run_async
+async def commit(frame: Frame, session: str | None, every: bool, wait: bool, as_json: bool) -> None:
+    """Commit what SESSION (its id or its key) has to remember, now."""
+    if every == (session is not None):
+        raise click.UsageError("Name a SESSION, or say --all.")
+    async with frame.desk() as desk:
+        if session is None:
+            await _commit_all(desk, wait=wait, as_json=as_json)
+            return
+        # No id at all owes nothing.
+        session_id = (await find(desk, session)).id if session else SessionId("")
+        committed = await desk.memories.commit(session_id, wait=wait)
+        if as_json:
+            print_json({"committed": committed})
+        elif session_id:
+            await _tell_commit(desk, session_id, committed)
+        else:
+            say("Nothing is owed.")
+
+
+@click.command()
+@click.argument("segment")
+@json_option
+@click.pass_obj
+@run_async
+async def waive(frame: Frame, segment: str, as_json: bool) -> None:
+    """Give up that SEGMENT is remembered, as when its provider will never be back; later ones then go on."""
+    async with frame.desk() as desk:
+        waived = await desk.memories.waive(SegmentId(segment))
+    if as_json:
+        print_json(waived)
+    else:
+        say(f"{waived.id} is waived: {waived.owner} will never be given {_turns(waived)} of {waived.session_id}.")
+
+
+@click.command()
+@click.option("--provider", required=True, help="Who is to be given it: builtin, http, openviking or a plugin's name.")
+@click.option("--url", default="", help="Where http or openviking is (default: memory.url).")
+@click.option("--person", default="", help="Whose conversations, by the owner of their key (default: your own).")
+@json_option
+@click.pass_obj
+def replay(frame: Frame, provider: str, url: str, person: str, as_json: bool) -> None:
+    """Give everything that was committed once to another provider as well.
+
+    It may be stopped at any time: what was given stays given, and the same command goes on from there.
+    """
+    plan = Replaying(provider=provider, url=url, person=person, limit=AT_ONCE)
+    course = _Course()
+    try:
+        uvloop.run(_replay(frame, plan, course, as_json))
+    except KeyboardInterrupt:
+        click.echo(f"\n{course.replayed} replayed so far; the same command goes on from there.", err=True)
+        sys.exit(EXIT_INTERRUPTED)
+    if as_json:
+        print_json(course.result())
+    else:
+        _print_replay(course)
+    if course.failures:
+        sys.exit(EXIT_FAILED)
+
+
+class _Course:
+    """How far a replay has come."""
+
+    def __init__(self) -> None:
+        self.provider = ""
+        self.replayed = 0
+        self.left = 0
+        self.failures: list[Failure] = []
+        self._in_a_row = 0
+
+    def add(self, step: Replayed) -> None:
+        self.provider = step.provider
+        self.replayed += step.replayed
+        self.left = step.left
+        self.failures += step.failures
+        self._in_a_row = self._in_a_row + step.failed if not step.replayed else 0
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing is left that has not failed, or nothing that does better than what has."""
+        hopeless = self._in_a_row >= FAILED_IN_A_ROW_MAX or len(self.failures) >= SKIPPED_MAX
+        return hopeless or self.left <= len(self.failures)
+
+    def result(self) -> Replayed:
+        failed = len(self.failures)
+        return Replayed(
+            provider=self.provider, replayed=self.replayed, failed=failed, left=self.left, failures=self.failures
+        )
+
+
+async def _replay(frame: Frame, plan: Replaying, course: _Course, as_json: bool) -> None:
+    async with frame.desk() as desk:
+        course.add(await desk.memories.replay(_next(plan, course, limit=0)))
+        with bar(as_json) as progress:
+            task = progress.add_task(f"replaying into {course.provider}", total=course.left)
+            while not course.over:
+                course.add(await desk.memories.replay(_next(plan, course)))
+                progress.update(task, completed=course.replayed + len(course.failures))
+
+
+def _next(plan: Replaying, course: _Course, limit: int = AT_ONCE) -> Replaying:
+    skip = tuple(each.segment_id for each in course.failures)
+    return Replaying(provider=plan.provider, url=plan.url, person=plan.person, limit=limit, skip=skip)
+
+
+def _print_replay(course: _Course) -> None:
+    if not course.replayed and not course.left:
+        say(f"{course.provider} has everything already, or nothing was ever committed.")
+        return
+    say(f"{_number(course.replayed, 'segment')} replayed into {course.provider}, {course.left} left.")
+    lines = [(each.segment_id, each.session_id, _cut(each.error)) for each in course.failures[:SIDE_BY_SIDE]]
+    if lines:
+        say(f"{_number(len(course.failures), 'segment')} failed; the same command tries them again:", "yellow")
+        print_table(("segment", "session", "why"), lines, "")
+
+
+async def _commit_all(desk: Desk, *, wait: bool, as_json: bool) -> None:
+    owing = await _owing(desk, (State.OPEN, State.SEALED, State.COMMITTING))
+    free = asyncio.Semaphore(SIDE_BY_SIDE)
+
+    async def pay(session_id: SessionId, progress: Progress) -> bool:
+        async with free:
+            paid = await desk.memories.commit(session_id, wait=wait)
+        progress.advance(task)
+        return paid
+
+    with bar(as_json) as progress:
+        task = progress.add_task("committing", total=len(owing))
+        paid = sum(await asyncio.gather(*(pay(each, progress) for each in owing)))
+    # What was said meanwhile is no failure.
+    left = [each for each in await _owing(desk, (State.SEALED, State.COMMITTING)) if each in set(owing)]
+    if as_json:
+        print_json({"sessions": len(owing), "committed": paid, "failed": len(left)})
+    elif not owing:
+        say("Nothing is owed.")
+    else:
+        say(f"{_number(paid, 'session')} committed, {len(left)} still owing.")
+        if left:
+            say("See why with: holdfast memory status", "dim")
+    if left:
+        sys.exit(EXIT_FAILED)
+
+
+async def _owing(desk: Desk, states: Sequence[State]) -> list[SessionId]:
+    """Return the sessions that have a debt in one of these states, the oldest first."""
+    found: dict[SessionId, None] = {}
+    cursor: str | None = None
+    while True:
+        page = await desk.memories.segments(unpaid=True, cursor=cursor, limit=SIZE_MAX)
+        found |= {each.session_id: None for each in page.items if each.state in states}
+        cursor = page.next_cursor
+        if cursor is None:
+            return list(reversed(found))
+
+
+async def _tell_commit(desk: Desk, session_id: SessionId, committed: bool) -> None:
+    if committed:
+        done = await desk.memories.segments(session_id=session_id, state=State.COMMITTED, limit=1)
+        say(f"{session_id} is committed: {', '.join(each.receipt or 'done' for each in done.items)}.")
+        return
+    owed = (await desk.memories.segments(session_id=session_id, unpaid=True, limit=SIZE_MAX)).items
+    if not owed:
+        say(f"{session_id} owes nothing.")
+        return
+    first = min(owed, key=lambda each: each.generations)
+    say(f"{session_id} is not committed: {_standing(first)}. {first.error or ''}".rstrip(), "yellow")
+    print_lines(_advice([first]), indent=2)
+
+
+def _print_status(found: MemoryStatus, provider: str) -> None:
+    counts = found.counts
+    profile = " and a profile" if counts.profile else ""
+    lines = [
+        ("provider", provider),
+        ("remembered", f"{_number(counts.facts, 'fact')}{profile}"),
+        ("segments", _segments(counts)),
+    ]
+    print_table(("memory", ""), lines, "")
+    if not found.owing:
+        return
+    say("")
+    columns = ("session", "key", "owed to", "state", "tries", "next", "why")
+    rows = [(each.session_id, each.key, *_row(each.next, each.segments)) for each in found.owing]
+    print_table(columns, rows, "")
+    if found.owing_sessions > len(found.owing):
+        say(f"and {found.owing_sessions - len(found.owing)} more sessions", "dim")
+    print_lines(_advice([each.next for each in found.owing]), indent=0)
+
+
+def _row(view: SegmentView, segments: int) -> tuple[str, ...]:
+    state = _standing(view) if segments == 1 else f"{_standing(view)}, {segments - 1} more behind it"
+    return view.owner, state, str(view.attempt), moment(view.next_try_at), _cut(view.error or "")
+
+
+def _print_receipts(segments: Sequence[SegmentView]) -> None:
+    lines = [
+        (
+            each.id,
+            _standing(each),
+            each.owner,
+            _turns(each),
+            str(each.attempt),
+            moment(each.settled_at or each.next_try_at or each.created_at),
+            _cut(each.receipt or each.error or ""),
+        )
+        for each in segments
+    ]
+    columns = ("segment", "state", "owed to", "generations", "tries", "when", "what came of it")
+    print_table(columns, lines, "Nothing of it is, or was, to be remembered.")
+    print_lines(_advice(segments), indent=0)
+
+
+def _advice(segments: Sequence[SegmentView]) -> list[str]:
+    """Say what to do next where something is wrong."""
+    advice: list[str] = []
+    parked = [each for each in segments if each.parked]
+    for owner in sorted({each.owner for each in parked}):
+        first = next(each.id for each in parked if each.owner == owner)
+        advice.append(
+            f"Nobody here is {owner}: bring it back (its plugin, or its address under [memory]), or give up what is owed "
+            f"to it with: holdfast memory waive {first}"
+        )
+    failed = next((each for each in segments if each.state is State.SEALED and each.attempt and not each.parked), None)
+    if failed:
+        advice.append(
+            f"What failed is tried again by itself, or now with: holdfast memory commit {failed.session_id}; "
+            "holdfast doctor says what is wrong with the provider"
+        )
+    return advice
+
+
+def _standing(view: SegmentView) -> str:
+    if view.parked:
+        return "parked"
+    return "failed" if view.state is State.SEALED and view.attempt else _STATES[view.state]
+
+
+def _segments(counts: Counts) -> str:
+    owed = f"{counts.owed} owed" + (f" ({counts.failed} of them failed)" if counts.failed else "")
+    rest = {
+        "parked": counts.parked,
+        "gathering": counts.open,
+        "being committed": counts.committing,
+        "committed": counts.committed,
+        "waived": counts.waived,
+    }
+    return ", ".join([owed, *(f"{number} {what}" for what, number in rest.items() if number)])
+
+
+def _provider(provider: ProviderView | None, configured: str) -> str:
+    if provider is None:
+        nobody = "none: nothing more is remembered by itself"
+        return nobody if configured == "none" else f"{configured}: not asked, as no gateway runs"
+    if provider.healthy:
+        return f"{provider.owner}: {provider.detail}" if provider.detail else provider.owner
+    return f"{provider.owner} does not work: {provider.detail}; see: holdfast doctor"
+
+
+def _turns(view: SegmentView) -> str:
+    first, last = view.generations
+    return f"turn {first}" if first == last else f"turns {first}–{last}"
+
+
+def _number(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def _cut(text: str) -> str:
+    text = " ".join(text.split())
+    return f"{text[:WHY_MAX_CHARS]}…" if len(text) > WHY_MAX_CHARS else text
