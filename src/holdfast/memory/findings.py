@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from holdfast.core.memories import Kind, objection
@@ -34,7 +34,7 @@ class Findings:
     What was claimed and rests on nothing that the person said is not found, only counted.
     """
 
-    found: Sequence[Finding] = ()
+    found: tuple[Finding, ...] = ()
     profile: str | None = None
     unfounded: int = 0
 

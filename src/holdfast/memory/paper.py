@@ -98,7 +98,7 @@ class Paper:
         if entries and not any(isinstance(each.get("quote"), str) for _, each in entries):
             raise NotTaken("no entry had a quote of what the person said")
         founded = [(key, each, turn_id) for key, each in entries if (turn_id := self._turn(each))]
-        found = [finding for key, each, turn_id in founded if (finding := self._finding(key, each, turn_id))]
+        found = tuple(finding for key, each, turn_id in founded if (finding := self._finding(key, each, turn_id)))
         # Where nothing new is known, there is nothing new to say of who they are.
         profile = rememberable(told.get(_PROFILE), Kind.PROFILE) if found else ""
         return Findings(

@@ -95,7 +95,7 @@ class PlainExtractor:
                 finding = _heard(sentence.strip(), message.turn_id, facts)
                 if finding and len(found) < FOUND_MAX:
                     found.append(finding)
-        return Findings(found=found)
+        return Findings(found=tuple(found))
 
 
 def _heard(sentence: str, turn_id: TurnId, facts: Mapping[MemoryId, str]) -> Finding | None:
