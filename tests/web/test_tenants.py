@@ -30,6 +30,7 @@ BODIES: Mapping[str, Mapping[str, object]] = {
     "Message": {"text": "hello"},
     "Answer": {"text": "yes"},
     "Change": {"title": "mine now"},
+    "Remembered": {"text": "mine now"},
     "Verdict": {"text": "yes"},
 }
 
@@ -78,9 +79,10 @@ async def seed(home: Path) -> dict[str, str]:
         await scene.store.processes.add(process)
         await scene.parked(owner="alice", conversation="waits")
         (grant,) = await scene.store.questions.grants("alice")
+        segment, *_ = await scene.store.segments.list("alice")
         found.update({
             "/api/deliveries/": delivery.id, "/api/processes/": process.id, "/api/grants/": grant.fingerprint[:12],
-            "/api/keys/": "alice", "/api/webhooks/": "alerts",
+            "/api/keys/": "alice", "/api/webhooks/": "alerts", "/api/memory/segments/": segment.id,
         })  # fmt: skip
 
     await scene.play(play)
@@ -155,7 +157,7 @@ async def test_lists_show_everybody_their_own_only(home: Path) -> None:
     async with town(home) as here:
         assert {each.path for each in lists()} >= {
             "/api/sessions", "/api/deliveries", "/api/approvals", "/api/grants", "/api/processes", "/api/jobs",
-            "/api/memory", "/api/search",
+            "/api/memory", "/api/memory/segments", "/api/search",
         }  # fmt: skip
         for operation in lists():
             if operation.path == "/api/turns":
@@ -169,8 +171,14 @@ async def test_lists_show_everybody_their_own_only(home: Path) -> None:
         session = here.hers["/api/sessions/"]
         for path in ("/api/approvals", "/api/processes"):
             assert (await here.bob.get(path, params={"session": session})).json()["items"] == []
-        for path in ("/api/turns", "/api/deliveries"):
+        for path in ("/api/turns", "/api/deliveries", "/api/memory/segments"):
             assert (await here.bob.get(path, params={"session": session})).status_code == 404
+        for path in ("/api/memory/commit", "/api/memory/forget"):
+            assert (await here.bob.post(path, json={"session_id": session})).status_code == 404
+        assert (await here.bob.get("/api/memory/status")).json()["counts"]["facts"] == 0
+        assert WORD not in (await here.bob.get("/api/memory/document")).text
+        assert (await here.bob.post("/api/memory/forget", json={"everything": True})).json()["forgotten"] == 0
+        assert WORD in (await here.alice.get("/api/memory/document")).text
         assert (await here.bob.get("/api/sessions", params={"key": "hers"})).json()["items"] == []
         opened = await here.bob.post("/api/sessions", json={"previous_session_id": session})
         assert opened.status_code == 404
