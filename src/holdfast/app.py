@@ -65,6 +65,11 @@ def settings(config: Config) -> Settings:
         one_shot_days={**ONE_SHOT_DAYS, **config.sessions.retention_days},
         # Whoever sends gives up first, because it knows whether anything had left.
         send_timeout_ms=int((max(config.channels.url.timeout, SEND_TIMEOUT_MIN_S) + SEND_MARGIN_S) * 1000),
+        commit_timeout_ms=int(config.memory.commit_timeout * 1000),
+        memory_idle_ms=int(config.memory.idle_minutes * 60_000),
+        live_max=config.memory.live_sessions,
+        recall_timeout_ms=int(config.memory.recall_timeout * 1000),
+        recall_limit=config.memory.recall_limit,
     )
 
 
@@ -103,6 +108,7 @@ class Node:
     channels: ChannelsConfig
     targets: Targets
     routes: Routes
+    redaction: Redaction
 
     def desk(self, lifecycle: Lifecycle, clock: Clock) -> LocalDesk:
         return LocalDesk(
@@ -116,6 +122,7 @@ class Node:
             channels=self.channels,
             targets=self.targets,
             routes=self.routes,
+            redaction=self.redaction,
         )
 
 
@@ -160,6 +167,7 @@ async def node(config: Config, home: Path, check: Callable[[Store], Awaitable[No
                 store=store,
                 agent=fitted.agent,
                 carriers=carriers,
+                memory=fitted.memory,
                 settings=chosen,
                 redaction=mask,
                 clock=clock,
@@ -177,6 +185,7 @@ async def node(config: Config, home: Path, check: Callable[[Store], Awaitable[No
                     server=config.server,
                     channels=config.channels,
                     routes=routes,
+                    redaction=mask,
                 )
 
 

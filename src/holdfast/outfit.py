@@ -8,10 +8,10 @@ import difflib
 import logging
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from holdfast.agent import plugins
+from holdfast.agent import budget, plugins
 from holdfast.agent.demonstration import demonstration
 from holdfast.agent.files import TextFiles
 from holdfast.agent.loop import ModelAgent
@@ -43,7 +43,7 @@ from holdfast.agent.tools.web_search import searcher, web_search_tool
 from holdfast.channels import github, url
 from holdfast.channels.file import FOLDER, FileCarrier
 from holdfast.clock import Clock
-from holdfast.config import ChannelsConfig, Config
+from holdfast.config import ChannelsConfig, Config, ModelConfig
 from holdfast.core.evidence import Judgement
 from holdfast.core.intake import Inbound, Receipt
 from holdfast.core.redaction import Redaction
@@ -51,6 +51,11 @@ from holdfast.desk.views import AgentView
 from holdfast.desk.webhooks import answers_secret, told_of
 from holdfast.egress import Egress, Guard
 from holdfast.errors import ConfigInvalid
+from holdfast.memory.bindings import Bindings
+from holdfast.memory.builtin import Builtin
+from holdfast.memory.extraction import Extractor, ModelExtractor
+from holdfast.memory.opening import open_bindings
+from holdfast.memory.plain import PlainExtractor
 from holdfast.ports import Agent, Carrier, ProcessControl, Store, Turns
 
 log = logging.getLogger(__name__)
@@ -58,7 +63,7 @@ log = logging.getLogger(__name__)
 NOTES = "demonstration-notes.txt"
 DEMONSTRATION = "demonstration"
 # Tools that are there only where the configuration has something for them to work with.
-SOMETIMES = frozenset({"send_message", "web_search"})
+SOMETIMES = frozenset({"memory", "send_message", "web_search"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +85,7 @@ class Outfit:
     """An agent, and what goes with it."""
 
     agent: Agent
+    memory: Bindings
     components: Mapping[str, Callable[[], Awaitable[None]]]
     control: ProcessControl
     describe: Callable[[], AgentView]
@@ -129,8 +135,9 @@ async def outfit(setting: Setting) -> AsyncGenerator[Outfit]:
         if config.model.name:
             model = open_model(config.model, config.providers, os.environ, clock=clock, makers=found.models)
             stack.push_async_callback(model.close)
+        memory = await _memory(stack, setting, model, found)
         keeping = Keeping(setting.store.processes, setting.home, setting.home_id, clock=clock, redaction=setting.redaction)
-        tools = _with_plugins(_tools(setting, workspace, sandbox, environment, keeping, model), found.tools)
+        tools = _with_plugins(_tools(setting, workspace, sandbox, environment, keeping, model, memory), found.tools)
         _check_disabled(config, {tool.name for tool in tools} | SOMETIMES)
         toolbox = Toolbox(
             tools,
@@ -154,18 +161,53 @@ async def outfit(setting: Setting) -> AsyncGenerator[Outfit]:
             )
 
         yield Outfit(
-            agent=_agent(setting, model, toolbox),
+            agent=_agent(setting, model, toolbox, memory),
+            memory=memory,
             components=components,
             control=Control(setting.store.processes, keeping),
             describe=describe,
         )
 
 
-def _agent(setting: Setting, model: Model | None, toolbox: Toolbox) -> Agent:
+async def _memory(
+    stack: contextlib.AsyncExitStack, setting: Setting, model: Model | None, found: plugins.Plugins
+) -> Bindings:
+    """Open memory, to be closed with the stack.  Raises `ConfigInvalid`."""
+    config = setting.config
+    if config.memory.model:
+        chosen = _of_memory(config.model, config.memory.model)
+        try:
+            model = open_model(chosen, config.providers, os.environ, clock=setting.clock, makers=found.models)
+        except ConfigInvalid as error:
+            raise ConfigInvalid(f"memory.model: {str(error).removeprefix('model.name: ')}") from error
+        stack.push_async_callback(model.close)
+    extractor: Extractor = ModelExtractor(model) if model else PlainExtractor()
+    bindings = open_bindings(
+        config.memory,
+        builtin=lambda: Builtin(setting.store, extractor, limits=budget.limits(config.budget), clock=setting.clock),
+        plugins=found,
+        redaction=setting.redaction,
+        clock=setting.clock,
+    )
+    stack.push_async_callback(bindings.close)
+    return bindings
+
+
+def _of_memory(answering: ModelConfig, name: str) -> ModelConfig:
+    """Return how the model that extracts is reached: where it has another provider, nothing of the first one's is told."""
+    chosen = ModelConfig(name=name, stall_timeout=answering.stall_timeout, retries=answering.retries)
+    if name.partition(":")[0] != answering.name.partition(":")[0]:
+        return chosen
+    keys = {"api_key": answering.api_key, "api_key_env": answering.api_key_env}
+    return replace(chosen, base_url=answering.base_url, **keys)
+
+
+def _agent(setting: Setting, model: Model | None, toolbox: Toolbox, memory: Bindings) -> Agent:
     config, clock = setting.config, setting.clock
     if model is None:
         return demonstration(setting.home / NOTES, clock, toolbox)
-    prompt = Prompt(config.agent, setting.home, setting.store.memories, clock, config.tools.trusted_owners)
+    memories = setting.store.memories if memory.current else None
+    prompt = Prompt(config.agent, setting.home, memories, clock, config.tools.trusted_owners)
     return ModelAgent(model, toolbox, prompt, setting.store.spending, agent=config.agent, budget=config.budget, clock=clock)
 
 
@@ -176,6 +218,7 @@ def _tools(
     environment: Mapping[str, str],
     keeping: Keeping,
     model: Model | None,
+    memory: Bindings,
 ) -> Sequence[Tool]:
     config, store, clock = setting.config.tools, setting.store, setting.clock
     smart = _second_opinion(SmartJudge(model), store.turns, workspace.root) if model else unsure
@@ -187,13 +230,14 @@ def _tools(
         *file_tools(workspace),
         fetch_tool(Egress(Guard(allow_hosts=config.fetch.allow_hosts), config.fetch.timeout)),
         delegate.delegate_tool(store, setting.accept, config.delegate),
-        memory_tool(store.memories, setting.redaction, clock),
         session_search_tool(store.sessions),
         todo_tool(store.journal),
         ask_user_tool(),
         schedule_tool(store.jobs, setting.carriers, setting.redaction, clock),
         skill_tool(Skills(setting.home / setting.config.agent.skills, TextFiles())),
     ]
+    if memory.current:
+        tools.append(memory_tool(store.memories, setting.redaction, clock, memory.current))
     if setting.carriers:
         tools.append(send_message_tool(store.deliveries, setting.carriers, setting.redaction, clock))
     if provider := searcher(config.web_search):
