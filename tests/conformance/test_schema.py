@@ -798,7 +798,7 @@ SMALL = (
     "|segments_one_committing_per_session|segments_one_open_per_session|segments_due|segments_idle|segments_dirty"
 )
 # What a statement makes for itself.
-MADE = "heads|owners|asked|hits|found|spreads|ranks|said"
+MADE = "heads|owners|asked|hits|found|spreads|ranks|said|idle"
 # Statements that may read a whole table: it is tiny, or they run once in a while.
 WHOLE = {
     "nodes._BEATS",

@@ -27,14 +27,16 @@ _SEAL = """
 """
 _SEAL_ALL = "UPDATE segments SET state = 'sealed', due_at = :now WHERE session_id IN {ids} AND state = 'open' RETURNING id"
 # A turn in flight will write to its session when it ends, so a session with one is not idle, however long it takes.  Should
-# one end at this very moment it opens the next segment, as beside any other boundary.
+# one end at this very moment it opens the next segment, as beside any other boundary.  They are looked for once: a subquery
+# with a limit may be run again for every row, and find others each time.
 _SEAL_IDLE = """
-    UPDATE segments SET state = 'sealed', due_at = :now
-     WHERE state = 'open' AND id IN (
+    WITH idle (id) AS MATERIALIZED (
         SELECT m.id FROM segments m JOIN sessions s ON s.id = m.session_id
          WHERE m.state = 'open' AND m.due_at <= :used_before AND s.updated_at <= :used_before
            AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.session_id = s.id AND t.state IN ('queued', 'running', 'waiting'))
          ORDER BY m.due_at LIMIT :limit {skip_locked})
+    UPDATE segments SET state = 'sealed', due_at = :now
+     WHERE state = 'open' AND id IN (SELECT idle.id FROM idle)
  RETURNING id
 """
 _INSERT = """
