@@ -132,3 +132,16 @@ async def test_old_spending_is_forgotten(scene: Scene) -> None:
     await scene.store.enforce_retention({}, scene.now + 1)
     assert (await spent(scene, turn)).turn == used(1)
     assert replace((await spent(scene, turn)).turn, model="small").tokens == 15
+
+
+async def test_what_is_used_after_a_turn_counts_for_it_too(scene: Scene) -> None:
+    """P1: what an extraction used, once for each call, also where the conversation is gone by then."""
+    turn = await scene.finish(await spend(scene, await scene.running(), 10))
+    session = await scene.store.sessions.get(turn.session_id)
+    usage = replace(used(), model="small")
+    for nth in (1, 1, 2):
+        await scene.store.spending.extra(session, turn.id, nth, usage, scene.now)
+    assert await spent(scene, turn) == Spent(turn=used(3), session=used(3), day=used(3))
+    await scene.store.sessions.delete(session.id, scene.now)
+    await scene.store.spending.extra(session, turn.id, 3, usage, scene.now)
+    assert (await spent(scene, turn)).day == used(4)
