@@ -6,15 +6,14 @@ import time
 from dataclasses import replace
 from typing import Any
 
-from holdfast.agent.scripted import Fail, Line, Pause, Say, ScriptedAgent
 from holdfast.core.delivery import backoff_ms
-from holdfast.core.memory import Segment, State
+from holdfast.core.memory import State
 from holdfast.core.sessions import State as SessionState
 from holdfast.core.turns import State as TurnState
 from holdfast.engine.engine import Engine
 from holdfast.ids import SessionId
-from holdfast.ports import Assignment
 from holdfast.store.opening import Store
+from tests.engine.debts import AGENT, segments_in
 from tests.engine.world import (
     FAST,
     START,
@@ -32,31 +31,6 @@ from tests.engine.world import (
     settled,
     until,
 )
-
-HOUR_MS = 3_600_000
-
-
-def _script(work: Assignment) -> list[Line]:
-    match work.message.split()[-1]:
-        case "fail":
-            return [Fail("as I was told")]
-        case "wait":
-            return [Say("I wait"), Pause(HOUR_MS)]
-        case _:
-            return [Say(f"re: {work.message}")]
-
-
-AGENT = ScriptedAgent(_script)
-
-
-async def segments_in(store: Store, session_id: SessionId, *states: State) -> list[Segment]:
-    """Return the segments of a session once they are in these states, oldest first."""
-
-    async def look() -> list[Segment] | None:
-        found = await store.segments.of_session(session_id)
-        return found if [each.state for each in found] == list(states) else None
-
-    return await until(look)
 
 
 async def another_session_is_committed(engine: Engine, store: Store, memory: RecordingMemory) -> None:

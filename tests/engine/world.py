@@ -235,6 +235,10 @@ class RecordingMemory(Provider):
         self.taken.append((segment, list(messages)))
         return answer or f"{len(messages)} messages read"
 
+    def recover(self) -> None:
+        """Answer everything from now on."""
+        self._answers.clear()
+
     def given_of(self, session_id: SessionId) -> list[Segment]:
         return [segment for segment, _ in self.given if segment.session_id == session_id]
 

@@ -169,7 +169,9 @@ class Committer:
         try:
             for owner in await self._store.segments.owners_due(self._clock.now_ms()):
                 at_work = sum(each.in_background and each.segment.owner == owner for each in self._payments.values())
-                await self._claim(owner, self._settings.commits_max - at_work)
+                # The drain may have begun while we looked.
+                if not self._draining:
+                    await self._claim(owner, self._settings.commits_max - at_work)
         except (Unavailable, Stale) as error:
             log.warning("cannot claim memory segments: %s", error)
         finally:
@@ -207,8 +209,8 @@ class Committer:
         return not task.cancelled() and task.exception() is None and task.result()
 
     def _begin(self, provider: MemoryProvider, segment: Segment, *, in_background: bool) -> asyncio.Task[bool] | None:
-        if self._group is None:
-            # We stopped while the claim was on its way; the next start finds it.
+        if self._group is None or self._closed:
+            # We stopped while the claim was on its way; whoever looks after what nobody pays finds it.
             return None
         task = self._group.create_task(self._pay(provider, segment), name=segment.id)
         self._payments[segment.id] = Payment(segment=segment, task=task, in_background=in_background)

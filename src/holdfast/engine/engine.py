@@ -98,9 +98,9 @@ class Engine:
         self._dispatcher = Dispatcher(self.node_id, store, worker, settings, clock)
         self._outbox = Outbox(self.node_id, store, parts.carriers, settings, parts.redaction, clock)
         self._committer = Committer(self.node_id, store, parts.memory, settings, parts.redaction, clock)
-        self._live = Live(store, parts.agent, self._committer, self._dispatcher, histories, settings, clock)
+        self.live = Live(store, parts.agent, self._committer, self._dispatcher, histories, settings, clock)
         # Whoever reads the history of a conversation begins a turn of it.
-        histories.told = self._live.enter
+        histories.told = self.live.enter
         self._home = parts.spool.home_id if parts.spool else ""
         self._sweeper = Sweeper(self.node_id, store, settings, clock, home=self._home)
         self._janitor = Janitor(store, settings, clock)
@@ -121,7 +121,7 @@ class Engine:
             "dispatcher": self._dispatcher.run,
             "outbox": self._outbox.run,
             "committer": self._committer.run,
-            "live": self._live.run,
+            "live": self.live.run,
             "recall": self._recall.run,
             "mirror": self._mirror.run,
             "janitor": self._janitor.run,
@@ -159,11 +159,11 @@ class Engine:
         clock = self._parts.clock
         deadline = clock.monotonic_ms() + timeout_ms
         self._dispatcher.close()
-        self._live.close()
+        self.live.close()
         await self._announce(cause)
         cut = await self._dispatcher.drain(max(deadline - clock.monotonic_ms(), 0), cause)
         left_ms = max(deadline - clock.monotonic_ms(), _LAST_GRACE_MS) if timeout_ms else 0
-        await asyncio.gather(self._outbox.drain(left_ms), self._committer.drain(self._live.sessions, left_ms))
+        await asyncio.gather(self._outbox.drain(left_ms), self._committer.drain(self.live.sessions, left_ms))
         return cut
 
     @property

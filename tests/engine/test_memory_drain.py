@@ -1,0 +1,160 @@
+"""Shutdown is a boundary: what is in flight ends, what is owed is paid as far as there is time, and the rest survives."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from holdfast.core.memory import State
+from holdfast.core.turns import State as TurnState
+from holdfast.errors import Unavailable
+from holdfast.store.database import Run, Transaction
+from holdfast.store.opening import Store
+from tests.engine.debts import AGENT, WatchedMemory, segments_in
+from tests.engine.world import (
+    FAST,
+    START,
+    Altered,
+    Hang,
+    Open,
+    RecordingMemory,
+    answered,
+    message,
+    opened,
+    running_engine,
+    until,
+)
+
+PATIENT_MS = 15_000
+HURRIED_MS = 100
+THOUSAND = 1_000
+
+
+async def test_a_drain_waits_for_a_commit_in_flight_and_then_pays_what_is_newer(open_it: Open) -> None:
+    """M8 M7: one after the other, and everything."""
+    hang = Hang()
+    memory = WatchedMemory(hang)
+    async with opened(open_it) as store, running_engine(store, AGENT, memory=memory) as engine:
+        turn = await answered(engine, store, "one")
+        committing = asyncio.create_task(engine.commit(turn.session_id))
+        await until(lambda: memory.given)
+        await answered(engine, store, "two")
+        other = await answered(engine, store, "three", conversation="another")
+        draining = asyncio.create_task(engine.drain(PATIENT_MS))
+        await segments_in(store, other.session_id, State.COMMITTED)
+        await segments_in(store, turn.session_id, State.COMMITTING, State.SEALED)
+        assert not draining.done()
+        hang.release()
+        assert await draining == 0
+        assert await committing
+        assert memory.taken_of(turn.session_id) == ["one", "re: one", "two", "re: two"]
+        assert memory.at_once == 1
+        assert [each.state for each in await store.segments.of_session(turn.session_id)] == [State.COMMITTED] * 2
+
+
+async def test_a_drain_tries_once_more_what_has_failed_before(open_it: Open) -> None:
+    """M6 M8: it is a boundary like any other, and one that fails again is not tried a third time."""
+    memory = RecordingMemory(*[ConnectionError("no route")] * 99)
+    async with opened(open_it) as store, running_engine(store, AGENT, memory=memory) as engine:
+        turn = await answered(engine, store, "one")
+        assert not await engine.commit(turn.session_id)
+        await engine.drain(PATIENT_MS)
+        (owed,) = await store.segments.of_session(turn.session_id)
+        assert (owed.state, owed.attempt, len(memory.given)) == (State.SEALED, 2, 2)
+
+
+async def test_a_provider_that_hangs_does_not_hold_a_shutdown_beyond_its_time(open_it: Open) -> None:
+    """M8 M6: then nothing more is begun, and the next start pays under the same id."""
+    memory, after = RecordingMemory(*[Hang() for _ in range(9)]), RecordingMemory()
+    async with opened(open_it) as store:
+        async with running_engine(store, AGENT, memory=memory) as engine:
+            turns = [await answered(engine, store, conversation=f"chat:{number}") for number in range(3)]
+            began = time.monotonic()
+            await engine.drain(HURRIED_MS)
+            assert time.monotonic() - began < 5
+            states = [(await store.segments.of_session(turn.session_id))[0].state for turn in turns]
+            assert states == [State.COMMITTING] * 3
+            given = len(memory.given)
+            await store.segments.seal_all([turn.session_id for turn in turns], START)
+            assert not await engine.commit(turns[0].session_id)
+            assert len(memory.given) == given == 3
+        async with running_engine(store, AGENT, memory=after):
+            for turn in turns:
+                await segments_in(store, turn.session_id, State.COMMITTED)
+        assert {segment.id for segment, _ in after.given} == {segment.id for segment, _ in memory.given}
+
+
+async def test_after_a_drain_nothing_is_claimed_any_more(open_it: Open) -> None:
+    """M8: what falls due then is for the next start."""
+    memory = RecordingMemory()
+    async with opened(open_it) as store:
+        async with running_engine(store, AGENT, memory=memory) as engine:
+            turn = await answered(engine, store, "one")
+            await engine.drain(0)
+            await segments_in(store, turn.session_id, State.SEALED)
+            assert not await engine.commit(turn.session_id)
+            assert not await engine.commit(turn.session_id, wait=False)
+            assert memory.given == [], "a shutdown that has no time begins nothing"
+        async with running_engine(store, AGENT, memory=memory):
+            await segments_in(store, turn.session_id, State.COMMITTED)
+
+
+async def test_a_store_that_is_away_does_not_hold_a_shutdown_either(open_it: Open) -> None:
+    """M8: what it keeps it still has after the next start."""
+
+    async def away(*_: Any, **__: Any) -> Any:
+        raise Unavailable("the store is away")
+
+    memory = RecordingMemory()
+    async with opened(open_it) as store:
+        gone = {"seal_all": away, "close_off": away, "owners_due": away}
+        async with running_engine(Altered(store, segments=Altered(store.segments, **gone)), AGENT, memory=memory) as engine:
+            turn = await answered(engine, store, "one")
+            assert await engine.drain(PATIENT_MS) == 0
+        await segments_in(store, turn.session_id, State.OPEN)
+
+
+async def test_a_drain_pays_what_was_due_besides_to_each_owner_beside_the_others(open_it: Open) -> None:
+    """M8 M3: also what sessions owe that are not at hand."""
+    memory = RecordingMemory()
+    async with opened(open_it) as store:
+        async with running_engine(store, AGENT, memory=RecordingMemory(*[ValueError()] * 99)) as engine:
+            turns = [await answered(engine, store, conversation=f"chat:{number}") for number in range(5)]
+        # No background is fast enough for this one.
+        settings = replace(FAST, commits_max=0)
+        async with running_engine(store, AGENT, memory=memory, settings=settings) as engine:
+            await store.segments.seal_all([turn.session_id for turn in turns], START)
+            await engine.drain(PATIENT_MS)
+        for turn in turns:
+            await segments_in(store, turn.session_id, State.COMMITTED)
+
+
+async def _count(store: Store, state: State) -> int:
+    def work() -> Transaction[int]:
+        return (yield Run("SELECT COUNT(*) FROM segments WHERE state = :state", {"state": state.value}))[0][0]
+
+    return await store.database.read(work)
+
+
+@pytest.mark.timeout(60)
+async def test_a_thousand_sessions_are_drained_well_within_the_deadline(open_it: Open) -> None:
+    """M8"""
+    memory = RecordingMemory()
+    async with opened(open_it) as store:
+        async with running_engine(store, AGENT, memory=memory, settings=replace(FAST, live_max=THOUSAND)) as engine:
+            texts = [message(f"{number}", conversation=f"chat:{number}") for number in range(THOUSAND)]
+            await asyncio.gather(*map(engine.inbox.accept, texts))
+
+            async def all_completed() -> bool:
+                return (await store.turns.tally()).get(TurnState.COMPLETED) == THOUSAND
+
+            await until(all_completed)
+            assert len(engine.live.sessions) == await _count(store, State.OPEN) == THOUSAND
+            began = time.monotonic()
+            assert await engine.drain(30_000) == 0
+            assert time.monotonic() - began < 20
+        assert await _count(store, State.COMMITTED) == len(memory.taken) == THOUSAND
