@@ -700,7 +700,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "recall: nothing ends the fence from inside",
         "agent/remembered.py",
-        "    return one_line(text).translate(_TAGS)",
+        "    return _TAGS.sub(_turned, one_line(text))",
         "    return one_line(text)",
         ("tests/agent/test_prompt.py",),
     ),

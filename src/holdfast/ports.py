@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -543,6 +543,11 @@ class Stage(Protocol):
         ...
 
 
+async def nothing_recalled() -> Sequence[Recollection]:
+    """Say nothing, as where nobody remembers."""
+    return ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment:
     """What an agent is to do.  `message` is the user's text, after a system note where one is due.
@@ -557,8 +562,9 @@ class Assignment:
     calls: Sequence[Call]
     images: Sequence[Image] = ()
     earlier_images: Mapping[TurnId, Sequence[Image]] = field(default_factory=dict[TurnId, Sequence[Image]])
-    # What memory has to say to it: data, never an instruction.
-    recalled: Sequence[Recollection] = ()
+    # Says what memory has to say to it: data, never an instruction.  Memory was asked already, so whoever wants to know
+    # does everything else first.
+    recalled: Callable[[], Awaitable[Sequence[Recollection]]] = nothing_recalled
 
 
 class Agent(Protocol):

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.agent.scripted import Pause, Say, ScriptedAgent
+from holdfast.agent.scripted import Pause, ScriptedAgent
 from holdfast.clock import SystemClock
 from holdfast.core.breaker import PAUSE_FIRST_MS
 from holdfast.core.intake import Receipt
@@ -18,9 +18,10 @@ from holdfast.core.redaction import MASK, Redaction
 from holdfast.core.turns import State, Turn
 from holdfast.engine.engine import Engine
 from holdfast.errors import Unavailable
+from holdfast.ids import SessionId
+from holdfast.ports import Assignment, Stage
 from holdfast.store.opening import Store
 from tests.engine.oracle import Deaf, Oracle, known, settings
-from tests.engine.players import Witness
 from tests.engine.world import Hang, Open, answered, message, opened, running_engine, settled, until
 
 SECRET = "open-sesame-42"
@@ -38,26 +39,36 @@ class Ahead(SystemClock):
         return super().monotonic_ms() + self.ahead_ms
 
 
-def witness() -> Witness:
-    return Witness(ScriptedAgent([Say("here")]))
+class Listener:
+    """An agent that hears what memory has to say before it answers.  `told` is that, by the message it was said to."""
+
+    def __init__(self) -> None:
+        self.told: dict[str, list[Recollection]] = {}
+
+    async def run(self, work: Assignment, stage: Stage) -> str:
+        self.told[work.message] = list(await work.recalled())
+        await stage.say("here")
+        return "here"
+
+    async def release(self, session_id: SessionId) -> None:
+        """Hold nothing."""
+
+    @property
+    def texts(self) -> dict[str, list[str]]:
+        return {message: [each.text for each in found] for message, found in self.told.items()}
 
 
 async def begun(engine: Engine, *conversations: str) -> list[Receipt]:
     return [await engine.inbox.accept(message(f"about {key}", conversation=key)) for key in conversations]
 
 
-def told(agent: Witness) -> dict[str, list[str]]:
-    """Return what each message was answered with at hand."""
-    return {work.message: [each.text for each in work.recalled] for work in agent.work}
-
-
 async def test_a_turn_begins_with_what_memory_has_to_say_to_it(open_it: Open) -> None:
     async with opened(open_it) as store:
-        oracle, agent = Oracle([Recollection(text="Likes  tea.", id="m1")]), witness()
+        oracle, agent = Oracle([Recollection(text="Likes  tea.", id="m1")]), Listener()
         async with running_engine(store, agent, memory=oracle, settings=settings(recall_limit=3)) as engine:
             turn = await answered(engine, store, "what do\nI like?", owner="ada")
         assert turn.state is State.COMPLETED
-        assert list(agent.work[0].recalled) == [Recollection(text="Likes tea.", id="m1")]
+        assert agent.told["what do\nI like?"] == [Recollection(text="Likes tea.", id="m1")]
         ((session, query, limit),) = oracle.asked
         assert (session.id, session.owner, query, limit) == (turn.session_id, "ada", "what do I like?", 3)
 
@@ -70,10 +81,10 @@ async def test_a_note_of_the_gateway_is_not_what_is_looked_for(open_it: Open) ->
             cut = await engine.inbox.accept(message("first"))
             await until(lambda: engine.running == 1)
             assert await engine.drain(0) == 1
-        agent = witness()
+        agent = Listener()
         async with running_engine(store, agent, memory=oracle) as engine:
             await answered(engine, store, "second")
-        assert agent.messages[-1].startswith("[System note:")
+        assert next(iter(agent.told)).startswith("[System note:")
         assert oracle.queries == ["second"]
         assert (await store.turns.get(cut.turn_id)).state is State.INTERRUPTED
 
@@ -83,7 +94,7 @@ async def test_strangers_errands_and_commands_ask_memory_nothing(open_it: Open, 
     """Security 8: nothing private stands beside what a stranger wrote."""
     async with opened(open_it) as store:
         oracle = Oracle(known("the treasure"))
-        async with running_engine(store, witness(), memory=oracle) as engine:
+        async with running_engine(store, Listener(), memory=oracle) as engine:
             turn = await answered(engine, store, **of)
         assert turn.state is State.COMPLETED
         assert oracle.asked == []
@@ -92,7 +103,7 @@ async def test_strangers_errands_and_commands_ask_memory_nothing(open_it: Open, 
 async def test_a_provider_that_hangs_holds_up_one_reply_once(open_it: Open) -> None:
     """M10: nobody waits for it a second time, and the first one waits no longer than that."""
     async with opened(open_it) as store:
-        oracle, agent = Oracle(Hang()), witness()
+        oracle, agent = Oracle(Hang()), Listener()
         async with running_engine(store, agent, memory=oracle, settings=settings(recall_timeout_ms=400)) as engine:
             began = time.monotonic()
             await answered(engine, store, "one", conversation="a")
@@ -102,36 +113,36 @@ async def test_a_provider_that_hangs_holds_up_one_reply_once(open_it: Open) -> N
         assert 0.4 <= first_s < 2
         assert oracle.queries == ["one"]
         assert oracle.cancelled == 1
-        assert all(not work.recalled for work in agent.work)
-        assert len(agent.work) == 8
+        assert not any(agent.told.values())
+        assert len(agent.told) == 8
 
 
 async def test_of_many_first_turns_one_waits_and_the_others_go_on(open_it: Open) -> None:
     """M10: the others are answered while the provider still hangs."""
     async with opened(open_it) as store:
         hang = Hang()
-        oracle, agent = Oracle(hang, known("Likes tea.")), witness()
+        oracle, agent = Oracle(hang, known("Likes tea.")), Listener()
         async with running_engine(store, agent, memory=oracle, settings=settings(recall_timeout_ms=FOREVER_MS)) as engine:
             receipts = await begun(engine, *"abcdef")
-            await until(lambda: len(agent.work) == 5)
+            await until(lambda: len(agent.told) == 5)
             assert len(oracle.asked) == 1
             hang.release()
             assert {(await settled(store, each)).state for each in receipts} == {State.COMPLETED}
             # It answered, however late, so it is asked again.
             await answered(engine, store, "more", conversation="g")
-        assert told(agent)["more"] == ["Likes tea."]
+        assert agent.texts["more"] == ["Likes tea."]
 
 
 async def test_of_many_turns_of_a_provider_that_begins_to_hang_one_waits_on(open_it: Open) -> None:
     """M10: it has answered before, so all ask it at once; after a moment only one of them is still there."""
     async with opened(open_it) as store:
         hang = Hang()
-        oracle, agent = Oracle(known("Likes tea."), hang), witness()
+        oracle, agent = Oracle(known("Likes tea."), hang), Listener()
         async with running_engine(store, agent, memory=oracle, settings=settings(recall_timeout_ms=FOREVER_MS)) as engine:
             await answered(engine, store, "first", conversation="z")
             receipts = await begun(engine, *"abcdef")
             await until(lambda: len(oracle.asked) == 7)
-            await until(lambda: len(agent.work) == 6)
+            await until(lambda: len(agent.told) == 6)
             # Whoever comes now does not even ask.
             await answered(engine, store, "late", conversation="y")
             assert len(oracle.asked) == 7
@@ -143,7 +154,7 @@ async def test_after_the_pause_it_is_tried_beside_the_replies(open_it: Open) -> 
     """M10: a provider that still hangs holds up nobody; one that is back is heard again."""
     async with opened(open_it) as store:
         clock, hang = Ahead(), Hang()
-        oracle, agent = Oracle(Unavailable("busy"), hang, known("Likes tea.")), witness()
+        oracle, agent = Oracle(Unavailable("busy"), hang, known("Likes tea.")), Listener()
         parts = {"memory": oracle, "clock": clock, "settings": settings(recall_timeout_ms=FOREVER_MS)}
         async with running_engine(store, agent, **parts) as engine:
             await answered(engine, store, "one", conversation="a")
@@ -157,16 +168,16 @@ async def test_after_the_pause_it_is_tried_beside_the_replies(open_it: Open) -> 
 
             async def heard() -> bool:
                 await answered(engine, store, "five", conversation="e")
-                return bool(agent.work[-1].recalled)
+                return bool(agent.told["five"])
 
             await until(heard)
-        assert told(agent) == {"one": [], "two": [], "three": [], "four": [], "five": ["Likes tea."]}
+        assert agent.texts == {"one": [], "two": [], "three": [], "four": [], "five": ["Likes tea."]}
 
 
 async def test_a_provider_that_does_not_stop_when_told_to_holds_up_nobody_either(open_it: Open) -> None:
     async with opened(open_it) as store:
         hang = Hang()
-        deaf, agent = Deaf(hang), witness()
+        deaf, agent = Deaf(hang), Listener()
         async with running_engine(store, agent, memory=deaf, settings=settings(recall_timeout_ms=50)) as engine:
             for key in "abc":
                 await answered(engine, store, key, conversation=key)
@@ -185,11 +196,11 @@ async def test_whatever_a_provider_does_the_turn_is_answered(
     """K1: and what it says of it is in no log if it is a secret."""
     caplog.set_level(logging.INFO)
     async with opened(open_it) as store:
-        oracle, agent = Oracle(answer), witness()
+        oracle, agent = Oracle(answer), Listener()
         async with running_engine(store, agent, memory=oracle, redaction=Redaction([SECRET])) as engine:
             turns = [await answered(engine, store, key, conversation=key) for key in "ab"]
         assert {turn.state for turn in turns} == {State.COMPLETED}
-        assert told(agent) == {"a": [], "b": []}
+        assert agent.texts == {"a": [], "b": []}
         assert oracle.queries == ["a"]
         assert SECRET not in caplog.text
         assert "crashed" not in caplog.text
@@ -199,10 +210,10 @@ async def test_what_is_recalled_is_bounded_cleaned_and_masked(open_it: Open) -> 
     """K1"""
     async with opened(open_it) as store:
         flood = [Recollection(text=f"{number} \x00 {SECRET} {'x' * 10_000}") for number in range(10_000)]
-        oracle, agent = Oracle(flood), witness()
+        oracle, agent = Oracle(flood), Listener()
         async with running_engine(store, agent, memory=oracle, redaction=Redaction([SECRET])) as engine:
             await answered(engine, store)
-        texts = [each.text for each in agent.work[0].recalled]
+        texts = agent.texts["hello"]
         assert len(texts) == 6
         assert sum(map(len, texts)) <= 6_000
         assert texts[3].startswith(f"3 {MASK} xxx")
@@ -210,13 +221,13 @@ async def test_what_is_recalled_is_bounded_cleaned_and_masked(open_it: Open) -> 
 
 async def test_a_turn_that_is_cancelled_while_memory_is_asked_stops_at_once(open_it: Open) -> None:
     async with opened(open_it) as store:
-        oracle, agent = Oracle(Hang()), witness()
+        oracle, agent = Oracle(Hang()), Listener()
         async with running_engine(store, agent, memory=oracle, settings=settings(recall_timeout_ms=FOREVER_MS)) as engine:
             receipt = await engine.inbox.accept(message())
             await until(lambda: oracle.asked)
             await engine.cancel(receipt.turn_id)
             await until(lambda: engine.running == 0)
-        assert agent.work == []
+        assert agent.told == {}
         assert (await store.turns.get(receipt.turn_id)).state is State.CANCELLED
         # The engine has stopped, and with it the call that nobody waited for.
         assert oracle.cancelled == 1
@@ -224,16 +235,16 @@ async def test_a_turn_that_is_cancelled_while_memory_is_asked_stops_at_once(open
 
 async def test_without_a_provider_nothing_is_asked(open_it: Open) -> None:
     async with opened(open_it) as store:
-        agent = witness()
+        agent = Listener()
         async with running_engine(store, agent) as engine:
             await answered(engine, store)
-        assert agent.work[0].recalled == ()
+        assert agent.told == {"hello": []}
 
 
 async def test_what_is_recalled_is_in_no_journal(open_it: Open) -> None:
     async with opened(open_it) as store:
         oracle = Oracle(known("the treasure is buried"))
-        async with running_engine(store, witness(), memory=oracle) as engine:
+        async with running_engine(store, Listener(), memory=oracle) as engine:
             turn: Turn = await answered(engine, store)
         assert oracle.asked
         assert "treasure" not in str(await store.journal.read(turn.session_id))

@@ -96,8 +96,9 @@ class Prompt:
         parts = [persona, RULES, self._place(work, trust), *context, remembered.block(shown, is_all=is_all), learned]
         # Last, because it is for this turn alone: what stands before it is the same for all, and read only once.
         parts += instructions(work.history, work.turn.id)
-        recalled = () if trust is Trust.STRANGER or self._memories is None else work.recalled
-        return Told(system="\n\n".join(filter(None, parts)), recalled=remembered.recalled(recalled, shown))
+        # Memory was asked before any of this, so that it has had all the time that this took.
+        found = () if trust is Trust.STRANGER or self._memories is None else await work.recalled()
+        return Told(system="\n\n".join(filter(None, parts)), recalled=remembered.recalled(found, shown))
 
     def _on_disk(self, trust: Trust) -> tuple[str, list[str], str]:
         if trust is not Trust.OPERATOR:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 
 from holdfast.clock import Clock
 from holdfast.core import recall
@@ -19,7 +19,7 @@ from holdfast.core.redaction import Redaction
 from holdfast.core.sessions import Session
 from holdfast.core.turns import Turn
 from holdfast.engine.settings import Settings
-from holdfast.ports import Bindings, MemoryProvider
+from holdfast.ports import Bindings, MemoryProvider, nothing_recalled
 
 log = logging.getLogger(__name__)
 
@@ -29,14 +29,6 @@ PATIENCE_MS = 250
 CALLS_MAX = 64
 
 Found = Sequence[Recollection]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
-    """A provider that was asked; the first one that asks of all waits longest."""
-
-    task: asyncio.Task[Found]
-    is_first: bool
 
 
 class Recall:
@@ -61,33 +53,32 @@ class Recall:
             self._calls.clear()
             self._breaker = Breaker()
 
-    def ask(self, session: Session, turn: Turn, text: str) -> Call | None:
-        """Begin to ask what memory has to say to a message; None where nobody remembers, or it would take too long."""
+    def ask(self, session: Session, turn: Turn, text: str) -> Callable[[], Awaitable[Found]]:
+        """Ask what memory has to say to a message; returns what waits for the answer, but never for too long."""
         provider = self._bindings.current if self._bindings else None
         if provider is None or self._group is None or not recall.reminds(session, turn):
-            return None
+            return nothing_recalled
         if not self._breaker.may_ask(self._clock.monotonic_ms()) or len(self._calls) >= CALLS_MAX:
-            return None
+            return nothing_recalled
         if not (query := recall.query(text)):
-            return None
+            return nothing_recalled
         is_first = self._breaker.is_unknown
         self._breaker = self._breaker.asked()
         task = self._group.create_task(self._call(provider, session, query), name=f"recall for {turn.id}")
         self._calls.add(task)
         task.add_done_callback(self._forget)
-        return Call(task=task, is_first=is_first)
+        return partial(self._answer, task, timeout_ms=self._settings.recall_timeout_ms, is_first=is_first)
 
-    async def answer(self, call: Call) -> Found:
+    async def _answer(self, call: asyncio.Task[Found], *, timeout_ms: int, is_first: bool) -> Found:
         """Return what a call brings, or nothing where that would take too long."""
-        timeout_ms = self._settings.recall_timeout_ms
-        if await _ended(call.task, timeout_ms if call.is_first else min(PATIENCE_MS, timeout_ms)):
-            return call.task.result()
+        if await _ended(call, timeout_ms if is_first else min(PATIENCE_MS, timeout_ms)):
+            return call.result()
         may_ask = self._breaker.may_ask(self._clock.monotonic_ms())
         if timeout_ms <= PATIENCE_MS or not self._breaker.is_proven or not may_ask:
             # Another one waits already, or it is only tried.
             return ()
         self._breaker = self._breaker.tried()
-        return call.task.result() if await _ended(call.task, timeout_ms - PATIENCE_MS) else ()
+        return call.result() if await _ended(call, timeout_ms - PATIENCE_MS) else ()
 
     async def _call(self, provider: MemoryProvider, session: Session, query: str) -> Found:
         """Ask, learn from what comes of it how the provider is, and raise nothing."""

@@ -190,8 +190,7 @@ class Worker:
     async def _assignment(self, turn: Turn, brief: Brief, history: History) -> Assignment:
         entries, items = history.entries, history.items
         text = next((str(e.data["text"]) for e in entries if e.turn_id == turn.id and e.kind is Kind.TURN_ACCEPTED), "")
-        # Asked first, so that it is answered while the rest is read.
-        asked = self.recall.ask(brief.session, turn, text)
+        recalled = self.recall.ask(brief.session, turn, text)
         images = {turn_id: await self._images(turn_id) for turn_id in _pictured(entries, turn)}
         message = notes.before_message(
             text, interrupted_by=cut_off_by(entries), tool_unanswered=tool_unanswered(items, turn.id)
@@ -204,7 +203,7 @@ class Worker:
             calls=brief.calls,
             images=images.pop(turn.id, ()),
             earlier_images=images,
-            recalled=await self.recall.answer(asked) if asked else (),
+            recalled=recalled,
         )
 
     async def _images(self, turn_id: TurnId) -> tuple[Image, ...]:
