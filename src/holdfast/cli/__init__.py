@@ -10,6 +10,7 @@ from holdfast.cli.ask import ask
 from holdfast.cli.chat import chat
 from holdfast.cli.control import restart, status, stop
 from holdfast.cli.deliveries import deliveries
+from holdfast.cli.doctor import Visit, doctor
 from holdfast.cli.drill import drill
 from holdfast.cli.frame import Frame, Group
 from holdfast.cli.jobs import jobs
@@ -31,7 +32,10 @@ from holdfast.config import home_folder
 @click.pass_context
 def main(context: click.Context, home: str | None, config: str | None) -> None:
     """An always-on AI-agent gateway that never loses a turn."""
-    context.obj = Frame.at(home_folder(home), config)
+    folder = home_folder(home)
+    # For a doctor what is wrong with the configuration is a finding, and no reason to stay away.
+    visiting = context.invoked_subcommand == doctor.name
+    context.obj = Visit(home=folder, config_file=config) if visiting else Frame.at(folder, config)
 
 
 for command in (
@@ -51,6 +55,7 @@ for command in (
     webhooks,
     keys,
     link,
+    doctor,
     drill,
 ):
     main.add_command(command)

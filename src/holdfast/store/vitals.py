@@ -9,6 +9,8 @@ from holdfast.store.database import Database, Dialect, Run, Transaction
 
 # Damage is seldom alone, and the first of it says enough.
 DAMAGE_MAX = 3
+# Of the last ones: where a clock was set back, what was written before is the newest for a while.
+_NEWEST = "SELECT MAX(at) FROM (SELECT at FROM entries ORDER BY id DESC LIMIT 1000) AS written"
 _SIZE_BYTES = "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()"
 # Reading more than this takes longer than anybody waits for a look.
 LOOKED_THROUGH_MAX_BYTES = 1024 * 1024 * 1024
@@ -16,7 +18,7 @@ LOOKED_THROUGH_MAX_BYTES = 1024 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vitals:
-    """How a store is.  `now_ms` is its own clock's time, where it has one; `newest_at` is that of its last entry.
+    """How a store is.  `now_ms` is its own clock's time, where it has one; `newest_at` is that of its newest entry.
 
     It was not `looked_through` where it is too large, or where somebody else takes care of that.
     """
@@ -33,8 +35,7 @@ async def vitals(database: Database) -> Vitals:
 
 
 def _look(dialect: Dialect) -> Transaction[Vitals]:
-    newest = yield Run("SELECT at FROM entries ORDER BY id DESC LIMIT 1")
-    newest_at = int(newest[0][0]) if newest else None
+    ((newest_at,),) = yield Run(_NEWEST)
     if dialect.name == "postgres":
         ((now_ms,),) = yield Run("SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)")
         return Vitals(newest_at=newest_at, now_ms=int(now_ms), looked_through=False, damage=())

@@ -1,0 +1,75 @@
+"""`holdfast doctor`: see whether everything is well that a gateway lives on, and what to do where it is not."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from rich.table import Table
+from rich.text import Text
+
+from holdfast.cli.frame import EXIT_FAILED, console, json_option, print_json, run_async, visible
+
+if TYPE_CHECKING:
+    # Every other command would pay for the import of all that is looked at.
+    from holdfast.desk.doctor import Report
+
+_MARKS = {"ok": ("✓", "green"), "warn": ("!", "yellow"), "fail": ("✗", "bold red")}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Visit:
+    """Which home is looked at, whatever is wrong with its configuration."""
+
+    home: Path
+    config_file: str | None
+
+
+@click.command()
+@json_option
+@click.pass_obj
+@run_async
+async def doctor(visit: Visit, as_json: bool) -> None:
+    """Check configuration, store, model, memory, channels, disk and clock, and say what to do.
+
+    It needs no gateway, and does not disturb one that runs.  The exit code is 1 where something fails.
+    """
+    from holdfast.checkup import check_up
+
+    file = Path(visit.config_file) if visit.config_file else visit.home / "holdfast.toml"
+    report = await check_up(visit.home, file, required=visit.config_file is not None)
+    if as_json:
+        print_json(report)
+    else:
+        print_report(report)
+    if not report.ok:
+        sys.exit(EXIT_FAILED)
+
+
+def print_report(report: Report) -> None:
+    """Print what was found, for people."""
+    table = Table.grid(padding=(0, 1))
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    named = ""
+    for each in report.checks:
+        mark, style = _MARKS[each.level]
+        name, named = ("" if each.name == named else each.name), each.name
+        table.add_row(Text(mark, style), Text(name, "bold"), Text(visible(each.found)))
+        if each.advice:
+            table.add_row("", "", Text(f"→ {visible(each.advice)}", "dim"))
+    console.print(table)
+    levels = [each.level.value for each in report.checks]
+    console.print(Text(_sum(levels.count("fail"), levels.count("warn")), "bold"))
+
+
+def _sum(failing: int, warnings: int) -> str:
+    if not failing and not warnings:
+        return "All is well."
+    parts = [f"{failing} {'fails' if failing == 1 else 'fail'}"] * bool(failing)
+    parts += [f"{warnings} to look at"] * bool(warnings)
+    return f"{', '.join(parts)}."

@@ -1,0 +1,438 @@
+"""The doctor: looks at everything a gateway lives on, changes nothing, and says what to do.
+
+Each check is a small function over a `Patient`; one more of them is one more line in `CHECKS`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+
+import holdfast
+from holdfast.agent.models.catalog import open_model
+from holdfast.agent.plugins import Plugins
+from holdfast.agent.sandbox import INSTALL, Sandbox
+from holdfast.channels import github
+from holdfast.clock import Clock
+from holdfast.config import Config, ModelConfig, RouteConfig, placed
+from holdfast.core.redaction import Redaction
+from holdfast.desk.debts import BUILTIN
+from holdfast.desk.views import Status
+from holdfast.desk.webhooks import added_route, configured_route
+from holdfast.errors import ConfigInvalid, HoldfastError, NotFound, NotRunning, Rejected, StoreRefused, Unavailable
+from holdfast.ports import Bindings, MemoryProvider, WebhookRoute
+from holdfast.store.home import refuse_network_filesystem
+from holdfast.store.opening import Store, store_path
+from holdfast.store.vitals import Vitals
+from holdfast.targets import Targets
+
+CHECK_TIMEOUT_S = 20
+PROVIDER_TIMEOUT_S = 5
+FREE_MIN_BYTES = 100 * 1024 * 1024
+FREE_LOW_BYTES = 1024 * 1024 * 1024
+FILES_LOW = 1_000
+# A machine that has lost its clock wakes up long before this was written.
+EARLIEST_MS = int(datetime(2025, 1, 1, tzinfo=UTC).timestamp() * 1000)
+LATEST_MS = int(datetime(2100, 1, 1, tzinfo=UTC).timestamp() * 1000)
+# Rows are written by several threads and machines, so that a little is ordinary.
+AHEAD_MAX_MS = 5_000
+SKEW_MAX_MS = 5_000
+UNSTARTABLE = "correct it: until then the gateway does not start"
+UNSEEN = "was not looked at, because the store could not be opened"
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+
+class Level(StrEnum):
+    OK = "ok"
+    WARN = "warn"
+    FAIL = "fail"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What one look found, and, unless all is well, what to do about it."""
+
+    name: str
+    level: Level
+    found: str
+    advice: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """All that was found.  It is `ok` where nothing fails."""
+
+    ok: bool
+    checks: Sequence[Finding]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patient:
+    """What is looked at.  What could not be opened is the error that says why; where nothing is wrong it may be missing."""
+
+    home: Path
+    file: Path
+    config: Config
+    plugins: Plugins
+    clock: Clock
+    redaction: Redaction
+    wrong: ConfigInvalid | None = None
+    gateway: Status | Exception | None = None
+    store: Store | Exception | None = None
+    vitals: Vitals | Exception | None = None
+    bindings: Bindings | ConfigInvalid | None = None
+    targets: Targets | ConfigInvalid | None = None
+    environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
+
+    def placed(self, error: ConfigInvalid) -> ConfigInvalid:
+        """Return what is wrong with a setting together with where that stands."""
+        return placed(self.file, error, self.environment)
+
+
+Findings = AsyncGenerator[Finding]
+Check = Callable[[Patient], Findings]
+
+
+async def examine(patient: Patient) -> Report:
+    """Make every check there is, side by side, and tell what they found in their order."""
+    checks = CHECKS if patient.wrong is None else WITHOUT_CONFIGURATION
+    found = await asyncio.gather(*(_made(name, check, patient) for name, check in checks.items()))
+    masked = [_masked(each, patient.redaction) for several in found for each in several]
+    return Report(ok=all(each.level is not Level.FAIL for each in masked), checks=masked)
+
+
+async def _made(name: str, check: Check, patient: Patient) -> list[Finding]:
+    found: list[Finding] = []
+    try:
+        async with asyncio.timeout(CHECK_TIMEOUT_S):
+            async for each in check(patient):
+                found.append(each)  # noqa: PERF401 - What was found before a failure is kept.
+    except TimeoutError:
+        found.append(
+            _fail(name, f"did not come to an end within {CHECK_TIMEOUT_S} s", "see whether its disk and network answer")
+        )
+    except Exception as error:  # The edge to whatever is ill: the other checks are made all the same.
+        found.append(_fail(name, f"could not be looked at: {_told(error)}", "see that what it names is there"))
+    return found
+
+
+async def configuration(patient: Patient) -> Findings:
+    name = "configuration"
+    if patient.wrong:
+        yield _fail(name, str(patient.wrong), "correct that; what depends on it was not looked at")
+    elif patient.file.exists():
+        yield _ok(name, str(patient.file))
+    else:
+        yield _ok(name, f"there is no {patient.file}; every setting is at its default")
+    for problem in patient.plugins.problems:
+        yield _warn("plugins", problem, "install another version of it, or remove it")
+
+
+async def home(patient: Patient) -> Findings:
+    if not patient.home.exists():
+        yield _ok("home", f"there is no {patient.home} yet; the first start makes it")
+        return
+    if not patient.home.is_dir() or not os.access(patient.home, os.R_OK | os.W_OK | os.X_OK):
+        yield _fail("home", f"{patient.home} is no folder that we can write in", "choose another with --home, or its owner")
+    elif patient.home.stat().st_mode & _OTHERS:
+        yield _warn("home", f"others can look into {patient.home}", f"run: chmod 700 {patient.home}")
+    else:
+        yield _ok("home", str(patient.home))
+
+
+async def disk(patient: Patient) -> Findings:
+    place = next(each for each in (patient.home, *patient.home.parents) if each.exists())
+    free, total = shutil.disk_usage(place).free, shutil.disk_usage(place).total
+    told = f"{_size(free)} of {_size(total)} free"
+    system = os.statvfs(place)
+    if free < FREE_MIN_BYTES:
+        yield _fail("disk", told, f"free some space: below {_size(FREE_MIN_BYTES)} new messages may be refused soon")
+    elif free < FREE_LOW_BYTES:
+        yield _warn("disk", told, "free some space before it is all gone")
+    elif system.f_files > 0 and system.f_favail < FILES_LOW:
+        yield _warn("disk", f"{told}, and room for {system.f_favail} more files", "remove files that nobody needs")
+    else:
+        yield _ok("disk", told)
+
+
+async def clock(patient: Patient) -> Findings:
+    now = patient.clock.now_ms()
+    told = f"{datetime.fromtimestamp(now / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    advice = "set it, best with NTP: timedatectl set-ntp true"
+    vitals = patient.vitals if isinstance(patient.vitals, Vitals) else None
+    if not EARLIEST_MS < now < LATEST_MS:
+        yield _fail("clock", f"{told} cannot be", advice)
+    elif vitals and vitals.now_ms is not None and abs(skew := now - vitals.now_ms) > SKEW_MAX_MS:
+        where = "ahead of" if skew > 0 else "behind"
+        yield _warn("clock", f"{told}, {_span(abs(skew))} {where} the database", f"on both machines, {advice}")
+    elif vitals and vitals.newest_at is not None and (ahead := vitals.newest_at - now) > AHEAD_MAX_MS:
+        yield _warn("clock", f"{told}, {_span(ahead)} before the newest entry of the store: it was set back", advice)
+    else:
+        yield _ok("clock", told)
+
+
+async def gateway(patient: Patient) -> Findings:
+    glance = patient.gateway
+    if glance is None or isinstance(glance, NotRunning):
+        yield _warn("gateway", f"none runs in {patient.home}", "start one with: holdfast serve")
+    elif isinstance(glance, Exception):
+        yield _fail(
+            "gateway", f"it does not answer: {_told(glance)}", "see its log; if it stays so, end it and start it again"
+        )
+    else:
+        told = f"{glance.url} (pid {glance.pid}, node {glance.node}, version {glance.version})"
+        if not glance.ready:
+            yield _warn("gateway", f"{told} is {glance.problem or glance.state.value}", "see: holdfast status")
+        elif glance.version != holdfast.__version__:
+            yield _warn("gateway", f"{told}; installed is {holdfast.__version__}", "run: holdfast restart")
+        else:
+            yield _ok("gateway", told)
+
+
+async def store(patient: Patient) -> Findings:
+    url, file = patient.config.store.url, store_path(patient.home)
+    if url == "sqlite":
+        refuse_network_filesystem(next(each for each in (patient.home, *patient.home.parents) if each.exists()))
+        if not file.exists():
+            yield _ok("store", f"there is no {file} yet; the first start makes it")
+            return
+        if file.stat().st_mode & _OTHERS:
+            yield _warn("store", f"others can read {file}", f"run: chmod 600 {file}")
+    match patient.vitals if isinstance(patient.store, Store) else patient.store:
+        case Vitals() as vitals if vitals.damage:
+            advice = "stop the gateway, keep a copy of the file and its -wal, and bring back the last backup"
+            yield _fail("store", f"{file} is damaged: {'; '.join(vitals.damage)}", advice)
+        case Vitals() as vitals:
+            looked = "" if vitals.looked_through or url != "sqlite" else ", too large to be read through here"
+            where = f"{file} ({_size(file.stat().st_size)}{looked})" if url == "sqlite" else "PostgreSQL answers"
+            yield _ok("store", where)
+        case Exception() as error:
+            yield _fail("store", _told(error), _store_advice(error))
+        case None:
+            yield _warn("store", UNSEEN, "run it again")
+
+
+def _store_advice(error: Exception) -> str:
+    if isinstance(error, Unavailable):
+        return "start the database, or correct store.url; what was accepted is safe there"
+    if isinstance(error, StoreRefused):
+        return "nothing was changed: do that, or choose another home with --home"
+    return "see whether the disk is well, and keep a copy of the file before anything else"
+
+
+async def model(patient: Patient) -> Findings:
+    config = patient.config.model
+    if not config.name:
+        yield _warn("model", "none: the built-in demonstration answers", 'set model.name, like "openai:gpt-5"')
+        return
+    problem = await _unopenable(patient, config)
+    running = patient.gateway if isinstance(patient.gateway, Status) else None
+    if problem is None:
+        yield _ok("model", ", then ".join((config.name, *config.fallback)))
+    elif running and not running.agent.demonstration:
+        # A service has variables of its own, which nobody sees from here.
+        told = f"{problem}; that is so for this command, while the gateway that runs answers with {running.agent.model}"
+        yield _warn("model", told, "see that the gateway has it after its next start, too")
+    else:
+        yield _fail("model", str(problem), UNSTARTABLE)
+
+
+async def _unopenable(patient: Patient, config: ModelConfig) -> ConfigInvalid | None:
+    providers, makers = patient.config.providers, patient.plugins.models
+    try:
+        opened = open_model(config, providers, patient.environment, clock=patient.clock, makers=makers)
+    except ConfigInvalid as error:
+        return patient.placed(error)
+    await opened.close()
+    return None
+
+
+async def memory(patient: Patient) -> Findings:
+    if isinstance(patient.bindings, ConfigInvalid):
+        yield _fail("memory", str(patient.placed(patient.bindings)), UNSTARTABLE)
+        return
+    if patient.bindings is None:
+        empty = isinstance(patient.store, NotFound)
+        yield (
+            _ok("memory", "nothing is remembered yet") if empty else _warn("memory", UNSEEN, "see what is said of the store")
+        )
+        return
+    if problem := await _unextractable(patient):
+        yield _fail("memory", problem, UNSTARTABLE)
+    current = patient.bindings.current
+    if current is None:
+        yield _ok("memory", 'nothing is remembered: memory.provider is "none"')
+    else:
+        yield await _provider(current)
+    if isinstance(patient.store, Store):
+        async for each in _debts(patient.store, patient.bindings):
+            yield each
+
+
+async def _unextractable(patient: Patient) -> str:
+    """Return why the model that is to extract cannot; nothing where it can, or where nobody chose one for that."""
+    chosen = patient.config.memory
+    if chosen.provider != BUILTIN or not chosen.model:
+        return ""
+    error = await _unopenable(patient, replace(patient.config.model, name=chosen.model, fallback=()))
+    return f"memory.model: {error}" if error else ""
+
+
+async def _provider(current: MemoryProvider) -> Finding:
+    try:
+        async with asyncio.timeout(PROVIDER_TIMEOUT_S):
+            return _ok("memory", f"{current.owner}: {await current.check()}")
+    except TimeoutError:
+        told = f"did not answer within {PROVIDER_TIMEOUT_S} s"
+    except Exception as error:  # The edge to a provider, which may be anybody's.
+        told = _told(error)
+    advice = "see whether it runs; nothing is lost, what is to be remembered waits for it"
+    return _fail("memory", f"{current.owner}: {told}", advice)
+
+
+async def _debts(opened: Store, bindings: Bindings) -> Findings:
+    for owner, number in sorted((await opened.segments.unpaid_owners()).items()):
+        told = f"{number} {'conversation piece is' if number == 1 else 'conversation pieces are'} owed to {owner}"
+        if bindings.of(owner) is None:
+            advice = "install or configure it again, or give them up: holdfast memory status, holdfast memory waive SEGMENT"
+            yield _warn("debts", f"{told}, whom nobody here can reach: parked", advice)
+        else:
+            yield _ok("debts", told)
+
+
+async def channels(patient: Patient) -> Findings:
+    config = patient.config.channels
+    if isinstance(patient.targets, ConfigInvalid):
+        yield _fail("channels", str(patient.placed(patient.targets)), UNSTARTABLE)
+        return
+    signed = (
+        "with channels.url.secret" if config.url.secret else "with a secret that is made up; see: holdfast webhooks secret"
+    )
+    yield _ok("channels", f"answers to url: targets are signed {signed}")
+    token = config.github.token_env
+    said = (
+        f"there is a token in {token}" if patient.environment.get(token) else f"no token in {token}, so none can be written"
+    )
+    yield _ok("channels", f"{github.CHANNEL}: {said}")
+    if patient.targets is not None:
+        async for each in _routes(patient, patient.targets):
+            yield each
+
+
+async def _routes(patient: Patient, targets: Targets) -> Findings:
+    opened = patient.store if isinstance(patient.store, Store) else None
+    stored = await opened.webhooks.list() if opened else []
+    configured = patient.config.channels.webhook.routes
+    found = {each.name: _wrong_with_added(patient, targets, each) for each in stored}
+    found |= {name: _wrong_with_configured(patient, targets, name, each) for name, each in configured.items()}
+    for name, problem in sorted(found.items()):
+        if problem:
+            advice = (
+                "correct it: the gateway does not start" if name in configured else "add it again: until then it is closed"
+            )
+            yield (_fail if name in configured else _warn)("webhooks", f"the route {name}: {problem}", advice)
+    if sound := sorted(name for name, problem in found.items() if not problem):
+        yield _ok("webhooks", f"{len(sound)} ready: {', '.join(sound)}")
+
+
+def _wrong_with_configured(patient: Patient, targets: Targets, name: str, config: RouteConfig) -> str:
+    try:
+        configured_route(name, config, patient.config.server.host, targets, patient.environment)
+    except ConfigInvalid as error:
+        return str(patient.placed(error))
+    return ""
+
+
+def _wrong_with_added(patient: Patient, targets: Targets, route: WebhookRoute) -> str:
+    try:
+        added_route(route.name, route.config, patient.config.server.host, targets)
+    except Rejected as error:
+        return str(error)
+    return ""
+
+
+async def sandbox(patient: Patient) -> Findings:
+    config = patient.config
+    found = await _sandbox(config, patient.home)
+    if isinstance(found, ConfigInvalid):
+        yield _fail("sandbox", str(patient.placed(found)), UNSTARTABLE)
+    elif found.is_on:
+        yield _ok("sandbox", found.description)
+    elif "terminal" in config.tools.disabled:
+        yield _ok("sandbox", "none, and no terminal that would need one")
+    elif found.missing:
+        yield _warn("sandbox", found.description.partition("; to have one")[0], INSTALL)
+    else:
+        yield _warn("sandbox", f"{found.description}, and commands run as you do", 'set tools.terminal.sandbox = "auto"')
+
+
+async def _sandbox(config: Config, home: Path) -> Sandbox | ConfigInvalid:
+    workspace = home / config.agent.workspace
+    with tempfile.TemporaryDirectory() as elsewhere:
+        # Looking makes no folder that was not there.
+        place = workspace if workspace.is_dir() else Path(elsewhere)
+        try:
+            return await Sandbox.find(config.tools.terminal.sandbox, place, hidden=[home])
+        except ConfigInvalid as error:
+            return error
+
+
+# In the order in which they are told.
+CHECKS: Mapping[str, Check] = {
+    "configuration": configuration,
+    "home": home,
+    "disk": disk,
+    "clock": clock,
+    "gateway": gateway,
+    "store": store,
+    "model": model,
+    "memory": memory,
+    "channels": channels,
+    "sandbox": sandbox,
+}
+WITHOUT_CONFIGURATION: Mapping[str, Check] = {
+    name: CHECKS[name] for name in ("configuration", "home", "disk", "clock", "gateway")
+}
+
+
+def _ok(name: str, found: str) -> Finding:
+    return Finding(name=name, level=Level.OK, found=found)
+
+
+def _warn(name: str, found: str, advice: str) -> Finding:
+    return Finding(name=name, level=Level.WARN, found=found, advice=advice)
+
+
+def _fail(name: str, found: str, advice: str) -> Finding:
+    return Finding(name=name, level=Level.FAIL, found=found, advice=advice)
+
+
+def _masked(finding: Finding, redaction: Redaction) -> Finding:
+    return replace(finding, found=redaction.text(finding.found), advice=redaction.text(finding.advice))
+
+
+def _told(error: BaseException) -> str:
+    return str(error) if isinstance(error, HoldfastError) and str(error) else f"{type(error).__name__}: {error}"
+
+
+def _size(number: float) -> str:
+    for unit in ("B", "kB", "MB", "GB"):
+        if number < 1000:
+            return f"{number:.0f} {unit}" if number >= 10 or unit == "B" else f"{number:.1f} {unit}"
+        number /= 1000
+    return f"{number:.1f} TB"
+
+
+def _span(duration_ms: float) -> str:
+    minutes = duration_ms / 60_000
+    return (
+        f"{duration_ms / 1000:.0f} s" if minutes < 2 else f"{minutes:.0f} min" if minutes < 120 else f"{minutes / 60:.0f} h"
+    )
