@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import count
 
 from holdfast.agent.budget import used_up
@@ -45,6 +45,8 @@ class Builtin(Provider):
         self._day = [limit for limit in limits if limit.scope is Scope.DAY]
         self._clock = clock
         self._begun: dict[SegmentId, _Reading] = {}
+        # Every call counts, also those of a commit that is made again: so its number is one that no other has had.
+        self._calls = count(clock.now_ms() * _CALLS_PER_MS)
 
     async def commit(self, session: Session, segment: Segment, messages: Sequence[Message]) -> str:
         memories = self._store.memories
@@ -83,11 +85,11 @@ class Builtin(Provider):
             self._begun[segment.id] = reading
             while len(self._begun) > BEGUN_MAX:
                 del self._begun[next(iter(self._begun))]
-        purse = _Purse(self._store, session, talk[-1].turn_id, self._day, self._clock)
+        purse = _Purse(self._store, session, talk[-1].turn_id, self._day, self._calls, self._clock)
         while reading.parts:
             await purse.open()
             await self._read(reading, segment, purse)
-        return reading.draft.changes(reading.remark)
+        return reading.draft.changes(*reading.remarks)
 
     async def _read(self, reading: _Reading, segment: Segment, purse: _Purse) -> None:
         """Look through the next part, or make smaller ones of it."""
@@ -127,25 +129,25 @@ class _Reading:
         self.passed_over = 0
 
     @property
-    def remark(self) -> str:
+    def remarks(self) -> list[str]:
         if not self.passed_over:
-            return ""
-        if not self.looked_through:
-            return "the model gave nothing usable"
-        return f"the model gave nothing usable for {self.passed_over} of {self.passed_over + self.looked_through} parts"
+            return []
+        parts = f" for {self.passed_over} of {self.passed_over + self.looked_through} parts" if self.looked_through else ""
+        return [f"the model gave nothing usable{parts}"]
 
 
 class _Purse:
     """What a commit may spend, and what it has spent."""
 
-    def __init__(self, store: Store, session: Session, turn_id: TurnId, day: Sequence[Limit], clock: Clock) -> None:
+    def __init__(
+        self, store: Store, session: Session, turn_id: TurnId, day: Sequence[Limit], calls: Iterator[int], clock: Clock
+    ) -> None:
         self._store = store
         self._session = session
         self._turn_id = turn_id
         self._day = day
         self._clock = clock
-        # Every call counts, also those of a commit that is made again: so its number is one that no other has had.
-        self._numbers = count(clock.now_ms() * _CALLS_PER_MS)
+        self._calls = calls
 
     async def open(self) -> None:
         """Raise `Unavailable` when the day's budget is used up, and nobody has said to go on."""
@@ -160,5 +162,5 @@ class _Purse:
                 raise Unavailable(f"{used_up(limit, spent)}; what was said is kept, and looked through when there is more")
 
     async def spend(self, used: Usage) -> None:
-        number, now = next(self._numbers), self._clock.now_ms()
+        number, now = next(self._calls), self._clock.now_ms()
         await self._store.spending.extra(self._session, self._turn_id, number, used, now)  # noqa: S610 - No SQL of Django's.

@@ -35,11 +35,14 @@ class Draft:
         if findings.profile and findings.found:
             self._describe(findings.profile, findings.found[-1].turn_id, now_ms)
 
-    def changes(self, remark: str = "") -> Changes:
+    def changes(self, *remarks: str) -> Changes:
         """Return what came of it; the store says what of that was known already."""
         added = [each for memory_id, each in self._after.items() if memory_id not in self._before]
         replaced = [each for memory_id, each in self._after.items() if self._before.get(memory_id, each) != each]
         removed = [memory_id for memory_id in self._before if memory_id not in self._after]
+        if any(each.kind is Kind.PROFILE for each in (*added, *replaced)):
+            remarks = ("the profile is one of them", *remarks)
+        remark = "; ".join(remarks)
         return Changes(added=[*added, *self._known_already], replaced=replaced, removed=removed, remark=remark)
 
     def _take(self, finding: Finding, now_ms: int) -> None:
