@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.clock import SystemClock
+from holdfast.core.memory import State as SegmentState
 from holdfast.core.sessions import Source
 from holdfast.core.turns import Mode, State, Turn
 from holdfast.desk.lifecycle import Lifecycle
@@ -12,9 +13,11 @@ from holdfast.desk.local import LocalDesk
 from holdfast.desk.plans import Opening
 from holdfast.engine.engine import Engine
 from holdfast.errors import Rejected
+from holdfast.ids import SessionId
 from holdfast.ports import Assignment, Stage
 from holdfast.store.opening import Store
-from tests.engine.world import TARGET, Open, RecordingCarrier, answered, opened, running_engine, until
+from tests.engine.debts import segments_in
+from tests.engine.world import TARGET, Open, RecordingCarrier, RecordingMemory, answered, opened, running_engine, until
 
 
 class Echo:
@@ -67,3 +70,34 @@ async def test_a_key_cannot_look_like_an_id(open_it: Open) -> None:
         with pytest.raises(Rejected, match="cannot begin with 'ses_'"):
             await desk.open(Opening(key="ses_mine"))
         assert (await desk.sessions()).items == []
+
+
+async def test_naming_the_session_that_is_left_is_a_boundary_for_it(open_it: Open) -> None:
+    """M11"""
+    memory = RecordingMemory()
+    async with opened(open_it) as store, running_engine(store, Echo(), memory=memory) as engine:
+        turn = await answered(engine, store, "remember me")
+        fresh = await desk_of(store, engine).open(Opening(previous_session_id=turn.session_id))
+        assert fresh.id != turn.session_id
+        await segments_in(store, turn.session_id, SegmentState.COMMITTED)
+        assert memory.taken_of(turn.session_id) == ["remember me", "heard remember me"]
+
+
+@pytest.mark.parametrize("previous", ["", "ses_nobody", "a\0b", None])
+async def test_naming_a_session_that_is_not_there_is_no_boundary(previous: SessionId | None, open_it: Open) -> None:
+    """M12: the new one is opened all the same."""
+    memory = RecordingMemory()
+    async with opened(open_it) as store, running_engine(store, Echo(), memory=memory) as engine:
+        turn = await answered(engine, store, "remember me")
+        assert (await desk_of(store, engine).open(Opening(previous_session_id=previous))).id
+        await segments_in(store, turn.session_id, SegmentState.OPEN)
+
+
+async def test_naming_somebody_elses_session_is_no_boundary_for_it(open_it: Open) -> None:
+    """M12: nor is anybody told that it is there."""
+    memory = RecordingMemory()
+    async with opened(open_it) as store, running_engine(store, Echo(), memory=memory) as engine:
+        turn = await answered(engine, store, "remember me", owner="alice")
+        assert (await desk_of(store, engine).of("bob").open(Opening(previous_session_id=turn.session_id))).id
+        await segments_in(store, turn.session_id, SegmentState.OPEN)
+        assert memory.given == []

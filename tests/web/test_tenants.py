@@ -180,8 +180,10 @@ async def test_lists_show_everybody_their_own_only(home: Path) -> None:
         assert (await here.bob.post("/api/memory/forget", json={"everything": True})).json()["forgotten"] == 0
         assert WORD in (await here.alice.get("/api/memory/document")).text
         assert (await here.bob.get("/api/sessions", params={"key": "hers"})).json()["items"] == []
+        # M12: what is hers he cannot have left, and he is not told whether it is there.
         opened = await here.bob.post("/api/sessions", json={"previous_session_id": session})
-        assert opened.status_code == 404
+        unknown = await here.bob.post("/api/sessions", json={"previous_session_id": "ses_nobody"})
+        assert opened.status_code == unknown.status_code == 201
         continued = {"model": "holdfast", "input": "and then?", "previous_response_id": here.hers["/v1/responses/"]}
         assert (await here.bob.post("/v1/responses", json=continued)).status_code in (400, 404)
 

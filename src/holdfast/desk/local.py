@@ -34,7 +34,7 @@ from holdfast.desk.reading import StoreReading
 from holdfast.desk.views import AgentView, Health, Phase, SessionView, Status, Stop, Transcript, TurnView
 from holdfast.desk.webhooks import LocalWebhooks, Routes
 from holdfast.engine.engine import Engine
-from holdfast.errors import IllegalMove, Rejected, Unavailable
+from holdfast.errors import IllegalMove, NotFound, Rejected, Unavailable
 from holdfast.ids import DeliveryId, SessionId, TurnId, new_id, new_session_id
 from holdfast.ports import ProcessControl
 from holdfast.targets import Targets
@@ -121,15 +121,20 @@ class LocalDesk(StoreReading):
         if looks_like_id(opening.key or ""):
             raise Rejected(f"a key cannot begin with {SESSION_PREFIX!r}, because the ids of sessions do")
         now = self.clock.now_ms()
-        if opening.previous_session_id:
-            await self._owned(opening.previous_session_id)
-            await self.store.segments.seal(opening.previous_session_id, now)
+        await self._leave(opening.previous_session_id, now)
         channel = opening.channel or Opening().channel
         key = opening.key or new_id(channel, now)
         session = await self.store.sessions.open(self.owner, key, channel, new_session_id(now), now)
         if opening.title:
             return await self.change(session.id, Change(title=opening.title))
         return await self._view(session)
+
+    async def _leave(self, session_id: SessionId | None, now_ms: int) -> None:
+        """Close off what the session that is left owes to memory; one that is gone, or not ours, is nobody's boundary."""
+        with contextlib.suppress(NotFound):
+            if session_id:
+                await self._owned(session_id)
+                await self.store.segments.seal(session_id, now_ms)
 
     async def send(
         self,
