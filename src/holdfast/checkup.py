@@ -23,7 +23,7 @@ from holdfast.memory.bindings import Bindings
 from holdfast.memory.builtin import OWNER, Builtin
 from holdfast.memory.opening import open_bindings
 from holdfast.memory.plain import PlainExtractor
-from holdfast.outfit import carriers_signing
+from holdfast.outfit import carriers_signing, extracting
 from holdfast.store.opening import Store, open_readonly
 from holdfast.store.vitals import Vitals, vitals
 from holdfast.targets import Targets
@@ -58,6 +58,7 @@ async def check_up(home: Path, file: Path, *, required: bool) -> Report:
 @contextlib.asynccontextmanager
 async def _opened(patient: Patient) -> AsyncGenerator[Patient]:
     """Yield a patient with all that can be opened; what cannot be is the error that says why."""
+    config = patient.config
     async with contextlib.AsyncExitStack() as stack:
         store = await _store(stack, patient)
         bindings = _bindings(patient, store)
@@ -69,6 +70,7 @@ async def _opened(patient: Patient) -> AsyncGenerator[Patient]:
             vitals=await _vitals(store) if isinstance(store, Store) else None,
             bindings=bindings,
             targets=await _targets(stack, patient),
+            extracts=extracting(config.model, config.memory.model) if config.memory.model else None,
         )
 
 

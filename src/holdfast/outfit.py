@@ -175,7 +175,7 @@ async def _memory(
     """Open memory, to be closed with the stack.  Raises `ConfigInvalid`."""
     config = setting.config
     if config.memory.model:
-        chosen = _of_memory(config.model, config.memory.model)
+        chosen = extracting(config.model, config.memory.model)
         try:
             model = open_model(chosen, config.providers, os.environ, clock=setting.clock, makers=found.models)
         except ConfigInvalid as error:
@@ -193,7 +193,7 @@ async def _memory(
     return bindings
 
 
-def _of_memory(answering: ModelConfig, name: str) -> ModelConfig:
+def extracting(answering: ModelConfig, name: str) -> ModelConfig:
     """Return how the model that extracts is reached: where it has another provider, nothing of the first one's is told."""
     chosen = ModelConfig(name=name, stall_timeout=answering.stall_timeout, retries=answering.retries)
     if name.partition(":")[0] != answering.name.partition(":")[0]:

@@ -302,7 +302,11 @@ async def test_debts_are_told_by_whom_they_are_owed_to_and_those_to_nobody_as_pa
     [
         ("[memory]\nprovider = 'bultin'\n", "holdfast.toml:2: memory.provider: there is no 'bultin'"),
         ("[memory]\nprovider = 'http'\nurl = 'http://x.example'\napi_key_env = 'NO_SUCH_KEY'\n", ":4: memory.api_key_env"),
-        ("[memory]\nmodel = 'openai:gpt-5-mini'\n", "memory.model: openai wants a key: set the variable OPENAI_API_KEY"),
+        ("[memory]\nmodel = 'openai:gpt-5-mini'\n", ":2: memory.model: openai wants a key: set the variable OPENAI_API_KEY"),
+        (
+            "[memory]\nmodel = 'opnai:x'\nprovider = 'none'\n",
+            ":2: memory.model: unknown provider 'opnai', did you mean openai?",
+        ),
     ],
 )
 async def test_memory_that_could_not_be_opened_is_found(

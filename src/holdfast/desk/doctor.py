@@ -24,7 +24,6 @@ from holdfast.channels import github
 from holdfast.clock import Clock
 from holdfast.config import Config, ModelConfig, RouteConfig, placed
 from holdfast.core.redaction import Redaction
-from holdfast.desk.debts import BUILTIN
 from holdfast.desk.views import Status
 from holdfast.desk.webhooks import added_route, configured_route
 from holdfast.errors import ConfigInvalid, HoldfastError, NotFound, NotRunning, Rejected, StoreRefused, Unavailable
@@ -90,6 +89,7 @@ class Patient:
     vitals: Vitals | Exception | None = None
     bindings: Bindings | ConfigInvalid | None = None
     targets: Targets | ConfigInvalid | None = None
+    extracts: ModelConfig | None = None
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
 
     def placed(self, error: ConfigInvalid) -> ConfigInvalid:
@@ -239,10 +239,10 @@ async def model(patient: Patient) -> Findings:
         yield _ok("model", ", then ".join((config.name, *config.fallback)))
     elif running and not running.agent.demonstration:
         # A service has variables of its own, which nobody sees from here.
-        told = f"{problem}; that is so for this command, while the gateway that runs answers with {running.agent.model}"
+        told = f"{patient.placed(problem)}; that is so for this command, while the gateway that runs answers with {running.agent.model}"
         yield _warn("model", told, "see that the gateway has it after its next start, too")
     else:
-        yield _fail("model", str(problem), UNSTARTABLE)
+        yield _fail("model", str(patient.placed(problem)), UNSTARTABLE)
 
 
 async def _unopenable(patient: Patient, config: ModelConfig) -> ConfigInvalid | None:
@@ -250,7 +250,7 @@ async def _unopenable(patient: Patient, config: ModelConfig) -> ConfigInvalid | 
     try:
         opened = open_model(config, providers, patient.environment, clock=patient.clock, makers=makers)
     except ConfigInvalid as error:
-        return patient.placed(error)
+        return error
     await opened.close()
     return None
 
@@ -279,11 +279,10 @@ async def memory(patient: Patient) -> Findings:
 
 async def _unextractable(patient: Patient) -> str:
     """Return why the model that is to extract cannot; nothing where it can, or where nobody chose one for that."""
-    chosen = patient.config.memory
-    if chosen.provider != BUILTIN or not chosen.model:
+    error = await _unopenable(patient, patient.extracts) if patient.extracts else None
+    if error is None:
         return ""
-    error = await _unopenable(patient, replace(patient.config.model, name=chosen.model, fallback=()))
-    return f"memory.model: {error}" if error else ""
+    return str(patient.placed(ConfigInvalid(f"memory.model: {str(error).removeprefix('model.name: ')}")))
 
 
 async def _provider(current: MemoryProvider) -> Finding:
