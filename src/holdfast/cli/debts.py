@@ -11,13 +11,13 @@ import click
 import uvloop
 
 from holdfast.cli.bar import bar
+from holdfast.cli.cards import shortened
 from holdfast.cli.frame import (
     EXIT_FAILED,
     Frame,
     json_option,
     moment,
     print_json,
-    print_lines,
     print_table,
     run_async,
     say,
@@ -39,6 +39,7 @@ AT_ONCE = 20
 # Where so many fail one after the other, the next will not do better.
 FAILED_IN_A_ROW_MAX = 10
 WHY_MAX_CHARS = 100
+_KEY_MAX = 24
 EXIT_INTERRUPTED = 130
 _STATES = {
     State.OPEN: "gathering",
@@ -106,7 +107,8 @@ async def waive(frame: Frame, segment: str, as_json: bool) -> None:
     if as_json:
         print_json(waived)
     else:
-        say(f"{waived.id} is waived: {waived.owner} will never be given {_turns(waived)} of {waived.session_id}.")
+        what = f"turn {_turns(waived)} of {waived.session_id}"
+        say(f"{waived.id} is waived: {waived.owner} will never be given {what}.", soft_wrap=True)
 
 
 @click.command()
@@ -241,7 +243,7 @@ async def _tell_commit(desk: Desk, session_id: SessionId, committed: bool) -> No
         return
     first = min(owed, key=lambda each: each.generations)
     say(f"{session_id} is not committed: {_standing(first)}. {first.error or ''}".rstrip(), "yellow")
-    print_lines(_advice([first]), indent=2)
+    _advise([first])
 
 
 def _print_status(found: MemoryStatus, provider: str) -> None:
@@ -256,17 +258,17 @@ def _print_status(found: MemoryStatus, provider: str) -> None:
     if not found.owing:
         return
     say("")
-    columns = ("session", "key", "owed to", "state", "tries", "next", "why")
-    rows = [(each.session_id, each.key, *_row(each.next, each.segments)) for each in found.owing]
+    columns = ("session", "key", "state", "next", "owed to", "why")
+    rows = [(each.session_id, shortened(each.key, _KEY_MAX), *_row(each.next, each.segments)) for each in found.owing]
     print_table(columns, rows, "")
     if found.owing_sessions > len(found.owing):
         say(f"and {found.owing_sessions - len(found.owing)} more sessions", "dim")
-    print_lines(_advice([each.next for each in found.owing]), indent=0)
+    _advise([each.next for each in found.owing])
 
 
 def _row(view: SegmentView, segments: int) -> tuple[str, ...]:
-    state = _standing(view) if segments == 1 else f"{_standing(view)}, {segments - 1} more behind it"
-    return view.owner, state, str(view.attempt), moment(view.next_try_at), _cut(view.error or "")
+    state = _standing(view) if segments == 1 else f"{_standing(view)}, {segments - 1} more"
+    return state, moment(view.next_try_at), view.owner, _cut(view.error or "")
 
 
 def _print_receipts(segments: Sequence[SegmentView]) -> None:
@@ -274,17 +276,22 @@ def _print_receipts(segments: Sequence[SegmentView]) -> None:
         (
             each.id,
             _standing(each),
-            each.owner,
             _turns(each),
-            str(each.attempt),
             moment(each.settled_at or each.next_try_at or each.created_at),
             _cut(each.receipt or each.error or ""),
+            each.owner,
         )
         for each in segments
     ]
-    columns = ("segment", "state", "owed to", "generations", "tries", "when", "what came of it")
+    columns = ("segment", "state", "turns", "when", "what came of it", "owed to")
     print_table(columns, lines, "Nothing of it is, or was, to be remembered.")
-    print_lines(_advice(segments), indent=0)
+    _advise(segments)
+
+
+def _advise(segments: Sequence[SegmentView]) -> None:
+    for advice in _advice(segments):
+        # What is copied from here stays in one piece.
+        say(advice, "dim", soft_wrap=True)
 
 
 def _advice(segments: Sequence[SegmentView]) -> list[str]:
@@ -309,7 +316,9 @@ def _advice(segments: Sequence[SegmentView]) -> list[str]:
 def _standing(view: SegmentView) -> str:
     if view.parked:
         return "parked"
-    return "failed" if view.state is State.SEALED and view.attempt else _STATES[view.state]
+    if view.state is State.SEALED and view.attempt:
+        return "failed once" if view.attempt == 1 else f"failed {view.attempt} times"
+    return _STATES[view.state]
 
 
 def _segments(counts: Counts) -> str:
@@ -335,7 +344,7 @@ def _provider(provider: ProviderView | None, configured: str) -> str:
 
 def _turns(view: SegmentView) -> str:
     first, last = view.generations
-    return f"turn {first}" if first == last else f"turns {first}–{last}"
+    return str(first) if first == last else f"{first}–{last}"
 
 
 def _number(number: int, what: str) -> str:

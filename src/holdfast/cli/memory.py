@@ -7,7 +7,6 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import IO
 
 import click
 
@@ -37,6 +36,7 @@ from holdfast.errors import HoldfastError, NotFound, Rejected
 from holdfast.ids import SessionId
 
 NOBODY = "none"
+_DOCUMENT = click.Path(exists=True, dir_okay=False, allow_dash=True)
 _CERTAIN = "Forget everything that is remembered about you?"
 
 
@@ -107,12 +107,12 @@ async def add(frame: Frame, text: str, as_json: bool) -> None:
 
 
 @memory.command()
-@click.option("--file", type=click.File("rb"), help="Take the edited document from a file (- is stdin), without an editor.")
-@click.option("--base", type=click.File("rb"), help="With --file: what was edited (default: what is remembered now).")
+@click.option("--file", type=_DOCUMENT, help="Take the edited document from a file (- is stdin), without an editor.")
+@click.option("--base", type=_DOCUMENT, help="With --file: what was edited (default: what is remembered now).")
 @json_option
 @click.pass_obj
 @run_async
-async def edit(frame: Frame, file: IO[bytes] | None, base: IO[bytes] | None, as_json: bool) -> None:
+async def edit(frame: Frame, file: str | None, base: str | None, as_json: bool) -> None:
     """Edit what is remembered as Markdown, in $VISUAL or $EDITOR.
 
     Only what you change is changed: what is learned meanwhile stays.
@@ -200,7 +200,7 @@ async def _edit_by_hand(frame: Frame, before: str) -> Edited:
         each.write_text(before, "utf-8")
     try:
         click.edit(filename=str(file))
-        edited = await _send(frame, Edit(base=before, markdown=_decoded(file.read_bytes(), str(file))))
+        edited = await _send(frame, Edit(base=before, markdown=_text(str(file))))
     except (HoldfastError, click.ClickException) as error:
         again = f"holdfast memory edit --file {tilde(file)} --base {tilde(base)}"
         raise Rejected(f"{_said(error)}; your edit is kept, so mend it and run: {again}") from error
@@ -212,15 +212,13 @@ def _said(error: HoldfastError | click.ClickException) -> str:
     return error.format_message().rstrip(".") if isinstance(error, click.ClickException) else str(error)
 
 
-def _text(file: IO[bytes]) -> str:
-    return _decoded(file.read(), file.name)
-
-
-def _decoded(raw: bytes, name: str) -> str:
+def _text(file: str) -> str:
+    with click.open_file(file, "rb") as opened:
+        raw: bytes = opened.read()
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise Rejected(f"{name} is not UTF-8, from byte {error.start} on; save it as UTF-8") from error
+        raise Rejected(f"{file} is not UTF-8, from byte {error.start} on; save it as UTF-8") from error
 
 
 def _edit_came_to(edited: Edited) -> str:

@@ -239,7 +239,7 @@ class LocalMemories(StoreMemories):
         segment = await self.store.segments.get(segment_id)
         if self.owner != LOCAL and (await self.store.sessions.get(segment.session_id)).owner != self.owner:
             # Whom debts can be paid to is the operator's to say, whosever they are.
-            raise NotFound(f"there is no segment {segment_id}")
+            raise NotFound(f"there is no memory segment {segment_id}")
         waived = await self.store.segments.waive(segment_id, self.clock.now_ms())
         (view,) = await self._views([waived])
         return view

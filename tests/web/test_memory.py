@@ -1,0 +1,233 @@
+"""Memory over HTTP, on a real server: what is remembered, what is owed, and the receipts of it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast import app
+from holdfast.config import MemoryConfig
+from holdfast.core.memory import State
+from holdfast.desk.plans import Edit, Forgetting, KeyPlan, Replaying
+from holdfast.errors import NotFound, Rejected
+from holdfast.ids import MemoryId, SegmentId, SessionId
+from tests.conformance.scenes import Scene
+from tests.engine.world import until
+from tests.web.house import House, open_house
+from tests.web.rememberer import Rememberer, remembering
+from tests.web.test_metrics import metrics
+
+
+@asynccontextmanager
+async def remembered_by(home: Path, server: Rememberer, **more: Any) -> AsyncIterator[House]:
+    async with open_house(home, memory=MemoryConfig(provider="http", url=server.url), **more) as house:
+        yield house
+
+
+async def talk(house: House, *texts: str) -> SessionId:
+    session_id = await house.session()
+    for text in texts:
+        await house.settled((await house.send(session_id, text))["turn_id"])
+    return SessionId(session_id)
+
+
+async def refused(house: House, method: str, path: str, body: object = None) -> tuple[int, str]:
+    answer = await house.web.request(method, path, json=body)
+    return answer.status_code, answer.json()["error"]["code"]
+
+
+async def parked(home: Path) -> tuple[str, str]:
+    """Leave a debt to a provider that nobody here is."""
+    scene = Scene(lambda: app.open_store("sqlite", home), "sqlite")
+    found: list[str] = []
+
+    async def play() -> None:
+        segment = await scene.sealed(owner="local")
+        found.extend((segment.id, segment.session_id))
+
+    await scene.play(play)
+    return found[0], found[1]
+
+
+async def test_what_is_owed_is_committed_when_somebody_asks_and_has_a_receipt(home: Path) -> None:
+    """M4 M12: paid once, then nothing is owed; no session owes nothing."""
+    with remembering() as server:
+        async with remembered_by(home, server) as house:
+            session_id = await talk(house, "count to 1", "count to 2")
+            (segment,) = (await house.get("/api/memory/segments"))["items"]
+            assert (segment["state"], segment["generations"], segment["owner"]) == ("open", [1, 2], server.owner)
+            assert len(segment["turns"]) == 2
+            assert await house.post("/api/memory/commit", {"session_id": session_id}) == {"committed": True}
+            assert await house.post("/api/memory/commit", {"session_id": session_id}) == {"committed": False}
+            for nothing in ({}, {"session_id": ""}, {"session_id": "", "wait": False}):
+                assert await house.post("/api/memory/commit", nothing) == {"committed": False}
+            assert server.told() == ["count to 1", "count to 2"]
+            (segment,) = (await house.get("/api/memory/segments", session=session_id, state="committed"))["items"]
+            assert (segment["receipt"], segment["attempt"], segment["parked"]) == ("4 messages taken", 1, False)
+            status = await house.get("/api/memory/status")
+            assert (status["provider"]["owner"], status["provider"]["healthy"]) == (server.owner, True)
+            assert (status["counts"]["committed"], status["owing"]) == (1, [])
+            # The command line reads and asks the same.
+            memories = house.desk.memories
+            assert [each.id for each in (await memories.segments(session_id=session_id)).items] == [segment["id"]]
+            assert (await memories.segments(unpaid=True)).items == []
+            assert not await memories.commit(session_id, wait=False)
+            assert not await memories.commit(SessionId(""))
+            with pytest.raises(NotFound):
+                await memories.commit(SessionId("ses_none"))
+
+
+async def test_a_commit_that_fails_is_shown_with_its_reason(home: Path) -> None:
+    """M6: it answers False, and the debt stays."""
+    with remembering() as server:
+        server.refuses = "count"
+        async with remembered_by(home, server) as house:
+            session_id = await talk(house, "count to 1")
+            assert await house.post("/api/memory/commit", {"session_id": session_id}) == {"committed": False}
+            status = await house.desk.memories.status()
+            assert (status.counts.owed, status.counts.failed, status.owing_sessions) == (1, 1, 1)
+            (owing,) = status.owing
+            assert "503" in (owing.next.error or "")
+            assert (await house.get("/api/status"))["obligations"]["segments"] == 1
+            server.refuses = None
+            assert await house.desk.memories.commit(session_id) or server.commits
+
+
+async def test_a_debt_to_nobody_is_parked_until_the_operator_waives_it(home: Path) -> None:
+    """M3: it is given to nobody else."""
+    segment_id, session_id = await parked(home)
+    async with open_house(home, api_key="a-key-for-the-operator") as house:
+        (segment,) = (await house.get("/api/memory/segments", session=session_id))["items"]
+        assert (segment["state"], segment["parked"], segment["next_try_at"]) == ("sealed", True, None)
+        assert (await house.get("/api/memory/status"))["counts"]["parked"] == 1
+        assert await house.post("/api/memory/commit", {"session_id": session_id}) == {"committed": False}
+        found = await metrics(house)
+        assert found['holdfast_memory_segments{state="sealed"}'] == 1
+        assert found["holdfast_memory_parked"] == 1
+        assert found['holdfast_memory_unpaid{binding="memory:main"}'] == 1
+        assert found["holdfast_memory_facts"] == 0
+        waived = await house.post(f"/api/memory/segments/{segment_id}/waive")
+        assert (waived["state"], waived["parked"]) == ("waived", False)
+        assert await refused(house, "POST", f"/api/memory/segments/{segment_id}/waive") == (409, "illegal_move")
+        with pytest.raises(NotFound):
+            await house.desk.memories.waive(SegmentId("seg_none"))
+        assert (await metrics(house))["holdfast_memory_parked"] == 0
+
+
+async def test_waiving_and_replaying_are_the_operators(home: Path) -> None:
+    segment_id, session_id = await parked(home)
+    async with open_house(home) as house:
+        made = await house.desk.keys.create(KeyPlan(name="program"))
+        house.web.headers["authorization"] = f"Bearer {made.key}"
+        await until(lambda: known(house))
+        assert await refused(house, "POST", f"/api/memory/segments/{segment_id}/waive") == (403, "wrong_scope")
+        assert await refused(house, "POST", "/api/memory/replay", {"provider": "builtin"}) == (403, "wrong_scope")
+        assert await house.post("/api/memory/commit", {"session_id": session_id}) == {"committed": False}
+        assert (await house.desk.memories.waive(SegmentId(segment_id))).state is State.WAIVED
+
+
+async def known(house: House) -> bool:
+    return (await house.web.get("/api/me")).status_code == 200
+
+
+async def test_what_is_remembered_is_changed_and_edited_over_http(home: Path) -> None:
+    async with open_house(home) as house:
+        added = await house.post("/api/memory", {"text": "likes the sea"}, 201)
+        changed = await house.web.patch(f"/api/memory/{added['id']}", json={"text": "likes the hills"})
+        assert (changed.status_code, changed.json()["text"]) == (200, "likes the hills")
+        base = (await house.get("/api/memory/document"))["markdown"]
+        assert added["id"] in base
+        edit = {"base": base, "markdown": f"{base.rstrip()}\n- has a boat\n"}
+        answer = await house.web.put("/api/memory/document", json=edit)
+        assert (answer.status_code, answer.json()["added"]) == (200, 1)
+        assert {each["text"] for each in (await house.get("/api/memory"))["items"]} == {"likes the hills", "has a boat"}
+        memories = house.desk.memories
+        assert (await memories.change(MemoryId(added["id"]), "likes both")).text == "likes both"
+        now = (await memories.document()).markdown
+        assert (await memories.edit(Edit(base=now, markdown=now))).changed == 0
+        with pytest.raises(Rejected):
+            await memories.edit(Edit(base=now, markdown=""))
+        assert await refused(house, "PATCH", "/api/memory/mem_none", {"text": "x"}) == (404, "not_found")
+        assert (await memories.forget(Forgetting(everything=True))).forgotten == 2
+
+
+async def test_what_is_kept_elsewhere_is_recalled_and_forgotten_there(home: Path) -> None:
+    with remembering() as server:
+        server.memories = {"m1": "likes tea", "m2": "likes the sea"}
+        async with remembered_by(home, server) as house:
+            session_id = await talk(house, "count to 1")
+            own = await house.post("/api/memory", {"text": "has a boat at sea"}, 201)
+            recalled = await house.get("/api/memory/recall", q="sea")
+            assert recalled["items"] == [{"text": "likes the sea", "id": "m2", "turn_id": None}]
+            assert [each.id for each in (await house.desk.memories.recall("tea")).items] == ["m1"]
+            forgotten = await house.post("/api/memory/forget", {"ids": [own["id"], "m2", "m3"]})
+            assert (forgotten["forgotten"], forgotten["elsewhere"], forgotten["missing"]) == (1, 1, ["m3"])
+            assert (await house.web.delete("/api/memory/m1")).json() == {"removed": True}
+            assert await refused(house, "DELETE", "/api/memory/m1") == (404, "not_found")
+            gone = await house.post("/api/memory/forget", {"session_id": session_id})
+            assert (gone["elsewhere"], gone["owed"]) == (2, 1)
+            assert server.forgets[-1] == {"session_id": session_id, "person": "local"}
+
+
+async def test_everything_is_replayed_into_another_provider_in_steps(home: Path) -> None:
+    """M3: only what was committed; a debt stays whom it is owed to."""
+    with remembering() as old, remembering() as new:
+        new.refuses = "count to 2"
+        async with remembered_by(home, old, api_key="a-key-for-the-operator") as house:
+            for n in range(1, 5):
+                session_id = await talk(house, f"count to {n}")
+                if n < 4:
+                    assert await house.desk.memories.commit(session_id)
+            plan = {"provider": "http", "url": new.url, "limit": 2}
+            step = await house.post("/api/memory/replay", plan)
+            assert (step["provider"], step["replayed"], step["failed"], step["left"]) == (new.owner, 1, 1, 2)
+            (failure,) = step["failures"]
+            assert "503" in failure["error"]
+            step = await house.post("/api/memory/replay", {**plan, "skip": [failure["segment_id"]]})
+            assert (step["replayed"], step["left"]) == (1, 1)
+            new.refuses = None
+            done = await house.desk.memories.replay(Replaying(provider="http", url=new.url))
+            assert (done.replayed, done.left) == (1, 0)
+            assert new.told() == ["count to 1", "count to 3", "count to 2"]
+            assert {each["owner"] for each in new.commits} == {new.owner}
+            (owed,) = (await house.desk.memories.segments(unpaid=True)).items
+            assert owed.owner == old.owner
+
+
+async def test_what_cannot_be_meant_is_400(home: Path) -> None:
+    async with open_house(home, api_key="a-key-for-the-operator") as house:
+        for method, path, body in (
+            ("POST", "/api/memory", {"text": " "}),
+            ("POST", "/api/memory", {"text": "x" * 1_001}),
+            ("POST", "/api/memory", {"text": "the password is hunter2hunter2"}),
+            ("POST", "/api/memory/commit", {"session_id": 7}),
+            ("POST", "/api/memory/commit", {"session_id": "a\0b"}),
+            ("POST", "/api/memory/commit", {"wait": "yes"}),
+            ("POST", "/api/memory/forget", {}),
+            ("POST", "/api/memory/forget", {"ids": ["a"], "everything": True}),
+            ("POST", "/api/memory/forget", {"ids": "abc"}),
+            ("POST", "/api/memory/replay", {}),
+            ("POST", "/api/memory/replay", {"provider": "nobody"}),
+            ("POST", "/api/memory/replay", {"provider": "http", "url": "ftp://x"}),
+            ("POST", "/api/memory/replay", {"provider": "http", "limit": -1}),
+            ("PUT", "/api/memory/document", {"markdown": "# Memory"}),
+            ("GET", "/api/memory/segments?state=lost", None),
+            ("GET", "/api/memory/segments?unpaid=yes", None),
+            ("GET", "/api/memory/segments?limit=0", None),
+            ("GET", "/api/memory/segments?cursor=x", None),
+            ("GET", "/api/memory/recall?limit=0", None),
+        ):
+            answer = await house.web.request(method, path, json=body)
+            assert answer.status_code == 400, (method, path, body, answer.text)
+            assert answer.json()["error"]["message"]
+        for method, path, body in (
+            ("POST", "/api/memory/commit", {"session_id": "ses_none"}),
+            ("POST", "/api/memory/forget", {"session_id": "ses_none"}),
+            ("GET", "/api/memory/segments?session=ses_none", None),
+            ("POST", "/api/memory/segments/seg_none/waive", {}),
+        ):
+            assert await refused(house, method, path, body) == (404, "not_found")
