@@ -283,7 +283,7 @@ class Model:
         owner = ending.memory_owner or ""
         unsealed = next((s for s in self._dirty(session_id) if s.state is memory.State.OPEN), None)
         if unsealed and unsealed.owner == owner:
-            self.segments[unsealed.id] = replace(unsealed, last_generation=generation)
+            self.segments[unsealed.id] = replace(unsealed, last_generation=generation, due_at=ending.at)
             return
         self.seal(session_id, ending.at)
         assert ending.segment_id
@@ -480,8 +480,8 @@ class Model:
 
     # Segments
 
-    def hasten_memory(self, owner: str, now: int) -> int:
-        owed = [s for s in self.segments.values() if s.owner == owner and s.state is memory.State.SEALED]
+    def hasten_memory(self, now: int) -> int:
+        owed = [s for s in self.segments.values() if s.state is memory.State.SEALED]
         far = [segment for segment in owed if segment.due_at > now + BACKOFF_MAX_MS]
         self.segments.update({segment.id: replace(segment, due_at=now) for segment in far})
         return len(far)
@@ -493,8 +493,23 @@ class Model:
                 return True
         return False
 
+    def close_off(self, session_id: SessionId, due_at: int) -> Segment | None:
+        self.seal(session_id, due_at)
+        return next(iter(self._dirty(session_id)), None)
+
+    def waive(self, segment_id: SegmentId, now: int) -> Segment:
+        if segment_id not in self.segments:
+            raise NotFound(segment_id)
+        waived = self.segments[segment_id].on(memory.Event.WAIVE)
+        self.segments[segment_id] = replace(waived, fence=waived.fence + 1, settled_at=now)
+        return self.segments[segment_id]
+
+    def owners_due(self, now: int) -> list[str]:
+        due = [s for s in self.segments.values() if s.state is memory.State.SEALED and s.due_at <= now]
+        return sorted({s.owner for s in due if self._dirty(s.session_id)[0] == s})
+
     def _dirty(self, session_id: SessionId) -> list[Segment]:
-        mine = [s for s in self.segments.values() if s.session_id == session_id and s.state is not memory.State.COMMITTED]
+        mine = [s for s in self.segments.values() if s.session_id == session_id and s.state in memory.DIRTY]
         return sorted(mine, key=lambda segment: segment.first_generation)
 
     def commit_due(self, node_id: NodeId, owner: str, now: int) -> list[Segment]:
@@ -515,12 +530,13 @@ class Model:
         self.segments[segment.id], self.committers[segment.id] = moved, node_id
         return moved
 
-    def committed(self, segment: Segment, event: memory.Event, due_at: int) -> Segment:
+    def committed(self, segment: Segment, event: memory.Event, now: int, due_at: int) -> Segment:
         after = segment.on(event)
         known = self.segments.get(segment.id)
         if known is None or (known.fence, known.state) != (segment.fence, segment.state):
             raise Stale(segment.id)
-        self.segments[segment.id] = replace(after, fence=segment.fence + 1, due_at=due_at)
+        settled_at = now if event is memory.Event.SUCCEED else None
+        self.segments[segment.id] = replace(after, fence=segment.fence + 1, due_at=due_at, settled_at=settled_at)
         self.committers.pop(segment.id, None)
         return self.segments[segment.id]
 
@@ -563,7 +579,7 @@ class Model:
             self.settle(self.deliveries[each], delivery.Event.LOSE, now)
         committing = [each for each, node_id in self.committers.items() if self._dead(node_id)]
         for segment in [self.segments[each] for each in committing]:
-            self.committed(segment, memory.Event.FAIL, segment.due_at)
+            self.committed(segment, memory.Event.FAIL, now, segment.due_at)
         return Swept(turns=turns, released=len(claimed), deliveries=len(sending), segments=len(committing))
 
     # Retention

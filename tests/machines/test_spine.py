@@ -56,7 +56,11 @@ WITNESSED = frozenset(
         *((move, outcome) for move in ("answer", "cancel") for outcome in ("done", "IllegalMove")),
         *(("send", outcome) for outcome in ("first", "repeated")),
         *(("committed", outcome) for outcome in ("done", "Stale")),
-        *((deed, "done") for deed in ("claim", "append late", "seal", "commit due", "commit one", "hasten", "prune")),
+        *(("waive", outcome) for outcome in ("done", "IllegalMove")),
+        *(
+            (deed, "done")
+            for deed in ("claim", "append late", "seal", "close off", "commit due", "commit one", "hasten", "prune")
+        ),
         *((deed, "nothing") for deed in ("release", "claim", "commit due", "commit one", "end session", "suspend session")),
     }
 )
