@@ -52,8 +52,7 @@ class Builtin(Provider):
         memories = self._store.memories
         if (receipt := await memories.absorbed(segment.id)) is not None:
             return receipt
-        # What strangers say is about nobody that is known here.
-        talk = spoken(messages) if session.channel not in UNTRUSTED else []
+        talk = spoken(messages) if _is_talk(session) else []
         changes = await self._extracted(session, segment, talk) if talk else Changes()
         receipt = await memories.absorb(session.owner, segment.id, changes, self._clock.now_ms())
         self._begun.pop(segment.id, None)
@@ -117,6 +116,11 @@ class Builtin(Provider):
         recent = await memories.recent(owner, RECENT_MAX)
         recalled = await memories.recall(owner, said, RECALLED_MAX)
         return list(remembered(recent, recalled).values())
+
+
+def _is_talk(session: Session) -> bool:
+    """Return whether a person speaks in a session: no stranger, and nobody who gave work to be done at some hour."""
+    return session.channel not in UNTRUSTED and not session.one_shot
 
 
 class _Reading:
