@@ -538,7 +538,7 @@ async def test_a_service_with_a_key_that_is_not_seen_from_here_is_only_told(home
     config = Config(model=replace(Config().model, name="openai:gpt-5"))
     found = await found_by("model", patient(home, config=config, gateway=running))
     assert found.level is Level.WARN
-    assert "the gateway that runs answers with openai:gpt-5" in found.found
+    assert "the gateway that runs has it, and answers with openai:gpt-5" in found.found
     assert (await found_by("gateway", patient(home, gateway=running))).advice == "run: holdfast restart"
     away = replace(running, ready=False, problem="PostgreSQL does not answer")
     assert "is PostgreSQL does not answer" in (await found_by("gateway", patient(home, gateway=away))).found

@@ -239,7 +239,7 @@ async def model(patient: Patient) -> Findings:
         yield _ok("model", ", then ".join((config.name, *config.fallback)))
     elif running and not running.agent.demonstration:
         # A service has variables of its own, which nobody sees from here.
-        told = f"{patient.placed(problem)}; that is so for this command, while the gateway that runs answers with {running.agent.model}"
+        told = f"{patient.placed(problem)}; the gateway that runs has it, and answers with {running.agent.model}"
         yield _warn("model", told, "see that the gateway has it after its next start, too")
     else:
         yield _fail("model", str(patient.placed(problem)), UNSTARTABLE)
