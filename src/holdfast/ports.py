@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -543,7 +543,19 @@ class Stage(Protocol):
         ...
 
 
-async def nothing_recalled() -> Sequence[Recollection]:
+class Recalled(Protocol):
+    """What memory has to say to a message: data, never an instruction."""
+
+    async def __call__(self, *, knows_store: bool = False) -> Sequence[Recollection]:
+        """Return it, or nothing where that would take too long.
+
+        Memory far away was asked already, so whoever calls does everything else first.  Who `knows_store`, all of what the
+        store remembers about the person, is told only what others do.
+        """
+        ...
+
+
+async def nothing_recalled(*, knows_store: bool = False) -> Sequence[Recollection]:  # noqa: ARG001 - The shape of `Recalled`.
     """Say nothing, as where nobody remembers."""
     return ()
 
@@ -562,9 +574,7 @@ class Assignment:
     calls: Sequence[Call]
     images: Sequence[Image] = ()
     earlier_images: Mapping[TurnId, Sequence[Image]] = field(default_factory=dict[TurnId, Sequence[Image]])
-    # Says what memory has to say to it: data, never an instruction.  Memory was asked already, so whoever wants to know
-    # does everything else first.
-    recalled: Callable[[], Awaitable[Sequence[Recollection]]] = nothing_recalled
+    recalled: Recalled = nothing_recalled
 
 
 class Agent(Protocol):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from holdfast.core.transcript import Item, Role
 from holdfast.core.turns import State, Turn
 from holdfast.errors import StoreDown
 from holdfast.ids import MemoryId, SessionId, TurnId
-from holdfast.ports import Assignment
+from holdfast.ports import Assignment, Recalled
 from tests.agent.world import agent_of, shape
 from tests.engine.world import START, ManualClock, Open, answered, opened, running_engine
 
@@ -61,10 +61,12 @@ class Remembered:
         return sorted(known, key=lambda each: (each.kind is Kind.PROFILE, each.updated_at, each.id), reverse=True)[:limit]
 
 
-def saying(found: list[Recollection]) -> Callable[[], Awaitable[list[Recollection]]]:
-    """Return a memory that has this to say."""
+def saying(found: list[Recollection], asked: list[bool] | None = None) -> Recalled:
+    """Return a memory that has this to say, and notes whether whoever asks knew all of the store."""
 
-    async def recalled() -> list[Recollection]:
+    async def recalled(*, knows_store: bool = False) -> list[Recollection]:
+        if asked is not None:
+            asked.append(knows_store)
         return found
 
     return recalled
@@ -214,6 +216,23 @@ async def test_what_is_recalled_is_fenced_and_without_what_is_told_anyway(tmp_pa
     assert (
         await told(tmp_path, replace(work(), recalled=saying(found[:2])), Remembered("likes tea.", "is 40"))
     ).recalled == ""
+
+
+@pytest.mark.parametrize(("facts", "is_all"), [(0, True), (20, True), (9 * 20, False), (prompt.MEMORIES_MAX + 1, False)])
+async def test_memory_is_told_whether_all_that_the_store_has_is_said_already(
+    tmp_path: Path, facts: int, is_all: bool
+) -> None:
+    """So that nobody looks there for what is in front of the model anyway."""
+    asked: list[bool] = []
+    memories = Remembered(*(f"{number} {'x' * 50}" for number in range(facts)))
+    await told(tmp_path, replace(work(), recalled=saying([], asked)), memories)
+    assert asked == [is_all]
+
+
+async def test_a_store_that_is_away_is_not_looked_into_again(tmp_path: Path) -> None:
+    asked: list[bool] = []
+    await told(tmp_path, replace(work(), recalled=saying([], asked)), Remembered(away=True))
+    assert asked == [True]
 
 
 async def test_a_stranger_is_told_nothing_even_if_it_was_recalled(tmp_path: Path) -> None:

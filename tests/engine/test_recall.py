@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.agent.scripted import Pause, ScriptedAgent
+from holdfast.agent.scripted import Pause, Say, ScriptedAgent
 from holdfast.clock import SystemClock
 from holdfast.core.breaker import PAUSE_FIRST_MS
 from holdfast.core.intake import Receipt
@@ -42,11 +42,12 @@ class Ahead(SystemClock):
 class Listener:
     """An agent that hears what memory has to say before it answers.  `told` is that, by the message it was said to."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, knows_store: bool = False) -> None:
         self.told: dict[str, list[Recollection]] = {}
+        self._knows_store = knows_store
 
     async def run(self, work: Assignment, stage: Stage) -> str:
-        self.told[work.message] = list(await work.recalled())
+        self.told[work.message] = list(await work.recalled(knows_store=self._knows_store))
         await stage.say("here")
         return "here"
 
@@ -87,6 +88,29 @@ async def test_a_note_of_the_gateway_is_not_what_is_looked_for(open_it: Open) ->
         assert next(iter(agent.told)).startswith("[System note:")
         assert oracle.queries == ["second"]
         assert (await store.turns.get(cut.turn_id)).state is State.INTERRUPTED
+
+
+@pytest.mark.parametrize("knows_store", [True, False])
+@pytest.mark.parametrize("owner", ["builtin", "http:there"])
+async def test_the_store_is_not_asked_for_what_is_known_of_it_already(open_it: Open, owner: str, knows_store: bool) -> None:
+    """Whoever has few memories is told of all of them, and looks no further; what is elsewhere nobody knows."""
+    async with opened(open_it) as store:
+        oracle, agent = Oracle(known("Likes tea."), owner=owner), Listener(knows_store=knows_store)
+        async with running_engine(store, agent, memory=oracle) as engine:
+            await answered(engine, store)
+        is_asked = not (knows_store and owner == "builtin")
+        assert bool(oracle.asked) is is_asked
+        assert agent.texts == {"hello": ["Likes tea."] * is_asked}
+
+
+async def test_memory_far_away_is_asked_before_the_agent_wants_to_know(open_it: Open) -> None:
+    """So that it thinks while the rest is made ready; and an agent that does not care does not wait."""
+    async with opened(open_it) as store:
+        oracle = Oracle(Hang(), owner="http:there")
+        agent = ScriptedAgent([Say("here")])
+        async with running_engine(store, agent, memory=oracle, settings=settings(recall_timeout_ms=FOREVER_MS)) as engine:
+            assert (await answered(engine, store)).state is State.COMPLETED
+        assert oracle.queries == ["hello"]
 
 
 @pytest.mark.parametrize("of", [{"channel": "webhook"}, {"one_shot": True}, {"verbatim": True}, {"text": "/compress"}])

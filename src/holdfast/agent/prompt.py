@@ -97,7 +97,7 @@ class Prompt:
         # Last, because it is for this turn alone: what stands before it is the same for all, and read only once.
         parts += instructions(work.history, work.turn.id)
         # Memory was asked before any of this, so that it has had all the time that this took.
-        found = () if trust is Trust.STRANGER or self._memories is None else await work.recalled()
+        found = () if trust is Trust.STRANGER or self._memories is None else await work.recalled(knows_store=is_all)
         return Told(system="\n\n".join(filter(None, parts)), recalled=remembered.recalled(found, shown))
 
     def _on_disk(self, trust: Trust) -> tuple[str, list[str], str]:

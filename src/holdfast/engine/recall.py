@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from holdfast.clock import Clock
@@ -19,7 +20,7 @@ from holdfast.core.redaction import Redaction
 from holdfast.core.sessions import Session
 from holdfast.core.turns import Turn
 from holdfast.engine.settings import Settings
-from holdfast.ports import Bindings, MemoryProvider, nothing_recalled
+from holdfast.ports import Bindings, MemoryProvider, Recalled, nothing_recalled
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +30,14 @@ PATIENCE_MS = 250
 CALLS_MAX = 64
 
 Found = Sequence[Recollection]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A provider that was asked; the first one that asks of all waits longest."""
+
+    task: asyncio.Task[Found]
+    is_first: bool
 
 
 class Recall:
@@ -53,32 +62,48 @@ class Recall:
             self._calls.clear()
             self._breaker = Breaker()
 
-    def ask(self, session: Session, turn: Turn, text: str) -> Callable[[], Awaitable[Found]]:
+    def ask(self, session: Session, turn: Turn, text: str) -> Recalled:
         """Ask what memory has to say to a message; returns what waits for the answer, but never for too long."""
         provider = self._bindings.current if self._bindings else None
-        if provider is None or self._group is None or not recall.reminds(session, turn):
+        if provider is None or not recall.reminds(session, turn) or not (query := recall.query(text)):
             return nothing_recalled
-        if not self._breaker.may_ask(self._clock.monotonic_ms()) or len(self._calls) >= CALLS_MAX:
-            return nothing_recalled
-        if not (query := recall.query(text)):
-            return nothing_recalled
+        if provider.owner == recall.BUILTIN:
+            return partial(self._from_store, provider, session, query)
+        call = self._begun(provider, session, query)
+        return partial(self._from_afar, call) if call else nothing_recalled
+
+    async def _from_store(
+        self, provider: MemoryProvider, session: Session, query: str, *, knows_store: bool = False
+    ) -> Found:
+        # It is near, and mostly there is nothing to ask for: a person of whom little is known is told of all of it anyway.
+        call = None if knows_store else self._begun(provider, session, query)
+        return await self._answer(call) if call else ()
+
+    async def _from_afar(self, call: Call, *, knows_store: bool = False) -> Found:  # noqa: ARG002 - It is elsewhere.
+        return await self._answer(call)
+
+    def _begun(self, provider: MemoryProvider, session: Session, query: str) -> Call | None:
+        """Ask, unless that is not worth it now."""
+        if self._group is None or len(self._calls) >= CALLS_MAX or not self._breaker.may_ask(self._clock.monotonic_ms()):
+            return None
         is_first = self._breaker.is_unknown
         self._breaker = self._breaker.asked()
-        task = self._group.create_task(self._call(provider, session, query), name=f"recall for {turn.id}")
+        task = self._group.create_task(self._call(provider, session, query), name=f"recall in {session.id}")
         self._calls.add(task)
         task.add_done_callback(self._forget)
-        return partial(self._answer, task, timeout_ms=self._settings.recall_timeout_ms, is_first=is_first)
+        return Call(task=task, is_first=is_first)
 
-    async def _answer(self, call: asyncio.Task[Found], *, timeout_ms: int, is_first: bool) -> Found:
+    async def _answer(self, call: Call) -> Found:
         """Return what a call brings, or nothing where that would take too long."""
-        if await _ended(call, timeout_ms if is_first else min(PATIENCE_MS, timeout_ms)):
-            return call.result()
+        timeout_ms = self._settings.recall_timeout_ms
+        if await _ended(call.task, timeout_ms if call.is_first else min(PATIENCE_MS, timeout_ms)):
+            return call.task.result()
         may_ask = self._breaker.may_ask(self._clock.monotonic_ms())
         if timeout_ms <= PATIENCE_MS or not self._breaker.is_proven or not may_ask:
             # Another one waits already, or it is only tried.
             return ()
         self._breaker = self._breaker.tried()
-        return call.result() if await _ended(call, timeout_ms - PATIENCE_MS) else ()
+        return call.task.result() if await _ended(call.task, timeout_ms - PATIENCE_MS) else ()
 
     async def _call(self, provider: MemoryProvider, session: Session, query: str) -> Found:
         """Ask, learn from what comes of it how the provider is, and raise nothing."""

@@ -13,7 +13,7 @@ from holdfast.agent.tools.port import Site, StructTool
 from holdfast.clock import Clock
 from holdfast.core.effects import Effect
 from holdfast.core.memories import FACT_MAX_CHARS, Kind, Memory, holds_secret
-from holdfast.core.recall import bounded
+from holdfast.core.recall import BUILTIN, bounded
 from holdfast.core.redaction import Redaction
 from holdfast.errors import Rejected
 from holdfast.ids import MemoryId
@@ -24,8 +24,6 @@ FOUND_MAX = 20
 # Whoever searches waits longer than a reply would.
 RECALL_MAX_S = 5.0
 _ID_CHARS = 26
-# It keeps what it remembers where this tool looks anyway.
-_BUILTIN = "builtin"
 
 
 class MemoryArgs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -44,7 +42,7 @@ def memory_tool(
     memories: Memories, redaction: Redaction, clock: Clock, provider: MemoryProvider | None = None
 ) -> StructTool[MemoryArgs]:
     """Return the tool that keeps what is known about whoever calls; a search also asks the provider what it recalls."""
-    shelf = _Shelf(memories, redaction, clock, provider if provider and provider.owner != _BUILTIN else None)
+    shelf = _Shelf(memories, redaction, clock, provider if provider and provider.owner != BUILTIN else None)
     return StructTool(
         name="memory",
         description=(
