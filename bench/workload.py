@@ -16,7 +16,7 @@ from holdfast.core.turns import Mode, Turn
 from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.settings import Settings
 from holdfast.ids import TurnId
-from holdfast.ports import Agent
+from holdfast.ports import Agent, Bindings
 from holdfast.store.opening import Store
 from holdfast.store.settlement import Settlement
 
@@ -78,11 +78,13 @@ class Watched:
 
 
 @asynccontextmanager
-async def running(store: Store, agent: Agent, settings: Settings | None = None) -> AsyncGenerator[tuple[Engine, Watched]]:
+async def running(
+    store: Store, agent: Agent, settings: Settings | None = None, memory: Bindings | None = None
+) -> AsyncGenerator[tuple[Engine, Watched]]:
     """Run an engine on a store for a while."""
     watched = Watched(store.settlement)
     store.settlement = watched  # type: ignore[assignment]
-    engine = Engine(Parts(store=store, agent=agent, settings=settings or Settings()))
+    engine = Engine(Parts(store=store, agent=agent, settings=settings or Settings(), memory=memory))
     task = asyncio.create_task(engine.run())
     try:
         yield engine, watched
