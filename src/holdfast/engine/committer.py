@@ -30,7 +30,7 @@ TOO_LATE = "the provider did not answer in time"
 # What a provider has to say about a segment, good or bad, is a few words.
 WORDS_MAX = 500
 # How long what somebody closes off and is about to pay is left to them.
-HEAD_START_MS = 5_000
+HEAD_START_MS = 2_000
 # How often a commit that is in flight on another node is looked at.
 _LOOK_AGAIN_S = 0.05
 # Sealing what is owed is one statement; a shutdown that has no time at all has so much.
