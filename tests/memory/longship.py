@@ -46,7 +46,7 @@ class _Model(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def log_message(self, format: str, *args: object) -> None:
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - The name that it is called by.
         """Keep quiet."""
 
 

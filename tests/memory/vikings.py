@@ -62,6 +62,8 @@ class OpenViking:
         self.mode = mode
         self.stages = ["pending", "running", "completed"]
         self.faults: dict[int, Fault] = {}
+        # What everybody gets instead of an answer.
+        self.down: Line | None = None
         self.sessions: dict[tuple[str, str, str], Kept] = {}
         self.memories: dict[tuple[str, str], dict[str, str]] = {}
         self.tasks: list[Work] = []
@@ -87,6 +89,8 @@ class OpenViking:
 
     def answer(self, post: Post) -> Line:
         self.requests += 1
+        if self.down:
+            return self.down
         fault = self.faults.pop(self.requests, None)
         if fault and not fault.taken:
             return fault.line

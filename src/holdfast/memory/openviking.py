@@ -41,6 +41,8 @@ QUERY_MAX_CHARS = 4_000
 RECOLLECTION_MAX_CHARS = 4_000
 ERROR_MAX_CHARS = 300
 NAMED_MAX = 10
+# How often a commit tries to have it right; notes on their way are few.
+FILLS_MAX = 3
 # Of the time that a commit may take, so that it can still be said what it waited for.
 PATIENCE = 0.9
 POLL_MIN_MS = 200
@@ -64,6 +66,7 @@ class OpenVikingProvider(Provider):
         self._viking = Viking(self._exchange)
         self._clock = clock
         self._patience_ms = timeout_s * 1_000 * PATIENCE
+        self._closing = set[str]()
 
     async def note(self, session: Session, segment: Segment, messages: Sequence[Message]) -> None:
         place = _place(session, segment)
@@ -74,24 +77,21 @@ class OpenVikingProvider(Provider):
             return
         there = Counter(each.mark for each in context.messages) if context else Counter[object]()
         missing = [each for each in map(_spoken, messages) if not there[each.mark]]
+        # From now on, only the commit knows what is missing.
+        if place.name in self._closing:
+            return
         for batch in _batches(missing):
             await self._viking.add(place, batch)
 
     async def commit(self, session: Session, segment: Segment, messages: Sequence[Message]) -> str:
         if not messages:
             return "nothing was said"
-        until_ms = self._clock.monotonic_ms() + self._patience_ms
         place = _place(session, segment)
-        if (receipt := await self._earlier(place, until_ms)) is not None:
-            return receipt
-        await self._fill(place, [_spoken(each) for each in messages])
-        if (task_id := await self._viking.commit(place)) is None:
-            raise Unavailable(f"{self._exchange.url} found nothing in {place.name}, to which everything had been added")
-        task = await self._ended(place, await self._viking.task(place.who, task_id), until_ms)
-        if task.status != _COMPLETED:
-            told = self._exchange.masked(task.error or "it does not say why", ERROR_MAX_CHARS)
-            raise Unavailable(f"{self._exchange.url} did not extract from {place.name}: {task.status}: {told}")
-        return _receipt(task)
+        self._closing.add(place.name)
+        try:
+            return await self._commit(place, [_spoken(each) for each in messages])
+        finally:
+            self._closing.discard(place.name)
 
     async def recall(self, session: Session, query: str, limit: int) -> Sequence[Recollection]:
         if not (asked := query.strip()[:QUERY_MAX_CHARS]):
@@ -124,6 +124,19 @@ class OpenVikingProvider(Provider):
     async def close(self) -> None:
         await self._viking.close()
 
+    async def _commit(self, place: Place, wanted: Sequence[Spoken]) -> str:
+        until_ms = self._clock.monotonic_ms() + self._patience_ms
+        if (receipt := await self._earlier(place, until_ms)) is not None:
+            return receipt
+        await self._fill(place, wanted)
+        if (task_id := await self._viking.commit(place)) is None:
+            raise Unavailable(f"{self._exchange.url} found nothing in {place.name}, to which everything had been added")
+        task = await self._ended(place, await self._viking.task(place.who, task_id), until_ms)
+        if task.status != _COMPLETED:
+            told = self._exchange.masked(task.error or "it does not say why", ERROR_MAX_CHARS)
+            raise Unavailable(f"{self._exchange.url} did not extract from {place.name}: {task.status}: {told}")
+        return _receipt(task)
+
     async def _earlier(self, place: Place, until_ms: float) -> str | None:
         """Return what came of an earlier commit of a session; None where none was, or nothing came of it."""
         held = await self._viking.held(place)
@@ -142,6 +155,13 @@ class OpenVikingProvider(Provider):
 
     async def _fill(self, place: Place, wanted: Sequence[Spoken]) -> None:
         """Make a session hold these messages, each once and in order."""
+        for _ in range(FILLS_MAX):
+            if await self._filled(place, wanted):
+                return
+        raise Unavailable(f"{self._exchange.url} holds something else in {place.name} each time that it is looked at")
+
+    async def _filled(self, place: Place, wanted: Sequence[Spoken]) -> bool:
+        """Add what is missing, or begin anew; returns False where a note that was on its way came in between."""
         context = await self._viking.context(place)
         there = [each.mark for each in context.messages] if context else []
         if context is None or there != [each.mark for each in wanted[: len(there)]]:
@@ -152,9 +172,9 @@ class OpenVikingProvider(Provider):
         held = len(there)
         for batch in _batches(wanted[held:]):
             held += len(batch)
-            # A late note that was slower than this commit; the next attempt begins anew.
-            if (count := await self._viking.add(place, batch)) != held:
-                raise Unavailable(f"{self._exchange.url} holds {count} messages in {place.name} instead of {held}")
+            if await self._viking.add(place, batch) != held:
+                return False
+        return True
 
     async def _begin(self, place: Place) -> None:
         held = await self._viking.create(place)
