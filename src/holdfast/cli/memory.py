@@ -197,6 +197,7 @@ async def _edit_by_hand(frame: Frame, before: str) -> Edited:
     folder = Path(tempfile.mkdtemp(prefix="holdfast-memory-"))
     file, base = folder / "memory.md", folder / "before.md"
     for each in (file, base):
+        each.touch(0o600)
         each.write_text(before, "utf-8")
     try:
         click.edit(filename=str(file))

@@ -11,13 +11,12 @@ from typing import TypeVar
 from holdfast.clock import Clock
 from holdfast.core import document as documents
 from holdfast.core.keys import LOCAL
-from holdfast.core.memories import FACT_MAX_CHARS, FACTS_MAX, PROFILE_MAX_CHARS, Changes, Kind, Memory, holds_secret
+from holdfast.core.memories import FACT_MAX_CHARS, FACTS_MAX, PROFILE_MAX_CHARS, Kind, Memory, holds_secret
 from holdfast.core.memory import DIRTY, Segment, State
 from holdfast.core.redaction import Redaction
 from holdfast.core.sessions import Session
 from holdfast.desk import cursors
 from holdfast.desk.debts import (
-    BUILTIN,
     Counts,
     Document,
     Edited,
@@ -31,6 +30,7 @@ from holdfast.desk.debts import (
     SegmentView,
     Tally,
 )
+from holdfast.desk.forgetting import Eraser, elsewhere
 from holdfast.desk.plans import Edit, Forgetting, Replaying
 from holdfast.desk.replay import Replay, chosen
 from holdfast.desk.views import Page
@@ -202,14 +202,22 @@ class LocalMemories(StoreMemories):
         )
 
     async def forget(self, forgetting: Forgetting) -> Forgotten:
+        eraser = Eraser(
+            store=self.store,
+            person=self.owner,
+            bindings=self.engine.memory,
+            clock=self.clock,
+            ask=_within,
+            told=self._told,
+            named=self._eye().named,
+        )
         if forgetting.session_id:
-            return await self._forget_session(forgetting.session_id)
-        if forgetting.everything:
-            return Forgotten(forgotten=await self._forget(await self._all()))
-        return await self._forget_each(forgetting.ids)
+            await self._owned(forgetting.session_id)
+            return await eraser.session(forgetting.session_id)
+        return await (eraser.everything(await self._all()) if forgetting.everything else eraser.memories(forgetting.ids))
 
     async def recall(self, query: str, limit: int = 20) -> Recalled:
-        provider = self._elsewhere()
+        provider = elsewhere(self.engine.memory)
         if provider is None or not query.strip():
             return Recalled()
         name = self._eye().named(provider.owner)
@@ -255,56 +263,6 @@ class LocalMemories(StoreMemories):
         remembered = await self.store.memories.tally()
         return Tally(segments=segments, unpaid=unpaid, parked=parked, facts=remembered[Kind.FACT])
 
-    async def _forget_each(self, ids: Sequence[str]) -> Forgotten:
-        provider = self._elsewhere()
-        here, elsewhere, missing, problems = 0, 0, list[str](), list[str]()
-        for each in dict.fromkeys(ids):
-            if await self.store.memories.remove(self.owner, MemoryId(each)):
-                here += 1
-                continue
-            gone = await self._forget_at(provider, problems, memory_id=each) if provider else 0
-            elsewhere += gone
-            if not gone:
-                missing.append(each)
-        return Forgotten(forgotten=here, elsewhere=elsewhere, missing=missing, problems=problems)
-
-    async def _forget_session(self, session_id: SessionId) -> Forgotten:
-        await self._owned(session_id)
-        here = await self._forget(await self.store.memories.of_session(self.owner, session_id))
-        segments = await self.store.segments.of_session(session_id)
-        elsewhere, problems = 0, list[str]()
-        for binding in self._holders(segments):
-            if provider := self._provider(binding):
-                elsewhere += await self._forget_at(provider, problems, session_id=session_id)
-            else:
-                problems.append(f"nobody here is {self._eye().named(binding)}; delete it there")
-        owed = sum(each.state in DIRTY for each in segments)
-        return Forgotten(forgotten=here, elsewhere=elsewhere, owed=owed, problems=problems)
-
-    async def _forget(self, memories: Sequence[Memory]) -> int:
-        changes = Changes(removed=[each.id for each in memories])
-        return (await self.store.memories.change(self.owner, changes, self.clock.now_ms())).removed
-
-    async def _forget_at(
-        self,
-        provider: MemoryProvider,
-        problems: list[str],
-        *,
-        memory_id: str | None = None,
-        session_id: SessionId | None = None,
-    ) -> int:
-        try:
-            return await _within(provider.forget(self.owner, memory_id=memory_id, session_id=session_id))
-        except Exception as error:  # The edge to a provider: what is kept here is forgotten all the same.
-            problems.append(self._told(error))
-            return 0
-
-    def _holders(self, segments: Sequence[Segment]) -> Sequence[str]:
-        """Return who else may hold something of a session: whoever was given it, and whoever is told of it now."""
-        current = self._elsewhere()
-        given = [each.owner for each in segments if each.state in (State.COMMITTED, State.COMMITTING)]
-        return [each for each in dict.fromkeys([*given, *([current.owner] if current else ())]) if each != BUILTIN]
-
     async def _health(self, provider: MemoryProvider) -> ProviderView:
         name, operator = self._eye().named(provider.owner), self.owner == LOCAL
         try:
@@ -312,12 +270,6 @@ class LocalMemories(StoreMemories):
         except Exception as error:  # The edge to a provider: whatever it raises keeps it from working.
             return ProviderView(owner=name, healthy=False, detail=self._told(error))
         return ProviderView(owner=name, healthy=True, detail=self.redaction.text(detail) if operator else "")
-
-    def _elsewhere(self) -> MemoryProvider | None:
-        """Return the provider that keeps what it is given somewhere else."""
-        bindings = self.engine.memory
-        current = bindings.current if bindings else None
-        return current if current and current.owner != BUILTIN else None
 
     def _provider(self, binding: str) -> MemoryProvider | None:
         return self.engine.memory.of(binding) if self.engine.memory else None

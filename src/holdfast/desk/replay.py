@@ -16,8 +16,8 @@ from holdfast.memory.address import plain
 from holdfast.ports import Bindings, MemoryProvider, Store
 
 NOTHING_SAID = "nothing was said"
-# How long a provider may take over one segment.
-SEGMENT_MAX_S = 120
+# Longer than any provider should need for one segment.
+SEGMENT_MAX_S = 600
 # No other segment is begun after this, so that whoever waits sees how far it has come.
 CALL_MAX_MS = 10_000
 # Where so many fail one after the other, the next will not do better.
