@@ -19,12 +19,12 @@ from holdfast.core.usage import CONTINUE, Limit, Scope, question_id
 from holdfast.errors import ContextTooLong, ModelUnavailable, Rejected, Unavailable
 from holdfast.ids import MemoryId, SegmentId, SessionId
 from holdfast.memory.builtin import ATTEMPTS_MAX, BEGUN_MAX, Builtin
-from holdfast.memory.extraction import ModelExtractor, Unusable
+from holdfast.memory.extraction import ModelExtractor, TookTooLong, Unusable
 from holdfast.memory.plain import PlainExtractor
 from holdfast.store.audit import audit
 from holdfast.store.opening import Store
 from tests.conformance.scenes import MINUTE, START, Scene
-from tests.engine.world import ManualClock
+from tests.engine.world import Hang, ManualClock
 from tests.memory.talks import answer, noted, told
 
 Said = tuple[str, str]
@@ -342,6 +342,40 @@ async def test_a_model_with_less_room_than_it_says_is_given_smaller_parts(enter:
         assert await house.pay(house.builtin(script), segment) == "4 facts added"
 
 
+async def test_a_model_that_is_slow_is_given_less_at_a_time(enter: Enter) -> None:
+    """M6: what takes too long at once would otherwise be owed for ever."""
+    async with enter() as house:
+        segment = await house.talked(*LONG[:4], "Number 4: short")
+
+        def script(request: Any) -> Step:
+            size = sum(len(each["text"]) for each in told(request)["talk"])
+            return [Hang().wait] if size > 6_000 else _noted_numbers(request)
+
+        house.builtin(script)
+        builtin = Builtin(house.store, ModelExtractor(house.model, answer_max_s=0.2), clock=house.clock)
+        for _ in range(3):
+            with pytest.raises(TookTooLong):
+                await house.pay(builtin, segment)
+            segment = await house.due(segment.session_id)
+        assert await house.pay(builtin, segment) == "5 facts added"
+
+
+async def test_a_model_that_hangs_leaves_parts_of_some_size(enter: Enter) -> None:
+    async with enter() as house:
+        segment = await house.talked(*LONG[:4])
+        house.builtin(lambda _: [Hang().wait])
+        builtin = Builtin(house.store, ModelExtractor(house.model, answer_max_s=0.01), clock=house.clock)
+        for _ in range(8):
+            with pytest.raises(TookTooLong):
+                await house.pay(builtin, segment)
+            segment = await house.due(segment.session_id)
+        sizes = [sum(len(each["text"]) for each in told(request)["talk"]) for request in house.model.requests]
+        assert sizes[0] > 20_000
+        assert sizes[3:] == sizes[3:4] * 5
+        assert sizes[3] > 2_000
+        await house.pay(house.builtin([[answer()]]), segment)
+
+
 async def test_only_so_many_talks_are_held_half_read(enter: Enter) -> None:
     async with enter() as house:
         segment = await house.talked("I moved to Turin")
@@ -412,11 +446,11 @@ async def test_one_memory_or_all_of_a_session_can_be_forgotten(enter: Enter) -> 
 
 async def test_it_says_who_extracts_and_how_much_is_known(enter: Enter) -> None:
     async with enter() as house:
-        assert await house.builtin().check() == "scripted:one extracts; 0 facts are known about you"
+        assert await house.builtin().check() == "0 facts are known about you; extracted by scripted:one"
         await house.add("Likes tea")
         await house.add("A gardener.", Kind.PROFILE)
         plain = Builtin(house.store, PlainExtractor(), clock=house.clock)
-        assert await plain.check() == "plain rules extracts; 1 fact is known about you"
+        assert await plain.check() == "1 fact is known about you; extracted by plain rules"
 
 
 async def test_without_a_model_plain_sentences_are_remembered(enter: Enter) -> None:

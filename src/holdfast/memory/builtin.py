@@ -18,7 +18,7 @@ from holdfast.core.usage import Limit, Scope, Usage, question_id
 from holdfast.errors import ContextTooLong, Rejected, Unavailable
 from holdfast.ids import MemoryId, SegmentId, SessionId, TurnId
 from holdfast.memory.draft import Draft, remembered
-from holdfast.memory.extraction import Extractor, Unusable, halves, spoken
+from holdfast.memory.extraction import Extractor, TookTooLong, Unusable, halves, spoken
 from holdfast.memory.provider import Provider
 from holdfast.ports import Store
 
@@ -31,6 +31,8 @@ QUERY_MAX_CHARS = 8_000
 ATTEMPTS_MAX = 3
 # Talks that were looked through in part when a commit failed: the next one goes on where that stopped.
 BEGUN_MAX = 100
+# A model that hangs is no slow one: parts are halved only so often.
+SLOWED_MAX = 3
 _DAY_MS = 86_400_000
 _CALLS_PER_MS = 1_000
 
@@ -73,7 +75,7 @@ class Builtin(Provider):
 
     async def check(self) -> str:
         facts = (await self._store.memories.tally(LOCAL)).get(Kind.FACT, 0)
-        return f"{self._extractor.name} extracts; {facts:,} {'fact is' if facts == 1 else 'facts are'} known about you"
+        return f"{facts:,} {'fact is' if facts == 1 else 'facts are'} known about you; extracted by {self._extractor.name}"
 
     async def _extracted(self, session: Session, segment: Segment, talk: Sequence[Message]) -> Changes:
         reading = self._begun.get(segment.id)
@@ -92,19 +94,19 @@ class Builtin(Provider):
 
     async def _read(self, reading: _Reading, segment: Segment, purse: _Purse) -> None:
         """Look through the next part, or make smaller ones of it."""
-        part = reading.parts[0]
         try:
             try:
-                found = await self._extractor.extract(part, reading.draft.known, purse.spend)
+                found = await self._extractor.extract(reading.parts[0], reading.draft.known, purse.spend)
             except ContextTooLong:
-                smaller = halves(part)
-                reading.parts.popleft()
-                reading.parts.extendleft(reversed(smaller))
+                reading.halve()
                 return
         except Unusable:
             if segment.attempt < ATTEMPTS_MAX:
                 raise
             reading.passed_over += 1
+        except TookTooLong:
+            reading.slow_down()
+            raise
         else:
             reading.draft.take(found, self._clock.now_ms())
             reading.looked_through += 1
@@ -131,6 +133,19 @@ class _Reading:
         self.parts = deque(parts)
         self.looked_through = 0
         self.passed_over = 0
+        self._slowed = 0
+
+    def halve(self) -> None:
+        """Make smaller parts of the next one.  Raises `Unusable` where it is as small as can be."""
+        smaller = halves(self.parts[0])
+        self.parts.popleft()
+        self.parts.extendleft(reversed(smaller))
+
+    def slow_down(self) -> None:
+        """Look through less at a time: else what takes too long once would take too long for ever."""
+        if self._slowed < SLOWED_MAX:
+            self._slowed += 1
+            self.parts = deque(smaller for part in self.parts for smaller in _smaller(part))
 
     @property
     def remarks(self) -> list[str]:
@@ -138,6 +153,13 @@ class _Reading:
             return []
         parts = f" for {self.passed_over} of {self.passed_over + self.looked_through} parts" if self.looked_through else ""
         return [f"the model gave nothing usable{parts}"]
+
+
+def _smaller(part: Sequence[Message]) -> Sequence[Sequence[Message]]:
+    try:
+        return halves(part)
+    except Unusable:
+        return [part]
 
 
 class _Purse:

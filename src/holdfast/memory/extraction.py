@@ -20,6 +20,7 @@ from holdfast.errors import ContextTooLong, ModelRejected, ModelUnavailable, Mod
 from holdfast.memory.findings import Findings, Known
 from holdfast.memory.paper import RULES, NotTaken, Paper
 
+# Less than a commit may take, so that it is known what took so long.
 ANSWER_MAX_S = 100
 ANSWER_TOKENS_MAX = 8_000
 ANSWER_MAX_CHARS = 60_000
@@ -48,6 +49,10 @@ class Unusable(ModelUnavailable):
     """The model answered, and there was nothing in it that could be taken."""
 
 
+class TookTooLong(ModelUnavailable):
+    """The model did not come to its end in time; with less to read it may."""
+
+
 class Extractor(Protocol):
     """Finds what is worth remembering."""
 
@@ -61,7 +66,8 @@ class Extractor(Protocol):
     async def extract(self, talk: Sequence[Message], known: Known, spend: Spend) -> Findings:
         """Look through a part; what a model used for it is told to `spend`.
 
-        Raises `Unusable` where a model answered with nothing that can be taken, and `ContextTooLong` where it was too much.
+        Raises `Unusable` where a model answered with nothing that can be taken, `ContextTooLong` where there is no room for
+        so much, and `TookTooLong` where there was no time for it.
         """
         ...
 
@@ -133,7 +139,7 @@ class ModelExtractor:
             async with asyncio.timeout(self._answer_max_s):
                 return await self._answer(request, spend)
         except TimeoutError:
-            raise ModelUnavailable(f"{self._model.name} did not answer within {self._answer_max_s:g} seconds") from None
+            raise TookTooLong(f"{self._model.name} did not answer within {self._answer_max_s:g} seconds") from None
         except (ContextTooLong, ModelUnusable):
             raise
         except ModelRejected as error:
