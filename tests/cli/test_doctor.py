@@ -144,9 +144,9 @@ def test_a_configuration_that_was_named_and_is_missing_is_a_finding(terminal: Te
     assert "none.toml: No such file" in done.stdout
 
 
-async def test_a_gateway_that_hangs_is_not_one_that_does_not_run(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkup, "ANSWER_TIMEOUT_S", 0.2)
-    with contextlib.chdir(home), socket.socket(socket.AF_UNIX) as silent:
+async def test_a_gateway_that_hangs_is_not_one_that_does_not_run(home: Path) -> None:
+    with contextlib.chdir(home), socket.socket(socket.AF_UNIX) as silent, pytest.MonkeyPatch.context() as hurried:
+        hurried.setattr(checkup, "ANSWER_TIMEOUT_S", 0.2)
         silent.bind("gateway.sock")
         silent.listen()
         found = await only(home, "gateway")

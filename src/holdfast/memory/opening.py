@@ -117,7 +117,8 @@ class _Shelf:
         try:
             return self._made(maker, name, self.config)
         except (Exception, SystemExit) as error:  # The edge to a plugin: its bug is its own.
-            raise ConfigInvalid(f"memory.provider: the plugin {name} does not work: {self.redaction.text(_told(error))}") from error
+            told = self.redaction.text(_told(error))
+            raise ConfigInvalid(f"memory.provider: the plugin {name} does not work: {told}") from error
 
     def _again(self, name: str, url: str) -> MemoryProvider | None:
         if (maker := self.plugins.memories.get(name)) is None:
