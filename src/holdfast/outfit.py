@@ -181,7 +181,7 @@ async def _memory(
         except ConfigInvalid as error:
             raise ConfigInvalid(f"memory.model: {str(error).removeprefix('model.name: ')}") from error
         stack.push_async_callback(model.close)
-    extractor: Extractor = ModelExtractor(model) if model else PlainExtractor()
+    extractor: Extractor = ModelExtractor(model, config.memory.commit_timeout) if model else PlainExtractor()
     bindings = open_bindings(
         config.memory,
         builtin=lambda: Builtin(setting.store, extractor, limits=budget.limits(config.budget), clock=setting.clock),

@@ -352,7 +352,7 @@ async def test_a_model_that_is_slow_is_given_less_at_a_time(enter: Enter) -> Non
             return [Hang().wait] if size > 6_000 else _noted_numbers(request)
 
         house.builtin(script)
-        builtin = Builtin(house.store, ModelExtractor(house.model, answer_max_s=0.2), clock=house.clock)
+        builtin = Builtin(house.store, ModelExtractor(house.model, commit_max_s=0.25), clock=house.clock)
         for _ in range(3):
             with pytest.raises(TookTooLong):
                 await house.pay(builtin, segment)
@@ -364,7 +364,7 @@ async def test_a_model_that_hangs_leaves_parts_of_some_size(enter: Enter) -> Non
     async with enter() as house:
         segment = await house.talked(*LONG[:4])
         house.builtin(lambda _: [Hang().wait])
-        builtin = Builtin(house.store, ModelExtractor(house.model, answer_max_s=0.01), clock=house.clock)
+        builtin = Builtin(house.store, ModelExtractor(house.model, commit_max_s=0.01), clock=house.clock)
         for _ in range(8):
             with pytest.raises(TookTooLong):
                 await house.pay(builtin, segment)

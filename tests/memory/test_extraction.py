@@ -240,8 +240,8 @@ async def test_what_another_attempt_or_another_model_may_help_with_is_not_called
 
 async def test_a_model_that_hangs_is_waited_for_so_long() -> None:
     model = ScriptedModel([[Hang().wait]])
-    with pytest.raises(ModelUnavailable, match=r"did not answer within 0\.01 seconds"):
-        await ModelExtractor(model, answer_max_s=0.01).extract(TEA, KNOWN, for_nothing)
+    with pytest.raises(ModelUnavailable, match=r"did not answer within 0\.008 seconds"):
+        await ModelExtractor(model, commit_max_s=0.01).extract(TEA, KNOWN, for_nothing)
 
 
 async def test_everything_that_was_used_is_told_also_for_nonsense() -> None:

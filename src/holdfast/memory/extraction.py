@@ -20,8 +20,9 @@ from holdfast.errors import ContextTooLong, ModelRejected, ModelUnavailable, Mod
 from holdfast.memory.findings import Findings, Known
 from holdfast.memory.paper import RULES, NotTaken, Paper
 
-# Less than a commit may take, so that it is known what took so long.
-ANSWER_MAX_S = 100
+COMMIT_MAX_S = 120
+# An answer may take less than a commit, so that it is known what took so long.
+_ANSWER_SHARE = 0.8
 ANSWER_TOKENS_MAX = 8_000
 ANSWER_MAX_CHARS = 60_000
 # How often a model is asked before its answers count as unusable.
@@ -92,11 +93,11 @@ def halves(talk: Sequence[Message]) -> list[Sequence[Message]]:
 
 
 class ModelExtractor:
-    """Asks a model."""
+    """Asks a model, which has the time that a commit may take."""
 
-    def __init__(self, model: Model, answer_max_s: float = ANSWER_MAX_S) -> None:
+    def __init__(self, model: Model, commit_max_s: float = COMMIT_MAX_S) -> None:
         self._model = model
-        self._answer_max_s = answer_max_s
+        self._answer_max_s = commit_max_s * _ANSWER_SHARE
 
     @property
     def name(self) -> str:
