@@ -73,7 +73,9 @@ def remembering() -> Iterator[Rememberer]:
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(raw)))
             self.end_headers()
-            self.wfile.write(raw)
+            # Whoever asked may have left by now.
+            with contextlib.suppress(BrokenPipeError):
+                self.wfile.write(raw)
 
         def log_message(self, *_told: Any) -> None:
             """Keep quiet."""

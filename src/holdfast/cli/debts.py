@@ -127,7 +127,7 @@ def replay(frame: Frame, provider: str, url: str, person: str, as_json: bool) ->
     try:
         uvloop.run(_replay(frame, plan, course, as_json))
     except KeyboardInterrupt:
-        click.echo(f"\n{course.replayed} replayed so far; the same command goes on from there.", err=True)
+        click.echo("\nStopped: what was replayed stays so, and the same command goes on from there.", err=True)
         sys.exit(EXIT_INTERRUPTED)
     if as_json:
         print_json(course.result())
@@ -197,17 +197,17 @@ async def _commit_all(desk: Desk, *, wait: bool, as_json: bool) -> None:
     owing = await _owing(desk, (State.OPEN, State.SEALED, State.COMMITTING))
     free = asyncio.Semaphore(SIDE_BY_SIDE)
 
-    async def pay(session_id: SessionId, progress: Progress) -> bool:
+    async def pay(session_id: SessionId, progress: Progress) -> None:
         async with free:
-            paid = await desk.memories.commit(session_id, wait=wait)
+            await desk.memories.commit(session_id, wait=wait)
         progress.advance(task)
-        return paid
 
     with bar(as_json) as progress:
         task = progress.add_task("committing", total=len(owing))
-        paid = sum(await asyncio.gather(*(pay(each, progress) for each in owing)))
-    # What was said meanwhile is no failure.
-    left = [each for each in await _owing(desk, (State.SEALED, State.COMMITTING)) if each in set(owing)]
+        await asyncio.gather(*(pay(each, progress) for each in owing))
+    # What the gateway paid meanwhile by itself is paid as well, and what was said meanwhile is no failure.
+    left = set(await _owing(desk, (State.SEALED, State.COMMITTING))) & set(owing)
+    paid = len(owing) - len(left)
     if as_json:
         print_json({"sessions": len(owing), "committed": paid, "failed": len(left)})
     elif not owing:

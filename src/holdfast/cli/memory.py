@@ -82,7 +82,7 @@ async def search(frame: Frame, words: tuple[str, ...], limit: int, as_json: bool
         recalled = await desk.memories.recall(query, limit)
     configured = frame.config.memory.provider
     if not recalled.provider and configured not in (BUILTIN, NOBODY):
-        recalled = replace(recalled, problem=f"no gateway runs, so {configured} was not asked; see: holdfast serve")
+        recalled = replace(recalled, problem=f"{configured} was not asked, as no gateway runs with it")
     if as_json:
         print_json({"items": page.items, "next_cursor": page.next_cursor, "recalled": recalled})
         return
@@ -262,4 +262,4 @@ def _print_recalled(recalled: Recalled) -> None:
         say(f"\n{recalled.provider} recalls:", "bold")
         print_table(("memory", "text"), [(each.id or "–", each.text) for each in recalled.items], "")
     if recalled.problem:
-        say(f"{recalled.provider or 'elsewhere'}: {recalled.problem}", "yellow")
+        say(": ".join(filter(None, (recalled.provider, recalled.problem))), "yellow")

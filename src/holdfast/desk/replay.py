@@ -19,7 +19,7 @@ NOTHING_SAID = "nothing was said"
 # Longer than any provider should need for one segment.
 SEGMENT_MAX_S = 600
 # No other segment is begun after this, so that whoever waits sees how far it has come.
-CALL_MAX_MS = 10_000
+CALL_MAX_MS = 1_000
 # Where so many fail one after the other, the next will not do better.
 FAILED_IN_A_ROW_MAX = 5
 
