@@ -8,10 +8,14 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Self
 
+from holdfast.core.commands import is_compress
 from holdfast.core.journal import Entry, Kind
 from holdfast.core.moves import move
 from holdfast.core.transcript import Role, fold
 from holdfast.ids import SegmentId, SessionId, TurnId
+
+# How a message begins that the gateway wrote: what a process printed, or how a task ended, stands in it.
+_OF_THE_GATEWAY = "[System note:"
 
 
 class State(StrEnum):
@@ -105,14 +109,18 @@ class Message:
 def messages(entries: Sequence[Entry]) -> list[Message]:
     """Return what was said in the turns of these entries; what was undone was not said.
 
-    An answer is there once and whole, however many attempts it took.  What tools returned is no part of it: it is the
-    words of strangers.
+    An answer is there once and whole, however many attempts it took.  What tools returned is no part of it, nor what came
+    of work in the background: it is the words of strangers.  A command to compress says nothing, nor does its answer.
     """
     answers = {entry.turn_id: entry for entry in entries if entry.kind is Kind.TURN_COMPLETED}
+    items = fold(entries)
+    chores = {item.turn_id for item in items if item.role is Role.USER and is_compress(item.text)}
     said: dict[TurnId, list[Message]] = {}
-    for item in fold(entries):
+    for item in items:
+        if item.turn_id in chores:
+            continue
         turn = said.setdefault(item.turn_id, [])
-        if item.role is Role.USER and item.text.strip():
+        if item.role is Role.USER and item.text.strip() and not item.text.lstrip().startswith(_OF_THE_GATEWAY):
             turn.append(Message(role=Role.USER, text=item.text, turn_id=item.turn_id, at=item.at))
     for turn_id, turn in said.items():
         answer = answers.get(turn_id)
