@@ -32,7 +32,7 @@ class Remembered:
 class Payment:
     """A session whose debt is to be paid.  Whoever does not `wait` is told at once where somebody else pays it already."""
 
-    session_id: str = ""
+    session_id: str | None = None
     wait: bool = True
 
 
@@ -195,9 +195,10 @@ class Memories:
 
     async def commit(self, call: Call) -> Response:
         payment = await call.body(Payment)
-        if not payment.session_id.isprintable():
+        session_id = SessionId(payment.session_id or "")
+        if not session_id.isprintable():
             raise Rejected("an id has printable characters only")
-        paid = await call.desk.memories.commit(SessionId(payment.session_id), wait=payment.wait)
+        paid = await call.desk.memories.commit(session_id, wait=payment.wait)
         return answer(Committed(committed=paid))
 
     async def waive(self, call: Call) -> Response:
