@@ -184,7 +184,13 @@ async def _memory(
     extractor: Extractor = ModelExtractor(model, config.memory.commit_timeout) if model else PlainExtractor()
     bindings = open_bindings(
         config.memory,
-        builtin=lambda: Builtin(setting.store, extractor, limits=budget.limits(config.budget), clock=setting.clock),
+        builtin=lambda: Builtin(
+            setting.store,
+            extractor,
+            limits=budget.limits(config.budget),
+            redaction=setting.redaction,
+            clock=setting.clock,
+        ),
         plugins=found,
         redaction=setting.redaction,
         clock=setting.clock,

@@ -14,6 +14,7 @@ from holdfast.agent.models.scripted import USAGE, Script, ScriptedModel, Step
 from holdfast.core.memories import Kind, Memory
 from holdfast.core.memory import Event, Message, Segment, messages
 from holdfast.core.questions import About, Question
+from holdfast.core.redaction import Redaction
 from holdfast.core.sessions import Session
 from holdfast.core.usage import CONTINUE, Limit, Scope, question_id
 from holdfast.errors import ContextTooLong, ModelUnavailable, Rejected, Unavailable
@@ -252,6 +253,17 @@ async def test_a_secret_is_not_remembered_whoever_asks_for_it(enter: Enter) -> N
             )
             == "nothing new"
         )
+
+
+async def test_what_has_become_a_secret_since_is_shown_to_no_model(enter: Enter) -> None:
+    """K1: also where it stands in what was said before anybody knew that it is one."""
+    async with enter() as house:
+        segment = await house.talked("I live at correct-horse-battery, and I like tea")
+        extractor = ModelExtractor(model := ScriptedModel([[answer(add=[noted("Likes tea", "I like tea")])]]))
+        secrets = Redaction(["correct-horse-battery"])
+        await house.pay(Builtin(house.store, extractor, redaction=secrets, clock=house.clock), segment)
+        assert told(model.requests[0])["talk"][0]["text"] == "I live at [redacted], and I like tea"
+        assert await house.known() == ["Likes tea"]
 
 
 async def test_nonsense_fails_a_commit_and_in_the_end_is_passed_over_with_a_word_about_it(enter: Enter) -> None:

@@ -279,7 +279,7 @@ async def test_no_text_ends_the_data_that_it_stands_in(hostile: str, who: str) -
     assert data["known_profile"] == known.profile
 
 
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
@@ -301,6 +301,7 @@ def test_any_json_is_taken_or_refused_and_brings_nothing_in_that_was_not_said(va
     assert all(each.turn_id in ("trn_1", "trn_2") for each in findings.found)
 
 
+@settings(deadline=None)
 @given(st.text(max_size=200))
 def test_any_text_is_taken_or_refused(text: str) -> None:
     with contextlib.suppress(NotTaken):
@@ -329,6 +330,14 @@ def test_a_long_talk_is_cut_between_turns_into_parts_that_fit() -> None:
     turns = [{message.turn_id for message in part} for part in parts]
     assert sum(map(len, turns)) == 40, "a turn was cut although there was room for it"
     assert len(small(8_000).parts(said)) > len(parts)
+
+
+def test_very_many_short_messages_do_not_fit_at_once() -> None:
+    """What stands around each counts too."""
+    said = talk(*(("y", "k") for _ in range(5_000)))
+    parts = small(100_000).parts(said)
+    assert [message for part in parts for message in part] == said
+    assert all(len(Paper(part, Known(), 0).text()) < 40_000 for part in parts)
 
 
 def test_one_long_message_keeps_its_beginning_and_its_end() -> None:

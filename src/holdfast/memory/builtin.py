@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import count
 
 from holdfast.agent.budget import used_up
@@ -11,6 +12,7 @@ from holdfast.clock import Clock
 from holdfast.core.keys import LOCAL
 from holdfast.core.memories import Changes, Kind, Memory, Recollection
 from holdfast.core.memory import Message, Segment
+from holdfast.core.redaction import Redaction
 from holdfast.core.sessions import Session
 from holdfast.core.transcript import Role
 from holdfast.core.trust import UNTRUSTED
@@ -40,11 +42,20 @@ _CALLS_PER_MS = 1_000
 class Builtin(Provider):
     """Remembers in the store itself.  `limits` are what may be spent on it before somebody has said to go on."""
 
-    def __init__(self, store: Store, extractor: Extractor, *, limits: Sequence[Limit] = (), clock: Clock) -> None:
+    def __init__(
+        self,
+        store: Store,
+        extractor: Extractor,
+        *,
+        limits: Sequence[Limit] = (),
+        redaction: Redaction | None = None,
+        clock: Clock,
+    ) -> None:
         super().__init__(OWNER)
         self._store = store
         self._extractor = extractor
         self._day = [limit for limit in limits if limit.scope is Scope.DAY]
+        self._redaction = redaction or Redaction()
         self._clock = clock
         self._begun: dict[SegmentId, _Reading] = {}
         # Every call counts, also those of a commit that is made again: so its number is one that no other has had.
@@ -54,7 +65,7 @@ class Builtin(Provider):
         memories = self._store.memories
         if (receipt := await memories.absorbed(segment.id)) is not None:
             return receipt
-        talk = spoken(messages) if _is_talk(session) else []
+        talk = [self._masked(each) for each in spoken(messages)] if _is_talk(session) else []
         changes = await self._extracted(session, segment, talk) if talk else Changes()
         receipt = await memories.absorb(session.owner, segment.id, changes, self._clock.now_ms())
         self._begun.pop(segment.id, None)
@@ -111,6 +122,10 @@ class Builtin(Provider):
             reading.draft.take(found, self._clock.now_ms())
             reading.looked_through += 1
         reading.parts.popleft()
+
+    def _masked(self, message: Message) -> Message:
+        # What is a secret now may have been none when it was written.
+        return replace(message, text=self._redaction.text(message.text))
 
     async def _known(self, owner: str, talk: Sequence[Message]) -> list[Memory]:
         memories = self._store.memories

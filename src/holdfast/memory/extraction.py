@@ -38,6 +38,8 @@ _PART = 0.3
 _KNOWN_PART = 0.15
 _ANSWER_PART = 0.25
 _PIECE_MIN_CHARS = 500
+# What stands around each message where a model reads it.
+_AROUND_CHARS = 60
 
 # What the gateway itself says stands in a person's place, and is about the work of machines.
 _OF_THE_GATEWAY = "[System note:"
@@ -183,12 +185,16 @@ def _cut(talk: Sequence[Message], room: int) -> Iterator[Sequence[Message]]:
     left = room
     for _, of_turn in groupby(talk, key=lambda message: message.turn_id):
         turn = list(of_turn)
-        whole = sum(len(message.text) for message in turn)
+        whole = sum(map(_size, turn))
         for number, message in enumerate(turn):
-            if part and (len(message.text) > left or (not number and whole > left)):
+            if part and (_size(message) > left or (not number and whole > left)):
                 yield part
                 part, left = [], room
             part.append(message)
-            left -= len(message.text)
+            left -= _size(message)
     if part:
         yield part
+
+
+def _size(message: Message) -> int:
+    return len(message.text) + _AROUND_CHARS

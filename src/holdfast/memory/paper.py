@@ -71,10 +71,11 @@ class Paper:
         self._facts = dict(_fitting(known.facts, known_max_chars - len(known.profile)))
         self._names = {f"f{number}": each for number, each in enumerate(self._facts, 1)}
         self._turns = list(dict.fromkeys(message.turn_id for message in talk))
-        self._words = {
-            each: [_plain(message.text) for message in talk if message.turn_id == each and message.role is Role.USER]
-            for each in self._turns
-        }
+        self._numbers = {each: number for number, each in enumerate(self._turns, 1)}
+        self._words: dict[TurnId, list[str]] = {each: [] for each in self._turns}
+        for message in talk:
+            if message.role is Role.USER:
+                self._words[message.turn_id].append(_plain(message.text))
 
     def text(self) -> str:
         """Return it as JSON, in which no text can end what it stands in."""
@@ -85,7 +86,7 @@ class Paper:
 
     def _said(self, message: Message) -> Mapping[str, object]:
         return {
-            "turn": self._turns.index(message.turn_id) + 1,
+            "turn": self._numbers[message.turn_id],
             "date": f"{datetime.fromtimestamp(message.at / 1000, UTC):%Y-%m-%d}",
             "who": "person" if message.role is Role.USER else "assistant",
             "text": message.text,
