@@ -101,7 +101,7 @@ async def test_one_that_fails_is_left_alone_for_a_while_and_it_is_only_logged(
 async def test_one_that_does_not_answer_in_time_is_given_up(open_it: Open, caplog: pytest.LogCaptureFixture) -> None:
     async with opened(open_it) as store:
         oracle = Oracle(mirrors=True, notes=[Hang()])
-        async with running_engine(store, talker(), memory=oracle, settings=settings(note_timeout_ms=20)) as engine:
+        async with running_engine(store, talker(), memory=oracle, settings=settings(note_timeout_ms=1_000)) as engine:
             await answered(engine, store, "one")
             await until(lambda: "no answer in time" in caplog.text)
         assert oracle.cancelled == 1
