@@ -325,6 +325,25 @@ async def test_a_commit_that_failed_half_way_goes_on_where_it_stopped(enter: Ent
         assert [_first_number(each) for each in house.model.requests].count(0) == 1
 
 
+async def test_what_was_undone_since_a_commit_failed_is_not_remembered(enter: Enter) -> None:
+    async with enter() as house:
+        segment = await house.talked(*LONG)
+        session, said = await house.read(segment)
+        down = True
+
+        def script(request: Any) -> Step:
+            return [ModelUnavailable("busy")] if down and _first_number(request) else _noted_numbers(request)
+
+        builtin = house.builtin(script)
+        with pytest.raises(ModelUnavailable):
+            await builtin.commit(session, segment, said)
+        down = False
+        left = [message for message in said if not message.text.startswith("Number 0:")]
+        assert await builtin.commit(session, segment, left) == "11 facts added"
+        assert "Said Number 0" not in await house.known()
+        await house.pay(builtin, segment)
+
+
 async def test_one_part_that_a_model_cannot_read_costs_only_that_part(enter: Enter) -> None:
     async with enter() as house:
         segment = await house.talked(*LONG)

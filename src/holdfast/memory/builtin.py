@@ -89,19 +89,22 @@ class Builtin(Provider):
         return f"{facts:,} {'fact is' if facts == 1 else 'facts are'} known about you; extracted by {self._extractor.name}"
 
     async def _extracted(self, session: Session, segment: Segment, talk: Sequence[Message]) -> Changes:
-        reading = self._begun.get(segment.id)
-        if reading is None:
-            known = await self._known(session.owner, talk)
-            parts = self._extractor.parts(talk)
-            reading = _Reading(Draft(session.owner, segment.id, known), parts)
-            self._begun[segment.id] = reading
-            while len(self._begun) > BEGUN_MAX:
-                del self._begun[next(iter(self._begun))]
+        reading = await self._reading(session.owner, segment.id, talk)
         purse = _Purse(self._store, session, talk[-1].turn_id, self._day, self._calls, self._clock)
         while reading.parts:
             await purse.open()
             await self._read(reading, segment, purse)
         return reading.draft.changes(*reading.remarks)
+
+    async def _reading(self, owner: str, segment_id: SegmentId, talk: Sequence[Message]) -> _Reading:
+        """Return how far a talk was looked through before, unless some of it was undone since."""
+        reading = self._begun.get(segment_id)
+        if reading is None or reading.talk != talk:
+            draft = Draft(owner, segment_id, await self._known(owner, talk))
+            reading = self._begun[segment_id] = _Reading(talk, draft, self._extractor.parts(talk))
+            while len(self._begun) > BEGUN_MAX:
+                del self._begun[next(iter(self._begun))]
+        return reading
 
     async def _read(self, reading: _Reading, segment: Segment, purse: _Purse) -> None:
         """Look through the next part, or make smaller ones of it."""
@@ -143,7 +146,8 @@ def _is_talk(session: Session) -> bool:
 class _Reading:
     """How far a talk has been looked through, and what was found."""
 
-    def __init__(self, draft: Draft, parts: Sequence[Sequence[Message]]) -> None:
+    def __init__(self, talk: Sequence[Message], draft: Draft, parts: Sequence[Sequence[Message]]) -> None:
+        self.talk = talk
         self.draft = draft
         self.parts = deque(parts)
         self.looked_through = 0
