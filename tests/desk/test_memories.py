@@ -14,7 +14,6 @@ from holdfast.core.sessions import Session
 from holdfast.desk.debts import FAILED
 from holdfast.desk.lifecycle import Lifecycle
 from holdfast.desk.local import LocalDesk
-from holdfast.desk.memories import PATIENCE_S
 from holdfast.desk.plans import Edit, Forgetting, Replaying
 from holdfast.desk.reading import StoreReading
 from holdfast.engine.engine import Engine
@@ -22,7 +21,7 @@ from holdfast.errors import IllegalMove, NotFound, Rejected, Unavailable
 from holdfast.ids import MemoryId, SegmentId, SessionId, new_memory_id
 from holdfast.memory.bindings import Bindings
 from holdfast.ports import Assignment, Stage, Store
-from tests.engine.world import Open, RecordingMemory, answered, opened, running_engine
+from tests.engine.world import Hang, Open, RecordingMemory, answered, opened, running_engine
 
 HERE = "memory:main"
 
@@ -40,29 +39,32 @@ class Echo:
 class Elsewhere(RecordingMemory):
     """A provider that keeps what it is given where we cannot see it."""
 
-    def __init__(self, *answers: object, owner: str = HERE, ill: Exception | None = None) -> None:
+    def __init__(self, *answers: object, owner: str = HERE, ill: Exception | Hang | None = None) -> None:
         super().__init__(*answers, owner=owner)
         self.kept = {"m1": "likes tea", "m2": "likes the sea"}
         self.forgot: list[tuple[str, str | None, SessionId | None]] = []
         self._ill = ill
 
     async def recall(self, session: Session, query: str, limit: int) -> Sequence[Recollection]:
-        if self._ill:
-            raise self._ill
+        await self._suffer()
         return [Recollection(text=text, id=id_) for id_, text in self.kept.items() if query in text][:limit]
 
     async def forget(self, person: str, *, memory_id: str | None = None, session_id: SessionId | None = None) -> int:
-        if self._ill:
-            raise self._ill
+        await self._suffer()
         self.forgot.append((person, memory_id, session_id))
         if session_id:
             return 2
         return int(self.kept.pop(memory_id or "", None) is not None)
 
     async def check(self) -> str:
-        if self._ill:
-            raise self._ill
+        await self._suffer()
         return "recalls in 1 ms"
+
+    async def _suffer(self) -> None:
+        if isinstance(self._ill, Hang):
+            await self._ill.wait()
+        elif self._ill:
+            raise self._ill
 
 
 def desk_of(store: Store, engine: Engine, owner: str = "local") -> LocalDesk:
@@ -198,7 +200,18 @@ async def test_a_provider_that_is_ill_is_shown_so_and_keeps_nothing_from_being_s
         assert (forgotten.forgotten, forgotten.problems) == (0, ["it has a cold"])
         with pytest.raises(NotFound, match="it has a cold"):
             await memories.remove(MemoryId("m1"))
-        assert PATIENCE_S < 30
+
+
+async def test_nobody_who_looks_waits_for_a_provider_that_hangs(open_it: Open) -> None:
+    provider = Elsewhere(ill=Hang())
+    async with opened(open_it) as store, running_engine(store, Echo(), memory=Bindings(provider)) as engine:
+        session_id = await talked(engine, store)
+        memories = replace(desk_of(store, engine).memories, patience_s=0.01)
+        status, late = await memories.status(), "the provider did not answer within 0.01 seconds"
+        assert status.provider
+        assert (status.provider.healthy, status.provider.detail, status.counts.open) == (False, late, 1)
+        assert (await memories.recall("sea")).problem == late
+        assert (await memories.forget(Forgetting(session_id=session_id))).problems == [late]
 
 
 async def test_what_a_provider_elsewhere_recalls_is_found_and_forgotten_there(open_it: Open) -> None:

@@ -172,6 +172,7 @@ class LocalMemories(StoreMemories):
     clock: Clock
     engine: Engine
     redaction: Redaction = field(default_factory=Redaction)
+    patience_s: float = PATIENCE_S
 
     async def add(self, text: str) -> Memory:
         text, now = self._fact(text), self.clock.now_ms()
@@ -207,7 +208,7 @@ class LocalMemories(StoreMemories):
             person=self.owner,
             bindings=self.engine.memory,
             clock=self.clock,
-            ask=_within,
+            ask=self._within,
             told=self._told,
             named=self._eye().named,
         )
@@ -226,7 +227,7 @@ class LocalMemories(StoreMemories):
         if not latest:
             return Recalled(provider=name)
         try:
-            found = await _within(provider.recall(latest[0], query, min(cursors.size(limit), RECALLED_MAX)))
+            found = await self._within(provider.recall(latest[0], query, min(cursors.size(limit), RECALLED_MAX)))
         except Exception as error:  # The edge to a provider: what is kept here was found all the same.
             return Recalled(provider=name, problem=self._told(error))
         return Recalled(provider=name, items=found)
@@ -266,7 +267,7 @@ class LocalMemories(StoreMemories):
     async def _health(self, provider: MemoryProvider) -> ProviderView:
         name, operator = self._eye().named(provider.owner), self.owner == LOCAL
         try:
-            detail = await _within(provider.check())
+            detail = await self._within(provider.check())
         except Exception as error:  # The edge to a provider: whatever it raises keeps it from working.
             return ProviderView(owner=name, healthy=False, detail=self._told(error))
         return ProviderView(owner=name, healthy=True, detail=self.redaction.text(detail) if operator else "")
@@ -277,12 +278,16 @@ class LocalMemories(StoreMemories):
     def _unreachable(self, binding: str) -> bool:
         return self._provider(binding) is None
 
+    async def _within(self, asked: Awaitable[T]) -> T:
+        async with asyncio.timeout(self.patience_s):
+            return await asked
+
     def _told(self, error: Exception) -> str:
         if self.owner != LOCAL:
             # It may name machines that only the operator knows.
             return "the memory provider does not answer as it should"
         if isinstance(error, TimeoutError):
-            return f"the provider did not answer within {PATIENCE_S} seconds"
+            return f"the provider did not answer within {self.patience_s} seconds"
         return self.redaction.text(str(error)) or type(error).__name__
 
     def _fact(self, text: str, most: int = FACT_MAX_CHARS) -> str:
@@ -292,8 +297,3 @@ class LocalMemories(StoreMemories):
         if holds_secret(text):
             raise Rejected("that looks like a password or a key; secrets are not remembered, so leave it out")
         return text
-
-
-async def _within(asked: Awaitable[T]) -> T:
-    async with asyncio.timeout(PATIENCE_S):
-        return await asked
