@@ -416,6 +416,9 @@ async def test_what_is_recalled_is_the_nearest_and_no_more_than_asked_for() -> N
         (bees,) = await provider.recall(session, "do I keep bees?", 1)
         assert (bees.id, len(bees.text)) == (uri.format("bees"), RECOLLECTION_MAX_CHARS)
         assert {each.id for each in await provider.recall(session, "bicycle", 8)} == {uri.format("bike"), uri.format("bees")}
+        server.down = Reply(body=msgspec.json.encode({"result": {"memories": [{"uri": "a", "content": "b"}] * 9}}))
+        assert len(await provider.recall(session, "bees", 8)) == 8, "it answered with more than it was asked for"
+        server.down = None
         await provider.recall(session, "y" * 100_000, 8)
         assert len(server.asked("/find$")[-1].json["query"]) < 10_000
         asked = len(server.receiver.posts)
@@ -445,9 +448,11 @@ async def test_only_memories_can_be_forgotten_by_their_id(uri: str) -> None:
 async def test_forgetting_a_conversation_says_what_else_holds_something_of_it() -> None:
     async with an_openviking() as server, a_provider(at(server)) as provider:
         earlier, session = a_session(), a_session()
-        await provider.commit(earlier, a_segment(earlier), whole(turns("I keep bees.")))
-        await provider.commit(session, a_segment(session), whole(turns("I keep bees.", "My bicycle is red.")))
+        await provider.commit(earlier, a_segment(earlier), whole(turns("I keep bees.", "I sail.")))
+        said = turns("I keep bees.", "My bicycle is red.", "I sail.")
+        await provider.commit(session, a_segment(session), whole(said))
         await provider.commit(session, a_segment(session), whole(turns("My bicycle is red.")))
+        assert await provider.forget(LOCAL, memory_id="viking://user/default/memories/events/i_sail_.md") == 1
         with pytest.raises(Rejected, match=r"^1 memories .* 1 from before .*/i_keep_bees_\.md; look at these"):
             await provider.forget(LOCAL, session_id=session.id)
         assert [*server.memories["default", "default"]] == ["viking://user/default/memories/events/i_keep_bees_.md"]

@@ -232,6 +232,11 @@ class OpenViking:
         gone = self.memories.get(who, {}).pop(told["uri"], None)
         return _ok({"uri": told["uri"], "estimated_deleted_count": 0 if gone is None else 1})
 
+    def _stat(self, who: tuple[str, str], told: dict[str, str]) -> tuple[int, dict[str, Any]]:
+        if told["uri"] not in self.memories.get(who, {}):
+            return _error(404, "NOT_FOUND", f"File not found: {told['uri']}")
+        return _ok({"uri": told["uri"], "isDir": False})
+
     def _read(self, who: tuple[str, str], told: dict[str, str]) -> tuple[int, dict[str, Any]]:
         found = re.fullmatch(r"viking://~/sessions/([^/]+)/history/archive_001/memory_diff.json", told["uri"])
         kept = self.sessions.get((*who, found[1])) if found else None
@@ -252,6 +257,7 @@ class OpenViking:
         ("GET", r"/api/v1/tasks/([^/]+)", _task),
         ("POST", r"/api/v1/search/find", _find),
         ("DELETE", r"/api/v1/fs", _remove),
+        ("GET", r"/api/v1/fs/stat", _stat),
         ("GET", r"/api/v1/content/read", _read),
     )
 

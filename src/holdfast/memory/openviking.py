@@ -204,7 +204,8 @@ class OpenVikingProvider(Provider):
         # Last, because they say what there is to forget.
         for place in places:
             await self._viking.drop(place)
-        if changed := sorted({each.uri for change in changes for each in change.updates} - added):
+        changed = sorted({each.uri for change in changes for each in change.updates} - added)
+        if changed := [uri for uri in changed if await self._viking.exists(who, uri)]:
             raise Rejected(
                 f"{forgotten} memories of that conversation are forgotten, and its words; {len(changed)} from before were "
                 f"changed by it: {', '.join(changed[:NAMED_MAX])}; look at these, and forget them by their ids"

@@ -219,16 +219,11 @@ class Viking:
         answer = await self._exchange.request(
             "GET", f"{place.path}/archives/{_FIRST_ARCHIVE}", _headers(place.who), bytes_max=CONTEXT_MAX_BYTES
         )
-        if answer.status == _NOT_FOUND:
-            return False
-        self._exchange.refuse(answer)
-        return True
+        return self._is_there(answer)
 
     async def drop(self, place: Place) -> None:
-        """Delete a session; what was extracted from it stays."""
-        answer = await self._exchange.request("DELETE", place.path, _headers(place.who))
-        if answer.status != _NOT_FOUND:
-            self._exchange.refuse(answer)
+        """Delete a session, if it is there; what was extracted from it stays."""
+        self._is_there(await self._exchange.request("DELETE", place.path, _headers(place.who)))
 
     async def names(self, who: Identity) -> list[str]:
         """Return the names of all sessions of somebody."""
@@ -252,6 +247,11 @@ class Viking:
         answer = await self._exchange.request("DELETE", f"{_API}/fs?uri={quote(uri, safe='')}", _headers(who))
         return 0 if answer.status == _NOT_FOUND else self._result(answer, _Envelope[_Removed]).estimated_deleted_count
 
+    async def exists(self, who: Identity, uri: str) -> bool:
+        """Return whether there is a file."""
+        answer = await self._get(who, f"{_API}/fs/stat?uri={quote(uri, safe='')}")
+        return self._is_there(answer)
+
     async def changes(self, place: Place) -> Changes:
         """Return what the commit of a session changed."""
         path = f"{_API}/content/read?uri={quote(place.changes, safe='')}"
@@ -271,6 +271,12 @@ class Viking:
 
     async def _post(self, who: Identity, path: str, body: object) -> Answer:
         return await self._exchange.post(path, body, _headers(who))
+
+    def _is_there(self, answer: Answer) -> bool:
+        if answer.status == _NOT_FOUND:
+            return False
+        self._exchange.refuse(answer)
+        return True
 
     def _result(self, answer: Answer, shape: type[_Envelope[Result]]) -> Result:
         return self._exchange.understood(answer, shape, 'what OpenViking answers, {"status": "ok", "result": …}').result
