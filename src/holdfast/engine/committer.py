@@ -83,7 +83,7 @@ class Committer:
         self._claiming = False
         # Nothing is claimed in the background any more, and later nothing at all.
         self._draining = False
-        self._closed = False
+        self._closed = asyncio.Event()
 
     async def run(self) -> None:
         """Commit what is due until cancelled."""
@@ -111,7 +111,7 @@ class Committer:
         while owed := await self._owed(session_id, through):
             oldest, through = owed[0], owed[-1].last_generation
             provider = self._provider(oldest.owner)
-            if provider is None or self._group is None or self._closed:
+            if provider is None or self._group is None or self._closed.is_set():
                 return False
             if oldest.state is State.COMMITTING:
                 if not wait:
@@ -142,7 +142,7 @@ class Committer:
                 await self._rest()
         except (TimeoutError, HoldfastError) as error:
             log.warning("some memory stays owed: %s", str(error) or "time is up")
-        self._closed = True
+        self._closed.set()
 
     async def reconcile(self) -> None:
         """Let go of segments that were claimed here and that nobody pays, undo clock jumps, and close off what is over."""
@@ -196,7 +196,7 @@ class Committer:
     async def _over(self, segment: Segment) -> None:
         """Wait for a commit in flight here; one on another node is looked at again soon."""
         if payment := self._payments.get(segment.id):
-            await asyncio.wait((payment.task,))
+            await self._wait(payment.task)
         else:
             await asyncio.sleep(_LOOK_AGAIN_S)
 
@@ -205,11 +205,19 @@ class Committer:
         task = self._begin(provider, segment, in_background=False)
         if task is None:
             return False
-        await asyncio.wait((task,))
-        return not task.cancelled() and task.exception() is None and task.result()
+        await self._wait(task)
+        return task.done() and not task.cancelled() and task.exception() is None and task.result()
+
+    async def _wait(self, payment: asyncio.Task[bool]) -> None:
+        """Wait for a payment, but not for longer than anything is paid here: it is owed then, whatever comes of it."""
+        closed = asyncio.create_task(self._closed.wait())
+        try:
+            await asyncio.wait((payment, closed), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            closed.cancel()
 
     def _begin(self, provider: MemoryProvider, segment: Segment, *, in_background: bool) -> asyncio.Task[bool] | None:
-        if self._group is None or self._closed:
+        if self._group is None or self._closed.is_set():
             # We stopped while the claim was on its way; whoever looks after what nobody pays finds it.
             return None
         task = self._group.create_task(self._pay(provider, segment), name=segment.id)
