@@ -497,7 +497,7 @@ async def _do(provider: OpenVikingProvider, what: str) -> None:
 async def test_a_server_that_hangs_is_left_in_time(what: str) -> None:
     """M10: nobody waits for ever."""
     async with receiving(by=lambda _: Hang()) as there, a_provider(Address(url=there.url("")), timeout_s=0.2) as provider:
-        with pytest.raises(Unavailable, match="did not answer"):
+        with pytest.raises(Unavailable, match=r"did not answer|no answer in time"):
             await _do(provider, what)
 
 
