@@ -348,7 +348,7 @@ BROKEN = {
     "M1 generations": "UPDATE sessions SET generation = 0",
     "M2 no segment": "UPDATE segments SET state = 'committed', settled_at = 1 WHERE first_generation = 2",
     "M3": "UPDATE replays SET owner = (SELECT m.owner FROM segments m WHERE m.id = segment_id)",
-    "M6 what was": "UPDATE absorbed SET receipt = ''",
+    "M4 what was": "UPDATE absorbed SET receipt = ''",
     "S4 a delivery": "UPDATE deliveries SET owner = 'somebody'",
     "S4 a segment": "UPDATE segments SET person = 'somebody'",
     "S4 a word": "UPDATE memory_words SET owner = 'somebody'",
@@ -365,7 +365,7 @@ REFUSED = {
     "T1 one live turn per session",
     "D1 at most one resend, labelled",
     "M2 nothing is waived or committed without saying when",
-    "M6 what is remembered is there once",
+    "M4 what is remembered is there once",
     "X1 no effectful tool starts twice",
 }
 

@@ -101,11 +101,11 @@ CHECKS: Mapping[str, str] = MappingProxyType(
         "M2 nothing is waived or committed without saying when": """
             SELECT id FROM segments WHERE (state IN ('committed', 'waived')) <> (settled_at IS NOT NULL)
         """,
-        "M3 a provider was replayed nothing that was its own": """
+        "M2 a provider was replayed nothing that was its own": """
             SELECT r.segment_id FROM replays r JOIN segments m ON m.id = r.segment_id WHERE m.owner = r.owner
         """,
-        "M6 what was absorbed has a receipt": "SELECT segment_id FROM absorbed WHERE receipt = ''",
-        "M6 what is remembered is there once": """
+        "M4 what was absorbed has a receipt": "SELECT segment_id FROM absorbed WHERE receipt = ''",
+        "M4 what is remembered is there once": """
             SELECT MIN(id) FROM memories GROUP BY owner, folded HAVING COUNT(*) > 1
         """,
         "Q1 a turn that waits has one open question": """
