@@ -12,7 +12,7 @@ from holdfast.core.memory import State as SegmentState
 from holdfast.core.redaction import Redaction
 from holdfast.core.turns import State
 from holdfast.engine.mirror import WAITING_MAX, Mirror
-from holdfast.errors import Rejected, Unavailable
+from holdfast.errors import Unavailable
 from holdfast.ids import SessionId, TurnId
 from holdfast.memory.bindings import Bindings
 from tests.engine.oracle import Oracle, settings
@@ -48,7 +48,7 @@ async def test_what_is_not_remembered_is_not_told(open_it: Open) -> None:
     """M1 M13: neither a turn that failed nor one that is to leave nothing behind."""
     async with opened(open_it) as store:
         oracle = Oracle(mirrors=True)
-        script = ScriptedAgent(lambda work: [Fail(Rejected("no")) if work.message == "fail" else Say(work.message)])
+        script = ScriptedAgent(lambda work: [Fail("no") if work.message == "fail" else Say(work.message)])
         async with running_engine(store, script, memory=oracle) as engine:
             assert (await answered(engine, store, "fail")).state is State.FAILED
             assert (await answered(engine, store, "in passing", remembers=False)).state is State.COMPLETED
