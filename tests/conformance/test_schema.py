@@ -347,7 +347,7 @@ BROKEN = {
     "M1 each": "DELETE FROM segments",
     "M1 generations": "UPDATE sessions SET generation = 0",
     "M2 no segment": "UPDATE segments SET state = 'committed', settled_at = 1 WHERE first_generation = 2",
-    "M3": "UPDATE replays SET owner = (SELECT m.owner FROM segments m WHERE m.id = segment_id)",
+    "M2 a provider": "UPDATE replays SET owner = (SELECT m.owner FROM segments m WHERE m.id = segment_id)",
     "M4 what was": "UPDATE absorbed SET receipt = ''",
     "S4 a delivery": "UPDATE deliveries SET owner = 'somebody'",
     "S4 a segment": "UPDATE segments SET person = 'somebody'",
