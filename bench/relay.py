@@ -43,6 +43,9 @@ class Speaker:
             await asyncio.sleep(1 / TOKENS_PER_S)
         return "done"
 
+    async def release(self, session_id: SessionId) -> None:
+        """Hold nothing between turns."""
+
 
 async def run(ground: Ground) -> list[Line]:
     seconds = 1.0 if ground.quick else 5.0

@@ -1400,7 +1400,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "debt: a drain that is over begins nothing",
         "engine/committer.py",
-        "            if provider is None or self._group is None or self._closed:",
+        "            if provider is None or self._group is None or self._closed.is_set():",
         "            if provider is None or self._group is None:",
         ("tests/engine/test_memory_drain.py",),
     ),

@@ -73,8 +73,13 @@ async def test_a_provider_that_hangs_does_not_hold_a_shutdown_beyond_its_time(op
     async with opened(open_it) as store:
         async with running_engine(store, AGENT, memory=memory) as engine:
             turns = [await answered(engine, store, conversation=f"chat:{number}") for number in range(3)]
+            asking = [asyncio.create_task(engine.commit(turns[0].session_id)) for _ in range(2)]
+            await until(lambda: memory.given)
             began = time.monotonic()
             await engine.drain(HURRIED_MS)
+            # Whoever still waits is told that it is not paid.
+            async with asyncio.timeout(1):
+                assert await asyncio.gather(*asking) == [False, False]
             assert time.monotonic() - began < 5
             states = [(await store.segments.of_session(turn.session_id))[0].state for turn in turns]
             assert states == [State.COMMITTING] * 3
@@ -98,7 +103,8 @@ async def test_after_a_drain_nothing_is_claimed_any_more(open_it: Open) -> None:
             await segments_in(store, turn.session_id, State.SEALED)
             assert not await engine.commit(turn.session_id)
             assert not await engine.commit(turn.session_id, wait=False)
-            assert memory.given == [], "a shutdown that has no time begins nothing"
+            (owed,) = await store.segments.of_session(turn.session_id)
+            assert (owed.state, owed.attempt) == (State.SEALED, 0), "a shutdown that has no time begins nothing"
         async with running_engine(store, AGENT, memory=memory):
             await segments_in(store, turn.session_id, State.COMMITTED)
 
