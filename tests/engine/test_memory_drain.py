@@ -56,6 +56,23 @@ async def test_a_drain_waits_for_a_commit_in_flight_and_then_pays_what_is_newer(
         assert [each.state for each in await store.segments.of_session(turn.session_id)] == [State.COMMITTED] * 2
 
 
+async def test_the_end_of_a_command_is_no_boundary_though_it_waits_for_what_is_in_flight(open_it: Open) -> None:
+    """M8 M10: whoever sits at a prompt does not wait for the extraction of a conversation that goes on."""
+    hang = Hang()
+    memory = WatchedMemory(hang)
+    async with opened(open_it) as store, running_engine(store, AGENT, memory=memory) as engine:
+        turn = await answered(engine, store, "one")
+        committing = asyncio.create_task(engine.commit(turn.session_id))
+        await until(lambda: memory.given)
+        await answered(engine, store, "two")
+        draining = asyncio.create_task(engine.drain(PATIENT_MS, is_boundary=False))
+        await asyncio.sleep(0)
+        hang.release()
+        assert await draining == 0
+        assert await committing
+        await segments_in(store, turn.session_id, State.COMMITTED, State.OPEN)
+
+
 async def test_a_drain_tries_once_more_what_has_failed_before(open_it: Open) -> None:
     """M6 M8: it is a boundary like any other, and one that fails again is not tried a third time."""
     memory = RecordingMemory(*[ConnectionError("no route")] * 99)

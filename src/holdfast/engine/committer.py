@@ -144,6 +144,16 @@ class Committer:
             log.warning("some memory stays owed: %s", str(error) or "time is up")
         self._closed.set()
 
+    async def rest(self, timeout_ms: int) -> None:
+        """Let commits in flight end, and begin nothing more; what is owed stays owed."""
+        self._draining = True
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                await self._rest()
+        except TimeoutError:
+            log.info("a commit did not end in time; it is made again")
+        self._closed.set()
+
     async def reconcile(self) -> None:
         """Let go of segments that were claimed here and that nobody pays, undo clock jumps, and close off what is over."""
         now = self._clock.now_ms()

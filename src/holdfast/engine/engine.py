@@ -46,6 +46,8 @@ log = logging.getLogger(__name__)
 # late.
 _LAST_GRACE_MS = 2_000
 _ANNOUNCE_MAX_S = 2
+# Where it is no boundary somebody waits at a prompt, and what was cut off is committed again.
+_RESTING_MAX_MS = 5_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,10 +152,10 @@ class Engine:
         """What was found at the start; None until everything has been taken over."""
         return self._sweeper.report
 
-    async def drain(self, timeout_ms: int, cause: Cause = Cause.SHUTDOWN_TIMEOUT) -> int:
+    async def drain(self, timeout_ms: int, cause: Cause = Cause.SHUTDOWN_TIMEOUT, *, is_boundary: bool = True) -> int:
         """Tell every active chat, start nothing more, and let what runs finish; returns how many turns were interrupted.
 
-        Messages are accepted as before; they are answered after the next start.  It is a boundary for memory: what the
+        Messages are accepted as before; they are answered after the next start.  As a boundary for memory, what the
         conversations at hand owe is paid as far as there is time, and the rest after the next start.
         """
         clock = self._parts.clock
@@ -163,7 +165,12 @@ class Engine:
         await self._announce(cause)
         cut = await self._dispatcher.drain(max(deadline - clock.monotonic_ms(), 0), cause)
         left_ms = max(deadline - clock.monotonic_ms(), _LAST_GRACE_MS) if timeout_ms else 0
-        await asyncio.gather(self._outbox.drain(left_ms), self._committer.drain(self.live.sessions, left_ms))
+        remembering = (
+            self._committer.drain(self.live.sessions, left_ms)
+            if is_boundary
+            else self._committer.rest(min(left_ms, _RESTING_MAX_MS))
+        )
+        await asyncio.gather(self._outbox.drain(left_ms), remembering)
         return cut
 
     @property
