@@ -35,9 +35,9 @@ from holdfast.engine.settings import Settings
 from holdfast.ids import MemoryId, SessionId
 from holdfast.memory.address import Address
 from holdfast.memory.bindings import Bindings
-from holdfast.memory.builtin import Builtin
+from holdfast.memory.builtin.plain import PlainExtractor
+from holdfast.memory.builtin.provider import Builtin
 from holdfast.memory.http import HttpProvider
-from holdfast.memory.plain import PlainExtractor
 from holdfast.ports import MemoryProvider
 from holdfast.store.opening import Store
 

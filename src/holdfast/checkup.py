@@ -20,9 +20,9 @@ from holdfast.desk.doctor import Patient, Report, examine
 from holdfast.desk.views import Status
 from holdfast.errors import ConfigInvalid, HoldfastError, Unavailable
 from holdfast.memory.bindings import Bindings
-from holdfast.memory.builtin import OWNER, Builtin
+from holdfast.memory.builtin.plain import PlainExtractor
+from holdfast.memory.builtin.provider import OWNER, Builtin
 from holdfast.memory.opening import open_bindings
-from holdfast.memory.plain import PlainExtractor
 from holdfast.outfit import carriers_signing, extracting
 from holdfast.store.opening import Store, open_readonly
 from holdfast.store.vitals import Vitals, vitals

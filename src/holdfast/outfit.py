@@ -52,10 +52,10 @@ from holdfast.desk.webhooks import answers_secret, told_of
 from holdfast.egress import Egress, Guard
 from holdfast.errors import ConfigInvalid
 from holdfast.memory.bindings import Bindings
-from holdfast.memory.builtin import Builtin
-from holdfast.memory.extraction import Extractor, ModelExtractor
+from holdfast.memory.builtin.extraction import Extractor, ModelExtractor
+from holdfast.memory.builtin.plain import PlainExtractor
+from holdfast.memory.builtin.provider import Builtin
 from holdfast.memory.opening import open_bindings
-from holdfast.memory.plain import PlainExtractor
 from holdfast.ports import Agent, Carrier, ProcessControl, Store, Turns
 
 log = logging.getLogger(__name__)

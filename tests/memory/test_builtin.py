@@ -19,9 +19,9 @@ from holdfast.core.sessions import Session
 from holdfast.core.usage import CONTINUE, Limit, Scope, question_id
 from holdfast.errors import ContextTooLong, ModelUnavailable, Rejected, Unavailable
 from holdfast.ids import MemoryId, SegmentId, SessionId
-from holdfast.memory.builtin import ATTEMPTS_MAX, BEGUN_MAX, Builtin
-from holdfast.memory.extraction import ModelExtractor, TookTooLong, Unusable
-from holdfast.memory.plain import PlainExtractor
+from holdfast.memory.builtin.extraction import ModelExtractor, TookTooLong, Unusable
+from holdfast.memory.builtin.plain import PlainExtractor
+from holdfast.memory.builtin.provider import ATTEMPTS_MAX, BEGUN_MAX, Builtin
 from holdfast.store.audit import audit
 from holdfast.store.opening import Store
 from tests.conformance.scenes import MINUTE, START, Scene

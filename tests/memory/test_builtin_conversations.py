@@ -11,10 +11,10 @@ from holdfast.core.keys import LOCAL
 from holdfast.core.memories import Memory
 from holdfast.core.memory import State
 from holdfast.ids import MemoryId
-from holdfast.memory.builtin import Builtin
-from holdfast.memory.extraction import ModelExtractor
-from holdfast.memory.paper import RULES
-from holdfast.memory.plain import PlainExtractor
+from holdfast.memory.builtin.extraction import ModelExtractor
+from holdfast.memory.builtin.paper import RULES
+from holdfast.memory.builtin.plain import PlainExtractor
+from holdfast.memory.builtin.provider import Builtin
 from holdfast.store.opening import Store
 from tests.agent.world import agent_of
 from tests.engine.debts import segments_in

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from holdfast.core.memories import Changes, Kind, Memory
 from holdfast.ids import MemoryId, SegmentId, TurnId
-from holdfast.memory.draft import Draft
-from holdfast.memory.findings import Finding, Findings
+from holdfast.memory.builtin.draft import Draft
+from holdfast.memory.builtin.findings import Finding, Findings
 
 TURN, SEGMENT = TurnId("trn_1"), SegmentId("seg_1")
 TEA = Memory(id=MemoryId("mem_t"), owner="local", text="Likes tea", created_at=1, updated_at=1)

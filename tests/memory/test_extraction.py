@@ -19,9 +19,9 @@ from holdfast.core.transcript import Role
 from holdfast.core.usage import Usage
 from holdfast.errors import ContextTooLong, ModelRejected, ModelUnavailable, ModelUnusable
 from holdfast.ids import MemoryId, TurnId
-from holdfast.memory.extraction import ModelExtractor, Unusable, halves, spoken
-from holdfast.memory.findings import Finding, Findings, Known
-from holdfast.memory.paper import ENTRIES_MAX, NotTaken, Paper
+from holdfast.memory.builtin.extraction import ModelExtractor, Unusable, halves, spoken
+from holdfast.memory.builtin.findings import Finding, Findings, Known
+from holdfast.memory.builtin.paper import ENTRIES_MAX, NotTaken, Paper
 from tests.engine.world import Hang
 from tests.memory.talks import answer, noted, talk, told
 

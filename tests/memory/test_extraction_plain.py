@@ -6,8 +6,8 @@ import pytest
 
 from holdfast.agent.tools.port import for_nothing
 from holdfast.ids import MemoryId
-from holdfast.memory.findings import Findings, Known
-from holdfast.memory.plain import FOUND_MAX, PlainExtractor
+from holdfast.memory.builtin.findings import Findings, Known
+from holdfast.memory.builtin.plain import FOUND_MAX, PlainExtractor
 from tests.memory.talks import talk
 
 KNOWN = Known(facts={MemoryId("mem_n"): "Name: Ada", MemoryId("mem_t"): "Likes tea", MemoryId("mem_r"): "Lives in Rome"})

@@ -25,10 +25,10 @@ from holdfast.core.sessions import Session
 from holdfast.core.transcript import Role
 from holdfast.errors import HoldfastError, Rejected, Unavailable
 from holdfast.ids import SegmentId, SessionId, TurnId
-from holdfast.memory import viking
 from holdfast.memory.address import Address
 from holdfast.memory.exchange import Exchange
-from holdfast.memory.openviking import POLL_MAX_MS, RECOLLECTION_MAX_CHARS, OpenVikingProvider, identity
+from holdfast.memory.openviking import client as viking
+from holdfast.memory.openviking.provider import POLL_MAX_MS, RECOLLECTION_MAX_CHARS, OpenVikingProvider, identity
 from tests.channels.receiver import Cut, Line, Post, Reply, receiving
 from tests.engine.world import START, Hang, ManualClock
 from tests.memory import longship

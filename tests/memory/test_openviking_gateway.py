@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.config import MemoryConfig
 from holdfast.desk.plans import KeyPlan
-from holdfast.memory.openviking import identity
+from holdfast.memory.openviking.provider import identity
 from tests.engine.world import until
 from tests.memory.vikings import KEY, OpenViking, an_openviking
 from tests.web.house import House, open_house, scratch_home

@@ -12,7 +12,7 @@ from holdfast.core.memory import Segment, State
 from holdfast.core.redaction import Redaction
 from holdfast.ids import SessionId
 from holdfast.memory.address import Address
-from holdfast.memory.openviking import OpenVikingProvider
+from holdfast.memory.openviking.provider import OpenVikingProvider
 from holdfast.ports import Assignment
 from holdfast.store.opening import Store
 from tests.channels.receiver import Reply

@@ -94,7 +94,7 @@ class _Shelf:
     def _at(self, name: str, address: Address) -> MemoryProvider:
         # The HTTP client takes long to import, and the builtin needs none.
         if name == OPENVIKING:
-            from holdfast.memory.openviking import OpenVikingProvider as Maker
+            from holdfast.memory.openviking.provider import OpenVikingProvider as Maker
         else:
             from holdfast.memory.http import HttpProvider as Maker
         return Maker(address, timeout_s=self.config.commit_timeout, redaction=self.redaction, clock=self.clock)

@@ -17,8 +17,8 @@ from holdfast.agent.tools.port import Spend
 from holdfast.core.memory import Message
 from holdfast.core.transcript import Role
 from holdfast.errors import ContextTooLong, ModelRejected, ModelUnavailable, ModelUnusable
-from holdfast.memory.findings import Findings, Known
-from holdfast.memory.paper import RULES, NotTaken, Paper
+from holdfast.memory.builtin.findings import Findings, Known
+from holdfast.memory.builtin.paper import RULES, NotTaken, Paper
 
 COMMIT_MAX_S = 120
 # An answer may take less than a commit, so that it is known what took so long.

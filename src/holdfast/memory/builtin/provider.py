@@ -19,8 +19,8 @@ from holdfast.core.trust import UNTRUSTED
 from holdfast.core.usage import Limit, Scope, Usage, question_id
 from holdfast.errors import ContextTooLong, Rejected, Unavailable
 from holdfast.ids import MemoryId, SegmentId, SessionId, TurnId
-from holdfast.memory.draft import Draft, remembered
-from holdfast.memory.extraction import Extractor, TookTooLong, Unusable, halves, spoken
+from holdfast.memory.builtin.draft import Draft, remembered
+from holdfast.memory.builtin.extraction import Extractor, TookTooLong, Unusable, halves, spoken
 from holdfast.memory.provider import Provider
 from holdfast.ports import Store
 

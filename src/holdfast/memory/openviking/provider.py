@@ -30,8 +30,8 @@ from holdfast.errors import Rejected, Unavailable
 from holdfast.ids import SessionId
 from holdfast.memory.address import Address
 from holdfast.memory.exchange import Exchange
+from holdfast.memory.openviking.client import BATCH_MAX, Held, Identity, Place, Spoken, Task, Viking
 from holdfast.memory.provider import Provider
-from holdfast.memory.viking import BATCH_MAX, Held, Identity, Place, Spoken, Task, Viking
 
 NAME = "openviking"
 OPERATOR = Identity(account_id="default", user_id="default")

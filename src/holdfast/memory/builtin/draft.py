@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from holdfast.core.memories import Changes, Kind, Memory, folded
 from holdfast.ids import MemoryId, SegmentId, TurnId, new_memory_id
-from holdfast.memory.findings import Finding, Findings, Known
+from holdfast.memory.builtin.findings import Finding, Findings, Known
 
 
 class Draft:

@@ -18,7 +18,7 @@ from holdfast.core.memories import Kind
 from holdfast.core.memory import Message
 from holdfast.core.transcript import Role
 from holdfast.ids import MemoryId, TurnId
-from holdfast.memory.findings import Finding, Findings, Known, rememberable
+from holdfast.memory.builtin.findings import Finding, Findings, Known, rememberable
 
 # Of one answer.
 ENTRIES_MAX: Mapping[str, int] = MappingProxyType({"add": 25, "change": 25, "remove": 10})

@@ -11,7 +11,7 @@ from holdfast.core.memories import folded
 from holdfast.core.memory import Message
 from holdfast.core.transcript import Role
 from holdfast.ids import MemoryId, TurnId
-from holdfast.memory.findings import Finding, Findings, Known, rememberable
+from holdfast.memory.builtin.findings import Finding, Findings, Known, rememberable
 
 # Of one talk.
 FOUND_MAX = 25

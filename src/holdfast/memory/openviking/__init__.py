@@ -1,0 +1,1 @@
+"""Memory in an OpenViking server."""
