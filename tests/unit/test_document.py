@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from itertools import count
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from holdfast.core.document import as_markdown, changes
+from holdfast.core.document import ITEMS_MAX, LINES_MAX, as_markdown, changes
 from holdfast.core.memories import Changes, Kind, Memory, folded
 from holdfast.errors import Rejected
 from holdfast.ids import MemoryId
@@ -230,3 +231,29 @@ def test_any_text_is_read_or_refused(base: str, edited: str) -> None:
     assert len({each.id for each in (*found.added, *found.replaced)} | set(found.removed)) == (
         len(found.added) + len(found.replaced) + len(found.removed)
     )
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    ["<!--" * 20_000, "<!-- mem_" * 20_000, ("<!--" + " " * 50) * 5_000, "<!-- mem_" + "-" * 100_000, "- " * 50_000 + "x"],
+)
+def test_a_document_that_was_made_to_be_slow_is_not(hostile: str) -> None:
+    """A program may send any document, and the gateway has others to serve."""
+    began = time.process_time()
+    with pytest.raises(Rejected, match="characters"):
+        edit(SHOWN, f"## Facts\n- a {hostile}")
+    assert time.process_time() - began < 1
+
+
+@pytest.mark.parametrize(
+    ("hostile", "reason"),
+    [
+        ("- a\n" * (ITEMS_MAX + 1), "4,000 memories"),
+        ("\n" * (LINES_MAX + 1), "100,000 lines"),
+        ("- a" + "\n" * 5_000_000, "lines"),
+    ],
+)
+def test_a_document_of_more_than_anybody_remembers_is_refused(hostile: str, reason: str) -> None:
+    for base, edited in ((SHOWN, hostile + "- b"), (hostile, SHOWN)):
+        with pytest.raises(Rejected, match=reason):
+            edit(base, edited)

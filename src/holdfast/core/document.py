@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
-from holdfast.core.memories import Changes, Kind, Memory, folded, objection
+from holdfast.core.memories import FACTS_MAX, Changes, Kind, Memory, folded, objection
 from holdfast.errors import Rejected
 from holdfast.ids import MemoryId
 
@@ -19,8 +20,12 @@ ADVICE = "<!-- Change, add or delete lines. The comment behind a line says which
 PROFILE = "Profile"
 FACTS = "Facts"
 
+# Whoever sends a document may send anything: more than anybody remembers, in lines as short as editors make them.
+LINES_MAX = 100_000
+ITEMS_MAX = 2 * FACTS_MAX
+
 _ID = re.compile(r"<!--\s*(mem_[0-9A-Za-z_-]+)\s*-->")
-_COMMENT = re.compile(r"<!--(?!\s*mem_[0-9A-Za-z_-]+\s*-->).*?-->", re.DOTALL)
+_COMMENT_BEGINS, _COMMENT_ENDS = "<!--", "-->"
 _HEADING = re.compile(r" {0,3}#{1,6}(?:\s+(.*))?")
 _RULE = re.compile(r"\s*([-*_])(?:\s*\1){2,}\s*")
 _BULLET = re.compile(r"\A\s*(?:[-*+•]|\d{1,4}[.)])(?:\s+|\Z)")
@@ -44,8 +49,9 @@ def changes(base: str, edited: str, *, owner: str, now_ms: int, new_id: Callable
     if not edited.strip("\ufeff \t\r\n") and base.strip():
         raise Rejected("the document is empty; to forget everything leave the headings and delete what is below them")
     edit = _Edit(owner, now_ms, new_id)
-    edit.profile(_items(base, Kind.PROFILE), _items(edited, Kind.PROFILE))
-    edit.facts(_items(base, Kind.FACT), _items(edited, Kind.FACT))
+    before, after = _items(base), _items(edited)
+    edit.profile(before[Kind.PROFILE], after[Kind.PROFILE])
+    edit.facts(before[Kind.FACT], after[Kind.FACT])
     return Changes(added=edit.added, replaced=edit.replaced, removed=edit.removed)
 
 
@@ -77,9 +83,12 @@ class _Place:
         return _Item(kind=self.kind, line=self.line, text=text, ids=[MemoryId(each) for each in _ID.findall(whole)])
 
 
-def _items(document: str, kind: Kind) -> list[_Item]:
-    found = [place.item() for place in list(_read(document)) if place.kind is kind]
-    return [item for item in found if item.text]
+def _items(document: str) -> Mapping[Kind, Sequence[_Item]]:
+    places = list(islice(_read(document), ITEMS_MAX + 1))
+    if len(places) > ITEMS_MAX:
+        raise Rejected(f"line {places[-1].line}: a document holds at most {ITEMS_MAX:,} memories; make it shorter")
+    found = [item for place in places if (item := place.item()).text]
+    return {kind: [item for item in found if item.kind is kind] for kind in Kind}
 
 
 def _read(document: str) -> Iterator[_Place]:
@@ -109,8 +118,26 @@ def _read(document: str) -> Iterator[_Place]:
 
 def _lines(document: str) -> list[str]:
     plain = document.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
-    # What is left out keeps its lines, so that a complaint names the right one.
-    return _COMMENT.sub(lambda comment: "\n" * comment[0].count("\n"), plain).split("\n")
+    if plain.count("\n") > LINES_MAX:
+        raise Rejected(f"line {LINES_MAX + 1}: a document has at most {LINES_MAX:,} lines; make it shorter")
+    return "".join(_without_comments(plain)).split("\n")
+
+
+def _without_comments(text: str) -> Iterator[str]:
+    """Yield a text without its comments, but for those that name a memory; one that never ends is none.
+
+    By hand, because a pattern would look for the end of each anew.
+    """
+    at = 0
+    while (begins := text.find(_COMMENT_BEGINS, at)) >= 0:
+        ends = text.find(_COMMENT_ENDS, begins + len(_COMMENT_BEGINS))
+        if ends < 0:
+            break
+        yield text[at:begins]
+        at = ends + len(_COMMENT_ENDS)
+        # What is left out keeps its lines, so that a complaint names the right one.
+        yield text[begins:at] if _ID.match(text, begins) else "\n" * text.count("\n", begins, at)
+    yield text[at:]
 
 
 class _Edit:

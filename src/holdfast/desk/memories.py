@@ -11,7 +11,7 @@ from typing import TypeVar
 from holdfast.clock import Clock
 from holdfast.core import document as documents
 from holdfast.core.keys import LOCAL
-from holdfast.core.memories import FACT_MAX_CHARS, FACTS_MAX, PROFILE_MAX_CHARS, Kind, Memory, holds_secret
+from holdfast.core.memories import FACT_MAX_CHARS, FACTS_MAX, PROFILE_MAX_CHARS, Changes, Kind, Memory, holds_secret
 from holdfast.core.memory import DIRTY, Segment, State
 from holdfast.core.redaction import Redaction
 from holdfast.core.sessions import Session
@@ -190,9 +190,9 @@ class LocalMemories(StoreMemories):
             raise NotFound("; ".join((f"there is no memory {memory_id}", *forgotten.problems)))
 
     async def edit(self, edit: Edit) -> Edited:
-        now, text = self.clock.now_ms(), self.redaction.text(edit.markdown)
-        changes = documents.changes(edit.base, text, owner=self.owner, now_ms=now, new_id=partial(new_memory_id, now))
-        changed = await self.store.memories.change(self.owner, changes, now)
+        now = self.clock.now_ms()
+        # A document may be long, and nobody else should wait while it is read.
+        changed = await self.store.memories.change(self.owner, await asyncio.to_thread(self._asked, edit, now), now)
         return Edited(
             added=changed.added,
             changed=changed.replaced,
@@ -271,6 +271,10 @@ class LocalMemories(StoreMemories):
         except Exception as error:  # The edge to a provider: whatever it raises keeps it from working.
             return ProviderView(owner=name, healthy=False, detail=self._told(error))
         return ProviderView(owner=name, healthy=True, detail=self.redaction.text(detail) if operator else "")
+
+    def _asked(self, edit: Edit, now_ms: int) -> Changes:
+        text, new_id = self.redaction.text(edit.markdown), partial(new_memory_id, now_ms)
+        return documents.changes(edit.base, text, owner=self.owner, now_ms=now_ms, new_id=new_id)
 
     def _provider(self, binding: str) -> MemoryProvider | None:
         return self.engine.memory.of(binding) if self.engine.memory else None
