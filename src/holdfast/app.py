@@ -215,8 +215,8 @@ async def gateway(config: Config, home: Path) -> AsyncGenerator[Node]:
                 patience_s = 0
                 raise
             finally:
-                # What cannot be recorded the next start finds as after a crash.  Nobody at a prompt waits for memory: the end
-                # of a command is not that of a conversation.
+                # What cannot be recorded the next start finds as after a crash.  Nobody at a prompt waits for memory: a
+                # command ends, and no conversation.
                 with contextlib.suppress(Unavailable):
                     await asyncio.create_task(running.engine.drain(int(patience_s * 1000), is_boundary=False))
 

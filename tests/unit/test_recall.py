@@ -49,6 +49,7 @@ def test_a_message_that_is_only_repeated_needs_no_memory() -> None:
         ("", ""),
         (" \x00 ", ""),
         ("/compress", ""),
+        ("[System note: the background command has ended.]\n\nkey=1234", ""),
         ("x" * 10_000, "x" * recall.QUERY_MAX_CHARS),
     ],
 )

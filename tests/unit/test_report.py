@@ -29,7 +29,7 @@ def test_every_fate_has_its_line_and_its_reason() -> None:
         "1 turn interrupted 3 times in a row: given up, session suspended (t1)",
         "1 message taken up and not begun: queued again",
         "2 deliveries on the way: nobody knows whether it arrived",
-        "1 memory commit under way: repeated under its own id",
+        "1 memory commit under way: repeated under the same id",
         "1 message waiting to be answered",
         "2 turns waiting for an answer from a person",
         "1,000 conversations to be resumed by the next message",

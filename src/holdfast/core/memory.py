@@ -11,11 +11,9 @@ from typing import Self
 from holdfast.core.commands import is_compress
 from holdfast.core.journal import Entry, Kind
 from holdfast.core.moves import move
+from holdfast.core.notes import is_note
 from holdfast.core.transcript import Role, fold
 from holdfast.ids import SegmentId, SessionId, TurnId
-
-# How a message begins that the gateway wrote: what a process printed, or how a task ended, stands in it.
-_OF_THE_GATEWAY = "[System note:"
 
 
 class State(StrEnum):
@@ -120,7 +118,7 @@ def messages(entries: Sequence[Entry]) -> list[Message]:
         if item.turn_id in chores:
             continue
         turn = said.setdefault(item.turn_id, [])
-        if item.role is Role.USER and item.text.strip() and not item.text.lstrip().startswith(_OF_THE_GATEWAY):
+        if item.role is Role.USER and item.text.strip() and not is_note(item.text):
             turn.append(Message(role=Role.USER, text=item.text, turn_id=item.turn_id, at=item.at))
     for turn_id, turn in said.items():
         answer = answers.get(turn_id)

@@ -20,6 +20,9 @@ BANNERS: Mapping[Cause, tuple[str, str]] = MappingProxyType(
     }
 )
 
+# How everything begins that the gateway itself says in a person's place.
+SYSTEM_NOTE = "[System note:"
+
 
 class Recovery(StrEnum):
     """How much of a lost attempt has been found."""
@@ -97,3 +100,8 @@ def before_message(text: str, *, interrupted_by: str | None, tool_unanswered: bo
 def pictures_later(count: int) -> str:
     """Return what an agent is told about the pictures of a message that joined its turn."""
     return f"[{count} picture(s) came with this message. You will see them with the next one; say so if they matter.]"
+
+
+def is_note(text: str) -> bool:
+    """Return whether the gateway itself speaks in a person's place."""
+    return text.lstrip().startswith(SYSTEM_NOTE)

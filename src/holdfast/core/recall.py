@@ -7,6 +7,7 @@ from itertools import islice
 
 from holdfast.core import commands
 from holdfast.core.memories import Recollection, folded
+from holdfast.core.notes import is_note
 from holdfast.core.sessions import Session
 from holdfast.core.trust import Trust, trust_in
 from holdfast.core.turns import Turn
@@ -33,8 +34,8 @@ def reminds(session: Session, turn: Turn) -> bool:
 
 
 def query(text: str) -> str:
-    """Return what to look for; nothing for a message that says nothing."""
-    return "" if commands.is_compress(text) else one_line(text[:QUERY_MAX_CHARS])
+    """Return what to look for; nothing for a message that says nothing, or that no person wrote."""
+    return "" if commands.is_compress(text) or is_note(text) else one_line(text[:QUERY_MAX_CHARS])
 
 
 def bounded(found: Iterable[Recollection], limit: int) -> list[Recollection]:

@@ -34,7 +34,7 @@ class Report:
             _named(cut.given_up, f"interrupted {STRIKES_MAX} times in a row: given up, session suspended"),
             _counted(swept.released, "message", "taken up and not begun: queued again"),
             _counted(swept.deliveries, "delivery", "on the way: nobody knows whether it arrived", "deliveries"),
-            _counted(swept.segments, "memory commit", "under way: repeated under its own id"),
+            _counted(swept.segments, "memory commit", "under way: repeated under the same id"),
         ]
         return [line for line in found if line]
 
