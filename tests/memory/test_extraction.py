@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -379,3 +380,12 @@ def test_as_much_is_known_as_fits() -> None:
     shown = [each["text"] for each in data["known_facts"]]
     assert shown == list(facts.values())[: len(shown)]
     assert 60 < len(shown) < 75
+
+
+@pytest.mark.parametrize("hostile", ['\\"' * 30_000, "{" * 60_000, '{"a":' * 12_000, "<think>" * 8_000, ", " * 30_000])
+def test_an_answer_that_was_made_to_be_slow_is_not(hostile: str) -> None:
+    """Whoever steers the model must not stop the gateway."""
+    began = time.process_time()
+    with pytest.raises(NotTaken):
+        Paper(TEA, KNOWN, 8_000).findings("{" + hostile)
+    assert time.process_time() - began < 1

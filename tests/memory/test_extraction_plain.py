@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from holdfast.agent.tools.port import for_nothing
@@ -92,3 +94,19 @@ async def test_what_there_can_be_only_one_of_is_replaced_and_what_is_to_be_forgo
 
 async def test_a_flood_is_heard_only_so_far() -> None:
     assert len(await heard("\n".join(f"I like tea number {number}" for number in range(1_000)))) == FOUND_MAX
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        "my" + " " * 5_000 + "x",
+        "my " + "a " * 5_000,
+        "i" + " " * 10_000 + "really",
+        "a.\n" * 300_000,
+        "my name is " + "a" * 900_000,
+    ],
+)
+async def test_a_message_that_was_made_to_be_slow_is_not(hostile: str) -> None:
+    began = time.process_time()
+    assert await heard(hostile, "I like tea") == [("Likes tea", None)]
+    assert time.process_time() - began < 1

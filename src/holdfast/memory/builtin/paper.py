@@ -175,8 +175,8 @@ def _object(answer: str) -> Mapping[str, object]:
 
 # What some models write before they answer.
 _THOUGHTS = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
-# A comma that nothing follows, outside of strings.
-_TRAILING = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])')
+# A comma that nothing follows, outside of strings.  One that never ends is a string too: else each quote would be tried.
+_TRAILING = re.compile(r'("(?:[^"\\]++|\\.)*+(?:"|\\?\Z))|,(?=\s*[}\]])', re.DOTALL)
 
 
 def _objects(text: str) -> Iterator[Mapping[str, object]]:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from holdfast.agent.toolbox import shortened
 from holdfast.agent.tools.port import Spend
-from holdfast.core.memories import folded
+from holdfast.core.memories import FACT_MAX_CHARS, folded
 from holdfast.core.memory import Message
 from holdfast.core.transcript import Role
 from holdfast.ids import MemoryId, TurnId
+from holdfast.memory.builtin.extraction import PERSON_MAX_CHARS
 from holdfast.memory.builtin.findings import Finding, Findings, Known, rememberable
 
 # Of one talk.
 FOUND_MAX = 25
+# Whatever is longer says too much for one fact.
+SENTENCE_MAX_CHARS = 2 * FACT_MAX_CHARS
 
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n+")
 _REMEMBER = re.compile(r"(?:please\s+)?(?:remember|keep in mind)(?:\s+that|:)?\s+(?P<rest>.+)", re.IGNORECASE)
@@ -91,11 +96,22 @@ class PlainExtractor:
         found: list[Finding] = []
         facts = dict(known.facts)
         for message in talk:
-            for sentence in _SENTENCE.split(message.text) if message.role is Role.USER else ():
-                finding = _heard(sentence.strip(), message.turn_id, facts)
+            # Others are served in between: a talk may be as long as it likes.
+            await asyncio.sleep(0)
+            for sentence in _sentences(message):
+                finding = _heard(sentence, message.turn_id, facts)
                 if finding and len(found) < FOUND_MAX:
                     found.append(finding)
         return Findings(found=tuple(found))
+
+
+def _sentences(message: Message) -> Iterator[str]:
+    if message.role is not Role.USER:
+        return
+    for sentence in _SENTENCE.split(shortened(message.text, PERSON_MAX_CHARS)):
+        # With one space between words, the patterns have one way to read it.
+        if len(plain := " ".join(sentence.split())) <= SENTENCE_MAX_CHARS:
+            yield plain
 
 
 def _heard(sentence: str, turn_id: TurnId, facts: Mapping[MemoryId, str]) -> Finding | None:
