@@ -629,8 +629,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a drain waits for what is on its way",
         "engine/engine.py",
-        "        await self._outbox.drain(max(left_ms, _SENDS_GRACE_MS) if timeout_ms else 0)\n",
-        "",
+        "        await asyncio.gather(self._outbox.drain(left_ms), remembering)\n",
+        "        await remembering\n",
         ("tests/engine/test_drain.py",),
     ),
     Mutant(
@@ -1407,8 +1407,22 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "debt: a shutdown closes off before all else",
         "engine/committer.py",
-        "                await self._store.segments.seal_all(sessions, self._clock.now_ms())",
-        "                pass",
+        "        await self._store.segments.seal_all(sessions, now)\n",
+        "",
+        ("tests/engine/test_memory_drain.py",),
+    ),
+    Mutant(
+        "debt: the last node closes off what nobody has at hand",
+        "engine/committer.py",
+        "        while not others and await",
+        "        while False and await",
+        ("tests/engine/test_memory_drain.py",),
+    ),
+    Mutant(
+        "debt: what another node may have at hand is left to it",
+        "engine/committer.py",
+        "        while not others and await",
+        "        while await",
         ("tests/engine/test_memory_drain.py",),
     ),
     Mutant(

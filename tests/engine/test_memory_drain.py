@@ -156,6 +156,59 @@ async def test_a_drain_pays_what_was_due_besides_to_each_owner_beside_the_others
             await segments_in(store, turn.session_id, State.COMMITTED)
 
 
+async def test_the_last_node_also_closes_off_what_one_that_was_killed_left_open(open_it: Open) -> None:
+    """M8: at its end and not at its start, for a conversation may go on."""
+    memory = RecordingMemory()
+    async with opened(open_it) as store:
+        async with running_engine(store, AGENT, memory=memory) as engine:
+            turn = await answered(engine, store, "one")
+        async with running_engine(store, AGENT, memory=memory) as engine:
+            other = await answered(engine, store, "two", conversation="another")
+            await segments_in(store, turn.session_id, State.OPEN)
+            await engine.drain(PATIENT_MS)
+        await segments_in(store, turn.session_id, State.COMMITTED)
+        assert memory.taken_of(turn.session_id) == ["one", "re: one"]
+        assert memory.taken_of(other.session_id) == ["two", "re: two"]
+
+
+async def test_a_session_that_is_not_at_hand_and_has_more_to_do_is_left_open(open_it: Open) -> None:
+    """M8: what waits for the next start goes on in the same segment."""
+    memory = RecordingMemory()
+    async with opened(open_it) as store:
+        async with running_engine(store, AGENT, memory=memory) as engine:
+            turn = await answered(engine, store, "one")
+        settings = replace(FAST, max_running=0)
+        async with running_engine(store, AGENT, memory=memory, settings=settings) as engine:
+            await engine.inbox.accept(message("two"))
+            await engine.drain(PATIENT_MS)
+            await segments_in(store, turn.session_id, State.OPEN)
+
+
+@pytest.mark.parametrize("store_url", ["postgres"], indirect=True)
+async def test_a_node_that_is_not_the_last_leaves_alone_what_another_may_have_at_hand(open_it: Open) -> None:
+    """M8"""
+    memory = RecordingMemory()
+    async with opened(open_it) as store, running_engine(store, AGENT, memory=memory) as other:
+        turn = await answered(other, store, "one")
+        async with running_engine(store, AGENT, memory=memory) as engine:
+            await engine.drain(PATIENT_MS)
+        await segments_in(store, turn.session_id, State.OPEN)
+        await other.drain(PATIENT_MS)
+        await segments_in(store, turn.session_id, State.COMMITTED)
+
+
+@pytest.mark.parametrize("patience_ms", [0, PATIENT_MS])
+async def test_a_drain_that_owes_nothing_says_nothing(
+    open_it: Open, patience_ms: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """M8: also where it has no time at all."""
+    async with opened(open_it) as store, running_engine(store, AGENT, memory=RecordingMemory()) as engine:
+        turn = await answered(engine, store, "one")
+        assert await engine.commit(turn.session_id)
+        assert await engine.drain(patience_ms) == 0
+    assert "owed" not in caplog.text
+
+
 async def _count(store: Store, state: State) -> int:
     def work() -> Transaction[int]:
         return (yield Run("SELECT COUNT(*) FROM segments WHERE state = :state", {"state": state.value}))[0][0]

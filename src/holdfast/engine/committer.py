@@ -36,6 +36,8 @@ _LOOK_AGAIN_S = 0.05
 # Sealing what is owed is one statement; a shutdown that has no time at all has so much.
 _SEALING_MAX_S = 1
 _IDLE_LOOK_MS = 60_000
+# Later than any use, whatever the clock of whoever recorded it said.
+_EVER = 2**62
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,11 +137,13 @@ class Committer:
         try:
             # Sealed before all else: whatever happens then, it is paid after the next start.
             async with asyncio.timeout(max(timeout_ms / 1000, _SEALING_MAX_S)):
-                await self._store.segments.seal_all(sessions, self._clock.now_ms())
-            async with asyncio.timeout(timeout_ms / 1000):
-                await self._flush(sessions)
-                await self._flush_due()
-                await self._rest()
+                await self._close_off(sessions)
+                is_owing = bool(await self._store.segments.unpaid_owners())
+            if is_owing:
+                async with asyncio.timeout(timeout_ms / 1000):
+                    await self._flush(sessions)
+                    await self._flush_due()
+                    await self._rest()
         except (TimeoutError, HoldfastError) as error:
             log.warning("some memory stays owed: %s", str(error) or "time is up")
         self._closed.set()
@@ -171,6 +175,15 @@ class Committer:
         sealed = await self._store.segments.seal_idle(now_ms - self._settings.memory_idle_ms, now_ms)
         # As long as there are some, there may be more than one look takes.
         self._idle_looked_at = None if sealed else since
+
+    async def _close_off(self, sessions: Sequence[SessionId]) -> None:
+        """Seal what these sessions owe; the last node also seals what nobody has at hand, as one that was killed left it."""
+        now = self._clock.now_ms()
+        await self._store.segments.seal_all(sessions, now)
+        others = (await self._store.nodes.beats()).keys() - {self._node_id}
+        while not others and await self._store.segments.seal_idle(_EVER, now):
+            # There may be more than one look takes.
+            pass
 
     async def _claim_due(self) -> None:
         if self._draining or self._memory is None:
