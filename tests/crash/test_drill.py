@@ -9,22 +9,27 @@ from pathlib import Path
 import pytest
 
 from holdfast.core.intake import Inbound
-from holdfast.core.turns import Cause, Policy
+from holdfast.core.memory import Event
+from holdfast.core.turns import Cause, Policy, Turn
+from holdfast.drill.commits import Commit, judge_commits
 from holdfast.drill.verdict import Seen, drill, judge_drains
-from holdfast.ids import new_node_id, new_session_id, new_turn_id
+from holdfast.ids import SegmentId, new_node_id, new_session_id, new_turn_id
 from holdfast.store.opening import Store
+from tests.conformance.scenes import OWNER, Scene
 
 NOW = 1_800_000_000_000
 
 
 def test_whichever_way_a_life_ends_every_promise_is_kept(store_url: str, tmp_path: Path) -> None:
-    """A1 A2 A3 J1 D1 X1 R2 R4: kills, and stops that give running turns too little time."""
+    """A1 A2 A3 J1 D1 X1 R2 R4 M1 M2 M6: kills, and stops that give running turns too little time."""
     done: list[int] = []
     verdict = drill(tmp_path, store_url, 6, 11, done.append)
     assert verdict.violations == []
     assert (verdict.kills, verdict.sigkills, verdict.sigterms) == (6, 4, 2)
     assert done == [1, 2, 3, 4, 5, 6]
     assert verdict.completed > 0
+    assert verdict.remembered == verdict.completed
+    assert 0 < verdict.commits <= verdict.remembered
 
 
 @pytest.mark.parametrize(
@@ -60,3 +65,41 @@ async def test_a_cut_without_its_cause_in_the_journal_is_noticed(
     assert len(await judge_drains(store, recorded + 1)) == 1
     assert len(await judge_drains(store, recorded - 1)) == 1
     await store.close()
+
+
+async def test_a_commit_that_went_wrong_is_noticed(store_url: str, open_it: Callable[[], Awaitable[Store]]) -> None:
+    """M1 M2 M6: left out, told to nobody, told as something else, told too early, or never recorded."""
+    scene = Scene(open_it, store_url)
+
+    async def judge() -> None:
+        store, first = scene.store, await answered()
+        second = await answered()
+        assert len(await judge_commits(store, [], [first, second])) == 1, "what is still owed was not noticed"
+        one = await paid()
+        third = await answered()
+        two = await paid()
+        turns = [first, second, third]
+        told, later = Commit(segment_id=one, turns=[first.id, second.id]), Commit(segment_id=two, turns=[third.id])
+        for commits in ([told, later], [told, told, later], [told, later, told]):
+            assert await judge_commits(store, commits, turns) == []
+        for commits in (
+            [told],
+            [later, told],
+            [told, later, Commit(segment_id=one, turns=[first.id])],
+            [told, later, Commit(segment_id=SegmentId("seg_other"), turns=[third.id])],
+        ):
+            assert len(await judge_commits(store, commits, turns)) == 1, commits
+        forgotten = await answered(None)
+        assert len(await judge_commits(store, [told, later], [*turns, forgotten])) == 1
+
+    async def answered(owner: str | None = OWNER) -> Turn:
+        return await scene.finish(await scene.running(), memory_owner=owner)
+
+    async def paid() -> SegmentId:
+        (session_id,) = await scene.store.segments.owing("local")
+        await scene.store.segments.seal(session_id, scene.now)
+        (claimed,) = await scene.store.segments.claim(scene.node, OWNER, scene.now, 1)
+        await scene.store.segments.settle(claimed, Event.SUCCEED, scene.now)
+        return claimed.id
+
+    await scene.play(judge)

@@ -57,6 +57,10 @@ def _print(verdict: Verdict, seed: int) -> None:
     console.print(f"  {verdict.shown} journal entries on screen, all still there")
     console.print(f"  {verdict.effects} effects on the world, none twice; {verdict.effects_unknown} reported as unknown")
     console.print(f"  {verdict.sends} parts sent, {verdict.sends_labelled} labelled as possible repeats")
+    console.print(
+        f"  {verdict.remembered} answers remembered in {verdict.commits} commits, "
+        f"{verdict.commits_repeated} of them made again as the same"
+    )
     if verdict.violations:
         console.print(f"[bold red]{len(verdict.violations)} promises broken:[/bold red]")
         for violation in verdict.violations[:20]:

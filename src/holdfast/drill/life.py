@@ -21,9 +21,11 @@ from holdfast.core.delivery import Delivery
 from holdfast.core.effects import Effect
 from holdfast.core.intake import Inbound, Receipt
 from holdfast.core.journal import CLOSING
+from holdfast.core.keys import LOCAL
 from holdfast.core.memory import Message, Segment
 from holdfast.core.sessions import Session
 from holdfast.core.turns import IN_FLIGHT, Cause, Mode, Policy, Resume
+from holdfast.drill.commits import Commit
 from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.settings import Settings
 from holdfast.memory.bindings import Bindings
@@ -33,6 +35,8 @@ from holdfast.store.opening import Store, open_store
 
 PRODUCERS = 8
 CONVERSATIONS = 5
+# How many conversations are told to memory between their turns, so that some lives end in the middle of that.
+COMMITS = 0.25
 # Less than a turn takes, so that some are cut in each drain and some are not.
 DRAIN_MS = 25
 TARGET = "ledger:out"
@@ -78,7 +82,8 @@ class LedgerMemory(Provider):
         self._ledger = ledger
 
     async def commit(self, session: Session, segment: Segment, messages: Sequence[Message]) -> str:  # noqa: ARG002 - A port.
-        self._ledger.write("committed", segment.id, segment.first_generation, segment.last_generation, len(messages))
+        turns = list(dict.fromkeys(message.turn_id for message in messages))
+        self._ledger.write(*Commit(segment_id=segment.id, turns=turns).words())
         return "written"
 
 
@@ -130,6 +135,8 @@ async def _produce(engine: Engine, life: int, producer: int, chance: random.Rand
         receipt = await engine.inbox.accept(message)
         print("accepted", message.text.rsplit(maxsplit=1)[-1], receipt.turn_id, flush=True)
         await _show(engine, receipt)
+        if chance.random() < COMMITS:
+            await engine.commit(receipt.session_id)
         # Half of the senders repeat themselves, as webhooks do.
         if chance.random() < 0.5 and (await engine.inbox.accept(message)).turn_id != receipt.turn_id:
             print("doubled", message.dedupe_key, flush=True)
@@ -152,6 +159,12 @@ async def _settled(store: Store) -> None:
         await asyncio.sleep(0.05)
 
 
+async def _remember(engine: Engine, store: Store) -> None:
+    """Tell memory everything that was ever left to be told."""
+    while owing := await store.segments.owing(LOCAL):
+        await asyncio.gather(*(engine.commit(session_id) for session_id in owing))
+
+
 async def live(home: Path, url: str, life: int, settle: bool) -> None:
     """Run one life: until killed or drained, or with `settle` until everything accepted has come to rest."""
     ledger = Ledger(home / "ledger.txt")
@@ -169,6 +182,7 @@ async def live(home: Path, url: str, life: int, settle: bool) -> None:
         tasks = [group.create_task(engine.run())]
         if settle:
             await _settled(store)
+            await _remember(engine, store)
         else:
             chance = random.Random(life)  # noqa: S311 - Variety, not a secret.
             tasks += [group.create_task(_produce(engine, life, producer, chance)) for producer in range(PRODUCERS)]

@@ -9,13 +9,14 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from holdfast.core.journal import Entry
 from holdfast.core.transcript import Role, fold
 from holdfast.core.turns import SETTLED, Cause, State, Turn
+from holdfast.drill.commits import COMMITTED, Commit, judge_commits
 from holdfast.errors import NotFound, StoreBroken
 from holdfast.ids import SessionId, TurnId
 from holdfast.store import rows
@@ -68,7 +69,8 @@ class Verdict:
     """What a drill found; no violations is the proof.
 
     `kills` is how often the gateway was ended, either way.  `drained` turns were cut by a stop that gave them too little
-    time.  `set_aside` were waiting in a session that was suspended.
+    time.  `set_aside` were waiting in a session that was suspended.  `commits` are segments of conversations that memory was
+    told, `commits_repeated` of them again, because nobody knew any more whether it had been.
     """
 
     kills: int
@@ -85,6 +87,9 @@ class Verdict:
     effects_unknown: int
     sends: int
     sends_labelled: int
+    remembered: int
+    commits: int
+    commits_repeated: int
     violations: list[str]
 
 
@@ -155,8 +160,11 @@ async def _judge(home: Path, url: str, kills: int, seen: Seen) -> Verdict:
             *_judge_turns(turns, journals),
             *_judge_shown(seen, journals),
         ]
-        world, world_violations = await _judge_world(home, store, turns)
         found = [turn for turn in turns.values() if turn]
+        ledger = [line.split() for line in (home / "ledger.txt").read_text().splitlines()]
+        world, world_violations = await _judge_world(ledger, store, found)
+        commits = [Commit.read(words) for words in ledger if words[0] == COMMITTED]
+        segments = {commit.segment_id for commit in commits}
         return Verdict(
             kills=kills,
             sigkills=seen.ends[signal.SIGKILL],
@@ -172,7 +180,10 @@ async def _judge(home: Path, url: str, kills: int, seen: Seen) -> Verdict:
             effects_unknown=world["unknown"],
             sends=world["sends"],
             sends_labelled=world["labelled"],
-            violations=violations + world_violations,
+            remembered=sum(turn.generation is not None for turn in found),
+            commits=len(segments),
+            commits_repeated=len(commits) - len(segments),
+            violations=[*violations, *world_violations, *await judge_commits(store, commits, found)],
         )
     finally:
         await store.close()
@@ -223,15 +234,16 @@ def _judge_shown(seen: Seen, journals: dict[SessionId, list[Entry]]) -> list[str
     return [f"J1 shown and gone: {each}" for each in seen.shown - there if each[0] in journals]
 
 
-async def _judge_world(home: Path, store: Store, turns: dict[str, Turn | None]) -> tuple[Counter[str], list[str]]:
+async def _judge_world(
+    ledger: Sequence[Sequence[str]], store: Store, turns: Sequence[Turn]
+) -> tuple[Counter[str], list[str]]:
     """Compare the ledger, where every effect left a line, with what the store says about each."""
-    ledger = [line.split() for line in (home / "ledger.txt").read_text().splitlines()]
     effects = Counter(words[1] for words in ledger if words[0] == "effect")
     sends = Counter((words[1], words[2], words[3]) for words in ledger if words[0] == "sent")
     violations = [f"X1 effect ran {count} times: {key}" for key, count in effects.items() if count > 1]
     violations += [f"D1 sent {count} times: {key}" for key, count in sends.items() if count > 1]
     unknown = 0
-    for turn in filter(None, turns.values()):
+    for turn in turns:
         for call in await store.journal.calls(turn.id):
             unknown += call.state.value == "unknown"
             if call.state.value == "ok" and not effects[f"{turn.id}:{call.id}"]:
