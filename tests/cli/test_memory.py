@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import signal
 import stat
@@ -124,6 +125,18 @@ def test_a_commit_that_fails_says_why_and_what_to_do(terminal: Terminal, server:
         terminal.read("ask", "count to 2")
         assert "is committed: 2 messages taken." in terminal.type("memory", "commit", "terminal", "--no-wait").stdout
     assert server.told() == ["count to 1", "count to 2"]
+
+
+def test_a_command_says_what_it_was_asked_and_nothing_of_what_the_ledger_has_to_say(
+    terminal: Terminal, server: Rememberer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """M6: without a gateway a command pays debts on the side; why one cannot be paid is for `memory status` to show."""
+    remember_at(terminal, server.url)
+    server.refuses = "count"
+    terminal.read("ask", "count to 1")
+    assert "503" in terminal.type("memory", "commit", "terminal").stdout
+    terminal.read("memory", "add", "Keeps bees.")
+    assert [each.getMessage() for each in caplog.records if each.levelno >= logging.WARNING] == []
 
 
 def test_what_is_owed_to_nobody_is_shown_as_parked_with_the_way_out(terminal: Terminal) -> None:

@@ -99,6 +99,7 @@ async def test_one_that_fails_is_left_alone_for_a_while_and_it_is_only_logged(
 
 
 async def test_one_that_does_not_answer_in_time_is_given_up(open_it: Open, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
     async with opened(open_it) as store:
         oracle = Oracle(mirrors=True, notes=[Hang()])
         async with running_engine(store, talker(), memory=oracle, settings=settings(note_timeout_ms=1_000)) as engine:
@@ -108,6 +109,7 @@ async def test_one_that_does_not_answer_in_time_is_given_up(open_it: Open, caplo
 
 
 async def test_no_more_than_so_many_wait_to_be_told(open_it: Open, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
     async with opened(open_it) as store:
         oracle = Oracle(mirrors=True)
         mirror = Mirror(store, Bindings(oracle), settings(), Redaction(), SystemClock())

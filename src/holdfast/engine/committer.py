@@ -267,7 +267,8 @@ class Committer:
             return await self._settle(segment, Outcome(receipt=NOTHING_SAID))
         outcome = await self._ask(provider, session, segment, said)
         if outcome.error:
-            log.warning("committing %s failed: %s", segment.id, outcome.error)
+            # The ledger says so too, and it is tried again: nothing that whoever sits at a prompt must hear of.
+            log.info("committing %s failed: %s", segment.id, outcome.error)
         return await self._settle(segment, outcome)
 
     async def _read(self, segment: Segment) -> tuple[Session, list[Message]]:

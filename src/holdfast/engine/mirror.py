@@ -61,7 +61,7 @@ class Mirror:
         try:
             lane.waiting.put_nowait(_Ended(session=session, turn_id=turn_id))
         except asyncio.QueueFull:
-            log.warning("%s hears of turn %s when it is committed, and not before: too many wait", provider.owner, turn_id)
+            log.info("%s hears of turn %s when it is committed, and not before: too many wait", provider.owner, turn_id)
 
     async def run(self) -> None:
         """Tell of turns until cancelled."""
@@ -89,7 +89,7 @@ class Mirror:
             lane.breaker = lane.breaker.failed(self._clock.monotonic_ms())
             why = "no answer in time" if isinstance(error, TimeoutError) else self._redaction.text(str(error)) or repr(error)
             pause_s = pause_ms(lane.breaker.failures) // 1000
-            log.warning("%s hears of no turn before its commit for %d s: %s", provider.owner, pause_s, why)
+            log.info("%s hears of no turn before its commit for %d s: %s", provider.owner, pause_s, why)
         else:
             lane.breaker = lane.breaker.answered()
 
