@@ -282,8 +282,8 @@ async def test_memories_are_added_found_and_forgotten(open_it: Open) -> None:
             await other.remove(added.id)
         await memories.remove(added.id)
         assert (await memories.list()).items == []
-        for nothing in ("  ", "x" * 3_000):
-            with pytest.raises(Rejected, match="some text"):
+        for nothing, reason in (("  ", "some text"), ("x" * 3_000, "at most 1,000"), ("\x1b[2J", "control character")):
+            with pytest.raises(Rejected, match=reason):
                 await memories.add(nothing)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from holdfast.core.memories import FACTS_MAX, Changes, Kind, Memory, folded, objection
+from holdfast.core.memories import FACTS_MAX, Changes, Kind, Memory, folded, legible, objection
 from holdfast.errors import Rejected
 from holdfast.ids import MemoryId
 
@@ -79,7 +79,7 @@ class _Place:
 
     def item(self) -> _Item:
         whole = " ".join(self.texts)
-        text = " ".join(_ID.sub(" ", whole).split())
+        text = legible(_ID.sub(" ", whole))
         return _Item(kind=self.kind, line=self.line, text=text, ids=[MemoryId(each) for each in _ID.findall(whole)])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -20,11 +21,15 @@ _SECRETS = re.compile(
     r"|\bgh[pousr]_[A-Za-z0-9]{20,}|\bgithub_pat_\w{20,}|\bglpat-[-\w]{16,}"
     r"|\bxox[abeprs]-[-A-Za-z0-9]{10,}|\bAKIA[0-9A-Z]{16}\b|\bAIza[-\w]{30,}"
     r"|\beyJ[-\w]{8,}\.eyJ[-\w]{8,}\.[-\w]+|\b\d{6,}:AA[-\w]{30,}"
-    r"|\b(password|passwd|secret|api[ _-]?key|token)\b\s*(is|:|=)\s*\S{6,}",
+    r"|\b(hf|npm|whsec)_[-A-Za-z0-9_]{20,}|\bbearer\s+[-\w.~+/]{20,}|://[^\s/:@]{0,100}:[^\s/@]{3,100}@"
+    r"|\b(password|passwd|passphrase|secret|api[ _-]?key|token)\b\s*(is|:|=)\s*\S{6,}",
     re.IGNORECASE,
 )
 # What no keyboard writes: an escape sequence could do to a terminal what nobody meant.
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+# They stand inside of words and pictures, one or two at a time, and show nothing themselves.
+JOINERS = frozenset("\u200c\u200d")
+_HIDDEN = re.compile("[\u200c\u200d\ufe00-\ufe0f\U000e0100-\U000e01ef]{3,}")
 
 
 class Kind(StrEnum):
@@ -86,9 +91,17 @@ def folded(text: str) -> str:
     return " ".join(text.casefold().split()).strip(" .,;:!?…")
 
 
+def legible(text: str) -> str:
+    """Return a text on one line, without what a model would read and no person sees."""
+    if not text.isascii():
+        seen = (each for each in text if each in JOINERS or unicodedata.category(each) != "Cf")
+        text = _HIDDEN.sub("", "".join(seen))
+    return " ".join(text.split())
+
+
 def holds_secret(text: str) -> bool:
-    """Return whether a text seems to hold a password or a key, which nobody should remember."""
-    return _SECRETS.search(text) is not None
+    """Return whether a text seems to hold a password or a key, which nobody should remember, however it is spelt."""
+    return _SECRETS.search(unicodedata.normalize("NFKC", legible(text))) is not None
 
 
 def objection(text: str, kind: Kind = Kind.FACT) -> str | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from itertools import islice
 
 from holdfast.core import commands
-from holdfast.core.memories import Recollection, folded
+from holdfast.core.memories import JOINERS, Recollection, folded, legible
 from holdfast.core.notes import is_note
 from holdfast.core.sessions import Session
 from holdfast.core.trust import Trust, trust_in
@@ -20,9 +20,6 @@ QUERY_MAX_CHARS = 2_000
 RECALLED_MAX = 50
 RECALLED_EACH_MAX_CHARS = 1_000
 RECALLED_MAX_CHARS = 6_000
-
-# They stand inside of words and pictures, and show nothing themselves.
-_JOINERS = frozenset("\u200c\u200d")
 
 
 def reminds(session: Session, turn: Turn) -> bool:
@@ -57,8 +54,9 @@ def bounded(found: Iterable[Recollection], limit: int) -> list[Recollection]:
 
 def one_line(text: str) -> str:
     """Return a text without anything that cannot be seen, on one line."""
+    text = legible(text)
     if not text.isprintable():
-        text = "".join(each if each.isprintable() or each in _JOINERS else " " for each in text)
+        text = "".join(each if each.isprintable() or each in JOINERS else " " for each in text)
     return " ".join(text.split())
 
 

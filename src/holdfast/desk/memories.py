@@ -11,7 +11,7 @@ from typing import TypeVar
 from holdfast.clock import Clock
 from holdfast.core import document as documents
 from holdfast.core.keys import LOCAL
-from holdfast.core.memories import FACT_MAX_CHARS, FACTS_MAX, PROFILE_MAX_CHARS, Changes, Kind, Memory, holds_secret
+from holdfast.core.memories import FACTS_MAX, Changes, Kind, Memory, legible, objection
 from holdfast.core.memory import DIRTY, Segment, State
 from holdfast.core.redaction import Redaction
 from holdfast.core.sessions import Session
@@ -181,7 +181,7 @@ class LocalMemories(StoreMemories):
 
     async def change(self, memory_id: MemoryId, text: str) -> Memory:
         kind = next((each.kind for each in await self._all() if each.id == memory_id), Kind.FACT)
-        text = self._fact(text, PROFILE_MAX_CHARS if kind is Kind.PROFILE else FACT_MAX_CHARS)
+        text = self._fact(text, kind)
         return await self.store.memories.replace(self.owner, memory_id, text, self.clock.now_ms())
 
     async def remove(self, memory_id: MemoryId) -> None:
@@ -294,10 +294,8 @@ class LocalMemories(StoreMemories):
             return f"the provider did not answer within {self.patience_s} seconds"
         return self.redaction.text(str(error)) or type(error).__name__
 
-    def _fact(self, text: str, most: int = FACT_MAX_CHARS) -> str:
-        text = " ".join(self.redaction.text(text).split())
-        if not text or len(text) > most:
-            raise Rejected(f"a memory has some text, {most} characters at most")
-        if holds_secret(text):
-            raise Rejected("that looks like a password or a key; secrets are not remembered, so leave it out")
+    def _fact(self, text: str, kind: Kind = Kind.FACT) -> str:
+        text = legible(self.redaction.text(text))
+        if reason := objection(text, kind) if text else "there is nothing to remember; give it some text":
+            raise Rejected(reason)
         return text

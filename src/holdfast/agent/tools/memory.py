@@ -12,8 +12,8 @@ import msgspec
 from holdfast.agent.tools.port import Site, StructTool
 from holdfast.clock import Clock
 from holdfast.core.effects import Effect
-from holdfast.core.memories import FACT_MAX_CHARS, Kind, Memory, holds_secret
-from holdfast.core.recall import BUILTIN, bounded
+from holdfast.core.memories import FACT_MAX_CHARS, Kind, Memory, legible, objection
+from holdfast.core.recall import BUILTIN, bounded, one_line
 from holdfast.core.redaction import Redaction
 from holdfast.errors import Rejected
 from holdfast.ids import MemoryId
@@ -115,11 +115,11 @@ class _Shelf:
         return "\n".join((f"{provider.owner} recalls:", *lines)) if lines else f"{provider.owner} recalls nothing."
 
     def _fact(self, args: MemoryArgs) -> str:
-        fact = " ".join(self._redaction.text(args.text).split())
+        fact = legible(self._redaction.text(args.text))
         if not fact:
             raise Rejected("say in text what to remember")
-        if holds_secret(fact):
-            raise Rejected("that looks like a password or a key; secrets are not remembered, so leave it out")
+        if reason := objection(fact):
+            raise Rejected(reason)
         return fact
 
 
@@ -135,7 +135,7 @@ def _memory_id(key: str) -> MemoryId:
 
 
 def _shown(memory: Memory) -> str:
-    return f"{memory.id}{' (profile)' * (memory.kind is Kind.PROFILE)}: {memory.text}"
+    return f"{memory.id}{' (profile)' * (memory.kind is Kind.PROFILE)}: {one_line(memory.text)}"
 
 
 def _listed(memories: Sequence[Memory], limit: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from holdfast.core.memories import Kind, objection
+from holdfast.core.memories import Kind, legible, objection
 from holdfast.core.redaction import MASK
 from holdfast.ids import MemoryId, TurnId
 
@@ -41,5 +41,5 @@ class Findings:
 
 def rememberable(value: object, kind: Kind = Kind.FACT) -> str:
     """Return a text that can be remembered, on one line; nothing where it cannot."""
-    text = " ".join(value.split()) if isinstance(value, str) else ""
+    text = legible(value) if isinstance(value, str) else ""
     return "" if MASK in text or objection(text, kind) else text
