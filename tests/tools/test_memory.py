@@ -171,7 +171,7 @@ async def test_a_search_asks_the_provider_too(open_it: Open) -> None:
         text = await memory(store, oracle).run({"action": "search", "text": "tea"}, site({"owner": "local"}))
         first, *rest = text.splitlines()
         assert first.endswith(": Likes tea.")
-        assert rest == ["", "http:there recalls:", f"- Likes green tea, says {MASK}."]
+        assert rest == ["", "http recalls:", f"- Likes green tea, says {MASK}."]
         assert [(session.owner, query) for session, query, _ in oracle.asked] == [("local", "tea")]
         assert "recalls nothing" in await memory(store, Oracle()).run({"action": "search", "text": "x"}, site())
 
@@ -192,6 +192,18 @@ async def test_a_provider_that_fails_costs_only_what_it_knows(open_it: Open, ans
         assert "Likes tea." in text
         assert "oracle could not be asked" in text
         assert SECRET not in text
+
+
+async def test_where_a_provider_is_only_the_operator_hears(open_it: Open) -> None:
+    """Security 14: a tenant sees no machines of the operator's, neither by name nor in what went wrong there."""
+    async with opened(open_it) as store:
+        error = RuntimeError("http://10.0.0.7:9300/recall\nanswered 500")
+        for answer in (error, [Recollection(text="Likes tea.")]):
+            oracle = Oracle(answer, owner="http:http://10.0.0.7:9300")
+            told = await memory(store, oracle).run({"action": "search", "text": "tea"}, site({"owner": "ann"}))
+            assert "10.0.0.7" not in told
+        told = await memory(store, Oracle(error)).run({"action": "search", "text": "tea"}, site())
+        assert "oracle could not be asked (http://10.0.0.7:9300/recall answered 500)" in told
 
 
 async def test_a_search_that_floods_is_bounded(open_it: Open) -> None:

@@ -12,6 +12,7 @@ import msgspec
 from holdfast.agent.tools.port import Site, StructTool
 from holdfast.clock import Clock
 from holdfast.core.effects import Effect
+from holdfast.core.keys import LOCAL
 from holdfast.core.memories import FACT_MAX_CHARS, Kind, Memory, legible, objection
 from holdfast.core.recall import BUILTIN, bounded, one_line
 from holdfast.core.redaction import Redaction
@@ -104,15 +105,23 @@ class _Shelf:
         return "\n".join((_listed(found, FOUND_MAX), "", recalled))
 
     async def _recalled(self, provider: MemoryProvider, text: str, site: Site) -> str:
+        # At which address it is nobody needs to know here, and not everybody may.
+        name = provider.owner.partition(":")[0]
         try:
             async with asyncio.timeout(RECALL_MAX_S):
                 found = bounded(await provider.recall(site.session, text, FOUND_MAX), FOUND_MAX)
         except Exception as error:  # The edge to a provider: what is kept here was found all the same.
-            is_late = isinstance(error, TimeoutError)
-            why = "no answer in time" if is_late else self._redaction.text(str(error)) or type(error).__name__
-            return f"{provider.owner} could not be asked ({why}); there may be more."
+            return f"{name} could not be asked ({self._why(error, site)}); there may be more."
         lines = [f"- {self._redaction.text(each.text)}" for each in found]
-        return "\n".join((f"{provider.owner} recalls:", *lines)) if lines else f"{provider.owner} recalls nothing."
+        return "\n".join((f"{name} recalls:", *lines)) if lines else f"{name} recalls nothing."
+
+    def _why(self, error: Exception, site: Site) -> str:
+        if isinstance(error, TimeoutError):
+            return "no answer in time"
+        if site.session.owner != LOCAL:
+            # It may name machines that only the operator knows.
+            return "it does not answer as it should"
+        return one_line(self._redaction.text(str(error))) or type(error).__name__
 
     def _fact(self, args: MemoryArgs) -> str:
         fact = legible(self._redaction.text(args.text))
