@@ -10,6 +10,7 @@ import pytest
 from holdfast.clock import SystemClock
 from holdfast.core.memories import Kind, Memory, Recollection
 from holdfast.core.memory import State
+from holdfast.core.redaction import Redaction
 from holdfast.core.sessions import Session
 from holdfast.desk.debts import FAILED
 from holdfast.desk.lifecycle import Lifecycle
@@ -212,6 +213,9 @@ async def test_nobody_who_looks_waits_for_a_provider_that_hangs(open_it: Open) -
         assert (status.provider.healthy, status.provider.detail, status.counts.open) == (False, late, 1)
         assert (await memories.recall("sea")).problem == late
         assert (await memories.forget(Forgetting(session_id=session_id))).problems == [late]
+        # Not even once for each of many.
+        forgotten = await memories.forget(Forgetting(ids=("m1", "m2", "m3")))
+        assert (forgotten.problems, forgotten.missing) == ([late], ["m1", "m2", "m3"])
 
 
 async def test_what_a_provider_elsewhere_recalls_is_found_and_forgotten_there(open_it: Open) -> None:
@@ -235,6 +239,17 @@ async def test_what_a_provider_elsewhere_recalls_is_found_and_forgotten_there(op
         forgotten = await memories.forget(Forgetting(session_id=session_id))
         assert (forgotten.elsewhere, forgotten.owed) == (2, 1)
         assert provider.forgot[-1] == ("local", None, session_id)
+
+
+async def test_what_is_recalled_elsewhere_is_bounded_legible_and_without_secrets(open_it: Open) -> None:
+    provider = Elsewhere()
+    provider.kept = {f"m{n}": f"sea {n} \x1b[2J\u202eopen-sesame-42 " + "x" * 5_000 for n in range(100)}
+    async with opened(open_it) as store, running_engine(store, Echo(), memory=Bindings(provider)) as engine:
+        await talked(engine, store)
+        memories = replace(desk_of(store, engine).memories, redaction=Redaction(["open-sesame-42"]))
+        told = [each.text for each in (await memories.recall("sea")).items]
+        assert told[0].startswith("sea 0 [2J[redacted] xxx")
+        assert sum(map(len, told)) < 7_000
 
 
 async def test_all_that_came_from_a_session_is_forgotten_and_everything_at_once(open_it: Open) -> None:

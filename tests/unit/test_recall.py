@@ -67,6 +67,12 @@ def test_what_cannot_be_seen_is_not_taken() -> None:
     assert taken("نمی\u200cخواهم 👩\u200d🚀") == ["نمی\u200cخواهم 👩\u200d🚀"]
 
 
+def test_an_id_that_nobody_could_type_is_none() -> None:
+    ids: list[Any] = ["m1", "viking://user/a", "a\x1b[2J", "a\nb", "x" * 201, 7, None]
+    found = recall.bounded([Recollection(text=str(number), id=each) for number, each in enumerate(ids)], 8)
+    assert [each.id for each in found] == ["m1", "viking://user/a", None, None, None, None, None]
+
+
 def test_each_thing_is_taken_once_and_the_best_come_first() -> None:
     assert taken("Likes tea.", "Is 40.", "likes  TEA") == ["Likes tea.", "Is 40."]
 

@@ -20,6 +20,7 @@ QUERY_MAX_CHARS = 2_000
 RECALLED_MAX = 50
 RECALLED_EACH_MAX_CHARS = 1_000
 RECALLED_MAX_CHARS = 6_000
+ID_MAX_CHARS = 200
 
 
 def reminds(session: Session, turn: Turn) -> bool:
@@ -47,7 +48,7 @@ def bounded(found: Iterable[Recollection], limit: int) -> list[Recollection]:
         if len(text) > room:
             break
         if text and (same := folded(text)) not in kept:
-            kept[same] = Recollection(text=text, id=each.id, turn_id=each.turn_id)
+            kept[same] = Recollection(text=text, id=_id(each.id), turn_id=each.turn_id)
             room -= len(text)
     return list(kept.values())
 
@@ -58,6 +59,11 @@ def one_line(text: str) -> str:
     if not text.isprintable():
         text = "".join(each if each.isprintable() or each in JOINERS else " " for each in text)
     return " ".join(text.split())
+
+
+def _id(found: object) -> str | None:
+    """Return by which id something can be forgotten; one that nobody could type is none."""
+    return found if isinstance(found, str) and found.isprintable() and len(found) <= ID_MAX_CHARS else None
 
 
 def _text(found: object) -> str:

@@ -45,9 +45,13 @@ class Eraser:
         for each in dict.fromkeys(ids):
             if await self.store.memories.remove(self.person, MemoryId(each)):
                 here += 1
-            elif provider and (gone := await self._at(provider, problems, memory_id=each)):
-                there += gone
-            else:
+                continue
+            gone = await self._at(provider, problems, memory_id=each) if provider else 0
+            if gone is None:
+                # Whoever waits does not wait for each of them.
+                provider = None
+            there += gone or 0
+            if not gone:
                 missing.append(each)
         return Forgotten(forgotten=here, elsewhere=there, missing=missing, problems=problems)
 
@@ -58,7 +62,7 @@ class Eraser:
         there, problems = 0, list[str]()
         for binding in self._holders(segments):
             if provider := self.bindings.of(binding) if self.bindings else None:
-                there += await self._at(provider, problems, session_id=session_id)
+                there += await self._at(provider, problems, session_id=session_id) or 0
             else:
                 problems.append(f"nobody here is {self.named(binding)}; delete it there")
         owed = sum(each.state in DIRTY for each in segments)
@@ -79,9 +83,13 @@ class Eraser:
         *,
         memory_id: str | None = None,
         session_id: SessionId | None = None,
-    ) -> int:
+    ) -> int | None:
+        """Return how much a provider has forgotten; None where it did not answer in time."""
         try:
-            return await self.ask(provider.forget(self.person, memory_id=memory_id, session_id=session_id))
+            return max(await self.ask(provider.forget(self.person, memory_id=memory_id, session_id=session_id)), 0)
+        except TimeoutError as error:
+            problems.append(self.told(error))
+            return None
         except Exception as error:  # The edge to a provider: what is kept here is forgotten all the same.
             problems.append(self.told(error))
             return 0

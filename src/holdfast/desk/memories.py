@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
 
@@ -13,6 +13,7 @@ from holdfast.core import document as documents
 from holdfast.core.keys import LOCAL
 from holdfast.core.memories import FACTS_MAX, Changes, Kind, Memory, legible, objection
 from holdfast.core.memory import DIRTY, Segment, State
+from holdfast.core.recall import RECALLED_MAX, bounded
 from holdfast.core.redaction import Redaction
 from holdfast.core.sessions import Session
 from holdfast.desk import cursors
@@ -43,7 +44,6 @@ T = TypeVar("T")
 
 # How long somebody who looks waits for a provider.
 PATIENCE_S = 5
-RECALLED_MAX = 50
 # Debts that a status looks at, and sessions that it shows.
 LOOKED_AT_MAX = 10_000
 OWING_SHOWN = 50
@@ -227,10 +227,11 @@ class LocalMemories(StoreMemories):
         if not latest:
             return Recalled(provider=name)
         try:
-            found = await self._within(provider.recall(latest[0], query, min(cursors.size(limit), RECALLED_MAX)))
+            most = min(cursors.size(limit), RECALLED_MAX)
+            found = bounded(await self._within(provider.recall(latest[0], query, most)), most)
         except Exception as error:  # The edge to a provider: what is kept here was found all the same.
             return Recalled(provider=name, problem=self._told(error))
-        return Recalled(provider=name, items=found)
+        return Recalled(provider=name, items=[replace(each, text=self.redaction.text(each.text)) for each in found])
 
     async def status(self) -> MemoryStatus:
         bindings = self.engine.memory
