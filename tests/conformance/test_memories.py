@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.core.memories import PROFILE_MAX_CHARS, Changed, Changes, Kind, Memory
 from holdfast.errors import NotFound, Rejected
-from holdfast.ids import MemoryId, SegmentId, SessionId
+from holdfast.ids import MemoryId, SegmentId, SessionId, TurnId
 from holdfast.store import memories as memories_sql
 from tests.conformance.scenes import MINUTE, START, Scene, closed_gate, on_postgres
 
@@ -401,3 +401,13 @@ async def test_what_is_remembered_outlives_its_session(scene: Scene) -> None:
     await scene.store.sessions.delete(segment.session_id, scene.now)
     assert [each.id for each in await scene.store.memories.recall("local", "tea")] == [changes.added[0].id]
     assert await scene.store.memories.absorbed(segment.id) is None
+
+
+async def test_where_a_turn_is_can_be_looked_up(scene: Scene) -> None:
+    first, second = await scene.finished("one"), await scene.finished("two")
+    found = await scene.store.memories.origins([second.id, first.id, TurnId("trn_none")])
+    assert {each: origin.ordinal for each, origin in found.items()} == {first.id: 1, second.id: 2}
+    session = await scene.store.sessions.get(first.session_id)
+    origin = found[first.id]
+    assert (origin.session_id, origin.key, origin.title, origin.at) == (session.id, session.key, None, first.accepted_at)
+    assert await scene.store.memories.origins([]) == {}

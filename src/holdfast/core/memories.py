@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from holdfast.ids import MemoryId, SegmentId, TurnId
+from holdfast.ids import MemoryId, SegmentId, SessionId, TurnId
 
 FACT_MAX_CHARS = 1_000
 PROFILE_MAX_CHARS = 4_000
@@ -51,6 +51,17 @@ class Memory:
     turn_id: TurnId | None = None
     kind: Kind = Kind.FACT
     segment_id: SegmentId | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where something that is remembered was said: in the turn `ordinal` of a conversation."""
+
+    session_id: SessionId
+    key: str
+    title: str | None
+    ordinal: int
+    at: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

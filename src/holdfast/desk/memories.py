@@ -34,7 +34,7 @@ from holdfast.desk.debts import (
 from holdfast.desk.forgetting import Eraser, elsewhere
 from holdfast.desk.plans import Edit, Forgetting, Replaying
 from holdfast.desk.replay import Replay, chosen
-from holdfast.desk.views import Page
+from holdfast.desk.views import MemoryView, Page
 from holdfast.engine.engine import Engine
 from holdfast.errors import NotFound, Rejected
 from holdfast.ids import MemoryId, SegmentId, SessionId, new_memory_id
@@ -58,14 +58,21 @@ class StoreMemories:
     store: Store
     owner: str
 
-    async def list(self, *, cursor: str | None = None, limit: int = 200) -> Page[Memory]:
+    async def list(self, *, cursor: str | None = None, limit: int = 200) -> Page[MemoryView]:
         after, limit = cursors.position(cursor), cursors.size(limit)
         found = await self.store.memories.list(self.owner, limit, after)
         more = cursors.after((found[-1].created_at, found[-1].id)) if len(found) == limit else None
-        return Page(items=found, next_cursor=more)
+        return Page(items=await self._with_origins(found), next_cursor=more)
 
-    async def search(self, query: str, limit: int = 20) -> Page[Memory]:
-        return Page(items=await self.store.memories.search(self.owner, query, cursors.size(limit)))
+    async def get(self, memory_id: MemoryId) -> MemoryView:
+        found = [each for each in await self._all() if each.id == memory_id]
+        if not found:
+            raise NotFound(f"there is no memory {memory_id}")
+        return await self._with_origin(found[0])
+
+    async def search(self, query: str, limit: int = 20) -> Page[MemoryView]:
+        found = await self.store.memories.search(self.owner, query, cursors.size(limit))
+        return Page(items=await self._with_origins(found))
 
     async def recall(self, query: str, limit: int = 20) -> Recalled:  # noqa: ARG002 - Nobody runs who could be asked.
         return Recalled()
@@ -149,6 +156,14 @@ class StoreMemories:
         turns, eye = await self.store.segments.turns_of([each.id for each in segments]), self._eye()
         return [eye.view(each, turns.get(each.id, ())) for each in segments]
 
+    async def _with_origin(self, memory: Memory) -> MemoryView:
+        (view,) = await self._with_origins([memory])
+        return view
+
+    async def _with_origins(self, memories: Sequence[Memory]) -> Sequence[MemoryView]:
+        origins = await self.store.memories.origins([each.turn_id for each in memories if each.turn_id])
+        return [MemoryView.of(each, origins.get(each.turn_id) if each.turn_id else None) for each in memories]
+
     async def _all(self) -> Sequence[Memory]:
         return await self.store.memories.list(self.owner, _EVERYTHING)
 
@@ -174,15 +189,15 @@ class LocalMemories(StoreMemories):
     redaction: Redaction = field(default_factory=Redaction)
     patience_s: float = PATIENCE_S
 
-    async def add(self, text: str) -> Memory:
+    async def add(self, text: str) -> MemoryView:
         text, now = self._fact(text), self.clock.now_ms()
         memory = Memory(id=new_memory_id(now), owner=self.owner, text=text, created_at=now, updated_at=now)
-        return await self.store.memories.add(memory)
+        return await self._with_origin(await self.store.memories.add(memory))
 
-    async def change(self, memory_id: MemoryId, text: str) -> Memory:
+    async def change(self, memory_id: MemoryId, text: str) -> MemoryView:
         kind = next((each.kind for each in await self._all() if each.id == memory_id), Kind.FACT)
         text = self._fact(text, kind)
-        return await self.store.memories.replace(self.owner, memory_id, text, self.clock.now_ms())
+        return await self._with_origin(await self.store.memories.replace(self.owner, memory_id, text, self.clock.now_ms()))
 
     async def remove(self, memory_id: MemoryId) -> None:
         forgotten = await self.forget(Forgetting(ids=(memory_id,)))

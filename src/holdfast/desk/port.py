@@ -10,7 +10,6 @@ from holdfast.core.delivery import Delivery
 from holdfast.core.delivery import State as DeliveryState
 from holdfast.core.intake import Busy, Image, Inbound, Receipt
 from holdfast.core.journal import Entry
-from holdfast.core.memories import Memory
 from holdfast.core.memory import State as SegmentState
 from holdfast.core.processes import State as ProcessState
 from holdfast.core.sessions import Hit
@@ -34,6 +33,7 @@ from holdfast.desk.views import (
     Health,
     JobView,
     KeyView,
+    MemoryView,
     NewKey,
     NewRoute,
     Page,
@@ -126,11 +126,15 @@ class Jobs(JobsReading, Protocol):
 class MemoriesReading(Protocol):
     """What is remembered."""
 
-    async def list(self, *, cursor: str | None = None, limit: int = 200) -> Page[Memory]:
+    async def list(self, *, cursor: str | None = None, limit: int = 200) -> Page[MemoryView]:
         """Return what is remembered, the oldest first."""
         ...
 
-    async def search(self, query: str, limit: int = 20) -> Page[Memory]:
+    async def get(self, memory_id: MemoryId) -> MemoryView:
+        """Return one memory.  Raises `NotFound`."""
+        ...
+
+    async def search(self, query: str, limit: int = 20) -> Page[MemoryView]:
         """Return what is remembered here and has all words of a query."""
         ...
 
@@ -162,11 +166,11 @@ class MemoriesReading(Protocol):
 class Memories(MemoriesReading, Protocol):
     """The same, and what may be done about it."""
 
-    async def add(self, text: str) -> Memory:
+    async def add(self, text: str) -> MemoryView:
         """Remember a fact.  Raises `Rejected` for one that is none, or a secret."""
         ...
 
-    async def change(self, memory_id: MemoryId, text: str) -> Memory:
+    async def change(self, memory_id: MemoryId, text: str) -> MemoryView:
         """Let a memory say something else.  Raises `NotFound`."""
         ...
 

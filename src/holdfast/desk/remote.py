@@ -15,7 +15,6 @@ from holdfast.core.delivery import Delivery
 from holdfast.core.delivery import State as DeliveryState
 from holdfast.core.intake import Busy, Image, Receipt
 from holdfast.core.journal import Entry
-from holdfast.core.memories import Memory
 from holdfast.core.memory import State as SegmentState
 from holdfast.core.processes import State as ProcessState
 from holdfast.core.sessions import Hit
@@ -44,6 +43,7 @@ from holdfast.desk.views import (
     Health,
     JobView,
     KeyView,
+    MemoryView,
     NewKey,
     NewRoute,
     Page,
@@ -169,11 +169,14 @@ class RemoteJobs(_Remote):
 class RemoteMemories(_Remote):
     """What is remembered, as HTTP."""
 
-    async def list(self, *, cursor: str | None = None, limit: int = 200) -> Page[Memory]:
-        return await self._link.get("/api/memory", Page[Memory], {"cursor": cursor, "limit": limit})
+    async def list(self, *, cursor: str | None = None, limit: int = 200) -> Page[MemoryView]:
+        return await self._link.get("/api/memory", Page[MemoryView], {"cursor": cursor, "limit": limit})
 
-    async def search(self, query: str, limit: int = 20) -> Page[Memory]:
-        return await self._link.get("/api/memory", Page[Memory], {"q": query, "limit": limit})
+    async def get(self, memory_id: MemoryId) -> MemoryView:
+        return await self._link.get(at("memory", memory_id), MemoryView)
+
+    async def search(self, query: str, limit: int = 20) -> Page[MemoryView]:
+        return await self._link.get("/api/memory", Page[MemoryView], {"q": query, "limit": limit})
 
     async def recall(self, query: str, limit: int = 20) -> Recalled:
         return await self._link.get("/api/memory/recall", Recalled, {"q": query, "limit": limit})
@@ -197,11 +200,11 @@ class RemoteMemories(_Remote):
     async def status(self) -> MemoryStatus:
         return await self._link.get("/api/memory/status", MemoryStatus)
 
-    async def add(self, text: str) -> Memory:
-        return await self._link.post("/api/memory", Memory, {"text": text})
+    async def add(self, text: str) -> MemoryView:
+        return await self._link.post("/api/memory", MemoryView, {"text": text})
 
-    async def change(self, memory_id: MemoryId, text: str) -> Memory:
-        return await self._link.call("PATCH", at("memory", memory_id), Memory, json={"text": text})
+    async def change(self, memory_id: MemoryId, text: str) -> MemoryView:
+        return await self._link.call("PATCH", at("memory", memory_id), MemoryView, json={"text": text})
 
     async def remove(self, memory_id: MemoryId) -> None:
         await self._link.delete(at("memory", memory_id), Removed)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Generic, TypeVar
 
 from holdfast.core import processes, sessions, turns
 from holdfast.core.keys import PREFIX, Key
+from holdfast.core.memories import Memory, Origin
 from holdfast.core.obligations import Obligations
 from holdfast.core.processes import Process
 from holdfast.core.questions import About
@@ -155,6 +156,17 @@ class Transcript:
     items: Sequence[Item]
     seq: int
     next_cursor: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryView(Memory):
+    """Something that is remembered.  What a person added, or was said in what is deleted by now, has no `origin`."""
+
+    origin: Origin | None = None
+
+    @classmethod
+    def of(cls, memory: Memory, origin: Origin | None) -> MemoryView:
+        return cls(**{each.name: getattr(memory, each.name) for each in fields(memory)}, origin=origin)
 
 
 def short_id(turn_id: TurnId, question_id: str) -> str:

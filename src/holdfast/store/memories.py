@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 
-from holdfast.core.memories import FACTS_MAX, Changed, Changes, Kind, Memory, folded, receipt
+from holdfast.core.memories import FACTS_MAX, Changed, Changes, Kind, Memory, Origin, folded, receipt
 from holdfast.core.words import ASKED_MAX, QUERY_MAX_CHARS, stem, telling, words
 from holdfast.errors import NotFound, Rejected
-from holdfast.ids import MemoryId, SegmentId, SessionId
+from holdfast.ids import MemoryId, SegmentId, SessionId, TurnId
 from holdfast.store import rows
 from holdfast.store.database import Database, Dialect, Params, Row, Run, Transaction, clean
 
@@ -46,6 +46,10 @@ _OF_SESSION = f"""
      WHERE owner = :owner AND (turn_id IN (SELECT t.id FROM turns t WHERE t.session_id = :session_id)
                             OR segment_id IN (SELECT m.id FROM segments m WHERE m.session_id = :session_id))
      ORDER BY created_at, id
+"""
+_ORIGINS = """
+    SELECT t.id, s.id, s.key, s.title, t.ordinal, t.accepted_at
+      FROM turns t JOIN sessions s ON s.id = t.session_id WHERE t.id IN {turns}
 """
 # Word by word: the other way round it would read all that is remembered about a person.
 _BEGINS = "w.owner = :owner AND w.word >= asked.word AND w.word < asked.word || CAST(:last AS TEXT)"
@@ -149,6 +153,12 @@ class Memories:
     async def of_session(self, owner: str, session_id: SessionId) -> list[Memory]:
         """Return what came from the turns of a session, the oldest first."""
         return await self._database.read(lambda: _list(_OF_SESSION, {"owner": owner, "session_id": session_id}))
+
+    async def origins(self, turn_ids: Sequence[TurnId]) -> dict[TurnId, Origin]:
+        """Return where each turn is that is still there."""
+        sql = _ORIGINS.format(turns=self._dialect.each("turns"))
+        found = await self._database.read(lambda: _run(sql, {"turns": rows.encode(list(turn_ids))}))
+        return {row[0]: _origin(row[1:]) for row in found}
 
     async def change(self, owner: str, changes: Changes, now_ms: int) -> Changed:
         """Make all changes to what is remembered about an owner, or none."""
@@ -334,6 +344,11 @@ def _list(sql: str, params: Params) -> Transaction[list[Memory]]:
 
 def _run(sql: str, params: Params) -> Transaction[list[Row]]:
     return (yield Run(sql, params))
+
+
+def _origin(row: Row) -> Origin:
+    session_id, key, title, ordinal, at = row
+    return Origin(session_id=session_id, key=key, title=title, ordinal=ordinal, at=at)
 
 
 def _memory(row: Row) -> Memory:

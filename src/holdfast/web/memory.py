@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from starlette.responses import Response
 
 from holdfast.core.keys import ADMIN
-from holdfast.core.memories import Memory
 from holdfast.core.memory import State
 from holdfast.desk.debts import Committed, Document, Edited, Forgotten, MemoryStatus, Recalled, Replayed, SegmentView
 from holdfast.desk.plans import Edit, Forgetting, Replaying
-from holdfast.desk.views import Page, Removed
+from holdfast.desk.views import MemoryView, Page, Removed
 from holdfast.errors import Rejected
 from holdfast.ids import MemoryId, SegmentId, SessionId
 from holdfast.web.answers import answer
@@ -40,7 +39,17 @@ class Memories:
     """Facts that outlast their conversation."""
 
     def operations(self) -> list[Operation]:
-        return [*self._facts(), *self._debts()]
+        # Behind all that has a name of its own there.
+        return [*self._facts(), *self._debts(), self._fact()]
+
+    def _fact(self) -> Operation:
+        return Operation(
+            method="GET",
+            path="/api/memory/{id}",
+            handle=self.get,
+            summary="Show one thing that is remembered, and where it was said",
+            gives=MemoryView,
+        )
 
     def _facts(self) -> list[Operation]:
         return [
@@ -49,7 +58,7 @@ class Memories:
                 path="/api/memory",
                 handle=self.list,
                 summary="List what is remembered, or find some of it",
-                gives=Page[Memory],
+                gives=Page[MemoryView],
                 query=("q", "cursor", "limit"),
             ),
             Operation(
@@ -58,7 +67,7 @@ class Memories:
                 handle=self.add,
                 summary="Remember something",
                 takes=Remembered,
-                gives=Memory,
+                gives=MemoryView,
                 status=201,
             ),
             Operation(
@@ -67,7 +76,7 @@ class Memories:
                 handle=self.change,
                 summary="Remember something else instead",
                 takes=Remembered,
-                gives=Memory,
+                gives=MemoryView,
             ),
             Operation(
                 method="DELETE", path="/api/memory/{id}", handle=self.remove, summary="Forget something", gives=Removed
@@ -155,6 +164,9 @@ class Memories:
         if query := call.word("q"):
             return answer(await call.desk.memories.search(query, limit))
         return answer(await call.desk.memories.list(cursor=call.word("cursor"), limit=limit))
+
+    async def get(self, call: Call) -> Response:
+        return answer(await call.desk.memories.get(MemoryId(call.name())))
 
     async def add(self, call: Call) -> Response:
         return answer(await call.desk.memories.add((await call.body(Remembered)).text), 201)
