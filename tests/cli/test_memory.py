@@ -153,7 +153,7 @@ def test_what_is_owed_to_nobody_is_shown_as_parked_with_the_way_out(terminal: Te
         assert "Nobody here is memory:main" in terminal.type("memory", "commit", session).stdout
         told = terminal.type("memory", "waive", segment).stdout
         assert told == f"{segment} is waived: memory:main will never be given turn 1–2 of {session}.\n"
-        assert "is waived: it cannot waive" in fails(terminal, "memory", "waive", segment)
+        assert "is waived: it cannot be waived; only what is owed can be" in fails(terminal, "memory", "waive", segment)
         assert "there is no memory segment" in fails(terminal, "memory", "waive", "seg_none")
     assert terminal.read("memory", "status")["counts"]["waived"] == 1
 
@@ -185,8 +185,57 @@ def test_an_edit_that_is_refused_is_kept_and_can_be_mended(terminal: Terminal, t
     kept.write_text(kept.read_text().replace("the password is hunter2hunter2", "has a boat"))
     mended = terminal.read("memory", "edit", "--file", str(kept), "--base", str(kept.parent / "before.md"))
     assert (mended["added"], mended["removed"]) == (1, 0)
-    broken = typed(terminal, "memory", "edit", VISUAL="false", TMPDIR=str(folder))
-    assert (broken.exit_code, "your edit is kept" in broken.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("command", ["false", "rm", "no-such-editor"])
+def test_an_editor_that_ends_without_an_edit_leaves_nothing_behind(terminal: Terminal, tmp_path: Path, command: str) -> None:
+    """What is remembered does not stay in a folder for temporary things."""
+    terminal.read("memory", "add", "likes the sea")
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    left = terminal.run("memory", "edit", VISUAL=command, TMPDIR=str(folder))
+    assert (left.returncode, "nothing was changed" in left.stderr, list(folder.iterdir())) == (2, True, [])
+
+
+def test_each_memory_says_where_it_was_said(terminal: Terminal) -> None:
+    terminal.read("ask", "count to 1", "--session", "work")
+    asked = terminal.read("ask", "remember that my boat is called Elsa; count to 1", "--session", "work")
+    terminal.read("memory", "commit", "work")
+    terminal.read("memory", "add", "likes the sea")
+    said, added = terminal.read("memory", "show")["items"]
+    assert (said["origin"]["session_id"], said["origin"]["ordinal"], added["origin"]) == (asked["session_id"], 2, None)
+    shown = terminal.type("memory", "show").stdout
+    assert ["work" in line for line in shown.splitlines()[1:]] == [True, False]
+    assert "by hand" in shown
+    one = terminal.type("memory", "show", said["id"]).stdout
+    for word in (
+        said["id"],
+        "work, message 2",
+        "remember that my boat is called Elsa",
+        f"sessions show {asked['session_id']}",
+    ):
+        assert word in one
+    assert terminal.read("memory", "show", said["id"]) == said
+    assert "added by hand" in terminal.type("memory", "show", added["id"]).stdout
+    terminal.read("sessions", "delete", "work")
+    assert "a conversation that is deleted" in terminal.type("memory", "show", said["id"]).stdout
+    assert "there is no memory mem_none; see" in fails(terminal, "memory", "show", "mem_none")
+    assert terminal.type("memory", "show", said["id"], "--markdown").exit_code == 2
+
+
+def test_a_list_that_is_cut_short_says_so(terminal: Terminal) -> None:
+    for number in range(3):
+        terminal.read("memory", "add", f"fact number {number}")
+    assert "There are more" in terminal.type("memory", "show", "--limit", "2").stdout
+    assert "There are more" not in terminal.type("memory", "show", "--limit", "3").stdout
+
+
+def test_what_came_of_a_conversation_is_seen_in_a_narrow_window(terminal: Terminal) -> None:
+    terminal.read("ask", "remember that my boat is called Elsa; count to 1")
+    terminal.read("memory", "commit", "terminal")
+    shown = terminal.run("memory", "status", "terminal", COLUMNS="60").stdout
+    assert "builtin: 1 fact added" in shown
+    assert max(map(len, shown.splitlines())) <= 60
 
 
 def test_an_edit_comes_from_a_file_or_a_pipe(terminal: Terminal, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from holdfast.cli.frame import (
     json_option,
     moment,
     print_json,
+    print_lines,
     print_table,
     run_async,
     say,
@@ -41,6 +43,14 @@ FAILED_IN_A_ROW_MAX = 10
 WHY_MAX_CHARS = 100
 _KEY_MAX = 24
 EXIT_INTERRUPTED = 130
+# What is said of a segment of which nothing has come yet.
+_WAITS = {
+    State.OPEN: "handed over when the conversation is over",
+    State.SEALED: "about to be handed over",
+    State.COMMITTING: "being handed over now",
+    State.COMMITTED: "taken",
+    State.WAIVED: "never handed over",
+}
 _STATES = {
     State.OPEN: "gathering",
     State.SEALED: "owed",
@@ -56,7 +66,10 @@ _STATES = {
 @click.pass_obj
 @run_async
 async def status(frame: Frame, session: str | None, as_json: bool) -> None:
-    """Show how memory stands, or the receipts of SESSION (its id or its key)."""
+    """Show how memory stands, or what came of SESSION.
+
+    SESSION is the id or the key of a conversation.  `holdfast memory --help` explains the words.
+    """
     async with frame.reading() as desk:
         if session is not None:
             page = await desk.memories.segments(session_id=(await find(desk, session)).id, limit=SIZE_MAX)
@@ -77,7 +90,10 @@ async def status(frame: Frame, session: str | None, as_json: bool) -> None:
 @click.pass_obj
 @run_async
 async def commit(frame: Frame, session: str | None, every: bool, wait: bool, as_json: bool) -> None:
-    """Commit what SESSION (its id or its key) has to remember, now."""
+    """Have SESSION remembered now, not when it is over.
+
+    SESSION is the id or the key of a conversation.  The exit code is 1 where something is left with --all.
+    """
     if every == (session is not None):
         raise click.UsageError("Name a SESSION, or say --all.")
     async with frame.desk() as desk:
@@ -101,7 +117,10 @@ async def commit(frame: Frame, session: str | None, every: bool, wait: bool, as_
 @click.pass_obj
 @run_async
 async def waive(frame: Frame, segment: str, as_json: bool) -> None:
-    """Give up that SEGMENT is remembered, as when its provider will never be back; later ones then go on."""
+    """Give up that SEGMENT is ever remembered.
+
+    That is for a provider that will never be back: what the same conversation owes behind it then goes on.
+    """
     async with frame.desk() as desk:
         waived = await desk.memories.waive(SegmentId(segment))
     if as_json:
@@ -118,7 +137,7 @@ async def waive(frame: Frame, segment: str, as_json: bool) -> None:
 @json_option
 @click.pass_obj
 def replay(frame: Frame, provider: str, url: str, person: str, as_json: bool) -> None:
-    """Give everything that was committed once to another provider as well.
+    """Tell another provider what was committed before.
 
     It may be stopped at any time: what was given stays given, and the same command goes on from there.
     """
@@ -258,33 +277,46 @@ def _print_status(found: MemoryStatus, provider: str) -> None:
     if not found.owing:
         return
     say("")
-    columns = ("session", "key", "state", "next", "owed to", "why")
+    columns = ("session", "key", "state", "next try")
     rows = [(each.session_id, shortened(each.key, _KEY_MAX), *_row(each.next, each.segments)) for each in found.owing]
     print_table(columns, rows, "")
     if found.owing_sessions > len(found.owing):
         say(f"and {found.owing_sessions - len(found.owing)} more sessions", "dim")
-    _advise([each.next for each in found.owing])
+    first = [each.next for each in found.owing]
+    _print_reasons(first)
+    _advise(first)
 
 
 def _row(view: SegmentView, segments: int) -> tuple[str, ...]:
     state = _standing(view) if segments == 1 else f"{_standing(view)}, {segments - 1} more"
-    return state, moment(view.next_try_at), view.owner, _cut(view.error or "")
+    return state, moment(view.next_try_at)
+
+
+def _print_reasons(segments: Sequence[SegmentView]) -> None:
+    """Say once whom how much is owed to, and why that is not paid, however many have the same reason."""
+    reasons = Counter((each.owner, _cut(each.error or "")) for each in segments)
+    for (owner, error), number in reasons.items():
+        owed = f"{number} owed to {owner}"
+        print_lines([f"{owed}: {error}" if error else owed], 2)
 
 
 def _print_receipts(segments: Sequence[SegmentView]) -> None:
+    if not segments:
+        say("Nothing of it is, or was, to be remembered.", "dim")
     lines = [
         (
             each.id,
             _standing(each),
-            _turns(each),
+            _number_of_turns(each),
             moment(each.settled_at or each.next_try_at or each.created_at),
-            _cut(each.receipt or each.error or ""),
-            each.owner,
         )
         for each in segments
     ]
-    columns = ("segment", "state", "turns", "when", "what came of it", "owed to")
-    print_table(columns, lines, "Nothing of it is, or was, to be remembered.")
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for each, line in zip(segments, lines, strict=True):
+        say("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+        # Below itself, as it may be long.
+        print_lines([f"{each.owner}: {_cut(each.receipt or each.error or _WAITS[each.state])}"], 2)
     _advise(segments)
 
 
@@ -340,6 +372,10 @@ def _provider(provider: ProviderView | None, configured: str) -> str:
     if provider.healthy:
         return f"{provider.owner}: {provider.detail}" if provider.detail else provider.owner
     return f"{provider.owner} does not work: {provider.detail}; see: holdfast doctor"
+
+
+def _number_of_turns(view: SegmentView) -> str:
+    return f"{'turn' if view.generations[0] == view.generations[1] else 'turns'} {_turns(view)}"
 
 
 def _turns(view: SegmentView) -> str:

@@ -11,9 +11,11 @@ from pathlib import Path
 import click
 
 from holdfast.cli.bar import bar
+from holdfast.cli.cards import shortened
 from holdfast.cli.debts import commit, replay, status, waive
 from holdfast.cli.frame import (
     Frame,
+    console,
     json_option,
     limit_option,
     moment,
@@ -27,22 +29,38 @@ from holdfast.cli.frame import (
 from holdfast.cli.sessions import find
 from holdfast.core.memories import Kind, Memory
 from holdfast.core.memory import State
+from holdfast.core.transcript import Role
+from holdfast.desk import cursors
 from holdfast.desk.cursors import SIZE_MAX
 from holdfast.desk.debts import BUILTIN, Edited, Forgotten, Recalled
 from holdfast.desk.plans import Edit, Forgetting
-from holdfast.desk.port import Desk
-from holdfast.desk.views import Page
+from holdfast.desk.port import Desk, Reading
+from holdfast.desk.views import MemoryView, Page
 from holdfast.errors import HoldfastError, NotFound, Rejected
-from holdfast.ids import SessionId
+from holdfast.ids import MemoryId, SessionId
 
 NOBODY = "none"
+_KEY_MAX = 20
+_SAID_MAX_CHARS = 400
+# Below it a time of day is left out of a list, in favour of what is remembered.
+_NARROW = 90
 _DOCUMENT = click.Path(exists=True, dir_okay=False, allow_dash=True)
+_CHOOSE_EDITOR = "Another editor can be named in $EDITOR."
 _CERTAIN = "Forget everything that is remembered about you?"
 
 
 @click.group()
 def memory() -> None:
-    """What is remembered beyond a conversation, and what is still owed to memory."""
+    """What is remembered beyond a conversation, and what is still to be.
+
+    \b
+    What you say is handed to memory in segments: a stretch of one conversation.
+      gathering  the conversation goes on
+      owed       it is over, and its segment waits for the provider
+      committed  the provider has it: for builtin, facts were extracted
+      parked     it is owed to a provider that nobody here can reach
+      waived     you gave it up
+    """
 
 
 for command in (status, commit, waive, replay):
@@ -50,22 +68,24 @@ for command in (status, commit, waive, replay):
 
 
 @memory.command()
+@click.argument("memory", required=False)
 @limit_option(200)
 @click.option("--markdown", is_flag=True, help="As the document that `memory edit` opens, all of it.")
 @json_option
 @click.pass_obj
 @run_async
-async def show(frame: Frame, limit: int, markdown: bool, as_json: bool) -> None:
-    """Show what is remembered."""
+async def show(frame: Frame, memory: str | None, limit: int, markdown: bool, as_json: bool) -> None:
+    """Show what is remembered, or where MEMORY (its id) came from."""
+    if memory is not None and markdown:
+        raise click.UsageError("--markdown shows all of it: leave MEMORY out.")
     async with frame.reading() as desk:
-        if not markdown:
-            _list(await desk.memories.list(limit=limit), as_json)
-            return
-        document = await desk.memories.document()
-    if as_json:
-        print_json(document)
-    else:
-        print_text(document.markdown)
+        if memory is not None:
+            await _show_one(desk, MemoryId(memory), as_json)
+        elif markdown:
+            document = await desk.memories.document()
+            print_json(document) if as_json else print_text(document.markdown)
+        else:
+            _list(await _first(desk, limit), as_json)
 
 
 @memory.command()
@@ -75,7 +95,10 @@ async def show(frame: Frame, limit: int, markdown: bool, as_json: bool) -> None:
 @click.pass_obj
 @run_async
 async def search(frame: Frame, words: tuple[str, ...], limit: int, as_json: bool) -> None:
-    """Find what is remembered with WORDS in it, and what a provider elsewhere recalls of them."""
+    """Find what is remembered with WORDS in it.
+
+    A provider elsewhere is asked as well, and what it recalls is shown apart.
+    """
     query = " ".join(words)
     async with frame.reading() as desk:
         page = await desk.memories.search(query, limit)
@@ -103,7 +126,9 @@ async def add(frame: Frame, text: str, as_json: bool) -> None:
     if as_json:
         print_json(added)
     else:
-        say(f"{added.id} is remembered.")
+        # Said in other letters before, it stays as it was.
+        known = "" if added.text == " ".join(text.split()) else f" already: {added.text}"
+        say(f"{added.id} is remembered{known or '.'}")
 
 
 @memory.command()
@@ -113,7 +138,7 @@ async def add(frame: Frame, text: str, as_json: bool) -> None:
 @click.pass_obj
 @run_async
 async def edit(frame: Frame, file: str | None, base: str | None, as_json: bool) -> None:
-    """Edit what is remembered as Markdown, in $VISUAL or $EDITOR.
+    """Edit what is remembered, in $VISUAL or $EDITOR.
 
     Only what you change is changed: what is learned meanwhile stays.
     """
@@ -142,7 +167,10 @@ async def edit(frame: Frame, file: str | None, base: str | None, as_json: bool) 
 async def forget(
     frame: Frame, memories: tuple[str, ...], session: str | None, everything: bool, yes: bool, as_json: bool
 ) -> None:
-    """Forget MEMORIES by their ids, here and at the provider that has them."""
+    """Forget MEMORIES, by their ids.
+
+    They are forgotten here, and at the provider that has them, as far as it can be told to.
+    """
     if sum((bool(memories), session is not None, everything)) != 1:
         raise click.UsageError("Say what to forget: ids, --session or --all.")
     if everything and not yes:
@@ -202,15 +230,25 @@ async def _edit_by_hand(frame: Frame, before: str) -> Edited:
     try:
         click.edit(filename=str(file))
         edited = await _send(frame, Edit(base=before, markdown=_text(str(file))))
-    except (HoldfastError, click.ClickException) as error:
+    except (HoldfastError, click.ClickException, FileNotFoundError) as error:
+        if not file.exists() or file.read_bytes() == base.read_bytes():
+            # Whoever leaves an editor that way wants nothing, and nothing to be left behind.
+            shutil.rmtree(folder)
+            raise Rejected(f"{_said(error)}; nothing was changed. {_CHOOSE_EDITOR}") from error
         again = f"holdfast memory edit --file {tilde(file)} --base {tilde(base)}"
-        raise Rejected(f"{_said(error)}; your edit is kept, so mend it and run: {again}") from error
+        raise Rejected(f"{_said(error)}\nNothing was changed, and your edit is kept: mend it and run\n  {again}") from error
     shutil.rmtree(folder)
     return edited
 
 
-def _said(error: HoldfastError | click.ClickException) -> str:
-    return error.format_message().rstrip(".") if isinstance(error, click.ClickException) else str(error)
+def _said(error: HoldfastError | click.ClickException | FileNotFoundError) -> str:
+    match error:
+        case click.ClickException():
+            return error.format_message().rstrip(".")
+        case FileNotFoundError():
+            return "the document is gone"
+        case _:
+            return str(error)
 
 
 def _text(file: str) -> str:
@@ -245,12 +283,67 @@ def _print_forgotten(forgotten: Forgotten) -> None:
         say("Some of that conversation has yet to be remembered; what comes of it can be forgotten then.", "dim")
 
 
-def _list(page: Page[Memory], as_json: bool, otherwise: str = "Nothing is remembered.") -> None:
+async def _first(desk: Reading, limit: int) -> Page[MemoryView]:
+    """Return as much as is asked for, however small the pages are."""
+    items: list[MemoryView] = []
+    cursor: str | None = None
+    while True:
+        page = await desk.memories.list(cursor=cursor, limit=min(limit - len(items), SIZE_MAX))
+        items += page.items
+        cursor = page.next_cursor
+        if cursor is None or len(items) == limit:
+            break
+    # A page that is just full does not know whether it is the last.
+    more = cursor and (await desk.memories.list(cursor=cursor, limit=1)).items
+    return Page(items=items, next_cursor=cursor if more else None)
+
+
+def _list(page: Page[MemoryView], as_json: bool, otherwise: str = "Nothing is remembered.") -> None:
     if as_json:
         print_json(page)
         return
-    lines = [(each.id, moment(each.updated_at), _shown(each)) for each in page.items]
-    print_table(("memory", "when", "text"), lines, otherwise)
+    lines = [(each.id, moment(each.updated_at), _said_in(each), _shown(each)) for each in page.items]
+    columns = ("memory", "when", "said in", "text")
+    if console.width < _NARROW:
+        # There is better use for the room; `show MEMORY` has it.
+        columns, lines = (columns[0], *columns[2:]), [(line[0], *line[2:]) for line in lines]
+    print_table(columns, lines, otherwise)
+    if page.next_cursor:
+        say("There are more; see them with --limit, or all of them with --markdown.", "dim")
+
+
+def _said_in(each: MemoryView) -> str:
+    if each.origin:
+        return shortened(each.origin.title or each.origin.key, _KEY_MAX)
+    return "(deleted)" if each.turn_id else "by hand"
+
+
+async def _show_one(desk: Reading, memory_id: MemoryId, as_json: bool) -> None:
+    try:
+        found = await desk.memories.get(memory_id)
+    except NotFound as error:
+        raise NotFound(f"there is no memory {memory_id}; see `holdfast memory show`") from error
+    if as_json:
+        print_json(found)
+        return
+    lines = [("id", found.id), ("text", found.text), *await _source(desk, found)]
+    changed = [("changed", moment(found.updated_at))] if found.updated_at != found.created_at else []
+    print_table((found.kind.value, ""), [*lines, ("remembered", moment(found.created_at)), *changed], "")
+    if found.origin:
+        say(f"All of that conversation: holdfast sessions show {found.origin.session_id}", "dim", soft_wrap=True)
+    say(f"To forget it: holdfast memory forget {found.id}", "dim", soft_wrap=True)
+
+
+async def _source(desk: Reading, found: MemoryView) -> list[tuple[str, str]]:
+    """Return where a memory came from, and what you said there."""
+    origin = found.origin
+    if origin is None:
+        return [("said in", "a conversation that is deleted" if found.turn_id else "no conversation: added by hand")]
+    place = f"{origin.title or origin.key}, message {origin.ordinal}, {moment(origin.at)}"
+    before = cursors.after((origin.ordinal - 1, "")) if origin.ordinal > 1 else None
+    items = (await desk.transcript(origin.session_id, cursor=before, limit=1)).items
+    said = [each.text for each in items if each.role is Role.USER and each.turn_id == found.turn_id]
+    return [("said in", place), *(("you said", shortened(text, _SAID_MAX_CHARS)) for text in said)]
 
 
 def _shown(each: Memory) -> str:

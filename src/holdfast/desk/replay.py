@@ -15,6 +15,8 @@ from holdfast.ids import SegmentId
 from holdfast.memory.address import plain
 from holdfast.ports import Bindings, MemoryProvider, Store
 
+# Providers that are nobody without an address.
+_ELSEWHERE = frozenset({"http", "openviking"})
 NOTHING_SAID = "nothing was said"
 # Longer than any provider should need for one segment.
 SEGMENT_MAX_S = 600
@@ -29,12 +31,16 @@ def chosen(bindings: Bindings | None, name: str, url: str = "") -> MemoryProvide
     current = bindings.current if bindings else None
     if current is not None and not url and current.owner.partition(":")[0] == name:
         return current
+    if name in _ELSEWHERE and not url:
+        raise Rejected(
+            f"{name} needs its url, like --url http://127.0.0.1:9300; memory.url is that of another provider, or not set"
+        )
     try:
         found = bindings.of(f"{name}:{plain(url)}" if url else name) if bindings and name else None
     except ValueError as error:
         raise Rejected("a url begins with http:// or https://, and names a host") from error
     if found is None:
-        hint = "http and openviking need a url; a plugin that has not been opened yet, memory.provider and a restart"
+        hint = "name builtin, http or openviking with its url, or a plugin that is installed and set as memory.provider"
         raise Rejected(f"there is no memory provider {name!r} here that could be given anything; {hint}")
     return found
 

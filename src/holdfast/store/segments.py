@@ -9,7 +9,7 @@ from holdfast.core.delivery import BACKOFF_MAX_MS
 from holdfast.core.ending import Ending
 from holdfast.core.memory import Event, Record, Segment, State, next_to_commit
 from holdfast.core.memory import record as decide
-from holdfast.errors import NotFound, Stale
+from holdfast.errors import IllegalMove, NotFound, Stale
 from holdfast.ids import NodeId, SegmentId, SessionId, TurnId
 from holdfast.store import rows
 from holdfast.store.database import Database, Dialect, Params, Row, Run, Transaction
@@ -362,7 +362,11 @@ def _replace(before: Segment, after: Segment) -> Transaction[Segment]:
 
 def _waive(segment_id: SegmentId, now_ms: int) -> Transaction[Segment]:
     segment = yield from _get(segment_id)
-    return (yield from _replace(segment, replace(segment.on(Event.WAIVE), settled_at=now_ms)))
+    try:
+        waived = segment.on(Event.WAIVE)
+    except IllegalMove as error:
+        raise IllegalMove(segment.id, segment.state, "be waived; only what is owed can be") from error
+    return (yield from _replace(segment, replace(waived, settled_at=now_ms)))
 
 
 def _move(before: Segment, after: Segment, node_id: NodeId | None) -> Transaction[Segment | None]:
