@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from holdfast.cli.answer import outcome
+from holdfast.cli.bar import bar
 from holdfast.cli.control import print_status
-from holdfast.cli.frame import visible
+from holdfast.cli.frame import print_json, visible
 from holdfast.core.turns import State
 from holdfast.desk.views import Phase, Status, TurnView
 from holdfast.ids import NodeId, SessionId, TurnId
@@ -31,6 +34,29 @@ def test_brackets_are_text_and_no_markup(terminal: Terminal) -> None:
     assert terminal.type("sessions", "show", "[/b]:key:").exit_code == 0
 
 
+def test_what_is_remembered_is_text_and_no_markup(terminal: Terminal) -> None:
+    terminal.read("memory", "add", "[bold]likes[/bold] [/] :tea:")
+    for words in (("memory", "show"), ("memory", "search", "likes"), ("memory", "show", "--markdown")):
+        assert "[bold]likes[/bold] [/] :tea:" in terminal.type(*words).stdout
+
+
+def test_json_steers_no_terminal_and_says_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    print_json({"text": "a\x1b[2J\x9b\x7f\u202eb\nc"})
+    shown = capsys.readouterr().out
+    assert not set(shown) & set("\x1b\x9b\x7f\u202e")
+    assert json.loads(shown) == {"text": "a\x1b[2J\x9b\x7f\u202eb\nc"}
+
+
+def test_a_bar_says_what_it_is_about_as_it_is() -> None:
+    told = "replaying into http:http://[fd00::1]:9300/[/]"
+    with bar(quiet=False) as progress:
+        progress.add_task(told, total=1)
+        console = Console(width=120)
+        with console.capture() as shown:
+            console.print(progress.get_renderable())
+    assert told in shown.get()
+
+
 def test_choices_are_taken_as_they_are_written_everywhere_else(terminal: Terminal) -> None:
     assert terminal.read("ask", "count to 1", "--busy", "queue")["state"] == "completed"
     assert len(terminal.read("sessions", "list", "--state", "open")["items"]) == 1
@@ -41,6 +67,8 @@ def test_choices_are_taken_as_they_are_written_everywhere_else(terminal: Termina
 
 def test_what_would_steer_a_terminal_is_shown_as_unreadable(terminal: Terminal) -> None:
     assert visible("a\x1b[2J\x00\r\x7f\x9b\tb\nc") == "a\ufffd[2J\ufffd\ufffd\ufffd\ufffd\tb\nc"
+    # Nor does anything read otherwise than it is; what belongs to a script stays.
+    assert visible("a\u202eb\u2066c \u200fשלום") == "a\ufffdb\ufffdc \u200fשלום"
     raw = terminal.type("ask", "red \x1b[31m; count to 1")
     # Whoever reads a pipe gets what was said.
     assert "\x1b[31m" in raw.stdout

@@ -253,7 +253,10 @@ async def test_whatever_a_provider_raises_is_a_failed_commit(answer: BaseExcepti
 
 
 @pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
-@pytest.mark.parametrize(("answer", "receipt"), [(42, ""), (b"done", ""), ([], "2 messages read"), (" y" * 999, "y y")])
+@pytest.mark.parametrize(
+    ("answer", "receipt"),
+    [(42, ""), (b"done", ""), ([], "2 messages read"), (" y" * 999, "y y"), ("\x1b[2Jdone,\n\u202e well", "[2Jdone, well")],
+)
 async def test_whatever_a_provider_returns_is_a_success(answer: object, receipt: str, open_it: Open) -> None:
     """M6: only an exception is a failure; what it has to say is kept as far as it is words, and not too many."""
     memory = RecordingMemory(answer)

@@ -37,8 +37,12 @@ EXIT_IO = 74
 EXIT_OWNED = 75
 EXIT_CONFIG = 78
 
-# What steers a terminal instead of being read there: C0 but for the end of a line and the tab, DEL and C1.
-_STEERING = dict.fromkeys({*range(0x20), *range(0x7F, 0xA0)} - {ord("\n"), ord("\t")}, "\N{REPLACEMENT CHARACTER}")
+# What steers a terminal instead of being read there: C0 but for the end of a line and the tab, DEL and C1, and what turns
+# the direction of writing around, so that a line reads otherwise than it is.
+_CONTROLS = {*range(0x20), *range(0x7F, 0xA0)} - {ord("\n"), ord("\t")}
+_STEERING = dict.fromkeys({*_CONTROLS, *range(0x202A, 0x202F), *range(0x2066, 0x206A)}, "\N{REPLACEMENT CHARACTER}")
+# JSON may hold them as they are, so they are spelt out; it says the same then.
+_SPELT = {code: f"\\u{code:04x}" for code in _STEERING}
 
 # In a pipe nobody wraps lines but whoever reads them.
 PIPE_WIDTH = 10_000
@@ -148,7 +152,7 @@ def limit_option(default: int) -> Callable[[F], F]:
 
 def print_json(value: object) -> None:
     """Print a result as JSON."""
-    click.echo(to_json(value), nl=False)
+    click.echo(to_json(value).translate(_SPELT), nl=False)
 
 
 def to_json(value: object) -> str:

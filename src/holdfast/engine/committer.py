@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from holdfast.clock import Clock
 from holdfast.core.delivery import backoff_ms
 from holdfast.core.memory import Event, Message, Segment, State, messages
+from holdfast.core.recall import one_line
 from holdfast.core.recovery import orphans
 from holdfast.core.redaction import Redaction
 from holdfast.core.sessions import Session
@@ -303,7 +304,7 @@ class Committer:
         return Outcome(error=self._words(str(error)) or type(error).__name__)
 
     def _words(self, text: str) -> str:
-        return self._redaction.text(text).strip()[:WORDS_MAX]
+        return one_line(self._redaction.text(text))[:WORDS_MAX]
 
     async def _settle(self, segment: Segment, outcome: Outcome) -> bool:
         """Record how a commit ended, however long the store is away; returns whether the debt is paid."""
