@@ -44,6 +44,7 @@ LATEST_MS = int(datetime(2100, 1, 1, tzinfo=UTC).timestamp() * 1000)
 # Rows are written by several threads and machines, so that a little is ordinary.
 AHEAD_MAX_MS = 5_000
 SKEW_MAX_MS = 5_000
+_GIVE_UP = "give it up: holdfast memory status, holdfast memory waive SEGMENT"
 UNSTARTABLE = "correct it: until then the gateway does not start"
 UNSEEN = "was not looked at, because the store could not be opened"
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
@@ -286,25 +287,36 @@ async def _unextractable(patient: Patient) -> str:
 
 
 async def _provider(current: MemoryProvider) -> Finding:
+    detail, problem = await _health(current)
+    if not problem:
+        return _ok("memory", f"{current.owner}: {detail}")
+    advice = "see whether it runs; nothing is lost, what is to be remembered waits for it"
+    return _fail("memory", f"{current.owner}: {problem}", advice)
+
+
+async def _health(provider: MemoryProvider) -> tuple[str, str]:
+    """Return what a provider says of itself, and what is wrong with it."""
     try:
         async with asyncio.timeout(PROVIDER_TIMEOUT_S):
-            return _ok("memory", f"{current.owner}: {await current.check()}")
+            return await provider.check(), ""
     except TimeoutError:
-        told = f"did not answer within {PROVIDER_TIMEOUT_S} s"
+        return "", f"did not answer within {PROVIDER_TIMEOUT_S} s"
     except Exception as error:  # The edge to a provider, which may be anybody's.
-        told = _told(error)
-    advice = "see whether it runs; nothing is lost, what is to be remembered waits for it"
-    return _fail("memory", f"{current.owner}: {told}", advice)
+        return "", _told(error)
 
 
 async def _debts(opened: Store, bindings: Bindings) -> Findings:
     for owner, number in sorted((await opened.segments.unpaid_owners()).items()):
-        told = f"{number} {'conversation piece is' if number == 1 else 'conversation pieces are'} owed to {owner}"
-        if bindings.of(owner) is None:
-            advice = "install or configure it again, or give them up: holdfast memory status, holdfast memory waive SEGMENT"
+        told = f"{number} {'segment is' if number == 1 else 'segments are'} owed to {owner}"
+        provider = bindings.of(owner)
+        if provider is None:
+            advice = f"install or configure it again, or {_GIVE_UP}"
             yield _warn("debts", f"{told}, whom nobody here can reach: parked", advice)
-        else:
-            yield _ok("debts", told)
+            continue
+        # How the one of today is has been said.
+        problem = "" if provider is bindings.current else (await _health(provider))[1]
+        advice = f"start it again: what is owed to it is tried by itself; or {_GIVE_UP}"
+        yield _warn("debts", f"{told}: {problem}", advice) if problem else _ok("debts", told)
 
 
 async def channels(patient: Patient) -> Findings:
