@@ -15,6 +15,7 @@ import pytest
 
 from holdfast.agent.demonstration import COUNT_MAX, REPEATING_MAX_MS, SLOW_WORD_MS, WAIT_MAX_S, WORD_MS, demonstration
 from holdfast.agent.toolbox import Toolbox
+from holdfast.agent.tools.memory import MemoryArgs
 from holdfast.agent.tools.port import Site, StructTool
 from holdfast.core import effects
 from holdfast.core.effects import Call, Effect
@@ -276,7 +277,7 @@ async def test_it_does_several_things_in_the_order_in_which_they_stand(tmp_path:
     "word", ["failure", "slowlyish", "miscount to 3", "notes", "[System note: it ended]", "wait for it", "await 3 seconds"]
 )
 async def test_a_word_that_only_looks_like_a_request_is_none(word: str) -> None:
-    assert (await perform(word)).text().endswith("delegate: count to 5; fail.")
+    assert (await perform(word)).text().endswith("what do you know about me?")
 
 
 async def cut_where(message: str, notes: Path, is_right: Callable[[Rehearsal], bool]) -> Rehearsal:
@@ -381,6 +382,30 @@ async def test_it_reaches_for_the_tools_of_the_gateway_as_a_model_would() -> Non
     assert "a.txt" in said
     assert "delegate_task failed: there is no tool 'delegate_task'; there are terminal." in said
     assert said.endswith(" 1 2.")
+
+
+@pytest.mark.parametrize(
+    ("listed", "said"),
+    [
+        (
+            "mem_1 (profile): A sailor.\nmem_2: Their boat: Elsa",
+            " This I know about you:\n\n- A sailor.\n- Their boat: Elsa",
+        ),
+        ("Nothing is remembered about that.", " Nothing yet."),
+    ],
+)
+async def test_it_says_what_is_remembered_when_it_is_asked(listed: str, said: str) -> None:
+    async def memory(args: MemoryArgs, _site: Site) -> str:
+        return listed if args.action == "list" else ""
+
+    tool = StructTool(name="memory", description="", args=MemoryArgs, effect=Effect.KEYED, action=memory)
+    stage = Rehearsal()
+    agent = demonstration(clock=QuickClock(), toolbox=Toolbox([tool]))
+    await agent.run(assignment("What do you know about me?", stage.items), stage)
+    assert stage.text().partition("”.")[2] == said
+    stage = Rehearsal()
+    await demonstration(clock=QuickClock()).run(assignment("what do you remember about me", stage.items), stage)
+    assert "memory failed: there is no tool 'memory'" in stage.text()
 
 
 class TerminalArgs(msgspec.Struct):

@@ -38,6 +38,7 @@ _REQUEST = re.compile(
     rf"|\brun:\s*(?P<run>{_TEXT})"
     rf"|\bbackground:\s*(?P<background>{_TEXT})"
     rf"|\bdelegate:\s*(?P<delegate>{_TEXT})"
+    r"|\bwhat do you (?P<remember>know|remember) about me\b"
     r"|\b(?P<fail>fail)\b",
     re.IGNORECASE,
 )
@@ -48,7 +49,8 @@ _WORD = re.compile(r"\s*\S+\s*$|\s*\S+|\s+")
 _EXPLANATION = (
     " Each of these words was in the journal before you saw it. Kill this process in the middle of the sentence and start it"
     " again: nothing you have read will be gone. I also do as I am told, in any order: count to 20, slowly; wait 3 seconds;"
-    " note: something; ask me something; run: ls; background: sleep 5; delegate: count to 5; fail."
+    " note: something; ask me something; run: ls; background: sleep 5; delegate: count to 5; fail. Or say:"
+    " remember that I like tea; then /new, and: what do you know about me?"
 )
 
 
@@ -164,6 +166,8 @@ def _perform(request: re.Match[str], tools: _Tools, word_ms: float) -> Sequence[
             return [Reach("terminal", args, _reporting("It runs in the background, and you will hear when it ends."))]
         case "delegate":
             return [Reach("delegate_task", {"goal": said}, _reporting("A helper did it, in a session of its own."))]
+        case "remember":
+            return [Reach("memory", {"action": "list"}, _remembered)]
         case _:
             return [Fail("you asked me to fail, and so I did")]
 
@@ -188,6 +192,13 @@ def _reporting(done: str) -> Callable[[Call], str]:
 
 def _printed(call: Call) -> str:
     return f" The terminal said:\n\n```\n{call.result}\n```\n" if call.state is State.OK else _reporting("")(call)
+
+
+def _remembered(call: Call) -> str:
+    if call.state is not State.OK:
+        return _reporting("")(call)
+    facts = [text for _, found, text in (line.partition(": ") for line in str(call.result).splitlines()) if found]
+    return "\n\n".join((" This I know about you:", "\n".join(f"- {each}" for each in facts))) if facts else " Nothing yet."
 
 
 def _streamed(text: str, word_ms: float) -> Iterator[Line]:
