@@ -36,7 +36,9 @@ async def command(engine: Engine, text: str) -> Receipt:
 async def test_new_ends_the_conversation_and_the_next_message_begins_another(open_it: Open) -> None:
     async with opened(open_it) as store, running_engine(store, echo()) as engine:
         first = await answered(engine, store, "one")
-        await command(engine, "/new")
+        receipt = await command(engine, "/new")
+        # Nobody remembers here, so nothing is said of memory.
+        assert receipt.reply == "A new conversation begins with your next message."
         old = await store.sessions.get(first.session_id)
         assert (old.state, old.end_reason) == (sessions.State.ENDED, "new")
         second = await answered(engine, store, "two")

@@ -38,7 +38,8 @@ Boundary = Callable[[Engine, Store, ManualClock, Turn], Awaitable[object]]
 
 
 async def new(engine: Engine, _store: Store, _clock: ManualClock, _turn: Turn) -> None:
-    await engine.inbox.accept(message("/new"))
+    receipt = await engine.inbox.accept(message("/new"))
+    assert (receipt.reply or "").endswith("; this one is handed to memory.")
 
 
 async def stop(engine: Engine, _store: Store, _clock: ManualClock, _turn: Turn) -> None:

@@ -8,6 +8,7 @@ from typing import assert_never
 from holdfast.clock import Clock
 from holdfast.core.commands import HELP, Command, Name
 from holdfast.core.intake import Inbound, Once, Receipt
+from holdfast.core.memory import DIRTY
 from holdfast.core.sessions import Session
 from holdfast.core.turns import SETTLED, State, Turn
 from holdfast.errors import IllegalMove, Repeated
@@ -50,8 +51,9 @@ class Commands:
         now, once = self._clock.now_ms(), message.once()
         match command.name:
             case Name.NEW:
+                handed_on = await self._handed_on(session)
                 await self._store.settlement.end_session(session.id, LEFT_FOR_A_NEW_ONE, now, once)
-                return self._reply(session, "A new conversation begins with your next message.")
+                return self._reply(session, f"A new conversation begins with your next message{handed_on}.")
             case Name.STOP:
                 await self._store.settlement.suspend_session(session.id, now, once)
                 return self._reply(session, "Stopped. Your next message begins a new conversation.")
@@ -70,6 +72,11 @@ class Commands:
                 return self._reply(session, await self._tell(session, command))
             case _:
                 assert_never(command.name)
+
+    async def _handed_on(self, session: Session) -> str:
+        """Say that memory is given what was said, where it is."""
+        owes = any(each.state in DIRTY for each in await self._store.segments.of_session(session.id))
+        return "; this one is handed to memory" if owes else ""
 
     async def _tell(self, session: Session, command: Command) -> str:
         if command.name is Name.STATUS:
