@@ -1378,10 +1378,10 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "debt: a provider may raise whatever it likes",
-        "engine/committer.py",
-        "        except BaseException as error:",
-        "        except Exception as error:",
-        ("tests/engine/test_memory_commits.py",),
+        "engine/errands.py",
+        "    except BaseException as error:",
+        "    except Exception as error:",
+        ("tests/engine/test_memory_commits.py", "tests/engine/test_recall.py", "tests/engine/test_mirror.py"),
     ),
     Mutant(
         "debt: a payment is ours while its caller is gone",

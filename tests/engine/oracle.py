@@ -60,9 +60,8 @@ class Oracle(Provider):
 class Deaf(Oracle):
     """Hangs, and does not stop when it is told to."""
 
-    async def recall(self, session: Session, query: str, limit: int) -> Any:
-        self.asked.append((session, query, limit))
-        released = asyncio.create_task(self._answers[0].wait())
+    async def _play(self, answers: list[Any]) -> Any:
+        released = asyncio.create_task(answers[0].wait())
         while not released.done():
             try:
                 await asyncio.shield(released)

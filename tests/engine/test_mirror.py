@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 
 import pytest
@@ -15,7 +16,7 @@ from holdfast.engine.mirror import WAITING_MAX, Mirror
 from holdfast.errors import Unavailable
 from holdfast.ids import SessionId, TurnId
 from holdfast.memory.bindings import Bindings
-from tests.engine.oracle import Oracle, settings
+from tests.engine.oracle import Deaf, Oracle, settings
 from tests.engine.world import Hang, Open, answered, opened, running_engine, until
 
 SECRET = "open-sesame-42"
@@ -106,6 +107,26 @@ async def test_one_that_does_not_answer_in_time_is_given_up(open_it: Open, caplo
             await answered(engine, store, "one")
             await until(lambda: "no answer in time" in caplog.text)
         assert oracle.cancelled == 1
+
+
+@pytest.mark.parametrize("answer", [SystemExit(1), asyncio.CancelledError(), KeyError("x")])
+async def test_whatever_a_provider_does_with_a_note_the_gateway_goes_on(open_it: Open, answer: BaseException) -> None:
+    async with opened(open_it) as store:
+        oracle = Oracle(mirrors=True, notes=[answer])
+        async with running_engine(store, talker(), memory=oracle) as engine:
+            await answered(engine, store, "one")
+            await until(lambda: oracle.noted)
+            await answered(engine, store, "two")
+
+
+async def test_one_that_does_not_stop_when_told_to_keeps_no_gateway_from_stopping(open_it: Open) -> None:
+    async with opened(open_it) as store:
+        hang = Hang()
+        deaf = Deaf(mirrors=True, notes=[hang])
+        async with running_engine(store, talker(), memory=deaf) as engine:
+            await answered(engine, store, "one")
+            await until(lambda: deaf.noted)
+        hang.release()
 
 
 async def test_no_more_than_so_many_wait_to_be_told(open_it: Open, caplog: pytest.LogCaptureFixture) -> None:

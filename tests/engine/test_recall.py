@@ -226,13 +226,22 @@ async def test_a_provider_that_does_not_stop_when_told_to_holds_up_nobody_either
             for key in "abc":
                 await answered(engine, store, key, conversation=key)
             assert deaf.cancelled == 1
-            hang.release()
         assert deaf.queries == ["a"]
+        hang.release()
 
 
 @pytest.mark.parametrize(
     "answer",
-    [RuntimeError(f"the key {SECRET} is wrong"), asyncio.CancelledError(), None, 7, "text", [{"text": "x"}], object()],
+    [
+        RuntimeError(f"the key {SECRET} is wrong"),
+        asyncio.CancelledError(),
+        SystemExit(1),
+        None,
+        7,
+        "text",
+        [{"text": "x"}],
+        object(),
+    ],
 )
 async def test_whatever_a_provider_does_the_turn_is_answered(
     open_it: Open, answer: Any, caplog: pytest.LogCaptureFixture

@@ -17,6 +17,7 @@ from holdfast.core.recall import one_line
 from holdfast.core.recovery import orphans
 from holdfast.core.redaction import Redaction
 from holdfast.core.sessions import Session
+from holdfast.engine.errands import Errands
 from holdfast.engine.persistence import persist
 from holdfast.engine.settings import Settings
 from holdfast.engine.wake import Wake
@@ -79,8 +80,7 @@ class Committer:
         self._clock = clock
         self._group: asyncio.TaskGroup | None = None
         self._payments: dict[SegmentId, Payment] = {}
-        # Calls of providers, also of those that do not stop when they are told to.
-        self._calls: set[asyncio.Task[Outcome]] = set()
+        self._errands = Errands()
         self._suspected: set[SegmentId] = set()
         self._idle_looked_at: int | None = None
         self._claiming = False
@@ -278,23 +278,15 @@ class Committer:
 
     async def _ask(self, provider: MemoryProvider, session: Session, segment: Segment, said: Sequence[Message]) -> Outcome:
         """Call a provider, which may do whatever it likes, and wait for it only so long."""
-        call = asyncio.create_task(self._call(provider, session, segment, said), name=f"commit {segment.id}")
-        self._calls.add(call)
-        call.add_done_callback(self._calls.discard)
+        call, name = provider.commit(session, segment, said), f"commit {segment.id}"
         try:
-            done, _ = await asyncio.wait((call,), timeout=self._settings.commit_timeout_ms / 1000)
-        finally:
-            # Not waited for: it may not heed this.
-            call.cancel()
-        return call.result() if done else Outcome(error=TOO_LATE)
-
-    async def _call(self, provider: MemoryProvider, session: Session, segment: Segment, said: Sequence[Message]) -> Outcome:
-        try:
-            return Outcome(receipt=self._receipt(await provider.commit(session, segment, said)))
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # The edge to a provider: an exit or a stray cancellation is a failed commit too.
+            receipt = await self._errands.run(call, self._settings.commit_timeout_ms, name)
+        except TimeoutError as error:
+            # It may have run out of time by itself.
+            return Outcome(error=self._words(str(error)) or TOO_LATE)
+        except Exception as error:  # The edge to a provider.
             return self._failed(error)
+        return Outcome(receipt=self._receipt(receipt))
 
     def _receipt(self, said: object) -> str:
         """Return what a provider said of a commit; one that says nothing, or no words, has committed all the same."""

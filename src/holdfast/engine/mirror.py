@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable
 from dataclasses import dataclass, field
 
 from holdfast.clock import Clock
@@ -14,7 +15,9 @@ from holdfast.core.breaker import Breaker, pause_ms
 from holdfast.core.memory import messages
 from holdfast.core.redaction import Redaction
 from holdfast.core.sessions import Session
+from holdfast.engine.errands import Errands
 from holdfast.engine.settings import Settings
+from holdfast.errors import Unavailable
 from holdfast.ids import TurnId
 from holdfast.ports import Bindings, MemoryProvider, Store
 
@@ -49,6 +52,7 @@ class Mirror:
         self._settings = settings
         self._redaction = redaction
         self._clock = clock
+        self._errands = Errands()
         self._lanes = [_Lane() for _ in range(LANES)]
 
     def tell(self, session: Session, turn_id: TurnId) -> None:
@@ -79,12 +83,22 @@ class Mirror:
             ended = await lane.waiting.get()
             provider = self._provider
             if provider is not None and lane.breaker.may_ask(self._clock.monotonic_ms()):
-                await self._note(lane, provider, ended)
+                try:
+                    await self._tell(lane, provider, ended)
+                except Unavailable as error:
+                    log.info("%s hears of turn %s when it is committed: %s", provider.owner, ended.turn_id, error)
 
-    async def _note(self, lane: _Lane, provider: MemoryProvider, ended: _Ended) -> None:
+    async def _tell(self, lane: _Lane, provider: MemoryProvider, ended: _Ended) -> None:
+        segment = await self._store.segments.of_turn(ended.turn_id)
+        # Another binding may have been chosen for a session in the meantime, or the session is gone.
+        if segment is None or segment.owner != provider.owner:
+            return
+        if said := messages(await self._store.journal.read_turn(ended.turn_id)):
+            await self._note(lane, provider, provider.note(ended.session, segment, said))
+
+    async def _note(self, lane: _Lane, provider: MemoryProvider, note: Awaitable[None]) -> None:
         try:
-            async with asyncio.timeout(self._settings.note_timeout_ms / 1000):
-                await self._tell(provider, ended)
+            await self._errands.run(note, self._settings.note_timeout_ms, f"note to {provider.owner}")
         except Exception as error:  # The edge to a provider: whatever it raises, the commit has the turn too.
             lane.breaker = lane.breaker.failed(self._clock.monotonic_ms())
             why = "no answer in time" if isinstance(error, TimeoutError) else self._redaction.text(str(error)) or repr(error)
@@ -92,12 +106,3 @@ class Mirror:
             log.info("%s hears of no turn before its commit for %d s: %s", provider.owner, pause_s, why)
         else:
             lane.breaker = lane.breaker.answered()
-
-    async def _tell(self, provider: MemoryProvider, ended: _Ended) -> None:
-        segment = await self._store.segments.of_turn(ended.turn_id)
-        # Another binding may have been chosen for a session in the meantime, or the session is gone.
-        if segment is None or segment.owner != provider.owner:
-            return
-        said = messages(await self._store.journal.read_turn(ended.turn_id))
-        if said:
-            await provider.note(ended.session, segment, said)

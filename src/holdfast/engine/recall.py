@@ -19,6 +19,7 @@ from holdfast.core.memories import Recollection
 from holdfast.core.redaction import Redaction
 from holdfast.core.sessions import Session
 from holdfast.core.turns import Turn
+from holdfast.engine.errands import Errands
 from holdfast.engine.settings import Settings
 from holdfast.ports import Bindings, MemoryProvider, Recalled, nothing_recalled
 
@@ -49,6 +50,7 @@ class Recall:
         self._redaction = redaction
         self._clock = clock
         self._breaker = Breaker()
+        self._errands = Errands()
         self._calls: set[asyncio.Task[Found]] = set()
         self._group: asyncio.TaskGroup | None = None
 
@@ -90,7 +92,7 @@ class Recall:
         self._breaker = self._breaker.asked()
         task = self._group.create_task(self._call(provider, session, query), name=f"recall in {session.id}")
         self._calls.add(task)
-        task.add_done_callback(self._forget)
+        task.add_done_callback(self._calls.discard)
         return Call(task=task, is_first=is_first)
 
     async def _answer(self, call: Call) -> Found:
@@ -109,8 +111,9 @@ class Recall:
         """Ask, learn from what comes of it how the provider is, and raise nothing."""
         limit = self._settings.recall_limit
         try:
-            async with asyncio.timeout(self._settings.recall_timeout_ms / 1000):
-                found = recall.bounded(await provider.recall(session, query, limit), limit)
+            call = provider.recall(session, query, limit)
+            answer = await self._errands.run(call, self._settings.recall_timeout_ms, f"recall of {provider.owner}")
+            found = recall.bounded(answer, limit)
         except TimeoutError:
             self._fail(provider, "it did not answer in time")
         except Exception as error:  # The edge to a provider: an answer without memories is better than none.
@@ -119,12 +122,6 @@ class Recall:
             self._breaker = self._breaker.answered()
             return [_masked(each, self._redaction) for each in found]
         return ()
-
-    def _forget(self, call: asyncio.Task[Found]) -> None:
-        self._calls.discard(call)
-        if call.cancelled():
-            # Whatever that means, it was no answer.
-            self._breaker = self._breaker.failed(self._clock.monotonic_ms())
 
     def _fail(self, provider: MemoryProvider, why: str) -> None:
         before, self._breaker = self._breaker, self._breaker.failed(self._clock.monotonic_ms())
