@@ -11,6 +11,7 @@ from holdfast.core import effects
 from holdfast.core.effects import Effect
 from holdfast.core.intake import Busy
 from holdfast.core.journal import Draft, Entry, Kind
+from holdfast.core.memory import messages
 from holdfast.core.transcript import Role, fold
 from holdfast.core.turns import Cause, Event, Mode, Resume, Turn
 from holdfast.errors import NotFound, Stale
@@ -128,8 +129,19 @@ async def test_a_segment_is_read_with_exactly_its_own_turns(scene: Scene) -> Non
     await scene.finished("three")
     sealed, _ = await scene.store.segments.of_session(first.session_id)
     entries = await scene.store.journal.read_segment(sealed)
-    assert [entry.turn_id for entry in entries] == [first.id] * 3 + [second.id] * 3
+    assert [entry.turn_id for entry in entries] == [first.id] * 2 + [second.id] * 2
     assert [entry.seq for entry in entries] == sorted(entry.seq for entry in entries)
+
+
+async def test_of_a_segment_only_what_was_said_is_read(scene: Scene) -> None:
+    """M2: it is all that a commit carries, and what a turn did on its way there may be far too much to be held at once."""
+    turn = await scene.say(await scene.running("hello"), *(f"piece {number} " for number in range(20)))
+    turn, _ = await scene.use(turn, Effect.PURE, effects.Event.SUCCEED)
+    done = await scene.finish(turn, text="hi")
+    (segment,) = await scene.store.segments.of_session(done.session_id)
+    entries = await scene.store.journal.read_segment(segment)
+    assert [entry.kind for entry in entries] == [Kind.TURN_ACCEPTED, Kind.TURN_COMPLETED]
+    assert messages(entries) == messages(await scene.store.journal.read_turn(done.id)) != []
 
 
 @pytest.mark.parametrize("stale", ["fence", "place ahead", "place behind"])

@@ -50,7 +50,8 @@ _READ_ATTEMPT = f"""
 """
 _READ_SEGMENT = f"""
     SELECT {rows.qualified(rows.ENTRY, "e")} FROM entries e JOIN turns t ON t.id = e.turn_id
-     WHERE t.session_id = :id AND t.generation BETWEEN :first AND :last ORDER BY e.seq
+     WHERE t.session_id = :id AND t.generation BETWEEN :first AND :last
+       AND e.kind IN ('turn.accepted', 'message.joined', 'turn.completed', 'turn.undone') ORDER BY e.seq
 """
 _COMPACTED = """
     SELECT data FROM entries WHERE session_id = :id AND kind = 'context.compacted' ORDER BY seq DESC LIMIT 1
@@ -122,7 +123,10 @@ class Journal:
         return await self._database.read(lambda: _read(_READ_TURNS, {"id": session_id, "first": first, "last": last}))
 
     async def read_segment(self, segment: Segment) -> list[Entry]:
-        """Return the entries of the turns that a memory segment covers."""
+        """Return what was said in the turns that a memory segment covers.
+
+        What tools returned on the way may be a hundred times as much, and is for no memory.
+        """
         params = {"id": segment.session_id, "first": segment.first_generation, "last": segment.last_generation}
         return await self._database.read(lambda: _read(_READ_SEGMENT, params))
 
