@@ -1,4 +1,4 @@
-"""Takes the README's pictures: the real commands in a real terminal, drawn as SVG."""
+"""Takes the pictures of the README and the guide: the real commands in a real terminal, drawn as SVG."""
 
 from __future__ import annotations
 
@@ -166,6 +166,22 @@ def _read(terminal: int, quiet_s: float | None) -> str | None:
         return None
 
 
+def remembering(folder: str) -> None:
+    """Take the picture of what is remembered, and of where it was said."""
+    screen = Screen(folder)
+    with screen.gateway():
+        screen.run("ask", "I live in Genoa, near the harbour.", "--session", "boat")
+        screen.run("ask", "Remember that my boat is called Elsa.", "--session", "boat")
+        screen.run("ask", "I prefer short answers.", "--session", "desk")
+        screen.run("memory", "commit", "--all")
+        screen.shown = ""
+        screen.run("memory", "show")
+        elsa = next(line for line in screen.shown.splitlines() if "Elsa" in line)
+        screen.run("memory", "show", re.findall(r"mem_\w+", elsa)[0])
+        screen.run("memory", "status", "boat")
+    screen.save("memory.svg", "holdfast memory")
+
+
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         screen = Screen(folder)
@@ -188,6 +204,7 @@ def main() -> None:
             )
             screen.run("chat", "--session", "work", typed=typed)
         screen.save("chat.svg", "holdfast chat")
+        remembering(folder)
         screen = Screen(folder)
         screen.run("drill", "--kills", "25")
         screen.save("drill.svg", "holdfast drill")
