@@ -68,6 +68,7 @@ class Storm:
     pauses: list[Span] = field(default_factory=list[Span])
     disturbed: list[Span] = field(default_factory=list[Span])
     owners: Sequence[str] = ()
+    kills: int = 0
     struck: int = 0
     _last: dict[int, str] = field(default_factory=dict[int, str])
     _begun: dict[int, tuple[int, str]] = field(default_factory=dict[int, tuple[int, str]])
@@ -100,7 +101,8 @@ class Storm:
     def has_struck(self, times: int) -> bool:
         return self.struck >= times
 
-    async def strike(self, kills: int) -> None:
+    async def strike(self) -> None:
+        kills = self.kills
         deck: list[signal.Signals] = []
         for number in range(1, kills + 1):
             await asyncio.sleep(self.chance.uniform(*(HASTY_S if self.hasty else LIFE_S)))
@@ -190,7 +192,7 @@ class Speaker:
         session = await self._open(f"storm-{number}")
         for _ in range(self._chance.randint(*STEPS)):
             step = self._chance.choices(
-                (self._say, self._fail, self._cancel, self._take_back, self._commit), (60, 6, 8, 14, 12)
+                (self._say, self._fail, self._cancel, self._take_back, self._commit, self._linger), (60, 6, 8, 14, 12, 6)
             )
             await step[0](session)
             await asyncio.sleep(self._chance.uniform(0, 0.2))
@@ -220,6 +222,14 @@ class Speaker:
         with contextlib.suppress(httpx2.TransportError):
             answer = await self._chance.choice(self._webs).post("/api/memory/commit", json=body, timeout=2 * COMMIT_MAX_S)
             self._storm.seen[f"commit {answer.status_code}"] += 1
+
+    async def _linger(self, session: str) -> None:
+        """Say something before a strike and behind it, in which time another binding may have come."""
+        await self._say(session)
+        strikes = self._storm.struck + 1
+        if strikes <= self._storm.kills:
+            await until(partial(self._storm.has_struck, strikes), "there is another strike")
+        await self._say(session)
 
     async def _end(self, session: str) -> None:
         await self._insist("POST", f"/api/sessions/{session}/end", {})
@@ -268,7 +278,7 @@ class Speaker:
             await asyncio.sleep(LOOK_S)
 
 
-async def speak(storm: Storm, sessions: int, kills: int) -> None:
+async def speak(storm: Storm, sessions: int) -> None:
     """Let everybody speak until there have been so many conversations, as many before each strike as before any other."""
     numbers = iter(range(sessions))
     async with contextlib.AsyncExitStack() as stack:
@@ -279,7 +289,7 @@ async def speak(storm: Storm, sessions: int, kills: int) -> None:
 
         async def talk_each() -> None:
             for number in numbers:
-                strikes = number * (kills + 1) // sessions
+                strikes = number * (storm.kills + 1) // sessions
                 await until(partial(storm.has_struck, strikes), "there is another strike")
                 await Speaker(storm, webs).talk(number)
 
@@ -334,9 +344,10 @@ async def house(
 
 async def storm_over(storm: Storm, sessions: int, kills: int) -> tuple[Ledger, list[int]]:
     """Let it storm, and reckon."""
+    storm.kills = kills
     async with asyncio.TaskGroup() as group:
-        group.create_task(speak(storm, sessions, kills))
-        group.create_task(storm.strike(kills))
+        group.create_task(speak(storm, sessions))
+        group.create_task(storm.strike())
     storm.told("calm")
     await storm.calm()
     await storm.stop()
