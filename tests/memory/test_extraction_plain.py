@@ -53,6 +53,12 @@ async def test_a_plain_sentence_is_understood(said: str, fact: str) -> None:
         "What is my name?",
         "Do you remember that I live in Turin?",
         "I am tired",
+        "Call me later",
+        "My name is not important",
+        "I need help with this",
+        "I want to know what time it is",
+        "I have a question",
+        "My code is broken",
         "My question is simple",
         "count to 20, slowly",
         "Remember",
@@ -64,6 +70,18 @@ async def test_a_plain_sentence_is_understood(said: str, fact: str) -> None:
 )
 async def test_small_talk_questions_and_secrets_are_not(said: str) -> None:
     assert await heard(said) == []
+
+
+async def test_a_sentence_that_says_several_things_is_several_facts() -> None:
+    assert await heard("My name is Ada, I live in Turin and I like tea, but my sister is vegan.") == [
+        ("Name: Ada", None),
+        ("Lives in Turin", None),
+        ("Likes tea", None),
+        ("Their sister is vegan", None),
+    ]
+    # What begins otherwise may be anybody's words.
+    assert await heard("She said that it rains and I live in Turin") == []
+    assert await heard("Remember that Ada sails and I row") == [("Ada sails and they row", None)]
 
 
 async def test_only_the_person_is_listened_to() -> None:

@@ -22,6 +22,7 @@ FOUND_MAX = 25
 SENTENCE_MAX_CHARS = 2 * FACT_MAX_CHARS
 
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n+")
+_CLAUSE = re.compile(r",? (?:and|but) (?=(?:i|my)\b)|, (?=(?:i|my)\b)", re.IGNORECASE)
 _REMEMBER = re.compile(r"(?:please\s+)?(?:remember|keep in mind)(?:\s+that|:)?\s+(?P<rest>.+)", re.IGNORECASE)
 _FORGET = re.compile(r"(?:please\s+)?forget(?:\s+that)?\s+(?P<rest>.+)", re.IGNORECASE)
 _OWN = re.compile(r"\b(my|mine|me|i)\b", re.IGNORECASE)
@@ -54,7 +55,9 @@ def _about(topic: str, rest: str) -> _Fact:
 
 _SHAPES = (
     _shape(
-        r"(?:(?:hi|hello)[,!]?\s+)?(?:my name is|i am called|i['’]m called|call me)\s+([^\W\d_][\w'’. -]{0,60})",
+        # Whoever is to be called "later" or "when it is done" has not said a name.
+        r"(?:(?:hi|hello)[,!]?\s+)?(?:(?:my name is|i am called|i['’]m called)(?! not\b)|call me(?= (?-i:[A-ZÀ-Þ])))"
+        r"\s+([^\W\d_][\w'’. -]{0,60})",
         lambda said: _about("Name:", said[1]),
     ),
     _shape(
@@ -62,7 +65,7 @@ _SHAPES = (
         lambda said: _about(f"{said[1].capitalize()}s", said[2]),
     ),
     _shape(
-        r"i\s+(?:really\s+)?(like|love|prefer|hate|own|use|speak|play|drive|want|need)\s+(.+)",
+        r"i\s+(?:really\s+)?(like|love|prefer|hate|own|use|speak|play|drive)\s+(.+)",
         lambda said: _Fact(text=f"{said[1].capitalize()}s {_turned(said[2])}"),
     ),
     _shape(
@@ -70,11 +73,11 @@ _SHAPES = (
         lambda said: _Fact(text=f"Is {_turned(said[1])}"),
     ),
     _shape(
-        r"i(?:\s+have|['’]ve\s+got)\s+((?:an?|one|two|three|four|five|no|\d+)\s.+)",
+        r"i(?:\s+have|['’]ve\s+got)\s+((?:an?|one|two|three|four|five|no|\d+)\s(?!question|problem|issue|idea\b).+)",
         lambda said: _Fact(text=f"Has {_turned(said[1])}"),
     ),
     _shape(
-        r"my\s+((?!question\b|point\b|problem\b|guess\b)[\w'’ -]{1,40}?)\s+(is|are)\s+(.+)",
+        r"my\s+((?!question\b|point\b|problem\b|guess\b|code\b|name is not\b)[\w'’ -]{1,40}?)\s+(is|are)\s+(.+)",
         lambda said: _about(f"Their {said[1]} {said[2].lower()}", said[3]),
     ),
     _shape(
@@ -111,7 +114,13 @@ def _sentences(message: Message) -> Iterator[str]:
     for sentence in _SENTENCE.split(shortened(message.text, PERSON_MAX_CHARS)):
         # With one space between words, the patterns have one way to read it.
         if len(plain := " ".join(sentence.split())) <= SENTENCE_MAX_CHARS:
-            yield plain
+            yield from _clauses(plain)
+
+
+def _clauses(sentence: str) -> Sequence[str]:
+    """Return the parts of a sentence that says several things of whoever speaks; any other is left whole."""
+    first, *more = _CLAUSE.split(sentence)
+    return [first, *more] if more and not sentence.endswith("?") and _stated(first) else [sentence]
 
 
 def _heard(sentence: str, turn_id: TurnId, facts: Mapping[MemoryId, str]) -> Finding | None:
