@@ -178,7 +178,14 @@ async def test_lists_show_everybody_their_own_only(home: Path) -> None:
         assert (await here.bob.get("/api/memory/status")).json()["counts"]["facts"] == 0
         assert WORD not in (await here.bob.get("/api/memory/document")).text
         assert (await here.bob.post("/api/memory/forget", json={"everything": True})).json()["forgotten"] == 0
-        assert WORD in (await here.alice.get("/api/memory/document")).text
+        # A document says itself which memories it is about, and what it was before.
+        fact = here.hers["/api/memory/"]
+        named = f"## Facts\n\n- {WORD} <!-- {fact} -->\n"
+        for edited in (f"## Facts\n\n- his now <!-- {fact} -->\n", "## Facts\n"):
+            told = (await here.bob.put("/api/memory/document", json={"base": named, "markdown": edited})).json()
+            assert (told["changed"], told["removed"]) == (0, 0)
+        assert (await here.bob.post("/api/memory/forget", json={"ids": [fact]})).json()["missing"] == [fact]
+        assert f"{WORD} <!-- {fact} -->" in (await here.alice.get("/api/memory/document")).text
         assert (await here.bob.get("/api/sessions", params={"key": "hers"})).json()["items"] == []
         # M12: what is hers he cannot have left, and he is not told whether it is there.
         opened = await here.bob.post("/api/sessions", json={"previous_session_id": session})
@@ -186,6 +193,14 @@ async def test_lists_show_everybody_their_own_only(home: Path) -> None:
         assert opened.status_code == unknown.status_code == 201
         continued = {"model": "holdfast", "input": "and then?", "previous_response_id": here.hers["/v1/responses/"]}
         assert (await here.bob.post("/v1/responses", json=continued)).status_code in (400, 404)
+
+
+async def test_whoever_shows_nothing_sends_no_conversation_anywhere(home: Path) -> None:
+    """SECURITY 3: on this machine a guest may read and talk; to give all of it to some address takes the operator."""
+    async with open_house(home) as house:
+        plan = {"provider": "http", "url": "http://127.0.0.1:9", "person": "alice"}
+        answer = await house.web.post("/api/memory/replay", json=plan)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (403, "operator_only")
 
 
 async def test_the_operator_sees_nothing_of_others_by_listing_either(home: Path) -> None:
