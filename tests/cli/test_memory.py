@@ -308,7 +308,9 @@ def test_everything_is_replayed_and_what_fails_is_told(terminal: Terminal, serve
         assert terminal.read(*replay) == {"provider": new.owner, "replayed": 0, "failed": 0, "left": 0, "failures": []}
         assert "has everything already" in terminal.type(*replay).stdout
         assert new.told() == ["count to 1", "count to 3", "count to 2"]
-        assert "no memory provider 'elephant'" in fails(terminal, "memory", "replay", "--provider", "elephant")
+        for nobody in ("elephant", "none"):
+            assert f"no memory provider '{nobody}'" in fails(terminal, "memory", "replay", "--provider", nobody)
+        assert "openviking needs its url" in fails(terminal, "memory", "replay", "--provider", "openviking")
         assert terminal.read("memory", "status")["counts"]["open"] == 1
 
 
