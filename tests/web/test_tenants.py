@@ -117,17 +117,17 @@ async def begin(alice: httpx2.AsyncClient) -> dict[str, str]:
         return answer.json()
 
     session = (await post("/api/sessions", {"key": "hers"}))["id"]
-    turn = (await post(f"/api/sessions/{session}/messages", {"text": f"echo: {WORD}"}))["turn_id"]
+    turn = (await post(f"/api/sessions/{session}/messages", {"text": f"count to 1, {WORD}"}))["turn_id"]
     await until(lambda: finished(alice, turn))
     job = await post("/api/jobs", {"name": "hers", "schedule": "30 7 * * *", "prompt": WORD})
-    response = await post("/v1/responses", {"model": "holdfast", "input": f"echo: {WORD}"})
+    response = await post("/v1/responses", {"model": "holdfast", "input": f"count to 1, {WORD}"})
     return {
         "/api/sessions/": session,
         "/api/turns/": turn,
         "/api/jobs/": job["name"],
         "/api/memory/": (await post("/api/memory", {"text": WORD}))["id"],
         "/v1/responses/": response["id"],
-        "/v1/runs/": (await post("/v1/runs", {"input": f"echo: {WORD}"}))["run_id"],
+        "/v1/runs/": (await post("/v1/runs", {"input": f"count to 1, {WORD}"}))["run_id"],
     }
 
 
