@@ -1378,7 +1378,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "debt: a provider may raise whatever it likes",
-        "engine/errands.py",
+        "errands.py",
         "    except BaseException as error:",
         "    except Exception as error:",
         ("tests/engine/test_memory_commits.py", "tests/engine/test_recall.py", "tests/engine/test_mirror.py"),

@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.clock import SystemClock
 from holdfast.core.memories import Kind, Memory, Recollection
-from holdfast.core.memory import State
+from holdfast.core.memory import Message, Segment, State
 from holdfast.core.redaction import Redaction
 from holdfast.core.sessions import Session
 from holdfast.desk.debts import FAILED
@@ -40,7 +40,7 @@ class Echo:
 class Elsewhere(RecordingMemory):
     """A provider that keeps what it is given where we cannot see it."""
 
-    def __init__(self, *answers: object, owner: str = HERE, ill: Exception | Hang | None = None) -> None:
+    def __init__(self, *answers: object, owner: str = HERE, ill: BaseException | Hang | None = None) -> None:
         super().__init__(*answers, owner=owner)
         self.kept = {"m1": "likes tea", "m2": "likes the sea"}
         self.forgot: list[tuple[str, str | None, SessionId | None]] = []
@@ -373,6 +373,40 @@ async def test_a_replay_into_nobody_or_of_nonsense_is_refused(open_it: Open) -> 
             Replaying(provider="http", limit=101)
         with pytest.raises(Rejected, match="skipped"):
             Replaying(provider="http", skip=(SegmentId("seg"),) * 1_001)
+
+
+class Odd(RecordingMemory):
+    """Takes what it is given, and answers with no receipt."""
+
+    async def commit(self, session: Session, segment: Segment, messages: Sequence[Message]) -> str:
+        await super().commit(session, segment, messages)
+        return None  # type: ignore[return-value]  # A plugin may answer with anything.
+
+
+async def test_whatever_a_plugin_does_with_what_is_replayed_the_gateway_goes_on(open_it: Open) -> None:
+    """M6: an exit is a failure like any other, and whoever says nothing has taken it."""
+    odd = Odd(SystemExit("I leave"), owner="odd")
+    async with (
+        opened(open_it) as store,
+        running_engine(store, Echo(), memory=Bindings(RecordingMemory(), {"odd": odd}.get)) as engine,
+    ):
+        memories = desk_of(store, engine).memories
+        for n in range(2):
+            assert await memories.commit(await talked(engine, store, conversation=f"chat:{n}"))
+        found = await memories.replay(Replaying(provider="odd"))
+        assert (found.replayed, [each.error for each in found.failures]) == (1, ["I leave"])
+        assert (await memories.replay(Replaying(provider="odd"))).left == 0
+
+
+async def test_a_provider_that_exits_when_it_is_looked_at_is_only_ill(open_it: Open) -> None:
+    async with (
+        opened(open_it) as store,
+        running_engine(store, Echo(), memory=Bindings(Elsewhere(ill=SystemExit("I leave")))) as engine,
+    ):
+        memories = desk_of(store, engine).memories
+        provider = (await memories.status()).provider
+        assert provider
+        assert (provider.healthy, provider.detail) == (False, "I leave")
 
 
 async def test_a_provider_that_takes_nothing_is_not_tried_for_ever(open_it: Open) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.core.memory import Message, Segment, State
+from holdfast.core.memory import NOTHING_SAID, WORDS_MAX, Message, Segment, State
 from holdfast.core.sessions import Session
 from holdfast.core.turns import Cause
 from holdfast.engine import committer
@@ -237,7 +237,7 @@ class StubbornMemory(RecordingMemory):
         (SystemExit("I leave"), "I leave"),
         (GeneratorExit(), "GeneratorExit"),
         (ExceptionGroup("two things", [ValueError("a"), ValueError("b")]), "two things (2 sub-exceptions)"),
-        (Exception("x" * 2_000), "x" * committer.WORDS_MAX),
+        (Exception("x" * 2_000), "x" * WORDS_MAX),
         (Unavailable("come back later"), "come back later"),
     ],
 )
@@ -265,7 +265,7 @@ async def test_whatever_a_provider_returns_is_a_success(answer: object, receipt:
         assert await engine.commit(turn.session_id)
         (paid,) = await store.segments.of_session(turn.session_id)
         assert (paid.receipt or "").startswith(receipt)
-        assert len(paid.receipt or "") <= committer.WORDS_MAX
+        assert len(paid.receipt or "") <= WORDS_MAX
 
 
 async def test_a_provider_that_does_not_stop_is_not_waited_for(open_it: Open) -> None:
@@ -295,7 +295,7 @@ async def test_what_was_undone_is_not_told_to_anybody(open_it: Open) -> None:
         await store.settlement.undo(turn.session_id, START)
         assert await engine.commit(turn.session_id)
         (paid,) = await store.segments.of_session(turn.session_id)
-        assert (paid.state, paid.receipt) == (State.COMMITTED, committer.NOTHING_SAID)
+        assert (paid.state, paid.receipt) == (State.COMMITTED, NOTHING_SAID)
         assert memory.given == []
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from holdfast.engine.committer import NOTHING_SAID
+from holdfast.core.memory import NOTHING_SAID
 from holdfast.store.audit import audit
 from holdfast.store.opening import Store
 from tests.crash.world import query

@@ -14,8 +14,9 @@ from holdfast.core.memory import Message, Segment
 from holdfast.core.redaction import Redaction
 from holdfast.core.sessions import Session
 from holdfast.errors import ConfigInvalid
+from holdfast.memory.address import owner_of
 from holdfast.memory.bindings import Bindings
-from holdfast.memory.opening import open_bindings, owner_of
+from holdfast.memory.opening import open_bindings
 from holdfast.memory.provider import Provider
 from tests.channels.receiver import Receiver, Reply, receiving
 from tests.engine.world import ManualClock

@@ -12,8 +12,15 @@ from holdfast.core.commands import is_compress
 from holdfast.core.journal import Entry, Kind
 from holdfast.core.moves import move
 from holdfast.core.notes import is_note
+from holdfast.core.recall import one_line
+from holdfast.core.redaction import Redaction
 from holdfast.core.transcript import Role, fold
 from holdfast.ids import SegmentId, SessionId, TurnId
+
+# What is kept in the place of a receipt where nothing was left to hand over.
+NOTHING_SAID = "nothing was said"
+# What a provider has to say about a segment, good or bad, is a few words.
+WORDS_MAX = 500
 
 
 class State(StrEnum):
@@ -125,3 +132,18 @@ def messages(entries: Sequence[Entry]) -> list[Message]:
         if answer and (text := str(answer.data.get("text", "")).strip()):
             turn.append(Message(role=Role.ASSISTANT, text=text, turn_id=turn_id, at=answer.at))
     return [message for turn in said.values() for message in turn]
+
+
+def receipt(said: object, redaction: Redaction) -> str:
+    """Return what a provider said of a commit; one that says nothing, or no words, has committed all the same."""
+    return _few_words(said, redaction) if isinstance(said, str) else ""
+
+
+def failure(error: BaseException, redaction: Redaction) -> str:
+    """Return why a provider did not do what it was asked."""
+    return _few_words(str(error), redaction) or type(error).__name__
+
+
+def _few_words(said: str, redaction: Redaction) -> str:
+    # Masked before it is cut: half a secret would not be known for one.
+    return one_line(redaction.text(said))[:WORDS_MAX]

@@ -26,6 +26,7 @@ from holdfast.config import Config, ModelConfig, RouteConfig, placed
 from holdfast.core.redaction import Redaction
 from holdfast.desk.views import Status
 from holdfast.desk.webhooks import added_route, configured_route
+from holdfast.errands import errand
 from holdfast.errors import ConfigInvalid, HoldfastError, NotFound, NotRunning, Rejected, StoreRefused, Unavailable
 from holdfast.ports import Bindings, MemoryProvider, WebhookRoute
 from holdfast.store.home import refuse_network_filesystem
@@ -297,8 +298,7 @@ async def _provider(current: MemoryProvider) -> Finding:
 async def _health(provider: MemoryProvider) -> tuple[str, str]:
     """Return what a provider says of itself, and what is wrong with it."""
     try:
-        async with asyncio.timeout(PROVIDER_TIMEOUT_S):
-            return await provider.check(), ""
+        return await errand(provider.check(), PROVIDER_TIMEOUT_S, f"check {provider.owner}"), ""
     except TimeoutError:
         return "", f"did not answer within {PROVIDER_TIMEOUT_S} s"
     except Exception as error:  # The edge to a provider, which may be anybody's.

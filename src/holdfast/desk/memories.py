@@ -12,7 +12,7 @@ from holdfast.clock import Clock
 from holdfast.core import document as documents
 from holdfast.core.keys import LOCAL
 from holdfast.core.memories import FACTS_MAX, Changes, Kind, Memory, legible, objection
-from holdfast.core.memory import DIRTY, Segment, State
+from holdfast.core.memory import DIRTY, Segment, State, failure
 from holdfast.core.recall import RECALLED_MAX, bounded
 from holdfast.core.redaction import Redaction
 from holdfast.core.sessions import Session
@@ -36,6 +36,7 @@ from holdfast.desk.plans import Edit, Forgetting, Replaying
 from holdfast.desk.replay import Replay, chosen
 from holdfast.desk.views import MemoryView, Page
 from holdfast.engine.engine import Engine
+from holdfast.errands import errand
 from holdfast.errors import NotFound, Rejected
 from holdfast.ids import MemoryId, SegmentId, SessionId, new_memory_id
 from holdfast.ports import MemoryProvider, Store
@@ -299,8 +300,7 @@ class LocalMemories(StoreMemories):
         return self._provider(binding) is None
 
     async def _within(self, asked: Awaitable[T]) -> T:
-        async with asyncio.timeout(self.patience_s):
-            return await asked
+        return await errand(asked, self.patience_s, "ask memory")
 
     def _told(self, error: Exception) -> str:
         if self.owner != LOCAL:
@@ -308,7 +308,7 @@ class LocalMemories(StoreMemories):
             return "the memory provider does not answer as it should"
         if isinstance(error, TimeoutError):
             return f"the provider did not answer within {self.patience_s} seconds"
-        return self.redaction.text(str(error)) or type(error).__name__
+        return failure(error, self.redaction)
 
     def _fact(self, text: str, kind: Kind = Kind.FACT) -> str:
         text = legible(self.redaction.text(text))

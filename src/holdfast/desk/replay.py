@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Collection
 from dataclasses import dataclass
 
 from holdfast.clock import Clock
-from holdfast.core.memory import Segment, messages
+from holdfast.core.memory import NOTHING_SAID, Segment, failure, messages, receipt
 from holdfast.core.redaction import Redaction
 from holdfast.desk.debts import Failure, Replayed
+from holdfast.errands import errand
 from holdfast.errors import Rejected
 from holdfast.ids import SegmentId
-from holdfast.memory.address import plain
+from holdfast.memory.address import owner_of
 from holdfast.ports import Bindings, MemoryProvider, Store
 
 # Providers that are nobody without an address.
 _ELSEWHERE = frozenset({"http", "openviking"})
-NOTHING_SAID = "nothing was said"
 # Longer than any provider should need for one segment.
 SEGMENT_MAX_S = 600
 # No other segment is begun after this, so that whoever waits sees how far it has come.
@@ -36,7 +35,7 @@ def chosen(bindings: Bindings | None, name: str, url: str = "") -> MemoryProvide
             f"{name} needs its url, like --url http://127.0.0.1:9300; memory.url is that of another provider, or not set"
         )
     try:
-        found = bindings.of(f"{name}:{plain(url)}" if url else name) if bindings and name else None
+        found = bindings.of(owner_of(name, url)) if bindings and name else None
     except ValueError as error:
         raise Rejected("a url begins with http:// or https://, and names a host") from error
     if found is None:
@@ -79,13 +78,13 @@ class Replay:
 
     async def _replay(self, segment: Segment) -> Failure | None:
         try:
-            async with asyncio.timeout(SEGMENT_MAX_S):
-                receipt = await self._given(segment)
+            said = await errand(self._given(segment), SEGMENT_MAX_S, f"replay {segment.id}")
         except TimeoutError:
             return self._failed(segment, f"the provider did not answer within {SEGMENT_MAX_S} seconds")
         except Exception as error:  # The edge to a provider: the others may still be taken.
-            return self._failed(segment, self.redaction.text(str(error)) or type(error).__name__)
-        await self.store.segments.replayed(segment.id, self.provider.owner, receipt, self.clock.now_ms())
+            return self._failed(segment, failure(error, self.redaction))
+        taken = receipt(said, self.redaction)
+        await self.store.segments.replayed(segment.id, self.provider.owner, taken, self.clock.now_ms())
         return None
 
     async def _given(self, segment: Segment) -> str:

@@ -12,25 +12,21 @@ from dataclasses import dataclass
 
 from holdfast.clock import Clock
 from holdfast.core.delivery import backoff_ms
-from holdfast.core.memory import Event, Message, Segment, State, messages
-from holdfast.core.recall import one_line
+from holdfast.core.memory import NOTHING_SAID, Event, Message, Segment, State, failure, messages, receipt
 from holdfast.core.recovery import orphans
 from holdfast.core.redaction import Redaction
 from holdfast.core.sessions import Session
-from holdfast.engine.errands import Errands
 from holdfast.engine.persistence import persist
 from holdfast.engine.settings import Settings
 from holdfast.engine.wake import Wake
+from holdfast.errands import errand
 from holdfast.errors import Fatal, HoldfastError, NotFound, Stale, Unavailable
 from holdfast.ids import NodeId, SegmentId, SessionId
 from holdfast.ports import Bindings, MemoryProvider, Store
 
 log = logging.getLogger(__name__)
 
-NOTHING_SAID = "nothing was said"
 TOO_LATE = "the provider did not answer in time"
-# What a provider has to say about a segment, good or bad, is a few words.
-WORDS_MAX = 500
 # How long what somebody closes off and is about to pay is left to them.
 HEAD_START_MS = 2_000
 # How often a commit that is in flight on another node is looked at.
@@ -80,7 +76,6 @@ class Committer:
         self._clock = clock
         self._group: asyncio.TaskGroup | None = None
         self._payments: dict[SegmentId, Payment] = {}
-        self._errands = Errands()
         self._suspected: set[SegmentId] = set()
         self._idle_looked_at: int | None = None
         self._claiming = False
@@ -263,7 +258,7 @@ class Committer:
             raise
         except Exception as error:  # What cannot be read must not keep everything else from being paid.
             log.exception("cannot read segment %s", segment.id)
-            return await self._settle(segment, self._failed(error))
+            return await self._settle(segment, Outcome(error=failure(error, self._redaction)))
         if not said:
             return await self._settle(segment, Outcome(receipt=NOTHING_SAID))
         outcome = await self._ask(provider, session, segment, said)
@@ -280,23 +275,11 @@ class Committer:
         """Call a provider, which may do whatever it likes, and wait for it only so long."""
         call, name = provider.commit(session, segment, said), f"commit {segment.id}"
         try:
-            receipt = await self._errands.run(call, self._settings.commit_timeout_ms, name)
-        except TimeoutError as error:
-            # It may have run out of time by itself.
-            return Outcome(error=self._words(str(error)) or TOO_LATE)
+            said_of_it = await errand(call, self._settings.commit_timeout_ms / 1000, name)
         except Exception as error:  # The edge to a provider.
-            return self._failed(error)
-        return Outcome(receipt=self._receipt(receipt))
-
-    def _receipt(self, said: object) -> str:
-        """Return what a provider said of a commit; one that says nothing, or no words, has committed all the same."""
-        return self._words(said) if isinstance(said, str) else ""
-
-    def _failed(self, error: BaseException) -> Outcome:
-        return Outcome(error=self._words(str(error)) or type(error).__name__)
-
-    def _words(self, text: str) -> str:
-        return one_line(self._redaction.text(text))[:WORDS_MAX]
+            is_silent = isinstance(error, TimeoutError) and not str(error)
+            return Outcome(error=TOO_LATE if is_silent else failure(error, self._redaction))
+        return Outcome(receipt=receipt(said_of_it, self._redaction))
 
     async def _settle(self, segment: Segment, outcome: Outcome) -> bool:
         """Record how a commit ended, however long the store is away; returns whether the debt is paid."""

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 
 from holdfast.clock import Clock
 from holdfast.core.breaker import Breaker, pause_ms
-from holdfast.core.memory import messages
+from holdfast.core.memory import failure, messages
 from holdfast.core.redaction import Redaction
 from holdfast.core.sessions import Session
-from holdfast.engine.errands import Errands
 from holdfast.engine.settings import Settings
+from holdfast.errands import errand
 from holdfast.errors import Unavailable
 from holdfast.ids import TurnId
 from holdfast.ports import Bindings, MemoryProvider, Store
@@ -52,7 +52,6 @@ class Mirror:
         self._settings = settings
         self._redaction = redaction
         self._clock = clock
-        self._errands = Errands()
         self._lanes = [_Lane() for _ in range(LANES)]
 
     def tell(self, session: Session, turn_id: TurnId) -> None:
@@ -98,10 +97,10 @@ class Mirror:
 
     async def _note(self, lane: _Lane, provider: MemoryProvider, note: Awaitable[None]) -> None:
         try:
-            await self._errands.run(note, self._settings.note_timeout_ms, f"note to {provider.owner}")
+            await errand(note, self._settings.note_timeout_ms / 1000, f"note to {provider.owner}")
         except Exception as error:  # The edge to a provider: whatever it raises, the commit has the turn too.
             lane.breaker = lane.breaker.failed(self._clock.monotonic_ms())
-            why = "no answer in time" if isinstance(error, TimeoutError) else self._redaction.text(str(error)) or repr(error)
+            why = "no answer in time" if isinstance(error, TimeoutError) else failure(error, self._redaction)
             pause_s = pause_ms(lane.breaker.failures) // 1000
             log.info("%s hears of no turn before its commit for %d s: %s", provider.owner, pause_s, why)
         else:

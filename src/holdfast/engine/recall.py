@@ -16,11 +16,12 @@ from holdfast.clock import Clock
 from holdfast.core import recall
 from holdfast.core.breaker import Breaker, pause_ms
 from holdfast.core.memories import Recollection
+from holdfast.core.memory import failure
 from holdfast.core.redaction import Redaction
 from holdfast.core.sessions import Session
 from holdfast.core.turns import Turn
-from holdfast.engine.errands import Errands
 from holdfast.engine.settings import Settings
+from holdfast.errands import errand
 from holdfast.ports import Bindings, MemoryProvider, Recalled, nothing_recalled
 
 log = logging.getLogger(__name__)
@@ -50,7 +51,6 @@ class Recall:
         self._redaction = redaction
         self._clock = clock
         self._breaker = Breaker()
-        self._errands = Errands()
         self._calls: set[asyncio.Task[Found]] = set()
         self._group: asyncio.TaskGroup | None = None
 
@@ -112,12 +112,12 @@ class Recall:
         limit = self._settings.recall_limit
         try:
             call = provider.recall(session, query, limit)
-            answer = await self._errands.run(call, self._settings.recall_timeout_ms, f"recall of {provider.owner}")
+            answer = await errand(call, self._settings.recall_timeout_ms / 1000, f"recall of {provider.owner}")
             found = recall.bounded(answer, limit)
         except TimeoutError:
             self._fail(provider, "it did not answer in time")
         except Exception as error:  # The edge to a provider: an answer without memories is better than none.
-            self._fail(provider, self._redaction.text(str(error)) or type(error).__name__)
+            self._fail(provider, failure(error, self._redaction))
         else:
             self._breaker = self._breaker.answered()
             return [_masked(each, self._redaction) for each in found]

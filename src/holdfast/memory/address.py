@@ -71,6 +71,11 @@ def plain(url: str) -> str:
     return f"{scheme}://{place}{parts.path.rstrip('/')}"
 
 
+def owner_of(name: str, url: str = "") -> str:
+    """Return what the ledger calls a provider at an address.  Raises `ValueError` where that is none."""
+    return f"{name}:{plain(url)}" if url else name
+
+
 def origin(url: str) -> Origin:
     """Return the scheme, host and port of an address.  Raises `ValueError` where it has none."""
     parts = urlsplit(url)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable
 
+from holdfast.errands import errand
 from holdfast.ports import MemoryProvider
 
 log = logging.getLogger(__name__)
@@ -45,7 +45,6 @@ class Bindings:
 
 async def _close(provider: MemoryProvider) -> None:
     try:
-        async with asyncio.timeout(CLOSE_TIMEOUT_S):
-            await provider.close()
+        await errand(provider.close(), CLOSE_TIMEOUT_S, f"close {provider.owner}")
     except Exception:  # The edge to a provider: the others are closed all the same.
         log.exception("the memory provider %s could not be closed", provider.owner)

@@ -46,11 +46,6 @@ def open_bindings(
     return Bindings(shelf.current(), shelf.earlier)
 
 
-def owner_of(name: str, url: str = "") -> str:
-    """Return what the ledger calls a provider at an address.  Raises `ValueError` where that is none."""
-    return f"{name}:{plain(url)}" if url else name
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Shelf:
     """Takes providers down by name and address."""

@@ -14,8 +14,10 @@ from holdfast.clock import Clock
 from holdfast.core.effects import Effect
 from holdfast.core.keys import LOCAL
 from holdfast.core.memories import FACT_MAX_CHARS, Kind, Memory, legible, objection
+from holdfast.core.memory import failure
 from holdfast.core.recall import BUILTIN, bounded, one_line
 from holdfast.core.redaction import Redaction
+from holdfast.errands import errand
 from holdfast.errors import Rejected
 from holdfast.ids import MemoryId
 from holdfast.ports import Memories, MemoryProvider
@@ -108,8 +110,8 @@ class _Shelf:
         # At which address it is nobody needs to know here, and not everybody may.
         name = provider.owner.partition(":")[0]
         try:
-            async with asyncio.timeout(RECALL_MAX_S):
-                found = bounded(await provider.recall(site.session, text, FOUND_MAX), FOUND_MAX)
+            call = provider.recall(site.session, text, FOUND_MAX)
+            found = bounded(await errand(call, RECALL_MAX_S, f"search of {name}"), FOUND_MAX)
         except Exception as error:  # The edge to a provider: what is kept here was found all the same.
             return f"{name} could not be asked ({self._why(error, site)}); there may be more."
         lines = [f"- {self._redaction.text(each.text)}" for each in found]
@@ -121,7 +123,7 @@ class _Shelf:
         if site.session.owner != LOCAL:
             # It may name machines that only the operator knows.
             return "it does not answer as it should"
-        return one_line(self._redaction.text(str(error))) or type(error).__name__
+        return failure(error, self._redaction)
 
     def _fact(self, args: MemoryArgs) -> str:
         fact = legible(self._redaction.text(args.text))
