@@ -46,7 +46,7 @@ EXIT_INTERRUPTED = 130
 # What is said of a segment of which nothing has come yet.
 _WAITS = {
     State.OPEN: "handed over when the conversation is over",
-    State.SEALED: "about to be handed over",
+    State.SEALED: "waits to be handed over",
     State.COMMITTING: "being handed over now",
     State.COMMITTED: "taken",
     State.WAIVED: "never handed over",
@@ -128,6 +128,7 @@ async def waive(frame: Frame, segment: str, as_json: bool) -> None:
     else:
         what = f"turn {_turns(waived)} of {waived.session_id}"
         say(f"{waived.id} is waived: {waived.owner} will never be given {what}.", soft_wrap=True)
+        say("Another provider still can be, with: holdfast memory replay --provider NAME", "dim", soft_wrap=True)
 
 
 @click.command()
@@ -288,7 +289,7 @@ def _print_status(found: MemoryStatus, provider: str) -> None:
 
 
 def _row(view: SegmentView, segments: int) -> tuple[str, ...]:
-    state = _standing(view) if segments == 1 else f"{_standing(view)}, {segments - 1} more"
+    state = _standing(view) if segments == 1 else f"{_standing(view)}, and {segments - 1} behind it"
     return state, moment(view.next_try_at)
 
 
@@ -316,8 +317,13 @@ def _print_receipts(segments: Sequence[SegmentView]) -> None:
     for each, line in zip(segments, lines, strict=True):
         say("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
         # Below itself, as it may be long.
-        print_lines([f"{each.owner}: {_cut(each.receipt or each.error or _WAITS[each.state])}"], 2)
+        print_lines([f"{each.owner}: {_cut(_outcome(each))}"], 2)
     _advise(segments)
+
+
+def _outcome(view: SegmentView) -> str:
+    waits = "nobody here can reach it" if view.parked else _WAITS[view.state]
+    return view.receipt or view.error or waits
 
 
 def _advise(segments: Sequence[SegmentView]) -> None:
