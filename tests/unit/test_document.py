@@ -245,6 +245,15 @@ def test_a_document_that_was_made_to_be_slow_is_not(hostile: str) -> None:
     assert time.process_time() - began < 1
 
 
+def test_so_much_is_written_at_once_and_no_more() -> None:
+    """Nobody else writes meanwhile."""
+    long = "".join(f"- {number} {'x' * 990} <!-- mem_n{number} -->\n" for number in range(400))
+    with pytest.raises(Rejected, match="several steps"):
+        edit(SHOWN, SHOWN + long)
+    assert not edit(long, long).added
+    assert len(edit(SHOWN, SHOWN + long[: len(long) // 2]).added) == 200
+
+
 @pytest.mark.parametrize(
     ("hostile", "reason"),
     [

@@ -23,6 +23,8 @@ FACTS = "Facts"
 # Whoever sends a document may send anything: more than anybody remembers, in lines as short as editors make them.
 LINES_MAX = 100_000
 ITEMS_MAX = 2 * FACTS_MAX
+# Every word of them is looked up by, and nobody else writes while an edit does.
+CHANGED_MAX_CHARS = 300_000
 
 _ID = re.compile(r"<!--\s*(mem_[0-9A-Za-z_-]+)\s*-->")
 _COMMENT_BEGINS, _COMMENT_ENDS = "<!--", "-->"
@@ -52,6 +54,9 @@ def changes(base: str, edited: str, *, owner: str, now_ms: int, new_id: Callable
     before, after = _items(base), _items(edited)
     edit.profile(before[Kind.PROFILE], after[Kind.PROFILE])
     edit.facts(before[Kind.FACT], after[Kind.FACT])
+    if (chars := sum(len(each.text) for each in (*edit.added, *edit.replaced))) > CHANGED_MAX_CHARS:
+        reason = f"{chars:,} characters are new, and {CHANGED_MAX_CHARS:,} can be at once"
+        raise Rejected(f"{reason}; make the edit in several steps")
     return Changes(added=edit.added, replaced=edit.replaced, removed=edit.removed)
 
 
