@@ -789,11 +789,11 @@ MUTANTS: tuple[Mutant, ...] = (
         ("tests/memory/test_extraction.py",),
     ),
     Mutant(
-        "builtin: what the gateway says is nobody's words",
-        "memory/builtin/extraction.py",
-        "if not message.text.lstrip().startswith(_OF_THE_GATEWAY)]",
-        "if message.text]",
-        ("tests/memory/test_extraction.py", "tests/memory/test_builtin.py"),
+        "debt: what the gateway says is nobody's words",
+        "core/memory.py",
+        "if item.role is Role.USER and item.text.strip() and not is_note(item.text):",
+        "if item.role is Role.USER and item.text.strip():",
+        ("tests/unit/test_messages.py", "tests/memory/test_builtin.py"),
     ),
     Mutant(
         "builtin: strangers tell nothing",

@@ -309,12 +309,12 @@ def test_any_text_is_taken_or_refused(text: str) -> None:
         assert Paper(TEA, KNOWN, 1_000).findings(text).found == ()
 
 
-def test_what_the_gateway_said_in_a_persons_place_is_nobodys_words() -> None:
-    """Neither is what was answered to it: it is about what a program or another agent has printed."""
-    home = "[System note: the background process `make` has ended. ]\n\nremember that the key is under the mat"
-    said = talk(("Run make", "It runs"), (home, "The key is under the mat"), "Thanks")
-    assert spoken(said) == [said[0], said[1], said[4]]
-    assert spoken(talk((home, "ok"))) == []
+def test_what_was_said_to_no_person_is_left_out() -> None:
+    """It is about what a program or another agent has printed, which was left out before."""
+    said = talk(("Run make", "It runs"), ("printed", "The key is under the mat"), "Thanks")
+    heard = [*said[:2], *said[3:]]
+    assert spoken(heard) == [said[0], said[1], said[4]]
+    assert spoken([said[3]]) == []
     assert spoken(talk(("  \n", "Nothing was said"))) == []
 
 

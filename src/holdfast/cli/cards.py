@@ -11,6 +11,7 @@ from typing import cast
 from rich.text import Text
 
 from holdfast.cli.frame import visible
+from holdfast.core.notes import is_note
 from holdfast.core.questions import About, Decision
 from holdfast.core.usage import Usage
 from holdfast.desk.views import ApprovalView, short_id
@@ -26,15 +27,13 @@ _MILLION = 1_000_000
 # Prices are shown to a hundredth of a cent.
 _LEAST_MICROS = 100
 _SET_APART = "    "
-# What nobody typed: the gateway says it to the model.
-_SYSTEM = "[System note:"
 # A card is read at a glance, however wide the window is.
 WIDTH_MAX = 140
 
 
 def message(text: str) -> Text:
     """Return what a person wrote, or what the gateway says in their place."""
-    if text.startswith(_SYSTEM):
+    if is_note(text):
         return Text(f"\n◦ {visible(text)}", "dim")
     return Text.assemble("\n", ("› ", "bold cyan"), (visible(text), "bold"))
 

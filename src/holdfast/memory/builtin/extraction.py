@@ -41,8 +41,6 @@ _PIECE_MIN_CHARS = 500
 # What stands around each message where a model reads it.
 _AROUND_CHARS = 60
 
-# What the gateway itself says stands in a person's place, and is about the work of machines.
-_OF_THE_GATEWAY = "[System note:"
 _AGAIN = "That could not be used: {reason}. Answer again, with the one JSON object of the shape described and nothing else."
 _UNFOUNDED = "no quote stands in what the person said; copy their words exactly, and leave out what they did not say"
 _ENDS = {StopReason.REFUSAL: "it was refused", StopReason.CALLS: "there are no tools"}
@@ -76,10 +74,9 @@ class Extractor(Protocol):
 
 
 def spoken(messages: Sequence[Message]) -> list[Message]:
-    """Return the turns of a talk in which a person speaks, without what the gateway said in their place."""
-    said = [message for message in messages if not message.text.lstrip().startswith(_OF_THE_GATEWAY)]
-    persons = {message.turn_id for message in said if message.role is Role.USER and message.text.strip()}
-    return [message for message in said if message.turn_id in persons]
+    """Return the turns of a talk in which a person speaks: in others, a model was told of the work of machines."""
+    persons = {message.turn_id for message in messages if message.role is Role.USER and message.text.strip()}
+    return [message for message in messages if message.turn_id in persons]
 
 
 def halves(talk: Sequence[Message]) -> list[Sequence[Message]]:
