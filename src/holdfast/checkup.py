@@ -15,13 +15,14 @@ from holdfast.channels.webhook.signatures import new_secret
 from holdfast.clock import SystemClock
 from holdfast.config import Config, load, secrets
 from holdfast.contact import running_desk
+from holdfast.core.memory import BUILTIN
 from holdfast.core.redaction import Redaction
 from holdfast.desk.doctor import Patient, Report, examine
 from holdfast.desk.views import Status
 from holdfast.errors import ConfigInvalid, HoldfastError, Unavailable
 from holdfast.memory.bindings import Bindings
 from holdfast.memory.builtin.plain import PlainExtractor
-from holdfast.memory.builtin.provider import OWNER, Builtin
+from holdfast.memory.builtin.provider import Builtin
 from holdfast.memory.opening import open_bindings
 from holdfast.outfit import carriers_signing, extracting
 from holdfast.store.opening import Store, open_readonly
@@ -102,7 +103,7 @@ async def _vitals(store: Store) -> Vitals | Exception:
 def _bindings(patient: Patient, store: Store | Exception) -> Bindings | ConfigInvalid | None:
     """Return memory as it is configured; None for that of a store which is not there."""
     config = patient.config
-    if config.memory.provider == OWNER and not isinstance(store, Store):
+    if config.memory.provider == BUILTIN and not isinstance(store, Store):
         return None
 
     def builtin() -> Builtin:

@@ -247,11 +247,13 @@ def test_a_document_that_was_made_to_be_slow_is_not(hostile: str) -> None:
 
 def test_so_much_is_written_at_once_and_no_more() -> None:
     """Nobody else writes meanwhile."""
-    long = "".join(f"- {number} {'x' * 990} <!-- mem_n{number} -->\n" for number in range(400))
+    lines = [f"- {number} {'x' * 990} <!-- mem_n{number} -->" for number in range(400)]
+    whole = "\n".join(lines)
     with pytest.raises(Rejected, match="several steps"):
-        edit(SHOWN, SHOWN + long)
-    assert not edit(long, long).added
-    assert len(edit(SHOWN, SHOWN + long[: len(long) // 2]).added) == 200
+        edit(SHOWN, whole)
+    assert not edit(whole, whole).added
+    assert len(edit(whole, "\n".join([*lines[:399], "- new"])).removed) == 1
+    assert len(edit(SHOWN, "\n".join(lines[:200])).added) == 200
 
 
 @pytest.mark.parametrize(

@@ -28,11 +28,11 @@ from holdfast.cli.frame import (
 )
 from holdfast.cli.sessions import find
 from holdfast.core.memories import Kind, Memory
-from holdfast.core.memory import State
+from holdfast.core.memory import BUILTIN, State
 from holdfast.core.transcript import Role
 from holdfast.desk import cursors
 from holdfast.desk.cursors import SIZE_MAX
-from holdfast.desk.debts import BUILTIN, Edited, Forgotten, Recalled
+from holdfast.desk.debts import Edited, Forgotten, Recalled
 from holdfast.desk.plans import Edit, Forgetting
 from holdfast.desk.port import Desk, Reading
 from holdfast.desk.views import MemoryView, Page

@@ -17,6 +17,8 @@ from holdfast.core.redaction import Redaction
 from holdfast.core.transcript import Role, fold
 from holdfast.ids import SegmentId, SessionId, TurnId
 
+# The binding that keeps what it remembers in the store itself, where others find it too.
+BUILTIN = "builtin"
 # What is kept in the place of a receipt where nothing was left to hand over.
 NOTHING_SAID = "nothing was said"
 # What a provider has to say about a segment, good or bad, is a few words.

@@ -12,8 +12,6 @@ from holdfast.core.sessions import Session
 from holdfast.core.trust import Trust, trust_in
 from holdfast.core.turns import Turn
 
-# The binding that keeps what it remembers in the store itself, where it is found by others too.
-BUILTIN = "builtin"
 # What is looked for: the beginning of a very long message says what it is about.
 QUERY_MAX_CHARS = 2_000
 # What is taken, whatever the provider sends: so many at most, each so long, and all together.

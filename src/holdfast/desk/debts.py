@@ -9,8 +9,6 @@ from holdfast.core.memories import Recollection
 from holdfast.core.memory import Segment, State
 from holdfast.ids import SegmentId, SessionId, TurnId
 
-# The provider that keeps what it is given in the store.
-BUILTIN = "builtin"
 # What somebody else than the operator reads in the place of an error, which may name machines.
 FAILED = "it could not be handed over"
 

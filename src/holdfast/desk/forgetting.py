@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from holdfast.clock import Clock
 from holdfast.core.memories import Changes, Memory
-from holdfast.core.memory import DIRTY, Segment, State
-from holdfast.desk.debts import BUILTIN, Forgotten
+from holdfast.core.memory import BUILTIN, DIRTY, Segment, State
+from holdfast.desk.debts import Forgotten
 from holdfast.ids import MemoryId, SessionId
 from holdfast.ports import Bindings, MemoryProvider, Store
 

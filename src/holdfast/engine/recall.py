@@ -16,7 +16,7 @@ from holdfast.clock import Clock
 from holdfast.core import recall
 from holdfast.core.breaker import Breaker, pause_ms
 from holdfast.core.memories import Recollection
-from holdfast.core.memory import failure
+from holdfast.core.memory import BUILTIN, failure
 from holdfast.core.redaction import Redaction
 from holdfast.core.sessions import Session
 from holdfast.core.turns import Turn
@@ -69,7 +69,7 @@ class Recall:
         provider = self._bindings.current if self._bindings else None
         if provider is None or not recall.reminds(session, turn) or not (query := recall.query(text)):
             return nothing_recalled
-        if provider.owner == recall.BUILTIN:
+        if provider.owner == BUILTIN:
             return partial(self._from_store, provider, session, query)
         call = self._begun(provider, session, query)
         return partial(self._from_afar, call) if call else nothing_recalled

@@ -14,8 +14,8 @@ from holdfast.clock import Clock
 from holdfast.core.effects import Effect
 from holdfast.core.keys import LOCAL
 from holdfast.core.memories import FACT_MAX_CHARS, Kind, Memory, legible, objection
-from holdfast.core.memory import failure
-from holdfast.core.recall import BUILTIN, bounded, one_line
+from holdfast.core.memory import BUILTIN, failure
+from holdfast.core.recall import bounded, one_line
 from holdfast.core.redaction import Redaction
 from holdfast.errands import errand
 from holdfast.errors import Rejected

@@ -11,7 +11,7 @@ from holdfast.agent.budget import used_up
 from holdfast.clock import Clock
 from holdfast.core.keys import LOCAL
 from holdfast.core.memories import Changes, Kind, Memory, Recollection
-from holdfast.core.memory import Message, Segment
+from holdfast.core.memory import BUILTIN, Message, Segment
 from holdfast.core.redaction import Redaction
 from holdfast.core.sessions import Session
 from holdfast.core.transcript import Role
@@ -24,7 +24,6 @@ from holdfast.memory.builtin.extraction import Extractor, TookTooLong, Unusable,
 from holdfast.memory.provider import Provider
 from holdfast.ports import Store
 
-OWNER = "builtin"
 # What is known about the person that a talk is looked through with.
 RECENT_MAX = 40
 RECALLED_MAX = 40
@@ -51,7 +50,7 @@ class Builtin(Provider):
         redaction: Redaction | None = None,
         clock: Clock,
     ) -> None:
-        super().__init__(OWNER)
+        super().__init__(BUILTIN)
         self._store = store
         self._extractor = extractor
         self._day = [limit for limit in limits if limit.scope is Scope.DAY]
