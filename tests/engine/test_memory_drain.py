@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from holdfast.core.memory import State
+from holdfast.clock import SystemClock
+from holdfast.core.memory import Message, Segment, State
+from holdfast.core.sessions import Session
 from holdfast.core.turns import State as TurnState
 from holdfast.errors import Unavailable
 from holdfast.store.database import Run, Transaction
@@ -82,6 +85,41 @@ async def test_a_drain_tries_once_more_what_has_failed_before(open_it: Open) -> 
         await engine.drain(PATIENT_MS)
         (owed,) = await store.segments.of_session(turn.session_id)
         assert (owed.state, owed.attempt, len(memory.given)) == (State.SEALED, 2, 2)
+
+
+class Passing(SystemClock):
+    """A clock on which time passes when it is told to, beside its own."""
+
+    passed_ms = 0
+
+    def now_ms(self) -> int:
+        return super().now_ms() + self.passed_ms
+
+
+class Refusing(RecordingMemory):
+    """Takes nothing, and a minute for that."""
+
+    def __init__(self, clock: Passing) -> None:
+        super().__init__(*[ConnectionError("no route")] * 99)
+        self._clock = clock
+
+    async def commit(self, session: Session, segment: Segment, messages: Sequence[Message]) -> str:
+        self._clock.passed_ms += 60_000
+        return await super().commit(session, segment, messages)
+
+
+async def test_a_drain_does_not_try_again_what_falls_due_while_it_lasts(open_it: Open) -> None:
+    """M6 M8: a provider that is gone is asked once for each conversation, and holds up nobody who stops."""
+    clock, settings = Passing(), replace(FAST, drain_commits_max=1)
+    parts: dict[str, Any] = {"memory": Refusing(clock), "clock": clock, "settings": settings}
+    async with opened(open_it) as store, running_engine(store, AGENT, **parts) as engine:
+        turns = [await answered(engine, store, conversation=f"chat:{number}") for number in range(3)]
+        began = time.monotonic()
+        await engine.drain(PATIENT_MS)
+        assert time.monotonic() - began < PATIENT_MS / 2_000
+        for turn in turns:
+            (owed,) = await store.segments.of_session(turn.session_id)
+            assert (owed.state, owed.attempt) == (State.SEALED, 1)
 
 
 async def test_a_provider_that_hangs_does_not_hold_a_shutdown_beyond_its_time(open_it: Open) -> None:

@@ -135,10 +135,12 @@ class Committer:
             async with asyncio.timeout(max(timeout_ms / 1000, _SEALING_MAX_S)):
                 await self._close_off(sessions)
                 is_owing = bool(await self._store.segments.unpaid_owners())
+            # What fails from now on is not tried again: whom it is owed to would be gone for as long as there is time.
+            now = self._clock.now_ms()
             if is_owing:
                 async with asyncio.timeout(timeout_ms / 1000):
                     await self._flush(sessions)
-                    await self._flush_due()
+                    await self._flush_due(now)
                     await self._rest()
         except (TimeoutError, HoldfastError) as error:
             log.warning("some memory stays owed: %s", str(error) or "time is up")
@@ -190,18 +192,18 @@ class Committer:
                 at_work = sum(each.in_background and each.segment.owner == owner for each in self._payments.values())
                 # The drain may have begun while we looked.
                 if not self._draining:
-                    await self._claim(owner, self._settings.commits_max - at_work)
+                    await self._claim(owner, self._clock.now_ms(), self._settings.commits_max - at_work)
         except (Unavailable, Stale) as error:
             log.warning("cannot claim memory segments: %s", error)
         finally:
             self._claiming = False
 
-    async def _claim(self, owner: str, limit: int) -> set[asyncio.Task[bool]]:
+    async def _claim(self, owner: str, now_ms: int, limit: int) -> set[asyncio.Task[bool]]:
         """Take what is due for an owner, and begin to pay it; nobody else is ever given what is owed to one not here."""
         provider = self._provider(owner)
         if provider is None or limit <= 0:
             return set()
-        claimed = await self._store.segments.claim(self._node_id, owner, self._clock.now_ms(), limit)
+        claimed = await self._store.segments.claim(self._node_id, owner, now_ms, limit)
         return {task for each in claimed if (task := self._begin(provider, each, in_background=True))}
 
     def _provider(self, owner: str) -> MemoryProvider | None:
@@ -328,16 +330,16 @@ class Committer:
             for _ in range(min(self._settings.drain_commits_max, len(sessions))):
                 group.create_task(commit_each())
 
-    async def _flush_due(self) -> None:
+    async def _flush_due(self, now_ms: int) -> None:
         """Pay whatever else is due, to each owner beside the others."""
         async with asyncio.TaskGroup() as group:
-            for owner in await self._store.segments.owners_due(self._clock.now_ms()):
-                group.create_task(self._flush_owner(owner))
+            for owner in await self._store.segments.owners_due(now_ms):
+                group.create_task(self._flush_owner(owner, now_ms))
 
-    async def _flush_owner(self, owner: str) -> None:
+    async def _flush_owner(self, owner: str, now_ms: int) -> None:
         at_work: set[asyncio.Task[bool]] = set()
         try:
-            while at_work := at_work | await self._claim(owner, self._settings.drain_commits_max - len(at_work)):
+            while at_work := at_work | await self._claim(owner, now_ms, self._settings.drain_commits_max - len(at_work)):
                 _, at_work = await asyncio.wait(at_work, return_when=asyncio.FIRST_COMPLETED)
         except HoldfastError as error:
             log.warning("cannot claim memory segments: %s", error)
