@@ -16,6 +16,7 @@ from holdfast.cli.cards import shortened
 from holdfast.cli.frame import (
     EXIT_FAILED,
     Frame,
+    console,
     json_option,
     moment,
     print_json,
@@ -40,8 +41,10 @@ SIDE_BY_SIDE = 8
 AT_ONCE = 20
 # Where so many fail one after the other, the next will not do better.
 FAILED_IN_A_ROW_MAX = 10
-WHY_MAX_CHARS = 100
+WHY_MAX_CHARS = 240
 _KEY_MAX = 24
+# Below it there is no room for keys; ids do as well.
+_NARROW = 90
 EXIT_INTERRUPTED = 130
 # What is said of a segment of which nothing has come yet.
 _WAITS = {
@@ -278,8 +281,10 @@ def _print_status(found: MemoryStatus, provider: str) -> None:
     if not found.owing:
         return
     say("")
-    columns = ("session", "key", "state", "next try")
-    rows = [(each.session_id, shortened(each.key, _KEY_MAX), *_row(each.next, each.segments)) for each in found.owing]
+    columns = ("session", "state", "next try", "key")
+    rows = [(each.session_id, *_row(each.next, each.segments), shortened(each.key, _KEY_MAX)) for each in found.owing]
+    if console.width < _NARROW:
+        columns, rows = columns[:-1], [row[:-1] for row in rows]
     print_table(columns, rows, "")
     if found.owing_sessions > len(found.owing):
         say(f"and {found.owing_sessions - len(found.owing)} more sessions", "dim")

@@ -162,7 +162,7 @@ def to_json(value: object) -> str:
 
 _IN_ONE_PIECE = frozenset(
     {"session", "turn", "segment", "delivery", "process", "memory", "grant", "job", "next", "state", "when", "last used",
-     "accepted", "answered", "turns", "begins with"}
+     "next try", "accepted", "answered", "turns", "begins with"}
 )  # fmt: skip
 
 
