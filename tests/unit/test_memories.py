@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.core.memories import Changed, Kind, holds_secret, legible, objection, receipt
+from holdfast.core.legible import legible
+from holdfast.core.memories import Changed, Kind, holds_secret, objection, receipt
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from holdfast.core.legible import one_line
 from holdfast.core.memories import Kind, Memory, Recollection, folded
-from holdfast.core.recall import one_line
 
 MEMORIES_MAX_CHARS = 8_000
 

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from holdfast.core.memories import FACTS_MAX, Changes, Kind, Memory, folded, legible, objection
+from holdfast.core.legible import legible
+from holdfast.core.memories import FACTS_MAX, Changes, Kind, Memory, folded, objection
 from holdfast.errors import Rejected
 from holdfast.ids import MemoryId
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from holdfast.core.legible import legible
 from holdfast.ids import MemoryId, SegmentId, SessionId, TurnId
 
 FACT_MAX_CHARS = 1_000
@@ -27,9 +28,6 @@ _SECRETS = re.compile(
 )
 # What no keyboard writes: an escape sequence could do to a terminal what nobody meant.
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
-# They stand inside of words and pictures, one or two at a time, and show nothing themselves.
-JOINERS = frozenset("\u200c\u200d")
-_HIDDEN = re.compile("[\u200c\u200d\ufe00-\ufe0f\U000e0100-\U000e01ef]{3,}")
 
 
 class Kind(StrEnum):
@@ -100,14 +98,6 @@ class Changed:
 def folded(text: str) -> str:
     """Return a text as it is compared: without case, punctuation at its ends, or more space than one between words."""
     return " ".join(text.casefold().split()).strip(" .,;:!?…")
-
-
-def legible(text: str) -> str:
-    """Return a text on one line, without what a model would read and no person sees."""
-    if not text.isascii():
-        seen = (each for each in text if each in JOINERS or unicodedata.category(each) != "Cf")
-        text = _HIDDEN.sub("", "".join(seen))
-    return " ".join(text.split())
 
 
 def holds_secret(text: str) -> bool:

@@ -10,9 +10,9 @@ from typing import Self
 
 from holdfast.core.commands import is_compress
 from holdfast.core.journal import Entry, Kind
+from holdfast.core.legible import one_line
 from holdfast.core.moves import move
 from holdfast.core.notes import is_note
-from holdfast.core.recall import one_line
 from holdfast.core.redaction import Redaction
 from holdfast.core.transcript import Role, fold
 from holdfast.ids import SegmentId, SessionId, TurnId

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from itertools import islice
 
 from holdfast.core import commands
-from holdfast.core.memories import JOINERS, Recollection, folded, legible
+from holdfast.core.legible import one_line
+from holdfast.core.memories import Recollection, folded
 from holdfast.core.notes import is_note
 from holdfast.core.sessions import Session
 from holdfast.core.trust import Trust, trust_in
@@ -49,14 +50,6 @@ def bounded(found: Iterable[Recollection], limit: int) -> list[Recollection]:
             kept[same] = Recollection(text=text, id=_id(each.id), turn_id=each.turn_id)
             room -= len(text)
     return list(kept.values())
-
-
-def one_line(text: str) -> str:
-    """Return a text without anything that cannot be seen, on one line."""
-    text = legible(text)
-    if not text.isprintable():
-        text = "".join(each if each.isprintable() or each in JOINERS else " " for each in text)
-    return " ".join(text.split())
 
 
 def _id(found: object) -> str | None:

@@ -11,7 +11,8 @@ from typing import TypeVar
 from holdfast.clock import Clock
 from holdfast.core import document as documents
 from holdfast.core.keys import LOCAL
-from holdfast.core.memories import FACTS_MAX, Changes, Kind, Memory, legible, objection
+from holdfast.core.legible import legible
+from holdfast.core.memories import FACTS_MAX, Changes, Kind, Memory, objection
 from holdfast.core.memory import DIRTY, Segment, State, failure
 from holdfast.core.recall import RECALLED_MAX, bounded
 from holdfast.core.redaction import Redaction

@@ -13,9 +13,10 @@ from holdfast.agent.tools.port import Site, StructTool
 from holdfast.clock import Clock
 from holdfast.core.effects import Effect
 from holdfast.core.keys import LOCAL
-from holdfast.core.memories import FACT_MAX_CHARS, Kind, Memory, legible, objection
+from holdfast.core.legible import legible, one_line
+from holdfast.core.memories import FACT_MAX_CHARS, Kind, Memory, objection
 from holdfast.core.memory import BUILTIN, failure
-from holdfast.core.recall import bounded, one_line
+from holdfast.core.recall import bounded
 from holdfast.core.redaction import Redaction
 from holdfast.errands import errand
 from holdfast.errors import Rejected

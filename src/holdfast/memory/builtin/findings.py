@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from holdfast.core.memories import Kind, legible, objection
+from holdfast.core.legible import legible
+from holdfast.core.memories import Kind, objection
 from holdfast.core.redaction import MASK
 from holdfast.ids import MemoryId, TurnId
 
