@@ -107,7 +107,7 @@ TABLES = [
         events=memory.Event,
         moves=memory.MOVES,
         first=memory.State.OPEN,
-        final=frozenset({"committed"}),
+        final=frozenset({"committed", "waived"}),
         state_after=segment_after,
     ),
     Table(
