@@ -13,7 +13,7 @@ from holdfast.core.memory import State as SegmentState
 from holdfast.core.redaction import Redaction
 from holdfast.core.turns import State
 from holdfast.engine.mirror import WAITING_MAX, Mirror
-from holdfast.errors import Unavailable
+from holdfast.errors import Rejected, Unavailable
 from holdfast.ids import SessionId, TurnId
 from holdfast.memory.bindings import Bindings
 from tests.engine.oracle import Deaf, Oracle, settings
@@ -97,6 +97,16 @@ async def test_one_that_fails_is_left_alone_for_a_while_and_it_is_only_logged(
         assert heard(oracle) == [["one", "you said one"]]
         assert [each.text for each in oracle.committed[0]] == ["one", "you said one", "two", "you said two"]
         assert SECRET not in caplog.text
+
+
+async def test_one_whom_memory_refuses_keeps_no_other_turn_from_it(open_it: Open) -> None:
+    async with opened(open_it) as store:
+        oracle = Oracle(mirrors=True, notes=[Rejected("only the operator is remembered there"), None])
+        async with running_engine(store, talker(), memory=oracle) as engine:
+            await answered(engine, store, "one")
+            await until(lambda: oracle.noted)
+            await answered(engine, store, "two")
+            await until(lambda: len(oracle.noted) == 2)
 
 
 async def test_one_that_does_not_answer_in_time_is_given_up(open_it: Open, caplog: pytest.LogCaptureFixture) -> None:

@@ -22,7 +22,7 @@ from holdfast.core.redaction import MASK, Redaction
 from holdfast.core.turns import State, Turn
 from holdfast.engine.engine import Engine
 from holdfast.engine.recall import Recall
-from holdfast.errors import Unavailable
+from holdfast.errors import Rejected, Unavailable
 from holdfast.ids import SessionId
 from holdfast.memory.address import Address
 from holdfast.memory.bindings import Bindings
@@ -192,6 +192,16 @@ async def test_of_many_turns_of_a_provider_that_begins_to_hang_one_waits_on() ->
         await told("again")
         assert oracle.queries[-1] == "again"
         running.cancel()
+
+
+async def test_one_whom_memory_refuses_costs_nobody_else_theirs(open_it: Open) -> None:
+    """SECURITY 14: a server that takes only the operator's words would fall silent for them whenever a tenant speaks."""
+    async with opened(open_it) as store:
+        oracle, agent = Oracle(Rejected("only the operator is remembered there"), known("Likes tea.")), Listener()
+        async with running_engine(store, agent, memory=oracle) as engine:
+            await answered(engine, store, "one", conversation="a", owner="alice")
+            await answered(engine, store, "two", conversation="b")
+        assert agent.texts == {"one": [], "two": ["Likes tea."]}
 
 
 async def test_after_the_pause_it_is_tried_beside_the_replies(open_it: Open) -> None:

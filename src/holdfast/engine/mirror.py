@@ -17,7 +17,7 @@ from holdfast.core.redaction import Redaction
 from holdfast.core.sessions import Session
 from holdfast.engine.settings import Settings
 from holdfast.errands import errand
-from holdfast.errors import Unavailable
+from holdfast.errors import Rejected, Unavailable
 from holdfast.ids import TurnId
 from holdfast.ports import Bindings, MemoryProvider, Store
 
@@ -98,6 +98,10 @@ class Mirror:
     async def _note(self, lane: _Lane, provider: MemoryProvider, note: Awaitable[None]) -> None:
         try:
             await errand(note, self._settings.note_timeout_ms / 1000, f"note to {provider.owner}")
+        except Rejected as refused:
+            # It answers, though not to this person: whoever shares the lane is heard all the same.
+            lane.breaker = lane.breaker.answered()
+            log.info("%s takes no note: %s", provider.owner, failure(refused, self._redaction))
         except Exception as error:  # The edge to a provider: whatever it raises, the commit has the turn too.
             lane.breaker = lane.breaker.failed(self._clock.monotonic_ms())
             why = "no answer in time" if isinstance(error, TimeoutError) else failure(error, self._redaction)

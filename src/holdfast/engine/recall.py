@@ -22,6 +22,7 @@ from holdfast.core.sessions import Session
 from holdfast.core.turns import Turn
 from holdfast.engine.settings import Settings
 from holdfast.errands import errand
+from holdfast.errors import Rejected
 from holdfast.ports import Bindings, MemoryProvider, Recalled, nothing_recalled
 
 log = logging.getLogger(__name__)
@@ -116,6 +117,10 @@ class Recall:
             found = recall.bounded(answer, limit)
         except TimeoutError:
             self._fail(provider, "it did not answer in time")
+        except Rejected as refused:
+            # It answers, though not to this person: nobody else should go without for that.
+            self._breaker = self._breaker.answered()
+            log.info("%s recalls nothing in %s: %s", provider.owner, session.id, failure(refused, self._redaction))
         except Exception as error:  # The edge to a provider: an answer without memories is better than none.
             self._fail(provider, failure(error, self._redaction))
         else:
