@@ -15,6 +15,7 @@ from holdfast.core.memory import Message, Segment, State
 from holdfast.core.sessions import Session
 from holdfast.core.turns import State as TurnState
 from holdfast.errors import Unavailable
+from holdfast.memory.bindings import Bindings
 from holdfast.store.database import Run, Transaction
 from holdfast.store.opening import Store
 from tests.engine.debts import AGENT, WatchedMemory, segments_in
@@ -120,6 +121,37 @@ async def test_a_drain_does_not_try_again_what_falls_due_while_it_lasts(open_it:
         for turn in turns:
             (owed,) = await store.segments.of_session(turn.session_id)
             assert (owed.state, owed.attempt) == (State.SEALED, 1)
+
+
+async def test_in_a_drain_a_provider_that_hangs_keeps_no_other_from_being_paid(open_it: Open) -> None:
+    """M8: as at all other times, however many conversations owe something to the one that hangs."""
+    old, new = RecordingMemory(*[Hang() for _ in range(9)], owner="memory:old"), RecordingMemory(owner="memory:new")
+    parts: dict[str, Any] = {"settings": replace(FAST, drain_commits_max=1), "memory": Bindings(new, {old.owner: old}.get)}
+    async with opened(open_it) as store:
+        async with running_engine(store, AGENT, memory=old) as engine:
+            owing = await answered(engine, store, "one")
+        async with running_engine(store, AGENT, **parts) as engine:
+            await answered(engine, store, "two")
+            other = await answered(engine, store, "three", conversation="another")
+            draining = asyncio.create_task(engine.drain(PATIENT_MS))
+            await segments_in(store, other.session_id, State.COMMITTED)
+            await segments_in(store, owing.session_id, State.COMMITTING, State.SEALED)
+            draining.cancel()
+
+
+async def test_a_drain_whose_store_goes_away_says_so_and_is_over(open_it: Open) -> None:
+    """M8: what it cannot look for is paid after the next start."""
+
+    async def owners_due(_now_ms: int) -> list[str]:
+        raise Unavailable("the store is gone")
+
+    memory = RecordingMemory()
+    async with opened(open_it) as store:
+        broken = Altered(store, segments=Altered(store.segments, owners_due=owners_due))
+        async with running_engine(broken, AGENT, memory=memory) as engine:
+            turn = await answered(engine, store, "one")
+            assert await engine.drain(PATIENT_MS) == 0
+            await segments_in(store, turn.session_id, State.COMMITTED)
 
 
 async def test_a_provider_that_hangs_does_not_hold_a_shutdown_beyond_its_time(open_it: Open) -> None:

@@ -134,12 +134,14 @@ class Committer:
             # Sealed before all else: whatever happens then, it is paid after the next start.
             async with asyncio.timeout(max(timeout_ms / 1000, _SEALING_MAX_S)):
                 await self._close_off(sessions)
-                is_owing = bool(await self._store.segments.unpaid_owners())
+                owners = await self._store.segments.unpaid_owners()
             # What fails from now on is not tried again: whom it is owed to would be gone for as long as there is time.
             now = self._clock.now_ms()
-            if is_owing:
+            if owners:
                 async with asyncio.timeout(timeout_ms / 1000):
-                    await self._flush(sessions)
+                    # Those that wait for a provider that hangs hold up nobody else.
+                    groups = await self._by_owner(sessions) if len(owners) > 1 else [sessions]
+                    await asyncio.gather(*(self._flush(each) for each in groups))
                     await self._flush_due(now)
                     await self._rest()
         except (TimeoutError, HoldfastError) as error:
@@ -315,6 +317,14 @@ class Committer:
             tasks = [payment.task for payment in self._payments.values()]
             await (asyncio.wait(tasks) if tasks else asyncio.sleep(_LOOK_AGAIN_S))
 
+    async def _by_owner(self, sessions: Sequence[SessionId]) -> list[Sequence[SessionId]]:
+        """Return sessions by whom they owe the oldest of what they owe."""
+        groups: dict[str, list[SessionId]] = {}
+        for session_id in sessions:
+            if owed := await self._owed(session_id, None):
+                groups.setdefault(owed[0].owner, []).append(session_id)
+        return [*groups.values()]
+
     async def _flush(self, sessions: Sequence[SessionId]) -> None:
         """Commit sessions, several at a time."""
         waiting = iter(sessions)
@@ -332,8 +342,13 @@ class Committer:
 
     async def _flush_due(self, now_ms: int) -> None:
         """Pay whatever else is due, to each owner beside the others."""
+        try:
+            owners = await self._store.segments.owners_due(now_ms)
+        except HoldfastError as error:
+            log.warning("cannot look for memory segments that are due: %s", error)
+            return
         async with asyncio.TaskGroup() as group:
-            for owner in await self._store.segments.owners_due(now_ms):
+            for owner in owners:
                 group.create_task(self._flush_owner(owner, now_ms))
 
     async def _flush_owner(self, owner: str, now_ms: int) -> None:
