@@ -228,6 +228,24 @@ async def test_after_the_pause_it_is_tried_beside_the_replies(open_it: Open) -> 
         assert agent.texts == {"one": [], "two": [], "three": [], "four": [], "five": ["Likes tea."]}
 
 
+async def test_whoever_asks_while_recall_stops_goes_on_without() -> None:
+    """It may be started again, and until then a turn is answered all the same."""
+    oracle = Oracle(known("Keeps bees."), Hang())
+    recall = Recall(Bindings(oracle), settings(), Redaction(), SystemClock())
+    running = asyncio.create_task(recall.run())
+    await asyncio.sleep(0)
+    here = site()
+    assert await recall.ask(here.session, here.turn, "one")()
+    recall.ask(here.session, here.turn, "two")
+    await until(lambda: oracle.queries == ["one", "two"])
+    running.cancel()
+    await asyncio.sleep(0)
+    assert not running.done()
+    assert await recall.ask(here.session, here.turn, "three")() == ()
+    await asyncio.wait((running,))
+    assert oracle.queries == ["one", "two"]
+
+
 async def test_a_provider_that_does_not_stop_when_told_to_holds_up_nobody_either(open_it: Open) -> None:
     async with opened(open_it) as store:
         hang = Hang()

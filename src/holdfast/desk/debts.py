@@ -1,4 +1,4 @@
-"""What is owed to memory, as it is shown: the receipts of segments, and how the whole ledger of a person stands."""
+"""Memory as it is shown: the receipts of segments, how the ledger of a person stands, and what came of changing it."""
 
 from __future__ import annotations
 

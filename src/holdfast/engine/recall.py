@@ -57,13 +57,14 @@ class Recall:
 
     async def run(self) -> None:
         """Keep the calls that nobody waits for any more, until cancelled."""
-        try:
-            async with asyncio.TaskGroup() as self._group:
+        async with asyncio.TaskGroup() as group:
+            self._group = group
+            try:
                 await asyncio.Event().wait()
-        finally:
-            self._group = None
-            self._calls.clear()
-            self._breaker = Breaker()
+            finally:
+                # What is under way is cut with us, and whoever asks meanwhile goes on without.
+                self._group = None
+                self._breaker = Breaker()
 
     def ask(self, session: Session, turn: Turn, text: str) -> Recalled:
         """Ask what memory has to say to a message; returns what waits for the answer, but never for too long."""
