@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
+import re
 import socket
 import sqlite3
 from collections.abc import Awaitable, Callable
@@ -155,6 +156,17 @@ async def test_a_gateway_that_hangs_is_not_one_that_does_not_run(home: Path) -> 
     # What a crash leaves behind is no gateway either.
     found = await only(home, "gateway")
     assert (found.level, found.advice) == (Level.WARN, "start one with: holdfast serve")
+
+
+async def test_a_store_in_use_is_as_large_as_what_is_in_it(home: Path) -> None:
+    """All of it may stand in the log, and next to nothing in the file."""
+    store = await open_store("sqlite", home)
+    try:
+        assert (home / "holdfast.db").stat().st_size < 10_000
+        found = (await visit(home))["store"][0].found
+    finally:
+        await store.close()
+    assert re.search(r"\(\d{3} kB\)", found), found
 
 
 async def test_a_store_that_is_sound_is_well(home: Path) -> None:

@@ -214,7 +214,7 @@ async def store(patient: Patient) -> Findings:
             yield _fail("store", f"{file} is damaged: {'; '.join(vitals.damage)}", advice)
         case Vitals() as vitals:
             looked = "" if vitals.looked_through or url != "sqlite" else ", too large to be read through here"
-            where = f"{file} ({_size(file.stat().st_size)}{looked})" if url == "sqlite" else "PostgreSQL answers"
+            where = f"{file} ({_size(_bytes(file))}{looked})" if url == "sqlite" else "PostgreSQL answers"
             yield _ok("store", where)
         case Exception() as error:
             yield _fail("store", _told(error), _store_advice(error))
@@ -432,6 +432,12 @@ def _masked(finding: Finding, redaction: Redaction) -> Finding:
 
 def _told(error: BaseException) -> str:
     return str(error) if isinstance(error, HoldfastError) and str(error) else f"{type(error).__name__}: {error}"
+
+
+def _bytes(database: Path) -> int:
+    """Return how large a database is, with what a gateway that runs has yet to bring into its file."""
+    log = database.with_name(f"{database.name}-wal")
+    return database.stat().st_size + (log.stat().st_size if log.exists() else 0)
 
 
 def _size(number: float) -> str:
