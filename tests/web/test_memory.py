@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,6 +16,7 @@ from holdfast.core.memory import State
 from holdfast.desk.plans import Edit, Forgetting, KeyPlan, Replaying
 from holdfast.errors import NotFound, Rejected
 from holdfast.ids import MemoryId, SegmentId, SessionId
+from holdfast.web.memory import PAYING_MAX
 from tests.conformance.scenes import Scene
 from tests.engine.world import until
 from tests.web.house import House, open_house
@@ -128,6 +130,27 @@ async def test_waiving_and_replaying_are_the_operators(home: Path) -> None:
         assert await refused(house, "POST", "/api/memory/replay", {"provider": "builtin"}) == (403, "wrong_scope")
         assert await house.post("/api/memory/commit", {"session_id": session_id}) == {"committed": False}
         assert (await house.desk.memories.waive(SegmentId(segment_id))).state is State.WAIVED
+
+
+async def test_a_tenant_has_only_so_many_commits_made_at_once(home: Path) -> None:
+    """Each is a call of a model, and past every limit of the gateway's own."""
+    with remembering() as server:
+        server.hold = 1
+        async with remembered_by(home, server) as house:
+            made = await house.desk.keys.create(KeyPlan(name="alice", owner="alice"))
+            house.web.headers["authorization"] = f"Bearer {made.key}"
+            await until(lambda: known(house))
+            sessions = await asyncio.gather(*(talk(house, "count to 1") for _ in range(PAYING_MAX + 1)))
+            asked = [
+                asyncio.create_task(house.web.post("/api/memory/commit", json={"session_id": each}))
+                for each in sessions[:PAYING_MAX]
+            ]
+            await until(lambda: len(server.commits) == PAYING_MAX)
+            last = {"session_id": sessions[-1]}
+            assert await refused(house, "POST", "/api/memory/commit", last) == (429, "too_many_commits")
+            server.release()
+            assert [(await each).json() for each in asked] == [{"committed": True}] * PAYING_MAX
+            assert await house.post("/api/memory/commit", last) == {"committed": True}
 
 
 async def known(house: House) -> bool:

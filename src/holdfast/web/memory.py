@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from starlette.responses import Response
 
-from holdfast.core.keys import ADMIN
+from holdfast.core.keys import ADMIN, LOCAL
 from holdfast.core.memory import State
 from holdfast.desk.debts import Committed, Document, Edited, Forgotten, MemoryStatus, Recalled, Replayed, SegmentView
 from holdfast.desk.plans import Edit, Forgetting, Replaying
 from holdfast.desk.views import MemoryView, Page, Removed
 from holdfast.errors import Rejected
 from holdfast.ids import MemoryId, SegmentId, SessionId
-from holdfast.web.answers import answer
+from holdfast.web.answers import Refused, answer
 from holdfast.web.operations import Call, Operation
 
 # A person's facts and profile, as they were and as they are to be, with every character escaped.
 DOCUMENTS_MAX = 32 * 1024 * 1024
+# Sessions that one tenant has committed at once: each is a call of a provider, and of a model behind it.
+PAYING_MAX = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +42,9 @@ class Payment:
 
 class Memories:
     """Facts that outlast their conversation."""
+
+    def __init__(self) -> None:
+        self._paying: Counter[str] = Counter()
 
     def operations(self) -> list[Operation]:
         # Behind all that has a name of its own there.
@@ -210,8 +218,23 @@ class Memories:
         session_id = SessionId(payment.session_id or "")
         if not session_id.isprintable():
             raise Rejected("an id has printable characters only")
-        paid = await call.desk.memories.commit(session_id, wait=payment.wait)
+        with self._one_more(call.principal.owner):
+            paid = await call.desk.memories.commit(session_id, wait=payment.wait)
         return answer(Committed(committed=paid))
+
+    @contextmanager
+    def _one_more(self, owner: str) -> Generator[None]:
+        """Count who has how many commits under way.  Raises `Refused` for a tenant with too many; the operator pays."""
+        if self._paying[owner] >= PAYING_MAX and owner != LOCAL:
+            hint = "wait for one of them; what is owed is committed by itself too, once its conversation is over"
+            raise Refused(429, "too_many_commits", f"{PAYING_MAX} commits are under way already", hint)
+        self._paying[owner] += 1
+        try:
+            yield
+        finally:
+            self._paying[owner] -= 1
+            if not self._paying[owner]:
+                del self._paying[owner]
 
     async def waive(self, call: Call) -> Response:
         return answer(await call.desk.memories.waive(SegmentId(call.name())))
