@@ -1453,6 +1453,41 @@ MUTANTS: tuple[Mutant, ...] = (
         "",
         ("tests/engine/test_memory_live.py",),
     ),
+    Mutant(
+        "memories: what nobody sees",
+        "core/legible.py",
+        '        text = _HIDDEN.sub("", "".join(seen))\n',
+        "",
+        ("tests/unit/test_memories.py",),
+    ),
+    Mutant(
+        "document: only so many memories",
+        "core/document.py",
+        "    if len(places) > ITEMS_MAX:\n",
+        "    if False:\n",
+        ("tests/unit/test_document.py",),
+    ),
+    Mutant(
+        "memory tool: where a provider is only the operator hears",
+        "agent/tools/memory.py",
+        "        if site.session.owner != LOCAL:\n",
+        "        if False:\n",
+        ("tests/tools/test_memory.py",),
+    ),
+    Mutant(
+        "recall: one who is refused costs nobody else theirs",
+        "engine/recall.py",
+        "            self._breaker = self._breaker.answered()\n            log.info(",
+        "            self._breaker = self._breaker.failed(self._clock.monotonic_ms())\n            log.info(",
+        ("tests/engine/test_recall.py",),
+    ),
+    Mutant(
+        "commit: only so many of a tenant at once",
+        "web/memory.py",
+        "        if self._paying[owner] >= PAYING_MAX and owner != LOCAL:\n",
+        "        if False:\n",
+        ("tests/web/test_memory.py",),
+    ),
 )
 
 
