@@ -245,6 +245,17 @@ def test_a_document_that_was_made_to_be_slow_is_not(hostile: str) -> None:
     assert time.process_time() - began < 1
 
 
+def test_what_nobody_sees_is_not_written_and_can_be_deleted() -> None:
+    """What was written before may hold it."""
+    old = as_markdown([memory(1, "Likes\u200b tea"), memory(2, "\U000e0020")])
+    assert edit(old, old) == Changes(added=[], replaced=[], removed=[])
+    assert edit(old, "- Likes\u200b tea <!-- mem_1 -->").removed == ["mem_2"]
+    (added,) = edit(old, f"{old}- Has \u202ecats\n").added
+    assert added.text == "Has cats"
+    with pytest.raises(Rejected, match="nothing in it can be seen"):
+        edit(old, f"{old}- \u200b\n")
+
+
 def test_so_much_is_written_at_once_and_no_more() -> None:
     """Nobody else writes meanwhile."""
     lines = [f"- {number} {'x' * 990} <!-- mem_n{number} -->" for number in range(400)]

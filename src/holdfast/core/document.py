@@ -85,7 +85,7 @@ class _Place:
 
     def item(self) -> _Item:
         whole = " ".join(self.texts)
-        text = legible(_ID.sub(" ", whole))
+        text = " ".join(_ID.sub(" ", whole).split())
         return _Item(kind=self.kind, line=self.line, text=text, ids=[MemoryId(each) for each in _ID.findall(whole)])
 
 
@@ -204,6 +204,7 @@ class _Edit:
 
     def _memory(self, item: _Item, memory_id: MemoryId) -> Memory:
         """Return a memory that nobody extracted: what a person wrote has no turn that it came from."""
+        item = replace(item, text=legible(item.text))
         _check(item)
         return Memory(
             id=memory_id,
@@ -225,7 +226,8 @@ def _whole(items: Sequence[_Item]) -> _Item | None:
 def _check(item: _Item) -> None:
     if item.kind is Kind.FACT and len(item.ids) > 1:
         raise Rejected(f"line {item.line}: two memories stand in one line; give each a line of its own")
-    if reason := objection(item.text, item.kind):
+    reason = objection(item.text, item.kind) if item.text else "nothing in it can be seen; give it some text, or delete it"
+    if reason:
         raise Rejected(f"line {item.line}: {reason}")
 
 
