@@ -829,7 +829,7 @@ def statements(*modules: ModuleType) -> dict[str, str]:
 
 async def plan(scene: Scene, sql: str) -> list[str]:
     filled = sql.replace("{matches}", SQLITE.matches("words")).replace("{skip_locked}", "")
-    filled = re.sub(r"\{(ids|words|stems)\}", lambda name: SQLITE.each(name[1]), filled)
+    filled = re.sub(r"\{(ids|words|stems|turns)\}", lambda name: SQLITE.each(name[1]), filled)
     params = dict.fromkeys(re.findall(r"(?<!:):([a-z_]+)", filled))
     return [row[3] for row in await scene.sql(f"EXPLAIN QUERY PLAN {filled}", **params)]
 

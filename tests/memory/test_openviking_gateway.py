@@ -47,7 +47,7 @@ async def test_a_new_conversation_ends_the_one_before_and_is_told_what_that_left
         await house.settled((await house.send(second, "count to 2 for my bees"))["turn_id"])
         assert [post.json["query"] for post in server.asked("/find$")][-1] == "count to 2 for my bees"
         found = await house.get("/api/memory/recall", q="bees")
-        assert [each["text"] for each in found["items"]] == ["# Summary\ncount to 1 as I keep bees"]
+        assert [each["text"] for each in found["items"]] == ["# Summary count to 1 as I keep bees"]
 
 
 async def _paid(house: House, session_id: str) -> Any:

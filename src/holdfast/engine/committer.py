@@ -31,8 +31,10 @@ TOO_LATE = "the provider did not answer in time"
 HEAD_START_MS = 2_000
 # How often a commit that is in flight on another node is looked at.
 _LOOK_AGAIN_S = 0.05
-# Sealing what is owed is one statement; a shutdown that has no time at all has so much.
-_SEALING_MAX_S = 1
+# Sealing what is owed takes a moment; a shutdown that has no time at all has so much.
+_SEALING_MIN_S = 1
+# A store that takes longer is away, and a shutdown does not wait for it: what was not sealed is so later.
+_SEALING_MAX_S = 3
 _IDLE_LOOK_MS = 60_000
 # Later than any use, whatever the clock of whoever recorded it said.
 _EVER = 2**62
@@ -132,7 +134,7 @@ class Committer:
         self._draining = True
         try:
             # Sealed before all else: whatever happens then, it is paid after the next start.
-            async with asyncio.timeout(max(timeout_ms / 1000, _SEALING_MAX_S)):
+            async with asyncio.timeout(min(max(timeout_ms / 1000, _SEALING_MIN_S), _SEALING_MAX_S)):
                 await self._close_off(sessions)
                 owners = await self._store.segments.unpaid_owners()
             # What fails from now on is not tried again: whom it is owed to would be gone for as long as there is time.
