@@ -6,7 +6,7 @@ WORKERS := $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 2)')
 RUN := $(UV) run --frozen --no-sync
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check format bench drill mutants docs clean
+.PHONY: help setup run test proofs check format bench drill mutants docs clean
 
 help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,6 +26,9 @@ run: setup ## Run the gateway on the embedded store; no key needed
 
 test: setup ## Run the tests, on SQLite and a real PostgreSQL
 	@$(RUN) python -m pytest -q -n $(WORKERS)
+
+proofs: setup ## Run the proofs that take too long for every change
+	@$(RUN) python -m pytest -q -n $(WORKERS) -m long
 
 check: setup ## Check format, lint, types, layers and generated pages
 	@$(RUN) ruff format --check .

@@ -1518,7 +1518,7 @@ def _survives(mutant: Mutant) -> bool:
 
 
 def _red(mutant: Mutant, source: Path) -> bool:
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *mutant.tests]
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", "", *mutant.tests]
     environment = os.environ | {"PYTHONPATH": str(source)}
     try:
         done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S)

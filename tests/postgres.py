@@ -154,11 +154,11 @@ class Server:
             self.kill()  # This does something only where the stop failed.
             self._temporary.cleanup()
 
-    def create_database(self, name: str) -> str:
-        """Create an empty database and return its URL."""
+    def create_database(self, name: str, template: str = "template0") -> str:
+        """Create a database, an empty one or a copy of another, and return its URL."""
         # Copying the template's files was measured a third faster than logging their pages, the default, with the
         # cluster in memory, and as fast with it on disk. It needs PostgreSQL 15.
-        self._execute(f"CREATE DATABASE {_quote_name(name)} TEMPLATE template0 STRATEGY = FILE_COPY")
+        self._execute(f"CREATE DATABASE {_quote_name(name)} TEMPLATE {_quote_name(template)} STRATEGY = FILE_COPY")
         return self.url(name)
 
     def drop_database(self, name: str) -> None:

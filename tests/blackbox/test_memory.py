@@ -310,6 +310,7 @@ async def _is_waived(home: House, segment_id: str) -> bool:
     return False
 
 
+@pytest.mark.long
 async def test_a_stop_commits_what_it_can_and_loses_nothing() -> None:
     """M8, M9: a stop waits for slow commits, not for hanging ones; what is pushed out of the cache is committed first."""
     async with house(gateway__drain_timeout=str(DRAIN_S), memory__live_sessions="2") as home:
@@ -381,6 +382,7 @@ async def _timed(home: House, session_id: str) -> float:
     return time.monotonic() - began
 
 
+@pytest.mark.long
 async def test_what_the_person_says_is_known_after_the_talk_and_once() -> None:
     """M1, M6: with no server and no model; killed before a boundary or right behind it, nothing is lost or twofold."""
     with gateways() as (gateway,):
@@ -419,6 +421,7 @@ async def _knows(somebody: Client, count: int) -> bool:
     return len(await _facts(somebody)) >= count
 
 
+@pytest.mark.long
 async def test_two_nodes_commit_for_each_other_and_never_twice(url: str) -> None:
     """M3, M7: a commit on one node is known to the other, which repeats it as the same when the one is killed."""
     async with house(nodes=2, store__url=url) as home:

@@ -58,6 +58,12 @@ from tests.conformance.test_webhooks import ALERTS
 Opener = Callable[[], Awaitable[Store]]
 
 
+@pytest.fixture
+def migrated() -> str:
+    """Empty databases: here they are migrated."""
+    return "template0"
+
+
 async def tables(scene: Scene) -> set[str]:
     if scene.postgres:
         found = await scene.sql("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")

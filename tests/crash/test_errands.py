@@ -33,7 +33,7 @@ def homes() -> Iterator[Path]:
         yield Path(folder)
 
 
-@pytest.mark.parametrize(("when", "first"), [("before", 1), ("after", 2)])
+@pytest.mark.parametrize(("when", "first"), [("before", 1), pytest.param("after", 2, marks=pytest.mark.long)])
 def test_killed_beside_any_write_every_task_is_told_once(runner: Runner, homes: Path, when: When, first: int) -> None:
     """A3 A6 R10: killed once while tasks are handed on, done and told; the next life brings all of it to one end."""
     born = homes / "born"

@@ -93,7 +93,7 @@ def born(lives: Lives) -> Path:
     return home
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("when", ["before", pytest.param("after", marks=pytest.mark.long)])
 @pytest.mark.parametrize("case", CASES)
 def test_killed_beside_any_write_a_turn_still_comes_to_its_end(lives: Lives, born: Path, case: Case, when: When) -> None:
     """A1 A2 A3 J1 J2 D1 D3 M1 M2 S1 X1 P1: killed once, beside each point of the whole life of a turn."""
@@ -130,7 +130,7 @@ def test_killed_again_inside_recovery_it_still_does(lives: Lives, born: Path, ca
     lives.sweep(range(1, POINTS_MAX, FIRST_STRIDE), kill)
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("when", [pytest.param("before", marks=pytest.mark.long), "after"])
 def test_killed_beside_any_write_of_a_migration_the_store_still_opens(lives: Lives, when: When) -> None:
     """A1 A2 P1: the first start of all, killed before the store is open."""
 

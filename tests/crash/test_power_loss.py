@@ -194,7 +194,9 @@ async def converse(engine: Engine, cuts: Cuts, client: int, messages: int) -> No
                 break
 
 
-@pytest.mark.parametrize(("powersafe_overwrite", "messages", "stride"), [(True, 6, 11), (False, 2, 7)])
+@pytest.mark.parametrize(
+    ("powersafe_overwrite", "messages", "stride"), [pytest.param(True, 6, 11, marks=pytest.mark.long), (False, 2, 7)]
+)
 def test_a_power_cut_takes_nothing_that_was_acknowledged_or_shown(
     memory: Path, powersafe_overwrite: bool, messages: int, stride: int
 ) -> None:

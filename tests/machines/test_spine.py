@@ -96,7 +96,7 @@ def test_whatever_happens_to_an_embedded_store_it_keeps_its_promises() -> None:
             shutil.rmtree(self.home)
 
     SqliteSpine.witnessed = Counter()
-    run_state_machine_as_test(SqliteSpine, settings=_settings(150, 5_000))
+    run_state_machine_as_test(SqliteSpine, settings=_settings(90, 5_000))
     assert SqliteSpine.witnessed.keys() >= WITNESSED
 
 
@@ -117,7 +117,7 @@ def test_whatever_happens_to_a_shared_store_it_keeps_its_promises(postgres: Serv
 
     PostgresSpine.witnessed = Counter()
     try:
-        run_state_machine_as_test(PostgresSpine, settings=_settings(35, 2_000))
+        run_state_machine_as_test(PostgresSpine, settings=_settings(22, 2_000))
     finally:
         postgres.drop_database("machine_spine")
     assert PostgresSpine.witnessed.keys() >= WITNESSED_AT_LEAST

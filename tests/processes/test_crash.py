@@ -35,7 +35,7 @@ def finished(program: subprocess.Popen[bytes]) -> int:
     return program.returncode
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("when", [pytest.param("before", marks=pytest.mark.long), "after"])
 async def test_killed_beside_any_write_the_promise_is_kept_once(when: str, tmp_path: Path) -> None:
     """A8: whatever write of the gateway is its last, the command runs at most once and its end is told exactly once."""
     for nth in count(1):
