@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import quote
 
 import httpx2
@@ -61,9 +62,11 @@ from holdfast.desk.views import (
     Transcript,
     TurnView,
 )
-from holdfast.errors import Unavailable
+from holdfast.errors import NotRunning, Unavailable
 from holdfast.ids import DeliveryId, MemoryId, ProcessId, SegmentId, SessionId, TurnId, new_id
 from holdfast.ports import Output
+
+T = TypeVar("T")
 
 # A gateway that restarts is back within this; a reader waits for it.
 ABSENCE_MAX_S = 60
@@ -311,7 +314,7 @@ class RemoteDesk:
         return await self._link.get("/api/turns", Page[TurnView], {"session": session_id, "cursor": cursor, "limit": limit})
 
     async def turn(self, turn_id: TurnId) -> TurnView:
-        return await self._link.get(at("turns", turn_id), TurnView)
+        return await self._patiently(lambda: self._link.get(at("turns", turn_id), TurnView))
 
     async def deliveries(
         self,
@@ -331,7 +334,7 @@ class RemoteDesk:
         return await self._link.get("/api/search", Page[Hit], {"q": query, "limit": limit})
 
     async def open(self, opening: Opening) -> SessionView:
-        return await self._link.post("/api/sessions", SessionView, opening)
+        return await self._patiently(lambda: self._link.post("/api/sessions", SessionView, opening))
 
     async def send(
         self,
@@ -344,12 +347,8 @@ class RemoteDesk:
         # With a key of its own the request is safe to repeat, when its answer is lost or the gateway restarts.
         headers = {"Idempotency-Key": key or new_id("cli", time.time_ns() // 1_000_000)}
         message = {"text": text, "busy": busy, "images": images}
-        absence = _Absence(self._absent)
-        while True:
-            try:
-                return await self._link.post(at("sessions", session_id, "messages"), Receipt, message, headers)
-            except Unavailable:
-                await absence.wait()
+        address = at("sessions", session_id, "messages")
+        return await self._patiently(lambda: self._link.post(address, Receipt, message, headers), Unavailable)
 
     async def compact(self, session_id: SessionId) -> Receipt:
         return await self._link.post(at("sessions", session_id, "compact"), Receipt)
@@ -395,6 +394,15 @@ class RemoteDesk:
 
     async def stop(self, stop: Stop) -> None:
         await self._link.post("/api/stop", Health, stop)
+
+    async def _patiently(self, ask: Callable[[], Awaitable[T]], away: type[Unavailable] = NotRunning) -> T:
+        """Ask until the gateway has answered; one that restarts has heard nothing of what it did not take."""
+        absence = _Absence(self._absent)
+        while True:
+            try:
+                return await ask()
+            except away:
+                await absence.wait()
 
     async def follow(self, session_id: SessionId, after: int = 0) -> AsyncGenerator[Entry]:
         """Yield every entry after a cursor; a gateway that restarts in between is waited for."""
