@@ -14,7 +14,7 @@ from holdfast.core.journal import Kind
 from holdfast.core.questions import About
 from holdfast.core.redaction import Redaction
 from holdfast.core.transcript import Role
-from holdfast.core.turns import State
+from holdfast.core.turns import SETTLED, State
 from holdfast.engine.calls import DENIED, UNANSWERED
 from tests.agent.world import (
     Lever,
@@ -26,7 +26,7 @@ from tests.agent.world import (
     waits_again,
 )
 from tests.engine.players import text_of
-from tests.engine.world import FAST, START, ManualClock, Open, answered, message, opened, running_engine, settled
+from tests.engine.world import FAST, START, ManualClock, Open, answered, message, opened, running_engine, settled, until
 
 
 async def test_an_approval_parks_the_turn_and_the_exact_call_runs_once_after_a_restart(open_it: Open) -> None:
@@ -105,6 +105,13 @@ async def test_a_question_that_nobody_answers_in_time_allows_nothing_and_the_tur
             await clock.advance(1_000)
             assert (await store.turns.get(receipt.turn_id)).state is State.WAITING
             await clock.advance(60_000)
+
+            async def expired() -> bool:
+                # Whoever looks for what has expired may just have been about to sleep.
+                await clock.advance(1_000)
+                return (await store.turns.get(receipt.turn_id)).state in SETTLED
+
+            await until(expired)
             assert (await settled(store, receipt)).state is State.COMPLETED
             assert (sharp.pulls, shape(model.requests[1])[-1]) == ([], ("tool", f"Error: {UNANSWERED}"))
 

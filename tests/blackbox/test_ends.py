@@ -18,9 +18,9 @@ RUNS = frozenset({State.STREAMING, State.TOOL, State.EFFECT})
     ("end", "resume"),
     [
         (End.KILL, "on_message"),
-        (End.KILL, "auto"),
+        pytest.param(End.KILL, "auto", marks=pytest.mark.long),
         (End.DRAIN, "on_message"),
-        (End.SHORT, "on_message"),
+        pytest.param(End.SHORT, "on_message", marks=pytest.mark.long),
         (End.SHORT, "auto"),
         (End.FORCE, "on_message"),
         (End.RESTART, "on_message"),

@@ -71,6 +71,7 @@ async def test_killed_while_it_sends_it_repeats_that_once_and_says_so() -> None:
     assert all(is_signed(secret, each, int(time.time())) for each in there.posts)
 
 
+@pytest.mark.long
 async def test_an_operator_sees_why_and_when_and_can_have_it_sent_again() -> None:
     answers = {
         "/busy": [Reply("503 Away", {"Retry-After": "3600"})],

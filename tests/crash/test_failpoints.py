@@ -108,7 +108,7 @@ def test_killed_beside_any_write_a_turn_still_comes_to_its_end(lives: Lives, bor
     assert lives.sweep(range(1, POINTS_MAX), kill) > 80
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("when", ["before", pytest.param("after", marks=pytest.mark.long)])
 @pytest.mark.parametrize("case", ["detached", "conversation"])
 def test_killed_again_inside_recovery_it_still_does(lives: Lives, born: Path, case: Case, when: When) -> None:
     """A1 A2 A3 J1 J2 D1 D3 M1 M2 S1 X1 P1: killed a second time, while it recovers from the first."""
