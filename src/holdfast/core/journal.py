@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
@@ -50,6 +50,9 @@ OUTPUT = frozenset({Kind.TEXT, Kind.REASONING, Kind.TOOL_STARTED, Kind.TOOL_FINI
 # The `recovery` of an interruption whose attempt may have left more than has arrived; `turn.recovered` ends the wait.
 PENDING = "pending"
 
+# What comes in pieces.
+_WORDS = frozenset({Kind.TEXT, Kind.REASONING})
+
 # Kinds whose `text` the full-text search covers.
 SEARCHED = frozenset({Kind.TURN_ACCEPTED, Kind.TURN_COMPLETED})
 
@@ -79,3 +82,53 @@ class Entry:
     kind: Kind
     at: int
     data: Data
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stretch(Entry):
+    """One entry, or a run of words that stands for several: those from `since` to `seq`.
+
+    It has the number of its last one, so that a reader goes on behind it, and the time at which it began.
+    """
+
+    since: int
+
+
+def join(entries: Iterable[Entry]) -> list[Stretch]:
+    """Return entries in `seq` order with each unbroken run of words as one: every fold of them is the same."""
+    runs: list[list[Entry]] = []
+    for entry in entries:
+        if runs and _goes_on(runs[-1][-1], entry):
+            runs[-1].append(entry)
+        else:
+            runs.append([entry])
+    return [_stretch(run) for run in runs]
+
+
+def _goes_on(before: Entry, entry: Entry) -> bool:
+    """Return whether an entry holds the very next words of the same speech."""
+    same = (entry.kind, entry.turn_id, entry.attempt) == (before.kind, before.turn_id, before.attempt)
+    if not same or before.nth is None or (entry.seq, entry.nth) != (before.seq + 1, before.nth + 1):
+        return False
+    return _is_words(before) and _is_words(entry)
+
+
+def _is_words(entry: Entry) -> bool:
+    # What says more than its text, or could not be read, stands for itself.
+    return entry.kind in _WORDS and len(entry.data) == 1 and isinstance(entry.data.get("text"), str)
+
+
+def _stretch(run: list[Entry]) -> Stretch:
+    first, last = run[0], run[-1]
+    data = first.data if len(run) == 1 else {"text": "".join(str(each.data["text"]) for each in run)}
+    return Stretch(
+        session_id=first.session_id,
+        seq=last.seq,
+        turn_id=first.turn_id,
+        attempt=first.attempt,
+        nth=last.nth,
+        kind=first.kind,
+        at=first.at,
+        data=data,
+        since=first.seq,
+    )

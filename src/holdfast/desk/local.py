@@ -31,7 +31,7 @@ from holdfast.desk.memories import LocalMemories
 from holdfast.desk.plans import SESSION_PREFIX, Change, Opening, Pruning, looks_like_id
 from holdfast.desk.processes import LocalProcesses, NoProcesses
 from holdfast.desk.reading import StoreReading
-from holdfast.desk.views import AgentView, Health, Phase, SessionView, Status, Stop, Transcript, TurnView
+from holdfast.desk.views import AgentView, Health, JournalPage, Phase, SessionView, Status, Stop, Transcript, TurnView
 from holdfast.desk.webhooks import LocalWebhooks, Routes
 from holdfast.engine.engine import Engine
 from holdfast.errors import IllegalMove, NotFound, Rejected, Unavailable
@@ -114,6 +114,11 @@ class LocalDesk(StoreReading):
         # Whoever reads looks once more for what a lost node may have left behind.
         await self.engine.repair.retry(session_id)
         return await StoreReading.transcript(self, session_id, cursor=cursor, limit=limit, newest=newest)
+
+    async def journal(self, session_id: SessionId, *, cursor: str | None = None, limit: int = 30) -> JournalPage:
+        await self._owned(session_id)
+        await self.engine.repair.retry(session_id)
+        return await StoreReading.journal(self, session_id, cursor=cursor, limit=limit)
 
     async def open(self, opening: Opening) -> SessionView:
         for text in (opening.key or "", opening.channel, opening.title or ""):

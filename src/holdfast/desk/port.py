@@ -32,6 +32,7 @@ from holdfast.desk.views import (
     GrantView,
     Health,
     JobView,
+    JournalPage,
     KeyView,
     MemoryView,
     NewKey,
@@ -453,6 +454,10 @@ class Host(Desk, Protocol):
 
     async def entries(self, turn_id: TurnId) -> list[Entry]:
         """Return what has happened in a turn so far."""
+        ...
+
+    async def journal(self, session_id: SessionId, *, cursor: str | None = None, limit: int = 30) -> JournalPage:
+        """Return what happened in the newest `limit` turns of a session, or in those before a cursor."""
         ...
 
     async def is_last(self, turn_id: TurnId) -> bool:

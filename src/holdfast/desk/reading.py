@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from holdfast.config import ChannelsConfig
 from holdfast.core.delivery import Delivery
 from holdfast.core.delivery import State as DeliveryState
-from holdfast.core.journal import Entry
+from holdfast.core.journal import Entry, join
 from holdfast.core.keys import LOCAL
 from holdfast.core.sessions import Hit, Session
 from holdfast.core.sessions import State as SessionState
@@ -20,12 +20,14 @@ from holdfast.desk.jobs import StoreJobs
 from holdfast.desk.keys import StoreKeys
 from holdfast.desk.memories import StoreMemories
 from holdfast.desk.processes import StoreProcesses
-from holdfast.desk.views import Page, SessionView, Transcript, TurnView
+from holdfast.desk.views import JournalPage, Page, SessionView, Transcript, TurnView
 from holdfast.desk.webhooks import StoreWebhooks
 from holdfast.errors import NotFound
 from holdfast.ids import DeliveryId, SessionId, TurnId
 from holdfast.ports import Store
 
+# Turns whose journal is given at once.
+JOURNAL_MAX = 200
 # Turns whose entries are read together.
 READ_AT_ONCE = 500
 # Folding more than this takes so long that others would notice.
@@ -99,6 +101,17 @@ class StoreReading:
         more = first > 1 if newest else last < session.turns
         cursor = cursors.after((first if newest else last, "")) if more else None
         return Transcript(session=session, items=items, seq=session.seq, next_cursor=cursor)
+
+    async def journal(self, session_id: SessionId, *, cursor: str | None = None, limit: int = 30) -> JournalPage:
+        position = cursors.position(cursor)
+        session = await self.session(session_id)
+        size = min(limit, JOURNAL_MAX)
+        first, last = _turns_of_page(session.turns, position[0] if position else None, size, newest=True)
+        entries = await self._entries(session_id, first, last, session.seq)
+        joined = join(entries) if len(entries) <= FOLD_AT_ONCE else await asyncio.to_thread(join, entries)
+        used = await self.store.spending.of_session(session_id)
+        more = cursors.after((first, "")) if first > 1 else None
+        return JournalPage(session=session, entries=joined, seq=session.seq, used=used, next_cursor=more)
 
     async def turns(self, session_id: SessionId, *, cursor: str | None = None, limit: int = 100) -> Page[TurnView]:
         await self._owned(session_id)

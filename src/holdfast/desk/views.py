@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Generic, TypeVar
 
 from holdfast.core import processes, sessions, turns
+from holdfast.core.journal import Stretch
 from holdfast.core.keys import PREFIX, Key
 from holdfast.core.memories import Memory, Origin
 from holdfast.core.obligations import Obligations
@@ -18,6 +19,7 @@ from holdfast.core.schedule import Fired, Job
 from holdfast.core.sessions import Session
 from holdfast.core.transcript import Item
 from holdfast.core.turns import Turn
+from holdfast.core.usage import Usage
 from holdfast.errors import Rejected
 from holdfast.ids import KeyId, NodeId, ProcessId, SessionId, TurnId
 from holdfast.ports import Asked, Grant
@@ -155,6 +157,20 @@ class Transcript:
     session: SessionView
     items: Sequence[Item]
     seq: int
+    next_cursor: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JournalPage:
+    """What happened in some turns of a conversation, for whoever folds it themselves; `used` is for all of its turns.
+
+    Following the session after `seq` gives exactly what was not there yet when it was read.
+    """
+
+    session: SessionView
+    entries: Sequence[Stretch]
+    seq: int
+    used: Usage
     next_cursor: str | None = None
 
 

@@ -8,7 +8,7 @@ from holdfast.core.journal import Entry, Kind
 from holdfast.core.sessions import Session
 from holdfast.core.turns import Turn
 from holdfast.core.usage import CONTINUE, Scope, Spent, Usage, question_id
-from holdfast.ids import TurnId
+from holdfast.ids import SessionId, TurnId
 from holdfast.store.database import Database, Params, Row, Run, RunMany, Transaction
 
 _RECORD = """
@@ -49,6 +49,11 @@ class Spending:
     async def spent(self, turn: Turn, owner: str, day_began_at: int) -> Spent:
         """Return what a turn has used, what its session has, and what its owner has since the day began."""
         return await self._database.read(lambda: _spent(turn, owner, day_began_at))
+
+    async def of_session(self, session_id: SessionId) -> Usage:
+        """Return what all turns of a session have used."""
+        found = await self._database.read(lambda: _run(_BY_SESSION, {"session_id": session_id}))
+        return _usage(found[0])
 
     async def extra(self, session: Session, turn_id: TurnId, nth: int, used: Usage, now_ms: int) -> None:
         """Record what was used on behalf of a turn that has ended, as to remember it; its `nth` counts once."""

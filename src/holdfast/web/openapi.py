@@ -86,6 +86,7 @@ PARAMETERS: Mapping[str, Parameter] = MappingProxyType(
         "session": Parameter(meaning="Only what belongs to this session."),
         "starting_after": Parameter(meaning="Go on behind the event of this sequence_number.", schema=_number(0)),
         "stream": Parameter(meaning="Answer with events.", schema=_FLAG),
+        "turns": Parameter(meaning="How many turns at most.", schema=_number(1)),
         "unpaid": Parameter(meaning="Only those that are still to be paid.", schema=_FLAG),
         "/api/deliveries state": Parameter(meaning="Only those in this state.", schema=_one_of(delivery.State)),
         "/api/memory/segments state": Parameter(meaning="Only those in this state.", schema=_one_of(memory.State)),

@@ -10,7 +10,8 @@ from holdfast.core.images import BYTES_MAX, IMAGES_MAX
 from holdfast.core.intake import Busy, Image, Receipt
 from holdfast.core.sessions import State
 from holdfast.desk.plans import Change, Opening, Order
-from holdfast.desk.views import Deleted, Page, SessionView, Transcript
+from holdfast.desk.reading import JOURNAL_MAX
+from holdfast.desk.views import Deleted, JournalPage, Page, SessionView, Transcript
 from holdfast.ids import SessionId, TurnId
 from holdfast.web import requests
 from holdfast.web.answers import Refused, answer
@@ -19,6 +20,7 @@ from holdfast.web.operations import Call, Operation, Stream
 from holdfast.web.requests import BODY_MAX
 
 SEQ_MAX = 2**53
+TURNS_SHOWN = 30
 # Four thirds, because bytes are written as base64.
 MESSAGE_MAX = BODY_MAX + IMAGES_MAX * (BYTES_MAX * 4 // 3 + 4)
 
@@ -79,6 +81,14 @@ class Sessions:
                 summary="Read what was said; with a limit, by pages of turns",
                 gives=Transcript,
                 query=("order", "cursor", "limit"),
+            ),
+            Operation(
+                method="GET",
+                path=f"{one}/journal",
+                handle=self.journal,
+                summary="Read what happened, by pages of turns, the newest first",
+                gives=JournalPage,
+                query=("turns", "cursor"),
             ),
             Operation(
                 method="POST",
@@ -156,6 +166,10 @@ class Sessions:
         # Whoever does not ask for a page gets all of it, and has to be content with its size.
         limit = call.number("limit", 0) or None
         return answer(await call.desk.transcript(_session_id(call), cursor=call.word("cursor"), limit=limit, newest=newest))
+
+    async def journal(self, call: Call) -> Response:
+        limit = call.number("turns", TURNS_SHOWN, most=JOURNAL_MAX)
+        return answer(await call.desk.journal(_session_id(call), cursor=call.word("cursor"), limit=limit))
 
     async def send(self, call: Call) -> Response:
         message = await call.body(Message)

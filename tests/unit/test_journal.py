@@ -1,0 +1,53 @@
+"""Joined words say what the pieces said: no fold can tell them apart, and no reader misses one or sees one twice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from hypothesis import given
+
+from holdfast.core.journal import Entry, Kind, join
+from holdfast.core.transcript import fold
+from tests.unit.test_transcript import delayed
+
+
+def entry(seq: int, kind: Kind = Kind.TEXT, turn: str = "t1", attempt: int = 1, nth: int | None = None, **data: object):
+    return Entry(session_id="s", seq=seq, turn_id=turn, attempt=attempt, nth=nth, kind=kind, at=seq, data=data)
+
+
+def covered(entries: Sequence[Entry]) -> list[int]:
+    return [seq for each in join(entries) for seq in range(each.since, each.seq + 1)]
+
+
+@given(delayed())
+def test_what_is_joined_reads_as_before_and_stands_for_every_entry_once(journal: tuple[list[Entry], list[Entry]]) -> None:
+    entries = [replace(each, at=each.seq) for each in journal[1]]
+    assert fold(join(entries)) == fold(entries)
+    assert covered(entries) == [each.seq for each in entries]
+    # What is joined already stays as it is.
+    assert [replace(each, since=0) for each in join(join(entries))] == [replace(each, since=0) for each in join(entries)]
+
+
+def test_a_run_of_words_is_one_with_the_number_of_its_last() -> None:
+    (stretch,) = join([entry(seq, nth=seq - 2, text=word) for seq, word in enumerate(["one ", "two ", "three"], 4)])
+    assert (stretch.since, stretch.seq, stretch.nth, stretch.at) == (4, 6, 4, 4)
+    assert stretch.data == {"text": "one two three"}
+
+
+def test_only_the_very_next_words_of_the_same_speech_are_joined() -> None:
+    first = entry(1, nth=1, text="a")
+    apart = [
+        entry(3, nth=2, text="b"),
+        entry(2, nth=3, text="b"),
+        entry(2, nth=None, text="b"),
+        entry(2, nth=2, turn="t2", text="b"),
+        entry(2, nth=2, attempt=2, text="b"),
+        entry(2, Kind.REASONING, nth=2, text="b"),
+        entry(2, nth=2, unreadable=True),
+        entry(2, nth=2, text="b", lang="en"),
+    ]
+    for other in apart:
+        assert [(each.since, each.data) for each in join([first, other])] == [(1, first.data), (other.seq, other.data)]
+    notes = [entry(1, Kind.NOTE, nth=1, text="a"), entry(2, Kind.NOTE, nth=2, text="b")]
+    assert len(join(notes)) == 2
