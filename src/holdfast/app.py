@@ -7,14 +7,15 @@ import contextlib
 import logging
 import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from holdfast.channels.openai.models import offered
 from holdfast.clock import Clock, SystemClock
-from holdfast.config import ONE_SHOT_DAYS, ChannelsConfig, Config, ServerConfig, is_exposed, secrets
+from holdfast.config import ONE_SHOT_DAYS, ChannelsConfig, Config, ServerConfig, config_file, is_exposed, secrets
 from holdfast.core.intake import Busy
 from holdfast.core.redaction import Redaction
 from holdfast.core.resets import When
@@ -41,6 +42,10 @@ from holdfast.ports import ProcessControl
 from holdfast.store.home import Ownership, make_home
 from holdfast.store.opening import Store, open_readonly, open_store
 from holdfast.targets import Targets
+
+if TYPE_CHECKING:
+    # Whoever only looks does not pay for importing all that a doctor looks at.
+    from holdfast.desk.upkeep import Upkeep
 
 log = logging.getLogger(__name__)
 
@@ -270,13 +275,23 @@ def _named(url: str) -> Generator[None]:
         raise StoreDown(f"{shown(url)}: {error}") from error
 
 
-async def serve(config: Config, home: Path, witness: Witness, inherited: Estate | None = None) -> Farewell:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where a configuration came from: its file, which has to be there where it was `named`."""
+
+    file: Path
+    named: bool = False
+
+
+async def serve(
+    config: Config, home: Path, witness: Witness, inherited: Estate | None = None, origin: Origin | None = None
+) -> Farewell:
     """Run the gateway until somebody wishes it to end; return that wish once it has."""
     # Only a gateway pays for importing a web server.
     from holdfast.web.server import make_room, tcp_socket, unix_socket
 
     make_room()
-    inherited = inherited or Estate()
+    inherited, origin = inherited or Estate(), origin or Origin(file=config_file(home))
     with contextlib.ExitStack() as stack:
         ownership = stack.enter_context(owned(home, inherited.lock))
         # Whoever connects before we are ready waits until we are.
@@ -287,7 +302,7 @@ async def serve(config: Config, home: Path, witness: Witness, inherited: Estate 
             return Estate(listener=tcp.dup(), lock=ownership.hand_over())
 
         try:
-            stop = await _serve_on(tcp, unix, config, home, witness, estate, follows=inherited.lock is not None)
+            stop = await _serve_on(tcp, unix, config, home, origin, witness, estate, follows=inherited.lock is not None)
         except NodeLost as error:
             # A machine that slept has lost its turns to the others, and nothing else.
             log.warning("%s; beginning anew", error)
@@ -300,6 +315,7 @@ async def _serve_on(
     unix: socket.socket,
     config: Config,
     home: Path,
+    origin: Origin,
     witness: Witness,
     estate: Callable[[], Estate],
     *,
@@ -321,7 +337,8 @@ async def _serve_on(
         # Not before: a start that hangs must be possible to end, and nothing is lost by it.
         stack.enter_context(signals(life))
         await stack.enter_async_context(watched(config.gateway.stall_timeout, notice, estate))
-        local = started.desk(life, clock)
+        desk = started.desk(life, clock)
+        local = replace(desk, care=await stack.enter_async_context(_upkeep(desk, home, origin)))
         meter, server = Meter(), config.server
         app = application(local, life, meter, offered(config.model.name))
         keyring = Keyring(started.store.keys, started.store.wakes, clock, server.api_key)
@@ -339,6 +356,23 @@ async def _serve_on(
         await live(local, config.gateway.drain_timeout, witness, notice)
     # What is wished for while the last connections close counts too.
     return life.wish
+
+
+@contextlib.asynccontextmanager
+async def _upkeep(desk: LocalDesk, home: Path, origin: Origin) -> AsyncGenerator[Upkeep]:
+    """Yield what the gateway behind a desk can be looked after with."""
+    from holdfast.consultation import consult
+    from holdfast.desk.doctor import Consultations, Report
+    from holdfast.desk.upkeep import Upkeep
+
+    async def report() -> Report:
+        return await consult(home, origin.file, await desk.status(), required=origin.named)
+
+    doctor = Consultations(report)
+    try:
+        yield Upkeep(doctor=doctor)
+    finally:
+        await doctor.close()
 
 
 @contextlib.asynccontextmanager

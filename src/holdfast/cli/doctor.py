@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from holdfast.cli.frame import EXIT_FAILED, console, json_option, print_json, run_async, visible
+from holdfast.config import config_file
 
 if TYPE_CHECKING:
     # Every other command would pay for the import of all that is looked at.
@@ -39,7 +40,7 @@ async def doctor(visit: Visit, as_json: bool) -> None:
     """
     from holdfast.checkup import check_up
 
-    file = Path(visit.config_file) if visit.config_file else visit.home / "holdfast.toml"
+    file = config_file(visit.home, visit.config_file)
     report = await check_up(visit.home, file, required=visit.config_file is not None)
     if as_json:
         print_json(report)

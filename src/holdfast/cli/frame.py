@@ -22,7 +22,7 @@ from rich.text import Text
 
 from holdfast import contact
 from holdfast.channels.webhook.route import misconfigured
-from holdfast.config import Config, load, placed
+from holdfast.config import Config, config_file, load, placed
 from holdfast.desk.port import Desk, Reading
 from holdfast.errors import ConfigInvalid, Fatal, HoldfastError, Owned, Rejected, StoreRefused, Unavailable
 
@@ -56,11 +56,13 @@ class Frame:
     home: Path
     config: Config
     file: Path = Path("holdfast.toml")
+    # Whether somebody named the file, so that it has to be there.
+    named: bool = False
 
     @classmethod
-    def at(cls, home: Path, config_file: str | None) -> Frame:
-        file = Path(config_file) if config_file else home / "holdfast.toml"
-        return cls(home=home, config=load(file, required=config_file is not None, further=misconfigured), file=file)
+    def at(cls, home: Path, chosen: str | None) -> Frame:
+        file, named = config_file(home, chosen), chosen is not None
+        return cls(home=home, config=load(file, required=named, further=misconfigured), file=file, named=named)
 
     def desk(self) -> AbstractAsyncContextManager[Desk]:
         """Reach the running gateway, or be one for as long as this command lasts."""

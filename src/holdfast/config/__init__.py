@@ -66,6 +66,7 @@ __all__ = [
     "UrlConfig",
     "WebSearchConfig",
     "WebhookConfig",
+    "config_file",
     "home_folder",
     "is_exposed",
     "is_loopback",
@@ -85,6 +86,11 @@ ENVIRONMENT = "HOLDFAST_"
 def home_folder(chosen: str | None, environment: Mapping[str, str] = os.environ) -> Path:
     """Return the folder that holds all state."""
     return Path(chosen or environment.get("HOLDFAST_HOME") or "~/.holdfast").expanduser()
+
+
+def config_file(home: Path, chosen: str | None = None) -> Path:
+    """Return the file that holds what an operator chose."""
+    return Path(chosen) if chosen else home / "holdfast.toml"
 
 
 def _nothing(_config: Config) -> Problems:

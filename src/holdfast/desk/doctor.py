@@ -10,7 +10,7 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -35,6 +35,8 @@ from holdfast.store.vitals import Vitals
 from holdfast.targets import Targets
 
 CHECK_TIMEOUT_S = 20
+# Of all that is opened and looked at for one report.
+REPORT_TIMEOUT_S = 60
 PROVIDER_TIMEOUT_S = 5
 FREE_MIN_BYTES = 100 * 1024 * 1024
 FREE_LOW_BYTES = 1024 * 1024 * 1024
@@ -124,6 +126,32 @@ async def _made(name: str, check: Check, patient: Patient) -> list[Finding]:
     except Exception as error:  # The edge to whatever is ill: the other checks are made all the same.
         found.append(_fail(name, f"could not be looked at: {_told(error)}", "see that what it names is there"))
     return found
+
+
+class Consultations:
+    """Reports for whoever asks: who asks while one is being made gets that one, and nobody's leaving cuts it short."""
+
+    def __init__(self, consult: Callable[[], Awaitable[Report]]) -> None:
+        self._consult = consult
+        self._making: asyncio.Task[Report] | None = None
+
+    async def report(self) -> Report:
+        """Return what is found now.  Raises `Unavailable` when it takes too long."""
+        if self._making is None or self._making.done():
+            self._making = asyncio.create_task(self._made())
+        return await asyncio.shield(self._making)
+
+    async def close(self) -> None:
+        if self._making is not None:
+            self._making.cancel()
+            await asyncio.wait((self._making,))
+
+    async def _made(self) -> Report:
+        try:
+            async with asyncio.timeout(REPORT_TIMEOUT_S):
+                return await self._consult()
+        except TimeoutError:
+            raise Unavailable(f"the doctor was not done within {REPORT_TIMEOUT_S} s; see the gateway's log") from None
 
 
 async def configuration(patient: Patient) -> Findings:

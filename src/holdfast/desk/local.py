@@ -7,6 +7,7 @@ import contextlib
 import os
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from holdfast import __version__
 from holdfast.clock import Clock
@@ -39,6 +40,10 @@ from holdfast.ids import DeliveryId, SessionId, TurnId, new_id, new_session_id
 from holdfast.ports import ProcessControl
 from holdfast.targets import Targets
 
+if TYPE_CHECKING:
+    # A command that is a gateway for a moment needs none of it.
+    from holdfast.desk.upkeep import Upkeep
+
 DAY_MS = 86_400_000
 OPERATOR_ENDED = "operator"
 STORE_PATIENCE_S = 2
@@ -61,6 +66,7 @@ class LocalDesk(StoreReading):
     targets: Targets = field(default_factory=lambda: Targets({}))
     routes: Routes | None = None
     redaction: Redaction = field(default_factory=Redaction)
+    care: Upkeep | None = None
 
     @property
     def processes(self) -> LocalProcesses:
@@ -88,6 +94,12 @@ class LocalDesk(StoreReading):
             raise Unavailable("this gateway takes no webhooks")
         fixed, signing_secret = self.channels.webhook.routes, self.channels.url.secret
         return LocalWebhooks(self.store, fixed, self.routes, self.clock, self.lifecycle.url, signing_secret)
+
+    @property
+    def upkeep(self) -> Upkeep:
+        if self.care is None:
+            raise Unavailable("only a gateway that serves looks after itself; start one with: holdfast serve")
+        return self.care
 
     def of(self, owner: str) -> LocalDesk:
         return self if owner == self.owner else replace(self, owner=owner)

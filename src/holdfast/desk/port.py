@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from holdfast.channels.webhook.route import Route
 from holdfast.core.delivery import Delivery
@@ -51,6 +51,10 @@ from holdfast.desk.views import (
 )
 from holdfast.ids import DeliveryId, MemoryId, ProcessId, SegmentId, SessionId, TurnId
 from holdfast.ports import Output
+
+if TYPE_CHECKING:
+    # Whoever only asks does not pay for importing all that a doctor looks at.
+    from holdfast.desk.upkeep import Upkeep
 
 OUTPUT_MAX = 64 * 1024
 
@@ -439,6 +443,8 @@ class Host(Desk, Protocol):
     def memories(self) -> Ledger: ...
     @property
     def webhooks(self) -> Reception: ...
+    @property
+    def upkeep(self) -> Upkeep: ...
 
     def of(self, owner: str) -> Host:
         """Return the same desk for somebody else."""

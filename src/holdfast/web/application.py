@@ -21,6 +21,7 @@ from holdfast.web.answers import apologise, refusal, refuse
 from holdfast.web.approvals import Approvals
 from holdfast.web.completions import Completions
 from holdfast.web.deliveries import Deliveries
+from holdfast.web.doctor import Doctor
 from holdfast.web.events import Streams
 from holdfast.web.house import House
 from holdfast.web.jobs import Jobs
@@ -61,6 +62,7 @@ def operations(streams: Streams, meter: Meter, models: Sequence[str] = (OWN,)) -
         Memories(),
         Webhooks(),
         Keys(),
+        Doctor(),
         SignIn(),
         Metrics(meter, streams),
         Models(models),

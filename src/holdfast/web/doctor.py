@@ -1,0 +1,29 @@
+"""The doctor: how everything is that the gateway lives on."""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+
+from holdfast.core.keys import ADMIN
+from holdfast.desk.doctor import Report
+from holdfast.web.answers import answer
+from holdfast.web.operations import Call, Operation
+
+
+class Doctor:
+    """Looks at the gateway that it runs in."""
+
+    def operations(self) -> list[Operation]:
+        return [
+            Operation(
+                method="GET",
+                path="/api/doctor",
+                handle=self.report,
+                summary="Look at everything that the gateway lives on",
+                scope=ADMIN,
+                gives=Report,
+            )
+        ]
+
+    async def report(self, call: Call) -> Response:
+        return answer(await call.desk.upkeep.doctor.report())
