@@ -6,7 +6,7 @@ WORKERS := $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 2)')
 RUN := $(UV) run --frozen --no-sync
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test proofs check format bench drill mutants docs clean
+.PHONY: help setup page run test proofs check format bench drill mutants docs clean
 
 help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -21,10 +21,14 @@ help: ## Print this help
 
 setup: .venv/.synced ## Install everything into .venv
 
-run: setup ## Run the gateway on the embedded store; no key needed
+page: setup ## Build the web page, if its sources have changed
+	@$(RUN) python page/build.py
+
+run: page ## Run the gateway on the embedded store; no key needed
 	@$(RUN) holdfast serve
 
-test: setup ## Run the tests, on SQLite and a real PostgreSQL
+test: page ## Run the tests: on SQLite and a real PostgreSQL, and of the page in a real browser if there is one
+	@$(RUN) python page/build.py test
 	@$(RUN) python -m pytest -q -n $(WORKERS)
 
 proofs: setup ## Run the proofs that take too long for every change
@@ -36,10 +40,13 @@ check: setup ## Check format, lint, types, layers and generated pages
 	@$(RUN) pyright
 	@$(RUN) lint-imports
 	@$(RUN) python docs/diagrams.py --check
+	@$(RUN) python page/wire.py --check
+	@$(RUN) python page/build.py check
 
 format: setup ## Format the code and fix what can be fixed
 	@$(RUN) ruff check --fix --quiet .
 	@$(RUN) ruff format --quiet .
+	@$(RUN) python page/build.py format
 
 bench: setup ## Measure the hot path beside the raw limit of this machine
 	@$(RUN) python -m bench
@@ -55,4 +62,4 @@ docs: setup ## Redraw the state diagrams and the pictures
 	@$(RUN) python docs/pictures.py
 
 clean: ## Remove everything that was installed or generated
-	@rm -rf .venv .uv .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	@rm -rf .venv .uv page/node_modules src/holdfast/web/static .pytest_cache .ruff_cache .hypothesis .import_linter_cache

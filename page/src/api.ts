@@ -1,0 +1,103 @@
+/** Asking the gateway: every request of the page but the event streams goes through here. */
+
+import type { Error as Problem } from "./wire.ts";
+
+/** Browsers show the cookie to every port of a machine; the proof is kept where only this page can read it. */
+const PROOF = "holdfast.proof";
+/** What takes longer than this is not going to be answered. */
+const PATIENCE_MS = 30_000;
+
+/** The gateway answered, and said no. */
+export class Refused extends Error {
+  readonly status: number;
+  readonly code: string;
+  readonly hint: string;
+  readonly problem: Partial<Problem>;
+
+  constructor(status: number, problem: Partial<Problem> = {}) {
+    super(sentence(problem.message ?? `The gateway answered ${status}`));
+    this.status = status;
+    this.code = problem.code ?? "";
+    this.hint = sentence(problem.hint ?? "");
+    this.problem = problem;
+  }
+}
+
+/** Nobody can tell whether the gateway got the request: there was no answer. */
+export class Unanswered extends Error {
+  constructor() {
+    super("The gateway does not answer.");
+  }
+}
+
+export type Method = "GET" | "POST" | "PATCH" | "PUT" | "DELETE";
+
+export interface Asking {
+  body?: unknown;
+  /** Sent as it is instead of `body`. */
+  raw?: Blob;
+  headers?: Record<string, string>;
+  signal?: AbortSignal;
+  patienceMs?: number;
+}
+
+/** Ask the gateway for JSON.  Throws `Refused` when it says no, and `Unanswered` when nothing comes back. */
+export async function ask<T>(method: Method, path: string, asking: Asking = {}): Promise<T> {
+  const response = await answered(method, path, asking);
+  const answer: unknown = await response.json().catch(() => null);
+  if (!response.ok) throw new Refused(response.status, (answer as { error?: Partial<Problem> } | null)?.error);
+  return answer as T;
+}
+
+export const get = <T>(path: string, asking?: Asking) => ask<T>("GET", path, asking);
+export const post = <T>(path: string, body: unknown = {}, asking: Asking = {}) =>
+  ask<T>("POST", path, { ...asking, body });
+export const patch = <T>(path: string, body: unknown) => ask<T>("PATCH", path, { body });
+export const put = <T>(path: string, body: unknown) => ask<T>("PUT", path, { body });
+export const remove = <T>(path: string) => ask<T>("DELETE", path);
+
+/** What every request of this page shows, so that the gateway knows it for its own. */
+export function credentials(): Record<string, string> {
+  const proof = localStorage.getItem(PROOF);
+  return proof ? { "X-Holdfast-Proof": proof } : {};
+}
+
+export const hasProof = () => localStorage.getItem(PROOF) !== null;
+export const keepProof = (proof: string) => localStorage.setItem(PROOF, proof);
+export const forgetProof = () => localStorage.removeItem(PROOF);
+
+/** Return a query with what is given in it, and nothing else. */
+export function query(values: Record<string, string | number | boolean | null | undefined>): string {
+  const given = Object.entries(values).filter(([, value]) => value !== undefined && value !== null && value !== "");
+  const written = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString();
+  return written && `?${written}`;
+}
+
+async function answered(method: Method, path: string, { body, raw, headers, signal, patienceMs }: Asking) {
+  const sent = raw ?? (body === undefined ? undefined : JSON.stringify(body));
+  const kind = body !== undefined && !raw ? { "Content-Type": "application/json" } : {};
+  const limit = AbortSignal.timeout(patienceMs ?? PATIENCE_MS);
+  try {
+    return await fetch(path, {
+      method,
+      cache: "no-store",
+      headers: { ...credentials(), ...kind, ...headers },
+      signal: signal ? AbortSignal.any([signal, limit]) : limit,
+      ...(sent === undefined ? {} : { body: sent }),
+    });
+  } catch (error) {
+    if (signal?.aborted) throw error;
+    throw new Unanswered();
+  }
+}
+
+/** Return what went wrong as something that can be shown to a person. */
+export function told(error: unknown): string {
+  if (error instanceof Refused) return [error.message, error.hint].filter(Boolean).join(" ");
+  return error instanceof Error ? error.message : String(error);
+}
+
+function sentence(text: string): string {
+  const trimmed = text.trim();
+  return trimmed && trimmed[0]!.toUpperCase() + trimmed.slice(1) + (/[.?!…:]$/.test(trimmed) ? "" : ".");
+}

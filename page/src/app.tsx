@@ -1,0 +1,5 @@
+/** The whole page. */
+
+export function App() {
+  return <main>Holdfast</main>;
+}

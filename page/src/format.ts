@@ -1,0 +1,67 @@
+/** Times, sizes and amounts as people read them. */
+
+const DAY_MS = 86_400_000;
+const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
+const date = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
+const dateWithYear = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", year: "numeric" });
+const whole = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+const number = new Intl.NumberFormat();
+
+/** Return a moment as short as it can be without being mistaken: the time for today, else the day. */
+export function moment(at: number, now = Date.now()): string {
+  const then = new Date(at);
+  const today = new Date(now);
+  if (then.toDateString() === today.toDateString()) return clock.format(then);
+  return then.getFullYear() === today.getFullYear() ? date.format(then) : dateWithYear.format(then);
+}
+
+export const fullMoment = (at: number) => whole.format(at);
+export const clockTime = (at: number) => clock.format(at);
+
+/** Return the heading under which something of a day stands. */
+export function dayOf(at: number, now = Date.now()): string {
+  const start = new Date(now).setHours(0, 0, 0, 0);
+  if (at >= start) return "Today";
+  if (at >= start - DAY_MS) return "Yesterday";
+  if (at >= start - 6 * DAY_MS) return "Previous 7 days";
+  if (at >= start - 29 * DAY_MS) return "Previous 30 days";
+  return new Intl.DateTimeFormat(undefined, { month: "long", year: "numeric" }).format(at);
+}
+
+/** Return how long ago or in how long something is. */
+export function relative(at: number, now = Date.now()): string {
+  const away = at - now;
+  const span = duration(Math.abs(away));
+  return away > 0 ? `in ${span}` : Math.abs(away) < 1_000 ? "now" : `${span} ago`;
+}
+
+export function duration(ms: number): string {
+  if (ms < 950) return `${Math.round(ms)} ms`;
+  if (ms < 60_000) return `${(ms / 1_000).toFixed(ms < 9_950 ? 1 : 0)} s`;
+  if (ms < 3_600_000) return `${Math.floor(ms / 60_000)} min ${Math.floor((ms % 60_000) / 1_000)} s`;
+  if (ms < DAY_MS) return `${Math.floor(ms / 3_600_000)} h ${Math.floor((ms % 3_600_000) / 60_000)} min`;
+  return `${Math.floor(ms / DAY_MS)} d ${Math.floor((ms % DAY_MS) / 3_600_000)} h`;
+}
+
+export const count = (amount: number) => number.format(amount);
+export const plural = (amount: number, one: string, many = `${one}s`) =>
+  `${count(amount)} ${amount === 1 ? one : many}`;
+
+export function tokens(amount: number): string {
+  if (amount < 10_000) return count(amount);
+  return amount < 1_000_000 ? `${(amount / 1_000).toFixed(1)}k` : `${(amount / 1_000_000).toFixed(2)}M`;
+}
+
+export function price(micros: number): string {
+  if (micros >= 10_000_000) return `$${(micros / 1_000_000).toFixed(2)}`;
+  return micros >= 100 ? `$${(micros / 1_000_000).toFixed(4)}` : "under $0.0001";
+}
+
+export function bytes(amount: number): string {
+  const units = ["B", "KB", "MB", "GB", "TB"];
+  const step = amount > 0 ? Math.min(Math.floor(Math.log(amount) / Math.log(1_024)), units.length - 1) : 0;
+  const size = amount / 1_024 ** step;
+  return `${step && size < 10 ? size.toFixed(1) : Math.round(size)} ${units[step]}`;
+}
+
+export const percent = (share: number) => `${Math.round(share * 100)} %`;

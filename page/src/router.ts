@@ -1,0 +1,63 @@
+/** Where the page is: the part of its address behind the #, so that a link, a reload and the back button work. */
+
+import { computed, signal } from "@preact/signals";
+
+export type Place =
+  | { name: "new"; previous: string | null }
+  | { name: "session"; id: string; turn: string | null }
+  | { name: "control"; page: ControlPage; id: string | null };
+
+export const CONTROL_PAGES = [
+  "status",
+  "approvals",
+  "deliveries",
+  "processes",
+  "jobs",
+  "memory",
+  "webhooks",
+  "keys",
+  "settings",
+  "doctor",
+] as const;
+export type ControlPage = (typeof CONTROL_PAGES)[number];
+
+const address = signal(location.hash);
+
+addEventListener("hashchange", () => {
+  address.value = location.hash;
+});
+
+export const place = computed<Place>(() => parse(address.value));
+
+export function parse(hash: string): Place {
+  const [path = "", asked = ""] = hash.replace(/^#\/?/, "").split("?");
+  const [first = "", second = "", third = ""] = path.split("/").map(decode);
+  const parameters = new URLSearchParams(asked);
+  if (first === "s" && second) return { name: "session", id: second, turn: parameters.get("turn") };
+  const page = CONTROL_PAGES.find((each) => each === second);
+  if (first === "control") return { name: "control", page: page ?? "status", id: third || null };
+  return { name: "new", previous: parameters.get("previous") };
+}
+
+/** An address that was typed by hand may hold a % that means nothing. */
+function decode(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
+export const to = {
+  new: (previous?: string | null) => `#/new${previous ? `?previous=${encodeURIComponent(previous)}` : ""}`,
+  session: (id: string, turn?: string | null) =>
+    `#/s/${encodeURIComponent(id)}${turn ? `?turn=${encodeURIComponent(turn)}` : ""}`,
+  control: (page: ControlPage, id?: string | null) => `#/control/${page}${id ? `/${encodeURIComponent(id)}` : ""}`,
+};
+
+/** Go somewhere; with `replace` the back button does not lead here again. */
+export function go(hash: string, { replace = false } = {}): void {
+  if (replace) history.replaceState(null, "", hash);
+  else history.pushState(null, "", hash);
+  address.value = hash;
+}

@@ -1,0 +1,36 @@
+import type { ComponentChildren, JSX } from "preact";
+import { Icon, type IconName } from "./icon.tsx";
+
+type Native = Omit<JSX.IntrinsicElements["button"], "class" | "icon">;
+
+interface ButtonProps extends Native {
+  /** `main` is the one thing to do here, `bad` what cannot be taken back, `quiet` everything else. */
+  look?: "main" | "quiet" | "bad";
+  icon?: IconName;
+  small?: boolean;
+  children?: ComponentChildren;
+}
+
+export function Button({ look = "quiet", icon, small, children, ...rest }: ButtonProps) {
+  return (
+    <button type="button" {...rest} class={`button ${look}${small ? " small" : ""}`}>
+      {icon && <Icon name={icon} size={small ? 15 : 17} />}
+      {children}
+    </button>
+  );
+}
+
+interface IconButtonProps extends Native {
+  icon: IconName;
+  /** What it does, for those who do not see the drawing; it is the tooltip as well. */
+  label: string;
+  size?: number;
+}
+
+export function IconButton({ icon, label, size, ...rest }: IconButtonProps) {
+  return (
+    <button type="button" {...rest} class="icon-button" aria-label={label} title={label}>
+      <Icon name={icon} {...(size ? { size } : {})} />
+    </button>
+  );
+}

@@ -1,0 +1,71 @@
+import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { IconButton } from "./button.tsx";
+import { Icon, type IconName } from "./icon.tsx";
+
+export interface MenuItem {
+  label: string;
+  icon: IconName;
+  bad?: boolean;
+  onSelect: () => void;
+}
+
+/** A button that opens a list of things to do; arrow keys move in it, Escape closes it. */
+export function Menu({ label, icon = "more", items }: { label: string; icon?: IconName; items: readonly MenuItem[] }) {
+  const [open, setOpen] = useState(false);
+  const root = useRef<HTMLDivElement>(null);
+  const id = useId();
+  useEffect(() => {
+    if (!open) return;
+    root.current?.querySelector<HTMLElement>("[role=menuitem]")?.focus();
+    const away = (event: Event) => root.current?.contains(event.target as Node) || setOpen(false);
+    document.addEventListener("pointerdown", away);
+    return () => document.removeEventListener("pointerdown", away);
+  }, [open]);
+  const close = () => {
+    setOpen(false);
+    root.current?.querySelector("button")?.focus();
+  };
+  return (
+    // biome-ignore lint/a11y/noStaticElementInteractions: The keys are those of the menu and its button, which are inside.
+    <div class="menu" ref={root} onKeyDown={(event) => open && steer(event, close)}>
+      <IconButton
+        icon={icon}
+        label={label}
+        aria-haspopup="menu"
+        aria-expanded={open}
+        aria-controls={open ? id : undefined}
+        onClick={() => setOpen(!open)}
+      />
+      {open && (
+        <div class="menu-list" role="menu" id={id} aria-label={label}>
+          {items.map((item) => (
+            <button
+              type="button"
+              role="menuitem"
+              key={item.label}
+              class={item.bad ? "menu-item bad" : "menu-item"}
+              onClick={() => {
+                close();
+                item.onSelect();
+              }}
+            >
+              <Icon name={item.icon} size={16} />
+              {item.label}
+            </button>
+          ))}
+        </div>
+      )}
+    </div>
+  );
+}
+
+function steer(event: KeyboardEvent, close: () => void): void {
+  const items = [...(event.currentTarget as HTMLElement).querySelectorAll<HTMLElement>("[role=menuitem]")];
+  const at = items.indexOf(document.activeElement as HTMLElement);
+  const next = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: items.length - 1 }[event.key];
+  if (next !== undefined) items.at(next % items.length)?.focus();
+  else if (event.key === "Escape" || event.key === "Tab") close();
+  else return;
+  if (event.key !== "Tab") event.preventDefault();
+  event.stopPropagation();
+}

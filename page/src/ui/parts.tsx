@@ -1,0 +1,119 @@
+/** The small parts that most pages need. */
+
+import type { ComponentChildren } from "preact";
+import { useId, useState } from "preact/hooks";
+import { told } from "../api.ts";
+import { fullMoment, moment, relative } from "../format.ts";
+import { Button, IconButton } from "./button.tsx";
+import { Icon, type IconName } from "./icon.tsx";
+
+const COPIED_MS = 1_500;
+
+export type Tone = "plain" | "good" | "busy" | "bad" | "note";
+
+/** A word in a coloured pill; the colour never says anything that the word does not. */
+export function Badge({ tone = "plain", children }: { tone?: Tone; children: ComponentChildren }) {
+  return <span class={`badge ${tone}`}>{children}</span>;
+}
+
+export function Spinner({ label = "Loading" }: { label?: string }) {
+  return <span class="spinner" role="status" aria-label={label} />;
+}
+
+export function Empty({ icon, title, children }: { icon: IconName; title: string; children?: ComponentChildren }) {
+  return (
+    <div class="empty">
+      <Icon name={icon} size={32} />
+      <h3>{title}</h3>
+      {children && <div class="empty-text">{children}</div>}
+    </div>
+  );
+}
+
+export function Problem({ error, onRetry }: { error: unknown; onRetry?: () => void }) {
+  return (
+    <div class="problem" role="alert">
+      <Icon name="warning" />
+      <span>{told(error)}</span>
+      {onRetry && (
+        <Button small icon="retry" onClick={onRetry}>
+          Try again
+        </Button>
+      )}
+    </div>
+  );
+}
+
+interface FieldProps {
+  label: string;
+  hint?: ComponentChildren;
+  problem?: string | undefined;
+  /** Draws the control; the id and what describes it belong on that. */
+  children: (control: {
+    id: string;
+    "aria-describedby": string | undefined;
+    "aria-invalid": boolean;
+  }) => ComponentChildren;
+}
+
+export function Field({ label, hint, problem, children }: FieldProps) {
+  const id = useId();
+  const described = hint || problem ? `${id}-more` : undefined;
+  return (
+    <div class="field">
+      <label for={id}>{label}</label>
+      {children({ id, "aria-describedby": described, "aria-invalid": Boolean(problem) })}
+      {described && (
+        <p id={described} class={problem ? "field-more bad" : "field-more"}>
+          {problem ?? hint}
+        </p>
+      )}
+    </div>
+  );
+}
+
+export function CopyButton({ text, label = "Copy" }: { text: () => string; label?: string }) {
+  const [copied, setCopied] = useState(false);
+  const copy = async () => {
+    if (!(await copyText(text()))) return;
+    setCopied(true);
+    setTimeout(() => setCopied(false), COPIED_MS);
+  };
+  return <IconButton icon={copied ? "check" : "copy"} label={copied ? "Copied" : label} size={16} onClick={copy} />;
+}
+
+/** Put text on the clipboard.  Without TLS, and away from this machine, a page may only do it the old way. */
+async function copyText(text: string): Promise<boolean> {
+  if (navigator.clipboard) {
+    return navigator.clipboard.writeText(text).then(
+      () => true,
+      () => false,
+    );
+  }
+  const area = document.createElement("textarea");
+  area.value = text;
+  area.className = "unseen";
+  document.body.append(area);
+  area.select();
+  const done = document.execCommand("copy");
+  area.remove();
+  return done;
+}
+
+export function Time({ at, as = "moment" }: { at: number; as?: "moment" | "relative" }) {
+  return (
+    <time dateTime={new Date(at).toISOString()} title={fullMoment(at)}>
+      {as === "moment" ? moment(at) : relative(at)}
+    </time>
+  );
+}
+
+/** A command to be typed elsewhere. */
+export function Command({ text }: { text: string }) {
+  return (
+    <div class="command">
+      <code>{text}</code>
+      <CopyButton text={() => text} label="Copy the command" />
+    </div>
+  );
+}

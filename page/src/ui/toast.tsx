@@ -1,0 +1,72 @@
+/** Short news at the edge of the page: what was done, often with a way back. */
+
+import { signal } from "@preact/signals";
+import { told } from "../api.ts";
+import { Button, IconButton } from "./button.tsx";
+
+export interface Toast {
+  id: number;
+  text: string;
+  bad: boolean;
+  action?: { label: string; run: () => void };
+}
+
+const SHOWN_MS = 6_000;
+const toasts = signal<readonly Toast[]>([]);
+let last = 0;
+
+/** Show something for a while.  Returns what takes it away earlier. */
+export function tell(
+  text: string,
+  more: { bad?: boolean; action?: Toast["action"]; shownMs?: number } = {},
+): () => void {
+  const id = ++last;
+  const toast: Toast = { id, text, bad: more.bad ?? false, ...(more.action ? { action: more.action } : {}) };
+  toasts.value = [...toasts.value, toast];
+  const timer = setTimeout(() => drop(id), more.shownMs ?? SHOWN_MS);
+  return () => {
+    clearTimeout(timer);
+    drop(id);
+  };
+}
+
+/** Show what went wrong. */
+export const tellProblem = (error: unknown) => tell(told(error), { bad: true, shownMs: SHOWN_MS * 2 });
+
+/** Do something, and tell when it goes wrong.  Returns undefined then. */
+export async function attempt<T>(action: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await action();
+  } catch (error) {
+    tellProblem(error);
+    return undefined;
+  }
+}
+
+function drop(id: number): void {
+  toasts.value = toasts.value.filter((each) => each.id !== id);
+}
+
+export function Toasts() {
+  return (
+    <div class="toasts" role="status" aria-live="polite">
+      {toasts.value.map((toast) => (
+        <div key={toast.id} class={toast.bad ? "toast bad" : "toast"}>
+          <span>{toast.text}</span>
+          {toast.action && (
+            <Button
+              small
+              onClick={() => {
+                toast.action?.run();
+                drop(toast.id);
+              }}
+            >
+              {toast.action.label}
+            </Button>
+          )}
+          <IconButton icon="close" label="Dismiss" size={14} onClick={() => drop(toast.id)} />
+        </div>
+      ))}
+    </div>
+  );
+}

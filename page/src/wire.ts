@@ -1,0 +1,963 @@
+// Written by page/wire.py from the gateway's own definitions; `make check` compares.
+
+export type EntryKind =
+  | "turn.accepted"
+  | "turn.started"
+  | "text"
+  | "reasoning"
+  | "tool.started"
+  | "tool.finished"
+  | "approval.asked"
+  | "approval.answered"
+  | "note"
+  | "usage"
+  | "context.compacted"
+  | "message.joined"
+  | "turn.completed"
+  | "turn.failed"
+  | "turn.cancelled"
+  | "turn.interrupted"
+  | "turn.recovered"
+  | "turn.undone";
+
+export type Role = "prior" | "user" | "assistant" | "reasoning" | "tool" | "question" | "note" | "marker";
+
+export type TurnState = "queued" | "running" | "waiting" | "completed" | "failed" | "cancelled" | "interrupted";
+
+export type TurnCause =
+  | "crash"
+  | "restart_timeout"
+  | "shutdown_timeout"
+  | "user"
+  | "superseded"
+  | "session_ended"
+  | "session_suspended";
+
+export type SessionState = "open" | "suspended" | "ended";
+
+export type CallState = "planned" | "awaiting_approval" | "started" | "ok" | "error" | "unknown";
+
+export type DeliveryState = "pending" | "sending" | "retry" | "unknown" | "delivered" | "failed" | "expired";
+
+export type SegmentState = "open" | "sealed" | "committing" | "committed" | "waived";
+
+export type ProcessState = "running" | "exited" | "lost";
+
+export type About = "answer" | "approval" | "budget";
+
+export type Decision = "once" | "session" | "always" | "deny";
+
+export type Busy = "queue" | "interrupt" | "steer" | "reject";
+
+/** Who answers, and with what: `mcp` says of each server how it is. */
+export interface AgentView {
+  model?: string;
+  demonstration?: boolean;
+  tools?: string[];
+  sandbox?: string;
+  mcp?: Record<string, string>;
+}
+
+/** What a person says to the question that a turn waits for. */
+export interface Answer {
+  text: string;
+  question_id?: string | null;
+}
+
+/** A question that a turn waits with. `id` is short, for people; the turn's id and the question's are the whole. */
+export interface ApprovalView {
+  id: string;
+  turn_id: string;
+  session_id: string;
+  question_id: string;
+  about: About;
+  text: string;
+  choices: string[];
+  detail: Record<string, unknown>;
+  asked_at: number;
+  expires_at: number | null;
+}
+
+/** What is to be changed about a session; what is None stays as it is. */
+export interface Change {
+  title?: string | null;
+  pinned?: boolean | null;
+  archived?: boolean | null;
+}
+
+/** Whether something was owed and is paid now. */
+export interface Committed {
+  committed: boolean;
+}
+
+/** Segments by how they stand, and what is remembered. `failed` are those of `owed` that were tried in vain. */
+export interface Counts {
+  open?: number;
+  owed?: number;
+  failed?: number;
+  parked?: number;
+  committing?: number;
+  committed?: number;
+  waived?: number;
+  facts?: number;
+  profile?: boolean;
+}
+
+/** What somebody signs in with: the code of a link, or the password. */
+export interface Credentials {
+  code?: string;
+  password?: string;
+}
+
+/** A session is gone, with all that belonged to it. */
+export interface Deleted {
+  deleted?: boolean;
+}
+
+/** One part of an answer on its way to one target. `repeats` counts the labelled resends; the schema allows one. The parts of an answer are numbered from 1. What is below is no part of it: the banner of a stop, or a message that the turn sent while it was at work. */
+export interface Delivery {
+  id: string;
+  turn_id: string;
+  session_id: string;
+  target: string;
+  part: number;
+  text: string;
+  created_at: number;
+  due_at: number;
+  state?: DeliveryState;
+  attempt?: number;
+  repeats?: number;
+  fence?: number;
+  receipt?: string | null;
+  error?: string | null;
+  settled_at?: number | null;
+}
+
+/** What is remembered, as Markdown that can be edited. */
+export interface Document {
+  markdown: string;
+}
+
+/** A stop on its way: how many turns still run, and the seconds they have left. */
+export interface Drain {
+  restart: boolean;
+  running: number;
+  seconds_left: number;
+}
+
+/** A document of what is remembered, as it was read and as it is to be; what was changed between is what counts. */
+export interface Edit {
+  base: string;
+  markdown: string;
+}
+
+/** What an edit came to, and what is remembered after it. */
+export interface Edited {
+  added: number;
+  changed: number;
+  removed: number;
+  known: number;
+  left_out: number;
+  markdown: string;
+}
+
+/** What went wrong, and what to do instead. Some refusals say more: a state, a turn, the byte of the body. */
+export interface Error {
+  code: string;
+  message: string;
+  hint: string | null;
+  state?: string | null;
+  turn_id?: string | null;
+  offset?: number | null;
+}
+
+/** A segment that could not be replayed, and why. */
+export interface Failure {
+  segment_id: string;
+  session_id: string;
+  error: string;
+}
+
+/** What one look found, and, unless all is well, what to do about it. */
+export interface Finding {
+  name: string;
+  level: Level;
+  found: string;
+  advice?: string;
+}
+
+/** What became of one due instant. */
+export interface Fired {
+  instant: number;
+  turn_id: string | null;
+  outcome: Outcome;
+}
+
+/** What is to be forgotten: memories by their ids, all that came from a session, or everything. */
+export interface Forgetting {
+  ids?: string[];
+  session_id?: string | null;
+  everything?: boolean;
+}
+
+/** How much is not remembered any more: here, and `elsewhere`, by other providers. `missing` are ids that nobody knows. What is still `owed`, in segments, will be remembered once it is committed. `problems` say what could not be forgotten elsewhere. */
+export interface Forgotten {
+  forgotten: number;
+  elsewhere?: number;
+  missing?: string[];
+  owed?: number;
+  problems?: string[];
+}
+
+/** How much of a session a fork takes along; without a turn, all of it. */
+export interface Fork {
+  through?: string | null;
+}
+
+/** Something that is allowed without asking: in one session, or in all of them. */
+export interface GrantView {
+  id: string;
+  text: string;
+  session_id: string | null;
+  granted_at: number;
+}
+
+/** Who answers, and whether it can be given work. */
+export interface Health {
+  version: string;
+  node: string;
+  pid: number;
+  state: Phase;
+  ready: boolean;
+  problem?: string | null;
+}
+
+/** One message or answer that a search found. */
+export interface Hit {
+  session_id: string;
+  turn_id: string;
+  seq: number;
+  kind: string;
+  at: number;
+  text: string;
+}
+
+/** A picture that came with a message. */
+export interface Image {
+  media_type: string;
+  data: string;
+}
+
+/** One thing in a transcript. `recovered` marks what was shown by an attempt that never came to its end. */
+export interface Item {
+  role: Role;
+  turn_id: string;
+  at: number;
+  text?: string;
+  recovered?: boolean;
+  kind?: string | null;
+  call_id?: string | null;
+  name?: string | null;
+  args?: unknown;
+  result?: string | null;
+  outcome?: string | null;
+}
+
+/** A scheduled prompt, when it is due next, and what became of the last times, the newest first. */
+export interface JobView {
+  name: string;
+  schedule: string;
+  prompt: string;
+  deliver: string | null;
+  paused: boolean;
+  created_at: number;
+  next_at: number | null;
+  slots?: Fired[];
+}
+
+export type JournalKind =
+  | "approval.answered"
+  | "approval.asked"
+  | "context.compacted"
+  | "message.joined"
+  | "note"
+  | "reasoning"
+  | "text"
+  | "tool.finished"
+  | "tool.started"
+  | "turn.accepted"
+  | "turn.cancelled"
+  | "turn.completed"
+  | "turn.failed"
+  | "turn.interrupted"
+  | "turn.recovered"
+  | "turn.started"
+  | "turn.undone"
+  | "usage";
+
+/** What happened in some turns of a conversation, for whoever folds it themselves; `used` is for all of its turns. Following the session after `seq` gives exactly what was not there yet when it was read. */
+export interface JournalPage {
+  session: SessionView;
+  entries: Stretch[];
+  seq: number;
+  used: Usage;
+  next_cursor?: string | null;
+}
+
+/** A key to be made. `rate_limit` is requests per minute, with 0 any number. */
+export interface KeyPlan {
+  name?: string;
+  scopes?: string[];
+  owner?: string;
+  rate_limit?: number;
+}
+
+/** A key as it is shown: by what it begins with, never whole. */
+export interface KeyView {
+  id: string;
+  name: string;
+  owner: string;
+  scopes: string[];
+  prefix: string;
+  rate_limit: number;
+  created_at: number;
+  revoked_at: number | null;
+}
+
+export type Level = "fail" | "ok" | "warn";
+
+/** Who somebody is to the gateway, and how it knows. */
+export interface Me {
+  owner: string;
+  scopes: string[];
+  how: string;
+}
+
+/** A person has many facts, and at most one profile: a few sentences that say who they are. */
+export type MemoriesKind = "fact" | "profile";
+
+export type MemoryState = "committed" | "committing" | "open" | "sealed" | "waived";
+
+/** How memory stands. Of the sessions that owe, the first are shown, those that have owed for longest first. Without a provider nothing more will be owed, or no gateway runs that could say. */
+export interface MemoryStatus {
+  provider: ProviderView | null;
+  counts: Counts;
+  owing?: Owing[];
+  owing_sessions?: number;
+}
+
+/** Something that is remembered. What a person added, or was said in what is deleted by now, has no `origin`. */
+export interface MemoryView {
+  id: string;
+  owner: string;
+  text: string;
+  created_at: number;
+  updated_at: number;
+  turn_id?: string | null;
+  kind?: MemoriesKind;
+  segment_id?: string | null;
+  origin?: Origin | null;
+}
+
+/** What a client sends to a session. `busy` is what it wants if the session is at another message. */
+export interface Message {
+  text: string;
+  busy?: Busy | null;
+  images?: Image[];
+}
+
+/** A key at the one time when it is shown. The `first` one ends that this machine needs none. */
+export interface NewKey {
+  key: string;
+  first: boolean;
+  made: KeyView;
+}
+
+/** A webhook route, and where it is; its secret is shown when it is new, and never again. */
+export interface NewRoute {
+  route: RouteView;
+  url: string;
+  secret?: string;
+}
+
+/** Everything that is not settled yet: answers, messages to be sent, memories to be kept. */
+export interface Obligations {
+  turns?: number;
+  deliveries?: number;
+  segments?: number;
+}
+
+/** A session to be opened. Naming the previous one tells its memory that it is over. */
+export interface Opening {
+  key?: string | null;
+  channel?: string;
+  title?: string | null;
+  previous_session_id?: string | null;
+}
+
+/** Where something that is remembered was said: in the turn `ordinal` of a conversation. */
+export interface Origin {
+  session_id: string;
+  key: string;
+  title: string | null;
+  ordinal: number;
+  at: number;
+}
+
+/** What became of one due instant; derived from its turn, so it can never disagree with it. */
+export type Outcome = "due" | "failed" | "missed" | "ran";
+
+/** A stretch of what a process has written: from byte `begin`, which is later than asked where the start is gone. `end` is where to read on. */
+export interface Output {
+  text: string;
+  begin: number;
+  end: number;
+}
+
+/** A session that owes something: the first that must be paid, and how many segments there are with it. */
+export interface Owing {
+  session_id: string;
+  key: string;
+  title: string | null;
+  segments: number;
+  next: SegmentView;
+}
+
+/** One page of a list; with `next_cursor` the next one can be asked for. */
+export interface PageOfApprovalView {
+  items: ApprovalView[];
+  next_cursor?: string | null;
+}
+
+/** One page of a list; with `next_cursor` the next one can be asked for. */
+export interface PageOfDelivery {
+  items: Delivery[];
+  next_cursor?: string | null;
+}
+
+/** One page of a list; with `next_cursor` the next one can be asked for. */
+export interface PageOfGrantView {
+  items: GrantView[];
+  next_cursor?: string | null;
+}
+
+/** One page of a list; with `next_cursor` the next one can be asked for. */
+export interface PageOfHit {
+  items: Hit[];
+  next_cursor?: string | null;
+}
+
+/** One page of a list; with `next_cursor` the next one can be asked for. */
+export interface PageOfJobView {
+  items: JobView[];
+  next_cursor?: string | null;
+}
+
+/** One page of a list; with `next_cursor` the next one can be asked for. */
+export interface PageOfKeyView {
+  items: KeyView[];
+  next_cursor?: string | null;
+}
+
+/** One page of a list; with `next_cursor` the next one can be asked for. */
+export interface PageOfMemoryView {
+  items: MemoryView[];
+  next_cursor?: string | null;
+}
+
+/** One page of a list; with `next_cursor` the next one can be asked for. */
+export interface PageOfProcessView {
+  items: ProcessView[];
+  next_cursor?: string | null;
+}
+
+/** One page of a list; with `next_cursor` the next one can be asked for. */
+export interface PageOfRouteView {
+  items: RouteView[];
+  next_cursor?: string | null;
+}
+
+/** One page of a list; with `next_cursor` the next one can be asked for. */
+export interface PageOfSegmentView {
+  items: SegmentView[];
+  next_cursor?: string | null;
+}
+
+/** One page of a list; with `next_cursor` the next one can be asked for. */
+export interface PageOfSessionView {
+  items: SessionView[];
+  next_cursor?: string | null;
+}
+
+/** One page of a list; with `next_cursor` the next one can be asked for. */
+export interface PageOfTurnView {
+  items: TurnView[];
+  next_cursor?: string | null;
+}
+
+/** A session whose debt is to be paid. Whoever does not `wait` is told at once where somebody else pays it already. */
+export interface Payment {
+  session_id?: string | null;
+  wait?: boolean;
+}
+
+/** Where in its life a gateway is. */
+export type Phase = "draining" | "ready" | "starting";
+
+/** A job to be added, or changed where there is one of that name. `deliver` is where its answers go. */
+export interface Plan {
+  name: string;
+  schedule: string;
+  prompt: string;
+  deliver?: string | null;
+}
+
+/** A background command as it is shown. */
+export interface ProcessView {
+  id: string;
+  session_id: string;
+  turn_id: string;
+  command: string;
+  workdir: string;
+  state: ProcessesState;
+  pid: number;
+  exit_code: number | null;
+  started_at: number;
+  ended_at: number | null;
+  notifies: boolean;
+  patterns: string[];
+}
+
+export type ProcessesState = "exited" | "lost" | "running";
+
+/** Whom the turns that complete now are owed to, and how it is. */
+export interface ProviderView {
+  owner: string;
+  healthy: boolean;
+  detail: string;
+}
+
+/** How many sessions were deleted. */
+export interface Pruned {
+  pruned: number;
+}
+
+/** Which ended sessions to delete. */
+export interface Pruning {
+  channel: string;
+  older_than_days?: number;
+}
+
+/** What a provider elsewhere recalls; with a `problem` it could not be asked. */
+export interface Recalled {
+  provider?: string;
+  items?: Recollection[];
+  problem?: string | null;
+}
+
+/** Proof that a message is durable. `duplicate` says that this key had been accepted before. `superseded` are the turns that made way for it. A command is answered at once: `reply` is that answer, and there may be no turn to wait for. */
+export interface Receipt {
+  turn_id: string;
+  session_id: string;
+  state: TurnsState;
+  accepted_at: number;
+  duplicate?: boolean;
+  superseded?: string[];
+  reply?: string | null;
+}
+
+/** Something that a provider recalls for a turn. */
+export interface Recollection {
+  text: string;
+  id?: string | null;
+  turn_id?: string | null;
+}
+
+/** What every refusal looks like. */
+export interface Refusal {
+  error: Error;
+}
+
+/** What a client wants to be remembered. */
+export interface Remembered {
+  text: string;
+}
+
+/** Something is not there any more. */
+export interface Removed {
+  removed?: boolean;
+}
+
+/** How far a replay has come: what this call did, and what is left. */
+export interface Replayed {
+  provider: string;
+  replayed: number;
+  failed: number;
+  left: number;
+  failures?: Failure[];
+}
+
+/** Segments that were paid once, to be given to one more provider, `limit` at a time; with 0 they are only counted. Those to `skip` have failed before. `person` is whose they are, where they are not the operator's own. */
+export interface Replaying {
+  provider: string;
+  url?: string;
+  limit?: number;
+  skip?: string[];
+  person?: string;
+}
+
+/** All that was found. It is `ok` where nothing fails. */
+export interface Report {
+  ok: boolean;
+  checks: Finding[];
+}
+
+/** A key that opens nothing any more. After the `last` one this machine needs none again. */
+export interface RevokedKey {
+  revoked: KeyView;
+  last: boolean;
+}
+
+/** A webhook route to be added, or changed where one of that name was added before. Without a `secret` one is made up, or the one it has is kept. */
+export interface RoutePlan {
+  name: string;
+  secret?: string;
+  prompt?: string;
+  deliver?: string;
+  deliver_only?: boolean;
+  events?: string[];
+  filters?: unknown;
+  enabled?: boolean;
+  rate_limit?: number;
+  body_limit?: number;
+  scheme?: "any" | "github" | "gitlab" | "hmac" | "slack" | "standard" | "stripe";
+  insecure_no_auth?: boolean;
+}
+
+/** Where a webhook route stands: in the configuration, or in the store. */
+export type RouteSource = "added" | "configuration";
+
+/** A webhook route as it is shown: never with its secret. Only one that was added can be removed. */
+export interface RouteView {
+  name: string;
+  path: string;
+  source: RouteSource;
+  signed: boolean;
+  prompt: string;
+  deliver: string;
+  deliver_only: boolean;
+  events: string[];
+  filters: unknown;
+  enabled: boolean;
+  rate_limit: number;
+  body_limit: number;
+  scheme: string;
+  created_at?: number | null;
+}
+
+export type Scheme = "github" | "gitlab" | "hmac" | "slack" | "standard" | "stripe";
+
+/** The receipt of a segment: which turns it is made of, whom it is owed to, and what has come of it. `parked` is a debt to somebody whom nobody here can reach; only a person can waive it. */
+export interface SegmentView {
+  id: string;
+  session_id: string;
+  owner: string;
+  state: MemoryState;
+  parked: boolean;
+  generations: unknown[];
+  turns: string[];
+  attempt: number;
+  error: string | null;
+  receipt: string | null;
+  created_at: number;
+  next_try_at: number | null;
+  settled_at: number | null;
+}
+
+/** A session as it is shown. `seq` is the cursor of its last entry. */
+export interface SessionView {
+  id: string;
+  key: string;
+  channel: string;
+  state: SessionsState;
+  title: string | null;
+  created_at: number;
+  updated_at: number;
+  ended_at: number | null;
+  end_reason: string | null;
+  auto_reset_reason: string | null;
+  resume_pending: boolean;
+  resume_reason: string | null;
+  parent_id: string | null;
+  one_shot: boolean;
+  pinned: boolean;
+  archived: boolean;
+  turns: number;
+  seq: number;
+}
+
+export type SessionsState = "ended" | "open" | "suspended";
+
+/** An address that signs one browser in, once. */
+export interface SignInLink {
+  url: string;
+  expires_at: number;
+}
+
+/** A delivery as its sender would send it. */
+export interface Signed {
+  url: string;
+  headers: Record<string, string>;
+  body: string;
+}
+
+/** Whether a browser is signed in now. Its page keeps the proof, and shows it with whatever it asks. */
+export interface SignedIn {
+  signed_in: boolean;
+  proof?: string | null;
+}
+
+/** A delivery to be signed as its sender would; by the route's own scheme, where none is named. */
+export interface Signing {
+  body: string;
+  scheme?: Scheme | null;
+  delivery_id?: string;
+}
+
+/** What answers to `url:` targets are signed with. */
+export interface SigningSecret {
+  secret: string;
+}
+
+/** A gateway at a glance. `accepted` is `settled` and `in_flight` together, always. While the store does not answer there are no counts, and `problem` says so. */
+export interface Status {
+  pid: number;
+  node: string;
+  version: string;
+  home: string;
+  url: string;
+  store: string;
+  state: Phase;
+  ready: boolean;
+  started_at: number;
+  uptime_s: number;
+  running: number;
+  agent?: AgentView;
+  questions?: number;
+  processes?: number;
+  accepted?: number;
+  settled?: number;
+  in_flight?: number;
+  turns?: Record<string, number>;
+  obligations?: Obligations | null;
+  boot?: string[];
+  drain?: Drain | null;
+  problem?: string | null;
+}
+
+/** A wish to end the gateway, or to have it begin anew. `timeout` is seconds; None is what is configured. */
+export interface Stop {
+  restart?: boolean;
+  timeout?: number | null;
+}
+
+/** One entry, or a run of words that stands for several: those from `since` to `seq`. It has the number of its last one, so that a reader goes on behind it, and the time at which it began. */
+export interface Stretch {
+  session_id: string;
+  seq: number;
+  turn_id: string;
+  attempt: number;
+  nth: number | null;
+  kind: JournalKind;
+  at: number;
+  data: Record<string, unknown>;
+  since: number;
+}
+
+/** What the sender of a delivery is told. `missing` are fields of the prompt that the payload has not. */
+export interface Taken {
+  status: string;
+  delivery_id: string;
+  session_id?: string | null;
+  turn_id?: string | null;
+  missing?: string[];
+}
+
+/** A page of a conversation as it is read, whole turns at a time. Following the session after `seq` gives exactly what was not there yet when it was read. */
+export interface Transcript {
+  session: SessionView;
+  items: Item[];
+  seq: number;
+  next_cursor?: string | null;
+}
+
+/** The receipt of a turn: what became of a message, and when. A message that joined another turn shares what becomes of that one, which `joined_to` names. */
+export interface TurnView {
+  id: string;
+  session_id: string;
+  state: TurnsState;
+  cause: string | null;
+  attempt: number;
+  accepted_at: number;
+  started_at: number | null;
+  answered_at: number | null;
+  delivered_at: number | null;
+  error: string | null;
+  joined_to?: string | null;
+}
+
+export type TurnsState = "cancelled" | "completed" | "failed" | "interrupted" | "queued" | "running" | "waiting";
+
+/** Tokens of one or many model calls. Cost is in millionths of a dollar; where no price is known it is 0. */
+export interface Usage {
+  model?: string;
+  input_tokens?: number;
+  output_tokens?: number;
+  cached_tokens?: number;
+  cost_micros?: number;
+}
+
+/** How one can sign in here; there is always the link. */
+export interface Ways {
+  password: boolean;
+}
+
+export interface EntryAccepted {
+  images?: EntryPicture[];
+  prior?: EntrySaid[];
+  request?: Record<string, unknown>;
+  text: string;
+}
+
+export interface EntryAnswered {
+  question_id: string;
+  text: string;
+}
+
+export interface EntryAsked {
+  about: string;
+  args?: unknown;
+  call_id?: string;
+  choices: string[];
+  detail: Record<string, unknown>;
+  expires_at: number | null;
+  name?: string;
+  question_id: string;
+  text: string;
+}
+
+/** The end of a call. One that never started says here what was wanted; one that nobody knows has no result. */
+export interface EntryCallFinished {
+  args?: unknown;
+  call_id: string;
+  name: string;
+  outcome: string;
+  result?: string | null;
+}
+
+export interface EntryCallStarted {
+  args: unknown;
+  call_id: string;
+  name: string;
+}
+
+/** The end of an attempt. An interrupted one that goes on by itself `continues`; a message that joined has no more. */
+export interface EntryClosed {
+  cause?: string;
+  continues?: boolean;
+  error?: string;
+  joined?: string;
+  recovery?: string;
+  text?: string;
+}
+
+/** A summary for all that stands before the entry after `after`, which the turn `through` is the last of. */
+export interface EntryCompacted {
+  after: number;
+  text: string;
+  through: string;
+}
+
+/** The message of another turn, which became a part of this one. */
+export interface EntryJoined {
+  text: string;
+  turn_id: string;
+}
+
+/** What Holdfast says in its own name; with a `banner` it is about a stop. */
+export interface EntryNoted {
+  banner?: string;
+  text: string;
+}
+
+/** A picture that came with a message; its bytes are asked for by the number that its place in the list gives. */
+export interface EntryPicture {
+  bytes: number;
+  media_type: string;
+}
+
+export interface EntryRecovered {
+  attempt: number;
+  found: number;
+}
+
+/** Something that a client says was said before its message. */
+export interface EntrySaid {
+  speaker: string;
+  text: string;
+}
+
+/** Words: of the answer, or of what is thought before it. */
+export interface EntrySpoken {
+  text: string;
+}
+
+export interface EntryStarted {
+  attempt: number;
+}
+
+export type EntryUndone = Record<string, never>;
+
+export interface EntryUsed {
+  cached_tokens: number;
+  cost_micros: number;
+  input_tokens: number;
+  model: string;
+  output_tokens: number;
+}
+
+/** What an entry says, by its kind. */
+export interface Payloads {
+  "turn.accepted": EntryAccepted;
+  "turn.started": EntryStarted;
+  text: EntrySpoken;
+  reasoning: EntrySpoken;
+  "tool.started": EntryCallStarted;
+  "tool.finished": EntryCallFinished;
+  "approval.asked": EntryAsked;
+  "approval.answered": EntryAnswered;
+  note: EntryNoted;
+  usage: EntryUsed;
+  "context.compacted": EntryCompacted;
+  "message.joined": EntryJoined;
+  "turn.completed": EntryClosed;
+  "turn.failed": EntryClosed;
+  "turn.cancelled": EntryClosed;
+  "turn.interrupted": EntryClosed;
+  "turn.recovered": EntryRecovered;
+  "turn.undone": EntryUndone;
+}
+
+/** One durable entry of a session's journal. */
+export type Entry = { [K in EntryKind]: EntryOf<K> }[EntryKind];
+
+export interface EntryOf<K extends EntryKind> {
+  session_id: string;
+  seq: number;
+  turn_id: string;
+  attempt: number;
+  nth: number | null;
+  kind: K;
+  at: number;
+  data: Payloads[K];
+}
