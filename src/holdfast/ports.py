@@ -22,7 +22,7 @@ from holdfast.core.processes import Process
 from holdfast.core.questions import Question
 from holdfast.core.recovery import Interrupted, Pending, Sight, Standing, Swept
 from holdfast.core.schedule import Fired, Job
-from holdfast.core.sessions import Hit, Session
+from holdfast.core.sessions import Glance, Hit, Session
 from holdfast.core.transcript import Item
 from holdfast.core.turns import Cause, Policy, State, Turn
 from holdfast.core.usage import Spent, Usage
@@ -324,7 +324,9 @@ class Sessions(Protocol):
         *,
         channel: str | None = None,
         archived: bool | None = None,
+        pinned: bool | None = None,
     ) -> list[Session]: ...
+    async def glances(self, session_ids: Sequence[SessionId]) -> dict[SessionId, Glance]: ...
     async def change(
         self,
         session_id: SessionId,

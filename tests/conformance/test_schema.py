@@ -835,6 +835,7 @@ def statements(*modules: ModuleType) -> dict[str, str]:
 
 async def plan(scene: Scene, sql: str) -> list[str]:
     filled = sql.replace("{matches}", SQLITE.matches("words")).replace("{skip_locked}", "")
+    filled = filled.replace("{opening}", SQLITE.text("e.data", 1))
     filled = re.sub(r"\{(ids|words|stems|turns)\}", lambda name: SQLITE.each(name[1]), filled)
     params = dict.fromkeys(re.findall(r"(?<!:):([a-z_]+)", filled))
     return [row[3] for row in await scene.sql(f"EXPLAIN QUERY PLAN {filled}", **params)]
@@ -878,7 +879,9 @@ async def test_no_statement_scans_a_table_that_grows(scene: Scene) -> None:
         ("sessions._LIST", "sessions_by_update"),
         ("sessions._LIST_CHANNEL", "sessions_by_channel"),
         ("sessions._LIST_ARCHIVED", "sessions_archived"),
+        ("sessions._LIST_PINNED", "sessions_pinned"),
         ("sessions._LIST_IN_USE", "sessions_in_use"),
+        ("sessions._GLANCES", "turns_in_flight"),
         ("sessions._IDLE", "sessions_in_use"),
         ("catalog._DELIVERIES", "deliveries_by_owner"),
         ("catalog._OF_STATE", "deliveries_by_state"),

@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.config import ONE_SHOT_DAYS
 from holdfast.core import delivery
-from holdfast.core.sessions import Session, State
+from holdfast.core.sessions import Activity, Session, State
 from holdfast.core.turns import Cause, Event, Mode
 from holdfast.core.turns import State as TurnState
 from holdfast.errors import NotFound
@@ -20,7 +20,7 @@ from holdfast.store import sessions as sessions_sql
 from holdfast.store.database import POSTGRES
 from holdfast.store.retention import DAY_MS, DEDUPE_DAYS, NODE_DAYS
 from holdfast.store.sessions import PRUNE_BATCH
-from tests.conformance.scenes import MINUTE, START, Scene, closed_gate, on_postgres
+from tests.conformance.scenes import MINUTE, START, Scene, closed_gate, on_postgres, on_sqlite
 
 
 async def opened(scene: Scene, key: str, **changes: object) -> SessionId:
@@ -76,8 +76,7 @@ async def test_sessions_are_narrowed_by_channel_and_by_where_they_are_kept(scene
     for number in range(24):
         channel, owner = ("web", "telegram", "webhook")[number % 3], ("local", "ann")[number // 3 % 2]
         session_id = await opened(scene, str(number), channel=channel, owner=owner)
-        if number % 5 == 0:
-            await scene.store.sessions.change(session_id, archived=True)
+        await scene.store.sessions.change(session_id, archived=number % 5 == 0, pinned=number % 7 == 0)
         scene.now += 1
         match number % 4:
             case 0:
@@ -88,12 +87,13 @@ async def test_sessions_are_narrowed_by_channel_and_by_where_they_are_kept(scene
                 pass
         made.append(await scene.store.sessions.get(session_id))
     made.sort(key=lambda each: (each.updated_at, each.id), reverse=True)
-    for state, channel, archived in product([None, *State], [None, "web", "webhook", "none"], [None, True, False]):
+    flags = [None, True, False]
+    for state, channel, archived, pinned in product([None, *State], [None, "web", "none"], flags, flags):
         wanted = [
             each
             for each in made
             if each.owner == "local" and state in (None, each.state) and channel in (None, each.channel)
-            if archived in (None, each.archived)
+            if archived in (None, each.archived) and pinned in (None, each.pinned)
         ]
         seen: list[Session] = []
         while page := await scene.store.sessions.list(
@@ -103,9 +103,55 @@ async def test_sessions_are_narrowed_by_channel_and_by_where_they_are_kept(scene
             state=state,
             channel=channel,
             archived=archived,
+            pinned=pinned,
         ):
             seen += page
-        assert seen == wanted, (state, channel, archived)
+        assert seen == wanted, (state, channel, archived, pinned)
+
+
+async def test_a_glance_says_what_a_session_is_at(scene: Scene) -> None:
+    async def at(session_id: SessionId) -> Activity | None:
+        return (await scene.store.sessions.glances([session_id]))[session_id].activity
+
+    turn = await scene.running("first")
+    session_id = turn.session_id
+    assert await at(session_id) is Activity.RUNNING
+    await scene.accept("second")
+    assert await at(session_id) is Activity.RUNNING
+    parked = await scene.park(turn)
+    assert await at(session_id) is Activity.WAITING
+    await scene.answer(parked)
+    assert await at(session_id) is Activity.QUEUED
+    await scene.finish(await scene.claim_and_start(turn.id))
+    assert await at(session_id) is Activity.QUEUED
+    (second,) = await scene.claim()
+    await scene.finish(await scene.start(second))
+    assert await at(session_id) is None
+
+
+async def test_sessions_are_glanced_at_many_at_once_and_known_by_what_was_said_first(scene: Scene) -> None:
+    named = await opened(scene, "named", text="the first")
+    await scene.accept("the second", conversation="named")
+    long = await opened(scene, "long", text="\n \nA line\tthat goes on" + " and on" * 20_000 + "\nmore")
+    empty = (await scene.store.sessions.open("local", "empty", "web", new_session_id(scene.now), scene.now)).id
+    glances = await scene.store.sessions.glances([named, long, empty, SessionId("ses_nobody")])
+    assert {each: glance.label for each, glance in glances.items()} == {
+        named: "the first",
+        long: "A line that goes on and on and on and on and on and on and on and on and on and…",
+        empty: "empty",
+    }
+    for session_id, glance in glances.items():
+        assert glance.session == await scene.store.sessions.get(session_id)
+    await scene.store.sessions.change(named, title="Its title")
+    assert (await scene.store.sessions.glances([named]))[named].label == "Its title"
+    assert await scene.store.sessions.glances([]) == {}
+
+
+@on_sqlite
+async def test_a_session_that_begins_with_what_cannot_be_read_is_listed_by_its_key(scene: Scene) -> None:
+    session_id = await opened(scene, "chat:1")
+    await scene.sql("UPDATE entries SET data = '{' WHERE seq = 1")
+    assert (await scene.store.sessions.glances([session_id]))[session_id].label == "chat:1"
 
 
 async def test_a_conversation_that_nobody_goes_on_with_expires(scene: Scene) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from holdfast.ids import SessionId
 from tests.web.house import House, open_house
 
 
@@ -81,6 +82,7 @@ async def test_sessions_are_narrowed_and_put_aside(home: Path) -> None:
         assert sorted(await listed()) == sorted([kept, shelved])
         assert await listed(archived="true") == [shelved]
         assert await listed(archived="false") == [kept]
+        assert (await listed(pinned="true"), await listed(pinned="false")) == ([shelved], [kept])
         assert await listed(channel="web") == [kept]
         assert await listed(channel="none") == []
         refused = await house.web.get("/api/sessions", params={"archived": "perhaps"})
@@ -96,3 +98,28 @@ async def test_jobs_and_memories_come_by_pages(home: Path) -> None:
         assert [[each["name"] for each in page] for page in jobs if page] == [["job0", "job1"], ["job2", "job3"], ["job4"]]
         memories = await pages(house, "/api/memory", limit=2)
         assert [each["text"] for page in memories for each in page] == [f"fact {number}" for number in range(5)]
+
+
+async def test_a_list_shows_what_each_session_is_about_and_what_it_is_at(home: Path) -> None:
+    async with open_house(home) as house:
+        waits, done = await house.session(), await house.session(title="Mine")
+        sent = await house.send(waits, "ask me which one?")
+        await house.in_state(sent["turn_id"], "waiting")
+        await house.settled((await house.send(done, "echo: hi"))["turn_id"])
+        shown = {each["id"]: (each["label"], each["activity"]) for each in (await house.get("/api/sessions"))["items"]}
+        assert shown == {waits: ("ask me which one?", "waiting"), done: ("Mine", None)}
+        assert {each.id: each.label for each in (await house.desk.sessions(pinned=False)).items}[SessionId(done)] == "Mine"
+
+
+async def test_a_search_shows_where_the_words_are(home: Path) -> None:
+    async with open_house(home) as house:
+        session_id = await house.session(channel="web")
+        await house.settled((await house.send(session_id, "echo: 👍🏽 the Heliotrope blooms"))["turn_id"])
+        hits = (await house.get("/api/search", q="heliotrope"))["items"]
+        assert len(hits) == 2
+        for hit in hits:
+            assert (hit["session_id"], hit["channel"]) == (session_id, "web")
+            assert hit["label"] == "echo: 👍🏽 the Heliotrope blooms"
+            ((begin, end),) = hit["marks"]
+            assert hit["snippet"].encode("utf-16-le")[2 * begin : 2 * end].decode("utf-16-le") == "Heliotrope"
+        assert (await house.desk.search("heliotrope")).items[0].snippet == hits[0]["snippet"]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 
+from holdfast.core.legible import one_line
 from holdfast.core.moves import move
 from holdfast.ids import SessionId, TurnId
 
@@ -16,6 +17,8 @@ STRIKES_MAX = 3
 COMPLETE_SUFFIX = "_complete"
 # The end reason of a conversation that nobody came back to.
 EXPIRED = "expired"
+# What a conversation without a title is called by is the beginning of what was first said in it.
+LABEL_MAX_CHARS = 80
 
 
 class State(StrEnum):
@@ -78,6 +81,30 @@ class Session:
     def on(self, event: Event) -> State:
         """Return the state after `event`."""
         return move(MOVES, self.id, self.state, event)
+
+
+class Activity(StrEnum):
+    """What the turn of a session is doing that is not settled yet."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    WAITING = "waiting"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Glance:
+    """A session as a list shows it: with what it is at, and how its first message begins."""
+
+    session: Session
+    activity: Activity | None = None
+    opening: str = ""
+
+    @property
+    def label(self) -> str:
+        """Return what people know it by: its title, else the first line of its first message, else its key."""
+        lines = (one_line(line) for line in self.opening.splitlines())
+        line = self.session.title or next(filter(None, lines), "") or self.session.key
+        return line if len(line) <= LABEL_MAX_CHARS else line[: LABEL_MAX_CHARS - 1].rstrip() + "…"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -144,7 +144,7 @@ class LocalDesk(StoreReading):
         session = await self.store.sessions.open(self.owner, key, channel, new_session_id(now), now)
         if opening.title:
             return await self.change(session.id, Change(title=opening.title))
-        return await self._view(session)
+        return await self.session(session.id)
 
     async def _leave(self, session_id: SessionId | None, now_ms: int) -> None:
         """Close off what the session that is left owes to memory; one that is gone, or not ours, is nobody's boundary."""
@@ -224,7 +224,8 @@ class LocalDesk(StoreReading):
             source=origin.source,
             title=origin.title,
         )
-        return await self._view(await self.store.sessions.fork(session_id, copy, through))
+        await self.store.sessions.fork(session_id, copy, through)
+        return await self.session(copy.id)
 
     async def delete(self, session_id: SessionId) -> None:
         await self._owned(session_id)

@@ -12,7 +12,6 @@ from holdfast.core.intake import Busy, Image, Inbound, Receipt
 from holdfast.core.journal import Entry
 from holdfast.core.memory import State as SegmentState
 from holdfast.core.processes import State as ProcessState
-from holdfast.core.sessions import Hit
 from holdfast.core.sessions import State as SessionState
 from holdfast.desk.debts import Document, Edited, Forgotten, MemoryStatus, Recalled, Replayed, SegmentView, Tally
 from holdfast.desk.plans import (
@@ -31,6 +30,7 @@ from holdfast.desk.views import (
     ApprovalView,
     GrantView,
     Health,
+    HitView,
     JobView,
     JournalPage,
     KeyView,
@@ -314,6 +314,7 @@ class Reading(Protocol):
         state: SessionState | None = None,
         channel: str | None = None,
         archived: bool | None = None,
+        pinned: bool | None = None,
         key: str | None = None,
         cursor: str | None = None,
         limit: int = 50,
@@ -345,7 +346,7 @@ class Reading(Protocol):
         ...
 
     async def delivery(self, delivery_id: DeliveryId) -> Delivery: ...
-    async def search(self, query: str, limit: int = 50) -> Page[Hit]: ...
+    async def search(self, query: str, limit: int = 50) -> Page[HitView]: ...
 
 
 class Desk(Reading, Protocol):

@@ -10,7 +10,7 @@ from holdfast.core.delivery import Delivery
 from holdfast.core.delivery import State as DeliveryState
 from holdfast.core.journal import Entry, join
 from holdfast.core.keys import LOCAL
-from holdfast.core.sessions import Hit, Session
+from holdfast.core.sessions import Glance, Session
 from holdfast.core.sessions import State as SessionState
 from holdfast.core.transcript import fold
 from holdfast.core.turns import Turn
@@ -20,7 +20,7 @@ from holdfast.desk.jobs import StoreJobs
 from holdfast.desk.keys import StoreKeys
 from holdfast.desk.memories import StoreMemories
 from holdfast.desk.processes import StoreProcesses
-from holdfast.desk.views import JournalPage, Page, SessionView, Transcript, TurnView
+from holdfast.desk.views import HitView, JournalPage, Page, SessionView, Transcript, TurnView
 from holdfast.desk.webhooks import StoreWebhooks
 from holdfast.errors import NotFound
 from holdfast.ids import DeliveryId, SessionId, TurnId
@@ -72,6 +72,7 @@ class StoreReading:
         state: SessionState | None = None,
         channel: str | None = None,
         archived: bool | None = None,
+        pinned: bool | None = None,
         key: str | None = None,
         cursor: str | None = None,
         limit: int = 50,
@@ -79,15 +80,21 @@ class StoreReading:
         before, limit = cursors.position(cursor), cursors.size(limit)
         if key is None:
             found = await self.store.sessions.list(
-                self.owner, before=before, limit=limit, state=state, channel=channel, archived=archived
+                self.owner, before=before, limit=limit, state=state, channel=channel, archived=archived, pinned=pinned
             )
         else:
             found = await self.store.sessions.of_key(self.owner, key, limit, SessionId(before[1]) if before else None, state)
         more = cursors.after((found[-1].updated_at, found[-1].id)) if len(found) == limit else None
-        return Page(items=[await self._view(each) for each in found], next_cursor=more)
+        glances = await self.store.sessions.glances([each.id for each in found])
+        # One that is gone by now is left out.
+        items = [await self._view(glances[each.id]) for each in found if each.id in glances]
+        return Page(items=items, next_cursor=more)
 
     async def session(self, session_id: SessionId) -> SessionView:
-        return await self._view(await self._owned(session_id))
+        glances = await self.store.sessions.glances([session_id])
+        if session_id not in glances or glances[session_id].session.owner != self.owner:
+            raise NotFound(f"there is no session {session_id}")
+        return await self._view(glances[session_id])
 
     async def transcript(
         self, session_id: SessionId, *, cursor: str | None = None, limit: int | None = None, newest: bool = False
@@ -143,8 +150,11 @@ class StoreReading:
         await self._owned(found.session_id, f"there is no delivery {delivery_id}")
         return found
 
-    async def search(self, query: str, limit: int = 50) -> Page[Hit]:
-        return Page(items=await self.store.sessions.search(self.owner, query, cursors.size(limit)))
+    async def search(self, query: str, limit: int = 50) -> Page[HitView]:
+        hits = await self.store.sessions.search(self.owner, query, cursors.size(limit))
+        glances = await self.store.sessions.glances(list({hit.session_id for hit in hits}))
+        shown = [hit for hit in hits if hit.session_id in glances]
+        return Page(items=[HitView.of(hit, glances[hit.session_id], query) for hit in shown])
 
     async def _owned(self, session_id: SessionId, otherwise: str | None = None) -> Session:
         session = await self.store.sessions.get(session_id)
@@ -157,10 +167,11 @@ class StoreReading:
         await self._owned(turn.session_id, f"there is no turn {turn_id}")
         return turn
 
-    async def _view(self, session: Session) -> SessionView:
+    async def _view(self, glance: Glance) -> SessionView:
+        session = glance.session
         # Only strikes make an open session resume pending, so most need no second look.
         reason = await self.store.sessions.resume_cause(session.id) if session.strikes else None
-        return SessionView.of(session, reason)
+        return SessionView.of(glance, reason)
 
     async def _receipt(self, turn: Turn) -> TurnView:
         host = await self.store.turns.get(turn.joined_to) if turn.joined_to else turn

@@ -18,7 +18,6 @@ from holdfast.core.intake import Busy, Image, Receipt
 from holdfast.core.journal import Entry
 from holdfast.core.memory import State as SegmentState
 from holdfast.core.processes import State as ProcessState
-from holdfast.core.sessions import Hit
 from holdfast.core.sessions import State as SessionState
 from holdfast.desk.address import NOTICED_AFTER_S, short_path, unnoticed
 from holdfast.desk.debts import Committed, Document, Edited, Forgotten, MemoryStatus, Recalled, Replayed, SegmentView
@@ -42,6 +41,7 @@ from holdfast.desk.views import (
     Deleted,
     GrantView,
     Health,
+    HitView,
     JobView,
     KeyView,
     MemoryView,
@@ -71,6 +71,10 @@ T = TypeVar("T")
 # A gateway that restarts is back within this; a reader waits for it.
 ABSENCE_MAX_S = 60
 _RETRY_S = 0.2
+
+
+def _flag(value: bool | None) -> str | None:
+    return None if value is None else str(value).lower()
 
 
 class _Absence:
@@ -291,14 +295,13 @@ class RemoteDesk:
         state: SessionState | None = None,
         channel: str | None = None,
         archived: bool | None = None,
+        pinned: bool | None = None,
         key: str | None = None,
         cursor: str | None = None,
         limit: int = 50,
     ) -> Page[SessionView]:
-        shelved = None if archived is None else str(archived).lower()
-        query = {
-            "state": state, "channel": channel, "archived": shelved, "key": key, "cursor": cursor, "limit": limit
-        }  # fmt: skip
+        flags = {"archived": _flag(archived), "pinned": _flag(pinned)}
+        query = {"state": state, "channel": channel, **flags, "key": key, "cursor": cursor, "limit": limit}
         return await self._link.get("/api/sessions", Page[SessionView], query)
 
     async def session(self, session_id: SessionId) -> SessionView:
@@ -330,8 +333,8 @@ class RemoteDesk:
     async def delivery(self, delivery_id: DeliveryId) -> Delivery:
         return await self._link.get(at("deliveries", delivery_id), Delivery)
 
-    async def search(self, query: str, limit: int = 50) -> Page[Hit]:
-        return await self._link.get("/api/search", Page[Hit], {"q": query, "limit": limit})
+    async def search(self, query: str, limit: int = 50) -> Page[HitView]:
+        return await self._link.get("/api/search", Page[HitView], {"q": query, "limit": limit})
 
     async def open(self, opening: Opening) -> SessionView:
         return await self._patiently(lambda: self._link.post("/api/sessions", SessionView, opening))

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Generic, TypeVar
 
 from holdfast.core import processes, sessions, turns
+from holdfast.core.excerpts import excerpt
 from holdfast.core.journal import Stretch
 from holdfast.core.keys import PREFIX, Key
 from holdfast.core.memories import Memory, Origin
@@ -16,7 +17,7 @@ from holdfast.core.obligations import Obligations
 from holdfast.core.processes import Process
 from holdfast.core.questions import About
 from holdfast.core.schedule import Fired, Job
-from holdfast.core.sessions import Session
+from holdfast.core.sessions import Activity, Glance, Hit
 from holdfast.core.transcript import Item
 from holdfast.core.turns import Turn
 from holdfast.core.usage import Usage
@@ -66,7 +67,11 @@ class Pruned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionView:
-    """A session as it is shown.  `seq` is the cursor of its last entry."""
+    """A session as it is shown.  `seq` is the cursor of its last entry.
+
+    `label` is what people know it by: its title, or how its first message begins.  `activity` is what its turn is doing
+    that is not settled yet.
+    """
 
     id: SessionId
     key: str
@@ -86,9 +91,12 @@ class SessionView:
     archived: bool
     turns: int
     seq: int
+    label: str
+    activity: Activity | None
 
     @classmethod
-    def of(cls, session: Session, resume_reason: str | None) -> SessionView:
+    def of(cls, glance: Glance, resume_reason: str | None) -> SessionView:
+        session = glance.session
         return cls(
             id=session.id,
             key=session.key,
@@ -108,6 +116,32 @@ class SessionView:
             archived=session.archived,
             turns=session.turns,
             seq=session.seq,
+            label=glance.label,
+            activity=glance.activity,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HitView(Hit):
+    """Something that a search found, and where.
+
+    The words stand in `snippet` between `marks`, which count as browsers do, in UTF-16 code units.
+    """
+
+    label: str
+    channel: str
+    snippet: str
+    marks: Sequence[tuple[int, int]]
+
+    @classmethod
+    def of(cls, hit: Hit, glance: Glance, query: str) -> HitView:
+        found = excerpt(hit.text, query)
+        return cls(
+            **{each.name: getattr(hit, each.name) for each in fields(hit)},
+            label=glance.label,
+            channel=glance.session.channel,
+            snippet=found.snippet,
+            marks=found.marks,
         )
 
 

@@ -121,6 +121,12 @@ class Dialect:
             f"searchable(e.data ->> 'text') @@ plainto_tsquery('simple', :{parameter})"
         )
 
+    def text(self, data: str, chars: int) -> str:
+        """Return the first of the characters that the data of an entry has as its text; NULL where it cannot be read."""
+        if self.name == "sqlite":
+            return f"CASE WHEN json_valid({data}) THEN substr({data} ->> '$.text', 1, {chars}) END"
+        return f"substr({data} ->> 'text', 1, {chars})"
+
     def words(self, query: str) -> str:
         """Return a user's query as a parameter for `matches`: all words, none of them an operator."""
         words = query.translate(_PUNCTUATION).split()

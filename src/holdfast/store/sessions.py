@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from holdfast.core.recovery import Standing
-from holdfast.core.sessions import EXPIRED, Event, Hit, Session, Source, State, reset_reason
+from holdfast.core.sessions import EXPIRED, Activity, Event, Glance, Hit, Session, Source, State, reset_reason
 from holdfast.core.turns import Turn
 from holdfast.errors import NotFound
 from holdfast.ids import SessionId, TurnId
@@ -30,6 +32,7 @@ def _page(narrowed: str) -> str:
         SELECT {rows.SESSION} FROM sessions
          WHERE owner = :owner AND (updated_at, id) < (:before_at, :before_id) AND {narrowed}
            AND (CAST(:state AS TEXT) = '' OR state = :state) AND (CAST(:archived AS BIGINT) < 0 OR archived = :archived)
+           AND (CAST(:pinned AS BIGINT) < 0 OR pinned = :pinned)
          ORDER BY updated_at DESC, id DESC LIMIT :limit
     """
 
@@ -39,7 +42,17 @@ _OF_ANY_CHANNEL = "(CAST(:channel AS TEXT) = '' OR channel = :channel)"
 _LIST = _page(_OF_ANY_CHANNEL)
 _LIST_CHANNEL = _page("channel = :channel")
 _LIST_ARCHIVED = _page(f"archived = 1 AND {_OF_ANY_CHANNEL}")
+_LIST_PINNED = _page(f"pinned = 1 AND {_OF_ANY_CHANNEL}")
 _LIST_IN_USE = _page(f"state IN ('open', 'suspended') AND {_OF_ANY_CHANNEL}")
+# A session has one turn at most that runs or waits, and what is in line behind it comes first in the alphabet.
+_GLANCES = f"""
+    SELECT {rows.qualified(rows.SESSION, "s")},
+           (SELECT MAX(t.state) FROM turns t WHERE t.session_id = s.id AND t.state IN ('queued', 'running', 'waiting')),
+           (SELECT {{opening}} FROM entries e WHERE e.session_id = s.id AND e.seq = 1)
+      FROM sessions s WHERE s.id IN {{ids}}
+"""
+# Of a first message: enough for a line behind a few that are empty.
+OPENING_MAX_CHARS = 400
 # No title is given by none, and taken away by an empty one.
 _CHANGE = f"""
     UPDATE sessions
@@ -116,7 +129,9 @@ class Sessions:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._search = _SEARCH.format(matches=database.dialect.matches("words"))
+        dialect = database.dialect
+        self._search = _SEARCH.format(matches=dialect.matches("words"))
+        self._glances = _GLANCES.format(ids=dialect.each("ids"), opening=dialect.text("e.data", OPENING_MAX_CHARS))
 
     async def get(self, session_id: SessionId) -> Session:
         """Return one session.  Raises `NotFound`."""
@@ -153,6 +168,7 @@ class Sessions:
         *,
         channel: str | None = None,
         archived: bool | None = None,
+        pinned: bool | None = None,
     ) -> list[Session]:
         """Return sessions, last used first; `before` is the (updated_at, id) of the last one seen."""
         at, id_ = before or (2**62, "")
@@ -164,14 +180,22 @@ class Sessions:
             "state": state.value if state else "",
             "channel": channel or "",
             "archived": -1 if archived is None else int(archived),
+            "pinned": -1 if pinned is None else int(pinned),
         }
-        if state in (State.OPEN, State.SUSPENDED):
+        if pinned:
+            sql = _LIST_PINNED
+        elif state in (State.OPEN, State.SUSPENDED):
             sql = _LIST_IN_USE
         elif archived:
             sql = _LIST_ARCHIVED
         else:
             sql = _LIST_CHANNEL if channel else _LIST
         return await self._database.read(lambda: _list(sql, params))
+
+    async def glances(self, session_ids: Sequence[SessionId]) -> dict[SessionId, Glance]:
+        """Return sessions with what they are at and how they begin; those that are not there are left out."""
+        sql = self._glances
+        return await self._database.read(lambda: _glance(sql, {"ids": rows.encode(list(session_ids))}))
 
     async def change(
         self,
@@ -271,6 +295,14 @@ def _open(params: Params) -> Transaction[Session]:
 def _list(sql: str, params: Params) -> Transaction[list[Session]]:
     found = yield Run(sql, params)
     return [rows.session(row) for row in found]
+
+
+def _glance(sql: str, params: Params) -> Transaction[dict[SessionId, Glance]]:
+    found: dict[SessionId, Glance] = {}
+    for *row, activity, opening in (yield Run(sql, params)):
+        session = rows.session(tuple(row))
+        found[session.id] = Glance(session=session, activity=activity and Activity(activity), opening=opening or "")
+    return found
 
 
 def _run(sql: str, params: Params) -> Transaction[list[rows.Row]]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from holdfast.core.keys import ADMIN
-from holdfast.core.sessions import Hit
 from holdfast.desk.plans import Pruning
-from holdfast.desk.views import Health, Page, Pruned, Status, Stop
+from holdfast.desk.views import Health, HitView, Page, Pruned, Status, Stop
 from holdfast.web.answers import answer, refusal
 from holdfast.web.operations import Call, Operation
 
@@ -41,7 +40,7 @@ class House:
                 path="/api/search",
                 handle=self.search,
                 summary="Find messages and answers",
-                gives=Page[Hit],
+                gives=Page[HitView],
                 query=("q", "limit"),
             ),
             Operation(

@@ -82,6 +82,7 @@ PARAMETERS: Mapping[str, Parameter] = MappingProxyType(
         "key": Parameter(meaning="Only sessions of this key."),
         "limit": Parameter(meaning="How many at most.", schema=_number(1)),
         "order": Parameter(meaning="The oldest first, or the newest.", schema={"type": "string", "enum": ["asc", "desc"]}),
+        "pinned": Parameter(meaning="Only those that are pinned, or only those that are not.", schema=_FLAG),
         "q": Parameter(meaning="Words to look for."),
         "session": Parameter(meaning="Only what belongs to this session."),
         "starting_after": Parameter(meaning="Go on behind the event of this sequence_number.", schema=_number(0)),

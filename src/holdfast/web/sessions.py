@@ -56,7 +56,7 @@ class Sessions:
                 handle=self.list,
                 summary="List sessions, last used first",
                 gives=Page[SessionView],
-                query=("state", "channel", "archived", "key", "cursor", "limit"),
+                query=("state", "channel", "archived", "pinned", "key", "cursor", "limit"),
             ),
             Operation(
                 method="POST",
@@ -142,6 +142,7 @@ class Sessions:
             state=call.choice("state", State),
             channel=call.word("channel"),
             archived=call.flag("archived"),
+            pinned=call.flag("pinned"),
             key=call.word("key"),
             cursor=call.word("cursor"),
             limit=call.number("limit", 50),
