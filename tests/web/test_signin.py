@@ -18,7 +18,7 @@ from holdfast.core.keys import digest
 from holdfast.desk.logins import CODE_MS, COOKIE_MS, LocalLogins, reachable
 from holdfast.passwords import hashed, is_usable, matches
 from holdfast.web.guard import PROOF
-from holdfast.web.page import FILES, POLICY
+from holdfast.web.page import ASKED_AGAIN, FOR_EVER, POLICY, built
 from holdfast.web.signin import GUESSES_PER_MINUTE
 from tests.engine.world import ManualClock
 from tests.web.house import House, open_house
@@ -271,25 +271,29 @@ def test_the_same_password_has_another_hash_with_another_salt() -> None:
 async def test_the_page_is_there_for_everybody_and_asks_for_nothing_from_elsewhere(home: Path) -> None:
     async with open_house(home, api_key="a-key-for-the-operator") as house:
         house.web.headers.pop("authorization")
-        for path, (_, kind) in FILES.items():
-            answer = await house.web.get(path)
-            assert (answer.status_code, answer.headers["content-type"].partition(";")[0]) == (200, kind)
+        files = built()
+        assert {"/", "/icon.svg", "/manifest.webmanifest"} < {file.path for file in files}
+        for file in files:
+            answer = await house.web.get(file.path)
+            assert (answer.status_code, answer.headers["content-type"].partition(";")[0]) == (200, file.kind)
+            assert answer.content == file.plain
+            assert answer.headers["cache-control"] == (FOR_EVER if file.path.startswith("/assets/") else ASKED_AGAIN)
             assert answer.headers["content-security-policy"] == POLICY
             assert (answer.headers["x-content-type-options"], answer.headers["referrer-policy"]) == (
                 "nosniff",
                 "no-referrer",
             )
-            assert not re.findall(r"https?://(?!www\.w3\.org/2000/svg)", answer.text), path
         page = (await house.web.get("/")).text
         # With such a policy the browser would refuse these; nobody should have to find that out there.
         assert not re.findall(r"<script(?![^>]*\ssrc=)|<style|\sstyle=|\son\w+=|javascript:", page)
-        # A module comes with its origin: where a proxy's name is not known, it would be refused, and nothing could say why.
-        assert "module" not in page
-        assert set(re.findall(r'(?:src|href)="([^"]+)"', page)) <= set(FILES)
+        # A module comes with its origin: where a proxy's name is not known it is refused, and the rest says why.
+        assert re.search(r'<link rel="stylesheet" href=', page)
+        assert "server.allowed_hosts" in page
+        assert set(re.findall(r'(?:src|href)="([^"]+)"', page)) <= {file.path for file in files}
         for part in ("default-src 'none'", "frame-ancestors 'none'", "script-src 'self'", "base-uri 'none'"):
             assert part in POLICY
         assert "unsafe" not in POLICY
-        for path in ("/index.html", "/static/index.html", "/page.js/", "/static"):
+        for path in ("/index.html", "/static/index.html", "/icon.svg/", "/static", "/.built", "/assets", "/assets/"):
             assert (await house.web.get(path)).status_code == 404
         assert (await house.web.get("/..%2fpage.py")).status_code == 403
         assert (await house.web.post("/", json={})).status_code == 405

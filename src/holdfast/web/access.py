@@ -24,6 +24,8 @@ REQUEST_ID = b"x-request-id"
 _SANE = re.compile(rb"[A-Za-z0-9._:/+=-]{1,128}")
 _UNKNOWN = frozenset({How.NOBODY, How.STRANGER})
 _STREAM = b"text/event-stream"
+# What is true now may not be so the next time; what may be kept says so itself.
+_UNKEPT = (b"cache-control", b"no-store")
 _encode = msgspec.json.Encoder().encode
 
 Headers = Iterable[tuple[bytes, bytes]]
@@ -79,7 +81,10 @@ class _Asked:
             self.status = message["status"]
             headers: list[tuple[bytes, bytes]] = list(message["headers"])
             self.streams = any(name == b"content-type" and value.startswith(_STREAM) for name, value in headers)
-            message["headers"] = [*headers, (REQUEST_ID, self.id)]
+            headers.append((REQUEST_ID, self.id))
+            if all(name != b"cache-control" for name, _ in headers):
+                headers.append(_UNKEPT)
+            message["headers"] = headers
         else:
             self.size += len(message.get("body", b""))
         await self._send(message)

@@ -23,7 +23,7 @@ IDLE_S = 30
 BACKLOG = 512
 # Every connection that is taken, and what the store, models and background commands need beside them.
 FILES_MIN = 2 * CONNECTIONS_MAX
-_HEADERS = [("X-Content-Type-Options", "nosniff"), ("Cache-Control", "no-store")]
+_HEADERS = [("X-Content-Type-Options", "nosniff")]
 
 
 class _Server(uvicorn.Server):
