@@ -1,4 +1,4 @@
-"""The tree: everything that an operator can choose, with what it is where they choose nothing."""
+"""The tree: everything that an operator can choose, with what it means, and what it is where they choose nothing."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import time
 from types import MappingProxyType
-from typing import Literal
+from typing import Annotated, Literal
 
 # By channel; conversations are kept until their user deletes them, except stored responses that nobody goes on with.
 ONE_SHOT_DAYS: Mapping[str, int] = MappingProxyType({"webhook": 7, "cron": 30, "api": 7, "responses": 30, "delegate": 30})
@@ -19,31 +19,40 @@ class ServerConfig:
     `password` is for people at a browser, as text or as `holdfast keys password` prints it.
     """
 
-    host: str = "127.0.0.1"
-    port: int = 8420
-    api_key: str = ""
-    password: str = ""
-    allowed_hosts: tuple[str, ...] = ()
-    access_log: bool = False
+    host: Annotated[str, "The address to listen on; others than loopback need a key or a password."] = "127.0.0.1"
+    port: Annotated[int, "The port to listen on."] = 8420
+    api_key: Annotated[str, "A key that programs may show instead of one that was made for them."] = ""
+    password: Annotated[str, "The password of people at a browser, as text or as holdfast keys password prints it."] = ""
+    allowed_hosts: Annotated[
+        tuple[str, ...], "Further names that the gateway answers to, as that of a proxy before it."
+    ] = ()
+    access_log: Annotated[bool, "Whether every request is a line in the log."] = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreConfig:
     """`url` is "sqlite", which lives in the home folder, or postgresql://user@host/database."""
 
-    url: str = "sqlite"
+    url: Annotated[str, "Where everything is kept: sqlite in the home folder, or postgresql://user@host/database."] = (
+        "sqlite"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatewayConfig:
     """How turns are run.  Times are seconds; a loop that stands still for `stall_timeout` is restarted, with 0 never."""
 
-    drain_timeout: float = 30
-    resume: Literal["on_message", "auto"] = "on_message"
-    on_crash: Literal["resume", "suspend"] = "resume"
-    busy: Literal["queue", "interrupt", "steer", "reject"] = "queue"
-    max_running: int = 256
-    stall_timeout: float = 60
+    drain_timeout: Annotated[float, "How many seconds running turns have to finish when the gateway stops."] = 30
+    resume: Annotated[
+        Literal["on_message", "auto"], "Whether a turn that was cut off goes on with the next message, or by itself."
+    ] = "on_message"
+    on_crash: Annotated[Literal["resume", "suspend"], "Whether a session goes on after a crash, or is suspended."] = "resume"
+    busy: Annotated[
+        Literal["queue", "interrupt", "steer", "reject"],
+        "What becomes of a message that comes while a turn runs: wait, take its place, join it, or be refused.",
+    ] = "queue"
+    max_running: Annotated[int, "How many turns run at once."] = 256
+    stall_timeout: Annotated[float, "After how many seconds of standing still the gateway restarts itself; 0 is never."] = 60
 
 
 ResetChoice = Literal["none", "idle", "daily", "both"]
@@ -53,11 +62,15 @@ ResetChoice = Literal["none", "idle", "daily", "both"]
 class SessionsConfig:
     """When a conversation gives way to a new one, and how long ended one-shot sessions are kept, in days by channel."""
 
-    reset: ResetChoice = "none"
-    reset_by_channel: Mapping[str, ResetChoice] = field(default_factory=dict[str, "ResetChoice"])
-    idle_minutes: float = 1440
-    daily_at: time = time(4)
-    retention_days: Mapping[str, int] = field(default_factory=lambda: dict(ONE_SHOT_DAYS))
+    reset: Annotated[ResetChoice, "When a conversation gives way to a new one."] = "none"
+    reset_by_channel: Annotated[Mapping[str, ResetChoice], "The same for single channels, by their name."] = field(
+        default_factory=dict[str, "ResetChoice"]
+    )
+    idle_minutes: Annotated[float, "After how many minutes without a message a conversation is idle."] = 1440
+    daily_at: Annotated[time, "At which time of day conversations give way, where they do so daily."] = time(4)
+    retention_days: Annotated[Mapping[str, int], "How many days ended one-shot sessions are kept, by channel."] = field(
+        default_factory=lambda: dict(ONE_SHOT_DAYS)
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,28 +81,30 @@ class ModelConfig:
     know; 0 is not known.  When the model cannot answer, those of `fallback` are asked in their order.
     """
 
-    name: str = ""
-    base_url: str = ""
-    api_key: str = ""
-    api_key_env: str = ""
-    fallback: tuple[str, ...] = ()
-    context_tokens: int = 0
-    output_tokens_max: int = 0
-    input_price: float = 0
-    output_price: float = 0
-    reasoning: Literal["off", "low", "medium", "high"] = "off"
-    stall_timeout: float = 120
-    retries: int = 3
+    name: Annotated[str, "The model that answers, as provider:model; the built-in demonstration where it is empty."] = ""
+    base_url: Annotated[str, "The address of the provider's API; its usual one where it is empty."] = ""
+    api_key: Annotated[str, "The key that the provider asks for."] = ""
+    api_key_env: Annotated[str, "The environment variable that holds the provider's key."] = ""
+    fallback: Annotated[tuple[str, ...], "Models to ask, in this order, when the first cannot answer."] = ()
+    context_tokens: Annotated[int, "How many tokens the model can read; 0 is what Holdfast knows of it."] = 0
+    output_tokens_max: Annotated[int, "How many tokens an answer may have; 0 is what Holdfast knows of the model."] = 0
+    input_price: Annotated[float, "What a million tokens read cost in dollars; 0 is what Holdfast knows of the model."] = 0
+    output_price: Annotated[
+        float, "What a million tokens written cost in dollars; 0 is what Holdfast knows of the model."
+    ] = 0
+    reasoning: Annotated[Literal["off", "low", "medium", "high"], "How much the model reasons before it answers."] = "off"
+    stall_timeout: Annotated[float, "After how many seconds of silence a model is given up."] = 120
+    retries: Annotated[int, "How often a model is asked again that failed."] = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderConfig:
     """A provider by a name of one's own, for `model.name` and `model.fallback`; `wire` is the format that it speaks."""
 
-    wire: Literal["openai", "anthropic"] = "openai"
-    base_url: str = ""
-    api_key: str = ""
-    api_key_env: str = ""
+    wire: Annotated[Literal["openai", "anthropic"], "The format that the provider speaks."] = "openai"
+    base_url: Annotated[str, "The address of its API."] = ""
+    api_key: Annotated[str, "The key that it asks for."] = ""
+    api_key_env: Annotated[str, "The environment variable that holds its key."] = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,24 +114,26 @@ class AgentConfig:
     `context_files` are looked for in the workspace; every folder below `skills` with a SKILL.md is a skill.
     """
 
-    persona: str = ""
-    workspace: str = "workspace"
-    context_files: tuple[str, ...] = ("AGENTS.md",)
-    skills: str = "skills"
-    steps_max: int = 50
-    compact_at: float = 0.8
+    persona: Annotated[str, "Who the agent is: a text, or the name of a file in the home folder."] = ""
+    workspace: Annotated[str, "The folder that the agent works in."] = "workspace"
+    context_files: Annotated[tuple[str, ...], "Files of the workspace that the agent always reads."] = ("AGENTS.md",)
+    skills: Annotated[str, "The folder with the agent's skills."] = "skills"
+    steps_max: Annotated[int, "How many steps a turn may take before it ends and says so."] = 50
+    compact_at: Annotated[float, "How full the model's context may be, from 0.1 to 1, before older turns are summed up."] = (
+        0.8
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetConfig:
     """How much may be used before a person is asked, in tokens and dollars: in one turn, in one session, in a day."""
 
-    turn_tokens: int = 0
-    session_tokens: int = 0
-    day_tokens: int = 0
-    turn_usd: float = 0
-    session_usd: float = 0
-    day_usd: float = 0
+    turn_tokens: Annotated[int, "How many tokens a turn may use before a person is asked; 0 is any number."] = 0
+    session_tokens: Annotated[int, "How many tokens a session may use before a person is asked; 0 is any number."] = 0
+    day_tokens: Annotated[int, "How many tokens may be used in a day before a person is asked; 0 is any number."] = 0
+    turn_usd: Annotated[float, "How many dollars a turn may cost before a person is asked; 0 is any number."] = 0
+    session_usd: Annotated[float, "How many dollars a session may cost before a person is asked; 0 is any number."] = 0
+    day_usd: Annotated[float, "How many dollars a day may cost before a person is asked; 0 is any number."] = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,53 +144,55 @@ class MemoryConfig:
     extracts what the builtin remembers; without one, the model that answers does.
     """
 
-    provider: str = "builtin"
-    url: str = ""
-    api_key: str = ""
-    api_key_env: str = ""
-    model: str = ""
-    recall_timeout: float = 2
-    recall_limit: int = 8
-    commit_timeout: float = 120
-    idle_minutes: float = 30
-    live_sessions: int = 1000
+    provider: Annotated[str, "Who remembers: builtin, http, openviking, the name of a plugin, or none."] = "builtin"
+    url: Annotated[str, "Where the provider of memory answers."] = ""
+    api_key: Annotated[str, "The key that the provider of memory asks for."] = ""
+    api_key_env: Annotated[str, "The environment variable that holds the key of the provider of memory."] = ""
+    model: Annotated[
+        str, "The model that extracts what is remembered, as provider:model; the one that answers where it is empty."
+    ] = ""
+    recall_timeout: Annotated[float, "How many seconds an answer may wait for what is remembered."] = 2
+    recall_limit: Annotated[int, "How many memories a turn is told at most."] = 8
+    commit_timeout: Annotated[float, "After how many seconds remembering a conversation is given up and tried again."] = 120
+    idle_minutes: Annotated[float, "After how many minutes without a message a conversation is remembered."] = 30
+    live_sessions: Annotated[int, "How many conversations are kept open for memory at once."] = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TerminalConfig:
     """Commands.  `approval` is for those judged dangerous; `deny` are patterns that nothing allows.  Times are seconds."""
 
-    approval: Literal["ask", "smart", "deny", "allow"] = "ask"
-    sandbox: Literal["auto", "on", "off"] = "auto"
-    deny: tuple[str, ...] = ()
-    timeout: float = 120
-    approval_expires: float = 86_400
+    approval: Annotated[Literal["ask", "smart", "deny", "allow"], "What happens to commands judged dangerous."] = "ask"
+    sandbox: Annotated[Literal["auto", "on", "off"], "Whether commands run in a sandbox."] = "auto"
+    deny: Annotated[tuple[str, ...], "Patterns of commands that nothing allows."] = ()
+    timeout: Annotated[float, "After how many seconds a command is ended."] = 120
+    approval_expires: Annotated[float, "After how many seconds a question about a command has expired."] = 86_400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchConfig:
     """Pages from the web.  Addresses of this machine or its network only under the names of `allow_hosts`."""
 
-    allow_hosts: tuple[str, ...] = ()
-    timeout: float = 30
+    allow_hosts: Annotated[tuple[str, ...], "Hosts of this machine or its network that the agent may fetch from."] = ()
+    timeout: Annotated[float, "After how many seconds fetching a page is given up."] = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebSearchConfig:
     """Who searches the web: "searxng" at a `url`, "brave" with a key, the name of a plugin, or nobody."""
 
-    provider: str = ""
-    url: str = ""
-    api_key: str = ""
-    api_key_env: str = ""
+    provider: Annotated[str, "Who searches the web: searxng, brave, the name of a plugin, or nobody."] = ""
+    url: Annotated[str, "Where the search engine answers."] = ""
+    api_key: Annotated[str, "The key that the search engine asks for."] = ""
+    api_key_env: Annotated[str, "The environment variable that holds the key of the search engine."] = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DelegateConfig:
     """How deep tasks may be handed on, and how many may be at work for one turn."""
 
-    depth_max: int = 2
-    children_max: int = 4
+    depth_max: Annotated[int, "How deep tasks may be handed on."] = 2
+    children_max: Annotated[int, "How many tasks of one turn may be at work at once."] = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,8 +202,8 @@ class ToolsConfig:
     It does all of it for the operator and for `trusted_owners`; others who have a key get what stays with their own data.
     """
 
-    disabled: tuple[str, ...] = ()
-    trusted_owners: tuple[str, ...] = ()
+    disabled: Annotated[tuple[str, ...], "Tools that the agent does not have."] = ()
+    trusted_owners: Annotated[tuple[str, ...], "Others who have a key, and may use the tools that touch this machine."] = ()
     terminal: TerminalConfig = field(default_factory=TerminalConfig)
     fetch: FetchConfig = field(default_factory=FetchConfig)
     web_search: WebSearchConfig = field(default_factory=WebSearchConfig)
@@ -195,12 +214,14 @@ class ToolsConfig:
 class McpConfig:
     """One MCP server: a `command` to start, or a `url` to reach.  `approval` is for tools that are not read-only."""
 
-    command: tuple[str, ...] = ()
-    env: Mapping[str, str] = field(default_factory=dict[str, str])
-    url: str = ""
-    headers: Mapping[str, str] = field(default_factory=dict[str, str])
-    timeout: float = 60
-    approval: Literal["ask", "allow"] = "ask"
+    command: Annotated[tuple[str, ...], "The program to start, with its arguments."] = ()
+    env: Annotated[Mapping[str, str], "Variables that the program is given."] = field(default_factory=dict[str, str])
+    url: Annotated[str, "The server to reach."] = ""
+    headers: Annotated[Mapping[str, str], "Headers that the server is sent."] = field(default_factory=dict[str, str])
+    timeout: Annotated[float, "After how many seconds a call is given up."] = 60
+    approval: Annotated[Literal["ask", "allow"], "Whether somebody is asked before tools that are not read-only run."] = (
+        "ask"
+    )
 
 
 SchemeChoice = Literal["any", "standard", "github", "gitlab", "slack", "stripe", "hmac"]
@@ -215,18 +236,18 @@ class RouteConfig:
     is, without an agent.  `scheme` narrows which signatures are taken.
     """
 
-    secret: str = ""
-    secret_env: str = ""
-    prompt: str = "{__raw__}"
-    deliver: str = "log"
-    deliver_only: bool = False
-    events: tuple[str, ...] = ()
-    filters: object = None
-    enabled: bool = True
-    rate_limit: int = 0
-    body_limit: int = BODY_LIMIT
-    scheme: SchemeChoice = "any"
-    insecure_no_auth: bool = False
+    secret: Annotated[str, "What deliveries are signed with."] = ""
+    secret_env: Annotated[str, "The environment variable that holds that secret."] = ""
+    prompt: Annotated[str, "The template that makes a prompt of a delivery."] = "{__raw__}"
+    deliver: Annotated[str, "Where the answer goes."] = "log"
+    deliver_only: Annotated[bool, "Whether the text of the template is sent as it is, without an agent."] = False
+    events: Annotated[tuple[str, ...], "The events that start a turn; all where none is named."] = ()
+    filters: Annotated[object, "What a delivery must be like to start a turn."] = None
+    enabled: Annotated[bool, "Whether deliveries are taken."] = True
+    rate_limit: Annotated[int, "How many deliveries are taken per minute; 0 is any number."] = 0
+    body_limit: Annotated[int, "How many bytes a delivery may have."] = BODY_LIMIT
+    scheme: Annotated[SchemeChoice, "Which signatures are taken."] = "any"
+    insecure_no_auth: Annotated[bool, "Whether deliveries of this machine need no signature."] = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,17 +261,17 @@ class WebhookConfig:
 class UrlConfig:
     """Answers that are sent to `url:` targets.  Without a `secret`, one is made up; see `holdfast webhooks secret`."""
 
-    secret: str = ""
-    allow_hosts: tuple[str, ...] = ()
-    timeout: float = 30
+    secret: Annotated[str, "What answers to url: targets are signed with; one is made up where it is empty."] = ""
+    allow_hosts: Annotated[tuple[str, ...], "Hosts of this machine or its network that answers may be sent to."] = ()
+    timeout: Annotated[float, "After how many seconds sending an answer is given up."] = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GithubConfig:
     """Answers that are sent as comments to `github_comment:OWNER/REPOSITORY#NUMBER`."""
 
-    token_env: str = "GITHUB_TOKEN"  # noqa: S105 - The name of a variable.
-    base_url: str = "https://api.github.com"
+    token_env: Annotated[str, "The environment variable that holds the token for comments on GitHub."] = "GITHUB_TOKEN"  # noqa: S105 - The name of a variable.
+    base_url: Annotated[str, "The address of GitHub's API."] = "https://api.github.com"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
