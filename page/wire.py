@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from holdfast.core import delivery, effects, journal, memory, processes, questions, sessions, transcript, turns
+from holdfast.core.commands import HELP
 from holdfast.core.intake import Busy
 from holdfast.core.payloads import PAYLOADS
 from holdfast.web.application import operations
@@ -64,13 +65,25 @@ export interface EntryOf<K extends EntryKind> {
 
 def written() -> str:
     """Return the whole file."""
-    parts = [HEAD, *_words(), *_shapes(), *_payloads(), ENTRY]
+    parts = [HEAD, *_words(), _commands(), *_shapes(), *_payloads(), ENTRY]
     return "\n".join(part.strip("\n") + "\n" for part in parts)
 
 
 def _words() -> Iterator[str]:
     for name, kind in WORDS.items():
         yield _aliased(name, " | ".join(f'"{each.value}"' for each in kind))
+
+
+def _commands() -> str:
+    lines = [f"  {name}: {msgspec.json.encode(text).decode()}," for name, text in HELP.items()]
+    return "\n".join(
+        [
+            "/** What can be asked of the gateway itself, with a slash before it. */",
+            "export const COMMANDS = {",
+            *lines,
+            "} as const;",
+        ]
+    )
 
 
 def _aliased(name: str, type_: str) -> str:

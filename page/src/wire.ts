@@ -49,6 +49,22 @@ export type Decision = "once" | "session" | "always" | "deny";
 
 export type Busy = "queue" | "interrupt" | "steer" | "reject";
 
+/** What can be asked of the gateway itself, with a slash before it. */
+export const COMMANDS = {
+  new: "begin a new conversation",
+  stop: "stop what is running and leave this conversation",
+  status: "show where this conversation stands",
+  resume: "go on with an answer that was cut off",
+  retry: "answer the last message anew",
+  undo: "leave the last exchange out",
+  title: "name this conversation: /title TEXT",
+  compress: "let a summary stand for the older part of this conversation",
+  help: "show this list",
+} as const;
+
+/** What the turn of a session is doing that is not settled yet. */
+export type Activity = "queued" | "running" | "waiting";
+
 /** Who answers, and with what: `mcp` says of each server how it is. */
 export interface AgentView {
   model?: string;
@@ -232,14 +248,18 @@ export interface Health {
   problem?: string | null;
 }
 
-/** One message or answer that a search found. */
-export interface Hit {
+/** Something that a search found, and where. The words stand in `snippet` between `marks`, which count as browsers do, in UTF-16 code units. */
+export interface HitView {
   session_id: string;
   turn_id: string;
   seq: number;
   kind: string;
   at: number;
   text: string;
+  label: string;
+  channel: string;
+  snippet: string;
+  marks: unknown[][];
 }
 
 /** A picture that came with a message. */
@@ -442,8 +462,8 @@ export interface PageOfGrantView {
 }
 
 /** One page of a list; with `next_cursor` the next one can be asked for. */
-export interface PageOfHit {
-  items: Hit[];
+export interface PageOfHitView {
+  items: HitView[];
   next_cursor?: string | null;
 }
 
@@ -674,7 +694,7 @@ export interface SegmentView {
   settled_at: number | null;
 }
 
-/** A session as it is shown. `seq` is the cursor of its last entry. */
+/** A session as it is shown. `seq` is the cursor of its last entry. `label` is what people know it by: its title, or how its first message begins. `activity` is what its turn is doing that is not settled yet. */
 export interface SessionView {
   id: string;
   key: string;
@@ -694,6 +714,8 @@ export interface SessionView {
   archived: boolean;
   turns: number;
   seq: number;
+  label: string;
+  activity: Activity | null;
 }
 
 export type SessionsState = "ended" | "open" | "suspended";

@@ -1,0 +1,83 @@
+/** What a person can do about a turn.  All of these throw what the gateway refused, in words that can be shown. */
+
+import { credentials, post, Refused, Unanswered } from "../api.ts";
+import type { Conversation } from "../journal/conversation.ts";
+import type { Turn } from "../journal/view.ts";
+import { type Draft, send } from "../outbox/outbox.ts";
+import { go, to } from "../router.ts";
+import type { SessionView, TurnView } from "../wire.ts";
+import { base64 } from "./base64.ts";
+import { isOver, messageOf } from "./standing.ts";
+
+type Picture = Draft["images"][number];
+
+const UNDO = "/undo";
+
+/** Stop a turn, or take it out of the queue.  What it has said stays; one that is over already is what was wanted. */
+export async function stop(turn: Pick<Turn, "id">): Promise<void> {
+  try {
+    await post<TurnView>(`${path(turn.id)}/cancel`);
+  } catch (error) {
+    if (!(error instanceof Refused && error.status === 409)) throw error;
+  }
+}
+
+/** Let a turn go on that was cut off; ask the same once more where it has come to an end. */
+export async function retry(turn: Pick<Turn, "id">): Promise<void> {
+  follow(await post<TurnView>(`${path(turn.id)}/retry`));
+}
+
+/** Copy a session up to and with a turn, and go to the copy. */
+export async function forkThrough(sessionId: string, turnId: string): Promise<void> {
+  const fork = await post<SessionView>(`/api/sessions/${encodeURIComponent(sessionId)}/fork`, { through: turnId });
+  go(to.session(fork.id));
+}
+
+/**
+ * Ask something else instead of what was asked.  The last exchange is left out and the new message takes its place;
+ * an earlier one is left as it is, and the new message begins a copy of all that was before it.
+ */
+export async function editAndResend(conversation: Conversation, turn: Turn, text: string): Promise<void> {
+  const images = await picturesOf(turn);
+  const draft = { opening: null, text, images, busy: null } as const;
+  if (conversation.turns.value.at(-1)?.id !== turn.id) {
+    const path = `/api/sessions/${encodeURIComponent(conversation.id)}/fork`;
+    const fork = await post<SessionView>(path, { before: turn.id });
+    await send({ ...draft, sessionId: fork.id });
+    go(to.session(fork.id));
+    return;
+  }
+  // Whoever cannot be asked now may hold a later message than the one that is the last here.
+  if (conversation.link.value === "away") throw new Unanswered();
+  if (!isOver(turn)) await stop(turn);
+  await send({ ...draft, sessionId: conversation.id, text: UNDO, images: [] });
+  await send({ ...draft, sessionId: conversation.id });
+}
+
+/** Answer the question that a turn waits with. */
+export async function answer(turnId: string, questionId: string, text: string): Promise<void> {
+  await post<TurnView>(`${path(turnId)}/answer`, { text, question_id: questionId });
+}
+
+/** Return the pictures that came with the message of a turn, so that they can come with another. */
+async function picturesOf(turn: Turn): Promise<Picture[]> {
+  const message = messageOf(turn);
+  return Promise.all((message?.images ?? []).map((image, number) => picture(turn.id, number, image.media_type)));
+}
+
+async function picture(turnId: string, number: number, mediaType: string): Promise<Picture> {
+  const response = await fetch(`${path(turnId)}/images/${number}`, { headers: credentials() }).catch(() => {
+    throw new Unanswered();
+  });
+  if (!response.ok)
+    throw new Refused(response.status, { message: `picture ${number + 1} of the message cannot be read` });
+  return { media_type: mediaType, data: base64(new Uint8Array(await response.arrayBuffer())), name: `picture ${number + 1}` };
+}
+
+/** A turn of a session that is over goes on in the one that follows it. */
+function follow(turn: TurnView): void {
+  const here = to.session(turn.session_id);
+  if (!location.hash.startsWith(here)) go(here);
+}
+
+const path = (turnId: string) => `/api/turns/${encodeURIComponent(turnId)}`;

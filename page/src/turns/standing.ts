@@ -1,0 +1,31 @@
+/** How the turns of a session stand: which one is at work, and which wait for it. */
+
+import type { MessageItem, QuestionItem, Turn } from "../journal/view.ts";
+
+const OVER: ReadonlySet<Turn["state"]> = new Set(["completed", "failed", "cancelled", "interrupted"]);
+
+export const isOver = (turn: Turn) => OVER.has(turn.state);
+
+/** Return the turn that a session is at: the one that runs or waits for somebody, else the first in line. */
+export function atWork(turns: readonly Turn[]): Turn | undefined {
+  return (
+    turns.find((each) => each.state === "running" || each.state === "waiting") ?? turns.find((each) => !isOver(each))
+  );
+}
+
+/** Return the turns that come after the one at work. */
+export function inLine(turns: readonly Turn[]): readonly Turn[] {
+  const first = atWork(turns);
+  return turns.filter((each) => each.state === "queued" && each !== first);
+}
+
+/** Return what was asked with a turn. */
+export function messageOf(turn: Turn): MessageItem | undefined {
+  return turn.items.find((each) => each.role === "user");
+}
+
+/** Return the question that a turn waits with. */
+export function openQuestion(turn: Turn | undefined): QuestionItem | undefined {
+  if (turn?.state !== "waiting") return undefined;
+  return turn.items.findLast((each): each is QuestionItem => each.role === "question" && each.answer === null);
+}
