@@ -148,6 +148,8 @@ def _type(schema: Schema) -> str:
             return " | ".join(dict.fromkeys(_type(each) for each in kinds))
         case {"enum": list(values)}:
             return " | ".join(msgspec.json.encode(each).decode() for each in values)
+        case {"type": "array", "prefixItems": list(kinds)}:
+            return f"[{', '.join(_type(each) for each in kinds)}]"
         case {"type": "array", "items": dict(items)}:
             inner = _type(items)
             return f"({inner})[]" if " | " in inner else f"{inner}[]"

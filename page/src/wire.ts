@@ -177,7 +177,7 @@ export interface Edited {
   markdown: string;
 }
 
-/** What went wrong, and what to do instead. Some refusals say more: a state, a turn, the byte of the body. */
+/** What went wrong, and what to do instead. Some refusals say more: a state, a turn, the byte of the body, a setting. */
 export interface Error {
   code: string;
   message: string;
@@ -185,6 +185,7 @@ export interface Error {
   state?: string | null;
   turn_id?: string | null;
   offset?: number | null;
+  key?: string | null;
 }
 
 /** A segment that could not be replayed, and why. */
@@ -230,6 +231,9 @@ export interface Fork {
   through?: string | null;
 }
 
+/** What a setting is made of. */
+export type Form = "any" | "choice" | "flag" | "list" | "number" | "table" | "text" | "time";
+
 /** Something that is allowed without asking: in one session, or in all of them. */
 export interface GrantView {
   id: string;
@@ -259,7 +263,7 @@ export interface HitView {
   label: string;
   channel: string;
   snippet: string;
-  marks: unknown[][];
+  marks: [number, number][];
 }
 
 /** A picture that came with a message. */
@@ -684,7 +688,7 @@ export interface SegmentView {
   owner: string;
   state: MemoryState;
   parked: boolean;
-  generations: unknown[];
+  generations: [number, number];
   turns: string[];
   attempt: number;
   error: string | null;
@@ -719,6 +723,34 @@ export interface SessionView {
 }
 
 export type SessionsState = "ended" | "open" | "suspended";
+
+/** One setting, by its path in the file. Of a secret only whether there is one is told. `source` is where its value comes from; what comes from the environment or the command line the file cannot change. */
+export interface SettingView {
+  key: string;
+  value: unknown;
+  default: unknown;
+  source: "arguments" | "default" | "environment" | "file";
+  secret: boolean;
+  doc: string;
+  form: Form;
+  choices?: string[];
+  editable?: boolean;
+}
+
+/** What is to be set, by key; null is the default. With `base`, only if the file still has that revision. */
+export interface SettingsChange {
+  changes: Record<string, unknown>;
+  base?: string | null;
+}
+
+/** All settings as the next start will find them. `revision` is that of the file; `problem` is what is wrong with it. */
+export interface SettingsView {
+  file: string;
+  revision: string;
+  items: SettingView[];
+  restart_needed: boolean;
+  problem?: string | null;
+}
 
 /** An address that signs one browser in, once. */
 export interface SignInLink {
