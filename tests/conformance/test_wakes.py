@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 import pytest
 
@@ -76,11 +77,38 @@ async def test_other_nodes_hear_of_it_too(scene: Scene) -> None:
     """A hint may be lost while the listener connects, so the writes go on until one is heard."""
     other = await scene.another_store()
     topics: asyncio.Queue[str] = asyncio.Queue()
-    other.wakes.listen(topics.put_nowait)
+    other.wakes.listen(lambda topic: None if topic == "missed" else topics.put_nowait(topic))
     async with asyncio.timeout(10):
         while topics.empty():
             receipt = await scene.accept()
         assert {await topics.get(), await topics.get()} == {"turns", f"session:{receipt.session_id}"}
+
+
+@on_postgres
+async def test_whoever_could_not_listen_for_a_while_is_told(scene: Scene) -> None:
+    missed = asyncio.Event()
+    scene.store.wakes.listen(lambda topic: missed.set() if topic == "missed" else None)
+    deaf = (
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'"
+    )
+    async with asyncio.timeout(10):
+        while not await scene.sql(deaf):
+            pass
+        missed.clear()
+        await missed.wait()
+
+
+async def test_whatever_shows_in_a_list_of_sessions_is_told(scene: Scene) -> None:
+    session = f"session:{(receipt := await scene.accept()).session_id}"
+    assert await heard_of(scene, lambda: scene.store.sessions.change(receipt.session_id, pinned=True)) == {session}
+    copy = replace(await scene.store.sessions.get(receipt.session_id), id=SessionId("ses_copy"), key="copy")
+    assert await heard_of(scene, lambda: scene.store.sessions.fork(receipt.session_id, copy)) == {"session:ses_copy"}
+    opened = scene.store.sessions.open("ann", "new", "web", SessionId("ses_new"), scene.now)
+    assert await heard_of(scene, lambda: opened) == {"session:ses_new"}
+    deleted = await heard_of(scene, lambda: scene.store.sessions.delete(SessionId("ses_new"), scene.now))
+    assert deleted >= {"gone:ses_new:ann"}
+    await scene.store.settlement.end_session(copy.id, "done", scene.now)
+    assert await heard_of(scene, lambda: scene.store.sessions.prune(copy.channel, scene.now)) == {"gone:ses_copy:local"}
 
 
 @on_postgres

@@ -108,6 +108,18 @@ class Glance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Gone:
+    """A session that was deleted."""
+
+    id: SessionId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Missed:
+    """Something may have changed unseen: whoever watches sessions looks at all of them again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
     """One message or answer that a search found."""
 

@@ -19,7 +19,7 @@ from holdfast.core.intake import Busy, Image, Inbound, Receipt
 from holdfast.core.journal import Entry, Kind
 from holdfast.core.keys import LOCAL
 from holdfast.core.redaction import Redaction
-from holdfast.core.sessions import Session
+from holdfast.core.sessions import Glance, Gone, Missed, Session
 from holdfast.core.sessions import State as SessionState
 from holdfast.core.turns import IN_FLIGHT
 from holdfast.core.turns import State as TurnState
@@ -193,6 +193,11 @@ class LocalDesk(StoreReading):
         async with contextlib.aclosing(self.engine.feed.follow(session_id, after)) as entries:
             async for entry in entries:
                 yield entry
+
+    async def watch(self) -> AsyncGenerator[SessionView | Gone | Missed]:
+        async with contextlib.aclosing(self.engine.board.watch(self.owner)) as sights:
+            async for sight in sights:
+                yield await self._view(sight) if isinstance(sight, Glance) else sight
 
     async def change(self, session_id: SessionId, change: Change) -> SessionView:
         _refuse_odd(change.title or "")

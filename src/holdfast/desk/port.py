@@ -12,6 +12,7 @@ from holdfast.core.intake import Busy, Image, Inbound, Receipt
 from holdfast.core.journal import Entry
 from holdfast.core.memory import State as SegmentState
 from holdfast.core.processes import State as ProcessState
+from holdfast.core.sessions import Gone, Missed
 from holdfast.core.sessions import State as SessionState
 from holdfast.desk.debts import Document, Edited, Forgotten, MemoryStatus, Recalled, Replayed, SegmentView, Tally
 from holdfast.desk.plans import (
@@ -461,6 +462,13 @@ class Host(Desk, Protocol):
 
     async def entries(self, turn_id: TurnId) -> list[Entry]:
         """Return what has happened in a turn so far."""
+        ...
+
+    def watch(self) -> AsyncGenerator[SessionView | Gone | Missed]:
+        """Yield every session that is opened or changed, and those that are deleted, for ever.
+
+        `Missed` comes first, and whenever something may have changed unseen: whoever watches lists sessions then.
+        """
         ...
 
     async def journal(self, session_id: SessionId, *, cursor: str | None = None, limit: int = 30) -> JournalPage:

@@ -14,6 +14,7 @@ from holdfast.core.journal import Draft, Kind
 from holdfast.core.redaction import Redaction
 from holdfast.core.report import Report
 from holdfast.core.turns import Cause, Turn
+from holdfast.engine.board import Board
 from holdfast.engine.committer import Committer
 from holdfast.engine.dispatcher import Dispatcher
 from holdfast.engine.expiry import Expiry
@@ -77,6 +78,7 @@ class Engine:
         self.node_id = new_node_id(clock.now_ms())
         self.inbox = Inbox(store, settings, parts.redaction, clock)
         self.feed = Feed(store.journal)
+        self.board = Board(store.sessions)
         self.repair = Repair(store.recoveries, clock)
         self._parts = parts
         self._recall = Recall(parts.memory, settings, parts.redaction, clock)
@@ -130,6 +132,7 @@ class Engine:
             "expiry": self._expiry.run,
             "scheduler": self._scheduler.run,
             "homecoming": self._homecoming.run,
+            "board": self.board.run,
             **self._parts.components,
         }
         if spool := self._parts.spool:
@@ -220,11 +223,18 @@ class Engine:
                 self._committer.wake.set()
             case "session":
                 self.feed.hint(SessionId(subject))
+                self.board.hint(SessionId(subject))
                 self._dispatcher.nudge(SessionId(subject))
             case "appended":
+                self.board.hint(SessionId(subject))
                 # What runs here is published as it is written, so its followers need not look.
                 if not self._dispatcher.runs(SessionId(subject)):
                     self.feed.hint(SessionId(subject))
+            case "gone":
+                session_id, _, owner = subject.partition(":")
+                self.board.gone(SessionId(session_id), owner)
+            case "missed":
+                self.board.miss()
             case "cancelled":
                 self._dispatcher.stop(TurnId(subject))
             case _:

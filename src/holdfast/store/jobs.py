@@ -80,7 +80,8 @@ class Jobs:
         """Accept the turn of a due instant, with its slot.  Raises `Stale` when the instant has one already."""
         dialect = self._database.dialect
         return await self._database.write(
-            lambda: _fire(dialect, name, instant, message, turn_id, session_id, now_ms), wakes=lambda _: ("turns",)
+            lambda: _fire(dialect, name, instant, message, turn_id, session_id, now_ms),
+            wakes=lambda receipt: ("turns", f"session:{receipt.session_id}"),
         )
 
     async def miss(self, name: str, instant: int) -> None:

@@ -237,6 +237,8 @@ class PostgresDatabase:
                 connection = await _connect(self._url)
                 try:
                     await connection.add_listener(CHANNEL, self._hear)
+                    # What was said before anybody listened was not heard.
+                    self.wakes.wake(("missed",))
                     await _closing(connection)
                 finally:
                     await connection.close(timeout=CONNECT_TIMEOUT_S)

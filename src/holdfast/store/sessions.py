@@ -89,7 +89,7 @@ _PRUNE = """
            AND NOT EXISTS (SELECT 1 FROM turns t JOIN turns c ON c.parent_turn_id = t.id
                             WHERE t.session_id = s.id AND c.state IN ('queued', 'running', 'waiting'))
          LIMIT :limit)
- RETURNING id
+ RETURNING id, owner
 """
 # What somebody has pinned they want to keep.
 _IDLE = """
@@ -112,7 +112,7 @@ _SEARCH = """
 """
 # By name, so that what was only just journalled is written first, and goes too.
 _DELETE_ENTRIES = "DELETE FROM entries WHERE session_id = :id"
-_DELETE = "DELETE FROM sessions WHERE id = :id RETURNING id"
+_DELETE = "DELETE FROM sessions WHERE id = :id RETURNING id, owner"
 # The whole list of states is named as well, because that is what the index holds.
 _STANDING = f"""
     SELECT (SELECT COUNT(*) FROM turns WHERE state IN ('queued', 'running', 'waiting') AND state = 'queued'),
@@ -157,7 +157,9 @@ class Sessions:
     async def open(self, owner: str, key: str, channel: str, session_id: SessionId, now_ms: int) -> Session:
         """Return the open session of a key; an empty one with the given id if it has none."""
         params = {"owner": owner, "key": key, "channel": channel, "id": session_id, "now": now_ms}
-        return await self._database.write(lambda: _open(params), touches=(f"conversation:{owner}:{key}",))
+        return await self._database.write(
+            lambda: _open(params), touches=(f"conversation:{owner}:{key}",), wakes=lambda opened: (f"session:{opened.id}",)
+        )
 
     async def list(
         self,
@@ -212,7 +214,9 @@ class Sessions:
             "pinned": None if pinned is None else int(pinned),
             "archived": None if archived is None else int(archived),
         }
-        changed = await self._database.write(lambda: _list(_CHANGE, params))
+        changed = await self._database.write(
+            lambda: _list(_CHANGE, params), wakes=lambda changed: tuple(f"session:{each.id}" for each in changed)
+        )
         if not changed:
             raise NotFound(f"there is no session {session_id}")
         return changed[0]
@@ -222,17 +226,19 @@ class Sessions:
 
         What is still in flight is not copied.  Memory is not owed again, and no effect is remembered as the copy's own.
         """
-        return await self._database.write(lambda: forks.fork(session_id, fork, through))
+        return await self._database.write(
+            lambda: forks.fork(session_id, fork, through), wakes=lambda made: (f"session:{made.id}",)
+        )
 
     async def delete(self, session_id: SessionId, now_ms: int) -> bool:
         """Delete a session with all that belongs to it, cancelling what it is at; False when there is none."""
         dialect = self._database.dialect
-        found, _ = await self._database.write(
+        deleted, _ = await self._database.write(
             lambda: _delete(dialect, session_id, now_ms),
-            wakes=lambda deleted: (f"session:{session_id}", *cancellation.topics(deleted[1])),
+            wakes=lambda done: (f"session:{session_id}", *_gone(done[0]), *cancellation.topics(done[1])),
             essential=True,
         )
-        return found
+        return bool(deleted)
 
     async def standing(self) -> Standing:
         """Return what waits in all sessions: a cheap look, however many there are."""
@@ -273,8 +279,8 @@ class Sessions:
         params = {"channel": channel, "ended_before": ended_before, "limit": PRUNE_BATCH}
         total = 0
         # In batches, so that a large prune never keeps other writers waiting.
-        while pruned := len(await self._database.write(lambda: _run(_PRUNE, params))):
-            total += pruned
+        while pruned := await self._database.write(lambda: _run(_PRUNE, params), wakes=_gone):
+            total += len(pruned)
         return total
 
     async def forget_keys(self, before: int) -> int:
@@ -309,12 +315,17 @@ def _run(sql: str, params: Params) -> Transaction[list[rows.Row]]:
     return (yield Run(sql, params))
 
 
-def _delete(dialect: Dialect, session_id: SessionId, now_ms: int) -> Transaction[tuple[bool, list[Turn]]]:
+def _gone(deleted: Sequence[rows.Row]) -> tuple[str, ...]:
+    # With its owner, whom nobody could look up any more.
+    return tuple(f"gone:{session_id}:{owner}" for session_id, owner in deleted)
+
+
+def _delete(dialect: Dialect, session_id: SessionId, now_ms: int) -> Transaction[tuple[list[rows.Row], list[Turn]]]:
     cancelled = yield from cancellation.leave(dialect, session_id, Event.END, "deleted", now_ms)
     # What was given away in the background would have nowhere to come home to.
     cancelled += yield from cancellation.cancel_errands(dialect, session_id, now_ms)
     yield Run(_DELETE_ENTRIES, {"id": session_id})
-    return bool((yield Run(_DELETE, {"id": session_id}))), cancelled
+    return (yield Run(_DELETE, {"id": session_id})), cancelled
 
 
 def _expire(dialect: Dialect, params: Params) -> Transaction[list[SessionId]]:

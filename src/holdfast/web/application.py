@@ -17,6 +17,7 @@ from holdfast.desk.lifecycle import Lifecycle
 from holdfast.desk.port import Host
 from holdfast.errors import HoldfastError
 from holdfast.web import page
+from holdfast.web.activity import Activity
 from holdfast.web.answers import apologise, refusal, refuse
 from holdfast.web.approvals import Approvals
 from holdfast.web.completions import Completions
@@ -54,6 +55,7 @@ def operations(streams: Streams, meter: Meter, models: Sequence[str] = (OWN,)) -
         Runs(streams),
         House(),
         Sessions(streams),
+        Activity(streams),
         Turns(),
         Deliveries(),
         Approvals(),

@@ -23,8 +23,8 @@ FRAMES_KEPT = 64
 FRAME_KEPT_MAX = 16 * 1024
 _HEARTBEAT = b": still here\n\n"
 # How soon a browser asks again after the stream broke.
-_OPENING = b"retry: 1000\n\n"
-_RESET = b"event: reset\ndata: {}\n\n"
+OPENING = b"retry: 1000\n\n"
+RESET = b"event: reset\ndata: {}\n\n"
 _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 _encode = msgspec.json.Encoder().encode
 
@@ -175,6 +175,6 @@ class EventStream(Response):
 async def journal(entries: AsyncGenerator[Entry], streams: Streams, *, reset: bool = False) -> AsyncGenerator[bytes]:
     """Yield entries as events, each with its cursor; with `reset` the reader is told first to forget what it has."""
     async with aclosing(entries):
-        yield _OPENING + (_RESET if reset else b"")
+        yield OPENING + (RESET if reset else b"")
         async for entry in entries:
             yield streams.frame(entry)

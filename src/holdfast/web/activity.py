@@ -1,0 +1,54 @@
+"""What becomes of somebody's sessions, all of them in one stream."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+import msgspec
+from starlette.responses import Response
+
+from holdfast.core.sessions import Gone, Missed
+from holdfast.desk.views import SessionView
+from holdfast.web.events import OPENING, RESET, EventStream, Streams
+from holdfast.web.operations import Call, Operation, Stream
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Activity:
+    """Sessions as they change."""
+
+    def __init__(self, streams: Streams) -> None:
+        self._streams = streams
+
+    def operations(self) -> list[Operation]:
+        return [
+            Operation(
+                method="GET",
+                path="/api/events",
+                handle=self.events,
+                summary="Watch all sessions: those that are opened or changed, and those that are deleted",
+                gives=Stream,
+            )
+        ]
+
+    async def events(self, call: Call) -> Response:
+        return EventStream(_frames(call.desk.watch()), self._streams)
+
+
+async def _frames(sights: AsyncGenerator[SessionView | Gone | Missed]) -> AsyncGenerator[bytes]:
+    async with aclosing(sights):
+        yield OPENING
+        async for sight in sights:
+            yield _frame(sight)
+
+
+def _frame(sight: SessionView | Gone | Missed) -> bytes:
+    match sight:
+        case Missed():
+            return RESET
+        case Gone():
+            return b"event: gone\ndata: %b\n\n" % _encode(sight)
+        case SessionView():
+            return b"event: session\ndata: %b\n\n" % _encode(sight)
