@@ -11,11 +11,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from holdfast.channels.openai.models import offered
 from holdfast.clock import Clock, SystemClock
-from holdfast.config import ONE_SHOT_DAYS, ChannelsConfig, Config, ServerConfig, config_file, is_exposed, secrets
+from holdfast.config import ONE_SHOT_DAYS, ChannelsConfig, Config, ServerConfig, config_file, is_exposed, secrets, shown
 from holdfast.core.intake import Busy
 from holdfast.core.redaction import Redaction
 from holdfast.core.resets import When
@@ -37,7 +36,7 @@ from holdfast.engine.inbox import Inbox
 from holdfast.engine.settings import Settings
 from holdfast.engine.spool import Spool
 from holdfast.engine.supervisor import supervise
-from holdfast.errors import Exposed, NodeLost, StoreDown, Unavailable
+from holdfast.errors import ConfigInvalid, Exposed, Fatal, NodeLost, NotFound, StoreDown, Unavailable
 from holdfast.ports import ProcessControl
 from holdfast.store.home import Ownership, make_home
 from holdfast.store.opening import Store, open_readonly, open_store
@@ -45,6 +44,7 @@ from holdfast.targets import Targets
 
 if TYPE_CHECKING:
     # Whoever only looks does not pay for importing all that a doctor looks at.
+    from holdfast.desk.settings import Origin
     from holdfast.desk.upkeep import Upkeep
 
 log = logging.getLogger(__name__)
@@ -114,6 +114,7 @@ class Node:
     targets: Targets
     routes: Routes
     redaction: Redaction
+    home_id: str
 
     def desk(self, lifecycle: Lifecycle, clock: Clock) -> LocalDesk:
         return LocalDesk(
@@ -191,6 +192,7 @@ async def node(config: Config, home: Path, check: Callable[[Store], Awaitable[No
                     channels=config.channels,
                     routes=routes,
                     redaction=mask,
+                    home_id=spool.home_id,
                 )
 
 
@@ -259,13 +261,6 @@ async def reader(config: Config, home: Path) -> AsyncGenerator[StoreReading]:
         await store.close()
 
 
-def shown(url: str) -> str:
-    """Return the address of a store without its secrets."""
-    parts = urlsplit(url)
-    port = f":{parts.port}" if parts.port else ""
-    return f"{parts.scheme}://{parts.hostname or ''}{port}{parts.path}" if parts.scheme else url
-
-
 @contextlib.contextmanager
 def _named(url: str) -> Generator[None]:
     """Say which store it is that does not answer."""
@@ -275,19 +270,12 @@ def _named(url: str) -> Generator[None]:
         raise StoreDown(f"{shown(url)}: {error}") from error
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
-    """Where a configuration came from: its file, which has to be there where it was `named`."""
-
-    file: Path
-    named: bool = False
-
-
 async def serve(
     config: Config, home: Path, witness: Witness, inherited: Estate | None = None, origin: Origin | None = None
 ) -> Farewell:
     """Run the gateway until somebody wishes it to end; return that wish once it has."""
     # Only a gateway pays for importing a web server.
+    from holdfast.desk.settings import Origin
     from holdfast.web.server import make_room, tcp_socket, unix_socket
 
     make_room()
@@ -338,7 +326,7 @@ async def _serve_on(
         stack.enter_context(signals(life))
         await stack.enter_async_context(watched(config.gateway.stall_timeout, notice, estate))
         desk = started.desk(life, clock)
-        local = replace(desk, care=await stack.enter_async_context(_upkeep(desk, home, origin)))
+        local = replace(desk, care=await stack.enter_async_context(_upkeep(desk, started, config, home, origin)))
         meter, server = Meter(), config.server
         app = application(local, life, meter, offered(config.model.name))
         keyring = Keyring(started.store.keys, started.store.wakes, clock, server.api_key)
@@ -358,19 +346,68 @@ async def _serve_on(
     return life.wish
 
 
+async def _rehearse(running: Node, config: Config, other: Config, home: Path) -> None:
+    """Do with another configuration all that a start does, short of starting.  Raises `ConfigInvalid`."""
+    from holdfast.outfit import Setting, carriers_of, outfit
+
+    server, mask, clock, store = other.server, redaction(other), SystemClock(), running.store
+    if other.store.url != config.store.url:
+        await _answers(other.store.url, home)
+    if (server.host, server.port) != (config.server.host, config.server.port):
+        await asyncio.to_thread(_listen_once, server)
+    await _locked(server)(store)
+    async with contextlib.AsyncExitStack() as stack:
+        carriers = await stack.enter_async_context(carriers_of(other.channels, home, store, mask, clock))
+        setting = Setting(
+            config=other,
+            home=home,
+            home_id=running.home_id,
+            store=store,
+            carriers=carriers,
+            accept=running.engine.inbox.accept,
+            redaction=mask,
+            clock=clock,
+        )
+        await stack.enter_async_context(outfit(setting))
+        await _routes(other, store, Targets(carriers), mask)
+
+
+async def _answers(url: str, home: Path) -> None:
+    """See that there is a store at an address, or room for one.  Raises `ConfigInvalid`."""
+    try:
+        await (await open_readonly(url, home)).close()
+    except NotFound:
+        # The first start makes it.
+        return
+    except (Unavailable, Fatal) as error:
+        raise ConfigInvalid(f"store.url: {shown(url)}: {error}") from error
+
+
+def _listen_once(server: ServerConfig) -> None:
+    from holdfast.web.server import tcp_socket
+
+    with tcp_socket(server.host, server.port):
+        pass
+
+
 @contextlib.asynccontextmanager
-async def _upkeep(desk: LocalDesk, home: Path, origin: Origin) -> AsyncGenerator[Upkeep]:
+async def _upkeep(desk: LocalDesk, running: Node, config: Config, home: Path, origin: Origin) -> AsyncGenerator[Upkeep]:
     """Yield what the gateway behind a desk can be looked after with."""
     from holdfast.consultation import consult
     from holdfast.desk.doctor import Consultations, Report
+    from holdfast.desk.settings import Settings
     from holdfast.desk.upkeep import Upkeep
 
     async def report() -> Report:
         return await consult(home, origin.file, await desk.status(), required=origin.named)
 
+    async def rehearse(other: Config) -> None:
+        server = replace(other.server, **{key.partition(".")[2]: value for key, value in origin.arguments.items()})
+        await _rehearse(running, config, replace(other, server=server), home)
+
     doctor = Consultations(report)
     try:
-        yield Upkeep(doctor=doctor)
+        yield Upkeep(doctor=doctor, settings=Settings(origin, rehearse, running.redaction))
     finally:
         await doctor.close()
 

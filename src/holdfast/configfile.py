@@ -23,9 +23,12 @@ Table = dict[str, object]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """Where a configuration came from: a file, and the variables that stand in for parts of it, by path."""
+    """Where a configuration came from: a file, and the variables that stand in for parts of it, by path.
 
-    file: Path
+    Without a file nobody has written it down yet.
+    """
+
+    file: Path | None
     text: str = ""
     variables: Mapping[Where, str] = dataclasses.field(default_factory=dict[Where, str])
 
@@ -34,8 +37,9 @@ class Source:
         # What is missing is missing in a table, which a variable may have made.
         parents = (path[:depth] for depth in range(len(path), 0, -1))
         variable = next((self.variables[each] for each in parents if each in self.variables), None)
-        where = f"environment: {variable}" if variable else f"{self.file}:{line_of(self.text, path)}"
-        return ConfigInvalid(f"{where}: {'.'.join(path)}: {problem}")
+        written = f"{self.file}:{line_of(self.text, path)}: " if self.file else ""
+        where = f"environment: {variable}: " if variable else written
+        return ConfigInvalid(f"{where}{'.'.join(path)}: {problem}")
 
     def placed(self, error: ConfigInvalid) -> ConfigInvalid:
         """Return an error that begins with a setting together with where that stands; as it is where it stands nowhere."""
@@ -46,15 +50,21 @@ class Source:
 
 def read(file: Path, *, required: bool) -> tuple[str, Table]:
     """Return what stands in a file; nothing, where there need not be one."""
-    text = _text(file, required=required)
+    text = text_of(file, required=required)
+    return text, parsed(text, file)
+
+
+def parsed(text: str, file: Path | None = None) -> Table:
+    """Return what a document says.  Raises `ConfigInvalid`, with its file and line."""
     try:
-        return text, tomllib.loads(text)
+        return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         line = match[1] if (match := re.search(r"line (\d+)", str(error))) else "1"
-        raise ConfigInvalid(f"{file}:{line}: {error}") from error
+        raise ConfigInvalid(f"{file}:{line}: {error}" if file else str(error)) from error
 
 
-def _text(file: Path, *, required: bool) -> str:
+def text_of(file: Path, *, required: bool) -> str:
+    """Return a file as it is; nothing, where there need not be one.  Raises `ConfigInvalid`."""
     try:
         content = file.read_bytes()
     except OSError as error:

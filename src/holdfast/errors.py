@@ -14,6 +14,7 @@ The family decides the answer.  Anything outside this tree is a bug: it crashes 
     │   ├── NotFound        no such thing, or not yours: 404
     │   ├── OutcomeUnknown  it may have been done or not: nobody knows, and it is not repeated
     │   ├── QueueFull       the session has too many turns waiting: 429
+    │   ├── Overridden      something else decides it: 409
     │   ├── Repeated        it came before with the same key, and was done then
     │   └── SessionBusy     the session is at an earlier message, and this one is not to wait: 409
     ├── Stale               somebody else moved it first: 409, reload
@@ -91,6 +92,10 @@ class OutcomeUnknown(Rejected):
 
 class QueueFull(Rejected):
     """The session has too many turns waiting already."""
+
+
+class Overridden(Rejected):
+    """Something else decides it, whatever is asked for here."""
 
 
 class Repeated(Rejected):

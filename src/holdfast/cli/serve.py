@@ -31,14 +31,15 @@ from holdfast.errors import ConfigInvalid, Exposed
 def serve(frame: Frame, host: str | None, port: int | None, no_open: bool) -> None:
     """Run the gateway until it is stopped: Ctrl-C drains, a second one interrupts what still runs."""
     # Every other command would pay for the import of a gateway.
-    from holdfast.app import Origin
     from holdfast.app import serve as run_gateway
+    from holdfast.desk.settings import Origin
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)-7s %(name)s: %(message)s")
     # Every request to a model would be a line.
     logging.getLogger("httpx2").setLevel(logging.WARNING)
     config = replace(frame.config, server=_server(frame.config.server, host, port))
-    inherited, origin = inherit(), Origin(file=frame.file, named=frame.named)
+    given = {f"server.{key}": value for key, value in (("host", host), ("port", port)) if value is not None}
+    inherited, origin = inherit(), Origin(file=frame.file, named=frame.named, arguments=given, loaded=frame.config)
     # Whoever restarts a gateway has its page open already.
     screen = Screen(opens=not no_open and inherited.lock is None and _has_display())
     try:

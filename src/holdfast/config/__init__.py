@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
 from holdfast import configfile
 from holdfast.config.problems import Problems, is_exposed, is_loopback, problems, wrong_with, wrong_with_route
-from holdfast.config.secrecy import SIGNING_PREFIX, held, secrets, signing_weakness, weakness
+from holdfast.config.secrecy import SIGNING_PREFIX, held, is_secret, secrets, shown, signing_weakness, weakness
 from holdfast.config.tree import (
     BODY_LIMIT,
     ONE_SHOT_DAYS,
@@ -48,6 +49,7 @@ __all__ = [
     "ChannelsConfig",
     "Config",
     "DelegateConfig",
+    "Draft",
     "FetchConfig",
     "GatewayConfig",
     "GithubConfig",
@@ -67,13 +69,17 @@ __all__ = [
     "WebSearchConfig",
     "WebhookConfig",
     "config_file",
+    "decided",
+    "draft",
     "home_folder",
     "is_exposed",
     "is_loopback",
+    "is_secret",
     "load",
     "misplaced",
     "placed",
     "secrets",
+    "shown",
     "signing_weakness",
     "weakness",
     "wrong_with",
@@ -109,15 +115,64 @@ def load(
     `further` says what is wrong with parts of it that only others understand.
     """
     text, tree = configfile.read(file, required=required)
+    config, source = _checked(text, tree, file, environment, further)
+    for path in held(config):
+        if path not in source.variables and _is_public(file):
+            raise source.error(path, f"is a secret that others can read; run: chmod 600 {file}")
+    return config
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """What a file would configure that holds a text.  `written` are the tables and keys of the text itself."""
+
+    config: Config
+    written: configfile.Table
+    variables: Mapping[configfile.Where, str]
+
+    def is_written(self, path: configfile.Where) -> bool:
+        """Return whether the text says something about a setting."""
+        here: object = self.written
+        for key in path:
+            if not isinstance(here, dict) or key not in here:
+                return False
+            here = here[key]  # pyright: ignore[reportUnknownVariableType] - Whatever stands in a file.
+        return True
+
+    def variable(self, path: configfile.Where) -> str | None:
+        """Return the variable that decides a setting, or a part of it."""
+        return next((name for each, name in self.variables.items() if each[: len(path)] == path), None)
+
+    @property
+    def holds_secrets(self) -> bool:
+        """Whether a secret stands in the text, and not in the environment."""
+        return any(path not in self.variables for path in held(self.config))
+
+
+def draft(text: str, environment: Mapping[str, str] = os.environ, further: Callable[[Config], Problems] = _nothing) -> Draft:
+    """Read a text as if it stood in the configuration file.  Raises `ConfigInvalid`, with the setting and no line."""
+    config, source = _checked(text, configfile.parsed(text), None, environment, further)
+    return Draft(config=config, written=configfile.parsed(text), variables=source.variables)
+
+
+def decided(text: str, environment: Mapping[str, str] = os.environ) -> Mapping[configfile.Where, str]:
+    """Return which variables decide what, whatever else is wrong with a text."""
+    return configfile.override(Config, configfile.parsed(text), environment, ENVIRONMENT)
+
+
+def _checked(
+    text: str,
+    tree: configfile.Table,
+    file: Path | None,
+    environment: Mapping[str, str],
+    further: Callable[[Config], Problems],
+) -> tuple[Config, configfile.Source]:
     variables = configfile.override(Config, tree, environment, ENVIRONMENT)
     source = configfile.Source(file=file, text=text, variables=variables)
     config: Config = configfile.build(Config, tree, source)
     for path, problem in chain(problems(config), further(config)):
         raise source.error(path, problem)
-    for path in held(config):
-        if path not in variables and _is_public(file):
-            raise source.error(path, f"is a secret that others can read; run: chmod 600 {file}")
-    return config
+    return config, source
 
 
 def misplaced(

@@ -23,6 +23,7 @@ _PLACEHOLDERS = frozenset(
      "apikey", "mykey", "mysecret", "secretkey", "supersecret", "insertkeyhere", "apikeyhere", "keyhere", "secrethere"}
 )  # fmt: skip
 _PLACEHOLDER = re.compile(r"change[-_ ]?(?:me|this)|replace[-_ ]?(?:me|this)|^your[-_ ]|placeholder|^<.*>$|…|\.\.\.")
+_SECRET_SETTINGS = frozenset({"api_key", "password", "secret"})
 _SECRET_VARIABLE = re.compile(r".+_(?:API_KEY|TOKEN|SECRET|PASSWORD)")
 
 
@@ -80,6 +81,17 @@ def held(config: Config) -> Mapping[configfile.Where, str]:
         found |= {("mcp", name, "env", variable): value for variable, value in server.env.items()}
         found |= {("mcp", name, "headers", header): value for header, value in server.headers.items()}
     return {path: value for path, value in found.items() if value}
+
+
+def is_secret(path: configfile.Where) -> bool:
+    """Return whether what stands at a path is a secret, whatever it is."""
+    return path[-1] in _SECRET_SETTINGS or (len(path) > 2 and _is_of_server(path))
+
+
+def shown(address: str) -> str:
+    """Return an address without what could be a secret in it: who asks, and what is asked for."""
+    parts = urlsplit(address)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}" if parts.scheme else address
 
 
 def _is_of_server(path: configfile.Where) -> bool:

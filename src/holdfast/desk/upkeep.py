@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from holdfast.desk.doctor import Consultations
+from holdfast.desk.settings import Settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -12,3 +13,4 @@ class Upkeep:
     """Whoever looks after the gateway itself."""
 
     doctor: Consultations
+    settings: Settings

@@ -16,6 +16,7 @@ from holdfast.errors import (
     IllegalMove,
     KeyReused,
     NotFound,
+    Overridden,
     QueueFull,
     Rejected,
     SessionBusy,
@@ -102,7 +103,7 @@ def _status(error: Exception) -> int:
             return 404
         case KeyReused():
             return 422
-        case IllegalMove() | SessionBusy() | Stale():
+        case IllegalMove() | Overridden() | SessionBusy() | Stale():
             return 409
         case QueueFull():
             return 429

@@ -37,6 +37,7 @@ from holdfast.web.receiving import Receiving
 from holdfast.web.responses import Responses
 from holdfast.web.runs import Runs
 from holdfast.web.sessions import Sessions
+from holdfast.web.settings import Settings
 from holdfast.web.shortcut import Handler, Shortcut
 from holdfast.web.signin import SignIn
 from holdfast.web.turns import Turns
@@ -65,6 +66,7 @@ def operations(streams: Streams, meter: Meter, models: Sequence[str] = (OWN,)) -
         Webhooks(),
         Keys(),
         Doctor(),
+        Settings(),
         SignIn(),
         Metrics(meter, streams),
         Models(models),

@@ -36,7 +36,7 @@ Schema = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Error:
-    """What went wrong, and what to do instead.  Some refusals say more: a state, a turn, the byte of the body."""
+    """What went wrong, and what to do instead.  Some refusals say more: a state, a turn, the byte of the body, a setting."""
 
     code: str
     message: str
@@ -44,6 +44,7 @@ class Error:
     state: str | None = None
     turn_id: str | None = None
     offset: int | None = None
+    key: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,113 @@
+"""The inventory: every setting of a configuration with what it means, what it is, and what it would be by itself."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import time
+from enum import StrEnum
+from typing import Annotated, Any, Literal, cast, get_args, get_origin, get_type_hints
+
+from holdfast.config.tree import Config
+from holdfast.configfile import Where
+
+
+class Form(StrEnum):
+    """What a setting is made of."""
+
+    TEXT = "text"
+    NUMBER = "number"
+    FLAG = "flag"
+    CHOICE = "choice"
+    TIME = "time"
+    LIST = "list"
+    TABLE = "table"
+    ANY = "any"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """One setting.  What belongs to something that an operator gave a name is `named`."""
+
+    path: Where
+    doc: str
+    form: Form
+    value: object
+    default: object
+    choices: tuple[str, ...] = ()
+    named: bool = False
+
+    @property
+    def key(self) -> str:
+        return ".".join(self.path)
+
+
+def inventory(config: Config) -> Iterator[Setting]:
+    """Yield every setting, in the order of the tree."""
+    return _below(config, (), named=False)
+
+
+def _below(node: object, path: Where, *, named: bool) -> Iterator[Setting]:
+    hints = get_type_hints(type(node), include_extras=True)
+    # A field of a dataclass of ours, whose type only its hint knows.
+    for field in dataclasses.fields(cast("Any", node)):
+        here, value, kind = (*path, field.name), getattr(node, field.name), hints[field.name]
+        if dataclasses.is_dataclass(value):
+            yield from _below(value, here, named=named)
+        elif get_origin(kind) is Annotated:
+            yield _setting(here, value, kind, _default(field), named=named)
+        else:
+            for name, each in cast("Mapping[str, object]", value).items():
+                yield from _below(each, (*here, name), named=True)
+
+
+def _setting(path: Where, value: object, annotated: object, default: object, *, named: bool) -> Setting:
+    kind, doc = get_args(annotated)
+    choices = get_args(kind) if get_origin(kind) is Literal else ()
+    return Setting(
+        path=path,
+        doc=doc,
+        form=_form(kind),
+        value=plain(value),
+        default=plain(default),
+        choices=choices,
+        named=named,
+    )
+
+
+def _default(field: dataclasses.Field[Any]) -> object:  # A field of any type.
+    return field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
+
+
+def _form(kind: object) -> Form:
+    match kind:
+        case _ if kind is str:
+            return Form.TEXT
+        case _ if kind is bool:
+            return Form.FLAG
+        case _ if kind is int or kind is float:
+            return Form.NUMBER
+        case _ if kind is time:
+            return Form.TIME
+        case _ if get_origin(kind) is Literal:
+            return Form.CHOICE
+        case _ if get_origin(kind) is tuple:
+            return Form.LIST
+        case _ if get_origin(kind) is Mapping:
+            return Form.TABLE
+        case _:
+            return Form.ANY
+
+
+def plain(value: object) -> object:
+    """Return a value as JSON has it."""
+    match value:
+        case time():
+            return value.isoformat("minutes" if not value.second and not value.microsecond else "auto")
+        case tuple():
+            return [plain(each) for each in cast("tuple[object, ...]", value)]
+        case Mapping():
+            return {key: plain(each) for key, each in cast("Mapping[str, object]", value).items()}
+        case _:
+            return value

@@ -1,0 +1,54 @@
+"""Settings: what the operator chose, and other choices."""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+
+from holdfast.core.keys import ADMIN
+from holdfast.desk.settings import SettingsChange, SettingsView
+from holdfast.errors import ConfigInvalid
+from holdfast.web.answers import Refused, answer
+from holdfast.web.operations import Call, Operation
+
+_UNCHANGED = "correct it and send it again; nothing was changed"
+
+
+class Settings:
+    """The configuration file, key by key."""
+
+    def operations(self) -> list[Operation]:
+        return [
+            Operation(
+                method="GET",
+                path="/api/settings",
+                handle=self.list,
+                summary="List every setting with its value, its source and what it means",
+                scope=ADMIN,
+                gives=SettingsView,
+            ),
+            Operation(
+                method="PATCH",
+                path="/api/settings",
+                handle=self.change,
+                summary="Change settings in the file, to be read at the next start",
+                scope=ADMIN,
+                takes=SettingsChange,
+                gives=SettingsView,
+            ),
+        ]
+
+    async def list(self, call: Call) -> Response:
+        return answer(await call.desk.upkeep.settings.view())
+
+    async def change(self, call: Call) -> Response:
+        change = await call.body(SettingsChange)
+        try:
+            return answer(await call.desk.upkeep.settings.change(change))
+        except ConfigInvalid as error:
+            raise refused(error) from error
+
+
+def refused(error: ConfigInvalid) -> Refused:
+    """Return the refusal of a setting, which the error begins with."""
+    key = str(error).partition(": ")[0]
+    return Refused(422, "bad_setting", str(error), _UNCHANGED, more={"key": key} if " " not in key else {})
