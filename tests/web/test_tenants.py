@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from tests.engine.world import until
 from tests.web.house import House, open_house
 
 WORD = "heliotrope"
+PICTURE = {"media_type": "image/png", "data": base64.b64encode(b"\x89PNG\r\n\x1a\n").decode()}
 # What is the same for everybody: models, and doors with locks of their own.
 SHARED = frozenset({"/v1/models/{id:path}", "/webhooks/{id}"})
 # What a route has to be told before it looks for what it is about.
@@ -62,7 +64,8 @@ class Town:
 
     def address(self, operation: Operation) -> str:
         before, _, rest = operation.path.partition("{")
-        return f"{before}{self.hers[before]}{rest.partition('}')[2]}"
+        # There is one thing of a kind wherever things are numbered.
+        return f"{before}{self.hers[before]}{rest.partition('}')[2]}".replace("{number}", "0")
 
 
 async def seed(home: Path) -> dict[str, str]:
@@ -117,7 +120,8 @@ async def begin(alice: httpx2.AsyncClient) -> dict[str, str]:
         return answer.json()
 
     session = (await post("/api/sessions", {"key": "hers"}))["id"]
-    turn = (await post(f"/api/sessions/{session}/messages", {"text": f"count to 1, {WORD}"}))["turn_id"]
+    message = {"text": f"count to 1, {WORD}", "images": [PICTURE]}
+    turn = (await post(f"/api/sessions/{session}/messages", message))["turn_id"]
     await until(lambda: finished(alice, turn))
     job = await post("/api/jobs", {"name": "hers", "schedule": "30 7 * * *", "prompt": WORD})
     response = await post("/v1/responses", {"model": "holdfast", "input": f"count to 1, {WORD}"})

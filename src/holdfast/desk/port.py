@@ -464,6 +464,10 @@ class Host(Desk, Protocol):
         """Return what has happened in a turn so far."""
         ...
 
+    async def image(self, turn_id: TurnId, place: int) -> Image:
+        """Return one of the pictures that came with the message of a turn, counted from 0.  Raises `NotFound`."""
+        ...
+
     def watch(self) -> AsyncGenerator[SessionView | Gone | Missed]:
         """Yield every session that is opened or changed, and those that are deleted, for ever.
 

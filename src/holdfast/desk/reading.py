@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from holdfast.config import ChannelsConfig
 from holdfast.core.delivery import Delivery
 from holdfast.core.delivery import State as DeliveryState
+from holdfast.core.intake import Image
 from holdfast.core.journal import Entry, join
 from holdfast.core.keys import LOCAL
 from holdfast.core.sessions import Glance, Session
@@ -129,6 +130,10 @@ class StoreReading:
 
     async def turn(self, turn_id: TurnId) -> TurnView:
         return await self._receipt(await self._owned_turn(turn_id))
+
+    async def image(self, turn_id: TurnId, place: int) -> Image:
+        await self._owned_turn(turn_id)
+        return await self.store.turns.image(turn_id, place)
 
     async def deliveries(
         self,

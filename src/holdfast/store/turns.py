@@ -103,6 +103,7 @@ _IMAGES = """
         OR i.turn_id IN (SELECT e.data ->> 'turn_id' FROM entries e WHERE e.turn_id = :id AND e.kind = 'message.joined')
      ORDER BY t.ordinal, i.number
 """
+_IMAGE = "SELECT media_type, data FROM images WHERE turn_id = :id AND number = :number"
 _GET = f"SELECT {rows.TURN} FROM turns WHERE id = :id"
 _LIST = f"""
     SELECT {rows.TURN} FROM turns WHERE session_id = :session_id AND ordinal > :after ORDER BY ordinal LIMIT :limit
@@ -233,6 +234,10 @@ class Turns:
     async def images(self, turn_id: TurnId) -> list[Image]:
         """Return the pictures that came with what a turn was asked."""
         return await self._database.read(lambda: images(turn_id))
+
+    async def image(self, turn_id: TurnId, place: int) -> Image:
+        """Return one of the pictures that came with the message of a turn, counted from 0.  Raises `NotFound`."""
+        return await self._database.read(lambda: _image(turn_id, place))
 
     async def get(self, turn_id: TurnId) -> Turn:
         """Return one turn.  Raises `NotFound`."""
@@ -411,6 +416,14 @@ def images(turn_id: TurnId) -> Transaction[list[Image]]:
     """Read the pictures of a turn inside a transaction."""
     found = yield Run(_IMAGES, {"id": turn_id})
     return [Image(media_type=media_type, data=base64.b64decode(data)) for media_type, data in found]
+
+
+def _image(turn_id: TurnId, place: int) -> Transaction[Image]:
+    found = yield Run(_IMAGE, {"id": turn_id, "number": place + 1})
+    if not found:
+        raise NotFound(f"turn {turn_id} has no image {place}")
+    media_type, data = found[0]
+    return Image(media_type=media_type, data=base64.b64decode(data))
 
 
 def _resume(turn_id: TurnId, now_ms: int, once: Once | None) -> Transaction[Turn]:

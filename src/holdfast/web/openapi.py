@@ -71,6 +71,8 @@ def _one_of(kind: type[StrEnum]) -> Mapping[str, object]:
     return {"type": "string", "enum": [each.value for each in kind]}
 
 
+# Whatever is not JSON is described by its media type alone.
+_BYTES: Schema = {"schema": {"type": "string", "format": "binary"}}
 _FLAG = {"type": "boolean"}
 _NAME = {"type": "string", "maxLength": ID_MAX}
 # Every parameter of a query; one that means something else at an address is there with that address.
@@ -156,7 +158,7 @@ def document(operations: Sequence[Operation]) -> Schema:
 
 
 def _is_shape(kind: object) -> bool:
-    return kind not in (None, Stream, str)
+    return kind not in (None, Stream, str, bytes)
 
 
 class _Shapes:
@@ -279,6 +281,8 @@ def _content(operation: Operation, shapes: _Shapes) -> Schema:
         return {EVENTS: {"schema": {"type": "string"}}}
     if operation.gives is str:
         return {TEXT: {"schema": {"type": "string"}}}
+    if operation.gives is bytes:
+        return dict.fromkeys(operation.media, _BYTES)
     if operation.gives is None:
         return {}
     found: Schema = {JSON: {"schema": shapes.of(operation.gives)}}

@@ -34,7 +34,8 @@ class Operation:
     """One thing that can be asked.
 
     `scope` is what the caller's key must cover; with None anybody may ask.  `takes` is the type of the JSON body,
-    `gives` that of the answer, which may be a stream of events as well.  `query` and `headers` name what else is looked
+    `gives` that of the answer, which may be a stream of events as well; either may be bytes as they are, and `media`
+    says what those of the answer can be.  `query` and `headers` name what else is looked
     at; there is nothing else.  `also` are further statuses of the same answer, `refuses` those of unusual refusals.
     """
 
@@ -46,6 +47,7 @@ class Operation:
     takes: type | None = None
     body_max: int = requests.BODY_MAX
     gives: object = None
+    media: tuple[str, ...] = ()
     status: int = 200
     query: tuple[str, ...] = ()
     headers: tuple[str, ...] = ()

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from starlette.responses import Response
 
+from holdfast.core.images import IMAGES_MAX, MEDIA_TYPES
 from holdfast.core.keys import ADMIN
 from holdfast.core.questions import About
 from holdfast.desk.views import Page, TurnView
+from holdfast.errors import NotFound
 from holdfast.ids import SessionId, TurnId
 from holdfast.web.answers import Refused, answer
 from holdfast.web.operations import Call, Operation, demand
@@ -22,6 +26,15 @@ class Answer:
     question_id: str | None = None
 
 
+# A picture never changes, is for whoever may see it, and is not a page: whatever else it holds, none of it runs.
+PICTURE_HEADERS: Mapping[str, str] = MappingProxyType(
+    {
+        "Cache-Control": "private, max-age=31536000, immutable",
+        "Content-Security-Policy": "default-src 'none'; sandbox",
+        "Cross-Origin-Resource-Policy": "same-origin",
+    }
+)
+_PLACES = tuple(str(place) for place in range(IMAGES_MAX))
 # No question has this id: an answer to it is refused with what the turn waits for, if it does.
 _NO_QUESTION = "none"
 
@@ -41,6 +54,14 @@ class Turns:
                 query=("session", "cursor", "limit"),
             ),
             Operation(method="GET", path=one, handle=self.show, summary="Show what became of a message", gives=TurnView),
+            Operation(
+                method="GET",
+                path=f"{one}/images/{{number}}",
+                handle=self.image,
+                summary="Show a picture that came with a message, counted from 0",
+                gives=bytes,
+                media=MEDIA_TYPES,
+            ),
             Operation(
                 method="POST",
                 path=f"{one}/cancel",
@@ -77,6 +98,13 @@ class Turns:
 
     async def show(self, call: Call) -> Response:
         return answer(await call.desk.turn(_turn_id(call)))
+
+    async def image(self, call: Call) -> Response:
+        number = call.name("number")
+        if number not in _PLACES:
+            raise NotFound(f"a message has {IMAGES_MAX} images at most, and none is called {number!r}")
+        image = await call.desk.image(_turn_id(call), _PLACES.index(number))
+        return Response(image.data, headers=PICTURE_HEADERS, media_type=image.media_type)
 
     async def cancel(self, call: Call) -> Response:
         return answer(await call.desk.cancel(_turn_id(call)))
