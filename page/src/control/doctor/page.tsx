@@ -1,0 +1,120 @@
+/** Doctor: everything that the gateway lives on, looked at by itself, and what to do about what it finds. */
+
+import "./doctor.css";
+import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { get } from "../../api.ts";
+import { duration, plural } from "../../format.ts";
+import { Button } from "../../ui/button.tsx";
+import { Icon, type IconName } from "../../ui/icon.tsx";
+import { Spinner, Time } from "../../ui/parts.tsx";
+import type { Finding, Level, Report } from "../../wire.ts";
+import { PageHead } from "../parts/head.tsx";
+import { Trouble } from "../parts/trouble.tsx";
+
+/** It asks providers and disks, which take their time. */
+const PATIENCE_MS = 90_000;
+const ORDER: readonly Level[] = ["fail", "warn", "ok"];
+const ICONS: Record<Level, IconName> = { fail: "warning", warn: "info", ok: "check" };
+const WORDS: Record<Level, string> = { fail: "Fails", warn: "To be looked at", ok: "All is well" };
+
+interface Examined {
+  report: Report;
+  at: number;
+  tookMs: number;
+}
+
+export function DoctorPage(_: { id: string | null }) {
+  const examined = useSignal<Examined | null>(null);
+  const problem = useSignal<unknown>(undefined);
+  const busy = useSignal(false);
+  const run = async () => {
+    if (busy.value) return;
+    busy.value = true;
+    try {
+      examined.value = await examine();
+      problem.value = undefined;
+    } catch (error) {
+      problem.value = error;
+    }
+    busy.value = false;
+  };
+  useEffect(() => {
+    run();
+  }, []);
+  return (
+    <>
+      <PageHead
+        title="Doctor"
+        lead="Looks at everything that the gateway lives on, changes nothing, and says what to do."
+      >
+        <Button icon="retry" disabled={busy.value} onClick={run}>
+          {busy.value ? "Looking…" : "Look again"}
+        </Button>
+      </PageHead>
+      {problem.value !== undefined && <Trouble error={problem.value} onRetry={run} />}
+      {busy.value && !examined.value && <Waiting />}
+      {examined.value && <Findings examined={examined.value} busy={busy.value} />}
+    </>
+  );
+}
+
+async function examine(): Promise<Examined> {
+  const began = Date.now();
+  const report = await get<Report>("/api/doctor", { patienceMs: PATIENCE_MS });
+  return { report, at: began, tookMs: Date.now() - began };
+}
+
+function Waiting() {
+  return (
+    <p class="examining">
+      <Spinner label="Looking" /> Looking at the configuration, the store, the model, channels, disk and clock. This can
+      take a few seconds.
+    </p>
+  );
+}
+
+function Findings({ examined: { report, at, tookMs }, busy }: { examined: Examined; busy: boolean }) {
+  const sorted = ORDER.flatMap((level) => report.checks.filter((each) => each.level === level));
+  return (
+    <section class="findings" aria-label="Findings" aria-busy={busy}>
+      <p class={report.ok ? "verdict ok" : "verdict fail"} role="status">
+        <Icon name={report.ok ? "check" : "warning"} />
+        <span>{verdict(report)}</span>
+        <span class="faint">
+          <Time at={at} />, in {duration(tookMs)}
+        </span>
+      </p>
+      <ul>
+        {sorted.map((each) => (
+          <li key={each.name}>
+            <Found finding={each} />
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function verdict({ checks }: Report): string {
+  const count = (level: Level) => checks.filter((each) => each.level === level).length;
+  const [bad, odd] = [count("fail"), count("warn")];
+  if (bad) return `${plural(bad, "thing fails", "things fail")}${odd ? `, ${odd} to be looked at` : ""}.`;
+  return odd ? `It works; ${plural(odd, "thing is", "things are")} to be looked at.` : "All is well.";
+}
+
+function Found({ finding }: { finding: Finding }) {
+  return (
+    <div class={`finding ${finding.level}`}>
+      <span class="finding-sign" title={WORDS[finding.level]}>
+        <Icon name={ICONS[finding.level]} />
+        <span class="unseen">{WORDS[finding.level]}:</span>
+      </span>
+      <div>
+        <h2>{finding.name}</h2>
+        <p>{finding.found}</p>
+        {finding.advice && <p class="advice">{finding.advice}</p>}
+      </div>
+    </div>
+  );
+}

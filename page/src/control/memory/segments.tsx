@@ -1,0 +1,86 @@
+import { useState } from "preact/hooks";
+import { post } from "../../api.ts";
+import { plural } from "../../format.ts";
+import { Button } from "../../ui/button.tsx";
+import { Badge, Time, type Tone } from "../../ui/parts.tsx";
+import { tell } from "../../ui/toast.tsx";
+import type { SegmentView } from "../../wire.ts";
+import { Confirm } from "../parts/confirm.tsx";
+import { Origin } from "../parts/origin.tsx";
+import { type Column, Table } from "../parts/table.tsx";
+
+interface SegmentsProps {
+  segments: readonly SegmentView[];
+  onChanged: () => unknown;
+}
+
+/** The receipts of segments. */
+export function Segments({ segments, onChanged }: SegmentsProps) {
+  const [waiving, setWaiving] = useState<SegmentView | null>(null);
+  return (
+    <>
+      <Table label="Segments" columns={columns(setWaiving)} rows={segments} keyOf={(each) => each.id} />
+      {waiving && (
+        <Confirm
+          title="Waive this debt?"
+          action="Waive"
+          onConfirm={() => waive(waiving, onChanged)}
+          onClose={() => setWaiving(null)}
+        >
+          What was said in {plural(waiving.turns.length, "turn")} will not be remembered by {waiving.owner}. The
+          conversation itself stays.
+        </Confirm>
+      )}
+    </>
+  );
+}
+
+function columns(onWaive: (segment: SegmentView) => void): readonly Column<SegmentView>[] {
+  return [
+    { title: "State", cell: (each) => <Badge tone={toneOf(each)}>{stateOf(each)}</Badge> },
+    { title: "Conversation", cell: (each) => <Origin sessionId={each.session_id} turnId={each.turns[0] ?? null} /> },
+    { title: "What came of it", wide: true, cell: (each) => <Outcome segment={each} /> },
+    { title: "Since", cell: (each) => <Time at={each.settled_at ?? each.created_at} /> },
+    { title: "", cell: (each) => canBeWaived(each) && <Waive onClick={() => onWaive(each)} /> },
+  ];
+}
+
+function Waive({ onClick }: { onClick: () => void }) {
+  return (
+    <Button small look="bad" onClick={onClick}>
+      Waive…
+    </Button>
+  );
+}
+
+function Outcome({ segment }: { segment: SegmentView }) {
+  const turns = plural(segment.turns.length, "turn");
+  if (segment.error && segment.settled_at === null) return <span class="wrong">{segment.error}</span>;
+  return <span>{segment.receipt ? `${segment.receipt} (${turns})` : turns}</span>;
+}
+
+function stateOf(segment: SegmentView): string {
+  if (segment.parked) return "parked";
+  if (segment.state === "sealed") return segment.attempt > 0 && segment.error ? "failed" : "owed";
+  return segment.state;
+}
+
+function toneOf(segment: SegmentView): Tone {
+  const tones: Record<string, Tone> = {
+    committed: "good",
+    failed: "bad",
+    parked: "busy",
+    owed: "note",
+    committing: "busy",
+  };
+  return tones[stateOf(segment)] ?? "plain";
+}
+
+/** A debt that is being paid, or was settled, cannot be given up. */
+const canBeWaived = (segment: SegmentView) => segment.state === "sealed";
+
+async function waive(segment: SegmentView, onChanged: () => unknown): Promise<void> {
+  await post<SegmentView>(`/api/memory/segments/${segment.id}/waive`);
+  tell("Waived.");
+  await onChanged();
+}

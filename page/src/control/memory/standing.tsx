@@ -1,0 +1,113 @@
+import { useState } from "preact/hooks";
+import { post } from "../../api.ts";
+import { count, plural } from "../../format.ts";
+import { to } from "../../router.ts";
+import { Button } from "../../ui/button.tsx";
+import { Badge, Empty, Time } from "../../ui/parts.tsx";
+import { tell, tellProblem } from "../../ui/toast.tsx";
+import type { Committed, Counts, MemoryStatus, Owing } from "../../wire.ts";
+import { Section } from "../parts/section.tsx";
+
+/** How long a commit may take: a model reads the whole conversation. */
+const PATIENCE_MS = 180_000;
+const COUNTED: readonly (readonly [keyof Counts, string, string])[] = [
+  ["facts", "facts", "remembered now"],
+  ["open", "open", "being filled by conversations that go on"],
+  ["owed", "owed", "to be committed"],
+  ["failed", "failed", "of those owed, tried in vain and tried again"],
+  ["parked", "parked", "owed to a provider that is not configured any more"],
+  ["committed", "committed", "paid, with a receipt"],
+  ["waived", "waived", "given up"],
+];
+
+/** How memory stands: who remembers, how much is owed, and which conversations owe it. */
+export function Standing({ status, onChanged }: { status: MemoryStatus; onChanged: () => unknown }) {
+  const { counts, owing = [], owing_sessions = 0 } = status;
+  return (
+    <>
+      <Section title="How memory stands" aside={<Provider status={status} />}>
+        <dl class="tiles">
+          {COUNTED.map(([name, label, meaning]) => (
+            <div key={name} class="tile">
+              <dt>{label}</dt>
+              <dd>{count(Number(counts[name] ?? 0))}</dd>
+              <dd class="tile-meaning">{meaning}</dd>
+            </div>
+          ))}
+        </dl>
+        {status.provider?.detail && <p class="faint">{status.provider.detail}</p>}
+      </Section>
+      <Section title="Conversations that owe">
+        {owing.length === 0 && (
+          <Empty icon="check" title="Nothing is owed">
+            All that is to be remembered has been committed.
+          </Empty>
+        )}
+        <ul class="owing">
+          {owing.map((each) => (
+            <li key={each.session_id}>
+              <Debt owing={each} onChanged={onChanged} />
+            </li>
+          ))}
+        </ul>
+        {owing_sessions > owing.length && (
+          <p class="faint">and {plural(owing_sessions - owing.length, "more", "more")}</p>
+        )}
+      </Section>
+    </>
+  );
+}
+
+function Provider({ status: { provider } }: { status: MemoryStatus }) {
+  if (!provider) return <Badge>No provider</Badge>;
+  return (
+    <Badge tone={provider.healthy ? "good" : "bad"}>
+      {provider.owner}: {provider.healthy ? "well" : "does not answer"}
+    </Badge>
+  );
+}
+
+function Debt({ owing, onChanged }: { owing: Owing; onChanged: () => unknown }) {
+  const [busy, setBusy] = useState(false);
+  const { next } = owing;
+  const commit = async () => {
+    setBusy(true);
+    await pay(owing.session_id);
+    await onChanged();
+    setBusy(false);
+  };
+  return (
+    <>
+      <div class="owing-text">
+        <a href={to.session(owing.session_id)}>{owing.title || owing.key}</a>
+        <span class="faint">
+          {plural(owing.segments, "segment")}
+          {next.attempt > 0 && `, tried ${plural(next.attempt, "time")}`}
+          {next.next_try_at && (
+            <>
+              , next try <Time at={next.next_try_at} as="relative" />
+            </>
+          )}
+        </span>
+        {next.error && <span class="wrong">{next.error}</span>}
+      </div>
+      {next.parked ? (
+        <Badge tone="busy">Parked</Badge>
+      ) : (
+        <Button small disabled={busy} onClick={commit}>
+          {busy ? "Committing…" : "Commit now"}
+        </Button>
+      )}
+    </>
+  );
+}
+
+async function pay(sessionId: string): Promise<void> {
+  try {
+    const body = { session_id: sessionId, wait: true };
+    const { committed } = await post<Committed>("/api/memory/commit", body, { patienceMs: PATIENCE_MS });
+    tell(committed ? "Committed." : "Nothing was committed; the receipt says why.", { bad: !committed });
+  } catch (error) {
+    tellProblem(error);
+  }
+}

@@ -1,0 +1,42 @@
+import { to } from "../../router.ts";
+import { useLoaded } from "../../ui/load.ts";
+import { Badge } from "../../ui/parts.tsx";
+import type { Transcript } from "../../wire.ts";
+import type { Handed } from "./sending.ts";
+import { TurnBadge } from "./turn.tsx";
+
+const FOLLOWED_MS = 1_000;
+
+/** What a sender was told, and what becomes of the delivery. */
+export function Outcome({ handed: { status, taken } }: { handed: Handed }) {
+  return (
+    <div class="outcome" role="status">
+      <p>
+        <Badge tone={taken.status === "accepted" ? "good" : "note"}>
+          {status} {taken.status}
+        </Badge>{" "}
+        as <code>{taken.delivery_id}</code>
+      </p>
+      {taken.status === "ignored" && <p>The route’s events or filters leave it out, so that nothing was started.</p>}
+      {Boolean(taken.missing?.length) && (
+        <p>
+          The prompt names what was not sent: <code>{taken.missing?.join(", ")}</code>
+        </p>
+      )}
+      {taken.session_id && taken.turn_id && <Followed sessionId={taken.session_id} turnId={taken.turn_id} />}
+    </div>
+  );
+}
+
+function Followed({ sessionId, turnId }: { sessionId: string; turnId: string }) {
+  const [loaded] = useLoaded<Transcript>(`/api/sessions/${sessionId}/messages`, FOLLOWED_MS);
+  const said = loaded.value.value?.items.filter((each) => each.turn_id === turnId && each.role === "assistant") ?? [];
+  return (
+    <>
+      <p>
+        <TurnBadge sessionId={sessionId} /> <a href={to.session(sessionId, turnId)}>Open the conversation</a>
+      </p>
+      {said.length > 0 && <p class="outcome-said">{said.map((each) => each.text).join("\n")}</p>}
+    </>
+  );
+}

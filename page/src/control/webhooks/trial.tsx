@@ -1,0 +1,53 @@
+import { useState } from "preact/hooks";
+import { Button } from "../../ui/button.tsx";
+import { Field } from "../../ui/parts.tsx";
+import type { RouteView } from "../../wire.ts";
+import { Trouble } from "../parts/trouble.tsx";
+import { Outcome } from "./outcome.tsx";
+import { sample } from "./sample.ts";
+import { type Handed, handIn } from "./sending.ts";
+
+/** A delivery that is made up here, signed, sent to the route, and followed to its answer. */
+export function Trial({ route }: { route: RouteView }) {
+  const [body, setBody] = useState(() => JSON.stringify(sample(route), null, 2));
+  const [handed, setHanded] = useState<Handed | null>(null);
+  const [problem, setProblem] = useState<unknown>();
+  const [busy, setBusy] = useState(false);
+  const send = async (event: Event) => {
+    event.preventDefault();
+    setBusy(true);
+    setProblem(undefined);
+    try {
+      setHanded(await handIn(route, body));
+    } catch (error) {
+      setHanded(null);
+      setProblem(error);
+    }
+    setBusy(false);
+  };
+  return (
+    <form class="trial" onSubmit={send}>
+      <Field
+        label="What is sent"
+        hint="It is signed with the route’s secret and sent to its address, as its sender would."
+      >
+        {(control) => (
+          <textarea
+            {...control}
+            rows={6}
+            spellcheck={false}
+            value={body}
+            onInput={(event) => setBody(event.currentTarget.value)}
+          />
+        )}
+      </Field>
+      <div>
+        <Button type="submit" icon="send" disabled={busy || !body.trim()}>
+          {busy ? "Sending…" : "Send a delivery"}
+        </Button>
+      </div>
+      {problem !== undefined && <Trouble error={problem} />}
+      {handed && <Outcome key={handed.taken.delivery_id} handed={handed} />}
+    </form>
+  );
+}
