@@ -1,6 +1,7 @@
 /** What the page shows of a session: the types that the fold makes of journal entries. */
 
 import type { About, CallState, EntryPicture, TurnState } from "../wire.ts";
+import type { Known } from "./known.ts";
 
 /** Tokens and money; cost is in millionths of a dollar, and 0 where no price is known. */
 export interface Used {
@@ -111,7 +112,9 @@ export interface Turn {
 
 /** Everything that is known of a session's journal.  A turn that did not change is the same object as before. */
 export interface View {
-  /** The cursor: every entry up to it has been seen, as far as turns are loaded. */
+  /** The highest number among its entries; no cursor, because older ones of other turns may be missing. */
   seq: number;
   turns: readonly Turn[];
+  /** What the turns are made of, for the fold alone: with it, what comes later finds its place. */
+  known: ReadonlyMap<string, Known>;
 }
