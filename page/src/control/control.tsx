@@ -1,0 +1,57 @@
+/** The control pages in their frame. */
+
+import type { ControlPage } from "../router.ts";
+import { to } from "../router.ts";
+import { Icon } from "../ui/icon.tsx";
+import { GROUPS, PAGES } from "./pages.ts";
+import { glance, useGlance } from "./status/glance.ts";
+import "./control.css";
+import "./parts/parts.css";
+
+export function Control({ page, id }: { page: ControlPage; id: string | null }) {
+  useGlance();
+  const Page = PAGES[page]?.Page;
+  return (
+    <div class="control">
+      <Navigation current={page} />
+      {/* Another page begins at its top. */}
+      <div class="control-page" key={`${page}/${id ?? ""}`}>
+        <div class="control-column">{Page && <Page id={id} />}</div>
+      </div>
+    </div>
+  );
+}
+
+function Navigation({ current }: { current: ControlPage }) {
+  return (
+    <nav class="control-nav" aria-label="Control">
+      {GROUPS.map((group) => (
+        <ul key={group[0]} class="control-group">
+          {group.map((page) => (
+            <NavigationLink key={page} page={page} current={page === current} />
+          ))}
+        </ul>
+      ))}
+    </nav>
+  );
+}
+
+function NavigationLink({ page, current }: { page: ControlPage; current: boolean }) {
+  const plan = PAGES[page];
+  const waiting = page === "approvals" ? (glance.value.value?.questions ?? 0) : 0;
+  if (!plan) return null;
+  return (
+    <li>
+      <a class="control-link" href={to.control(page)} aria-current={current ? "page" : undefined}>
+        <Icon name={plan.icon} size={17} />
+        {plan.title}
+        {waiting > 0 && (
+          <span class="control-count">
+            {waiting}
+            <span class="unseen"> waiting for you</span>
+          </span>
+        )}
+      </a>
+    </li>
+  );
+}

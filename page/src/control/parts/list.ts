@@ -1,0 +1,84 @@
+/** A list of the gateway's, by pages: read again every few seconds while somebody looks, without a flicker. */
+
+import { type ReadonlySignal, signal } from "@preact/signals";
+import { useEffect, useMemo } from "preact/hooks";
+import { get } from "../../api.ts";
+
+const PAGE = 50;
+/** The largest page that the gateway gives out. */
+const PAGE_MAX = 500;
+const REFRESH_MS = 4_000;
+
+interface Page<T> {
+  items: readonly T[];
+  next_cursor?: string | null;
+}
+
+export interface Listed<T> {
+  /** Undefined until the first answer. */
+  items: readonly T[] | undefined;
+  more: boolean;
+  error: unknown;
+}
+
+export interface List<T> {
+  listed: ReadonlySignal<Listed<T>>;
+  showMore: () => Promise<void>;
+  refresh: () => Promise<void>;
+}
+
+/** Keep the beginning of a list.  What has been shown stays while it is read again, and when that goes wrong. */
+export function useList<T>(path: string, everyMs = REFRESH_MS): List<T> {
+  const list = useMemo(() => listOf<T>(path), [path]);
+  useEffect(() => whileVisible(list.refresh, everyMs), [list, everyMs]);
+  return list;
+}
+
+/** Do something now, every so often while the page can be seen, and as soon as it can be seen again. */
+export function whileVisible(act: () => void, everyMs: number): () => void {
+  const unlessHidden = () => document.hidden || act();
+  act();
+  const timer = setInterval(unlessHidden, everyMs);
+  document.addEventListener("visibilitychange", unlessHidden);
+  return () => {
+    clearInterval(timer);
+    document.removeEventListener("visibilitychange", unlessHidden);
+  };
+}
+
+function listOf<T>(path: string): List<T> {
+  const listed = signal<Listed<T>>({ items: undefined, more: false, error: undefined });
+  let wanted = PAGE;
+  let reading = 0;
+  const refresh = async () => {
+    const mine = ++reading;
+    try {
+      const read = await readUpTo<T>(path, wanted);
+      // An answer that was overtaken by a later one is old.
+      if (mine === reading) listed.value = { ...read, error: undefined };
+    } catch (error) {
+      if (mine === reading) listed.value = { ...listed.value, error };
+    }
+  };
+  const showMore = () => {
+    wanted += PAGE;
+    return refresh();
+  };
+  return { listed, showMore, refresh };
+}
+
+async function readUpTo<T>(path: string, wanted: number): Promise<{ items: readonly T[]; more: boolean }> {
+  const items: T[] = [];
+  let cursor: string | null = null;
+  do {
+    const page: Page<T> = await get<Page<T>>(paged(path, cursor, Math.min(wanted - items.length, PAGE_MAX)));
+    items.push(...page.items);
+    cursor = page.next_cursor ?? null;
+  } while (cursor !== null && items.length < wanted);
+  return { items, more: cursor !== null };
+}
+
+function paged(path: string, cursor: string | null, limit: number): string {
+  const asked = new URLSearchParams({ limit: String(limit), ...(cursor ? { cursor } : {}) });
+  return `${path}${path.includes("?") ? "&" : "?"}${asked}`;
+}

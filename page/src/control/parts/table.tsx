@@ -1,0 +1,44 @@
+import type { ComponentChildren } from "preact";
+
+export interface Column<T> {
+  title: string;
+  cell: (row: T) => ComponentChildren;
+  /** Takes the room that the others leave. */
+  wide?: boolean;
+}
+
+interface TableProps<T> {
+  /** What is listed, for those who do not see it. */
+  label: string;
+  columns: readonly Column<T>[];
+  rows: readonly T[];
+  keyOf: (row: T) => string;
+}
+
+/** Rows and columns; on a phone each row is a card, in which every value has its title beside it. */
+export function Table<T>({ label, columns, rows, keyOf }: TableProps<T>) {
+  return (
+    <table class="table" aria-label={label}>
+      <thead>
+        <tr>
+          {columns.map((column) => (
+            <th key={column.title} scope="col" class={column.wide ? "wide" : undefined}>
+              {column.title}
+            </th>
+          ))}
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map((row) => (
+          <tr key={keyOf(row)}>
+            {columns.map((column) => (
+              <td key={column.title} data-title={column.title} class={column.wide ? "wide" : undefined}>
+                {column.cell(row)}
+              </td>
+            ))}
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}

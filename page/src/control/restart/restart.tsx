@@ -1,0 +1,118 @@
+/** Beginning anew, from a page that stays: the button, what it asks, and how far it has come. */
+
+import "./restart.css";
+import { useState } from "preact/hooks";
+import { post } from "../../api.ts";
+import { duration, plural } from "../../format.ts";
+import { Button } from "../../ui/button.tsx";
+import { Dialog } from "../../ui/dialog.tsx";
+import { Icon } from "../../ui/icon.tsx";
+import { Spinner } from "../../ui/parts.tsx";
+import { Confirm } from "../parts/confirm.tsx";
+import { glance, look, useGlance } from "../status/glance.ts";
+import { type Step, stepOf } from "./progress.ts";
+
+const LOOK_MS = 700;
+const ORDER: readonly Step[] = ["draining", "away", "back"];
+
+interface RestartProps {
+  label?: string;
+  look?: "main" | "quiet";
+  disabled?: boolean;
+  /** Called once the gateway is there again. */
+  onBack?: () => void;
+}
+
+export function RestartButton({ label = "Restart", look = "quiet", disabled = false, onBack }: RestartProps) {
+  const [asking, setAsking] = useState(false);
+  const [from, setFrom] = useState<Start | null>(null);
+  return (
+    <>
+      <Button icon="retry" look={look} disabled={disabled} onClick={() => setAsking(true)}>
+        {label}
+      </Button>
+      {asking && (
+        <Confirm
+          title="Restart the gateway?"
+          action="Restart"
+          look="main"
+          onConfirm={async () => setFrom(await begin())}
+          onClose={() => setAsking(false)}
+        >
+          <p>
+            What runs gets time to finish. What does not finish in time is resumed after the restart, from where it was.
+            Messages that come meanwhile are kept.
+          </p>
+        </Confirm>
+      )}
+      {from && !asking && (
+        <Progress
+          start={from}
+          onClose={() => {
+            if (stepOf(from.node, glance.peek()) === "back") onBack?.();
+            setFrom(null);
+          }}
+        />
+      )}
+    </>
+  );
+}
+
+interface Start {
+  node: string;
+  at: number;
+}
+
+async function begin(): Promise<Start> {
+  await look();
+  const node = glance.peek().value?.node ?? "";
+  await post("/api/stop", { restart: true });
+  return { node, at: Date.now() };
+}
+
+function Progress({ start, onClose }: { start: Start; onClose: () => void }) {
+  useGlance(LOOK_MS);
+  const [took, setTook] = useState<number | null>(null);
+  const step = took === null ? stepOf(start.node, glance.value) : "back";
+  if (step === "back" && took === null) setTook(Date.now() - start.at);
+  return (
+    <Dialog title={step === "back" ? "The gateway is back" : "Restarting"} onClose={onClose}>
+      <ol class="restart-steps" aria-live="polite">
+        {ORDER.map((each) => (
+          <li key={each} class="restart-step" data-done={ORDER.indexOf(each) < ORDER.indexOf(step) || step === "back"}>
+            <Sign step={each} now={step} />
+            {said(each, took)}
+          </li>
+        ))}
+      </ol>
+      <div class="dialog-actions">
+        <Button look={step === "back" ? "main" : "quiet"} onClick={onClose}>
+          {step === "back" ? "Done" : "Continue in the background"}
+        </Button>
+      </div>
+    </Dialog>
+  );
+}
+
+function Sign({ step, now }: { step: Step; now: Step }) {
+  if (now === "back" || ORDER.indexOf(step) < ORDER.indexOf(now)) return <Icon name="check" />;
+  return step === now ? <Spinner label="At this now" /> : <span class="restart-dot" />;
+}
+
+function said(step: Step, took: number | null): string {
+  switch (step) {
+    case "draining":
+      return drained();
+    case "away":
+      return "Starting again";
+    case "back":
+      return took === null ? "Ready" : `Ready, after ${duration(took)}`;
+  }
+}
+
+function drained(): string {
+  const drain = glance.value.error === undefined ? glance.value.value?.drain : null;
+  if (!drain) return "Finishing what runs";
+  const left = `${Math.max(0, Math.ceil(drain.seconds_left))} s`;
+  return `Finishing what runs: ${plural(drain.running, "turn")}, ${left} left`;
+}

@@ -1,0 +1,80 @@
+import { count } from "../../format.ts";
+import { to } from "../../router.ts";
+import { Icon } from "../../ui/icon.tsx";
+import type { Status, TurnState } from "../../wire.ts";
+import { Section } from "../parts/section.tsx";
+import { type Account, accountOf } from "./account.ts";
+
+const WORDS: Record<TurnState, string> = {
+  completed: "answered",
+  failed: "failed",
+  cancelled: "cancelled",
+  interrupted: "cut off, to be resumed",
+  queued: "queued",
+  running: "running",
+  waiting: "waiting for a person",
+};
+
+/** Every message that was ever accepted, and what became of it: nothing may be missing. */
+export function Conservation({ status }: { status: Status }) {
+  const account = accountOf(status);
+  return (
+    <Section title="Every message accounted for">
+      <div class="panel conservation">
+        <p class="equation">
+          <Sum amount={account.accepted} name="accepted" />
+          <span class="sign">{account.right ? "=" : "≠"}</span>
+          <Sum amount={account.settled} name="settled" />
+          <span class="sign">+</span>
+          <Sum amount={account.inFlight} name="in flight" />
+        </p>
+        <Bar account={account} />
+        <ul class="states">
+          {account.states.map(({ state, count: amount }) => (
+            <li key={state}>
+              <span class="swatch" data-state={state} />
+              {count(amount)} {WORDS[state]}
+            </li>
+          ))}
+        </ul>
+        <Verdict right={account.right} />
+      </div>
+    </Section>
+  );
+}
+
+function Sum({ amount, name }: { amount: number; name: string }) {
+  return (
+    <span class="sum">
+      <strong>{count(amount)}</strong> <span>{name}</span>
+    </span>
+  );
+}
+
+function Bar({ account }: { account: Account }) {
+  return (
+    <div class="bar" aria-hidden="true">
+      {account.states.map(({ state, count: amount }) => (
+        <span key={state} class="stretch" data-state={state} style={{ flexGrow: amount }} />
+      ))}
+    </div>
+  );
+}
+
+function Verdict({ right }: { right: boolean }) {
+  if (right) {
+    return (
+      <p class="verdict good">
+        <Icon name="check" /> Checked: it adds up. No message was lost, and none was counted twice.
+      </p>
+    );
+  }
+  return (
+    <p class="verdict bad">
+      <Icon name="warning" />
+      <span>
+        It does not add up. Let the <a href={to.control("doctor")}>doctor</a> look at it, and keep a copy of the store.
+      </span>
+    </p>
+  );
+}
