@@ -71,7 +71,11 @@ async function picture(turnId: string, number: number, mediaType: string): Promi
   });
   if (!response.ok)
     throw new Refused(response.status, { message: `picture ${number + 1} of the message cannot be read` });
-  return { media_type: mediaType, data: base64(new Uint8Array(await response.arrayBuffer())), name: `picture ${number + 1}` };
+  return {
+    media_type: mediaType,
+    data: base64(new Uint8Array(await response.arrayBuffer())),
+    name: `picture ${number + 1}`,
+  };
 }
 
 /** A turn of a session that is over goes on in the one that follows it. */

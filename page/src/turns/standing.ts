@@ -4,7 +4,7 @@ import type { MessageItem, QuestionItem, Turn } from "../journal/view.ts";
 
 const OVER: ReadonlySet<Turn["state"]> = new Set(["completed", "failed", "cancelled", "interrupted"]);
 
-export const isOver = (turn: Turn) => OVER.has(turn.state);
+export const isOver = (turn: Pick<Turn, "state">) => OVER.has(turn.state);
 
 /** Return the turn that a session is at: the one that runs or waits for somebody, else the first in line. */
 export function atWork(turns: readonly Turn[]): Turn | undefined {

@@ -1,0 +1,107 @@
+import "./list.css";
+import { useEffect, useState } from "preact/hooks";
+import { attachedAgain } from "../composer/attaching.ts";
+import { fill } from "../composer/writing.ts";
+import { online } from "../connection.ts";
+import { Button, IconButton } from "../ui/button.tsx";
+import { Icon } from "../ui/icon.tsx";
+import { attempt } from "../ui/toast.tsx";
+import { discard, type Outgoing, outgoing, resend } from "./outbox.ts";
+import { outgoingOf, toldOf } from "./receipt.ts";
+
+/** What is accepted sooner than this is seen in the conversation at once, and need not be shown here first. */
+const SHOWN_AFTER_MS = 400;
+
+interface OutboxListProps {
+  sessionId: string | null;
+  sessionKey: string | null;
+}
+
+/** The messages that are on their way, below those that have arrived. */
+export function OutboxList({ sessionId, sessionKey }: OutboxListProps) {
+  const items = outgoingOf(outgoing.value, sessionId, sessionKey);
+  return (
+    <div class="outbox" role="log" aria-label="Messages on their way">
+      {items.map((each) =>
+        each.reply === null ? <OnItsWay key={each.key} item={each} /> : <Reply key={each.key} item={each} />,
+      )}
+    </div>
+  );
+}
+
+function OnItsWay({ item }: { item: Outgoing }) {
+  const shown = useShown(item);
+  if (!shown) return null;
+  const told = toldOf(item, online.value);
+  return (
+    <article class="on-its-way">
+      {item.images.length > 0 && <Pictures item={item} />}
+      <p class="on-its-way-text">{item.text}</p>
+      <p class={`receipt ${told.tone}`}>
+        <Icon name={told.icon} size={14} />
+        <span>{told.text}</span>
+      </p>
+      <Actions item={item} />
+    </article>
+  );
+}
+
+function Pictures({ item }: { item: Outgoing }) {
+  return (
+    <div class="on-its-way-pictures">
+      {item.images.map((each) => (
+        <img key={each.name} src={`data:${each.media_type};base64,${each.data}`} alt={each.name} />
+      ))}
+    </div>
+  );
+}
+
+/** What has not been sent can be taken back; what was refused, changed or sent once more. */
+function Actions({ item }: { item: Outgoing }) {
+  if (item.state !== "refused" && item.state !== "waiting") return null;
+  return (
+    <div class="on-its-way-actions">
+      <Button small icon="edit" onClick={() => attempt(() => edit(item))}>
+        Edit
+      </Button>
+      {item.state === "refused" && (
+        <Button small icon="retry" onClick={() => attempt(async () => resend(item.key))}>
+          Send again
+        </Button>
+      )}
+      <Button small icon="trash" onClick={() => attempt(async () => discard(item.key))}>
+        Discard
+      </Button>
+    </div>
+  );
+}
+
+async function edit(item: Outgoing): Promise<void> {
+  await discard(item.key);
+  fill(item.sessionId, item.text, item.images.map(attachedAgain));
+}
+
+/** What a command was answered with. */
+function Reply({ item }: { item: Outgoing }) {
+  return (
+    <div class="reply">
+      <Icon name="info" size={16} />
+      <div>
+        <code>{item.text}</code>
+        <p>{item.reply}</p>
+      </div>
+      <IconButton icon="close" size={14} label="Dismiss" onClick={() => attempt(async () => discard(item.key))} />
+    </div>
+  );
+}
+
+/** Return whether a message is worth showing yet. */
+function useShown({ at, state }: Outgoing): boolean {
+  const early = state === "waiting" || state === "sending" || state === "accepted";
+  const [due, setDue] = useState(Date.now() - at >= SHOWN_AFTER_MS);
+  useEffect(() => {
+    const timer = setTimeout(() => setDue(true), SHOWN_AFTER_MS);
+    return () => clearTimeout(timer);
+  }, []);
+  return due || !early;
+}

@@ -1,0 +1,37 @@
+import { expect, test } from "vitest";
+import { base64 } from "../../src/turns/base64.ts";
+import { atWork, inLine, isOver, openQuestion } from "../../src/turns/standing.ts";
+import { question, turn } from "./turns.ts";
+
+const over = turn("a", "completed");
+const [first, second, third] = [turn("b", "queued"), turn("c", "queued"), turn("d", "queued")];
+
+test("a session is at what runs or waits for somebody, else at the first in line", () => {
+  expect(atWork([over])).toBeUndefined();
+  expect(atWork([over, first, second])).toBe(first);
+  const running = turn("r", "waiting");
+  expect(atWork([over, first, running])).toBe(running);
+});
+
+test("all others that wait are in line", () => {
+  expect(inLine([over, first, second, third])).toEqual([second, third]);
+  expect(inLine([over, turn("r", "running"), first, second])).toEqual([first, second]);
+  expect(inLine([over])).toEqual([]);
+});
+
+test("what was cut off is over, until it goes on", () => {
+  expect(isOver(turn("i", "interrupted"))).toBe(true);
+  expect(isOver(first)).toBe(false);
+});
+
+test("the last question without an answer is the open one, while the turn waits", () => {
+  const [answered, open] = [question("answer", "yes"), question("approval")];
+  expect(openQuestion(turn("w", "waiting", [open, answered]))).toBe(open);
+  expect(openQuestion(turn("w", "waiting", [answered]))).toBeUndefined();
+  expect(openQuestion(turn("w", "running", [open]))).toBeUndefined();
+});
+
+test("bytes are written as base64, many of them too", () => {
+  const bytes = Uint8Array.from({ length: 100_000 }, (_, at) => (at * 7) % 256);
+  expect(base64(bytes)).toBe(Buffer.from(bytes).toString("base64"));
+});
