@@ -1,4 +1,4 @@
-import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { IconButton } from "./button.tsx";
 import { Icon, type IconName } from "./icon.tsx";
 
@@ -9,6 +9,10 @@ export interface MenuItem {
   onSelect: () => void;
 }
 
+/** How far a list stays away from its button, and from the edges of the window. */
+const APART = 4;
+const MARGIN = 8;
+
 /** A button that opens a list of things to do; arrow keys move in it, Escape closes it. */
 export function Menu({ label, icon = "more", items }: { label: string; icon?: IconName; items: readonly MenuItem[] }) {
   const [open, setOpen] = useState(false);
@@ -18,8 +22,18 @@ export function Menu({ label, icon = "more", items }: { label: string; icon?: Ic
     if (!open) return;
     root.current?.querySelector<HTMLElement>("[role=menuitem]")?.focus();
     const away = (event: Event) => root.current?.contains(event.target as Node) || setOpen(false);
+    const moved = (event: Event) => {
+      if (root.current && (event.target as Node).contains(root.current)) arrange(root.current);
+    };
     document.addEventListener("pointerdown", away);
-    return () => document.removeEventListener("pointerdown", away);
+    document.addEventListener("scroll", moved, { capture: true });
+    return () => {
+      document.removeEventListener("pointerdown", away);
+      document.removeEventListener("scroll", moved, { capture: true });
+    };
+  }, [open]);
+  useLayoutEffect(() => {
+    if (open && root.current) arrange(root.current);
   }, [open]);
   const close = () => {
     setOpen(false);
@@ -57,6 +71,17 @@ export function Menu({ label, icon = "more", items }: { label: string; icon?: Ic
       )}
     </div>
   );
+}
+
+/** Put the list where there is room for it: below its button or above, never outside of the window. */
+function arrange(root: HTMLElement): void {
+  const button = root.querySelector("button")!.getBoundingClientRect();
+  const list = root.querySelector<HTMLElement>(".menu-list")!;
+  const { width, height } = list.getBoundingClientRect();
+  const below = button.bottom + APART;
+  const top = below + height + MARGIN > innerHeight ? button.top - APART - height : below;
+  list.style.top = `${Math.max(MARGIN, top)}px`;
+  list.style.left = `${Math.max(MARGIN, Math.min(button.right, innerWidth - MARGIN) - width)}px`;
 }
 
 function steer(event: KeyboardEvent, close: () => void): void {
