@@ -3,7 +3,9 @@
 import type { Error as Problem } from "./wire.ts";
 
 /** Browsers show the cookie to every port of a machine; the proof is kept where only this page can read it. */
-const PROOF = "holdfast.proof";
+export const PROOF = "holdfast.proof";
+/** Told to the window when the gateway no longer knows this browser: the door opens then. */
+export const SIGNED_OUT = "holdfast:signed-out";
 /** What takes longer than this is not going to be answered. */
 const PATIENCE_MS = 30_000;
 
@@ -45,6 +47,7 @@ export interface Asking {
 export async function ask<T>(method: Method, path: string, asking: Asking = {}): Promise<T> {
   const response = await answered(method, path, asking);
   const answer: unknown = await response.json().catch(() => null);
+  if (response.status === 401) dispatchEvent(new Event(SIGNED_OUT));
   if (!response.ok) throw new Refused(response.status, (answer as { error?: Partial<Problem> } | null)?.error);
   return answer as T;
 }

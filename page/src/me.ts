@@ -1,0 +1,99 @@
+/** Who looks at this page, as the gateway knows them. */
+
+import { computed, type ReadonlySignal, signal } from "@preact/signals";
+import { forgetProof, get, hasProof, keepProof, PROOF, post, Refused, SIGNED_OUT } from "./api.ts";
+import type { Credentials, Me, SignedIn } from "./wire.ts";
+
+/** `unknown` until the gateway has said it; `outside` is at the door. */
+export type Standing = "unknown" | "inside" | "outside";
+
+const LOOK_AGAIN_MS = 2_000;
+
+const known = signal<Me | null>(null);
+const stands = signal<Standing>("unknown");
+const entries = signal(0);
+const trouble = signal<unknown>(null);
+
+export const me: ReadonlySignal<Me | null> = known;
+export const standing: ReadonlySignal<Standing> = stands;
+/** Why nobody could be let in, for the door to show. */
+export const problem: ReadonlySignal<unknown> = trouble;
+/** Counts up whenever somebody is let in: what waited for that tries again. */
+export const returned: ReadonlySignal<number> = entries;
+export const operator = computed(() => known.value?.scopes.includes("admin") ?? false);
+export const guest = computed(() => known.value?.how === "guest");
+
+let asking: Promise<void> | null = null;
+
+/** Ask who this is, and open the house or the door.  While nobody answers, it is asked again and again. */
+export function enter(): Promise<void> {
+  asking ??= ask().finally(() => {
+    asking = null;
+  });
+  return asking;
+}
+
+/** A request was answered with 401: see whether this browser is still let in. */
+export function signedOut(): void {
+  if (stands.value !== "outside") enter();
+}
+
+/** Sign this browser in.  Throws what the gateway says against it. */
+export async function signIn(credentials: Credentials): Promise<void> {
+  const { proof } = await post<SignedIn>("/api/sign-in", credentials);
+  if (proof) keepProof(proof);
+  await enter();
+}
+
+/** Sign in with the code of a link; what is wrong with it is told at the door. */
+export async function signInWith(code: string): Promise<void> {
+  try {
+    await signIn({ code });
+  } catch (error) {
+    await enter();
+    trouble.value = error;
+  }
+}
+
+export async function signOut(): Promise<void> {
+  await post<SignedIn>("/api/sign-out");
+  forgetProof();
+  await enter();
+}
+
+async function ask(): Promise<void> {
+  try {
+    known.value = await whoAmI();
+  } catch (error) {
+    trouble.value = error;
+    setTimeout(enter, LOOK_AGAIN_MS);
+    return;
+  }
+  trouble.value = null;
+  stands.value = known.value ? "inside" : "outside";
+  if (known.value) entries.value += 1;
+}
+
+async function whoAmI(): Promise<Me | null> {
+  const found = await askedMe();
+  // Without its proof a cookie opens too little to be of use.
+  if (found && (found.how !== "cookie" || hasProof())) return found;
+  // An old cookie is in the way of whoever needs none.
+  await post<SignedIn>("/api/sign-out");
+  return askedMe();
+}
+
+async function askedMe(): Promise<Me | null> {
+  try {
+    return await get<Me>("/api/me");
+  } catch (error) {
+    if (error instanceof Refused && error.status === 401) return null;
+    throw error;
+  }
+}
+
+addEventListener(SIGNED_OUT, signedOut);
+// Another tab signed in or out: this one is the same browser.
+addEventListener("storage", (event) => {
+  if (event.key === PROOF) enter();
+});
