@@ -1,0 +1,94 @@
+/** Deleting with a way back: a session is gone from the page at once, and from the gateway a little later. */
+
+import { computed, signal } from "@preact/signals";
+import { forget } from "../activity.ts";
+import { credentials, Refused, remove } from "../api.ts";
+import { go, place, to } from "../router.ts";
+import { tell, tellProblem } from "../ui/toast.tsx";
+import type { SessionView } from "../wire.ts";
+
+/** How long one can think better of it. */
+export const UNDO_MS = 8_000;
+const AGAIN_MS = 5_000;
+/** Kept, so that what was deleted stays so when the page is closed before. */
+const KEPT = "holdfast.deleting";
+
+/** Sessions to be deleted, each with the time at which it will be. */
+type Pending = Readonly<Record<string, number>>;
+
+const pending = signal<Pending>(kept());
+
+export const deleting = computed(() => new Set(Object.keys(pending.value)));
+
+/** Take a session away, and say how to get it back. */
+export function removeSession(session: SessionView): void {
+  keep({ ...kept(), [session.id]: Date.now() + UNDO_MS });
+  const here = place.value;
+  const wasOpen = here.name === "session" && here.id === session.id;
+  if (wasOpen) go(to.new(), { replace: true });
+  const back = () => {
+    bringBack(session.id);
+    if (wasOpen) go(to.session(session.id), { replace: true });
+  };
+  tell(`“${session.label}” is deleted.`, { action: { label: "Undo", run: back }, shownMs: UNDO_MS });
+  schedule(session.id, UNDO_MS);
+}
+
+/** Finish what an earlier page left, and leave nothing behind when this one is closed. */
+export function startDeletion(): void {
+  for (const [id, due] of Object.entries(pending.value)) schedule(id, Math.max(0, due - Date.now()));
+  addEventListener("storage", (event) => {
+    if (event.key === KEPT) pending.value = kept();
+  });
+  addEventListener("pagehide", (event) => {
+    if (!event.persisted) for (const id of deleting.value) deleteWhileLeaving(id);
+  });
+}
+
+function schedule(id: string, inMs: number): void {
+  setTimeout(() => deleteNow(id), inMs);
+}
+
+async function deleteNow(id: string): Promise<void> {
+  // Another tab may have brought it back.
+  if (!(id in kept())) return;
+  try {
+    await remove(path(id));
+  } catch (error) {
+    if (!(error instanceof Refused) || error.status === 401 || error.status >= 500) return schedule(id, AGAIN_MS);
+    if (error.status !== 404) {
+      bringBack(id);
+      tellProblem(error);
+      return;
+    }
+  }
+  forget(id);
+  bringBack(id);
+}
+
+/** Without waiting for the answer: if it comes to nothing, the next page tries again. */
+function deleteWhileLeaving(id: string): void {
+  fetch(path(id), { method: "DELETE", headers: credentials(), keepalive: true }).catch(() => undefined);
+}
+
+const path = (id: string) => `/api/sessions/${encodeURIComponent(id)}`;
+
+function bringBack(id: string): void {
+  const { [id]: _, ...rest } = kept();
+  keep(rest);
+}
+
+function keep(next: Pending): void {
+  localStorage.setItem(KEPT, JSON.stringify(next));
+  pending.value = next;
+}
+
+function kept(): Pending {
+  try {
+    const found: unknown = JSON.parse(localStorage.getItem(KEPT) ?? "{}");
+    const entries = Object.entries(found ?? {}).filter((each): each is [string, number] => typeof each[1] === "number");
+    return Object.fromEntries(entries);
+  } catch {
+    return {};
+  }
+}

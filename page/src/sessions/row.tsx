@@ -1,0 +1,56 @@
+import { place, to } from "../router.ts";
+import { Icon } from "../ui/icon.tsx";
+import type { SessionView } from "../wire.ts";
+import { channelOf, OWN } from "./channels.ts";
+import { removeSession } from "./deletion.ts";
+import { SessionMenu } from "./menu.tsx";
+import { RenameField } from "./rename.tsx";
+import { beginRenaming, isRenaming } from "./renaming.ts";
+import { unread } from "./seen.ts";
+import { StateMark } from "./state.tsx";
+
+/** One session of the list. */
+export function SessionRow({ session }: { session: SessionView }) {
+  if (isRenaming(session.id, "list")) {
+    return (
+      <li class="session-row">
+        <RenameField session={session} />
+      </li>
+    );
+  }
+  const isNew = unread(session);
+  const isOpen = place.value.name === "session" && place.value.id === session.id;
+  return (
+    <li class={`session-row ${session.state}${isNew ? " unread" : ""}`}>
+      <a
+        class="session-link"
+        href={to.session(session.id)}
+        aria-current={isOpen ? "page" : undefined}
+        title={session.label}
+        onKeyDown={(event) => onKey(event, session)}
+      >
+        {session.channel !== OWN && <ChannelMark name={session.channel} />}
+        <span class="session-label">{session.label}</span>
+        <StateMark session={session} unread={isNew} />
+      </a>
+      <SessionMenu session={session} where="list" />
+    </li>
+  );
+}
+
+function ChannelMark({ name }: { name: string }) {
+  const channel = channelOf(name);
+  return (
+    <span class="channel-mark" title={channel.name}>
+      <Icon name={channel.icon} size={14} />
+      <span class="unseen">{channel.name}:</span>
+    </span>
+  );
+}
+
+function onKey(event: KeyboardEvent, session: SessionView): void {
+  if (event.key === "F2") beginRenaming(session.id, "list");
+  else if (event.key === "Delete") removeSession(session);
+  else return;
+  event.preventDefault();
+}

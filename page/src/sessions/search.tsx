@@ -1,0 +1,113 @@
+import { signal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import { setOpen } from "../frame/drawer.ts";
+import { to } from "../router.ts";
+import { IconButton } from "../ui/button.tsx";
+import { Icon } from "../ui/icon.tsx";
+import { Problem, Time } from "../ui/parts.tsx";
+import type { HitView } from "../wire.ts";
+import { channelOf } from "./channels.ts";
+import { found, words } from "./finding.ts";
+import { SessionSkeleton } from "./skeleton.tsx";
+import { Snippet } from "./snippet.tsx";
+
+/** The field should have the focus as soon as it is there. */
+const wanted = signal(false);
+
+/** Let the words be typed that are to be found. */
+export function searchSessions(): void {
+  setOpen(true);
+  wanted.value = true;
+}
+
+/** The field above the sessions; the arrow down leads into what was found. */
+export function SearchField() {
+  const field = useRef<HTMLInputElement>(null);
+  useEffect(() => {
+    if (!wanted.value) return;
+    wanted.value = false;
+    field.current?.focus();
+    field.current?.select();
+  }, [wanted.value]);
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.key === "Escape") leave(field.current);
+    else if (event.key === "ArrowDown") document.querySelector<HTMLElement>(".hit-link, .session-link")?.focus();
+    else return;
+    event.preventDefault();
+  };
+  return (
+    <search class="search-field">
+      <Icon name="search" size={16} />
+      <input
+        ref={field}
+        type="search"
+        aria-label="Search in all sessions"
+        placeholder="Search"
+        value={words.value}
+        onInput={(event) => {
+          words.value = event.currentTarget.value;
+        }}
+        onKeyDown={onKeyDown}
+      />
+      {words.value ? (
+        <IconButton icon="close" label="Clear the search" size={14} onClick={() => leave(field.current)} />
+      ) : (
+        <kbd>/</kbd>
+      )}
+    </search>
+  );
+}
+
+function leave(field: HTMLInputElement | null): void {
+  if (!words.value) field?.blur();
+  words.value = "";
+}
+
+/** What was found, in place of the sessions. */
+export function SearchResults() {
+  const now = found.value;
+  if (!now) return <SessionSkeleton />;
+  if (now.error) return <Problem error={now.error} />;
+  if (now.hits.length === 0) return <p class="session-nothing">Nothing has all of these words.</p>;
+  return (
+    // biome-ignore lint/a11y/noStaticElementInteractions: The keys move between the links, which are inside.
+    <div class="hits" onKeyDown={step}>
+      <p class="unseen" role="status">
+        {now.hits.length} found
+      </p>
+      <ul>
+        {now.hits.map((hit) => (
+          <Hit key={`${hit.session_id}/${hit.seq}`} hit={hit} />
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+function Hit({ hit }: { hit: HitView }) {
+  return (
+    <li>
+      <a class="hit-link" href={to.session(hit.session_id, hit.turn_id)}>
+        <span class="hit-head">
+          <Icon name={channelOf(hit.channel).icon} size={13} />
+          <span class="hit-label">{hit.label}</span>
+          <Time at={hit.at} />
+        </span>
+        <span class="hit-snippet">
+          <Snippet text={hit.snippet} marks={hit.marks} />
+        </span>
+      </a>
+    </li>
+  );
+}
+
+function step(event: KeyboardEvent): void {
+  const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  if (event.key === "Escape") searchSessions();
+  if (!by) return;
+  const links = [...(event.currentTarget as HTMLElement).querySelectorAll<HTMLElement>(".hit-link")];
+  const next = links[links.indexOf(document.activeElement as HTMLElement) + by];
+  if (next) next.focus();
+  else if (by < 0) searchSessions();
+  event.preventDefault();
+}

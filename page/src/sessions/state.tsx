@@ -1,0 +1,33 @@
+import { Icon } from "../ui/icon.tsx";
+import type { SessionView } from "../wire.ts";
+
+/** What a session is doing, in a few words; nothing when it is at rest. */
+export function stateOf(session: SessionView): string {
+  if (session.activity === "waiting") return "Waiting for you";
+  if (session.activity === "running") return "Running";
+  if (session.activity === "queued") return "Queued";
+  if (session.resume_pending) return "Interrupted; goes on with your next message";
+  if (session.state === "ended") return "Ended";
+  return session.state === "suspended" ? "Suspended" : "";
+}
+
+/** The same as a small drawing, which says it to those who do not see it. */
+export function StateMark({ session, unread }: { session: SessionView; unread: boolean }) {
+  const said = stateOf(session);
+  const text = unread && session.activity !== "waiting" ? "New answer" : said;
+  if (!text || (said === "Ended" && !unread)) return null;
+  return (
+    <span class="state-mark" title={text}>
+      {markOf(session, unread)}
+      <span class="unseen">{text}</span>
+    </span>
+  );
+}
+
+function markOf(session: SessionView, unread: boolean) {
+  if (session.activity === "waiting") return <Icon name="question" size={16} />;
+  if (session.activity === "running") return <span class="dot running" />;
+  if (session.activity === "queued") return <Icon name="clock" size={14} />;
+  if (unread) return <span class="dot unread" />;
+  return <Icon name={session.resume_pending ? "retry" : "pause"} size={14} />;
+}
