@@ -1,0 +1,37 @@
+import { place, to } from "../router.ts";
+import { SessionFilter } from "../sessions/filters.tsx";
+import { isSearching } from "../sessions/finding.ts";
+import { SessionList } from "../sessions/list.tsx";
+import { SearchField, SearchResults } from "../sessions/search.tsx";
+import { IconButton } from "../ui/button.tsx";
+import { Icon } from "../ui/icon.tsx";
+import { setOpen } from "./drawer.ts";
+import { Foot } from "./foot.tsx";
+import "../sessions/sessions.css";
+
+/** Everything one can go to. */
+export function Sidebar() {
+  return (
+    <aside class="sidebar" id="sidebar" aria-label="Sessions">
+      <header class="sidebar-head">
+        <a class="brand" href={to.new()} aria-label="Holdfast: new chat">
+          <img src="/icon.svg" alt="" width="28" height="28" />
+          <span>Holdfast</span>
+        </a>
+        <IconButton icon="sidebar" label="Hide the sidebar" onClick={() => setOpen(false)} />
+      </header>
+      <div class="sidebar-top">
+        <a class="new-chat" href={to.new()} aria-current={place.value.name === "new" ? "page" : undefined}>
+          <Icon name="plus" size={17} />
+          New chat
+        </a>
+        <SearchField />
+      </div>
+      {!isSearching.value && <SessionFilter />}
+      <nav class="sidebar-list" aria-label={isSearching.value ? "What was found" : "Sessions"}>
+        {isSearching.value ? <SearchResults /> : <SessionList />}
+      </nav>
+      <Foot />
+    </aside>
+  );
+}

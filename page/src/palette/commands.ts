@@ -1,0 +1,125 @@
+/** Everything that can be done from the palette. */
+
+import { sessions } from "../activity.ts";
+import { PAGES } from "../control/pages.ts";
+import { isOpen, setOpen } from "../frame/drawer.ts";
+import { guest, me, signOut } from "../me.ts";
+import { CONTROL_PAGES, go, to } from "../router.ts";
+import { channelOf } from "../sessions/channels.ts";
+import { current, currentSession } from "../sessions/current.ts";
+import { deleting } from "../sessions/deletion.ts";
+import { words } from "../sessions/finding.ts";
+import { itemsFor } from "../sessions/menu.tsx";
+import { searchSessions } from "../sessions/search.tsx";
+import { setTheme, THEMES, theme } from "../theme.ts";
+import { stop } from "../turns/actions.ts";
+import { atWork } from "../turns/standing.ts";
+import type { IconName } from "../ui/icon.tsx";
+import { attempt } from "../ui/toast.tsx";
+import { match } from "./fuzzy.ts";
+import { showHelp } from "./shown.ts";
+
+export interface Command {
+  key: string;
+  label: string;
+  icon: IconName;
+  /** What it belongs to, shown beside it and found as well. */
+  group: "Go to" | "Do" | "This session" | "Session";
+  keys?: string;
+  run: () => void;
+}
+
+export interface Offer {
+  command: Command;
+  at: readonly number[];
+}
+
+const OFFERED_MAX = 40;
+const SESSIONS_AT_FIRST = 6;
+
+/** Return what fits to the letters, the closest first; without any, what is used most. */
+export function offers(letters: string): Offer[] {
+  const wanted = letters.trim();
+  const all = [
+    ...ofSession(),
+    ...general(),
+    ...rooms(),
+    ...others(wanted ? Number.POSITIVE_INFINITY : SESSIONS_AT_FIRST),
+  ];
+  if (!wanted) return all.map((command) => ({ command, at: [] }));
+  const found = all.flatMap((command) => {
+    const matched = match(wanted, command.label);
+    return matched ? [{ command, ...matched }] : [];
+  });
+  const sorted = found.sort((a, b) => b.score - a.score).slice(0, OFFERED_MAX);
+  return [...sorted, { command: searchFor(wanted), at: [] }];
+}
+
+function general(): Command[] {
+  const leaving: Command = doing("Sign out", "signout", () => attempt(signOut));
+  return [
+    { ...doing("New chat", "plus", () => go(to.new())), keys: "mod+shift+o" },
+    { ...doing("Search in all sessions", "search", searchSessions), keys: "/" },
+    {
+      ...doing(isOpen.value ? "Hide the sidebar" : "Show the sidebar", "sidebar", () => setOpen(!isOpen.value)),
+      keys: "mod+b",
+    },
+    ...THEMES.filter((each) => each !== theme.value).map((each) =>
+      doing(
+        each === "system" ? "Theme of the system" : `${each === "dark" ? "Dark" : "Light"} theme`,
+        each === "dark" ? "moon" : "sun",
+        () => setTheme(each),
+      ),
+    ),
+    { ...doing("Keyboard shortcuts", "question", showHelp), keys: "?" },
+    ...(me.value && !guest.value ? [leaving] : []),
+  ];
+}
+
+const doing = (label: string, icon: IconName, run: () => void): Command => ({
+  key: label,
+  label,
+  icon,
+  group: "Do",
+  run,
+});
+
+function ofSession(): Command[] {
+  const session = currentSession.value;
+  if (!session) return [];
+  const running = atWork(current.value?.turns.value ?? []);
+  const stopping: Command[] = running
+    ? [{ key: "stop", label: "Stop", icon: "stop", group: "This session", run: () => attempt(() => stop(running)) }]
+    : [];
+  const items = itemsFor(session, "header").map(
+    ({ label, icon, onSelect }): Command => ({ key: label, label, icon, group: "This session", run: onSelect }),
+  );
+  return [...stopping, ...items];
+}
+
+function rooms(): Command[] {
+  return CONTROL_PAGES.flatMap((page) => {
+    const plan = PAGES[page];
+    if (!plan) return [];
+    return [{ key: page, label: plan.title, icon: plan.icon, group: "Go to", run: () => go(to.control(page)) }];
+  });
+}
+
+function others(max: number): Command[] {
+  const rest = sessions.value.filter((each) => each.id !== currentSession.value?.id && !deleting.value.has(each.id));
+  return rest.slice(0, max).map((each) => ({
+    key: each.id,
+    label: each.label,
+    icon: channelOf(each.channel).icon,
+    group: "Session",
+    run: () => go(to.session(each.id)),
+  }));
+}
+
+function searchFor(wanted: string): Command {
+  const run = () => {
+    words.value = wanted;
+    searchSessions();
+  };
+  return { key: "search-for", label: `Search messages for “${wanted}”`, icon: "search", group: "Do", run };
+}

@@ -1,0 +1,52 @@
+/** Finding a name by some of its letters, in their order. */
+
+/** Letters that follow each other, or begin a word, are what somebody meant. */
+const ADJACENT = 4;
+const WORD_START = 6;
+const PLAIN = 1;
+
+export interface Match {
+  score: number;
+  /** Where in the name the letters stand. */
+  at: readonly number[];
+}
+
+/** Match letters with a name; null when they are not in it in this order. */
+export function match(letters: string, name: string): Match | null {
+  const wanted = letters.toLowerCase().replace(/\s+/g, "");
+  const text = name.toLowerCase();
+  const whole = wanted ? text.indexOf(letters.toLowerCase().trim()) : -1;
+  if (whole >= 0) return together(letters.trim().length, whole, text);
+  const at: number[] = [];
+  let from = 0;
+  for (const letter of wanted) {
+    const found = next(text, letter, from);
+    if (found < 0) return null;
+    at.push(found);
+    from = found + letter.length;
+  }
+  return { score: score(at, text), at };
+}
+
+function together(length: number, begin: number, text: string): Match {
+  const at = Array.from({ length }, (_, index) => begin + index);
+  // Shorter names are closer to what was typed.
+  return { score: score(at, text) + length * ADJACENT + 1 / text.length, at };
+}
+
+/** Prefer the beginning of a word, if there is one with this letter. */
+function next(text: string, letter: string, from: number): number {
+  for (let at = text.indexOf(letter, from); at >= 0; at = text.indexOf(letter, at + 1)) {
+    if (at === from || isStart(text, at)) return at;
+  }
+  return text.indexOf(letter, from);
+}
+
+function score(at: readonly number[], text: string): number {
+  return at.reduce((sum, position, index) => {
+    if (isStart(text, position)) return sum + WORD_START;
+    return sum + (position === (at[index - 1] ?? -2) + 1 ? ADJACENT : PLAIN);
+  }, 0);
+}
+
+const isStart = (text: string, at: number) => at === 0 || /[\s\-_/:.“(]/.test(text[at - 1]!);

@@ -1,0 +1,98 @@
+import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
+import { pieces } from "../sessions/snippet.tsx";
+import { Icon } from "../ui/icon.tsx";
+import { type Offer, offers } from "./commands.ts";
+import { Keys } from "./pressed.tsx";
+import { hide } from "./shown.ts";
+import "./palette.css";
+
+/** Everything by its name: type some letters, choose with the arrow keys. */
+export function Palette() {
+  const [letters, setLetters] = useState("");
+  const [chosen, setChosen] = useState(0);
+  const element = useRef<HTMLDialogElement>(null);
+  const id = useId();
+  const found = useMemo(() => offers(letters), [letters]);
+  useEffect(() => element.current?.showModal(), []);
+  useEffect(() => document.getElementById(`${id}-${chosen}`)?.scrollIntoView({ block: "nearest" }), [id, chosen]);
+  const run = (offer: Offer | undefined) => {
+    if (!offer) return;
+    // First the focus goes back to where it was, then the command may move it.
+    element.current?.close();
+    offer.command.run();
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    const next = { ArrowDown: chosen + 1, ArrowUp: chosen - 1, Home: 0, End: found.length - 1 }[event.key];
+    if (event.isComposing || (next === undefined && event.key !== "Enter")) return;
+    event.preventDefault();
+    if (next === undefined) run(found[chosen]);
+    else setChosen((next + found.length) % found.length);
+  };
+  return (
+    // biome-ignore lint/a11y/useKeyWithClickEvents: The click beside it is for the mouse; Escape does the same.
+    <dialog
+      ref={element}
+      class="palette"
+      aria-label="Commands and sessions"
+      onClose={hide}
+      onClick={(event) => event.target === element.current && element.current?.close()}
+    >
+      <div class="palette-field">
+        <Icon name="search" />
+        <input
+          role="combobox"
+          aria-label="What to do, or where to go"
+          aria-expanded="true"
+          aria-controls={id}
+          aria-activedescendant={found.length ? `${id}-${chosen}` : undefined}
+          placeholder="What to do, or where to go"
+          autocomplete="off"
+          spellcheck={false}
+          value={letters}
+          onInput={(event) => {
+            setLetters(event.currentTarget.value);
+            setChosen(0);
+          }}
+          onKeyDown={onKeyDown}
+        />
+      </div>
+      <div class="palette-list" role="listbox" id={id} aria-label="What was found">
+        {found.map((offer, index) => (
+          <OfferLine
+            key={`${offer.command.group}/${offer.command.key}`}
+            id={`${id}-${index}`}
+            offer={offer}
+            isChosen={index === chosen}
+            onPoint={() => setChosen(index)}
+            onRun={() => run(offer)}
+          />
+        ))}
+      </div>
+    </dialog>
+  );
+}
+
+interface OfferLineProps {
+  id: string;
+  offer: Offer;
+  isChosen: boolean;
+  onPoint: () => void;
+  onRun: () => void;
+}
+
+function OfferLine({ id, offer: { command, at }, isChosen, onPoint, onRun }: OfferLineProps) {
+  return (
+    // biome-ignore lint/a11y/useKeyWithClickEvents: The keys are those of the field.
+    // biome-ignore lint/a11y/useFocusableInteractive: The focus stays in the field, which names the chosen one.
+    <div class="offer" role="option" id={id} aria-selected={isChosen} onPointerMove={onPoint} onClick={onRun}>
+      <Icon name={command.icon} size={16} />
+      <span class="offer-label">
+        {pieces(
+          command.label,
+          at.map((each) => [each, each + 1] as const),
+        ).map((piece) => (piece.marked ? <b key={piece.at}>{piece.text}</b> : piece.text))}
+      </span>
+      {command.keys ? <Keys keys={command.keys} /> : <span class="offer-group">{command.group}</span>}
+    </div>
+  );
+}

@@ -1,0 +1,43 @@
+/** Parts of the page that are fetched when somebody goes there. */
+
+import { signal } from "@preact/signals";
+import type { ComponentType } from "preact";
+import { useEffect } from "preact/hooks";
+import { Problem, Spinner } from "./parts.tsx";
+
+/** How long a part may take before that is shown: most are there sooner. */
+const PATIENCE_MS = 250;
+
+type Part<P> = ComponentType<P>;
+
+/** Return a component that is fetched when it is first shown. */
+export function lazy<P extends object>(load: () => Promise<Part<P>>): Part<P> {
+  const part = signal<Part<P> | null>(null);
+  const problem = signal<unknown>(null);
+  const slow = signal(false);
+  const fetchPart = async () => {
+    problem.value = null;
+    try {
+      part.value = await load();
+    } catch {
+      problem.value = new Error(
+        "This part of the page could not be fetched. The gateway is away, or has a newer page.",
+      );
+    }
+  };
+  return function Lazy(props: P) {
+    useEffect(() => {
+      if (part.peek()) return;
+      fetchPart();
+      const timer = setTimeout(() => {
+        slow.value = true;
+      }, PATIENCE_MS);
+      return () => clearTimeout(timer);
+    }, []);
+    const Part = part.value;
+    if (Part) return <Part {...props} />;
+    // A part that failed once is remembered by the browser, so only a new page fetches it again.
+    if (problem.value) return <Problem error={problem.value} onRetry={() => location.reload()} />;
+    return slow.value ? <Spinner /> : null;
+  };
+}
