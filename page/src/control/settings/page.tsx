@@ -1,0 +1,108 @@
+/** Settings: what an operator can choose, section by section, and the way to a model. */
+
+import "./settings.css";
+import { useEffect, useState } from "preact/hooks";
+import { to } from "../../router.ts";
+import { ModelSetup } from "../../setup/setup.tsx";
+import { Empty } from "../../ui/parts.tsx";
+import type { SettingsView } from "../../wire.ts";
+import { PageHead } from "../parts/head.tsx";
+import { Skeleton } from "../parts/skeleton.tsx";
+import { Trouble } from "../parts/trouble.tsx";
+import { load, problem, settings } from "./draft.ts";
+import { Notice } from "./notice.tsx";
+import { SaveBar } from "./save.tsx";
+import { found, grouped, sectionOf, sections, titleOf } from "./sections.ts";
+import { SettingRow } from "./setting.tsx";
+
+/** The place of the guided set-up among the sections. */
+export const SETUP = "setup";
+const ALL = { label: "Settings", href: to.control("settings") };
+
+export function SettingsPage({ id }: { id: string | null }) {
+  useEffect(() => {
+    load();
+  }, []);
+  if (id === SETUP) {
+    return (
+      <>
+        <PageHead title="Choose a model" lead="Four steps, and nothing changes before the last." back={ALL} />
+        <ModelSetup />
+      </>
+    );
+  }
+  return (
+    <>
+      <PageHead title="Settings" lead={<File />} />
+      {settings.value === null &&
+        (problem.value !== undefined ? <Trouble error={problem.value} onRetry={load} /> : <Skeleton lines={8} />)}
+      {settings.value && <Sections view={settings.value} chosen={id} />}
+    </>
+  );
+}
+
+function File() {
+  const file = settings.value?.file;
+  return (
+    <>
+      What you choose here is written to {file ? <code>{file}</code> : "the configuration file"}, and read when the
+      gateway starts.
+    </>
+  );
+}
+
+function Sections({ view, chosen }: { view: SettingsView; chosen: string | null }) {
+  const [wanted, setWanted] = useState("");
+  const names = sections(view.items);
+  const current = names.find((each) => each === chosen) ?? names[0];
+  const shown = wanted.trim() ? found(view.items, wanted) : view.items.filter((each) => sectionOf(each) === current);
+  return (
+    <>
+      <Notice view={view} />
+      <div class="settings-find">
+        <input
+          class="input"
+          type="search"
+          placeholder="Find a setting"
+          aria-label="Find a setting"
+          value={wanted}
+          onInput={(event) => setWanted(event.currentTarget.value)}
+        />
+        <nav class="sections" aria-label="Sections">
+          {names.map((name) => (
+            <a
+              key={name}
+              href={to.control("settings", name)}
+              aria-current={!wanted && name === current ? "page" : undefined}
+              onClick={() => setWanted("")}
+            >
+              {titleOf(name)}
+            </a>
+          ))}
+        </nav>
+      </div>
+      {!wanted && current === "model" && <Guided />}
+      {shown.length === 0 && <Empty icon="search" title="No setting is called that" />}
+      {grouped(shown).map((group) => (
+        <section key={group.name} class="settings-group" aria-label={group.name}>
+          <h2>
+            <code>[{group.name}]</code>
+          </h2>
+          {group.items.map((setting) => (
+            <SettingRow key={setting.key} setting={setting} />
+          ))}
+        </section>
+      ))}
+      <SaveBar />
+    </>
+  );
+}
+
+function Guided() {
+  return (
+    <a class="guided" href={to.control("settings", SETUP)}>
+      <strong>Choose a model step by step</strong>
+      <span>Provider, key and model, tried before anything is saved.</span>
+    </a>
+  );
+}

@@ -1,0 +1,52 @@
+/** The guided way to a model: provider, key, model, and a trial before anything is saved. */
+
+import "./setup.css";
+import { useEffect, useMemo } from "preact/hooks";
+import { Skeleton } from "../control/parts/skeleton.tsx";
+import { Trouble } from "../control/parts/trouble.tsx";
+import { Access } from "./access.tsx";
+import { type Course, newCourse } from "./course.ts";
+import { ModelChoice } from "./model.tsx";
+import { ProviderChoice } from "./provider.tsx";
+import { Ready, Saved } from "./saved.tsx";
+import { Steps } from "./steps.tsx";
+import { Trial } from "./trial.tsx";
+
+export function ModelSetup() {
+  const course = useMemo(newCourse, []);
+  useEffect(() => {
+    course.begin();
+  }, [course]);
+  if (!course.offer.value) {
+    return course.problem.value === undefined ? (
+      <Skeleton />
+    ) : (
+      <Trouble error={course.problem.value} onRetry={course.begin} />
+    );
+  }
+  return (
+    <div class="setup">
+      <Steps course={course} />
+      <div class="setup-step" key={course.step.value}>
+        <Current course={course} />
+      </div>
+    </div>
+  );
+}
+
+function Current({ course }: { course: Course }) {
+  switch (course.step.value) {
+    case "provider":
+      return <ProviderChoice course={course} />;
+    case "access":
+      return <Access course={course} />;
+    case "model":
+      return <ModelChoice course={course} />;
+    case "trial":
+      return <Trial course={course} />;
+    case "saved":
+      return <Saved course={course} />;
+    case "ready":
+      return <Ready course={course} />;
+  }
+}
