@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import socket
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -37,7 +37,7 @@ from holdfast.engine.settings import Settings
 from holdfast.engine.spool import Spool
 from holdfast.engine.supervisor import supervise
 from holdfast.errors import ConfigInvalid, Exposed, Fatal, NodeLost, NotFound, StoreDown, Unavailable
-from holdfast.ports import ProcessControl
+from holdfast.ports import ProcessControl, Uploads
 from holdfast.store.home import Ownership, make_home
 from holdfast.store.opening import Store, open_readonly, open_store
 from holdfast.targets import Targets
@@ -108,6 +108,8 @@ class Node:
     engine: Engine
     store: Store
     control: ProcessControl
+    uploads: Uploads
+    trusted_owners: Sequence[str]
     describe: Callable[[], AgentView]
     server: ServerConfig
     channels: ChannelsConfig
@@ -129,6 +131,8 @@ class Node:
             targets=self.targets,
             routes=self.routes,
             redaction=self.redaction,
+            uploads=self.uploads,
+            trusted_owners=self.trusted_owners,
         )
 
 
@@ -186,6 +190,8 @@ async def node(config: Config, home: Path, check: Callable[[Store], Awaitable[No
                     engine=engine,
                     store=store,
                     control=fitted.control,
+                    uploads=fitted.uploads,
+                    trusted_owners=config.tools.trusted_owners,
                     describe=fitted.describe,
                     targets=Targets(carriers),
                     server=config.server,

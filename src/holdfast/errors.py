@@ -12,6 +12,7 @@ The family decides the answer.  Anything outside this tree is a bug: it crashes 
     │   │   ├── ContextTooLong  the conversation does not fit into the model
     │   │   └── ModelUnusable  its key, name or address is wrong: another model may answer
     │   ├── NotFound        no such thing, or not yours: 404
+    │   ├── NotTrusted      it touches the machine, and whoever asks may not: 403
     │   ├── OutcomeUnknown  it may have been done or not: nobody knows, and it is not repeated
     │   ├── QueueFull       the session has too many turns waiting: 429
     │   ├── Overridden      something else decides it: 409
@@ -84,6 +85,10 @@ class ModelUnusable(ModelRejected):
 
 class NotFound(Rejected):
     """No such thing, or not yours."""
+
+
+class NotTrusted(Rejected):
+    """It touches the machine, and whoever asks may not."""
 
 
 class OutcomeUnknown(Rejected):

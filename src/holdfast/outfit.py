@@ -40,6 +40,7 @@ from holdfast.agent.tools.skills import skill_tool
 from holdfast.agent.tools.terminal import Smart, Terminal, unsure
 from holdfast.agent.tools.todo import todo_tool
 from holdfast.agent.tools.web_search import searcher, web_search_tool
+from holdfast.agent.uploads import WorkspaceUploads
 from holdfast.channels import github, url
 from holdfast.channels.file import FOLDER, FileCarrier
 from holdfast.clock import Clock
@@ -56,7 +57,7 @@ from holdfast.memory.builtin.extraction import Extractor, ModelExtractor
 from holdfast.memory.builtin.plain import PlainExtractor
 from holdfast.memory.builtin.provider import Builtin
 from holdfast.memory.opening import open_bindings
-from holdfast.ports import Agent, Carrier, ProcessControl, Store, Turns
+from holdfast.ports import Agent, Carrier, ProcessControl, Store, Turns, Uploads
 
 log = logging.getLogger(__name__)
 
@@ -88,6 +89,7 @@ class Outfit:
     memory: Bindings
     components: Mapping[str, Callable[[], Awaitable[None]]]
     control: ProcessControl
+    uploads: Uploads
     describe: Callable[[], AgentView]
 
 
@@ -165,6 +167,7 @@ async def outfit(setting: Setting) -> AsyncGenerator[Outfit]:
             memory=memory,
             components=components,
             control=Control(setting.store.processes, keeping),
+            uploads=WorkspaceUploads(workspace),
             describe=describe,
         )
 

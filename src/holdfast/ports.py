@@ -195,6 +195,23 @@ class ProcessControl(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upload:
+    """A file that somebody has handed in: where tools find it, what it is called, and how large it is."""
+
+    path: str
+    name: str
+    bytes: int
+
+
+class Uploads(Protocol):
+    """Where files are kept that people hand in."""
+
+    async def keep(self, name: str, content: bytes) -> Upload:
+        """Return once it is durable; the same again is the same file.  Raises `DiskFull`."""
+        ...
+
+
 class Spending(Protocol):
     """What model calls have used."""
 

@@ -22,8 +22,13 @@ class Trust(StrEnum):
     OPERATOR = "operator"
 
 
+def trusts(owner: str, owners: Collection[str] = ()) -> bool:
+    """Return whether somebody may use what is the operator's; `owners` are those whom the operator trusts with it."""
+    return owner == LOCAL or owner in owners
+
+
 def trust_in(session: Session, owners: Collection[str] = ()) -> Trust:
     """Return how far the turns of a session are trusted; `owners` are those that the operator trusts like themselves."""
     if session.channel in UNTRUSTED:
         return Trust.STRANGER
-    return Trust.OPERATOR if session.owner == LOCAL or session.owner in owners else Trust.TENANT
+    return Trust.OPERATOR if trusts(session.owner, owners) else Trust.TENANT

@@ -21,6 +21,7 @@ from holdfast.core.keys import LOCAL
 from holdfast.core.redaction import Redaction
 from holdfast.core.sessions import Glance, Gone, Missed, Session
 from holdfast.core.sessions import State as SessionState
+from holdfast.core.trust import trusts
 from holdfast.core.turns import IN_FLIGHT
 from holdfast.core.turns import State as TurnState
 from holdfast.desk import cursors
@@ -35,9 +36,9 @@ from holdfast.desk.reading import StoreReading
 from holdfast.desk.views import AgentView, Health, JournalPage, Phase, SessionView, Status, Stop, Transcript, TurnView
 from holdfast.desk.webhooks import LocalWebhooks, Routes
 from holdfast.engine.engine import Engine
-from holdfast.errors import IllegalMove, NotFound, Rejected, Unavailable
+from holdfast.errors import IllegalMove, NotFound, NotTrusted, Rejected, Unavailable
 from holdfast.ids import DeliveryId, SessionId, TurnId, new_id, new_session_id
-from holdfast.ports import ProcessControl
+from holdfast.ports import ProcessControl, Upload, Uploads
 from holdfast.targets import Targets
 
 if TYPE_CHECKING:
@@ -66,6 +67,8 @@ class LocalDesk(StoreReading):
     targets: Targets = field(default_factory=lambda: Targets({}))
     routes: Routes | None = None
     redaction: Redaction = field(default_factory=Redaction)
+    uploads: Uploads | None = None
+    trusted_owners: Sequence[str] = ()
     care: Upkeep | None = None
 
     @property
@@ -180,6 +183,13 @@ class LocalDesk(StoreReading):
                 images=tuple(images),
             )
         )
+
+    async def upload(self, name: str, content: bytes) -> Upload:
+        if not trusts(self.owner, self.trusted_owners):
+            raise NotTrusted("files are handed in to the workspace, which is for those whom the operator trusts with it")
+        if self.uploads is None:
+            raise Unavailable("this gateway has no workspace")
+        return await self.uploads.keep(name, content)
 
     async def compact(self, session_id: SessionId) -> Receipt:
         session = await self._owned(session_id)

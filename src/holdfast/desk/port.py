@@ -51,7 +51,7 @@ from holdfast.desk.views import (
     TurnView,
 )
 from holdfast.ids import DeliveryId, MemoryId, ProcessId, SegmentId, SessionId, TurnId
-from holdfast.ports import Output
+from holdfast.ports import Output, Upload
 
 if TYPE_CHECKING:
     # Whoever only asks does not pay for importing all that a doctor looks at.
@@ -462,6 +462,10 @@ class Host(Desk, Protocol):
 
     async def entries(self, turn_id: TurnId) -> list[Entry]:
         """Return what has happened in a turn so far."""
+        ...
+
+    async def upload(self, name: str, content: bytes) -> Upload:
+        """Keep a file where the agent's tools find it.  Raises `NotTrusted` where its turns have no such tools."""
         ...
 
     async def image(self, turn_id: TurnId, place: int) -> Image:

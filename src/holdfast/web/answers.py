@@ -16,6 +16,7 @@ from holdfast.errors import (
     IllegalMove,
     KeyReused,
     NotFound,
+    NotTrusted,
     Overridden,
     QueueFull,
     Rejected,
@@ -88,7 +89,7 @@ async def refuse(request: Request, error: Exception) -> Response:
         return error.response(path)
     status = _status(error)
     more = {"state": str(error.state)} if isinstance(error, IllegalMove) else {}
-    hint = _BUSY if isinstance(error, SessionBusy) else _HINTS.get(status)
+    hint = next((told for kind, told in _TOLD.items() if isinstance(error, kind)), _HINTS.get(status))
     return refusal(status, _code(error), str(error), hint, path=path, **more)
 
 
@@ -101,6 +102,8 @@ def _status(error: Exception) -> int:
     match error:
         case NotFound():
             return 404
+        case NotTrusted():
+            return 403
         case KeyReused():
             return 422
         case IllegalMove() | Overridden() | SessionBusy() | Stale():
@@ -115,7 +118,13 @@ def _status(error: Exception) -> int:
             return 500
 
 
-_BUSY = "wait for its answer, cancel it, or send with busy=queue"
+# What is known better than its status would say.
+_TOLD: Mapping[type[Exception], str] = MappingProxyType(
+    {
+        SessionBusy: "wait for its answer, cancel it, or send with busy=queue",
+        NotTrusted: "let the operator name this owner in tools.trusted_owners, or send it as text or as a picture",
+    }
+)
 _HINTS = {
     400: "change what the message names; GET /openapi.json says what is taken",
     404: "look at its name again: it may be deleted, or somebody else's",

@@ -41,6 +41,7 @@ from holdfast.web.settings import Settings
 from holdfast.web.shortcut import Handler, Shortcut
 from holdfast.web.signin import SignIn
 from holdfast.web.turns import Turns
+from holdfast.web.uploads import Uploads
 from holdfast.web.webhooks import Webhooks
 
 _LISTED = "GET /openapi.json lists every address with its methods"
@@ -58,6 +59,7 @@ def operations(streams: Streams, meter: Meter, models: Sequence[str] = (OWN,)) -
         Sessions(streams),
         Activity(streams),
         Turns(),
+        Uploads(),
         Deliveries(),
         Approvals(),
         Processes(),

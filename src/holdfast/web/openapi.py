@@ -25,6 +25,7 @@ NUMBER_MAX = 10**18 - 1
 JSON = "application/json"
 EVENTS = "text/event-stream"
 TEXT = "text/plain"
+OCTETS = "application/octet-stream"
 _COMPONENTS = "#/components/schemas/"
 _REFERENCE = re.compile(f'"{_COMPONENTS}([^"]+)"')
 # How every answer names its request.
@@ -94,6 +95,9 @@ PARAMETERS: Mapping[str, Parameter] = MappingProxyType(
         "unpaid": Parameter(meaning="Only those that are still to be paid.", schema=_FLAG),
         "/api/deliveries state": Parameter(meaning="Only those in this state.", schema=_one_of(delivery.State)),
         "/api/memory/segments state": Parameter(meaning="Only those in this state.", schema=_one_of(memory.State)),
+        "/api/uploads name": Parameter(
+            meaning="What the file is called.", schema={"type": "string", "minLength": 1}, required=True
+        ),
         "/api/processes state": Parameter(meaning="Only those in this state.", schema=_one_of(processes.State)),
         "/api/sessions state": Parameter(meaning="Only those in this state.", schema=_one_of(sessions.State)),
         "/v1/responses/{id}/input_items after": Parameter(meaning="Go on behind the item of this id."),
@@ -218,7 +222,9 @@ def _described(operation: Operation, shapes: _Shapes) -> Schema:
     }
     if operation.scope is not None:
         found["x-scope"] = operation.scope
-    if operation.takes is not None:
+    if operation.takes is bytes:
+        found["requestBody"] = {"required": False, "content": {OCTETS: _BYTES}}
+    elif operation.takes is not None:
         schema = shapes.of(operation.takes)
         found["requestBody"] = {"required": shapes.demands(schema), "content": {JSON: {"schema": schema}}}
     return found

@@ -46,6 +46,7 @@ class Operation:
     scope: str | None = API
     takes: type | None = None
     body_max: int = requests.BODY_MAX
+    body_timeout_s: int = requests.BODY_TIMEOUT_S
     gives: object = None
     media: tuple[str, ...] = ()
     status: int = 200
@@ -76,6 +77,12 @@ class Call:
         if kind is not self.operation.takes:
             raise TypeError(f"{self.operation.path} does not declare that it takes {kind.__name__}")
         return await requests.body(self.request, kind, self.operation.body_max)
+
+    async def content(self) -> bytes:
+        """Return the body as it is."""
+        if self.operation.takes is not bytes:
+            raise TypeError(f"{self.operation.path} does not declare that it takes bytes")
+        return await requests.content(self.request, self.operation.body_max, self.operation.body_timeout_s)
 
     def word(self, parameter: str) -> str | None:
         """Return a word from the query; None where it is missing or empty."""
