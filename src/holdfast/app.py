@@ -402,7 +402,9 @@ async def _upkeep(desk: LocalDesk, running: Node, config: Config, home: Path, or
     from holdfast.consultation import consult
     from holdfast.desk.doctor import Consultations, Report
     from holdfast.desk.settings import Settings
+    from holdfast.desk.setup import Setup
     from holdfast.desk.upkeep import Upkeep
+    from holdfast.outfit import makers
 
     async def report() -> Report:
         return await consult(home, origin.file, await desk.status(), required=origin.named)
@@ -413,7 +415,9 @@ async def _upkeep(desk: LocalDesk, running: Node, config: Config, home: Path, or
 
     doctor = Consultations(report)
     try:
-        yield Upkeep(doctor=doctor, settings=Settings(origin, rehearse, running.redaction))
+        settings = Settings(origin, rehearse, running.redaction)
+        setup = Setup(settings, running.describe, desk.clock, makers)
+        yield Upkeep(doctor=doctor, settings=settings, setup=setup)
     finally:
         await doctor.close()
 

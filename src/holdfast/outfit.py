@@ -16,7 +16,7 @@ from holdfast.agent.demonstration import demonstration
 from holdfast.agent.files import TextFiles
 from holdfast.agent.loop import ModelAgent
 from holdfast.agent.mcp.servers import McpServers
-from holdfast.agent.models.catalog import BUILT_IN, open_model
+from holdfast.agent.models.catalog import BUILT_IN, ModelMaker, open_model
 from holdfast.agent.models.port import Model
 from holdfast.agent.processes.control import Control
 from holdfast.agent.processes.keeping import Keeping
@@ -170,6 +170,11 @@ async def outfit(setting: Setting) -> AsyncGenerator[Outfit]:
             uploads=WorkspaceUploads(workspace),
             describe=describe,
         )
+
+
+def makers() -> Mapping[str, ModelMaker]:
+    """Return the models that plugins bring, by provider."""
+    return plugins.load(providers=BUILT_IN).models
 
 
 async def _memory(

@@ -22,18 +22,24 @@ def opened(environment: dict[str, str] | None = None, **settings: object) -> Mod
 
 @pytest.mark.parametrize("name", PROVIDERS)
 def test_every_provider_is_known_by_name(name: str) -> None:
-    """With its key in the environment nothing else is needed."""
-    environment = {PROVIDERS[name].key_env: KEY} if PROVIDERS[name].key_env else {}
-    assert opened(environment, name=f"{name}:some-model").name == f"{name}:some-model"
+    """With its key in the environment nothing else is needed, but for the address of one that could be anywhere."""
+    provider = PROVIDERS[name]
+    environment = {provider.key_env: KEY} if provider.key_env else {}
+    address = {} if provider.base_url else {"base_url": "http://127.0.0.1:9/v1"}
+    assert opened(environment, name=f"{name}:some-model", **address).name == f"{name}:some-model"
+    assert provider.label
+    assert provider.example
+    assert bool(provider.key_hint) == bool(provider.key_env)
 
 
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"name": "opnai:gpt-5"}, ["model.name", "did you mean openai?", "anthropic, deepseek"]),
+        ({"name": "opnai:gpt-5"}, ["model.name", "did you mean openai?", "deepseek, gemini"]),
         ({"name": "acme:gpt-5"}, ["unknown provider 'acme'", "[providers.acme]"]),
         ({"name": "gpt-5"}, ["model.name", "openai:gpt-5"]),
         ({"name": ""}, ["model.name"]),
+        ({"name": "compatible:a"}, ["model.base_url", "http://"]),
         ({"name": "openai:gpt-5"}, ["OPENAI_API_KEY", "model.api_key"]),
         ({"name": "openai:gpt-5", "api_key_env": "MY_KEY"}, ["model.api_key_env", "MY_KEY"]),
         ({"name": "ollama:a", "fallback": ("anthropic:b",)}, ["ANTHROPIC_API_KEY", "providers.anthropic.api_key"]),

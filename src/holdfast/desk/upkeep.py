@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from holdfast.desk.doctor import Consultations
 from holdfast.desk.settings import Settings
+from holdfast.desk.setup import Setup
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,3 +15,4 @@ class Upkeep:
 
     doctor: Consultations
     settings: Settings
+    setup: Setup

@@ -38,6 +38,7 @@ from holdfast.web.responses import Responses
 from holdfast.web.runs import Runs
 from holdfast.web.sessions import Sessions
 from holdfast.web.settings import Settings
+from holdfast.web.setup import Setup
 from holdfast.web.shortcut import Handler, Shortcut
 from holdfast.web.signin import SignIn
 from holdfast.web.turns import Turns
@@ -69,6 +70,7 @@ def operations(streams: Streams, meter: Meter, models: Sequence[str] = (OWN,)) -
         Keys(),
         Doctor(),
         Settings(),
+        Setup(),
         SignIn(),
         Metrics(meter, streams),
         Models(models),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
+
 from starlette.responses import Response
 
 from holdfast.core.keys import ADMIN
@@ -41,14 +43,14 @@ class Settings:
         return answer(await call.desk.upkeep.settings.view())
 
     async def change(self, call: Call) -> Response:
-        change = await call.body(SettingsChange)
-        try:
-            return answer(await call.desk.upkeep.settings.change(change))
-        except ConfigInvalid as error:
-            raise refused(error) from error
+        return await told(call.desk.upkeep.settings.change(await call.body(SettingsChange)))
 
 
-def refused(error: ConfigInvalid) -> Refused:
-    """Return the refusal of a setting, which the error begins with."""
-    key = str(error).partition(": ")[0]
-    return Refused(422, "bad_setting", str(error), _UNCHANGED, more={"key": key} if " " not in key else {})
+async def told(asked: Awaitable[object]) -> Response:
+    """Return an answer, or the refusal of a setting, which the error begins with."""
+    try:
+        return answer(await asked)
+    except ConfigInvalid as error:
+        key = str(error).partition(": ")[0]
+        more = {"key": key} if " " not in key else {}
+        raise Refused(422, "bad_setting", str(error), _UNCHANGED, more=more) from error

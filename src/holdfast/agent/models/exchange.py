@@ -8,7 +8,7 @@ import functools
 import logging
 import ssl
 import urllib.request
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Sequence
 from typing import Protocol
 
 import httpx2
@@ -81,24 +81,35 @@ class Wire:
         stall_s = endpoint.stall_timeout_s
         request = client.build_request(
             "POST",
-            _parsed(endpoint.url),
+            _address(endpoint),
             headers=endpoint.headers,
             content=body,
             timeout=httpx2.Timeout(stall_s, connect=min(CONNECT_TIMEOUT_S, stall_s)),
         )
-        try:
+        with _named(endpoint):
             response = await client.send(request, stream=True)
             async with contextlib.aclosing(response):
                 await self._check(endpoint, response)
                 async with contextlib.aclosing(self._events(endpoint, response, reader)) as events:
                     async for event in events:
                         yield event
-        except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
-            raise failures.of_transport(endpoint, error) from error
-        except httpx2.TimeoutException as error:
-            raise ModelUnavailable(f"{endpoint.name}: sent nothing for {stall_s:g} s") from error
-        except (httpx2.TransportError, httpx2.DecodingError) as error:
-            raise ModelUnavailable(f"{endpoint.name}: the connection was cut before the answer ended") from error
+
+    async def fetch(self, endpoint: Endpoint, bytes_max: int) -> bytes:
+        """Ask for something that is no answer of a model, and return all of it.  No redirect is followed with a key."""
+        client = await self._client(endpoint)
+        request = client.build_request(
+            "GET", _address(endpoint), headers=endpoint.headers, timeout=httpx2.Timeout(endpoint.stall_timeout_s)
+        )
+        with _named(endpoint):
+            response = await client.send(request, stream=True)
+            async with contextlib.aclosing(response):
+                await self._check(endpoint, response)
+                body = bytearray()
+                async for chunk in response.aiter_bytes():
+                    body += chunk
+                    if len(body) > bytes_max:
+                        raise ModelUnavailable(f"{endpoint.name}: the answer is larger than {bytes_max >> 10} kB")
+                return bytes(body)
 
     async def close(self) -> None:
         plain, secure, self._plain, self._secure = self._plain, self._secure, None, None
@@ -151,6 +162,26 @@ class Wire:
         if (done := reader.end()) is None:
             raise ModelUnavailable(f"{endpoint.name}: the answer was cut before its end")
         yield done
+
+
+def _address(endpoint: Endpoint) -> httpx2.URL:
+    try:
+        return _parsed(endpoint.url)
+    except (httpx2.InvalidURL, UnicodeError) as error:
+        raise ModelUnusable(f"{endpoint.name}: {endpoint.url_setting} is no address that can be asked") from error
+
+
+@contextlib.contextmanager
+def _named(endpoint: Endpoint) -> Generator[None]:
+    """Name what happens on the way to a server and back."""
+    try:
+        yield
+    except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
+        raise failures.of_transport(endpoint, error) from error
+    except httpx2.TimeoutException as error:
+        raise ModelUnavailable(f"{endpoint.name}: sent nothing for {endpoint.stall_timeout_s:g} s") from error
+    except (httpx2.TransportError, httpx2.DecodingError) as error:
+        raise ModelUnavailable(f"{endpoint.name}: the connection was cut before the answer ended") from error
 
 
 class _Taker:

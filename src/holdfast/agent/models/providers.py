@@ -14,26 +14,89 @@ from holdfast.errors import ConfigInvalid
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provider:
-    """Who answers under a name.  Without a `key_env` nobody asks for a key."""
+    """Who answers under a name.  Without a `key_env` nobody asks for a key; without a `base_url` somebody must say where.
+
+    People know it by its `label`; `example` is a model of its, and `key_hint` is where its keys are made.
+    """
 
     wire: Literal["openai", "anthropic"] = "openai"
     base_url: str = ""
     key_env: str = ""
+    label: str = ""
+    example: str = ""
+    key_hint: str = ""
 
 
 PROVIDERS: Mapping[str, Provider] = {
-    "openai": Provider(base_url="https://api.openai.com/v1", key_env="OPENAI_API_KEY"),
-    "anthropic": Provider(wire="anthropic", base_url="https://api.anthropic.com/v1", key_env="ANTHROPIC_API_KEY"),
-    "openrouter": Provider(base_url="https://openrouter.ai/api/v1", key_env="OPENROUTER_API_KEY"),
-    "deepseek": Provider(base_url="https://api.deepseek.com/v1", key_env="DEEPSEEK_API_KEY"),
-    "groq": Provider(base_url="https://api.groq.com/openai/v1", key_env="GROQ_API_KEY"),
-    "mistral": Provider(base_url="https://api.mistral.ai/v1", key_env="MISTRAL_API_KEY"),
-    "together": Provider(base_url="https://api.together.xyz/v1", key_env="TOGETHER_API_KEY"),
-    "xai": Provider(base_url="https://api.x.ai/v1", key_env="XAI_API_KEY"),
-    "gemini": Provider(base_url="https://generativelanguage.googleapis.com/v1beta/openai", key_env="GEMINI_API_KEY"),
-    "ollama": Provider(base_url="http://127.0.0.1:11434/v1"),
-    "lmstudio": Provider(base_url="http://127.0.0.1:1234/v1"),
-    "vllm": Provider(base_url="http://127.0.0.1:8000/v1"),
+    "openai": Provider(
+        base_url="https://api.openai.com/v1",
+        key_env="OPENAI_API_KEY",
+        label="OpenAI",
+        example="gpt-5",
+        key_hint="platform.openai.com/api-keys",
+    ),
+    "anthropic": Provider(
+        wire="anthropic",
+        base_url="https://api.anthropic.com/v1",
+        key_env="ANTHROPIC_API_KEY",
+        label="Anthropic",
+        example="claude-sonnet-4-5",
+        key_hint="console.anthropic.com/settings/keys",
+    ),
+    "openrouter": Provider(
+        base_url="https://openrouter.ai/api/v1",
+        key_env="OPENROUTER_API_KEY",
+        label="OpenRouter",
+        example="openai/gpt-5",
+        key_hint="openrouter.ai/keys",
+    ),
+    "deepseek": Provider(
+        base_url="https://api.deepseek.com/v1",
+        key_env="DEEPSEEK_API_KEY",
+        label="DeepSeek",
+        example="deepseek-chat",
+        key_hint="platform.deepseek.com/api_keys",
+    ),
+    "groq": Provider(
+        base_url="https://api.groq.com/openai/v1",
+        key_env="GROQ_API_KEY",
+        label="Groq",
+        example="openai/gpt-oss-120b",
+        key_hint="console.groq.com/keys",
+    ),
+    "mistral": Provider(
+        base_url="https://api.mistral.ai/v1",
+        key_env="MISTRAL_API_KEY",
+        label="Mistral",
+        example="mistral-large-latest",
+        key_hint="console.mistral.ai/api-keys",
+    ),
+    "together": Provider(
+        base_url="https://api.together.xyz/v1",
+        key_env="TOGETHER_API_KEY",
+        label="Together",
+        example="openai/gpt-oss-120b",
+        key_hint="api.together.ai/settings/api-keys",
+    ),
+    "xai": Provider(
+        base_url="https://api.x.ai/v1",
+        key_env="XAI_API_KEY",
+        label="xAI",
+        example="grok-4",
+        key_hint="console.x.ai",
+    ),
+    "gemini": Provider(
+        base_url="https://generativelanguage.googleapis.com/v1beta/openai",
+        key_env="GEMINI_API_KEY",
+        label="Google Gemini",
+        example="gemini-2.5-pro",
+        key_hint="aistudio.google.com/apikey",
+    ),
+    "ollama": Provider(base_url="http://127.0.0.1:11434/v1", label="Ollama", example="qwen3"),
+    "lmstudio": Provider(base_url="http://127.0.0.1:1234/v1", label="LM Studio", example="qwen3-8b"),
+    "vllm": Provider(base_url="http://127.0.0.1:8000/v1", label="vLLM", example="Qwen/Qwen3-8B"),
+    "llamacpp": Provider(base_url="http://127.0.0.1:8080/v1", label="llama.cpp", example="qwen3-8b"),
+    "compatible": Provider(label="Another OpenAI-compatible server", example="model-name"),
 }
 
 
@@ -75,6 +138,10 @@ class Directory:
             url_setting=url_setting,
             key_setting=key_setting,
         )
+
+    def address(self, name: str) -> str:
+        """Return where a provider is asked, whatever its key.  Raises `ConfigInvalid`."""
+        return self._base_url(name, PROVIDERS.get(name, Provider()))[0]
 
     def _tables(self, name: str) -> list[tuple[str, ModelConfig | ProviderConfig]]:
         """Return what is said about a provider, the strongest first.  What is said of the model holds for its provider."""
