@@ -1,6 +1,7 @@
 /** The whole page: the house, and the door in front of it. */
 
 import { Door } from "./door/door.tsx";
+import { Knock } from "./door/knock.tsx";
 import { Frame } from "./frame/frame.tsx";
 import { returned, standing } from "./me.ts";
 import { Help } from "./palette/help.tsx";
@@ -19,6 +20,7 @@ export function App() {
         </div>
       )}
       {isOutside && <Door />}
+      <Knock />
       {paletteShown.value && <Palette />}
       {helpShown.value && <Help />}
       <Toasts />

@@ -4,6 +4,7 @@ import "./ui/ui.css";
 import { render } from "preact";
 import { startActivity } from "./activity.ts";
 import { App } from "./app.tsx";
+import { startConnection } from "./connection.ts";
 import { onCode, takeCode } from "./door/code.ts";
 import { startDrawer } from "./frame/drawer.ts";
 import { startTitle } from "./frame/title.ts";
@@ -25,6 +26,7 @@ render(<App />, document.getElementById("page")!);
 // A code has to be exchanged first; else the list is asked for at once, beside the question who this is.
 if (code) known.then(startActivity);
 else startActivity();
+startConnection();
 startOutbox();
 startDeletion();
 startFinding();

@@ -1,3 +1,4 @@
+import { knock } from "../door/knock.tsx";
 import { guest, me, signOut } from "../me.ts";
 import { showHelp, showPalette } from "../palette/shown.ts";
 import { place, to } from "../router.ts";
@@ -25,6 +26,11 @@ export function Foot() {
         <Icon name="gauge" size={17} />
         Gateway
       </a>
+      {guest.value && (
+        <button type="button" class="foot-guest" title="Sign in to do more than talk and read" onClick={knock}>
+          Guest
+        </button>
+      )}
       <IconButton icon="search" label="Commands (Ctrl K)" onClick={showPalette} />
       <Menu label="Theme, help and signing out" icon="gear" items={items()} />
     </footer>
@@ -38,9 +44,10 @@ function items(): MenuItem[] {
     onSelect: () => setTheme(each),
   }));
   const leaving: MenuItem = { label: "Sign out", icon: "signout", onSelect: () => attempt(signOut) };
+  const entering: MenuItem = { label: "Sign in", icon: "key", onSelect: knock };
   return [
     ...themes,
     { label: "Keyboard shortcuts", icon: "question", onSelect: showHelp },
-    ...(me.value && !guest.value ? [leaving] : []),
+    ...(me.value ? [guest.value ? entering : leaving] : []),
   ];
 }

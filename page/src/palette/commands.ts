@@ -2,6 +2,7 @@
 
 import { sessions } from "../activity.ts";
 import { PAGES } from "../control/pages.ts";
+import { knock } from "../door/knock.tsx";
 import { isOpen, setOpen } from "../frame/drawer.ts";
 import { guest, me, signOut } from "../me.ts";
 import { CONTROL_PAGES, go, to } from "../router.ts";
@@ -56,7 +57,8 @@ export function offers(letters: string): Offer[] {
 }
 
 function general(): Command[] {
-  const leaving: Command = doing("Sign out", "signout", () => attempt(signOut));
+  const leaving = doing("Sign out", "signout", () => attempt(signOut));
+  const entering = doing("Sign in", "key", knock);
   return [
     { ...doing("New chat", "plus", () => go(to.new())), keys: "mod+shift+o" },
     { ...doing("Search in all sessions", "search", searchSessions), keys: "/" },
@@ -72,7 +74,7 @@ function general(): Command[] {
       ),
     ),
     { ...doing("Keyboard shortcuts", "question", showHelp), keys: "?" },
-    ...(me.value && !guest.value ? [leaving] : []),
+    ...(me.value ? [guest.value ? entering : leaving] : []),
   ];
 }
 

@@ -4,6 +4,7 @@
 const ADJACENT = 4;
 const WORD_START = 6;
 const PLAIN = 1;
+const WHOLE = 2;
 
 export interface Match {
   score: number;
@@ -31,7 +32,7 @@ export function match(letters: string, name: string): Match | null {
 function together(length: number, begin: number, text: string): Match {
   const at = Array.from({ length }, (_, index) => begin + index);
   // Shorter names are closer to what was typed.
-  return { score: score(at, text) + length * ADJACENT + 1 / text.length, at };
+  return { score: score(at, text) + WHOLE + 1 / text.length, at };
 }
 
 /** Prefer the beginning of a word, if there is one with this letter. */

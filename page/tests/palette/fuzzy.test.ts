@@ -1,0 +1,40 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { match } from "../../src/palette/fuzzy.ts";
+
+const best = (letters: string, names: string[]) =>
+  names
+    .flatMap((name) => {
+      const found = match(letters, name);
+      return found ? [{ name, score: found.score }] : [];
+    })
+    .sort((a, b) => b.score - a.score)
+    .map(({ name }) => name);
+
+test("letters that stand together, or begin words, are what was meant", () => {
+  expect(best("exp", ["Expert reviews of the deploy", "Export as JSON", "Fix the pump"])[0]).toMatch(/^Exp/);
+  expect(best("nc", ["Announce", "New chat"])[0]).toBe("New chat");
+  expect(best("status", ["Show the task, then use status", "Status"])[0]).toBe("Status");
+});
+
+test("letters in another order are not in the name", () => {
+  expect(match("tsuats", "Status")).toBeNull();
+});
+
+test("what is found stands in the name, in the order in which it was typed", () => {
+  fc.assert(
+    fc.property(fc.string({ unit: "grapheme-ascii" }), fc.string({ unit: "grapheme-ascii" }), (letters, name) => {
+      const found = match(letters, name);
+      if (!found) return;
+      const wanted = letters.toLowerCase().replace(/\s+/g, "");
+      const text = name.toLowerCase();
+      expect(
+        found.at
+          .map((each) => text[each])
+          .join("")
+          .replace(/\s+/g, ""),
+      ).toBe(wanted);
+      expect(found.at).toEqual([...found.at].sort((a, b) => a - b));
+    }),
+  );
+});

@@ -1,0 +1,28 @@
+import type { SessionView } from "../../src/wire.ts";
+
+/** A session for tests, with what matters there. */
+export function session(given: Partial<SessionView>): SessionView {
+  return {
+    id: "ses_1",
+    key: "key",
+    channel: "web",
+    state: "open",
+    title: null,
+    created_at: 0,
+    updated_at: 0,
+    ended_at: null,
+    end_reason: null,
+    auto_reset_reason: null,
+    resume_pending: false,
+    resume_reason: null,
+    parent_id: null,
+    one_shot: false,
+    pinned: false,
+    archived: false,
+    turns: 1,
+    seq: 1,
+    label: "label",
+    activity: null,
+    ...given,
+  };
+}
