@@ -15,7 +15,7 @@ import { useOffer } from "./offer.ts";
 import { PasteOffer, pasted } from "./paste.tsx";
 import { Queue } from "./queue.tsx";
 import { SendButton } from "./send_button.tsx";
-import { isReady, sendBy, stopAtWork } from "./sending.ts";
+import { isReady, obstacle, sendBy, stopAtWork } from "./sending.ts";
 import { hintFor, placeholderFor, waysBeside } from "./ways.ts";
 import { writingIn } from "./writing.ts";
 
@@ -70,7 +70,7 @@ export function Composer({ sessionId, previous, conversation }: ComposerProps) {
         />
         <div class="composer-row">
           <AttachButton onFiles={take} />
-          <p class="composer-hint">{hintFor(ways)}</p>
+          <p class="composer-hint">{obstacle(writing) || hintFor(ways)}</p>
           <SendButton
             ways={ways}
             ready={isReady(writing)}

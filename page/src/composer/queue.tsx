@@ -15,8 +15,13 @@ export function Queue({ turns }: { turns: readonly Turn[] }) {
         <li key={turn.id}>
           <Icon name="clock" size={15} />
           <span class="queue-text">{messageOf(turn)?.text}</span>
-          <span class="queue-state">next in line</span>
-          <IconButton icon="close" size={14} label="Take it back" onClick={() => attempt(() => stop(turn))} />
+          <span class="queue-state">in line</span>
+          <IconButton
+            icon="close"
+            size={14}
+            label={`Take back: ${messageOf(turn)?.text}`}
+            onClick={() => attempt(() => stop(turn))}
+          />
         </li>
       ))}
     </ul>

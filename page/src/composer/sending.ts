@@ -25,6 +25,14 @@ export function isReady(writing: Writing): boolean {
   return Boolean(writing.text.value.trim() || attachments.length) && attachments.every(isThere);
 }
 
+/** Return why something that was written cannot be sent yet. */
+export function obstacle(writing: Writing): string {
+  const missing = writing.attachments.value.filter((each) => !isThere(each));
+  if (!missing.length) return "";
+  const failed = missing.some((each) => each.kind === "file" && each.problem);
+  return failed ? "Remove what could not be attached, or send it again" : "Waiting for the attachments";
+}
+
 const isThere = (each: Attachment) => each.kind === "picture" || each.path !== null;
 
 /** Send what was written in one of the ways there are; nothing, as long as it is not all there. */

@@ -28,7 +28,14 @@ export function Meter({ conversation }: { conversation: Conversation }) {
       onKeyDown={(event) => event.key === "Escape" && close()}
       onFocusOut={close}
     >
-      <button type="button" class="meter-button" aria-expanded={open} aria-controls={id} onClick={() => setKept(!kept)}>
+      <button
+        type="button"
+        class="meter-button"
+        aria-label={`Used: ${summary}`}
+        aria-expanded={open}
+        aria-controls={id}
+        onClick={() => setKept(!kept)}
+      >
         <Icon name="gauge" size={15} />
         <span class="meter-brief">{summary}</span>
       </button>

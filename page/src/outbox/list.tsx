@@ -21,7 +21,8 @@ interface OutboxListProps {
 export function OutboxList({ sessionId, sessionKey }: OutboxListProps) {
   const items = outgoingOf(outgoing.value, sessionId, sessionKey);
   return (
-    <div class="outbox" role="log" aria-label="Messages on their way">
+    // With many of them it scrolls, which the keyboard must be able to do as well.
+    <div class="outbox" role="log" aria-label="Messages on their way" tabIndex={items.length ? 0 : undefined}>
       {items.map((each) =>
         each.reply === null ? <OnItsWay key={each.key} item={each} /> : <Reply key={each.key} item={each} />,
       )}
