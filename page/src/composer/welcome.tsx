@@ -1,17 +1,15 @@
 import "./welcome.css";
-import { sessions } from "../activity.ts";
+import { sessionOf } from "../activity.ts";
+import { status } from "../connection.ts";
 import { to } from "../router.ts";
 import { Icon } from "../ui/icon.tsx";
-import { useLoaded } from "../ui/load.ts";
 import { attempt } from "../ui/toast.tsx";
-import type { Status } from "../wire.ts";
 import { type Example, FOR_DEMONSTRATION, FOR_MODELS } from "./examples.ts";
 import { sendText } from "./sending.ts";
 
 /** What a person sees before the first message. */
 export function Welcome({ previous }: { previous: string | null }) {
-  const [status] = useLoaded<Status>("/api/status");
-  const agent = status.value.value?.agent;
+  const agent = status.value?.agent;
   return (
     <section class="welcome">
       <img class="welcome-mark" src="/icon.svg" alt="" width={56} height={56} />
@@ -61,7 +59,7 @@ function Demonstration() {
 }
 
 function Previous({ id }: { id: string }) {
-  const label = sessions.value.find((each) => each.id === id)?.label;
+  const label = sessionOf(id)?.label;
   return (
     <p class="welcome-previous">
       This begins anew after <a href={to.session(id)}>{label ? `“${label}”` : "the last conversation"}</a>, which is

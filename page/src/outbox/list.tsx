@@ -9,8 +9,8 @@ import { attempt } from "../ui/toast.tsx";
 import { discard, type Outgoing, outgoing, resend } from "./outbox.ts";
 import { outgoingOf, toldOf } from "./receipt.ts";
 
-/** What is accepted sooner than this is seen in the conversation at once, and need not be shown here first. */
-const SHOWN_AFTER_MS = 400;
+/** What arrives sooner than this is in the conversation before anybody wonders how it stands. */
+const TOLD_AFTER_MS = 400;
 
 interface OutboxListProps {
   sessionId: string | null;
@@ -21,8 +21,7 @@ interface OutboxListProps {
 export function OutboxList({ sessionId, sessionKey }: OutboxListProps) {
   const items = outgoingOf(outgoing.value, sessionId, sessionKey);
   return (
-    // With many of them it scrolls, which the keyboard must be able to do as well.
-    <div class="outbox" role="log" aria-label="Messages on their way" tabIndex={items.length ? 0 : undefined}>
+    <div class="outbox" role="log" aria-label="Messages on their way">
       {items.map((each) =>
         each.reply === null ? <OnItsWay key={each.key} item={each} /> : <Reply key={each.key} item={each} />,
       )}
@@ -31,18 +30,17 @@ export function OutboxList({ sessionId, sessionKey }: OutboxListProps) {
 }
 
 function OnItsWay({ item }: { item: Outgoing }) {
-  const shown = useShown(item);
-  if (!shown) return null;
+  const due = useDue(item);
   const told = toldOf(item, online.value);
   return (
-    <article class="on-its-way">
+    <article class={due ? "on-its-way due" : "on-its-way"}>
       {item.images.length > 0 && <Pictures item={item} />}
       <p class="on-its-way-text">{item.text}</p>
       <p class={`receipt ${told.tone}`}>
         <Icon name={told.icon} size={14} />
         <span>{told.text}</span>
       </p>
-      <Actions item={item} />
+      {due && <Actions item={item} />}
     </article>
   );
 }
@@ -96,13 +94,13 @@ function Reply({ item }: { item: Outgoing }) {
   );
 }
 
-/** Return whether a message is worth showing yet. */
-function useShown({ at, state }: Outgoing): boolean {
+/** Return whether it is time to tell how a message stands. */
+function useDue({ at, state }: Outgoing): boolean {
   const early = state === "waiting" || state === "sending" || state === "accepted";
-  const [due, setDue] = useState(Date.now() - at >= SHOWN_AFTER_MS);
+  const [late, setLate] = useState(Date.now() - at >= TOLD_AFTER_MS);
   useEffect(() => {
-    const timer = setTimeout(() => setDue(true), SHOWN_AFTER_MS);
+    const timer = setTimeout(() => setLate(true), TOLD_AFTER_MS);
     return () => clearTimeout(timer);
   }, []);
-  return due || !early;
+  return late || !early;
 }
