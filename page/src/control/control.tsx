@@ -10,13 +10,15 @@ import "./parts/parts.css";
 
 export function Control({ page, id }: { page: ControlPage; id: string | null }) {
   useGlance();
-  const Page = PAGES[page]?.Page;
+  const { Page } = PAGES[page];
   return (
     <div class="control">
       <Navigation current={page} />
       {/* Another page begins at its top. */}
       <div class="control-page" key={`${page}/${id ?? ""}`}>
-        <div class="control-column">{Page && <Page id={id} />}</div>
+        <div class="control-column">
+          <Page id={id} />
+        </div>
       </div>
     </div>
   );
@@ -37,14 +39,13 @@ function Navigation({ current }: { current: ControlPage }) {
 }
 
 function NavigationLink({ page, current }: { page: ControlPage; current: boolean }) {
-  const plan = PAGES[page];
+  const { title, icon } = PAGES[page];
   const waiting = page === "approvals" ? (glance.value.value?.questions ?? 0) : 0;
-  if (!plan) return null;
   return (
     <li>
       <a class="control-link" href={to.control(page)} aria-current={current ? "page" : undefined}>
-        <Icon name={plan.icon} size={17} />
-        {plan.title}
+        <Icon name={icon} size={17} />
+        {title}
         {waiting > 0 && (
           <span class="control-count">
             {waiting}

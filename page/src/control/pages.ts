@@ -11,7 +11,7 @@ interface Plan {
   Page: ComponentType<{ id: string | null }>;
 }
 
-export const PAGES: Partial<Record<ControlPage, Plan>> = {
+export const PAGES: Readonly<Record<ControlPage, Plan>> = {
   status: {
     title: "Status",
     icon: "gauge",

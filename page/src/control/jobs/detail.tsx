@@ -1,4 +1,5 @@
 import { useState } from "preact/hooks";
+import { fullMoment } from "../../format.ts";
 import { go, to } from "../../router.ts";
 import { Button } from "../../ui/button.tsx";
 import { useLoaded } from "../../ui/load.ts";
@@ -59,7 +60,7 @@ function factsOf(job: JobView) {
   return [
     { name: "When", value: <Schedule schedule={job.schedule} /> },
     { name: "Next", value: <NextRun job={job} /> },
-    { name: "At", value: job.next_at === null || job.paused ? null : <Time at={job.next_at} /> },
+    { name: "At", value: job.next_at === null || job.paused ? null : fullMoment(job.next_at) },
     {
       name: "Delivers to",
       value: job.deliver && job.deliver !== LOG ? job.deliver : "its own conversation, kept here",

@@ -30,7 +30,8 @@ export function reading(schedule: string): string | null {
   const days = daysOf(day, weekday);
   const months = monthsOf(month);
   if (when === null || days === null || months === null) return null;
-  return [when, days, months].filter(Boolean).join(" ");
+  const daily = when.startsWith("at ") && !days ? "every day" : "";
+  return [daily, when, days, months].filter(Boolean).join(" ");
 }
 
 function timeOf(minute: string, hour: string): string | null {

@@ -1,6 +1,6 @@
 /** What a background command writes, read on from where the last reading ended. */
 
-import { type ReadonlySignal, signal } from "@preact/signals";
+import { type ReadonlySignal, type Signal, signal } from "@preact/signals";
 import { get } from "../../api.ts";
 import type { Output } from "../../wire.ts";
 
@@ -40,7 +40,7 @@ export function logOf(processId: string): { log: ReadonlySignal<Log>; readOn: ()
     if (reading) return;
     reading = true;
     try {
-      await readPieces(processId, log.peek, (next) => (log.value = next));
+      await readPieces(processId, log);
     } catch (error) {
       log.value = { ...log.peek(), error };
     } finally {
@@ -50,12 +50,12 @@ export function logOf(processId: string): { log: ReadonlySignal<Log>; readOn: ()
   return { log, readOn };
 }
 
-async function readPieces(processId: string, now: () => Log, set: (log: Log) => void): Promise<void> {
+async function readPieces(processId: string, log: Signal<Log>): Promise<void> {
   for (let piece = 0; piece < PIECES_MAX; piece++) {
-    const before = now();
+    const before = log.peek();
     const output = await get<Output>(`/api/processes/${encodeURIComponent(processId)}/log?after=${before.end}`);
     if (output.end === before.end && before.read) return;
-    set(append(before, output));
+    log.value = append(before, output);
     if (output.end === before.end) return;
   }
 }

@@ -64,7 +64,7 @@ function Terminal({ log, running }: { log: Log; running: boolean }) {
   };
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: It is scrolled with the keyboard.
-    <section class="terminal" ref={box} tabIndex={0} aria-label="What the command wrote" onScroll={note}>
+    <section class="process-output" ref={box} tabIndex={0} aria-label="What the command wrote" onScroll={note}>
       <pre>
         <Ansi text={log.text} />
       </pre>

@@ -20,19 +20,19 @@ export function Conservation({ status }: { status: Status }) {
   const account = accountOf(status);
   return (
     <Section title="Every message accounted for">
-      <div class="panel conservation">
-        <p class="equation">
+      <div class="panel account">
+        <p class="account-sum">
           <Sum amount={account.accepted} name="accepted" />
-          <span class="sign">{account.right ? "=" : "≠"}</span>
+          <span class="account-sign">{account.right ? "=" : "≠"}</span>
           <Sum amount={account.settled} name="settled" />
-          <span class="sign">+</span>
+          <span class="account-sign">+</span>
           <Sum amount={account.inFlight} name="in flight" />
         </p>
         <Bar account={account} />
-        <ul class="states">
+        <ul class="account-states">
           {account.states.map(({ state, count: amount }) => (
             <li key={state}>
-              <span class="swatch" data-state={state} />
+              <span class="account-swatch" data-state={state} />
               {count(amount)} {WORDS[state]}
             </li>
           ))}
@@ -45,7 +45,7 @@ export function Conservation({ status }: { status: Status }) {
 
 function Sum({ amount, name }: { amount: number; name: string }) {
   return (
-    <span class="sum">
+    <span class="account-term">
       <strong>{count(amount)}</strong> <span>{name}</span>
     </span>
   );
@@ -53,9 +53,9 @@ function Sum({ amount, name }: { amount: number; name: string }) {
 
 function Bar({ account }: { account: Account }) {
   return (
-    <div class="bar" aria-hidden="true">
+    <div class="account-bar" aria-hidden="true">
       {account.states.map(({ state, count: amount }) => (
-        <span key={state} class="stretch" data-state={state} style={{ flexGrow: amount }} />
+        <span key={state} class="account-stretch" data-state={state} style={{ flexGrow: amount }} />
       ))}
     </div>
   );
@@ -64,13 +64,13 @@ function Bar({ account }: { account: Account }) {
 function Verdict({ right }: { right: boolean }) {
   if (right) {
     return (
-      <p class="verdict good">
+      <p class="account-verdict good">
         <Icon name="check" /> Checked: it adds up. No message was lost, and none was counted twice.
       </p>
     );
   }
   return (
-    <p class="verdict bad">
+    <p class="account-verdict bad">
       <Icon name="warning" />
       <span>
         It does not add up. Let the <a href={to.control("doctor")}>doctor</a> look at it, and keep a copy of the store.

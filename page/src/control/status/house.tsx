@@ -39,7 +39,7 @@ function Tools({ names }: { names: readonly string[] }) {
   return (
     <details>
       <summary>{plural(names.length, "tool")}</summary>
-      <ul class="chips">
+      <ul class="tool-names">
         {names.map((name) => (
           <li key={name}>
             <code>{name}</code>
@@ -54,7 +54,7 @@ function Servers({ states }: { states: Record<string, string> }) {
   const names = Object.entries(states);
   if (names.length === 0) return <span class="faint">none are configured</span>;
   return (
-    <ul class="servers">
+    <ul class="mcp-servers">
       {names.map(([name, state]) => (
         <li key={name}>
           {name} <Badge tone={CONNECTED.test(state) ? "good" : "bad"}>{state}</Badge>
@@ -92,7 +92,7 @@ export function House({ status }: { status: Status }) {
 export function BootReport({ lines }: { lines: readonly string[] }) {
   return (
     <Section title="What it found at its start">
-      <ul class="panel boot">
+      <ul class="panel boot-lines">
         {lines.map((line) => (
           <li key={line}>{line}</li>
         ))}

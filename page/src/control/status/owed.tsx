@@ -7,7 +7,8 @@ import { Section } from "../parts/section.tsx";
 interface Debt {
   icon: IconName;
   amount: number;
-  name: string;
+  one: string;
+  many: string;
   page: ControlPage | null;
 }
 
@@ -17,7 +18,7 @@ export function Owed({ status }: { status: Status }) {
     <Section title="Still to be done">
       <ul class="debts">
         {debtsOf(status).map((debt) => (
-          <li key={debt.name}>
+          <li key={debt.many}>
             <Tile debt={debt} />
           </li>
         ))}
@@ -29,20 +30,20 @@ export function Owed({ status }: { status: Status }) {
 function debtsOf({ obligations, questions = 0, processes = 0 }: Status): readonly Debt[] {
   const { turns = 0, deliveries = 0, segments = 0 } = obligations ?? {};
   return [
-    { icon: "chat", amount: turns, name: "answers to give", page: null },
-    { icon: "question", amount: questions, name: "questions for you", page: "approvals" },
-    { icon: "send", amount: deliveries, name: "messages to send", page: "deliveries" },
-    { icon: "brain", amount: segments, name: "memories to keep", page: "memory" },
-    { icon: "terminal", amount: processes, name: "background commands", page: "processes" },
+    { icon: "chat", amount: turns, one: "answer to give", many: "answers to give", page: null },
+    { icon: "question", amount: questions, one: "question for you", many: "questions for you", page: "approvals" },
+    { icon: "send", amount: deliveries, one: "message to send", many: "messages to send", page: "deliveries" },
+    { icon: "brain", amount: segments, one: "memory to keep", many: "memories to keep", page: "memory" },
+    { icon: "terminal", amount: processes, one: "background command", many: "background commands", page: "processes" },
   ];
 }
 
-function Tile({ debt: { icon, amount, name, page } }: { debt: Debt }) {
+function Tile({ debt: { icon, amount, one, many, page } }: { debt: Debt }) {
   const inside = (
     <>
       <Icon name={icon} />
       <strong>{count(amount)}</strong>
-      <span>{name}</span>
+      <span>{amount === 1 ? one : many}</span>
     </>
   );
   const look = amount > 0 ? "debt some" : "debt";

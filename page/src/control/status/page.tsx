@@ -38,7 +38,7 @@ export function StatusPage() {
 function Away({ error, known }: { error: unknown; known: boolean }) {
   if (!(error instanceof Unanswered) || !known) return <Trouble error={error} onRetry={look} />;
   return (
-    <p class="away" role="status">
+    <p class="status-away" role="status">
       The gateway does not answer at the moment. What is shown here is from before; it is looked for again all the time.
     </p>
   );

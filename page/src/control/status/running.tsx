@@ -26,7 +26,7 @@ export function Running() {
         <p class="panel faint">Nothing runs at the moment. What is being answered appears here.</p>
       )}
       {active.length > 0 && (
-        <ul class="panel running">
+        <ul class="panel at-work">
           {active.map((session) => (
             <RunningRow key={session.id} session={session} activity={session.activity!} />
           ))}
@@ -38,7 +38,7 @@ export function Running() {
 
 function RunningRow({ session, activity }: { session: SessionView; activity: Activity }) {
   return (
-    <li class="running-row">
+    <li class="at-work-row">
       <Badge tone={TONES[activity]}>{WORDS[activity]}</Badge>
       <a href={to.session(session.id)}>{session.label}</a>
       <span class="faint">{session.channel}</span>
