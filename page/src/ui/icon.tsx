@@ -16,6 +16,7 @@ const DRAWN = {
   close: "M6 6l12 12M18 6L6 18",
   copy: "M9 9h11v11H9zM15 9V4H4v11h5",
   doctor: "M3 12h4l2.500-6 4 12 2.500-6H21",
+  down: "M12 4v15M5.500 13l6.500 6.500 6.500-6.500",
   download: "M12 4v11M7 11l5 5 5-5M5 20h14",
   edit: "M4 20l1-4L16.500 4.500l3 3L8 19zM14 7l3 3",
   external: "M14 4h6v6M20 4l-9 9M18 14v6H4V6h6",
@@ -56,6 +57,7 @@ const DRAWN = {
   warning: "M12 4l9 16H3zM12 10v4.500M12 17v.1",
   webhook:
     "M9 10.500a4 4 0 1 1 5.500-1.500L17 14M12 8l-3.500 6M7 13a4 4 0 1 0 3.500 5H16M17 14a3.500 3.500 0 1 1-1 6.500",
+  wrap: "M4 6h16M4 12h12.500a3 3 0 0 1 0 6H12M14.500 15.500L12 18l2.500 2.500M4 18h4",
 } as const;
 
 export type IconName = keyof typeof DRAWN;

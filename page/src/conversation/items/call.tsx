@@ -1,0 +1,77 @@
+import { useId, useState } from "preact/hooks";
+import { duration } from "../../format.ts";
+import type { CallItem } from "../../journal/view.ts";
+import { Icon } from "../../ui/icon.tsx";
+import { Badge } from "../../ui/parts.tsx";
+import { rendererOf } from "../tools/registry.ts";
+import "../tools/tools.css";
+import { Elapsed } from "./elapsed.tsx";
+
+/** What took less is not worth a number. */
+const WORTH_TELLING_MS = 1_000;
+
+interface CallProps {
+  call: CallItem;
+  turnId: string;
+  /** The turn is at work, so what has no outcome is still being done. */
+  isLive: boolean;
+}
+
+/** One use of a tool: a line that says what is done to what, which opens to show the rest. */
+export function Call({ call, turnId, isLive }: CallProps) {
+  const [chosen, setChosen] = useState<boolean | null>(null);
+  const id = useId();
+  const renderer = rendererOf(call.name);
+  const isOpen =
+    chosen ?? (call.outcome === "error" || call.outcome === "unknown" || (renderer.isOpen?.(call) ?? false));
+  const { Body } = renderer;
+  return (
+    <div class={`call ${call.outcome ?? "running"}`}>
+      <button
+        type="button"
+        class="call-head"
+        aria-expanded={isOpen}
+        aria-controls={isOpen ? id : undefined}
+        onClick={() => setChosen(!isOpen)}
+      >
+        <Icon name={renderer.icon} size={16} />
+        <span class="call-name">{renderer.name(call)}</span>
+        <span class="call-subject">{renderer.subject(call)}</span>
+        <Standing call={call} isLive={isLive} said={renderer.outcome?.(call) ?? ""} />
+        <span class={isOpen ? "call-chevron open" : "call-chevron"}>
+          <Icon name="chevron" size={14} />
+        </span>
+      </button>
+      {isOpen && (
+        <div class="call-body" id={id}>
+          {call.outcome === "unknown" && <Unknown />}
+          <Body call={call} turnId={turnId} />
+        </div>
+      )}
+    </div>
+  );
+}
+
+function Standing({ call, isLive, said }: { call: CallItem; isLive: boolean; said: string }) {
+  if (call.outcome === "error") return <Badge tone="bad">{said || "did not work"}</Badge>;
+  if (call.outcome === "unknown") return <Badge tone="busy">outcome not known</Badge>;
+  if (call.outcome === null && isLive) {
+    return (
+      <span class="call-live">
+        <Elapsed since={call.at} />
+        <span class="spinner" role="img" aria-label="Running" />
+      </span>
+    );
+  }
+  if (call.outcome === null) return <Badge>not finished</Badge>;
+  const took = call.endedAt === null ? 0 : call.endedAt - call.at;
+  return <span class="call-outcome">{said || (took >= WORTH_TELLING_MS ? duration(took) : "")}</span>;
+}
+
+function Unknown() {
+  return (
+    <p class="call-unknown">
+      The gateway stopped while this was being done. Nobody can know whether it took effect, so it was not done again.
+    </p>
+  );
+}

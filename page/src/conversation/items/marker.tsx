@@ -1,0 +1,42 @@
+import type { MarkerItem } from "../../journal/view.ts";
+import { retry } from "../../turns/actions.ts";
+import { Button } from "../../ui/button.tsx";
+import { Icon, type IconName } from "../../ui/icon.tsx";
+import { attempt } from "../../ui/toast.tsx";
+import type { TurnState } from "../../wire.ts";
+
+const ICONS: Record<MarkerItem["kind"], IconName> = { interrupted: "pause", cancelled: "stop", failed: "warning" };
+
+interface MarkerProps {
+  item: MarkerItem;
+  turnId: string;
+  state: TurnState;
+  /** It is what the turn ends with, so something can be done about it. */
+  isLast: boolean;
+}
+
+/** Why a turn, or an attempt of it, came to no answer, and what has become of that. */
+export function Marker({ item, turnId, state, isLast }: MarkerProps) {
+  return (
+    <div class={`marker ${item.kind}`}>
+      <Icon name={ICONS[item.kind]} size={16} />
+      <div class="marker-text">
+        <p>{item.text}</p>
+        <p class="marker-more">{explained(item, state, isLast)}</p>
+      </div>
+      {isLast && state !== "running" && state !== "queued" && (
+        <Button small icon="retry" onClick={() => attempt(() => retry({ id: turnId }))}>
+          {item.kind === "interrupted" ? "Go on" : "Try again"}
+        </Button>
+      )}
+    </div>
+  );
+}
+
+/** What the person would ask next. */
+function explained(item: MarkerItem, state: TurnState, isLast: boolean): string {
+  if (item.kind !== "interrupted") return item.kind === "cancelled" ? "What it had said until then is kept." : "";
+  if (item.continues || !isLast) return "Resumed after the restart: it goes on below.";
+  if (state === "queued") return "It goes on by itself as soon as the gateway gets to it.";
+  return "Every word until then is kept. It did not go on by itself.";
+}

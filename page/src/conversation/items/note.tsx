@@ -1,0 +1,45 @@
+import { useId, useState } from "preact/hooks";
+import type { NoteItem } from "../../journal/view.ts";
+import { Icon } from "../../ui/icon.tsx";
+import { Markdown } from "../markdown/markdown.tsx";
+
+/** What Holdfast says in its own name. */
+export function Note({ item }: { item: NoteItem }) {
+  if (item.kind === "compacted") return <Summary text={item.text} />;
+  return (
+    <div class={item.kind === "banner" ? "note banner" : "note"}>
+      <Icon name={item.kind === "banner" ? "retry" : "info"} size={16} />
+      <div class="note-text">
+        <Markdown text={item.text} />
+      </div>
+    </div>
+  );
+}
+
+/** The conversation grew longer than the model can read: all of it is still here, and this is what it reads instead. */
+function Summary({ text }: { text: string }) {
+  const [isOpen, setOpen] = useState(false);
+  const id = useId();
+  return (
+    <div class="summary">
+      <button
+        type="button"
+        class="summary-head"
+        aria-expanded={isOpen}
+        aria-controls={isOpen ? id : undefined}
+        onClick={() => setOpen(!isOpen)}
+      >
+        <Icon name="archive" size={16} />
+        <span>From here on the model reads a summary of what is older</span>
+        <span class={isOpen ? "call-chevron open" : "call-chevron"}>
+          <Icon name="chevron" size={14} />
+        </span>
+      </button>
+      {isOpen && (
+        <div class="summary-text" id={id}>
+          <Markdown text={text} />
+        </div>
+      )}
+    </div>
+  );
+}

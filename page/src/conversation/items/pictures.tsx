@@ -1,0 +1,74 @@
+import { useEffect, useState } from "preact/hooks";
+import { credentials } from "../../api.ts";
+import type { MessageItem } from "../../journal/view.ts";
+import { Dialog } from "../../ui/dialog.tsx";
+import { Icon } from "../../ui/icon.tsx";
+
+/** The pictures that came with a message; each opens to its full size. */
+export function Pictures({ item }: { item: MessageItem }) {
+  if (!item.images.length) return null;
+  return (
+    <div class="pictures">
+      {item.images.map((_, number) => (
+        <Picture
+          key={number}
+          path={`/api/turns/${encodeURIComponent(item.turnId)}/images/${number}`}
+          number={number + 1}
+        />
+      ))}
+    </div>
+  );
+}
+
+function Picture({ path, number }: { path: string; number: number }) {
+  const [isOpen, setOpen] = useState(false);
+  const { source, isMissing } = usePicture(path);
+  const name = `Picture ${number}`;
+  if (isMissing)
+    return (
+      <span class="picture missing">
+        <Icon name="image" size={16} /> {name} cannot be shown
+      </span>
+    );
+  return (
+    <>
+      <button type="button" class="picture" aria-label={`${name}: open`} onClick={() => setOpen(true)}>
+        {source && <img src={source} alt={name} />}
+      </button>
+      {isOpen && source && (
+        <Dialog title={name} wide onClose={() => setOpen(false)}>
+          <img class="picture-whole" src={source} alt={name} />
+        </Dialog>
+      )}
+    </>
+  );
+}
+
+/** An image element cannot show who asks, so a picture of the gateway is fetched as everything else is. */
+export function usePicture(path: string): { source: string | null; isMissing: boolean } {
+  const [found, setFound] = useState<{ source: string | null; isMissing: boolean }>({ source: null, isMissing: false });
+  useEffect(() => {
+    const ending = new AbortController();
+    let source: string | null = null;
+    fetchPicture(path, ending.signal).then(
+      (blob) => {
+        if (ending.signal.aborted) return;
+        source = URL.createObjectURL(blob);
+        setFound({ source, isMissing: false });
+      },
+      () => ending.signal.aborted || setFound({ source: null, isMissing: true }),
+    );
+    return () => {
+      ending.abort();
+      if (source) URL.revokeObjectURL(source);
+    };
+  }, [path]);
+  return found;
+}
+
+async function fetchPicture(path: string, signal: AbortSignal): Promise<Blob> {
+  const response = await fetch(path, { headers: credentials(), signal });
+  const blob = await response.blob();
+  if (!response.ok || !blob.type.startsWith("image/")) throw new Error("There is no such picture.");
+  return blob;
+}

@@ -1,0 +1,115 @@
+import { useState } from "preact/hooks";
+import { duration } from "../../format.ts";
+import type { QuestionItem } from "../../journal/view.ts";
+import { operator } from "../../me.ts";
+import { answer } from "../../turns/actions.ts";
+import { Button } from "../../ui/button.tsx";
+import { Icon } from "../../ui/icon.tsx";
+import { Command } from "../../ui/parts.tsx";
+import { attempt } from "../../ui/toast.tsx";
+import { now } from "../ticking.ts";
+import { Asked } from "./asked.tsx";
+import { choices, toldAnswer } from "./choices.ts";
+import { FreeAnswer } from "./free_answer.tsx";
+
+interface QuestionProps {
+  question: QuestionItem;
+  turnId: string;
+  /** The turn waits for nothing any more. */
+  isOver: boolean;
+}
+
+/** A question that the turn waits with; answered, it is one line. */
+export function Question({ question, turnId, isOver }: QuestionProps) {
+  if (question.answer !== null || isOver) return <Settled question={question} />;
+  const isConsent = question.about !== "answer";
+  return (
+    <section class="question" aria-label={isConsent ? "Approval needed" : "Question"}>
+      <header class="question-head">
+        <Icon name={isConsent ? "shield" : "question"} />
+        <h4>{isConsent ? "Your approval is needed" : "A question for you"}</h4>
+        {question.expiresAt !== null && <Expiry at={question.expiresAt} />}
+      </header>
+      <Asked question={question} />
+      {isConsent && !operator.value ? <NotYours /> : <Answering question={question} turnId={turnId} />}
+    </section>
+  );
+}
+
+function Settled({ question }: { question: QuestionItem }) {
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <div class="settled">
+      <button type="button" class="settled-head" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+        <Icon name={question.about === "answer" ? "question" : "shield"} size={16} />
+        <span class="settled-text">{question.answer === null ? "Not answered" : toldAnswer(question)}</span>
+        <span class={isOpen ? "call-chevron open" : "call-chevron"}>
+          <Icon name="chevron" size={14} />
+        </span>
+      </button>
+      {isOpen && (
+        <div class="settled-body">
+          <Asked question={question} />
+        </div>
+      )}
+    </div>
+  );
+}
+
+/** A program on this machine could say anything without a key, so consent is for whoever is signed in. */
+function NotYours() {
+  return (
+    <div class="question-hint">
+      <p>Only the operator can allow this. Sign in with a link from the terminal, or answer there:</p>
+      <Command text="holdfast link" />
+      <Command text="holdfast approvals list" />
+    </div>
+  );
+}
+
+function Answering({ question, turnId }: Pick<QuestionProps, "question" | "turnId">) {
+  const [isSending, setSending] = useState(false);
+  const offered = choices(question);
+  const say = async (text: string) => {
+    if (isSending) return;
+    setSending(true);
+    await attempt(() => answer(turnId, question.questionId, text));
+    setSending(false);
+  };
+  const steer = (event: KeyboardEvent) => {
+    if (event.target instanceof HTMLTextAreaElement || event.ctrlKey || event.metaKey || event.altKey) return;
+    const chosen = offered.find((choice) => choice.keys.includes(event.key.toLowerCase()));
+    if (!chosen) return;
+    event.preventDefault();
+    event.stopPropagation();
+    say(chosen.value);
+  };
+  return (
+    // biome-ignore lint/a11y/noStaticElementInteractions: The keys are those of the buttons inside.
+    <div class="answering" onKeyDown={steer}>
+      {offered.length > 0 && (
+        <div class="choices">
+          {offered.map((choice) => (
+            <div class="choice" key={choice.value}>
+              <Button look={choice.look} disabled={isSending} onClick={() => say(choice.value)}>
+                {choice.label}
+                {choice.keys[0] && (
+                  <span class="key" aria-hidden="true">
+                    {choice.keys.at(-1)}
+                  </span>
+                )}
+              </Button>
+              {choice.means && <span class="choice-means">{choice.means}</span>}
+            </div>
+          ))}
+        </div>
+      )}
+      {question.about === "answer" && <FreeAnswer isSending={isSending} onSend={say} />}
+    </div>
+  );
+}
+
+function Expiry({ at }: { at: number }) {
+  const left = at - now.value;
+  return <span class="question-expiry">{left > 0 ? `denied by itself in ${duration(left)}` : "expired"}</span>;
+}

@@ -1,0 +1,48 @@
+import { useId, useState } from "preact/hooks";
+import { duration } from "../../format.ts";
+import type { WordsItem } from "../../journal/view.ts";
+import { Icon } from "../../ui/icon.tsx";
+import { Markdown } from "../markdown/markdown.tsx";
+import { Elapsed } from "./elapsed.tsx";
+
+interface ReasoningProps {
+  item: WordsItem;
+  /** It is being thought right now. */
+  isLive: boolean;
+  /** When what follows it began. */
+  until: number | null;
+}
+
+/** What was thought before the answer, folded. */
+export function Reasoning({ item, isLive, until }: ReasoningProps) {
+  const [isOpen, setOpen] = useState(false);
+  const id = useId();
+  return (
+    <div class="reasoning">
+      <button
+        type="button"
+        class="reasoning-head"
+        aria-expanded={isOpen}
+        aria-controls={isOpen ? id : undefined}
+        onClick={() => setOpen(!isOpen)}
+      >
+        <Icon name="brain" size={16} />
+        {isLive ? (
+          <span class="shimmer">
+            Thinking… <Elapsed since={item.at} />
+          </span>
+        ) : (
+          <span>{until ? `Thought for ${duration(Math.max(until - item.at, 0))}` : "Thought"}</span>
+        )}
+        <span class={isOpen ? "call-chevron open" : "call-chevron"}>
+          <Icon name="chevron" size={14} />
+        </span>
+      </button>
+      {isOpen && (
+        <div class="reasoning-text" id={id}>
+          <Markdown text={item.text} growing={isLive} />
+        </div>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,184 @@
+/** Where the reader is in a conversation.  They stay there, whatever comes above or below; at the end they stay at the end. */
+
+import { type ReadonlySignal, signal } from "@preact/signals";
+import type { Turn } from "../../journal/view.ts";
+import { estimate } from "./estimate.ts";
+import { offsets, rowAt, type Span, spanAt } from "./span.ts";
+
+/** At the end, or so far below the beginning of a turn: turns that are loaded above do not change that. */
+export type Place = "end" | { id: string; offset: number };
+
+/** So near to the end is at the end. */
+const END_PX = 48;
+/** Whoever comes so near to the top, in heights of what is seen at once, will want to read what is older. */
+const OLDER_WITHIN = 2;
+/** Where the browser itself keeps what is read in its place, it does so without stopping a scroll that is on its way. */
+const KEEPS_PLACE = typeof CSS !== "undefined" && CSS.supports("overflow-anchor", "auto");
+
+export class Scroller {
+  readonly #place = signal<Place>("end");
+  readonly #isAtEnd = signal(true);
+  readonly #heights = new Map<string, number>();
+  readonly #guesses = new WeakMap<Turn, number>();
+  readonly #sizes = new ResizeObserver((changes) => this.#resized(changes));
+  #element: HTMLElement | null = null;
+  #turns: readonly Turn[] = [];
+  #starts: readonly number[] = [0];
+  #target: string | null = null;
+  #lastTop = 0;
+  /** The first row in sight, and where its upper edge was. */
+  #anchor: { id: string; top: number } | null = null;
+
+  /** Changes when other rows are to be drawn. */
+  get place(): ReadonlySignal<Place> {
+    return this.#place;
+  }
+
+  get isAtEnd(): ReadonlySignal<boolean> {
+    return this.#isAtEnd;
+  }
+
+  /** Begin to look after an element that scrolls, and what is in it. */
+  attach(element: HTMLElement, content: HTMLElement): () => void {
+    this.#element = element;
+    this.#sizes.observe(element);
+    this.#sizes.observe(content);
+    const scrolled = () => this.#scrolled();
+    element.addEventListener("scroll", scrolled, { passive: true });
+    return () => {
+      element.removeEventListener("scroll", scrolled);
+      this.#sizes.disconnect();
+      this.#element = null;
+    };
+  }
+
+  readonly measure = (id: string, row: HTMLElement): (() => void) => {
+    this.#heights.set(id, row.offsetHeight);
+    this.#sizes.observe(row);
+    return () => this.#sizes.unobserve(row);
+  };
+
+  /** Return which of the turns to draw. */
+  layOut(turns: readonly Turn[]): Span {
+    this.#turns = turns;
+    this.#starts = offsets(turns.map((turn) => this.#heights.get(turn.id) ?? this.#guess(turn)));
+    const sight = this.#element?.clientHeight || innerHeight;
+    return spanAt(this.#starts, this.#topOf(this.#place.value, sight), sight, sight);
+  }
+
+  /** After something was drawn: be where the reader was. */
+  settle(): void {
+    const element = this.#element;
+    if (!element) return;
+    if (this.#target !== null) this.#reach(this.#target);
+    else if (this.#isAtEnd.peek()) this.#scrollToEnd();
+    else if (!KEEPS_PLACE || element.scrollTop <= 1) this.#restore();
+    this.#anchor = this.#found();
+    this.#lastTop = element.scrollTop;
+  }
+
+  toEnd(): void {
+    this.#target = null;
+    this.#isAtEnd.value = true;
+    this.#place.value = "end";
+    this.#scrollToEnd();
+  }
+
+  /** Go to a turn that is there. */
+  toTurn(id: string): void {
+    this.#target = id;
+    this.#isAtEnd.value = false;
+    this.#place.value = { id, offset: 0 };
+    this.settle();
+  }
+
+  get isNearTop(): boolean {
+    const element = this.#element;
+    return element !== null && element.scrollTop < OLDER_WITHIN * element.clientHeight;
+  }
+
+  #guess(turn: Turn): number {
+    const known = this.#guesses.get(turn);
+    if (known !== undefined) return known;
+    const guess = estimate(turn);
+    this.#guesses.set(turn, guess);
+    return guess;
+  }
+
+  #topOf(place: Place, sight: number): number {
+    const end = this.#starts.at(-1)! - sight;
+    if (place === "end") return end;
+    const index = this.#turns.findIndex((turn) => turn.id === place.id);
+    return index < 0 ? end : this.#starts[index]! + place.offset;
+  }
+
+  #scrolled(): void {
+    const element = this.#element;
+    if (!element) return;
+    const { scrollTop, clientHeight, scrollHeight } = element;
+    const isNearEnd = scrollHeight - scrollTop - clientHeight < END_PX;
+    // What grows below does not take the reader away from the end; only going up does.
+    if (isNearEnd) this.#isAtEnd.value = true;
+    else if (scrollTop < this.#lastTop - 1) this.#isAtEnd.value = false;
+    this.#lastTop = scrollTop;
+    this.#anchor = this.#found();
+    this.#follow(scrollTop, clientHeight);
+  }
+
+  /** Draw other rows once the reader has moved on by half of what is seen at once. */
+  #follow(scrollTop: number, sight: number): void {
+    if (this.#isAtEnd.peek()) {
+      this.#place.value = "end";
+      return;
+    }
+    const top = scrollTop - this.#feedTop();
+    const index = rowAt(this.#starts, top);
+    const turn = this.#turns[index];
+    if (!turn) return;
+    const before = this.#place.peek();
+    if (before !== "end" && Math.abs(this.#topOf(before, sight) - top) < sight / 2) return;
+    this.#place.value = { id: turn.id, offset: top - this.#starts[index]! };
+  }
+
+  #resized(changes: readonly ResizeObserverEntry[]): void {
+    for (const { target } of changes) {
+      const id = target instanceof HTMLElement ? target.dataset.turn : undefined;
+      if (id && target.isConnected) this.#heights.set(id, (target as HTMLElement).offsetHeight);
+    }
+    if (this.#isAtEnd.peek() && this.#target === null) this.#scrollToEnd();
+  }
+
+  #scrollToEnd(): void {
+    if (!this.#element) return;
+    this.#element.scrollTop = this.#element.scrollHeight;
+    this.#lastTop = this.#element.scrollTop;
+  }
+
+  #reach(id: string): void {
+    const row = this.#rows().find((each) => each.dataset.turn === id);
+    if (!row) return;
+    this.#target = null;
+    row.scrollIntoView({ block: "start" });
+  }
+
+  #restore(): void {
+    const anchor = this.#anchor;
+    const row = anchor && this.#rows().find((each) => each.dataset.turn === anchor.id);
+    if (!row || !this.#element) return;
+    this.#element.scrollTop += row.getBoundingClientRect().top - anchor.top;
+  }
+
+  #found(): { id: string; top: number } | null {
+    const edge = this.#element?.getBoundingClientRect().top ?? 0;
+    const row = this.#rows().find((each) => each.getBoundingClientRect().bottom > edge);
+    return row ? { id: row.dataset.turn!, top: row.getBoundingClientRect().top } : null;
+  }
+
+  #rows(): HTMLElement[] {
+    return this.#element ? [...this.#element.querySelectorAll<HTMLElement>("[data-turn]")] : [];
+  }
+
+  #feedTop(): number {
+    return this.#element?.querySelector<HTMLElement>("[role=feed]")?.offsetTop ?? 0;
+  }
+}

@@ -1,0 +1,25 @@
+/** The grammars, apart from the rest: they are fetched when the first code is to be coloured. */
+
+import { common, createLowlight } from "lowlight";
+
+const lowlight = createLowlight(common);
+
+/** A piece of coloured code: text, or something with a class around pieces. */
+export type Piece = string | { classes: string; pieces: Piece[] };
+
+/** Return code in pieces; null where there is no such grammar. */
+export function coloured(grammar: string, text: string): Piece[] | null {
+  return lowlight.registered(grammar) ? pieces(lowlight.highlight(grammar, text).children) : null;
+}
+
+type Node = ReturnType<typeof lowlight.highlight>["children"][number];
+
+function pieces(nodes: readonly Node[]): Piece[] {
+  return nodes.flatMap((node): Piece[] => {
+    if (node.type === "text") return [node.value];
+    if (node.type !== "element") return [];
+    const names = node.properties.className;
+    const classes = Array.isArray(names) ? names.join(" ") : "";
+    return [{ classes, pieces: pieces(node.children as readonly Node[]) }];
+  });
+}

@@ -1,0 +1,107 @@
+/** Tokens of Markdown as nodes: the blocks.  Nothing here becomes HTML that a browser would read. */
+
+import type { Token, Tokens } from "marked";
+import type { VNode } from "preact";
+import { Code } from "./code.tsx";
+import { Inline } from "./inline.tsx";
+
+interface BlocksProps {
+  tokens: readonly Token[];
+  /** The last block is not finished. */
+  growing?: boolean;
+}
+
+export function Blocks({ tokens, growing = false }: BlocksProps) {
+  const last = tokens.length - 1;
+  return (
+    <>
+      {tokens.map((token, index) => (
+        <Block key={index} token={token as Tokens.Generic} growing={growing && index === last} />
+      ))}
+    </>
+  );
+}
+
+function Block({ token, growing }: { token: Tokens.Generic; growing: boolean }): VNode | null {
+  switch (token.type) {
+    case "space":
+    case "def":
+    case "checkbox":
+      return null;
+    case "hr":
+      return <hr />;
+    case "code":
+      return <Code text={token.text} language={token.lang ?? ""} growing={growing} />;
+    case "heading":
+      return <Heading depth={token.depth} tokens={token.tokens ?? []} />;
+    case "list":
+      return <List list={token as Tokens.List} growing={growing} />;
+    case "table":
+      return <Table table={token as Tokens.Table} />;
+    case "blockquote":
+      return (
+        <blockquote>
+          <Blocks tokens={token.tokens ?? []} growing={growing} />
+        </blockquote>
+      );
+    case "html":
+      return <p class="markdown-html">{token.text.trimEnd()}</p>;
+    case "text":
+      return <Inline tokens={token.tokens ?? [token]} />;
+    default:
+      return (
+        <p>
+          <Inline tokens={token.tokens ?? [token]} />
+        </p>
+      );
+  }
+}
+
+/** Headings of an answer stand below those of the page. */
+function Heading({ depth, tokens }: { depth: number; tokens: readonly Token[] }) {
+  const content = <Inline tokens={tokens} />;
+  if (depth === 1) return <h3 class="heading-1">{content}</h3>;
+  if (depth === 2) return <h4 class="heading-2">{content}</h4>;
+  return depth === 3 ? <h5 class="heading-3">{content}</h5> : <h6 class="heading-4">{content}</h6>;
+}
+
+function List({ list, growing }: { list: Tokens.List; growing: boolean }) {
+  const items = list.items.map((item, index) => (
+    <li key={index} class={item.task ? "task" : undefined}>
+      {item.task && <input type="checkbox" checked={item.checked ?? false} disabled aria-label="Done" />}
+      <Blocks tokens={item.tokens} growing={growing && index === list.items.length - 1} />
+    </li>
+  ));
+  const first = Number(list.start);
+  return list.ordered ? <ol {...(first === 1 ? {} : { start: first })}>{items}</ol> : <ul>{items}</ul>;
+}
+
+function Table({ table }: { table: Tokens.Table }) {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: What is wider than the column is scrolled, also with the keyboard.
+    <section class="table" tabIndex={0} aria-label="Table">
+      <table>
+        <thead>
+          <tr>
+            {table.header.map((cell, index) => (
+              <th key={index} scope="col" class={cell.align ?? undefined}>
+                <Inline tokens={cell.tokens} />
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {table.rows.map((row, index) => (
+            <tr key={index}>
+              {row.map((cell, column) => (
+                <td key={column} class={cell.align ?? undefined}>
+                  <Inline tokens={cell.tokens} />
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}

@@ -1,0 +1,33 @@
+import { useState } from "preact/hooks";
+import { count } from "../../format.ts";
+import { Button } from "../../ui/button.tsx";
+import type { Line } from "./changes.ts";
+
+const LINES_MAX = 40;
+const SIGNS: Record<Line["kind"], string> = { same: " ", added: "+", removed: "−", place: "", note: "" };
+
+/** Lines that came and went, with their numbers where they are known. */
+export function Difference({ lines }: { lines: readonly Line[] }) {
+  const [isWhole, setWhole] = useState(false);
+  const shown = isWhole ? lines : lines.slice(0, LINES_MAX);
+  const isNumbered = lines.some((line) => line.after !== null || line.before !== null);
+  return (
+    <>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: What is wider than the column is scrolled, also with the keyboard. */}
+      <section class="difference" tabIndex={0} aria-label="Difference">
+        {shown.map((line, index) => (
+          <div key={index} class={`line ${line.kind}`}>
+            {isNumbered && <span class="line-number">{line.after ?? line.before ?? ""}</span>}
+            <span class="line-sign">{SIGNS[line.kind]}</span>
+            <span class="line-text">{line.text || " "}</span>
+          </div>
+        ))}
+      </section>
+      {shown.length < lines.length && (
+        <Button small onClick={() => setWhole(true)}>
+          Show all {count(lines.length)} lines
+        </Button>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,62 @@
+import type { CallItem } from "../../journal/view.ts";
+import { fields, firstLine, word, written } from "./arguments.ts";
+import { Output } from "./output.tsx";
+import type { CallProps, Renderer } from "./renderer.ts";
+
+const SUBJECT_MAX_CHARS = 120;
+
+/** Any tool that nobody drew anything for: what went in, and what came out. */
+export const generic: Renderer = {
+  icon: "tool",
+  name: (call) => call.name.replace(/^mcp_+/, "").replaceAll("_", " "),
+  subject,
+  Body: Generic,
+};
+
+/** A tool that is best told by one of its arguments, and by its result. */
+export function told(icon: Renderer["icon"], name: string, argument: string): Renderer {
+  return {
+    icon,
+    name: () => name,
+    subject: (call) => firstLine(word(call.args, argument)),
+    Body: Generic,
+  };
+}
+
+function subject(call: CallItem): string {
+  const values = Object.values(fields(call.args)).filter((value) =>
+    ["string", "number", "boolean"].includes(typeof value),
+  );
+  return firstLine(values.map(String).join(" ")).slice(0, SUBJECT_MAX_CHARS);
+}
+
+function Generic({ call }: CallProps) {
+  const hasArguments =
+    Object.keys(fields(call.args)).length > 0 || (call.args !== null && typeof call.args !== "object");
+  return (
+    <>
+      {hasArguments && (
+        <>
+          <h4 class="call-label">Arguments</h4>
+          <Output text={written(call.args)} label="Arguments" />
+        </>
+      )}
+      {call.result && (
+        <>
+          <h4 class="call-label">Result</h4>
+          <Output text={laidOut(call.result)} label="Result" />
+        </>
+      )}
+    </>
+  );
+}
+
+/** JSON on one line is laid out; everything else stays as it is. */
+function laidOut(result: string): string {
+  if (!/^[[{]/.test(result) || result.includes("\n")) return result;
+  try {
+    return JSON.stringify(JSON.parse(result), null, 2);
+  } catch {
+    return result;
+  }
+}

@@ -1,0 +1,42 @@
+/** Which tool is shown how.  What is not here is shown by its arguments and its result. */
+
+import { word } from "./arguments.ts";
+import { delegation } from "./delegation.tsx";
+import { editFile, readFile, searchFiles, writeFile } from "./files.tsx";
+import { generic, told } from "./generic.tsx";
+import { backgroundProcess } from "./process.tsx";
+import type { Renderer } from "./renderer.ts";
+import { terminal } from "./terminal.tsx";
+import { todo } from "./todo.tsx";
+import { fetching, sessionSearch, webSearch } from "./web.tsx";
+
+const MEMORY: Record<string, string> = {
+  add: "Remembered",
+  replace: "Remembered anew",
+  remove: "Forgot",
+  search: "Searched memory",
+  list: "Looked at memory",
+};
+
+const RENDERERS: ReadonlyMap<string, Renderer> = new Map([
+  ["ask_user", told("question", "Asked you", "question")],
+  ["delegate_task", delegation],
+  ["edit_file", editFile],
+  ["fetch", fetching],
+  ["keep_note", told("edit", "Noted", "text")],
+  ["memory", { ...told("brain", "Memory", "text"), name: (call) => MEMORY[word(call.args, "action")] ?? "Memory" }],
+  ["process", backgroundProcess],
+  ["read_file", readFile],
+  ["schedule", told("clock", "Schedule", "name")],
+  ["search_files", searchFiles],
+  ["send_message", told("send", "Sent a message", "text")],
+  ["session_search", sessionSearch],
+  ["skill", told("book", "Read a skill", "name")],
+  ["terminal", terminal],
+  ["todo", todo],
+  ["wait", { ...generic, icon: "clock", name: () => "Waiting" }],
+  ["web_search", webSearch],
+  ["write_file", writeFile],
+]);
+
+export const rendererOf = (name: string): Renderer => RENDERERS.get(name) ?? generic;

@@ -1,0 +1,68 @@
+import { linked } from "../markdown/destinations.ts";
+import { word } from "./arguments.ts";
+import { Output } from "./output.tsx";
+import type { CallProps, Renderer } from "./renderer.ts";
+
+const FENCES = /^\[(?:untrusted data [^\n]*|end of untrusted data [^\n]*)\]\n?/gm;
+const RESULT = /^\d+\. (.*)\n {3}(\S+)(?:\n {3}(.*))?$/gm;
+
+/** Return what came from outside, without the marks around it that are meant for the model. */
+export const unfenced = (result: string) => result.replace(FENCES, "").trim();
+
+export const fetching: Renderer = {
+  icon: "globe",
+  name: () => "Fetched",
+  subject: (call) => word(call.args, "url"),
+  Body: Fetched,
+};
+
+export const webSearch: Renderer = {
+  icon: "globe",
+  name: () => "Searched the web",
+  subject: (call) => word(call.args, "query"),
+  Body: Results,
+};
+
+export const sessionSearch: Renderer = {
+  icon: "search",
+  name: () => "Searched conversations",
+  subject: (call) => word(call.args, "query"),
+  Body: ({ call }) => <Output text={unfenced(call.result ?? "")} />,
+};
+
+function Address({ url, title }: { url: string; title: string }) {
+  const target = linked(url);
+  if (!target) return <span>{title}</span>;
+  return (
+    <a href={target} target="_blank" rel="noopener noreferrer" title={target}>
+      {title}
+    </a>
+  );
+}
+
+function Fetched({ call }: CallProps) {
+  const url = word(call.args, "url");
+  return (
+    <>
+      <p class="call-more">
+        <Address url={url} title={url} />
+      </p>
+      {call.result && <Output text={unfenced(call.result)} />}
+    </>
+  );
+}
+
+function Results({ call }: CallProps) {
+  const found = [...(call.result ?? "").matchAll(RESULT)];
+  if (!found.length) return <Output text={unfenced(call.result ?? "")} />;
+  return (
+    <ol class="results">
+      {found.map(([, title = "", url = "", text = ""]) => (
+        <li key={url}>
+          <Address url={url} title={title} />
+          {text && <p>{text}</p>}
+        </li>
+      ))}
+    </ol>
+  );
+}

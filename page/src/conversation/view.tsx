@@ -1,0 +1,114 @@
+import type { ComponentChildren } from "preact";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { Conversation } from "../journal/conversation.ts";
+import { outgoing } from "../outbox/outbox.ts";
+import { Empty, Problem } from "../ui/parts.tsx";
+import { tell, tellProblem } from "../ui/toast.tsx";
+import { ConversationContext } from "./context.ts";
+import { Announcer } from "./list/announcer.tsx";
+import { JumpToEnd } from "./list/jump.tsx";
+import "./list/list.css";
+import { Loading } from "./list/loading.tsx";
+import { Older } from "./list/older.tsx";
+import { Scroller } from "./list/scroller.ts";
+import { Turns } from "./list/turns.tsx";
+
+const FLASH_MS = 2_000;
+
+interface ConversationViewProps {
+  conversation: Conversation;
+  /** The turn to go to. */
+  target: string | null;
+  /** What stands below the last turn. */
+  children?: ComponentChildren;
+}
+
+/** A conversation as it is read: a list that stays where the reader is. */
+export function ConversationView({ conversation, target, children }: ConversationViewProps) {
+  const scroller = useMemo(() => new Scroller(), [conversation]);
+  const [element, setElement] = useState<HTMLElement | null>(null);
+  const content = useRef<HTMLDivElement>(null);
+  useLayoutEffect(
+    () => (element && content.current ? scroller.attach(element, content.current) : undefined),
+    [scroller, element],
+  );
+  const flashing = useTarget(conversation, scroller, target);
+  useOwnMessages(conversation, scroller);
+  const turns = conversation.turns.value;
+  const isEmpty = turns.length === 0;
+  return (
+    <ConversationContext.Provider value={conversation}>
+      <div class="conversation">
+        {/* biome-ignore lint/a11y/noNoninteractiveTabindex: What is read with the keyboard is scrolled with it. */}
+        <section class="scroller" ref={setElement} tabIndex={0} aria-label="Conversation">
+          <div class="column" ref={content}>
+            <Older conversation={conversation} isWanted={() => scroller.isNearTop} scroller={element} />
+            {conversation.problem.value ? (
+              <Problem error={conversation.problem.value} />
+            ) : (
+              isEmpty && <Nothing conversation={conversation} />
+            )}
+            <Turns
+              turns={turns}
+              scroller={scroller}
+              flashing={flashing}
+              isLoading={conversation.older.value === "loading"}
+            />
+            {children}
+          </div>
+        </section>
+        <JumpToEnd scroller={scroller} last={turns.at(-1)} />
+        <Announcer key={conversation.id} turn={turns.at(-1)} />
+      </div>
+    </ConversationContext.Provider>
+  );
+}
+
+function Nothing({ conversation }: { conversation: Conversation }) {
+  const session = conversation.session.value;
+  if (!session) return <Loading />;
+  // Its turns are on their way.
+  if (session.turns > 0 || outgoing.value.some((each) => each.sessionId === session.id)) return null;
+  return (
+    <Empty icon="chat" title="Nothing has been said here yet">
+      Write the first message below.
+    </Empty>
+  );
+}
+
+/** Go to the turn that the address names, once it is loaded.  Returns the one to be seen at a glance. */
+function useTarget(conversation: Conversation, scroller: Scroller, target: string | null): string | null {
+  const [flashing, setFlashing] = useState<string | null>(null);
+  useEffect(() => {
+    if (!target) return;
+    let isCurrent = true;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const arrive = (isThere: boolean) => {
+      if (!isCurrent) return;
+      if (!isThere) {
+        tell("That message is not in this conversation any more.");
+        return;
+      }
+      scroller.toTurn(target);
+      setFlashing(target);
+      timer = setTimeout(() => setFlashing(null), FLASH_MS);
+    };
+    conversation.loadThrough(target).then(arrive, tellProblem);
+    return () => {
+      isCurrent = false;
+      clearTimeout(timer);
+      setFlashing(null);
+    };
+  }, [conversation, scroller, target]);
+  return flashing;
+}
+
+/** Whoever sends something wants to see it, wherever they were reading. */
+function useOwnMessages(conversation: Conversation, scroller: Scroller): void {
+  const own = outgoing.value.filter((each) => each.sessionId === conversation.id).length;
+  const before = useRef(own);
+  useEffect(() => {
+    if (own > before.current) scroller.toEnd();
+    before.current = own;
+  }, [own, scroller]);
+}

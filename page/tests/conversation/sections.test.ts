@@ -1,0 +1,80 @@
+import fc from "fast-check";
+import { Lexer } from "marked";
+import { describe, expect, it } from "vitest";
+import { definitions, grown, isOpen, sections } from "../../src/conversation/markdown/sections.ts";
+
+const LINES = [
+  "Words of **some** kind",
+  "",
+  "",
+  "# Heading",
+  "- item",
+  "  - inner",
+  "  more of it",
+  "1. first",
+  "2) second",
+  "> quoted",
+  "```py",
+  "```",
+  "~~~",
+  "- step\n\n  ```sh\n  ls\n\n  pwd\n  ```\n",
+  "    indented",
+  "| a | b |",
+  "|---|---|",
+  "| 1 | 2 |",
+  "---",
+  "`a` _b_",
+];
+const texts = fc.array(fc.constantFrom(...LINES), { maxLength: 25 }).map((lines) => lines.join("\n"));
+
+/** What is read, without the blanks between and at the ends of blocks. */
+const read = (text: string) =>
+  new Lexer({ gfm: true })
+    .lex(text)
+    .filter((token) => token.type !== "space")
+    .map((token) => [token.type, token.raw.trim()]);
+
+describe("sections", () => {
+  it("mean the same alone as together", () => {
+    fc.assert(
+      fc.property(texts, (text) => {
+        expect(sections(text).join("")).toBe(text);
+        expect(sections(text).flatMap(read)).toEqual(read(text));
+      }),
+      { numRuns: 400 },
+    );
+  });
+
+  it("are the same however the text grew", () => {
+    fc.assert(
+      fc.property(texts, fc.array(fc.nat(200), { maxLength: 8 }), (text, cuts) => {
+        const steps = [...cuts.sort((a, b) => a - b).map((cut) => text.slice(0, cut)), text];
+        expect(steps.reduce<string[]>((before, step) => grown(before, step), [])).toEqual(sections(text));
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it("keep a finished part when the text grows, and give up when it is another text", () => {
+    const before = sections("one\n\ntwo\n\nthr");
+    expect(grown(before, "one\n\ntwo\n\nthree\n\nfour")).toEqual(["one\n\n", "two\n\n", "three\n\n", "four"]);
+    expect(grown(before, "other\n\ntwo\n\nthree")).toEqual(["other\n\n", "two\n\n", "three"]);
+  });
+
+  it("know an open fence from a closed one", () => {
+    expect(isOpen("```js\nlet a")).toBe(true);
+    expect(isOpen("````\n```\n````")).toBe(false);
+    expect(isOpen("```js\nlet a\n```\n")).toBe(false);
+  });
+
+  it("share the definitions of links", () => {
+    expect(definitions("See [a].\n\n[a]: https://example.org\n")).toBe("[a]: https://example.org");
+    expect(definitions("nothing here")).toBe("");
+  });
+
+  it("are found in a long text in no time", () => {
+    const text = "A paragraph with `code` in it.\n\n".repeat(40_000);
+    const found = sections(text);
+    expect(found).toHaveLength(40_000);
+  });
+});
