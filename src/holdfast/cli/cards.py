@@ -13,14 +13,13 @@ from rich.text import Text
 from holdfast.cli.frame import visible
 from holdfast.core.notes import is_note
 from holdfast.core.questions import About, Decision
+from holdfast.core.transcript import main_argument
 from holdfast.core.usage import Usage
 from holdfast.desk.views import ApprovalView, short_id
 from holdfast.ids import SessionId, TurnId
 
 _OUTCOMES = {"ok": ("✓", "green"), "error": ("✗", "red"), "unknown": ("?", "magenta")}
 _RUNNING = ("·", "dim")
-# The argument that says most about a call, whatever the tool.
-_TELLING = ("command", "path", "url", "query", "pattern", "goal", "question", "text", "prompt", "action", "name")
 _ARGUMENT_MAX = 100
 _RESULT_MAX = 160
 _MILLION = 1_000_000
@@ -44,17 +43,9 @@ def shortened(text: str, most: int) -> str:
     return line if len(line) <= most else line[: most - 1] + "…"
 
 
-def main_argument(args: object) -> str:
-    """Return the argument that says what a call is about."""
-    if not isinstance(args, Mapping):
-        return ""
-    given = cast("Mapping[str, object]", args)
-    for key in (*_TELLING, *given):
-        if isinstance(value := given.get(key), str | int | float) and not isinstance(value, bool) and value != "":
-            return shortened(str(value), _ARGUMENT_MAX)
-        if isinstance(value, list) and value:
-            return shortened(", ".join(map(str, cast("list[object]", value))), _ARGUMENT_MAX)
-    return ""
+def about(args: object) -> str:
+    """Return what a call is about, in a few words."""
+    return shortened(main_argument(args), _ARGUMENT_MAX)
 
 
 def card(
@@ -62,7 +53,7 @@ def card(
 ) -> Text:
     """Return one tool call in one line."""
     sign, style = _OUTCOMES.get(outcome or "", _RUNNING)
-    said = Text.assemble((f"{sign} ", f"bold {style}"), (visible(name), style), "  ", main_argument(args))
+    said = Text.assemble((f"{sign} ", f"bold {style}"), (visible(name), style), "  ", about(args))
     if took_ms is not None:
         said.append(f"  {duration(took_ms)}", "dim")
     room = min(width - said.cell_len - 4, _RESULT_MAX)

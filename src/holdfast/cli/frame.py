@@ -225,11 +225,6 @@ def moment(at_ms: int | None) -> str:
     return f"{at:%H:%M:%S}" if at.date() == now.date() else f"{at:%Y-%m-%d %H:%M}"
 
 
-def date_and_time(at_ms: int) -> str:
-    """Return a time as it can still be read years from now, in the reader's own time zone."""
-    return f"{datetime.fromtimestamp(at_ms / 1000).astimezone():%Y-%m-%d %H:%M:%S}"
-
-
 def tilde(path: Path) -> str:
     """Return a path as its owner would write it."""
     home = Path.home()

@@ -105,7 +105,7 @@ class Narrator:
             self._screen.label(cards.choices(self.question))
             return
         calls = [call for live in self.live.values() for call in live.calls.values()]
-        doing = [f"{name} {cards.main_argument(args)}" for name, args, _ in calls]
+        doing = [f"{name} {cards.about(args)}" for name, args, _ in calls]
         waiting = [f"next: {cards.shortened(text, _NEXT_MAX)}" for text in self._asked.values()]
         status = f"… {' · '.join((*doing, *waiting))}" if self.live else ""
         self._screen.label(_AT_WORK if self.live else "", status)

@@ -9,7 +9,6 @@ import click
 
 from holdfast.cli import cards
 from holdfast.cli.answer import conclude
-from holdfast.cli.export import markdown
 from holdfast.cli.frame import (
     Frame,
     console,
@@ -21,11 +20,11 @@ from holdfast.cli.frame import (
     print_text,
     run_async,
     say,
-    to_json,
 )
 from holdfast.core import notes
 from holdfast.core.sessions import State
 from holdfast.core.transcript import COMPACTED, Item, Role
+from holdfast.desk.export import Form, written
 from holdfast.desk.plans import Change, Pruning, looks_like_id
 from holdfast.desk.port import Reading
 from holdfast.desk.views import SessionView
@@ -124,7 +123,9 @@ async def search(frame: Frame, words: tuple[str, ...], limit: int, as_json: bool
 
 @sessions.command()
 @click.argument("session")
-@click.option("--format", "form", type=click.Choice(["markdown", "json"]), default="markdown", show_default=True)
+@click.option(
+    "--format", "form", type=click.Choice([each.value for each in Form]), default=Form.MARKDOWN.value, show_default=True
+)
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write to a file instead of stdout.")
 @json_option
 @click.pass_obj
@@ -133,7 +134,7 @@ async def export(frame: Frame, session: str, form: str, output: Path | None, as_
     """Write the whole conversation of SESSION as Markdown or JSON."""
     async with frame.reading() as desk:
         transcript = await desk.transcript((await find(desk, session)).id)
-    text = to_json(transcript) if as_json or form == "json" else markdown(transcript)
+    text = written(transcript, Form.JSON if as_json else Form(form))
     if output:
         output.write_text(text, "utf-8")
     else:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import takewhile
-from typing import assert_never
+from typing import assert_never, cast
 
 from holdfast.core import effects, notes
 from holdfast.core.intake import Speaker, prior_in
@@ -17,6 +17,8 @@ from holdfast.ids import TurnId
 
 # The kind of the note that a summary is.
 COMPACTED = "compacted"
+# The argument that says most about a call, whatever the tool.
+_TELLING = ("command", "path", "url", "query", "pattern", "goal", "question", "text", "prompt", "action", "name")
 
 
 class Role(StrEnum):
@@ -137,6 +139,19 @@ def instructions(items: Iterable[Item], turn_id: TurnId) -> list[str]:
     return [
         item.text for item in items if item.turn_id == turn_id and item.role is Role.PRIOR and item.kind == Speaker.SYSTEM
     ]
+
+
+def main_argument(args: object) -> str:
+    """Return the argument that says what a call is about."""
+    if not isinstance(args, Mapping):
+        return ""
+    given = cast("Mapping[str, object]", args)
+    for key in (*_TELLING, *given):
+        if isinstance(value := given.get(key), str | int | float) and not isinstance(value, bool) and value != "":
+            return str(value)
+        if isinstance(value, list) and value:
+            return ", ".join(map(str, cast("list[object]", value)))
+    return ""
 
 
 def _recoveries(placed: Sequence[Entry]) -> dict[int, Recovery]:

@@ -16,6 +16,7 @@ from starlette.responses import Response
 
 from holdfast import __version__
 from holdfast.core import delivery, memory, processes, sessions
+from holdfast.desk import export
 from holdfast.web.operations import Call, Operation, Stream
 from holdfast.web.requests import ID_MAX
 
@@ -83,6 +84,9 @@ PARAMETERS: Mapping[str, Parameter] = MappingProxyType(
         "after": Parameter(meaning="Go on behind this one.", schema=_number(0)),
         "channel": Parameter(meaning="Only sessions of this channel."),
         "cursor": Parameter(meaning="Where to go on: the next_cursor of the page before."),
+        "format": Parameter(
+            meaning="How it is written; as Markdown unless this says otherwise.", schema=_one_of(export.Form)
+        ),
         "key": Parameter(meaning="Only sessions of this key."),
         "limit": Parameter(meaning="How many at most.", schema=_number(1)),
         "order": Parameter(meaning="The oldest first, or the newest.", schema={"type": "string", "enum": ["asc", "desc"]}),

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
+from urllib.parse import quote
 
 from starlette.responses import Response
 
 from holdfast.core.images import BYTES_MAX, IMAGES_MAX
 from holdfast.core.intake import Busy, Image, Receipt
 from holdfast.core.sessions import State
+from holdfast.desk.export import Form, file_name, written
 from holdfast.desk.plans import Change, Opening, Order
 from holdfast.desk.reading import JOURNAL_MAX
 from holdfast.desk.views import Deleted, JournalPage, Page, SessionView, Transcript
@@ -21,6 +24,8 @@ from holdfast.web.requests import BODY_MAX
 
 SEQ_MAX = 2**53
 TURNS_SHOWN = 30
+MARKDOWN = "text/markdown"
+JSON = "application/json"
 # Four thirds, because bytes are written as base64.
 MESSAGE_MAX = BODY_MAX + IMAGES_MAX * (BYTES_MAX * 4 // 3 + 4)
 
@@ -110,6 +115,15 @@ class Sessions:
                 query=("after",),
                 headers=("Last-Event-ID",),
             ),
+            Operation(
+                method="GET",
+                path=f"{one}/export",
+                handle=self.export,
+                summary="Take a whole conversation along, as Markdown or as JSON",
+                gives=bytes,
+                media=(MARKDOWN, JSON),
+                query=("format",),
+            ),
             Operation(method="POST", path=f"{one}/end", handle=self.end, summary="End a session", gives=SessionView),
             Operation(
                 method="POST",
@@ -191,6 +205,14 @@ class Sessions:
         entries = call.desk.follow(session.id, 0 if reset else after)
         return EventStream(journal(entries, self._streams, reset=reset), self._streams)
 
+    async def export(self, call: Call) -> Response:
+        form = call.choice("format", Form) or Form.MARKDOWN
+        transcript = await call.desk.transcript(_session_id(call))
+        # What takes this long to write must not keep others waiting.
+        text = await asyncio.to_thread(written, transcript, form)
+        headers = {"Content-Disposition": _attached(file_name(transcript.session, form)), "Cache-Control": "no-store"}
+        return Response(text, headers=headers, media_type=MARKDOWN if form is Form.MARKDOWN else JSON)
+
     async def end(self, call: Call) -> Response:
         return answer(await call.desk.end(_session_id(call)))
 
@@ -204,6 +226,12 @@ class Sessions:
 
 def _session_id(call: Call) -> SessionId:
     return SessionId(call.name())
+
+
+def _attached(name: str) -> str:
+    """Return that something is a file of this name; the plain one is for whoever cannot read the other."""
+    plain = name.encode("ascii", "replace").decode().replace("?", "_")
+    return f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe='')}"
 
 
 def cursor(call: Call) -> int:

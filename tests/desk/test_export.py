@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from holdfast.cli.export import markdown
-from holdfast.core.sessions import Session
+from dataclasses import replace
+
+from holdfast.core.sessions import Glance, Session
 from holdfast.core.transcript import Item, Role
+from holdfast.desk.export import Form, file_name, markdown
 from holdfast.desk.views import SessionView, Transcript
 from holdfast.ids import SessionId, TurnId
 
@@ -14,7 +16,7 @@ SESSION = Session(
 
 
 def page(*items: Item) -> str:
-    return markdown(Transcript(session=SessionView.of(SESSION, None), items=items, seq=0))
+    return markdown(Transcript(session=SessionView.of(Glance(session=SESSION), None), items=items, seq=0))
 
 
 def item(role: Role, **facts: object) -> Item:
@@ -35,3 +37,14 @@ def test_what_was_asked_and_said_is_kept() -> None:
 def test_a_summary_is_told_from_what_was_said() -> None:
     told = page(item(Role.NOTE, kind="compacted", text="They spoke of harbours.\nAnd ships."))
     assert "*Summary that the model reads instead of what is older: They spoke of harbours. And ships.*" in told
+
+
+def test_a_file_is_called_as_its_conversation_is_known() -> None:
+    for title, name in (
+        (None, "chat.md"),
+        ("../../Plan: A/B?", "B.md"),
+        ("Größe & Gewicht", "Größe-Gewicht.md"),
+        ("..", "ses_1.md"),
+    ):
+        view = SessionView.of(Glance(session=replace(SESSION, title=title)), None)
+        assert file_name(view, Form.MARKDOWN) == name

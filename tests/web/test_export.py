@@ -1,0 +1,34 @@
+"""A conversation as a file: over HTTP what the command line writes, under a name that is one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from holdfast.desk.export import Form, written
+from holdfast.ids import SessionId
+from tests.web.house import open_house
+
+
+async def test_a_conversation_is_taken_along_in_either_form(home: Path) -> None:
+    async with open_house(home) as house:
+        session_id = await house.session(title='Größe: "A/B"; ../x')
+        await house.settled((await house.send(session_id, "echo: heliotrope"))["turn_id"])
+        transcript = await house.desk.transcript(SessionId(session_id))
+        for form, media, suffix in (
+            (Form.MARKDOWN, "text/markdown; charset=utf-8", "md"),
+            (Form.JSON, "application/json", "json"),
+        ):
+            answer = await house.web.get(f"/api/sessions/{session_id}/export", params={"format": form.value})
+            assert (answer.status_code, answer.headers["content-type"]) == (200, media)
+            assert answer.text == written(transcript, form)
+            assert "heliotrope" in answer.text
+            assert (
+                answer.headers["content-disposition"] == f"attachment; filename=\"x.{suffix}\"; filename*=UTF-8''x.{suffix}"
+            )
+        await house.web.patch(f"/api/sessions/{session_id}", json={"title": "Größe"})
+        plain = await house.web.get(f"/api/sessions/{session_id}/export")
+        assert (
+            plain.headers["content-disposition"] == "attachment; filename=\"Gr__e.md\"; filename*=UTF-8''Gr%C3%B6%C3%9Fe.md"
+        )
+        refused = await house.web.get(f"/api/sessions/{session_id}/export", params={"format": "pdf"})
+        assert (refused.status_code, refused.json()["error"]["code"]) == (400, "bad_parameter")
