@@ -1,7 +1,7 @@
 import { useEffect, useRef } from "preact/hooks";
 import { listed } from "../activity.ts";
+import { online } from "../connection.ts";
 import { Button } from "../ui/button.tsx";
-import { attempt } from "../ui/toast.tsx";
 import { grouped } from "./groups.ts";
 import { filter, loadMore, more, shown } from "./listing.ts";
 import { SessionRow } from "./row.tsx";
@@ -9,7 +9,7 @@ import { SessionSkeleton } from "./skeleton.tsx";
 
 /** All sessions, by day; more of them come as one scrolls. */
 export function SessionList() {
-  if (!listed.value && shown.value.length === 0) return <SessionSkeleton />;
+  if (!listed.value && shown.value.length === 0) return online.value ? <SessionSkeleton /> : <Away />;
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions: The keys move between the links, which are inside.
     <div class="session-list" onKeyDown={step}>
@@ -29,6 +29,10 @@ export function SessionList() {
   );
 }
 
+function Away() {
+  return <p class="session-nothing">Your sessions will be listed when the gateway is back.</p>;
+}
+
 function Nothing() {
   const { archived, channel } = filter.value;
   if (archived) return <p class="session-nothing">What you archive is kept here.</p>;
@@ -39,18 +43,23 @@ function Nothing() {
 /** The end of the list, which reads on when it comes into view. */
 function More() {
   const end = useRef<HTMLDivElement>(null);
+  const state = more.value;
   useEffect(() => {
-    if (!end.current || more.value !== "more") return;
-    const watch = new IntersectionObserver(([entry]) => entry?.isIntersecting && attempt(loadMore));
+    if (!end.current || state !== "more") return;
+    const watch = new IntersectionObserver(([entry]) => entry?.isIntersecting && loadMore());
     watch.observe(end.current);
     return () => watch.disconnect();
-  }, [more.value, filter.value, shown.value.length]);
-  if (more.value === "none") return null;
+  }, [state]);
+  if (state === "none") return null;
   return (
     <div ref={end} class="session-more">
-      <Button small disabled={more.value === "loading"} onClick={() => attempt(loadMore)}>
-        {more.value === "loading" ? "Loading…" : "Show more"}
-      </Button>
+      {state === "failed" ? (
+        <Button small icon="retry" onClick={loadMore}>
+          Show more
+        </Button>
+      ) : (
+        <span class={state === "loading" ? "more-dots" : "more-dots still"} />
+      )}
     </div>
   );
 }

@@ -1,8 +1,10 @@
 /** The sessions of the sidebar: those that are known, as the filter wants them, and more of them on request. */
 
-import { computed, signal } from "@preact/signals";
+import { computed, effect, signal } from "@preact/signals";
 import { learn, sessions } from "../activity.ts";
 import { get, query } from "../api.ts";
+import { online } from "../connection.ts";
+import { returned } from "../me.ts";
 import type { PageOfSessionView } from "../wire.ts";
 import { deleting } from "./deletion.ts";
 import { type Filter, shows } from "./groups.ts";
@@ -13,15 +15,15 @@ type Cursors = ReadonlyMap<string, string | null>;
 
 export const filter = signal<Filter>({ channel: null, archived: false });
 const cursors = signal<Cursors>(new Map());
-const loading = signal(false);
+const reading = signal<"idle" | "loading" | "failed">("idle");
 
 export const shown = computed(() =>
   sessions.value.filter((each) => shows(filter.value, each) && !deleting.value.has(each.id)),
 );
 /** The channels that there is a session of. */
 export const channels = computed(() => [...new Set(sessions.value.map((each) => each.channel))].sort());
-export const more = computed<"more" | "loading" | "none">(() => {
-  if (loading.value) return "loading";
+export const more = computed<"more" | "loading" | "failed" | "none">(() => {
+  if (reading.value !== "idle") return reading.value;
   return cursors.value.get(nameOf(filter.value)) === null ? "none" : "more";
 });
 
@@ -29,15 +31,32 @@ export const more = computed<"more" | "loading" | "none">(() => {
 export async function loadMore(): Promise<void> {
   const name = nameOf(filter.value);
   const cursor = cursors.value.get(name);
-  if (loading.value || cursor === null) return;
-  loading.value = true;
+  if (reading.value === "loading" || cursor === null) return;
+  reading.value = "loading";
   try {
     const page = await get<PageOfSessionView>(`/api/sessions${name}${cursor ? `&cursor=${cursor}` : ""}`);
     learn(page.items);
     cursors.value = new Map(cursors.value).set(name, page.next_cursor ?? null);
-  } finally {
-    loading.value = false;
+    reading.value = "idle";
+  } catch {
+    reading.value = "failed";
   }
+}
+
+/** Those that are pinned are shown however long they have not been used. */
+export function startListing(): void {
+  effect(() => {
+    // What failed while the gateway was away is read when it is back.
+    if (online.value && reading.peek() === "failed") reading.value = "idle";
+  });
+  effect(() => {
+    if (!returned.value) return;
+    get<PageOfSessionView>("/api/sessions?pinned=true").then(
+      ({ items }) => learn(items),
+      // Whoever is let in again asks again.
+      () => undefined,
+    );
+  });
 }
 
 const nameOf = ({ channel, archived }: Filter) => query({ limit: PAGE, archived, channel });
