@@ -5,15 +5,18 @@ import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { get } from "../../api.ts";
 import { duration, plural } from "../../format.ts";
+import { to } from "../../router.ts";
 import { Button } from "../../ui/button.tsx";
 import { Icon, type IconName } from "../../ui/icon.tsx";
-import { Spinner, Time } from "../../ui/parts.tsx";
+import { Command, Spinner, Time } from "../../ui/parts.tsx";
 import type { Finding, Level, Report } from "../../wire.ts";
 import { PageHead } from "../parts/head.tsx";
 import { Trouble } from "../parts/trouble.tsx";
 
 /** It asks providers and disks, which take their time. */
 const PATIENCE_MS = 90_000;
+/** How advice begins that is a command. */
+const COMMAND = "run: ";
 const ORDER: readonly Level[] = ["fail", "warn", "ok"];
 const ICONS: Record<Level, IconName> = { fail: "warning", warn: "info", ok: "check" };
 const WORDS: Record<Level, string> = { fail: "Fails", warn: "To be looked at", ok: "All is well" };
@@ -87,7 +90,7 @@ function Findings({ examined: { report, at, tookMs }, busy }: { examined: Examin
       </p>
       <ul>
         {sorted.map((each) => (
-          <li key={each.name}>
+          <li key={`${each.name} ${each.found}`}>
             <Found finding={each} />
           </li>
         ))}
@@ -113,8 +116,25 @@ function Found({ finding }: { finding: Finding }) {
       <div>
         <h2>{finding.name}</h2>
         <p>{finding.found}</p>
-        {finding.advice && <p class="advice">{finding.advice}</p>}
+        {finding.advice && <Advice finding={finding} advice={finding.advice} />}
       </div>
     </div>
+  );
+}
+
+/** What to do: a command to copy, the page that does it, or a sentence. */
+function Advice({ finding, advice }: { finding: Finding; advice: string }) {
+  const command = advice.startsWith(COMMAND) && !advice.includes("\n") ? advice.slice(COMMAND.length) : null;
+  if (command) return <Command text={command} />;
+  return (
+    <p class="advice">
+      {advice}
+      {finding.name === "model" && (
+        <>
+          {" "}
+          <a href={to.control("settings", "setup")}>Choose a model</a>
+        </>
+      )}
+    </p>
   );
 }

@@ -3,7 +3,7 @@ import { post } from "../../api.ts";
 import { count, plural } from "../../format.ts";
 import { to } from "../../router.ts";
 import { Button } from "../../ui/button.tsx";
-import { Badge, Empty, Time } from "../../ui/parts.tsx";
+import { Badge, Time } from "../../ui/parts.tsx";
 import { tell, tellProblem } from "../../ui/toast.tsx";
 import type { Committed, Counts, MemoryStatus, Owing } from "../../wire.ts";
 import { Section } from "../parts/section.tsx";
@@ -20,6 +20,9 @@ const COUNTED: readonly (readonly [keyof Counts, string, string])[] = [
   ["waived", "waived", "given up"],
 ];
 
+/** The others are rare, and shown when there are any. */
+const ALWAYS: ReadonlySet<string> = new Set(["facts", "open", "owed", "committed"]);
+
 /** How memory stands: who remembers, how much is owed, and which conversations owe it. */
 export function Standing({ status, onChanged }: { status: MemoryStatus; onChanged: () => unknown }) {
   const { counts, owing = [], owing_sessions = 0 } = status;
@@ -27,7 +30,7 @@ export function Standing({ status, onChanged }: { status: MemoryStatus; onChange
     <>
       <Section title="How memory stands" aside={<Provider status={status} />}>
         <dl class="tiles">
-          {COUNTED.map(([name, label, meaning]) => (
+          {COUNTED.filter(([name]) => ALWAYS.has(name) || counts[name]).map(([name, label, meaning]) => (
             <div key={name} class="tile">
               <dt>{label}</dt>
               <dd>{count(Number(counts[name] ?? 0))}</dd>
@@ -38,11 +41,7 @@ export function Standing({ status, onChanged }: { status: MemoryStatus; onChange
         {status.provider?.detail && <p class="faint">{status.provider.detail}</p>}
       </Section>
       <Section title="Conversations that owe">
-        {owing.length === 0 && (
-          <Empty icon="check" title="Nothing is owed">
-            All that is to be remembered has been committed.
-          </Empty>
-        )}
+        {owing.length === 0 && <p class="faint">None: all that is to be remembered has been committed.</p>}
         <ul class="owing">
           {owing.map((each) => (
             <li key={each.session_id}>

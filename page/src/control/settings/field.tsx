@@ -103,14 +103,8 @@ function Text({ setting, id, described, invalid }: SettingFieldProps) {
       />
     );
   }
-  return (
-    <input
-      {...control}
-      type={setting.form === "time" ? "time" : "text"}
-      {...(setting.form === "number" ? { inputmode: "decimal" as const } : {})}
-      autocomplete="off"
-      spellcheck={false}
-      onInput={(event) => write(event.currentTarget.value)}
-    />
-  );
+  const onInput = (event: { currentTarget: HTMLInputElement }) => write(event.currentTarget.value);
+  if (setting.form === "time") return <input {...control} type="time" onInput={onInput} />;
+  const keys = setting.form === "number" ? "decimal" : "text";
+  return <input {...control} type="text" inputmode={keys} autocomplete="off" spellcheck={false} onInput={onInput} />;
 }

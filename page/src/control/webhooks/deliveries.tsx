@@ -4,20 +4,24 @@ import type { SessionView } from "../../wire.ts";
 import { useList } from "../parts/list.ts";
 import { Listing } from "../parts/listing.tsx";
 import { type Column, Table } from "../parts/table.tsx";
-import { TurnBadge } from "./turn.tsx";
+import { TurnBadge, useTurn } from "./turn.tsx";
 
 /** Each delivery has a conversation of its own, whose key says of which route it is. */
 const keyOf = (route: string, delivery: string) => `webhook:${route}:${delivery}`;
 
 const COLUMNS: readonly Column<SessionView>[] = [
   { title: "Came", cell: (each) => <Time at={each.created_at} /> },
-  { title: "State", cell: (each) => <TurnBadge sessionId={each.id} /> },
+  { title: "State", cell: (each) => <State sessionId={each.id} /> },
   {
     title: "Delivery",
     wide: true,
     cell: (each) => <a href={to.session(each.id)}>{each.label}</a>,
   },
 ];
+
+function State({ sessionId }: { sessionId: string }) {
+  return <TurnBadge turn={useTurn(sessionId)} />;
+}
 
 /** What a route was sent lately. */
 export function Deliveries({ route }: { route: string }) {

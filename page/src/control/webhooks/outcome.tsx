@@ -3,9 +3,7 @@ import { useLoaded } from "../../ui/load.ts";
 import { Badge } from "../../ui/parts.tsx";
 import type { Transcript } from "../../wire.ts";
 import type { Handed } from "./sending.ts";
-import { TurnBadge } from "./turn.tsx";
-
-const FOLLOWED_MS = 1_000;
+import { isSettled, TurnBadge, useTurn } from "./turn.tsx";
 
 /** What a sender was told, and what becomes of the delivery. */
 export function Outcome({ handed: { status, taken } }: { handed: Handed }) {
@@ -29,14 +27,21 @@ export function Outcome({ handed: { status, taken } }: { handed: Handed }) {
 }
 
 function Followed({ sessionId, turnId }: { sessionId: string; turnId: string }) {
-  const [loaded] = useLoaded<Transcript>(`/api/sessions/${sessionId}/messages`, FOLLOWED_MS);
-  const said = loaded.value.value?.items.filter((each) => each.turn_id === turnId && each.role === "assistant") ?? [];
+  const turn = useTurn(sessionId);
   return (
     <>
       <p>
-        <TurnBadge sessionId={sessionId} /> <a href={to.session(sessionId, turnId)}>Open the conversation</a>
+        <TurnBadge turn={turn} /> <a href={to.session(sessionId, turnId)}>Open the conversation</a>
       </p>
-      {said.length > 0 && <p class="outcome-said">{said.map((each) => each.text).join("\n")}</p>}
+      {turn?.error && <p>{turn.error}</p>}
+      {isSettled(turn) && <Answer sessionId={sessionId} turnId={turnId} />}
     </>
   );
+}
+
+function Answer({ sessionId, turnId }: { sessionId: string; turnId: string }) {
+  const [loaded] = useLoaded<Transcript>(`/api/sessions/${sessionId}/messages`);
+  const said = loaded.value.value?.items.filter((each) => each.turn_id === turnId && each.role === "assistant") ?? [];
+  if (!said.length) return null;
+  return <p class="outcome-said">{said.map((each) => each.text?.trim()).join("\n")}</p>;
 }

@@ -5,7 +5,7 @@ import type { RoutePlan, RouteView } from "../../wire.ts";
 export type SchemeChoice = NonNullable<RoutePlan["scheme"]>;
 
 export const SCHEMES: readonly { value: SchemeChoice; label: string }[] = [
-  { value: "any", label: "Any of these" },
+  { value: "any", label: "Any of them" },
   { value: "standard", label: "Standard Webhooks" },
   { value: "github", label: "GitHub" },
   { value: "gitlab", label: "GitLab" },

@@ -19,7 +19,8 @@ export function fieldsOf(template: string): string[] {
 export function sample(route: Pick<RouteView, "prompt" | "deliver" | "events">): Json {
   const payload: { [name: string]: Json } = route.events[0] ? { type: route.events[0] } : {};
   const fields = [...fieldsOf(route.prompt), ...fieldsOf(route.deliver)];
-  for (const field of fields) put(payload, field.split("."), `a ${field.split(".").at(-1)} to try it with`);
+  for (const field of fields)
+    put(payload, field.split("."), `sample ${field.split(".").findLast((part) => !NUMBER.test(part)) ?? "value"}`);
   return fields.length ? payload : { ...payload, message: "Is anybody there?" };
 }
 

@@ -34,15 +34,16 @@ export function Trial({ route }: { route: RouteView }) {
         {(control) => (
           <textarea
             {...control}
-            rows={6}
+            rows={Math.min(Math.max(body.split("\n").length, 4), 16)}
             spellcheck={false}
             value={body}
             onInput={(event) => setBody(event.currentTarget.value)}
           />
         )}
       </Field>
+      {!route.enabled && <p class="faint">The route is paused, and takes nothing until it is resumed.</p>}
       <div>
-        <Button type="submit" icon="send" disabled={busy || !body.trim()}>
+        <Button type="submit" icon="send" disabled={busy || !route.enabled || !body.trim()}>
           {busy ? "Sending…" : "Send a delivery"}
         </Button>
       </div>
