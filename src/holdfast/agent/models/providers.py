@@ -40,7 +40,7 @@ PROVIDERS: Mapping[str, Provider] = {
         base_url="https://api.anthropic.com/v1",
         key_env="ANTHROPIC_API_KEY",
         label="Anthropic",
-        example="claude-sonnet-4-5",
+        example="claude-sonnet-5",
         key_hint="console.anthropic.com/settings/keys",
     ),
     "openrouter": Provider(
