@@ -40,6 +40,14 @@ def next_instant(schedule: str, after_ms: int, zone: tzinfo | None = None) -> in
     return int(due.timestamp() * 1000)
 
 
+def instants(schedule: str, after_ms: int, count: int) -> list[int]:
+    """Return the next instants at which a schedule is due, if there are as many.  Raises `Rejected` where there are none."""
+    found = [next_instant(schedule, after_ms)]
+    while len(found) < count and (following := upcoming(schedule, found[-1])) is not None:
+        found.append(following)
+    return found
+
+
 def is_once(schedule: str) -> bool:
     """Return whether a schedule is a single moment."""
     return schedule.startswith(_ONCE)
@@ -67,6 +75,11 @@ def upcoming(schedule: str, after_ms: int) -> int | None:
         return next_instant(schedule, after_ms)
     except Rejected:
         return None
+
+
+def zone_at(instant: int) -> str:
+    """Return what the time of this machine is called at an instant, such as CEST."""
+    return datetime.fromtimestamp(instant / 1000, local_zone()).tzname() or ""
 
 
 def local_zone() -> tzinfo:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,12 @@ async def test_jobs_are_kept_over_http(home: Path) -> None:
         assert await refused(house, "POST", "/api/jobs", {**plan, "schedule": "soon"}) == (400, "rejected")
         assert await refused(house, "POST", "/api/jobs", {"name": "x"}) == (400, "bad_json")
         assert await refused(house, "POST", "/api/jobs/none/run") == (404, "not_found")
+        forecast = await jobs.forecast("30 7 * * *")
+        assert (len(forecast.instants), forecast.instants[0]) == (5, (await jobs.list()).items[0].next_at)
+        often = (await jobs.forecast("*/10 * * * *")).instants
+        assert [later - earlier for earlier, later in pairwise(often)] == [600_000] * 4
+        assert len((await jobs.forecast("at 2999-01-01T00:00")).instants) == 1
+        assert await refused(house, "GET", "/api/schedule?schedule=soon") == (400, "rejected")
         await house.post("/api/jobs", {**plan, "name": "tides"}, 201)
         receipt = await house.post("/api/jobs/tides/run", status=202)
         assert (await house.settled(receipt["turn_id"]))["state"] == "completed"

@@ -11,13 +11,14 @@ from holdfast.core.keys import LOCAL
 from holdfast.core.schedule import LOG, Job, message
 from holdfast.desk import cursors
 from holdfast.desk.plans import Plan
-from holdfast.desk.views import JobView, Page
+from holdfast.desk.views import Forecast, JobView, Page
 from holdfast.errors import NotFound, Rejected
 from holdfast.ids import new_session_id, new_turn_id
 from holdfast.ports import Store
 from holdfast.targets import Targets
 
 SHOWN_SLOTS = 20
+FORECAST = 5
 NAME_MAX = 100
 PROMPT_MAX = 20_000
 
@@ -83,6 +84,10 @@ class LocalJobs(StoreJobs):
         )
         await self.store.jobs.save(job)
         return await self.get(plan.name)
+
+    async def forecast(self, schedule: str) -> Forecast:
+        instants = cron.instants(schedule, self.clock.now_ms(), FORECAST)
+        return Forecast(instants=instants, zone=cron.zone_at(instants[0]))
 
     async def run(self, name: str) -> Receipt:
         job, now = await self._owned(name), self.clock.now_ms()

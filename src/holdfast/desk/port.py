@@ -29,6 +29,7 @@ from holdfast.desk.plans import (
 )
 from holdfast.desk.views import (
     ApprovalView,
+    Forecast,
     GrantView,
     Health,
     HitView,
@@ -118,6 +119,10 @@ class Jobs(JobsReading, Protocol):
 
     async def save(self, plan: Plan) -> JobView:
         """Add or change a job.  Raises `Rejected` for a schedule that is none."""
+        ...
+
+    async def forecast(self, schedule: str) -> Forecast:
+        """Return when a job with this schedule would be due.  Raises `Rejected` for one that is none."""
         ...
 
     async def run(self, name: str) -> Receipt:

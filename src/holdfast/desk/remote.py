@@ -39,6 +39,7 @@ from holdfast.desk.port import OUTPUT_MAX
 from holdfast.desk.views import (
     ApprovalView,
     Deleted,
+    Forecast,
     GrantView,
     Health,
     HitView,
@@ -159,6 +160,9 @@ class RemoteJobs(_Remote):
 
     async def save(self, plan: Plan) -> JobView:
         return await self._link.post("/api/jobs", JobView, plan)
+
+    async def forecast(self, schedule: str) -> Forecast:
+        return await self._link.get("/api/schedule", Forecast, {"schedule": schedule})
 
     async def run(self, name: str) -> Receipt:
         return await self._link.post(at("jobs", name, "run"), Receipt)

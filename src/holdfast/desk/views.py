@@ -339,6 +339,14 @@ class JobView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Forecast:
+    """When a schedule is due next, and what the time is called that its hours are meant in."""
+
+    instants: Sequence[int]
+    zone: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AgentView:
     """Who answers, and with what: `mcp` says of each server how it is."""
 

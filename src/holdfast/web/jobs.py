@@ -8,7 +8,7 @@ from holdfast.core.intake import Receipt
 from holdfast.core.keys import ADMIN
 from holdfast.core.schedule import LOG
 from holdfast.desk.plans import Plan
-from holdfast.desk.views import JobView, Page, Removed
+from holdfast.desk.views import Forecast, JobView, Page, Removed
 from holdfast.web.answers import answer
 from holdfast.web.operations import Call, Operation, demand
 from holdfast.web.principal import LOCAL
@@ -37,6 +37,14 @@ class Jobs:
                 gives=JobView,
                 status=201,
             ),
+            Operation(
+                method="GET",
+                path="/api/schedule",
+                handle=self.forecast,
+                summary="Say when a schedule is due",
+                gives=Forecast,
+                query=("schedule",),
+            ),
             Operation(method="GET", path=one, handle=self.show, summary="Show a job and its last runs", gives=JobView),
             Operation(method="DELETE", path=one, handle=self.remove, summary="Remove a job", gives=Removed),
             Operation(method="POST", path=f"{one}/run", handle=self.run, summary="Run a job now", gives=Receipt, status=202),
@@ -53,6 +61,9 @@ class Jobs:
             # The agent has to ask before it sends elsewhere; a command of its own could else do so unasked.
             demand(call.principal, ADMIN)
         return answer(await call.desk.jobs.save(plan), 201)
+
+    async def forecast(self, call: Call) -> Response:
+        return answer(await call.desk.jobs.forecast(call.word("schedule") or ""))
 
     async def show(self, call: Call) -> Response:
         return answer(await call.desk.jobs.get(call.name()))

@@ -92,6 +92,7 @@ PARAMETERS: Mapping[str, Parameter] = MappingProxyType(
         "order": Parameter(meaning="The oldest first, or the newest.", schema={"type": "string", "enum": ["asc", "desc"]}),
         "pinned": Parameter(meaning="Only those that are pinned, or only those that are not.", schema=_FLAG),
         "q": Parameter(meaning="Words to look for."),
+        "schedule": Parameter(meaning="When it is due: a cron expression, or at and a moment.", required=True),
         "session": Parameter(meaning="Only what belongs to this session."),
         "starting_after": Parameter(meaning="Go on behind the event of this sequence_number.", schema=_number(0)),
         "stream": Parameter(meaning="Answer with events.", schema=_FLAG),
