@@ -34,7 +34,8 @@ def draw(page: Page, name: str, size: int, share: float) -> None:
 def main() -> None:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
-            executable_path=os.environ.get("CHROMIUM") or shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
+            executable_path=os.environ.get("HOLDFAST_BROWSER") or shutil.which("chromium"),
+            args=["--no-sandbox", "--disable-gpu"],
         )
         page = browser.new_page()
         draw(page, "icon-192.png", 192, WHOLE)
