@@ -15,10 +15,13 @@ export class Refused extends Error {
   readonly code: string;
   readonly hint: string;
   readonly problem: Partial<Problem>;
+  /** When it is worth asking again, as far as the gateway has said so. */
+  readonly retryAfterMs: number | null;
 
-  constructor(status: number, problem: Partial<Problem> = {}) {
+  constructor(status: number, problem: Partial<Problem> = {}, retryAfterMs: number | null = null) {
     super(sentence(problem.message ?? `The gateway answered ${status}`));
     this.status = status;
+    this.retryAfterMs = retryAfterMs;
     this.code = problem.code ?? "";
     this.hint = sentence(problem.hint ?? "");
     this.problem = problem;
@@ -48,8 +51,16 @@ export async function ask<T>(method: Method, path: string, asking: Asking = {}):
   const response = await answered(method, path, asking);
   const answer: unknown = await response.json().catch(() => null);
   if (response.status === 401) dispatchEvent(new Event(SIGNED_OUT));
-  if (!response.ok) throw new Refused(response.status, (answer as { error?: Partial<Problem> } | null)?.error);
+  if (!response.ok) {
+    const problem = (answer as { error?: Partial<Problem> } | null)?.error;
+    throw new Refused(response.status, problem, retryAfterMs(response));
+  }
   return answer as T;
+}
+
+function retryAfterMs(response: Response): number | null {
+  const seconds = Number.parseInt(response.headers.get("Retry-After") ?? "", 10);
+  return Number.isNaN(seconds) ? null : seconds * 1_000;
 }
 
 export const get = <T>(path: string, asking?: Asking) => ask<T>("GET", path, asking);

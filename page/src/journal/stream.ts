@@ -1,0 +1,120 @@
+/** Following a stream of events for as long as somebody wants it, through every loss of the connection. */
+
+import { credentials, Refused, SIGNED_OUT } from "../api.ts";
+import { type Link, mayPass, patience, pause } from "../connection.ts";
+import type { Error as Problem } from "../wire.ts";
+import { Line } from "./line.ts";
+import { type Heard, hearing } from "./sse.ts";
+
+/** So long a tab may be hidden before it leaves its connection to others: a browser has six for one gateway. */
+const HIDDEN_MS = 10_000;
+
+export interface Listener {
+  onEvent(heard: Heard): void;
+  onLink(link: Link): void;
+  /** It will never be given: there is nothing to follow, or not for this person. */
+  onRefused?(refused: Refused): void;
+}
+
+/** Asks for a stream; throws when nobody answers. */
+export type Ask = (path: string, headers: Record<string, string>, signal: AbortSignal) => Promise<Response>;
+
+const asked: Ask = (path, headers, signal) =>
+  fetch(path, { cache: "no-store", headers: { ...credentials(), ...headers }, signal });
+
+/** Follow a stream; one with a cursor goes on behind it, and rests while nobody looks.  Returns what ends it. */
+export function follow(path: string, cursor: (() => number) | null, listener: Listener, ask = asked): () => void {
+  const stream = new Stream(path, cursor, listener, ask);
+  stream.run();
+  return () => stream.stop();
+}
+
+class Stream {
+  readonly #stopped = new AbortController();
+
+  constructor(
+    readonly path: string,
+    readonly cursor: (() => number) | null,
+    readonly listener: Listener,
+    readonly ask: Ask,
+  ) {}
+
+  stop(): void {
+    this.#stopped.abort();
+  }
+
+  async run(): Promise<void> {
+    this.listener.onLink("connecting");
+    for (let tries = 0; !this.#stopped.signal.aborted; tries += 1) {
+      if (this.cursor) await whenShown(this.#stopped.signal);
+      const outcome = await this.#listen();
+      if (this.#stopped.signal.aborted) return;
+      if (outcome === "heard") tries = 0;
+      // One that has just broken is asked for once more before anybody is told that it is gone.
+      this.listener.onLink(outcome === "heard" ? "connecting" : "away");
+      if (outcome instanceof Refused) return this.listener.onRefused?.(outcome);
+      await pause(patience(tries));
+    }
+  }
+
+  /** Listen until the connection is lost. */
+  async #listen(): Promise<"heard" | "unheard" | Refused> {
+    const line = new Line(this.#stopped.signal);
+    const last: Record<string, string> = this.cursor ? { "Last-Event-ID": String(this.cursor()) } : {};
+    const restless = this.cursor ? cutWhenHidden(line) : undefined;
+    try {
+      const response = await this.ask(this.path, last, line.signal).catch(() => null);
+      if (!response?.ok || !response.body) return await refusal(response);
+      line.heard();
+      this.listener.onLink("live");
+      await this.#take(response.body, line);
+      return "heard";
+    } finally {
+      restless?.();
+      line.cut();
+    }
+  }
+
+  async #take(body: ReadableStream<Uint8Array>, line: Line): Promise<void> {
+    const hear = hearing((heard) => this.#stopped.signal.aborted || this.listener.onEvent(heard));
+    const reader = body.getReader();
+    for (;;) {
+      // Whatever broke the connection, the next one begins behind the last event that was taken.
+      const { done, value } = await reader.read().catch(() => ({ done: true, value: undefined }));
+      if (done || !value) return;
+      line.heard();
+      hear(value);
+    }
+  }
+}
+
+async function refusal(response: Response | null): Promise<"unheard" | Refused> {
+  if (response?.status === 401) dispatchEvent(new Event(SIGNED_OUT));
+  if (!response || response.ok || mayPass(response.status)) return "unheard";
+  const answer: { error?: Partial<Problem> } | null = await response.json().catch(() => null);
+  return new Refused(response.status, answer?.error);
+}
+
+/** Cut a line when the tab has been hidden for a while.  Returns what ends that. */
+function cutWhenHidden(line: Line): () => void {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const look = () => {
+    clearTimeout(timer);
+    timer = document.hidden ? setTimeout(line.cut, HIDDEN_MS) : undefined;
+  };
+  document.addEventListener("visibilitychange", look);
+  look();
+  return () => {
+    clearTimeout(timer);
+    document.removeEventListener("visibilitychange", look);
+  };
+}
+
+function whenShown(stopped: AbortSignal): Promise<void> {
+  if (!document.hidden) return Promise.resolve();
+  return new Promise((resolve) => {
+    const look = () => document.hidden || resolve();
+    document.addEventListener("visibilitychange", look, { signal: stopped });
+    stopped.addEventListener("abort", () => resolve(), { once: true });
+  });
+}

@@ -1,0 +1,160 @@
+/** The outbox: messages that are kept in the browser until the journal shows them, and sent by one tab at a time. */
+
+import { computed, type ReadonlySignal, signal } from "@preact/signals";
+import { patience, pause } from "../connection.ts";
+import { go, place, to } from "../router.ts";
+import { drain, type Outcome } from "./lane.ts";
+import { type Draft, isDue, laneOf, type Outgoing } from "./message.ts";
+import { BrowserStorage, MemoryStorage, type Storage } from "./storage.ts";
+import { transport } from "./transport.ts";
+
+export type { Draft, Opening, Outgoing } from "./message.ts";
+
+const NAME = "holdfast.outbox";
+/** What was accepted so long ago is in its session, whether anybody has looked there or not. */
+const STALE_MS = 3_600_000;
+/** Turns that were seen lately: a journal can be faster than a receipt. */
+const SEEN_MAX = 1_000;
+
+/** A turn that the journal shows; with the text of its message if it has only just come. */
+export interface Shown {
+  id: string;
+  sessionId: string;
+  text: string | null;
+}
+
+const items = signal<readonly Outgoing[]>([]);
+/** Messages without a receipt whose turn seems to be there already: they would be seen twice. */
+const doubled = signal<ReadonlySet<string>>(new Set());
+const seen = new Set<string>();
+const own = new Set<string>();
+const working = new Set<string>();
+const channel = new BroadcastChannel(NAME);
+
+let storage: Promise<Storage> | null = null;
+let reading = Promise.resolve();
+let latest = 0;
+
+/** The messages on their way, the oldest first. */
+export const outgoing: ReadonlySignal<readonly Outgoing[]> = computed(() =>
+  items.value.filter((each) => !doubled.value.has(each.key)),
+);
+
+/** Begin to send what is kept, by this page or one before it. */
+export function startOutbox(): void {
+  channel.onmessage = () => look();
+  look();
+}
+
+/** Keep a message, to be sent as soon as that can be done.  Returns its key once it is kept. */
+export async function send(draft: Draft): Promise<string> {
+  if (draft.sessionId === null && draft.opening === null)
+    throw new Error("A message belongs to a session, or opens one.");
+  // Two messages of one moment keep the order in which they were written.
+  latest = Math.max(Date.now(), latest + 1);
+  const fresh = { state: "waiting", turnId: null, problem: "", reply: null } as const;
+  const item: Outgoing = { ...draft, ...fresh, key: newKey(), at: latest };
+  own.add(item.key);
+  await (await kept()).change(item.key, () => item);
+  await changed();
+  return item.key;
+}
+
+/** Send a message again that was refused. */
+export async function resend(key: string): Promise<void> {
+  await (await kept()).change(key, (item) => item && { ...item, state: "waiting", problem: "" });
+  await changed();
+}
+
+/** Forget a message. */
+export async function discard(key: string): Promise<void> {
+  await (await kept()).change(key, () => null);
+  await changed();
+}
+
+/** Say which turns the journal shows: their messages have arrived. */
+export function shown(turns: readonly Shown[]): void {
+  for (const turn of turns) {
+    seen.delete(turn.id);
+    seen.add(turn.id);
+    if (seen.size > SEEN_MAX) seen.delete([...seen][0]!);
+    const twin = items.peek().find((each) => isTwin(each, turn));
+    if (twin) doubled.value = new Set([...doubled.peek(), twin.key]);
+  }
+  if (items.peek().some(hasArrived)) look();
+}
+
+/** Whether a message without a receipt is most likely the one that a turn began with. */
+function isTwin(item: Outgoing, { id, sessionId, text }: Shown): boolean {
+  const isOpen = isDue(item) && item.sessionId === sessionId && item.text.trim() === text?.trim();
+  return isOpen && !doubled.peek().has(item.key) && !items.peek().some((each) => each.turnId === id);
+}
+
+/** Whether a message need not be kept any longer. */
+function hasArrived({ state, turnId, reply, at }: Outgoing): boolean {
+  if (state !== "accepted") return false;
+  if (Date.now() - at > STALE_MS) return true;
+  return reply === null && (turnId === null || seen.has(turnId));
+}
+
+/** Tell all tabs that something is different. */
+function changed(): Promise<void> {
+  channel.postMessage(null);
+  return look();
+}
+
+/** Look at what is kept, and see to what is due.  One look after the other, so that none undoes a later one. */
+function look(): Promise<void> {
+  reading = reading.then(read, read);
+  return reading;
+}
+
+async function read(): Promise<void> {
+  const found = await (await kept()).all();
+  for (const each of found.filter(hasArrived)) await (await kept()).change(each.key, () => null);
+  const left = found.filter((each) => !hasArrived(each));
+  follow(items.peek(), left);
+  items.value = left;
+  for (const lane of new Set(left.filter(isDue).map(laneOf))) work(lane);
+}
+
+/** Send what is due in a lane, for as long as that takes. */
+async function work(lane: string): Promise<void> {
+  if (working.has(lane)) return;
+  working.add(lane);
+  for (let tries = 0; ; tries += 1) {
+    const outcome = await alone(`${NAME}.${lane}`, async () => drain(lane, await kept(), transport, changed));
+    if (outcome === "done") break;
+    await pause(outcome.retryAfterMs ?? patience(tries));
+  }
+  working.delete(lane);
+  // Something may have been added at the last moment.
+  look();
+}
+
+/** Do something while no other tab does it. */
+async function alone(name: string, action: () => Promise<Outcome>): Promise<Outcome> {
+  return navigator.locks ? navigator.locks.request(name, action) : action();
+}
+
+/** Go to the session that a message of the one on this page was taken by: the one that follows it. */
+function follow(before: readonly Outgoing[], now: readonly Outgoing[]): void {
+  const here = place.peek();
+  for (const { key, sessionId } of here.name === "session" ? now : []) {
+    const was = before.find((each) => each.key === key)?.sessionId;
+    if (own.has(key) && here.name === "session" && was === here.id && sessionId && sessionId !== was)
+      go(to.session(sessionId));
+  }
+}
+
+/** Where a browser keeps nothing for a page, messages are kept for as long as that is open. */
+function kept(): Promise<Storage> {
+  storage ??= BrowserStorage.open().catch(() => new MemoryStorage());
+  return storage;
+}
+
+/** Only pages that came by TLS or from this machine are given random ids ready-made. */
+function newKey(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return [...bytes].map((each) => each.toString(16).padStart(2, "0")).join("");
+}

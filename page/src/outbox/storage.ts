@@ -1,0 +1,82 @@
+/** Where messages are kept until the journal shows them: across reloads, and for all tabs. */
+
+import type { Outgoing } from "./message.ts";
+
+export interface Storage {
+  /** Return all messages, the oldest first. */
+  all(): Promise<Outgoing[]>;
+  /** Change one message in one go, and return it once that is kept; null is no message. */
+  change(key: string, change: Change): Promise<Outgoing | null>;
+}
+
+export type Change = (item: Outgoing | null) => Outgoing | null;
+
+const byAge = (one: Outgoing, other: Outgoing) => one.at - other.at || (one.key < other.key ? -1 : 1);
+
+/** For as long as the page is open, where a browser keeps nothing. */
+export class MemoryStorage implements Storage {
+  readonly #items = new Map<string, Outgoing>();
+
+  async all(): Promise<Outgoing[]> {
+    return [...this.#items.values()].sort(byAge);
+  }
+
+  async change(key: string, change: Change): Promise<Outgoing | null> {
+    const changed = change(this.#items.get(key) ?? null);
+    if (changed) this.#items.set(key, changed);
+    else this.#items.delete(key);
+    return changed;
+  }
+}
+
+const DATABASE = "holdfast";
+const VERSION = 1;
+const MESSAGES = "outbox";
+
+/** In the database of the browser. */
+export class BrowserStorage implements Storage {
+  private constructor(readonly database: IDBDatabase) {}
+
+  /** Open the database; throws where the browser has none for this page. */
+  static async open(): Promise<BrowserStorage> {
+    const opening = indexedDB.open(DATABASE, VERSION);
+    opening.onupgradeneeded = () => opening.result.createObjectStore(MESSAGES, { keyPath: "key" });
+    const database = await result(opening);
+    // A later version of this page must not have to wait for this one.
+    database.onversionchange = () => database.close();
+    return new BrowserStorage(database);
+  }
+
+  async all(): Promise<Outgoing[]> {
+    const found: Outgoing[] = await result(this.database.transaction(MESSAGES).objectStore(MESSAGES).getAll());
+    return found.sort(byAge);
+  }
+
+  async change(key: string, change: Change): Promise<Outgoing | null> {
+    const transaction = this.database.transaction(MESSAGES, "readwrite", { durability: "strict" });
+    const messages = transaction.objectStore(MESSAGES);
+    const reading: IDBRequest<Outgoing | undefined> = messages.get(key);
+    let changed: Outgoing | null = null;
+    reading.onsuccess = () => {
+      changed = change(reading.result ?? null);
+      if (changed) messages.put(changed);
+      else messages.delete(key);
+    };
+    await committed(transaction);
+    return changed;
+  }
+}
+
+function result<T>(request: IDBRequest<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    request.onsuccess = () => resolve(request.result);
+    request.onerror = () => reject(request.error);
+  });
+}
+
+function committed(transaction: IDBTransaction): Promise<void> {
+  return new Promise((resolve, reject) => {
+    transaction.oncomplete = () => resolve();
+    transaction.onabort = () => reject(transaction.error);
+  });
+}
