@@ -1,7 +1,7 @@
 import { Trouble } from "../control/parts/trouble.tsx";
 import { Button } from "../ui/button.tsx";
 import { Field } from "../ui/parts.tsx";
-import type { Course } from "./course.ts";
+import type { Course, Provider } from "./course.ts";
 
 /** The second step: where the provider is, and the key that it asks for. */
 export function Access({ course }: { course: Course }) {
@@ -35,7 +35,7 @@ function isMissing(course: Course): boolean {
 function Key({ course }: { course: Course }) {
   const provider = course.provider.value!;
   return (
-    <Field label={provider.needs_key ? "Key" : "Key (if it asks for one)"} hint={provider.key_hint || undefined}>
+    <Field label={provider.needs_key ? "Key" : "Key (if it asks for one)"} hint={keyHint(provider)}>
       {(control) => (
         <input
           {...control}
@@ -51,6 +51,11 @@ function Key({ course }: { course: Course }) {
       )}
     </Field>
   );
+}
+
+function keyHint({ key_hint, key_variable }: Provider): string | undefined {
+  if (!key_hint) return undefined;
+  return `You get one at ${key_hint}. It is kept in the gateway’s own file, unless ${key_variable} is set for it.`;
 }
 
 function Address({ course }: { course: Course }) {

@@ -1,7 +1,7 @@
 /** The guided way to a model: provider, key, model, and a trial before anything is saved. */
 
 import "./setup.css";
-import { useEffect, useMemo } from "preact/hooks";
+import { useEffect, useMemo, useRef } from "preact/hooks";
 import { Skeleton } from "../control/parts/skeleton.tsx";
 import { Trouble } from "../control/parts/trouble.tsx";
 import { Access } from "./access.tsx";
@@ -27,9 +27,21 @@ export function ModelSetup() {
   return (
     <div class="setup">
       <Steps course={course} />
-      <div class="setup-step" key={course.step.value}>
-        <Current course={course} />
-      </div>
+      <Stage key={course.step.value} course={course} />
+    </div>
+  );
+}
+
+/** Whoever goes on by keyboard goes on in the step that has come. */
+function Stage({ course }: { course: Course }) {
+  const element = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const first = element.current?.querySelector<HTMLElement>("input, .setup-end .button");
+    (first ?? element.current)?.focus({ preventScroll: true });
+  }, []);
+  return (
+    <div ref={element} class="setup-step" tabIndex={-1}>
+      <Current course={course} />
     </div>
   );
 }

@@ -21,6 +21,8 @@ export const changes: ReadonlySignal<Readonly<Record<string, unknown>>> = wanted
 export const problem: ReadonlySignal<unknown> = trouble;
 /** What is wrong with what was written, by key. */
 export const objections = computed(() => ({ ...refused.value, ...unreadable.value }));
+/** The one that the gateway refused, until something is written. */
+export const refusedKey = computed(() => Object.keys(refused.value)[0] ?? null);
 export const busy: ReadonlySignal<boolean> = saving;
 /** Counts up whenever fields are to show again what is known here, instead of what was written in them. */
 export const fresh: ReadonlySignal<number> = begun;
@@ -60,7 +62,10 @@ export function leave(setting: SettingView): void {
 
 /** Say what is wrong with what was written; with nothing, that it can be read. */
 export function object(setting: SettingView, reason: string): void {
-  refused.value = {};
+  if (refusedKey.value) {
+    refused.value = {};
+    trouble.value = undefined;
+  }
   if (reason || setting.key in unreadable.value) {
     unreadable.value = reason ? { ...unreadable.value, [setting.key]: reason } : without(unreadable.value, setting.key);
   }
@@ -92,8 +97,14 @@ export async function save(): Promise<boolean> {
 /** A refusal that names its setting is shown beside that. */
 function complain(error: unknown): void {
   const key = error instanceof Refused ? error.problem.key : undefined;
-  if (error instanceof Refused && key && key in wanted.value) refused.value = { [key]: error.message };
+  if (error instanceof Refused && key && key in wanted.value) refused.value = { [key]: bare(error.message, key) };
   trouble.value = error;
+}
+
+/** Return what is said about a setting without its name, which stands beside it. */
+function bare(message: string, key: string): string {
+  const said = message.toLowerCase().startsWith(`${key}: `) ? message.slice(key.length + 2) : message;
+  return said[0]!.toUpperCase() + said.slice(1);
 }
 
 function without<T>(from: Readonly<Record<string, T>>, key: string): Record<string, T> {

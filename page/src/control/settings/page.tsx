@@ -4,13 +4,13 @@ import "./settings.css";
 import { useEffect, useState } from "preact/hooks";
 import { to } from "../../router.ts";
 import { ModelSetup } from "../../setup/setup.tsx";
+import { Icon } from "../../ui/icon.tsx";
 import { Empty } from "../../ui/parts.tsx";
 import type { SettingsView } from "../../wire.ts";
 import { PageHead } from "../parts/head.tsx";
 import { Skeleton } from "../parts/skeleton.tsx";
 import { Trouble } from "../parts/trouble.tsx";
 import { load, problem, settings } from "./draft.ts";
-import { Notice } from "./notice.tsx";
 import { SaveBar } from "./save.tsx";
 import { found, grouped, sectionOf, sections, titleOf } from "./sections.ts";
 import { SettingRow } from "./setting.tsx";
@@ -58,7 +58,7 @@ function Sections({ view, chosen }: { view: SettingsView; chosen: string | null 
   const shown = wanted.trim() ? found(view.items, wanted) : view.items.filter((each) => sectionOf(each) === current);
   return (
     <>
-      <Notice view={view} />
+      {view.problem && <Unreadable problem={view.problem} />}
       <div class="settings-find">
         <input
           class="input"
@@ -95,6 +95,15 @@ function Sections({ view, chosen }: { view: SettingsView; chosen: string | null 
       ))}
       <SaveBar />
     </>
+  );
+}
+
+function Unreadable({ problem }: { problem: string }) {
+  return (
+    <div class="settings-notice" role="alert">
+      <Icon name="warning" />
+      <span>The file cannot be read as it is, so what runs is shown: {problem}</span>
+    </div>
   );
 }
 

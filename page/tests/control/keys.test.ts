@@ -1,0 +1,30 @@
+import { expect, test } from "vitest";
+import { isFirst, isLast } from "../../src/control/keys/opening.ts";
+import type { KeyView } from "../../src/wire.ts";
+
+const key = (id: string, scopes: string[], revoked_at: number | null = null): KeyView => ({
+  id,
+  name: id,
+  owner: "local",
+  scopes,
+  prefix: "hf_x",
+  rate_limit: 0,
+  created_at: 0,
+  revoked_at,
+});
+
+test("the first key is the first that opens the API", () => {
+  const others = [key("hook", ["webhook:alerts"]), key("old", ["api"], 1)];
+  expect(isFirst(others, ["api"])).toBe(true);
+  expect(isFirst(others, ["admin"])).toBe(true);
+  expect(isFirst(others, ["webhook:alerts"])).toBe(false);
+  expect(isFirst([...others, key("laptop", ["admin"])], ["api"])).toBe(false);
+});
+
+test("the last key is the only one that opens the API", () => {
+  const laptop = key("laptop", ["api"]);
+  const hook = key("hook", ["webhook:alerts"]);
+  expect(isLast([laptop, hook], laptop)).toBe(true);
+  expect(isLast([laptop, hook], hook)).toBe(false);
+  expect(isLast([laptop, key("ci", ["admin"])], laptop)).toBe(false);
+});

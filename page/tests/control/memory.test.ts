@@ -1,0 +1,30 @@
+import { expect, test } from "vitest";
+import { difference } from "../../src/control/memory/difference.ts";
+
+const document = (...facts: string[]) =>
+  ["# Memory", "", "## Facts", "", ...facts.map((fact) => `- ${fact}`), ""].join("\n");
+const tea = "Drinks tea. <!-- mem_1 -->";
+const coffee = "Drinks coffee. <!-- mem_1 -->";
+const mate = "Drinks mate. <!-- mem_1 -->";
+const lisbon = "Lives in Lisbon. <!-- mem_2 -->";
+
+test("nothing was changed where both are as they were", () => {
+  expect(difference(document(tea), document(tea), document(tea))).toEqual({ come: [], gone: [], clashes: [] });
+});
+
+test("what came and went meanwhile is told without the ids of memories", () => {
+  const { come, gone } = difference(document(tea), document(lisbon), document(tea));
+  expect(come).toEqual(["Lives in Lisbon."]);
+  expect(gone).toEqual(["Drinks tea."]);
+});
+
+test("a line that both changed is a clash, unless they made the same of it", () => {
+  const clashes = [{ theirs: "Drinks coffee.", mine: "Drinks mate." }];
+  expect(difference(document(tea), document(coffee), document(mate)).clashes).toEqual(clashes);
+  expect(difference(document(tea), document(coffee), document(coffee)).clashes).toEqual([]);
+});
+
+test("a line that only one of them changed is no clash", () => {
+  expect(difference(document(tea), document(coffee), document(tea)).clashes).toEqual([]);
+  expect(difference(document(tea), document(tea, lisbon), document(mate)).clashes).toEqual([]);
+});

@@ -1,0 +1,70 @@
+import { expect, test } from "vitest";
+import { found, grouped, sections } from "../../src/control/settings/sections.ts";
+import { read, same, Unreadable, written } from "../../src/control/settings/value.ts";
+import type { Form, SettingView } from "../../src/wire.ts";
+
+const setting = (key: string, form: Form, value: unknown = null, usual: unknown = null): SettingView => ({
+  key,
+  value,
+  default: usual,
+  source: "default",
+  secret: false,
+  doc: `What ${key} means.`,
+  form,
+});
+
+test.each<[Form, unknown]>([
+  ["text", "a = b"],
+  ["number", 0.8],
+  ["time", "04:00"],
+  ["list", ["AGENTS.md", "notes, and more.md"]],
+  ["table", { webhook: 7, cron: 30 }],
+  ["table", { telegram: "daily" }],
+])("a %s that is written and read again is the same", (form, value) => {
+  const one = setting("some.setting", form, value);
+  expect(read(one, written(one, value))).toEqual(value);
+});
+
+test("an empty list and an empty table are nothing at all", () => {
+  expect(read(setting("a.b", "list"), "\n  \n")).toEqual([]);
+  expect(read(setting("a.b", "table"), "")).toEqual({});
+});
+
+test("a table that holds numbers by default takes numbers", () => {
+  const days = setting("sessions.retention_days", "table", {}, { webhook: 7 });
+  expect(read(days, "cron = 30")).toEqual({ cron: 30 });
+  expect(() => read(days, "cron = soon")).toThrow(Unreadable);
+});
+
+test("what cannot be a value says so", () => {
+  expect(() => read(setting("a.b", "number"), "")).toThrow(Unreadable);
+  expect(() => read(setting("a.b", "number"), "many")).toThrow(Unreadable);
+  expect(() => read(setting("a.b", "table"), "no divider")).toThrow("no divider");
+});
+
+test("tables are the same in any order, and lists only in theirs", () => {
+  expect(same({ a: 1, b: 2 }, { b: 2, a: 1 })).toBe(true);
+  expect(same([1, 2], [2, 1])).toBe(false);
+  expect(same(null, undefined)).toBe(true);
+  expect(same("1", 1)).toBe(false);
+});
+
+test("sections come in the order in which people look for them, and unknown ones last", () => {
+  const items = ["server.port", "novel.thing", "tools.terminal.deny", "model.name"].map((key) => setting(key, "text"));
+  expect(sections(items)).toEqual(["model", "tools", "server", "novel"]);
+});
+
+test("settings stand under the heads that they have in the file", () => {
+  const items = ["tools.disabled", "tools.terminal.deny", "tools.terminal.timeout"].map((key) => setting(key, "text"));
+  const groups = grouped(items).map(({ name, items }) => [name, items.length]);
+  expect(groups).toEqual([
+    ["tools", 1],
+    ["tools.terminal", 2],
+  ]);
+});
+
+test("a setting is found by words of its name and of what it means", () => {
+  const items = [setting("gateway.busy", "choice"), setting("server.port", "number")];
+  expect(found(items, "Busy MEANS").map(({ key }) => key)).toEqual(["gateway.busy"]);
+  expect(found(items, "busy port")).toEqual([]);
+});

@@ -1,0 +1,70 @@
+import { expect, test } from "vitest";
+import { EMPTY, planned, written } from "../../src/control/webhooks/plan.ts";
+import { fieldsOf, sample } from "../../src/control/webhooks/sample.ts";
+import type { RouteView } from "../../src/wire.ts";
+
+const route: RouteView = {
+  name: "alerts",
+  path: "/webhooks/alerts",
+  source: "added",
+  signed: true,
+  prompt: "Alert: {message}",
+  deliver: "log",
+  deliver_only: false,
+  events: ["alert.fired"],
+  filters: { field: "severity", equals: "high" },
+  enabled: false,
+  rate_limit: 60,
+  body_limit: 2_048,
+  scheme: "hmac",
+};
+
+test("fields are what stands in single braces, once each", () => {
+  expect(fieldsOf("{{not}} {a.b} and {a.b}, {__raw__}, {event_type}, {c}")).toEqual(["a.b", "c"]);
+});
+
+test("a sample has every field that the prompt and the target name, where they look for it", () => {
+  const made = sample({ prompt: "{host.name}: {items.0.id} {items.0.name}", deliver: "url:{to}", events: ["fired"] });
+  expect(made).toEqual({
+    type: "fired",
+    host: { name: "sample name" },
+    items: [{ id: "sample id", name: "sample name" }],
+    to: "sample to",
+  });
+});
+
+test("a field that another one is inside of makes room for it", () => {
+  expect(sample({ prompt: "{a} {a.b}", deliver: "log", events: [] })).toEqual({ a: { b: "sample b" } });
+});
+
+test("a route that takes everything is sent something", () => {
+  expect(sample({ prompt: "{__raw__}", deliver: "log", events: [] })).toHaveProperty("message");
+});
+
+test("a field may be called like what every object has", () => {
+  expect(JSON.stringify(sample({ prompt: "{__proto__.x}", deliver: "log", events: [] }))).toBe(
+    '{"__proto__":{"x":"sample x"}}',
+  );
+});
+
+test("what the form does not show of a route stays as it was", () => {
+  expect(planned(written(route), route)).toEqual({
+    name: "alerts",
+    secret: "",
+    prompt: "Alert: {message}",
+    deliver: "log",
+    deliver_only: false,
+    events: ["alert.fired"],
+    filters: route.filters,
+    enabled: false,
+    rate_limit: 60,
+    body_limit: 2_048,
+    scheme: "hmac",
+    insecure_no_auth: false,
+  });
+});
+
+test("events are divided by commas, and no number is any number", () => {
+  const plan = planned({ ...EMPTY, name: " a ", events: "one, two,,", rate: "" });
+  expect(plan).toMatchObject({ name: "a", events: ["one", "two"], rate_limit: 0 });
+});
