@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
 import { remove } from "../../api.ts";
+import { Markdown } from "../../conversation/markdown/markdown.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Time } from "../../ui/parts.tsx";
 import { tell } from "../../ui/toast.tsx";
@@ -42,7 +43,7 @@ function NoGrants() {
 
 function columns(onTake: (grant: GrantView) => void): readonly Column<GrantView>[] {
   return [
-    { title: "What", wide: true, cell: (grant) => <span class="grant-text">{grant.text}</span> },
+    { title: "What", wide: true, cell: (grant) => <Markdown text={grant.text} /> },
     {
       title: "Where",
       cell: (grant) => (grant.session_id ? <Origin sessionId={grant.session_id} /> : "everywhere"),
@@ -73,7 +74,7 @@ function TakeBack({ grant, onClose, onDone }: TakeBackProps) {
   };
   return (
     <Confirm title="Take this back?" action="Take it back" onConfirm={take} onClose={onClose}>
-      <p class="grant-text">{grant.text}</p>
+      <Markdown text={grant.text} />
       <p>From now on you are asked again, in every conversation in which exactly this was allowed.</p>
     </Confirm>
   );

@@ -18,7 +18,7 @@ interface TableProps<T> {
 /** Rows and columns; on a phone each row is a card, in which every value has its title beside it. */
 export function Table<T>({ label, columns, rows, keyOf }: TableProps<T>) {
   return (
-    <table class="table" aria-label={label}>
+    <table class="rows" aria-label={label}>
       <thead>
         <tr>
           {columns.map((column) => (

@@ -7,6 +7,7 @@ import { whileVisible } from "../parts/list.ts";
 import { Section } from "../parts/section.tsx";
 import { Trouble } from "../parts/trouble.tsx";
 import { type Log, logOf } from "./log.ts";
+import "../../conversation/tools/tools.css";
 
 const LOOK_MS = 1_000;
 /** So close to the end counts as being there. */

@@ -112,7 +112,7 @@ function said(step: Step, took: number | null): string {
 
 function drained(): string {
   const drain = glance.value.error === undefined ? glance.value.value?.drain : null;
-  if (!drain) return "Finishing what runs";
+  if (!drain?.running) return "Finishing what runs";
   const left = `${Math.max(0, Math.ceil(drain.seconds_left))} s`;
   return `Finishing what runs: ${plural(drain.running, "turn")}, ${left} left`;
 }
