@@ -49,6 +49,31 @@ async def test_a_fork_may_end_at_any_turn(scene: Scene) -> None:
     assert [text for role, text in await shown(scene, fork.id) if role == "user"] == ["one"]
 
 
+async def test_a_fork_may_end_before_any_turn_so_that_its_message_can_be_sent_anew(scene: Scene) -> None:
+    first, second = await scene.finished("one"), await scene.finished("two")
+    for before, said in ((second, ["one"]), (first, [])):
+        fork = await scene.store.sessions.fork(first.session_id, copy_of(scene), before=before.id)
+        assert [text for role, text in await shown(scene, fork.id) if role == "user"] == said
+        assert (fork.turns, fork.seq) == (len(said), len(await scene.entries(fork.id)))
+        # It goes on, and can be forked again.
+        again = await scene.finished("two, better said", conversation=fork.key)
+        assert again.session_id == fork.id
+        third = await scene.store.sessions.fork(fork.id, copy_of(scene), before=again.id)
+        assert await shown(scene, third.id) == [("user", text) for text in said]
+        with pytest.raises(NotFound):
+            await scene.store.sessions.fork(fork.id, copy_of(scene), before=second.id)
+
+
+async def test_before_a_message_that_joined_another_is_before_that_one(scene: Scene) -> None:
+    await scene.finished("one")
+    host = await scene.running("two")
+    joining = await scene.accept("three", busy=Busy.STEER)
+    host, _ = await scene.store.turns.heed(host, scene.now)
+    await scene.finish(host)
+    fork = await scene.store.sessions.fork(host.session_id, copy_of(scene), before=joining.turn_id)
+    assert [text for role, text in await shown(scene, fork.id) if role == "user"] == ["one"]
+
+
 async def test_a_fork_leaves_out_what_is_in_flight_and_keeps_markers(scene: Scene) -> None:
     """A1, J2: nothing in the copy waits for anybody."""
     await scene.interrupted("one")

@@ -121,6 +121,21 @@ async def test_a_fork_goes_its_own_way(home: Path) -> None:
         assert fork["parent_id"] == session_id
 
 
+async def test_a_fork_before_the_first_message_is_empty_and_keeps_the_title(home: Path) -> None:
+    async with open_house(home) as house:
+        session_id = await house.session(title="Mine")
+        first = await house.send(session_id, "count to 1")
+        await house.settled(first["turn_id"])
+        path = f"/api/sessions/{session_id}/fork"
+        fork = await house.post(path, {"before": first["turn_id"]}, 201)
+        assert (fork["turns"], fork["seq"], fork["title"], fork["parent_id"]) == (0, 0, "Mine", session_id)
+        again = await house.send(fork["id"], "count to 2")
+        assert again["session_id"] == fork["id"]
+        both = await house.web.post(path, json={"before": first["turn_id"], "through": first["turn_id"]})
+        assert (both.status_code, both.json()["error"]["code"]) == (400, "rejected")
+        assert (await house.web.post(path, json={"before": "trn_nobody"})).status_code == 404
+
+
 async def test_cancel_keeps_what_was_shown_and_a_second_one_is_the_same(home: Path) -> None:
     """J9: cancel is explicit, keeps the partial text, and may be repeated; what ended otherwise cannot be cancelled."""
     async with open_house(home) as house:

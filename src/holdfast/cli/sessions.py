@@ -202,13 +202,15 @@ async def archive(frame: Frame, session: str, off: bool, as_json: bool) -> None:
 @sessions.command()
 @click.argument("session")
 @click.option("--through", help="Take the conversation along up to and with this turn; without it, all of it.")
+@click.option("--before", help="Take along what came before this turn.")
 @json_option
 @click.pass_obj
 @run_async
-async def fork(frame: Frame, session: str, through: str | None, as_json: bool) -> None:
+async def fork(frame: Frame, session: str, through: str | None, before: str | None, as_json: bool) -> None:
     """Copy SESSION into a new one, so that each can go its own way."""
+    last, next_ = TurnId(through) if through else None, TurnId(before) if before else None
     async with frame.desk() as desk:
-        _tell(await desk.fork((await find(desk, session)).id, TurnId(through) if through else None), as_json)
+        _tell(await desk.fork((await find(desk, session)).id, last, next_), as_json)
 
 
 @sessions.command()

@@ -225,7 +225,9 @@ class LocalDesk(StoreReading):
         await self.store.settlement.suspend_session(session_id, self.clock.now_ms())
         return await self.session(session_id)
 
-    async def fork(self, session_id: SessionId, through: TurnId | None = None) -> SessionView:
+    async def fork(self, session_id: SessionId, through: TurnId | None = None, before: TurnId | None = None) -> SessionView:
+        if through and before:
+            raise Rejected("a fork ends with a turn or before one: name it as through or as before, and not both")
         now = self.clock.now_ms()
         origin = await self._owned(session_id)
         copy = Session(
@@ -239,7 +241,7 @@ class LocalDesk(StoreReading):
             source=origin.source,
             title=origin.title,
         )
-        await self.store.sessions.fork(session_id, copy, through)
+        await self.store.sessions.fork(session_id, copy, through, before)
         return await self.session(copy.id)
 
     async def delete(self, session_id: SessionId) -> None:

@@ -369,8 +369,9 @@ class RemoteDesk:
     async def suspend(self, session_id: SessionId) -> SessionView:
         return await self._link.post(at("sessions", session_id, "suspend"), SessionView)
 
-    async def fork(self, session_id: SessionId, through: TurnId | None = None) -> SessionView:
-        return await self._link.post(at("sessions", session_id, "fork"), SessionView, {"through": through})
+    async def fork(self, session_id: SessionId, through: TurnId | None = None, before: TurnId | None = None) -> SessionView:
+        wish = {"through": through, "before": before}
+        return await self._link.post(at("sessions", session_id, "fork"), SessionView, wish)
 
     async def delete(self, session_id: SessionId) -> None:
         await self._link.delete(at("sessions", session_id), Deleted)

@@ -45,12 +45,12 @@ _COPY_IMAGES = """
 """
 
 
-def fork(session_id: SessionId, copy: Session, through: TurnId | None) -> Transaction[Session]:
-    """Copy the settled turns of a session, up to and with `through`, into `copy`.  Raises `NotFound`."""
+def fork(session_id: SessionId, copy: Session, through: TurnId | None, before: TurnId | None = None) -> Transaction[Session]:
+    """Copy the settled turns of a session, up to and with `through` or only `before` one, to `copy`.  Raises `NotFound`."""
     found = yield Run(_SESSION, {"id": session_id})
     if not found:
         raise NotFound(f"there is no session {session_id}")
-    turns = yield from _copied_turns(session_id, through)
+    turns = yield from _copied_turns(session_id, through, before)
     entries = [rows.entry(row) for row in (yield Run(_ENTRIES, {"id": session_id}))]
     ids = {turn.id: new_turn_id(copy.created_at) for turn in turns}
     kept = [entry for entry in entries if entry.turn_id in ids]
@@ -68,13 +68,22 @@ def fork(session_id: SessionId, copy: Session, through: TurnId | None) -> Transa
     return copy
 
 
-def _copied_turns(session_id: SessionId, through: TurnId | None) -> Transaction[list[Turn]]:
-    turns = [rows.turn(row) for row in (yield Run(_TURNS, {"id": session_id}))]
+def _copied_turns(session_id: SessionId, through: TurnId | None, before: TurnId | None) -> Transaction[list[Turn]]:
+    turns = {turn.id: turn for turn in (rows.turn(row) for row in (yield Run(_TURNS, {"id": session_id})))}
+    for named in (through, before):
+        if named is not None and named not in turns:
+            raise NotFound(f"there is no turn {named} in session {session_id}")
+    kept = list(turns.values())
     if through is not None:
-        last = next((turn.ordinal for turn in turns if turn.id == through), None)
-        if last is None:
-            raise NotFound(f"there is no turn {through} in session {session_id}")
-        turns = [turn for turn in turns if turn.ordinal <= last]
+        kept = [turn for turn in kept if turn.ordinal <= turns[through].ordinal]
+    if before is not None:
+        # A message that joined another turn is a part of that one.
+        first = turns[turns[before].joined_to or before]
+        kept = [turn for turn in kept if turn.ordinal < first.ordinal]
+    return _settled(kept)
+
+
+def _settled(turns: Sequence[Turn]) -> list[Turn]:
     settled = {turn.id for turn in turns if turn.state in SETTLED}
     # What joined a turn that is still in flight stands in that one, and is left out with it.
     return [turn for turn in turns if turn.id in settled and (turn.joined_to is None or turn.joined_to in settled)]

@@ -221,13 +221,15 @@ class Sessions:
             raise NotFound(f"there is no session {session_id}")
         return changed[0]
 
-    async def fork(self, session_id: SessionId, fork: Session, through: TurnId | None = None) -> Session:
-        """Copy a conversation, up to and with a turn, into a new one of its own.  Raises `NotFound`.
+    async def fork(
+        self, session_id: SessionId, fork: Session, through: TurnId | None = None, before: TurnId | None = None
+    ) -> Session:
+        """Copy a conversation, up to and with a turn or only before one, into a new one of its own.  Raises `NotFound`.
 
         What is still in flight is not copied.  Memory is not owed again, and no effect is remembered as the copy's own.
         """
         return await self._database.write(
-            lambda: forks.fork(session_id, fork, through), wakes=lambda made: (f"session:{made.id}",)
+            lambda: forks.fork(session_id, fork, through, before), wakes=lambda made: (f"session:{made.id}",)
         )
 
     async def delete(self, session_id: SessionId, now_ms: int) -> bool:

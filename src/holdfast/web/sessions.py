@@ -41,9 +41,10 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fork:
-    """How much of a session a fork takes along; without a turn, all of it."""
+    """How much of a session a fork takes along: all up to and with a turn, or before one; without either, all of it."""
 
     through: TurnId | None = None
+    before: TurnId | None = None
 
 
 class Sessions:
@@ -136,7 +137,7 @@ class Sessions:
                 method="POST",
                 path=f"{one}/fork",
                 handle=self.fork,
-                summary="Copy a session, up to and with a turn",
+                summary="Copy a session, up to and with a turn, or before one",
                 takes=Fork,
                 gives=SessionView,
                 status=201,
@@ -221,7 +222,7 @@ class Sessions:
 
     async def fork(self, call: Call) -> Response:
         wish = await call.body(Fork)
-        return answer(await call.desk.fork(_session_id(call), wish.through), 201)
+        return answer(await call.desk.fork(_session_id(call), wish.through, wish.before), 201)
 
 
 def _session_id(call: Call) -> SessionId:
