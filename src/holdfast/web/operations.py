@@ -46,7 +46,7 @@ class Operation:
     scope: str | None = API
     takes: type | None = None
     body_max: int = requests.BODY_MAX
-    body_timeout_s: int = requests.BODY_TIMEOUT_S
+    body_timeout_s: float | None = None
     gives: object = None
     media: tuple[str, ...] = ()
     status: int = 200

@@ -53,16 +53,16 @@ def _parse(raw: bytes, kind: type[T]) -> T:
     return msgspec.convert(msgspec.json.decode(raw), kind)
 
 
-async def content(request: Request, most: int = BODY_MAX, timeout_s: int = BODY_TIMEOUT_S) -> bytes:
+async def content(request: Request, most: int = BODY_MAX, timeout_s: float | None = None) -> bytes:
     """Return the body of a request, `most` bytes long when it is unpacked."""
     encoding = request.headers.get("content-encoding", "identity").strip().lower()
     if encoding not in ("identity", "gzip"):
         raise Refused(415, "encoded", f"a body cannot be sent as {encoding[:40]!r}", "send it as it is, or as gzip")
-    raw = await _read(request, most, timeout_s)
+    raw = await _read(request, most, timeout_s or BODY_TIMEOUT_S)
     return await _unpacked(raw, most) if encoding == "gzip" else raw
 
 
-async def _read(request: Request, most: int, timeout_s: int) -> bytes:
+async def _read(request: Request, most: int, timeout_s: float) -> bytes:
     if has_arrived(request.scope):
         return await _gathered(request, most)
     try:
