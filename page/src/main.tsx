@@ -23,7 +23,10 @@ onCode(signInWith);
 startTheme();
 startDrawer();
 const known = code ? signInWith(code) : enter();
-render(<App />, document.getElementById("page")!);
+const page = document.getElementById("page")!;
+// What stands there says that the page could not start.
+page.replaceChildren();
+render(<App />, page);
 // A code has to be exchanged first; else the list is asked for at once, beside the question who this is.
 if (code) known.then(startActivity);
 else startActivity();

@@ -12,7 +12,7 @@ export function Banner() {
   return (
     <div role="status">
       {since !== null && (
-        <p class="banner">
+        <p class="away-banner">
           <Icon name="offline" size={16} />
           <span>
             The gateway has not answered since {clockTime(since)}. Your messages are kept and will be sent when it is

@@ -22,7 +22,7 @@ export function Frame() {
       </button>
       {isOpen.value ? <Sidebar /> : <Opener />}
       {isOver && <button type="button" class="scrim" aria-label="Hide the sidebar" onClick={() => setOpen(false)} />}
-      <main class="main" id="main" tabIndex={-1} inert={isOver}>
+      <main class="room" id="main" tabIndex={-1} inert={isOver}>
         <Banner />
         <Room place={place.value} />
       </main>
