@@ -11,7 +11,7 @@ export function Attachments({ writing }: { writing: Writing }) {
   return (
     <ul class="attachments" aria-label="Attachments">
       {attachments.map((each) => (
-        <li key={each.id} class={each.kind}>
+        <li key={each.id} class={`attached-${each.kind}`}>
           {each.kind === "picture" ? <PicturePreview picture={each} /> : <FilePreview file={each} />}
           <IconButton icon="close" size={14} label={`Remove ${each.name}`} onClick={() => detach(writing, each)} />
         </li>

@@ -13,7 +13,6 @@ import { GrowingField } from "./field.tsx";
 import { keysFor } from "./keyboard.ts";
 import { useOffer } from "./offer.ts";
 import { PasteOffer, pasted } from "./paste.tsx";
-import { Queue } from "./queue.tsx";
 import { SendButton } from "./send_button.tsx";
 import { isReady, obstacle, sendBy, stopAtWork } from "./sending.ts";
 import { hintFor, placeholderFor, waysBeside } from "./ways.ts";
@@ -45,7 +44,6 @@ export function Composer({ sessionId, previous, conversation }: ComposerProps) {
   const stops = isEmpty && ways.length > 1;
   return (
     <div class="composer">
-      <Queue turns={turns} />
       <div class={held ? "composer-box held" : "composer-box"}>
         {offer.commands.length > 0 && <CommandList offer={offer} onChoose={(command) => offer.take(command, send)} />}
         <Attachments writing={writing} />

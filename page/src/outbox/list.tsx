@@ -36,7 +36,7 @@ function OnItsWay({ item }: { item: Outgoing }) {
     <article class={due ? "on-its-way due" : "on-its-way"}>
       {item.images.length > 0 && <Pictures item={item} />}
       <p class="on-its-way-text">{item.text}</p>
-      <p class={`receipt ${told.tone}`}>
+      <p class={`standing ${told.tone}`}>
         <Icon name={told.icon} size={14} />
         <span>{told.text}</span>
       </p>
@@ -83,7 +83,7 @@ async function edit(item: Outgoing): Promise<void> {
 /** What a command was answered with. */
 function Reply({ item }: { item: Outgoing }) {
   return (
-    <div class="reply">
+    <div class="command-reply">
       <Icon name="info" size={16} />
       <div>
         <code>{item.text}</code>
