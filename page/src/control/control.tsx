@@ -1,5 +1,6 @@
 /** The control pages in their frame. */
 
+import { useEffect, useRef } from "preact/hooks";
 import type { ControlPage } from "../router.ts";
 import { to } from "../router.ts";
 import { Icon } from "../ui/icon.tsx";
@@ -25,8 +26,15 @@ export function Control({ page, id }: { page: ControlPage; id: string | null }) 
 }
 
 function Navigation({ current }: { current: ControlPage }) {
+  const bar = useRef<HTMLElement>(null);
+  // On a phone the pages are a row that is wider than the screen.
+  useEffect(() => {
+    bar.current
+      ?.querySelector(`[href="${to.control(current)}"]`)
+      ?.scrollIntoView({ block: "nearest", inline: "center" });
+  }, [current]);
   return (
-    <nav class="control-nav" aria-label="Control">
+    <nav class="control-nav" aria-label="Control" ref={bar}>
       {GROUPS.map((group) => (
         <ul key={group[0]} class="control-group">
           {group.map((page) => (

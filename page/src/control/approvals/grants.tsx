@@ -1,6 +1,5 @@
 import { useState } from "preact/hooks";
 import { remove } from "../../api.ts";
-import { Markdown } from "../../conversation/markdown/markdown.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Time } from "../../ui/parts.tsx";
 import { tell } from "../../ui/toast.tsx";
@@ -43,7 +42,7 @@ function NoGrants() {
 
 function columns(onTake: (grant: GrantView) => void): readonly Column<GrantView>[] {
   return [
-    { title: "What", wide: true, cell: (grant) => <Markdown text={grant.text} /> },
+    { title: "What", wide: true, cell: (grant) => <p class="grant-text">{compact(grant.text)}</p> },
     {
       title: "Where",
       cell: (grant) => (grant.session_id ? <Origin sessionId={grant.session_id} /> : "everywhere"),
@@ -60,6 +59,9 @@ function columns(onTake: (grant: GrantView) => void): readonly Column<GrantView>
   ];
 }
 
+/** What was asked when it was allowed, without the empty lines that a chat needs. */
+const compact = (text: string) => text.replace(/\n\s*\n\s*/g, "\n");
+
 interface TakeBackProps {
   grant: GrantView;
   onClose: () => void;
@@ -74,7 +76,7 @@ function TakeBack({ grant, onClose, onDone }: TakeBackProps) {
   };
   return (
     <Confirm title="Take this back?" action="Take it back" onConfirm={take} onClose={onClose}>
-      <Markdown text={grant.text} />
+      <p class="grant-text">{compact(grant.text)}</p>
       <p>From now on you are asked again, in every conversation in which exactly this was allowed.</p>
     </Confirm>
   );

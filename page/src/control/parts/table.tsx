@@ -32,13 +32,20 @@ export function Table<T>({ label, columns, rows, keyOf }: TableProps<T>) {
         {rows.map((row) => (
           <tr key={keyOf(row)}>
             {columns.map((column) => (
-              <td key={column.title} data-title={column.title} class={column.wide ? "wide" : undefined}>
-                {column.cell(row)}
-              </td>
+              <Cell key={column.title} column={column} row={row} />
             ))}
           </tr>
         ))}
       </tbody>
     </table>
+  );
+}
+
+function Cell<T>({ column, row }: { column: Column<T>; row: T }) {
+  const inside = column.cell(row);
+  return (
+    <td data-title={column.title} class={column.wide ? "wide" : undefined}>
+      {inside && <div class="rows-cell">{inside}</div>}
+    </td>
   );
 }
