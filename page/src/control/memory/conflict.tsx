@@ -1,3 +1,4 @@
+import { useEffect, useRef } from "preact/hooks";
 import { Button } from "../../ui/button.tsx";
 import { difference } from "./difference.ts";
 
@@ -12,8 +13,10 @@ interface ConflictProps {
 /** What was learned, changed or forgotten while somebody edited the document, and what to do about it. */
 export function Conflict({ base, theirs, mine, onSave, onDiscard }: ConflictProps) {
   const { come, gone, clashes } = difference(base, theirs, mine);
+  const element = useRef<HTMLElement>(null);
+  useEffect(() => element.current?.scrollIntoView({ block: "nearest" }), []);
   return (
-    <section class="conflict" role="alert" aria-label="It has changed meanwhile">
+    <section ref={element} class="conflict" role="alert" aria-label="It has changed meanwhile">
       <h2>It has changed while you were writing</h2>
       <Lines title="There now" lines={come} sign="+" />
       <Lines title="Not there any more" lines={gone} sign="−" />

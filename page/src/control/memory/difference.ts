@@ -13,26 +13,31 @@ export interface Difference {
 
 /** Compare a document as it was read with what it is now and with what it is to be. */
 export function difference(base: string, theirs: string, mine: string): Difference {
-  const before = new Set(lines(base));
-  const now = new Set(lines(theirs));
+  const both = clashing(byId(base), byId(theirs), byId(mine));
+  const others = (from: string, than: string) => {
+    const there = new Set(lines(than));
+    return lines(from).filter((line) => !there.has(line) && !both.includes(idOf(line) ?? ""));
+  };
   return {
-    come: [...now].filter((line) => !before.has(line)).map(shown),
-    gone: [...before].filter((line) => !now.has(line)).map(shown),
-    clashes: clashes(byId(base), byId(theirs), byId(mine)),
+    come: others(theirs, base).map(shown),
+    gone: others(base, theirs).map(shown),
+    clashes: both.map((id) => ({ theirs: shown(byId(theirs).get(id)!), mine: shown(byId(mine).get(id)!) })),
   };
 }
 
-function clashes(base: Map<string, string>, theirs: Map<string, string>, mine: Map<string, string>) {
-  const both = [...mine].filter(([id, line]) => base.has(id) && theirs.has(id) && line !== base.get(id));
-  return both
-    .filter(([id, line]) => theirs.get(id) !== base.get(id) && theirs.get(id) !== line)
-    .map(([id, line]) => ({ theirs: shown(theirs.get(id)!), mine: shown(line) }));
+/** Return the memories that both changed, each in their own way. */
+function clashing(base: Map<string, string>, theirs: Map<string, string>, mine: Map<string, string>): string[] {
+  return [...base.keys()].filter((id) => {
+    const [was, now, wanted] = [base.get(id), theirs.get(id), mine.get(id)];
+    return now !== undefined && wanted !== undefined && now !== was && wanted !== was && now !== wanted;
+  });
 }
 
+const idOf = (line: string) => ID.exec(line)?.[1];
 const lines = (document: string) => document.split("\n").filter((line) => line.trim());
 
 function byId(document: string): Map<string, string> {
-  const named = lines(document).map((line) => [ID.exec(line)?.[1], line] as const);
+  const named = lines(document).map((line) => [idOf(line), line] as const);
   return new Map(named.filter((each): each is [string, string] => each[0] !== undefined));
 }
 

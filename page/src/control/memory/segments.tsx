@@ -8,6 +8,7 @@ import type { SegmentView } from "../../wire.ts";
 import { Confirm } from "../parts/confirm.tsx";
 import { Origin } from "../parts/origin.tsx";
 import { type Column, Table } from "../parts/table.tsx";
+import { CommitButton } from "./commit.tsx";
 
 interface SegmentsProps {
   segments: readonly SegmentView[];
@@ -19,7 +20,7 @@ export function Segments({ segments, onChanged }: SegmentsProps) {
   const [waiving, setWaiving] = useState<SegmentView | null>(null);
   return (
     <>
-      <Table label="Segments" columns={columns(setWaiving)} rows={segments} keyOf={(each) => each.id} />
+      <Table label="Segments" columns={columns(setWaiving, onChanged)} rows={segments} keyOf={(each) => each.id} />
       {waiving && (
         <Confirm
           title="Waive this debt?"
@@ -35,21 +36,36 @@ export function Segments({ segments, onChanged }: SegmentsProps) {
   );
 }
 
-function columns(onWaive: (segment: SegmentView) => void): readonly Column<SegmentView>[] {
+function columns(onWaive: (segment: SegmentView) => void, onChanged: () => unknown): readonly Column<SegmentView>[] {
   return [
     { title: "State", cell: (each) => <Badge tone={toneOf(each)}>{stateOf(each)}</Badge> },
     { title: "Conversation", cell: (each) => <Origin sessionId={each.session_id} turnId={each.turns[0] ?? null} /> },
     { title: "What came of it", wide: true, cell: (each) => <Outcome segment={each} /> },
     { title: "Since", cell: (each) => <Time at={each.settled_at ?? each.created_at} /> },
-    { title: "", cell: (each) => canBeWaived(each) && <Waive onClick={() => onWaive(each)} /> },
+    { title: "", cell: (each) => <Actions segment={each} onWaive={onWaive} onChanged={onChanged} /> },
   ];
 }
 
-function Waive({ onClick }: { onClick: () => void }) {
+interface ActionsProps {
+  segment: SegmentView;
+  onWaive: (segment: SegmentView) => void;
+  onChanged: () => unknown;
+}
+
+/** What is not committed can be, now; what is owed can be given up too. */
+function Actions({ segment, onWaive, onChanged }: ActionsProps) {
+  const isOwed = segment.state === "sealed";
   return (
-    <Button small look="bad" onClick={onClick}>
-      Waive…
-    </Button>
+    <span class="segment-actions">
+      {(isOwed || segment.state === "open") && !segment.parked && (
+        <CommitButton sessionId={segment.session_id} onDone={onChanged} />
+      )}
+      {isOwed && (
+        <Button small look="bad" onClick={() => onWaive(segment)}>
+          Waive…
+        </Button>
+      )}
+    </span>
   );
 }
 
@@ -75,9 +91,6 @@ function toneOf(segment: SegmentView): Tone {
   };
   return tones[stateOf(segment)] ?? "plain";
 }
-
-/** A debt that is being paid, or was settled, cannot be given up. */
-const canBeWaived = (segment: SegmentView) => segment.state === "sealed";
 
 async function waive(segment: SegmentView, onChanged: () => unknown): Promise<void> {
   await post<SegmentView>(`/api/memory/segments/${segment.id}/waive`);

@@ -1,15 +1,10 @@
-import { useState } from "preact/hooks";
-import { post } from "../../api.ts";
 import { count, plural } from "../../format.ts";
 import { to } from "../../router.ts";
-import { Button } from "../../ui/button.tsx";
 import { Badge, Time } from "../../ui/parts.tsx";
-import { tell, tellProblem } from "../../ui/toast.tsx";
-import type { Committed, Counts, MemoryStatus, Owing } from "../../wire.ts";
+import type { Counts, MemoryStatus, Owing } from "../../wire.ts";
 import { Section } from "../parts/section.tsx";
+import { CommitButton } from "./commit.tsx";
 
-/** How long a commit may take: a model reads the whole conversation. */
-const PATIENCE_MS = 180_000;
 const COUNTED: readonly (readonly [keyof Counts, string, string])[] = [
   ["facts", "facts", "remembered now"],
   ["open", "open", "being filled by conversations that go on"],
@@ -41,7 +36,9 @@ export function Standing({ status, onChanged }: { status: MemoryStatus; onChange
         {status.provider?.detail && <p class="faint">{status.provider.detail}</p>}
       </Section>
       <Section title="Conversations that owe">
-        {owing.length === 0 && <p class="faint">None: all that is to be remembered has been committed.</p>}
+        {owing.length === 0 && (
+          <p class="faint">None. What is open is owed once its conversation is over, or has been silent for a while.</p>
+        )}
         <ul class="owing">
           {owing.map((each) => (
             <li key={each.session_id}>
@@ -67,14 +64,7 @@ function Provider({ status: { provider } }: { status: MemoryStatus }) {
 }
 
 function Debt({ owing, onChanged }: { owing: Owing; onChanged: () => unknown }) {
-  const [busy, setBusy] = useState(false);
   const { next } = owing;
-  const commit = async () => {
-    setBusy(true);
-    await pay(owing.session_id);
-    await onChanged();
-    setBusy(false);
-  };
   return (
     <>
       <div class="owing-text">
@@ -93,20 +83,8 @@ function Debt({ owing, onChanged }: { owing: Owing; onChanged: () => unknown }) 
       {next.parked ? (
         <Badge tone="busy">Parked</Badge>
       ) : (
-        <Button small disabled={busy} onClick={commit}>
-          {busy ? "Committing…" : "Commit now"}
-        </Button>
+        <CommitButton sessionId={owing.session_id} onDone={onChanged} />
       )}
     </>
   );
-}
-
-async function pay(sessionId: string): Promise<void> {
-  try {
-    const body = { session_id: sessionId, wait: true };
-    const { committed } = await post<Committed>("/api/memory/commit", body, { patienceMs: PATIENCE_MS });
-    tell(committed ? "Committed." : "Nothing was committed; the receipt says why.", { bad: !committed });
-  } catch (error) {
-    tellProblem(error);
-  }
 }
