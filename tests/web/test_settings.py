@@ -14,6 +14,9 @@ import pytest
 from holdfast.config import Config, draft, is_secret
 from holdfast.config.inventory import inventory
 from holdfast.config.secrecy import held
+from holdfast.core.redaction import Redaction
+from holdfast.desk.settings import Origin, Settings, SettingsChange
+from holdfast.errors import Overridden, Rejected, Stale
 from tests.web.house import House, open_house
 
 KEY = "a-key-for-the-operator"
@@ -210,3 +213,40 @@ def test_no_setting_is_without_a_meaning() -> None:
     found = list(inventory(Config()))
     assert len({each.key for each in found}) == len(found) > 70
     assert all(each.doc[0].isupper() and each.doc.endswith(".") for each in found)
+
+
+async def unrehearsed(_config: Config) -> None:
+    """Take every configuration."""
+
+
+async def test_what_the_command_line_decides_the_file_does_not(home: Path) -> None:
+    origin = Origin(file=toml(home), arguments={"server.port": 9000})
+    settings = Settings(origin, unrehearsed, Redaction(), {})
+    (port,) = [each for each in (await settings.view()).items if each.key == "server.port"]
+    assert (port.value, port.default, port.source) == (9000, 8420, "arguments")
+    with pytest.raises(Overridden, match="without --port"):
+        await settings.change(SettingsChange(changes={"server.port": 9001}))
+
+
+async def test_whoever_edits_the_file_meanwhile_keeps_what_they_wrote(home: Path) -> None:
+    file = toml(home)
+
+    async def edit(_config: Config) -> None:
+        file.write_text("# mine now\n")
+
+    settings = Settings(Origin(file=file), edit, Redaction(), {})
+    with pytest.raises(Stale):
+        await settings.change(SettingsChange(changes={"gateway.busy": "queue"}))
+    assert file.read_text() == "# mine now\n"
+
+
+async def test_a_link_stays_one_and_what_cannot_be_written_says_so(home: Path) -> None:
+    (home / "dotfiles").mkdir()
+    kept, file = home / "dotfiles" / "ours.toml", home / "holdfast.toml"
+    kept.write_text(FILE)
+    file.symlink_to(kept)
+    await Settings(Origin(file=file), unrehearsed, Redaction(), {}).change(SettingsChange(changes={"gateway.busy": "queue"}))
+    assert (file.is_symlink(), kept.read_text()) == (True, FILE.replace("steer", "queue"))
+    nowhere = Settings(Origin(file=home / "gone" / "holdfast.toml"), unrehearsed, Redaction(), {})
+    with pytest.raises(Rejected, match="cannot be written: No such file"):
+        await nowhere.change(SettingsChange(changes={"gateway.busy": "queue"}))
