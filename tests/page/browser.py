@@ -62,8 +62,8 @@ class Visit:
 
     async def sign_in(self) -> Page:
         """Open the page as the operator does: by a link that is good once."""
-        link = (await self.gateway.run("link")).strip().split()[-1]
-        return await self.tab(link.partition("/#")[2] and f"#{link.partition('/#')[2]}")
+        link = (await self.gateway.run("link")).split()[0]
+        return await self.tab(f"#{link.partition('#')[2]}")
 
     def _watch(self, page: Page) -> None:
         page.on("pageerror", lambda error: self.complaints.append(f"error: {error}"))
