@@ -1,4 +1,4 @@
-import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { pieces } from "../sessions/snippet.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { type Offer, offers } from "./commands.ts";
@@ -13,7 +13,7 @@ export function Palette() {
   const element = useRef<HTMLDialogElement>(null);
   const id = useId();
   const found = useMemo(() => offers(letters), [letters]);
-  useEffect(() => element.current?.showModal(), []);
+  useLayoutEffect(() => element.current?.showModal(), []);
   useEffect(() => document.getElementById(`${id}-${chosen}`)?.scrollIntoView({ block: "nearest" }), [id, chosen]);
   const run = (offer: Offer | undefined) => {
     if (!offer) return;
@@ -25,7 +25,9 @@ export function Palette() {
     const next = { ArrowDown: chosen + 1, ArrowUp: chosen - 1, Home: 0, End: found.length - 1 }[event.key];
     if (event.isComposing || (next === undefined && event.key !== "Enter")) return;
     event.preventDefault();
-    if (next === undefined) run(found[chosen]);
+    const typed = (event.currentTarget as HTMLInputElement).value;
+    // Whoever types fast presses Enter before what they typed has been drawn.
+    if (next === undefined) run(typed === letters ? found[chosen] : offers(typed)[0]);
     else setChosen((next + found.length) % found.length);
   };
   return (

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { IconButton } from "./button.tsx";
 
 interface DialogProps {
@@ -12,7 +12,7 @@ interface DialogProps {
 /** A dialog over the page.  The browser keeps the focus in it, and closes it with Escape. */
 export function Dialog({ title, onClose, wide, children }: DialogProps) {
   const element = useRef<HTMLDialogElement>(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     element.current?.showModal();
   }, []);
   return (
