@@ -1,6 +1,8 @@
 import "./welcome.css";
 import { sessionOf } from "../activity.ts";
 import { status } from "../connection.ts";
+import { outgoing } from "../outbox/outbox.ts";
+import { outgoingOf } from "../outbox/receipt.ts";
 import { to } from "../router.ts";
 import { Icon } from "../ui/icon.tsx";
 import { attempt } from "../ui/toast.tsx";
@@ -10,6 +12,8 @@ import { sendText } from "./sending.ts";
 /** What a person sees before the first message. */
 export function Welcome({ previous }: { previous: string | null }) {
   const agent = status.value?.agent;
+  // What was written first is on its way, and stands here in its place.
+  if (outgoingOf(outgoing.value, null, null).length) return null;
   return (
     <section class="welcome">
       <img class="welcome-mark" src="/icon.svg" alt="" width={56} height={56} />
@@ -52,7 +56,7 @@ function Demonstration() {
       <Icon name="info" />
       <span>
         The built-in demonstration answers, which is no model: it shows how everything works.{" "}
-        <a href={to.control("settings")}>Set up a model</a>
+        <a href={to.control("settings", "setup")}>Set up a model</a>
       </span>
     </p>
   );

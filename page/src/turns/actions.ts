@@ -1,9 +1,10 @@
 /** What a person can do about a turn.  All of these throw what the gateway refused, in words that can be shown. */
 
+import { effect } from "@preact/signals";
 import { credentials, post, Refused, Unanswered } from "../api.ts";
 import type { Conversation } from "../journal/conversation.ts";
 import type { Turn } from "../journal/view.ts";
-import { type Draft, send } from "../outbox/outbox.ts";
+import { type Draft, discard, outgoing, send } from "../outbox/outbox.ts";
 import { go, to } from "../router.ts";
 import type { SessionView, TurnView } from "../wire.ts";
 import { base64 } from "./base64.ts";
@@ -50,8 +51,19 @@ export async function editAndResend(conversation: Conversation, turn: Turn, text
   // Whoever cannot be asked now may hold a later message than the one that is the last here.
   if (conversation.link.value === "away") throw new Unanswered();
   if (!isOver(turn)) await stop(turn);
-  await send({ ...draft, sessionId: conversation.id, text: UNDO, images: [] });
+  dropReply(await send({ ...draft, sessionId: conversation.id, text: UNDO, images: [] }));
   await send({ ...draft, sessionId: conversation.id });
+}
+
+/** Have nobody read what a command was answered with that they did not write. */
+function dropReply(key: string): void {
+  const end = effect(() => {
+    const command = outgoing.value.find((each) => each.key === key);
+    if (command && command.reply === null && command.state !== "refused") return;
+    if (command?.state === "accepted") discard(key);
+    // An effect cannot end itself while it begins.
+    queueMicrotask(() => end());
+  });
 }
 
 /** Answer the question that a turn waits with. */
