@@ -7,6 +7,7 @@ import { PageHead } from "../parts/head.tsx";
 import { useList } from "../parts/list.ts";
 import { Listing } from "../parts/listing.tsx";
 import { Origin } from "../parts/origin.tsx";
+import { Section } from "../parts/section.tsx";
 import { Grants } from "./grants.tsx";
 import { questionOf } from "./question.ts";
 import "../../conversation/items/items.css";
@@ -23,21 +24,23 @@ export function ApprovalsPage() {
         title="Approvals"
         lead="Questions that conversations wait with. Nothing is lost while they wait, through any restart; what nobody approves in time is denied."
       />
-      <Listing list={list} empty={<NoQuestions />}>
-        {(items) => (
-          <ul class="asked-list">
-            {items.map((asked) => (
-              <li key={`${asked.turn_id}/${asked.question_id}`} class="asked">
-                <p class="asked-where">
-                  In <Origin sessionId={asked.session_id} turnId={asked.turn_id} />, asked{" "}
-                  <Time at={asked.asked_at} as="relative" />
-                </p>
-                <Question question={questionOf(asked)} turnId={asked.turn_id} isOver={false} />
-              </li>
-            ))}
-          </ul>
-        )}
-      </Listing>
+      <Section title="Waiting for you">
+        <Listing list={list} empty={<NoQuestions />}>
+          {(items) => (
+            <ul class="asked-list">
+              {items.map((asked) => (
+                <li key={`${asked.turn_id}/${asked.question_id}`} class="asked">
+                  <h3 class="asked-where">
+                    In <Origin sessionId={asked.session_id} turnId={asked.turn_id} />, asked{" "}
+                    <Time at={asked.asked_at} as="relative" />
+                  </h3>
+                  <Question question={questionOf(asked)} turnId={asked.turn_id} isOver={false} />
+                </li>
+              ))}
+            </ul>
+          )}
+        </Listing>
+      </Section>
       <Grants />
     </>
   );

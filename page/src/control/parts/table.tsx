@@ -23,7 +23,7 @@ export function Table<T>({ label, columns, rows, keyOf }: TableProps<T>) {
         <tr>
           {columns.map((column) => (
             <th key={column.title} scope="col" class={column.wide ? "wide" : undefined}>
-              {column.title}
+              {column.title || <span class="unseen">What can be done</span>}
             </th>
           ))}
         </tr>
