@@ -19,7 +19,7 @@ export const TurnBody = kept(({ turn }: { turn: Turn }) => {
   return (
     <>
       {items.map((item, index) => (
-        <div key={item.key} class={item.recovered ? `item ${item.role} recovered` : `item ${item.role}`}>
+        <div key={item.key} class={item.recovered ? "item recovered" : "item"} data-role={item.role}>
           <Drawn
             item={item}
             turnId={turn.id}

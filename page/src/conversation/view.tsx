@@ -1,6 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Conversation } from "../journal/conversation.ts";
+import type { Turn } from "../journal/view.ts";
 import { outgoing } from "../outbox/outbox.ts";
 import { Empty, Problem } from "../ui/parts.tsx";
 import { tell, tellProblem } from "../ui/toast.tsx";
@@ -42,7 +43,7 @@ export function ConversationView({ conversation, target, children }: Conversatio
         {/* biome-ignore lint/a11y/noNoninteractiveTabindex: What is read with the keyboard is scrolled with it. */}
         <section class="scroller" ref={setElement} tabIndex={0} aria-label="Conversation">
           <div class="column" ref={content}>
-            <Older conversation={conversation} isWanted={() => scroller.isNearTop} scroller={element} />
+            {!isEmpty && <Older conversation={conversation} isWanted={() => scroller.isNearTop} scroller={element} />}
             {conversation.problem.value ? (
               <Problem error={conversation.problem.value} />
             ) : (
@@ -85,12 +86,13 @@ function useTarget(conversation: Conversation, scroller: Scroller, target: strin
     let timer: ReturnType<typeof setTimeout> | undefined;
     const arrive = (isThere: boolean) => {
       if (!isCurrent) return;
-      if (!isThere) {
+      const id = isThere ? shownIn(conversation.turns.peek(), target) : undefined;
+      if (!id) {
         tell("That message is not in this conversation any more.");
         return;
       }
-      scroller.toTurn(target);
-      setFlashing(target);
+      scroller.toTurn(id);
+      setFlashing(id);
       timer = setTimeout(() => setFlashing(null), FLASH_MS);
     };
     conversation.loadThrough(target).then(arrive, tellProblem);
@@ -101,6 +103,12 @@ function useTarget(conversation: Conversation, scroller: Scroller, target: strin
     };
   }, [conversation, scroller, target]);
   return flashing;
+}
+
+/** Return the turn in which a message stands: its own, or the one that it joined. */
+function shownIn(turns: readonly Turn[], id: string): string | undefined {
+  const isIn = (turn: Turn) => turn.items.some((item) => item.role === "user" && item.joinedFrom === id);
+  return turns.find((turn) => turn.id === id || isIn(turn))?.id;
 }
 
 /** Whoever sends something wants to see it, wherever they were reading. */

@@ -20,7 +20,7 @@ export function Actions({ turn }: { turn: Turn }) {
       {said() && <CopyButton text={said} label="Copy the answer" />}
       <IconButton icon="retry" label="Try again" size={16} onClick={() => attempt(() => retry(turn))} />
       <IconButton
-        icon="branch"
+        icon="split"
         label="Fork from here"
         size={16}
         onClick={() => attempt(() => forkThrough(conversation.id, turn.id))}

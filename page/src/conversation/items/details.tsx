@@ -12,7 +12,7 @@ export function Details({ turn, onClose }: { turn: Turn; onClose: () => void }) 
   const rows = facts(turn, value);
   return (
     <Dialog title="Receipt" onClose={onClose}>
-      <dl class="receipt">
+      <dl class="turn-receipt">
         {rows.map(([name, text]) => (
           <div key={name}>
             <dt>{name}</dt>

@@ -37,11 +37,11 @@ export function Message({ item }: { item: MessageItem }) {
 /** What the gateway told the agent by itself: a command has ended, a task has come home. */
 function Told({ note, rest }: { note: string; rest: string }) {
   return (
-    <div class="note">
+    <div class="notice">
       <Icon name="bell" size={16} />
-      <div class="note-text">
+      <div class="notice-text">
         <p>{note}</p>
-        {rest && <Folded text={rest}>{(shown) => <p class="note-rest">{shown}</p>}</Folded>}
+        {rest && <Folded text={rest}>{(shown) => <p class="notice-rest">{shown}</p>}</Folded>}
       </div>
     </div>
   );

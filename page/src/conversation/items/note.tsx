@@ -7,9 +7,9 @@ import { Markdown } from "../markdown/markdown.tsx";
 export function Note({ item }: { item: NoteItem }) {
   if (item.kind === "compacted") return <Summary text={item.text} />;
   return (
-    <div class={item.kind === "banner" ? "note banner" : "note"}>
+    <div class={item.kind === "banner" ? "notice banner" : "notice"}>
       <Icon name={item.kind === "banner" ? "retry" : "info"} size={16} />
-      <div class="note-text">
+      <div class="notice-text">
         <Markdown text={item.text} />
       </div>
     </div>

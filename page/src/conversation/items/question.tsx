@@ -88,9 +88,9 @@ function Answering({ question, turnId }: Pick<QuestionProps, "question" | "turnI
     // biome-ignore lint/a11y/noStaticElementInteractions: The keys are those of the buttons inside.
     <div class="answering" onKeyDown={steer}>
       {offered.length > 0 && (
-        <div class="choices">
+        <div class="decisions">
           {offered.map((choice) => (
-            <div class="choice" key={choice.value}>
+            <div class="decision" key={choice.value}>
               <Button look={choice.look} disabled={isSending} onClick={() => say(choice.value)}>
                 {choice.label}
                 {choice.keys[0] && (
@@ -99,7 +99,7 @@ function Answering({ question, turnId }: Pick<QuestionProps, "question" | "turnI
                   </span>
                 )}
               </Button>
-              {choice.means && <span class="choice-means">{choice.means}</span>}
+              {choice.means && <span class="decision-means">{choice.means}</span>}
             </div>
           ))}
         </div>

@@ -11,13 +11,13 @@ interface RowProps {
   startsDay: boolean;
   isFlashing: boolean;
   /** Says how tall it is, now and whenever that changes; returns what ends it. */
-  measure: (id: string, element: HTMLElement) => () => void;
+  measure: (element: HTMLElement) => () => void;
 }
 
 /** One turn in the list. */
 export const Row = kept(({ turn, place, startsDay, isFlashing, measure }: RowProps) => {
   const element = useRef<HTMLElement>(null);
-  useLayoutEffect(() => measure(turn.id, element.current!), [measure, turn.id]);
+  useLayoutEffect(() => measure(element.current!), [measure]);
   return (
     <article
       ref={element}

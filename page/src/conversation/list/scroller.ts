@@ -52,8 +52,8 @@ export class Scroller {
     };
   }
 
-  readonly measure = (id: string, row: HTMLElement): (() => void) => {
-    this.#heights.set(id, row.offsetHeight);
+  /** Know how tall a row is, from the first time it is laid out. */
+  readonly measure = (row: HTMLElement): (() => void) => {
     this.#sizes.observe(row);
     return () => this.#sizes.unobserve(row);
   };
@@ -68,13 +68,14 @@ export class Scroller {
 
   /** After something was drawn: be where the reader was. */
   settle(): void {
-    const element = this.#element;
-    if (!element) return;
     if (this.#target !== null) this.#reach(this.#target);
     else if (this.#isAtEnd.peek()) this.#scrollToEnd();
-    else if (!KEEPS_PLACE || element.scrollTop <= 1) this.#restore();
-    this.#anchor = this.#found();
-    this.#lastTop = element.scrollTop;
+    else if (this.#mustRestore) this.#restore();
+  }
+
+  /** At the very top no browser keeps what is read in its place.  To ask where it is would be to lay out the page twice. */
+  get #mustRestore(): boolean {
+    return !KEEPS_PLACE || this.#lastTop <= 1;
   }
 
   toEnd(): void {
@@ -121,7 +122,7 @@ export class Scroller {
     if (isNearEnd) this.#isAtEnd.value = true;
     else if (scrollTop < this.#lastTop - 1) this.#isAtEnd.value = false;
     this.#lastTop = scrollTop;
-    this.#anchor = this.#found();
+    if (this.#mustRestore) this.#anchor = this.#found();
     this.#follow(scrollTop, clientHeight);
   }
 
@@ -164,8 +165,11 @@ export class Scroller {
   #restore(): void {
     const anchor = this.#anchor;
     const row = anchor && this.#rows().find((each) => each.dataset.turn === anchor.id);
-    if (!row || !this.#element) return;
-    this.#element.scrollTop += row.getBoundingClientRect().top - anchor.top;
+    if (row && this.#element) {
+      this.#element.scrollTop += row.getBoundingClientRect().top - anchor.top;
+      this.#lastTop = this.#element.scrollTop;
+    }
+    this.#anchor = this.#found();
   }
 
   #found(): { id: string; top: number } | null {

@@ -16,22 +16,20 @@ export function Turns({ turns, scroller, flashing, isLoading }: TurnsProps) {
   const { from, to, above, below } = scroller.layOut(turns);
   useLayoutEffect(() => scroller.settle());
   return (
-    <>
+    <div class="feed" role="feed" aria-busy={isLoading} aria-label="Messages">
       <div class="room" style={{ height: `${above}px` }} />
-      <div class="feed" role="feed" aria-busy={isLoading} aria-label="Messages">
-        {turns.slice(from, to).map((turn, index) => (
-          <Row
-            key={turn.id}
-            turn={turn}
-            place={from + index + 1}
-            startsDay={startsDay(turns, from + index)}
-            isFlashing={turn.id === flashing}
-            measure={scroller.measure}
-          />
-        ))}
-      </div>
+      {turns.slice(from, to).map((turn, index) => (
+        <Row
+          key={turn.id}
+          turn={turn}
+          place={from + index + 1}
+          startsDay={startsDay(turns, from + index)}
+          isFlashing={turn.id === flashing}
+          measure={scroller.measure}
+        />
+      ))}
       <div class="room" style={{ height: `${below}px` }} />
-    </>
+    </div>
   );
 }
 

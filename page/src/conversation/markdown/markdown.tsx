@@ -9,9 +9,9 @@ import { Blocks } from "./nodes.tsx";
 import { definitions, grown, isOpen, sections } from "./sections.ts";
 
 /** So much is drawn at once; what is longer is drawn on request. */
-const SHOWN_MAX_CHARS = 150_000;
+const SHOWN_MAX_CHARS = 60_000;
 /** What is read as one piece; a longer one is shown as it is. */
-const SECTION_MAX_CHARS = 60_000;
+const SECTION_MAX_CHARS = 30_000;
 
 interface MarkdownProps {
   text: string;

@@ -1,5 +1,7 @@
 /** Reading the arguments of a call.  A model wrote them, so nothing in them is what it should be until it was looked at. */
 
+import type { CallItem } from "../../journal/view.ts";
+
 type Fields = Record<string, unknown>;
 
 export function fields(args: unknown): Fields {
@@ -32,6 +34,12 @@ export function answered(result: string | null): Fields | null {
 export function written(value: unknown): string {
   if (typeof value === "string") return value;
   return JSON.stringify(value, null, 2) ?? "";
+}
+
+/** Say what is being done, was done, or was only to be done. */
+export function tense(call: CallItem, doing: string, done: string, meant: string): string {
+  if (call.outcome === null) return doing;
+  return call.outcome === "ok" ? done : meant;
 }
 
 /** Return the first line of a text. */

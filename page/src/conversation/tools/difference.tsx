@@ -16,10 +16,10 @@ export function Difference({ lines }: { lines: readonly Line[] }) {
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: What is wider than the column is scrolled, also with the keyboard. */}
       <section class="difference" tabIndex={0} aria-label="Difference">
         {shown.map((line, index) => (
-          <div key={index} class={`line ${line.kind}`}>
-            {isNumbered && <span class="line-number">{line.after ?? line.before ?? ""}</span>}
-            <span class="line-sign">{SIGNS[line.kind]}</span>
-            <span class="line-text">{line.text || " "}</span>
+          <div key={index} class={`change ${line.kind}`}>
+            {isNumbered && <span class="change-number">{line.after ?? line.before ?? ""}</span>}
+            <span class="change-sign">{SIGNS[line.kind]}</span>
+            <span class="change-text">{line.text || " "}</span>
           </div>
         ))}
       </section>

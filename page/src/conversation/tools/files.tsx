@@ -1,7 +1,7 @@
 import type { CallItem } from "../../journal/view.ts";
 import { Code } from "../markdown/code.tsx";
 import { languageOfFile } from "../markdown/languages.ts";
-import { word } from "./arguments.ts";
+import { tense, word } from "./arguments.ts";
 import { type Line, replacement, tally, unified } from "./changes.ts";
 import { Difference } from "./difference.tsx";
 import { Output } from "./output.tsx";
@@ -12,11 +12,16 @@ const HIT = /^(.+?):(\d+): (.*)$/;
 
 const path = (call: CallItem) => word(call.args, "path");
 
-export const readFile: Renderer = { icon: "file", name: () => "Read", subject: path, Body: Read };
+export const readFile: Renderer = {
+  icon: "file",
+  name: (call) => tense(call, "Reading", "Read", "Read"),
+  subject: path,
+  Body: Read,
+};
 
 export const editFile: Renderer = {
   icon: "edit",
-  name: () => "Edited",
+  name: (call) => tense(call, "Editing", "Edited", "Edit"),
   subject: path,
   outcome: (call) => (call.outcome === "ok" ? told(changes(call)) : ""),
   isOpen: (call) => call.outcome === "ok",
@@ -25,13 +30,13 @@ export const editFile: Renderer = {
 
 export const writeFile: Renderer = {
   ...editFile,
-  name: (call) => (call.result?.startsWith("Overwrote") ? "Overwrote" : "Wrote"),
+  name: (call) => (call.result?.startsWith("Overwrote") ? "Overwrote" : tense(call, "Writing", "Wrote", "Write")),
   isOpen: () => false,
 };
 
 export const searchFiles: Renderer = {
   icon: "search",
-  name: () => "Searched files",
+  name: (call) => tense(call, "Searching files", "Searched files", "Search files"),
   subject: (call) => word(call.args, "pattern"),
   Body: Found,
 };

@@ -1,5 +1,5 @@
 import { linked } from "../markdown/destinations.ts";
-import { word } from "./arguments.ts";
+import { tense, word } from "./arguments.ts";
 import { Output } from "./output.tsx";
 import type { CallProps, Renderer } from "./renderer.ts";
 
@@ -11,21 +11,21 @@ export const unfenced = (result: string) => result.replace(FENCES, "").trim();
 
 export const fetching: Renderer = {
   icon: "globe",
-  name: () => "Fetched",
+  name: (call) => tense(call, "Fetching", "Fetched", "Fetch"),
   subject: (call) => word(call.args, "url"),
   Body: Fetched,
 };
 
 export const webSearch: Renderer = {
   icon: "globe",
-  name: () => "Searched the web",
+  name: (call) => tense(call, "Searching the web", "Searched the web", "Search the web"),
   subject: (call) => word(call.args, "query"),
   Body: Results,
 };
 
 export const sessionSearch: Renderer = {
   icon: "search",
-  name: () => "Searched conversations",
+  name: (call) => tense(call, "Searching conversations", "Searched conversations", "Search conversations"),
   subject: (call) => word(call.args, "query"),
   Body: ({ call }) => <Output text={unfenced(call.result ?? "")} />,
 };
