@@ -52,5 +52,5 @@ async def told(asked: Awaitable[object]) -> Response:
         return answer(await asked)
     except ConfigInvalid as error:
         key = str(error).partition(": ")[0]
-        more = {"key": key} if " " not in key else {}
+        more = {"key": key} if "." in key and " " not in key else {}
         raise Refused(422, "bad_setting", str(error), _UNCHANGED, more=more) from error
