@@ -3,7 +3,7 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/ho
 import type { Conversation } from "../journal/conversation.ts";
 import type { Turn } from "../journal/view.ts";
 import { outgoing } from "../outbox/outbox.ts";
-import { Empty, Problem } from "../ui/parts.tsx";
+import { Empty } from "../ui/parts.tsx";
 import { tell, tellProblem } from "../ui/toast.tsx";
 import { ConversationContext } from "./context.ts";
 import { Announcer } from "./list/announcer.tsx";
@@ -44,11 +44,7 @@ export function ConversationView({ conversation, target, children }: Conversatio
         <section class="scroller" ref={setElement} tabIndex={0} aria-label="Conversation">
           <div class="column" ref={content}>
             {!isEmpty && <Older conversation={conversation} isWanted={() => scroller.isNearTop} scroller={element} />}
-            {conversation.problem.value ? (
-              <Problem error={conversation.problem.value} />
-            ) : (
-              isEmpty && <Nothing conversation={conversation} />
-            )}
+            {isEmpty && <Nothing conversation={conversation} />}
             <Turns
               turns={turns}
               scroller={scroller}
@@ -67,6 +63,7 @@ export function ConversationView({ conversation, target, children }: Conversatio
 
 function Nothing({ conversation }: { conversation: Conversation }) {
   const session = conversation.session.value;
+  if (conversation.problem.value) return null;
   if (!session) return <Loading />;
   // Its turns are on their way.
   if (session.turns > 0 || outgoing.value.some((each) => each.sessionId === session.id)) return null;

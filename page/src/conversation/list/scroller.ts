@@ -26,7 +26,7 @@ export class Scroller {
   #starts: readonly number[] = [0];
   #target: string | null = null;
   #lastTop = 0;
-  /** The first row in sight, and where its upper edge was. */
+  /** The first row in sight, and where its upper edge was before something is drawn that might move it. */
   #anchor: { id: string; top: number } | null = null;
 
   /** Changes when other rows are to be drawn. */
@@ -60,6 +60,8 @@ export class Scroller {
 
   /** Return which of the turns to draw. */
   layOut(turns: readonly Turn[]): Span {
+    // At the very top no browser keeps what is read in its place when something comes above it.
+    if (!KEEPS_PLACE || turns[0]?.id !== this.#turns[0]?.id) this.#anchor = this.#found();
     this.#turns = turns;
     this.#starts = offsets(turns.map((turn) => this.#heights.get(turn.id) ?? this.#guess(turn)));
     const sight = this.#element?.clientHeight || innerHeight;
@@ -70,12 +72,8 @@ export class Scroller {
   settle(): void {
     if (this.#target !== null) this.#reach(this.#target);
     else if (this.#isAtEnd.peek()) this.#scrollToEnd();
-    else if (this.#mustRestore) this.#restore();
-  }
-
-  /** At the very top no browser keeps what is read in its place.  To ask where it is would be to lay out the page twice. */
-  get #mustRestore(): boolean {
-    return !KEEPS_PLACE || this.#lastTop <= 1;
+    else if (this.#anchor) this.#restore(this.#anchor);
+    this.#anchor = null;
   }
 
   toEnd(): void {
@@ -122,7 +120,6 @@ export class Scroller {
     if (isNearEnd) this.#isAtEnd.value = true;
     else if (scrollTop < this.#lastTop - 1) this.#isAtEnd.value = false;
     this.#lastTop = scrollTop;
-    if (this.#mustRestore) this.#anchor = this.#found();
     this.#follow(scrollTop, clientHeight);
   }
 
@@ -162,14 +159,11 @@ export class Scroller {
     row.scrollIntoView({ block: "start" });
   }
 
-  #restore(): void {
-    const anchor = this.#anchor;
-    const row = anchor && this.#rows().find((each) => each.dataset.turn === anchor.id);
-    if (row && this.#element) {
-      this.#element.scrollTop += row.getBoundingClientRect().top - anchor.top;
-      this.#lastTop = this.#element.scrollTop;
-    }
-    this.#anchor = this.#found();
+  #restore(anchor: { id: string; top: number }): void {
+    const row = this.#rows().find((each) => each.dataset.turn === anchor.id);
+    if (!row || !this.#element) return;
+    this.#element.scrollTop += row.getBoundingClientRect().top - anchor.top;
+    this.#lastTop = this.#element.scrollTop;
   }
 
   #found(): { id: string; top: number } | null {
