@@ -4,8 +4,9 @@ import { computed, type ReadonlySignal, type Signal, signal } from "@preact/sign
 import { useEffect, useMemo } from "preact/hooks";
 import { sessionOf } from "../activity.ts";
 import { get, query, Refused } from "../api.ts";
-import { type Link, mayPass, patience, pause } from "../connection.ts";
+import type { Link } from "../connection.ts";
 import { shown } from "../outbox/outbox.ts";
+import { mayPass, patience, pause } from "../patience.ts";
 import type { JournalPage, SessionView, Usage } from "../wire.ts";
 import { type Journalled, parseEntry, textOf } from "./entry.ts";
 import { emptyView, fold } from "./fold.ts";

@@ -1,7 +1,8 @@
 /** Following a stream of events for as long as somebody wants it, through every loss of the connection. */
 
 import { credentials, Refused, SIGNED_OUT } from "../api.ts";
-import { type Link, mayPass, patience, pause } from "../connection.ts";
+import type { Link } from "../connection.ts";
+import { mayPass, patience, pause } from "../patience.ts";
 import type { Error as Problem } from "../wire.ts";
 import { Line } from "./line.ts";
 import { type Heard, hearing } from "./sse.ts";

@@ -47,7 +47,7 @@ class Delivery {
     let sent = item.state === "unconfirmed" || item.state === "sending";
     try {
       if (item.sessionId === null) return await this.#open(item.opening!);
-      if (!(await this.#change((kept) => ({ ...kept, state: "sending", problem: "" })))) return "done";
+      if (!(await this.#begin())) return "done";
       sent = true;
       const receipt = await this.transport.send(item.sessionId, item);
       await this.#change((kept) => accepted(kept, receipt));
@@ -55,6 +55,12 @@ class Delivery {
     } catch (error) {
       return await this.#judge(verdictOn(error, sent));
     }
+  }
+
+  /** Say that it is being sent; false when it was taken back, or another tab has sent it meanwhile. */
+  async #begin(): Promise<boolean> {
+    const begun = await this.#change((kept) => (isDue(kept) ? { ...kept, state: "sending", problem: "" } : kept));
+    return begun?.state === "sending";
   }
 
   /** Open the session, for all messages that wait for it. */
@@ -70,7 +76,8 @@ class Delivery {
   }
 
   async #judge({ state, problem, turnId, retryAfterMs }: Verdict): Promise<Outcome> {
-    await this.#change((kept) => ({ ...kept, state, problem, turnId }));
+    // Where there are no locks another tab may have had its receipt meanwhile, and that stands.
+    await this.#change((kept) => (kept.state === "accepted" ? kept : { ...kept, state, problem, turnId }));
     return state === "waiting" || state === "unconfirmed" ? { retryAfterMs } : "done";
   }
 

@@ -1,7 +1,7 @@
 /** The outbox: messages that are kept in the browser until the journal shows them, and sent by one tab at a time. */
 
 import { computed, type ReadonlySignal, signal } from "@preact/signals";
-import { patience, pause } from "../connection.ts";
+import { patience, pause } from "../patience.ts";
 import { go, place, to } from "../router.ts";
 import { drain, type Outcome } from "./lane.ts";
 import { type Draft, isDue, laneOf, type Outgoing } from "./message.ts";

@@ -1,0 +1,153 @@
+// @vitest-environment happy-dom
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { SIGNED_OUT } from "../../src/api.ts";
+import { type Ask, follow } from "../../src/journal/stream.ts";
+import { wake } from "../../src/patience.ts";
+
+const SOON_MS = 500;
+const HEARTBEAT_MS = 15_000;
+
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+/** A gateway that gives out what it is told to, and remembers what it was asked for. */
+class Gateway {
+  readonly asked: (string | undefined)[] = [];
+  readonly lines: { send: (text: string) => void; lose: () => void; signal: AbortSignal }[] = [];
+  /** What it answers instead of a stream; null is nothing at all. */
+  answers: (Response | null)[] = [];
+
+  readonly ask: Ask = async (_, headers, signal) => {
+    this.asked.push(headers["Last-Event-ID"]);
+    const answer = this.answers.shift();
+    if (answer === null) throw new TypeError("nobody there");
+    return answer ?? this.#stream(signal);
+  };
+
+  #stream(signal: AbortSignal): Response {
+    const body = new ReadableStream<Uint8Array>({
+      start: (controller) => {
+        const send = (text: string) => controller.enqueue(new TextEncoder().encode(text));
+        this.lines.push({ send, lose: () => controller.error(new TypeError("lost")), signal });
+        signal.addEventListener("abort", () => controller.error(signal.reason));
+      },
+    });
+    return new Response(body);
+  }
+}
+
+/** Follow a gateway as a session is followed, and return what came of it. */
+function following(gateway: Gateway, hasCursor = true) {
+  const told = { events: [] as string[], links: [] as string[], refused: [] as number[] };
+  const stop = follow(
+    "/api/sessions/s/events",
+    hasCursor ? () => told.events.length : null,
+    {
+      onEvent: ({ data }) => told.events.push(data),
+      onLink: (link) => told.links.push(link),
+      onRefused: ({ status }) => told.refused.push(status),
+    },
+    gateway.ask,
+  );
+  return { ...told, stop };
+}
+
+const passing = (ms = 0) => vi.advanceTimersByTimeAsync(ms);
+const refusal = (status: number) => Response.json({ error: { code: "x", message: "no" } }, { status });
+
+test("a stream that breaks goes on behind the last event", async () => {
+  const gateway = new Gateway();
+  const { events, links, stop } = following(gateway);
+  await passing();
+  gateway.lines[0]!.send("id: 1\ndata: one\n\nid: 2\ndata: two\n\nid: 3\ndata: thr");
+  await passing();
+  gateway.lines[0]!.lose();
+  await passing(SOON_MS);
+  gateway.lines[1]!.send("id: 3\ndata: three\n\n");
+  await passing();
+  expect([events, gateway.asked]).toEqual([
+    ["one", "two", "three"],
+    ["0", "2"],
+  ]);
+  expect(links).toEqual(["connecting", "live", "connecting", "live"]);
+  stop();
+});
+
+test("a line that has died in silence is given up, and one that is only quiet is not", async () => {
+  const gateway = new Gateway();
+  const { stop } = following(gateway);
+  for (let beats = 0; beats < 10; beats += 1) {
+    await passing(HEARTBEAT_MS);
+    gateway.lines[0]!.send(": still here\n\n");
+  }
+  expect(gateway.lines[0]!.signal.aborted).toBe(false);
+  await passing(3 * HEARTBEAT_MS);
+  expect(gateway.lines[0]!.signal.aborted).toBe(true);
+  expect(gateway.asked).toHaveLength(2);
+  stop();
+});
+
+test("while nobody answers it is asked less and less often, and at once when there is hope", async () => {
+  const gateway = new Gateway();
+  gateway.answers = Array.from({ length: 50 }, () => null);
+  const { links, stop } = following(gateway);
+  await passing(60_000);
+  expect(links.slice(0, 2)).toEqual(["connecting", "away"]);
+  expect(gateway.asked.length).toBeGreaterThan(6);
+  expect(gateway.asked.length).toBeLessThan(20);
+  gateway.answers = [];
+  wake();
+  await passing();
+  expect(links.at(-1)).toBe("live");
+  stop();
+});
+
+test("what may pass is asked for again, and somebody who is signed out is told so", async () => {
+  const gateway = new Gateway();
+  gateway.answers = [refusal(503), refusal(401)];
+  const signedOut = vi.fn();
+  addEventListener(SIGNED_OUT, signedOut);
+  const { links, stop } = following(gateway);
+  await passing(10_000);
+  expect([links.at(-1), gateway.asked.length, signedOut.mock.calls.length]).toEqual(["live", 3, 1]);
+  stop();
+});
+
+test("what is not there is not asked for again", async () => {
+  const gateway = new Gateway();
+  gateway.answers = [refusal(404)];
+  const { refused } = following(gateway);
+  await passing(60_000);
+  expect([refused, gateway.asked.length]).toEqual([[404], 1]);
+});
+
+test("a hidden tab leaves its connection to others until it is looked at again", async () => {
+  const gateway = new Gateway();
+  const { stop } = following(gateway);
+  await passing();
+  const look = (hidden: boolean) => {
+    Object.defineProperty(document, "hidden", { configurable: true, value: hidden });
+    document.dispatchEvent(new Event("visibilitychange"));
+  };
+  look(true);
+  await passing(60_000);
+  expect([gateway.lines[0]!.signal.aborted, gateway.asked.length]).toEqual([true, 1]);
+  look(false);
+  await passing(SOON_MS);
+  expect(gateway.asked).toHaveLength(2);
+  stop();
+});
+
+test("who has stopped hears nothing more", async () => {
+  const gateway = new Gateway();
+  const { events, stop } = following(gateway);
+  await passing();
+  gateway.lines[0]!.send("data: one\n\n");
+  stop();
+  await passing(60_000);
+  expect([events, gateway.asked.length, gateway.lines[0]!.signal.aborted]).toEqual([[], 1, true]);
+});
