@@ -50,7 +50,7 @@ function Found({ models, course }: { models: readonly string[]; course: Course }
   const [wanted, setWanted] = useState("");
   const found = models.filter((each) => each.toLowerCase().includes(wanted.trim().toLowerCase()));
   return (
-    <div class="models">
+    <div class="setup-models">
       {models.length > 8 && (
         <input
           class="input"
@@ -61,10 +61,10 @@ function Found({ models, course }: { models: readonly string[]; course: Course }
           onInput={(event) => setWanted(event.currentTarget.value)}
         />
       )}
-      <fieldset class="models-list">
+      <fieldset class="setup-list">
         <legend class="unseen">Models</legend>
         {found.slice(0, SHOWN_MAX).map((each) => (
-          <label key={each} class="models-item">
+          <label key={each} class="setup-item">
             <input type="radio" name="model" checked={course.model.value === each} onChange={() => course.name(each)} />
             {each}
           </label>

@@ -12,10 +12,10 @@ export function ProviderChoice({ course }: { course: Course }) {
           ? "For now a built-in demonstration answers. Choose where a real model runs: at a provider, or on a machine of yours."
           : `Now it is ${offer.model.name}. Choose another at any time.`}
       </p>
-      <ul class="providers">
+      <ul class="setup-providers">
         {offer.providers.map((each) => (
           <li key={each.name}>
-            <button type="button" class="provider" onClick={() => course.choose(each)}>
+            <button type="button" class="setup-provider" onClick={() => course.choose(each)}>
               <strong>{each.label}</strong>
               <span class="faint">{told(each)}</span>
               {isInUse(offer, each) && <Badge tone="good">in use</Badge>}

@@ -36,7 +36,7 @@ export function Trial({ course }: { course: Course }) {
 
 function Answered({ trial }: { trial: TrialView }) {
   return (
-    <figure class="said">
+    <figure class="setup-said">
       <blockquote>{trial.said}</blockquote>
       <figcaption>
         <Icon name="check" size={16} /> It answered in {duration(trial.took_ms)}.

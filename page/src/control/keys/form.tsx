@@ -108,10 +108,10 @@ function First() {
 
 function Choices({ may, onChoose }: { may: May; onChoose: (may: May) => void }) {
   return (
-    <fieldset class="choices">
+    <fieldset class="key-choices">
       <legend>What it may do</legend>
       {MAY.map(({ value, label, meaning }) => (
-        <label key={value} class="choice">
+        <label key={value} class="key-choice">
           <input type="radio" name="may" checked={value === may} onChange={() => onChoose(value)} />
           <span>
             <strong>{label}</strong>: {meaning}

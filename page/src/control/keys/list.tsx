@@ -32,7 +32,7 @@ export function KeyList({ keys, onChanged }: { keys: readonly KeyView[]; onChang
     <>
       {live.length > 0 && <Table label="Keys" columns={columns} rows={live} keyOf={(key) => key.id} />}
       {over.length > 0 && (
-        <details class="revoked">
+        <details class="keys-revoked">
           <summary>Revoked ({over.length})</summary>
           <Table label="Revoked keys" columns={[...COLUMNS, REVOKED]} rows={over} keyOf={(key) => key.id} />
         </details>
@@ -49,7 +49,7 @@ const REVOKED: Column<KeyView> = {
 
 function Scopes({ scopes }: { scopes: readonly string[] }) {
   return (
-    <span class="scopes">
+    <span class="key-scopes">
       {scopes.map((each) => (
         <Badge key={each} tone={each === "admin" ? "note" : "plain"}>
           {each}

@@ -16,18 +16,18 @@ export function Conflict({ base, theirs, mine, onSave, onDiscard }: ConflictProp
   const element = useRef<HTMLElement>(null);
   useEffect(() => element.current?.scrollIntoView({ block: "nearest" }), []);
   return (
-    <section ref={element} class="conflict" role="alert" aria-label="It has changed meanwhile">
+    <section ref={element} class="memory-conflict" role="alert" aria-label="It has changed meanwhile">
       <h2>It has changed while you were writing</h2>
       <Lines title="There now" lines={come} sign="+" />
       <Lines title="Not there any more" lines={gone} sign="−" />
       {clashes.map(({ theirs, mine }) => (
-        <div key={mine} class="clash">
+        <div key={mine}>
           <p>You both changed one line. Saving makes it yours.</p>
-          <p class="line gone">− {theirs}</p>
-          <p class="line come">+ {mine}</p>
+          <p class="memory-line gone">− {theirs}</p>
+          <p class="memory-line come">+ {mine}</p>
         </div>
       ))}
-      <div class="row">
+      <div class="memory-row">
         <Button look="main" onClick={onSave}>
           Save mine as well
         </Button>
@@ -43,7 +43,7 @@ function Lines({ title, lines, sign }: { title: string; lines: readonly string[]
     <div>
       <h3>{title}</h3>
       {lines.map((line) => (
-        <p key={line} class={sign === "+" ? "line come" : "line gone"}>
+        <p key={line} class={sign === "+" ? "memory-line come" : "memory-line gone"}>
           {sign} {line}
         </p>
       ))}

@@ -52,13 +52,13 @@ export function DocumentEditor() {
   if (base.value === null)
     return problem.value ? <Trouble error={problem.value} onRetry={read} /> : <Skeleton lines={8} />;
   return (
-    <section class="stack" aria-label="Document">
+    <section class="memory-stack" aria-label="Document">
       <p class="faint">
         Change, add or delete lines. The comment behind a line says which memory it is: keep the two together. What is
         learned while you write stays.
       </p>
       <textarea
-        class="document input"
+        class="memory-document input"
         aria-label="What is remembered, as Markdown"
         spellcheck={false}
         value={written.value}
@@ -76,7 +76,7 @@ export function DocumentEditor() {
           onDiscard={() => begin(theirs.value!)}
         />
       )}
-      <div class="row">
+      <div class="memory-row">
         <Button look="main" disabled={!changed || busy.value} onClick={() => save(false)}>
           Save
         </Button>

@@ -29,7 +29,7 @@ export function Fact({ memory, onChanged }: FactProps) {
     );
   }
   return (
-    <div class="memory">
+    <div>
       <p class="memory-text">{memory.text}</p>
       <div class="memory-more">
         <Origin memory={memory} />

@@ -30,7 +30,7 @@ export function Facts() {
   };
   return (
     <section class="memories" aria-label="What is remembered">
-      <div class="tools">
+      <div class="memory-tools">
         <input
           class="input"
           type="search"
@@ -61,7 +61,7 @@ function Remembered({ memories, onChanged }: { memories: readonly MemoryView[]; 
   return (
     <>
       {profile.map((memory) => (
-        <section key={memory.id} class="profile" aria-label="Profile">
+        <section key={memory.id} class="memory-profile" aria-label="Profile">
           <h2>Profile</h2>
           <Fact memory={memory} onChanged={onChanged} />
         </section>

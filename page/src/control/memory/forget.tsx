@@ -13,7 +13,7 @@ const WORD = "forget everything";
 export function ForgetEverything({ onForgotten }: { onForgotten: () => void }) {
   const [asking, setAsking] = useState(false);
   return (
-    <div class="last">
+    <div class="memory-last">
       <Button look="bad" icon="trash" small onClick={() => setAsking(true)}>
         Forget everything…
       </Button>
@@ -35,7 +35,7 @@ function Asking({ onClose, onForgotten }: { onClose: () => void; onForgotten: ()
   };
   return (
     <Dialog title="Forget everything?" onClose={onClose}>
-      <form class="stack" onSubmit={forget}>
+      <form class="memory-stack" onSubmit={forget}>
         <p>
           Every fact and the profile are deleted, here and by the memory provider, if there is another. Conversations
           stay. This cannot be undone.

@@ -42,7 +42,7 @@ export function FactForm({ label, text, verb, hint, onSave, onCancel }: FactForm
           />
         )}
       </Field>
-      <div class="row">
+      <div class="memory-row">
         <Button type="submit" look="main" small disabled={!written.trim()}>
           {verb}
         </Button>

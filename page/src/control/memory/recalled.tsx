@@ -9,7 +9,7 @@ export function Recalled({ wanted }: { wanted: string }) {
   const recalled = loaded.value.value;
   if (!recalled?.provider) return null;
   return (
-    <section class="recalled" aria-label={`Recalled by ${recalled.provider}`}>
+    <section class="memory-recalled" aria-label={`Recalled by ${recalled.provider}`}>
       <h2>Recalled by {recalled.provider}</h2>
       {recalled.problem && <Problem error={recalled.problem} />}
       {!recalled.problem && !recalled.items?.length && <p class="faint">Nothing.</p>}

@@ -71,7 +71,7 @@ function Actions({ segment, onWaive, onChanged }: ActionsProps) {
 
 function Outcome({ segment }: { segment: SegmentView }) {
   const turns = plural(segment.turns.length, "turn");
-  if (segment.error && segment.settled_at === null) return <span class="wrong">{segment.error}</span>;
+  if (segment.error && segment.settled_at === null) return <span class="memory-wrong">{segment.error}</span>;
   return <span>{segment.receipt ? `${segment.receipt} (${turns})` : turns}</span>;
 }
 

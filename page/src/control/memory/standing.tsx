@@ -78,7 +78,7 @@ function Debt({ owing, onChanged }: { owing: Owing; onChanged: () => unknown }) 
             </>
           )}
         </span>
-        {next.error && <span class="wrong">{next.error}</span>}
+        {next.error && <span class="memory-wrong">{next.error}</span>}
       </div>
       {next.parked ? (
         <Badge tone="busy">Parked</Badge>

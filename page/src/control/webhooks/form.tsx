@@ -105,7 +105,7 @@ function Deliver({ form, set }: { form: Written; set: Set }) {
           />
         )}
       </Field>
-      <label class="check">
+      <label class="route-check">
         <input
           type="checkbox"
           checked={form.deliverOnly}
@@ -171,7 +171,7 @@ function Signature({ form, set, kept }: { form: Written; set: Set; kept: boolean
           )}
         </Field>
       )}
-      <label class="check">
+      <label class="route-check">
         <input
           type="checkbox"
           checked={form.unsigned}

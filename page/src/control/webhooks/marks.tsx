@@ -4,7 +4,7 @@ import type { RouteView } from "../../wire.ts";
 /** What is to be known of a route at a glance. */
 export function RouteMarks({ route }: { route: RouteView }) {
   return (
-    <span class="marks">
+    <span class="route-marks">
       {!route.enabled && <Badge tone="busy">paused</Badge>}
       {route.signed ? <Badge tone="good">signed</Badge> : <Badge tone="bad">not signed</Badge>}
       {route.scheme !== "any" && <Badge>{route.scheme}</Badge>}

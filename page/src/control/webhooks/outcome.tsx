@@ -8,7 +8,7 @@ import { isSettled, TurnBadge, useTurn } from "./turn.tsx";
 /** What a sender was told, and what becomes of the delivery. */
 export function Outcome({ handed: { status, taken } }: { handed: Handed }) {
   return (
-    <div class="outcome" role="status">
+    <div class="delivery-outcome" role="status">
       <p>
         <Badge tone={taken.status === "accepted" ? "good" : "note"}>
           {status} {taken.status}
@@ -43,5 +43,5 @@ function Answer({ sessionId, turnId }: { sessionId: string; turnId: string }) {
   const [loaded] = useLoaded<Transcript>(`/api/sessions/${sessionId}/messages`);
   const said = loaded.value.value?.items.filter((each) => each.turn_id === turnId && each.role === "assistant") ?? [];
   if (!said.length) return null;
-  return <p class="outcome-said">{said.map((each) => each.text?.trim()).join("\n")}</p>;
+  return <p class="delivery-said">{said.map((each) => each.text?.trim()).join("\n")}</p>;
 }

@@ -26,7 +26,7 @@ export function Trial({ route }: { route: RouteView }) {
     setBusy(false);
   };
   return (
-    <form class="trial" onSubmit={send}>
+    <form class="route-trial" onSubmit={send}>
       <Field
         label="What is sent"
         hint="It is signed with the route’s secret and sent to its address, as its sender would."
