@@ -1,3 +1,4 @@
+import { useEffect } from "preact/hooks";
 import type { Command } from "./commands.ts";
 import type { Offer } from "./offer.ts";
 
@@ -8,6 +9,9 @@ interface CommandListProps {
 
 /** The commands that the text may become.  The focus stays in the field, which names the chosen one. */
 export function CommandList({ offer: { id, commands, chosen }, onChoose }: CommandListProps) {
+  useEffect(() => {
+    document.getElementById(optionId(id, chosen))?.scrollIntoView({ block: "nearest" });
+  }, [id, chosen]);
   return (
     <div class="command-list" role="listbox" id={id} aria-label="Commands">
       {commands.map((command, number) => (
