@@ -12,7 +12,7 @@ import { Skeleton } from "../parts/skeleton.tsx";
 import { Trouble } from "../parts/trouble.tsx";
 import { SendAgain } from "./again.tsx";
 import { DeliveryBadge } from "./state.tsx";
-import { isGivenUp, MEANINGS, nextTry, partOf } from "./states.ts";
+import { isGivenUp, meaning, nextTry, partOf } from "./states.ts";
 
 const LOOK_MS = 2_500;
 
@@ -36,7 +36,7 @@ export function DeliveryDetail({ id }: { id: string }) {
   );
   return (
     <>
-      <PageHead title={title} lead={MEANINGS[value.state ?? "pending"].said} back={back}>
+      <PageHead title={title} lead={meaning(value)} back={back}>
         {isGivenUp(value) && <SendAgain delivery={value} onSent={look} />}
       </PageHead>
       {value.error && value.state !== "delivered" && <p class="problem">{value.error}</p>}

@@ -67,21 +67,22 @@ function NoDeliveries() {
 function columns(refresh: () => void): readonly Column<Delivery>[] {
   return [
     { title: "State", cell: (each) => <DeliveryBadge delivery={each} /> },
-    { title: "To", cell: (each) => <span class="delivery-target">{each.target}</span> },
-    { title: "Text", wide: true, cell: (each) => <Text delivery={each} /> },
-    { title: "From", cell: (each) => <Origin sessionId={each.session_id} turnId={each.turn_id} /> },
+    { title: "Message", wide: true, cell: (each) => <Message delivery={each} /> },
     { title: "When", cell: (each) => <When delivery={each} /> },
     { title: "", cell: (each) => isGivenUp(each) && <SendAgain delivery={each} onSent={refresh} /> },
   ];
 }
 
-function Text({ delivery }: { delivery: Delivery }) {
+function Message({ delivery }: { delivery: Delivery }) {
   return (
     <>
       <a class="delivery-text" href={to.control("deliveries", delivery.id)}>
         {delivery.text.trim() || "(empty)"}
       </a>
       {delivery.error && delivery.state !== "delivered" && <span class="delivery-error">{delivery.error}</span>}
+      <span class="delivery-way">
+        to {delivery.target}, from <Origin sessionId={delivery.session_id} turnId={delivery.turn_id} />
+      </span>
     </>
   );
 }

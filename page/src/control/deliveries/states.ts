@@ -37,6 +37,15 @@ export const MEANINGS: Record<DeliveryState, Meaning> = {
   },
 };
 
+const REPEATED =
+  "No confirmation came back, so it was sent once more, marked as a possible repeat; none came back for that either. " +
+  "It may have arrived, and is not sent again.";
+
+/** Return what the state of a delivery means for it. */
+export function meaning({ state = "pending", repeats = 0 }: Delivery): string {
+  return state === "unknown" && repeats > 0 ? REPEATED : MEANINGS[state].said;
+}
+
 /** Whether nobody will try any more unless a person wants it. */
 export const isGivenUp = (delivery: Delivery) => delivery.state === "failed" || delivery.state === "expired";
 

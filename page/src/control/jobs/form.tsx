@@ -46,7 +46,11 @@ export function JobForm({ job, onClose }: { job?: JobView; onClose: () => void }
         <When value={plan.schedule} onChange={(schedule) => change({ schedule })} />
         <Prompt value={plan.prompt} onChange={(prompt) => change({ prompt })} />
         <Deliver value={plan.deliver ?? ""} onChange={(deliver) => change({ deliver })} />
-        {problem !== undefined && <Trouble error={problem} />}
+        {problem !== undefined && (
+          <div ref={bringIntoView}>
+            <Trouble error={problem} />
+          </div>
+        )}
         <div class="dialog-actions">
           <Button onClick={onClose}>Cancel</Button>
           <Button look="main" type="submit" disabled={busy}>
@@ -57,6 +61,9 @@ export function JobForm({ job, onClose }: { job?: JobView; onClose: () => void }
     </Dialog>
   );
 }
+
+/** On a phone the form is longer than the screen. */
+const bringIntoView = (element: HTMLElement | null) => element?.scrollIntoView({ block: "nearest" });
 
 function planOf(job: JobView | undefined): Plan {
   if (!job) return { name: "", schedule: USUAL[0]!.schedule, prompt: "", deliver: null };
@@ -76,6 +83,9 @@ function Name({ value, onChange }: PartProps) {
           {...control}
           required
           maxLength={100}
+          // It is a part of addresses.
+          pattern="[^\\/]+"
+          title="without a slash"
           placeholder="morning-report"
           value={value}
           onInput={(event) => onChange(event.currentTarget.value)}
