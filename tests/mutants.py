@@ -1565,6 +1565,48 @@ MUTANTS: tuple[Mutant, ...] = (
         "        if True:\n",
         ("tests/web/test_doctor.py",),
     ),
+    Mutant(
+        "board: sessions are shown to their owner alone",
+        "engine/board.py",
+        "                if audience := self._audiences.get(glance.session.owner):\n",
+        "                for audience in self._audiences.values():\n",
+        ("tests/web/test_activity.py",),
+    ),
+    Mutant(
+        "board: what is only being said is not shown",
+        "engine/board.py",
+        "        if self.known.pop(session_id, None) != seen:\n",
+        "        if self.known.pop(session_id, None) != glance:\n",
+        ("tests/web/test_activity.py", "tests/engine/test_board.py"),
+    ),
+    Mutant(
+        "uploads: only those who are trusted with the machine",
+        "desk/local.py",
+        "        if not trusts(self.owner, self.trusted_owners):\n",
+        "        if False:\n",
+        ("tests/web/test_uploads.py",),
+    ),
+    Mutant(
+        "uploads: no link leads out of the workspace",
+        "agent/tools/workspace.py",
+        "        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC\n",
+        "        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC\n",
+        ("tests/web/test_uploads.py",),
+    ),
+    Mutant(
+        "journal: words are joined only where nothing stands between",
+        "core/journal.py",
+        "(entry.seq, entry.nth) != (before.seq + 1, before.nth + 1)",
+        "entry.nth != before.nth + 1",
+        ("tests/unit/test_journal.py",),
+    ),
+    Mutant(
+        "fork: before a message that joined is before its turn",
+        "store/forks.py",
+        "turns[turns[before].joined_to or before]",
+        "turns[before]",
+        ("tests/conformance/test_forks.py",),
+    ),
 )
 
 

@@ -98,14 +98,15 @@ async def test_nobody_is_told_of_what_is_anothers(home: Path) -> None:
         }
         async with clients["ann"] as ann, clients["bob"] as bob:
             await until(lambda: known(bob))
-            async with watching(bob) as events:
-                hers = (await ann.post("/api/sessions", json={})).json()["id"]
-                await ann.post(f"/api/sessions/{hers}/messages", json={"text": "count to 1"})
+            async with watching(ann) as her_events, watching(bob) as his_events:
+                hers = (await ann.post("/api/sessions", json={"title": "hers"})).json()["id"]
+                await seen(her_events, lambda each: each["title"] == "hers")
                 await ann.delete(f"/api/sessions/{hers}")
-                his = (await bob.post("/api/sessions", json={"title": "his"})).json()["id"]
-                await seen(events, lambda each: each["title"] == "his")
-                await bob.delete(f"/api/sessions/{his}")
-                assert await following(events) == ("gone", {"id": his})
+                assert await following(her_events) == ("gone", {"id": hers})
+                his = (await bob.post("/api/sessions", json={})).json()["id"]
+                # Whatever he was told until now he reads first.
+                name, shown = await following(his_events)
+                assert (name, shown["id"]) == ("session", his)
 
 
 async def known(client: httpx2.AsyncClient) -> bool:
