@@ -1,6 +1,7 @@
 /** What can be answered to a question, and what each answer means. */
 
 import type { QuestionItem } from "../../journal/view.ts";
+import { firstLine, word } from "../tools/arguments.ts";
 
 export interface Choice {
   /** What is sent. */
@@ -24,7 +25,7 @@ const LETTERS: Record<string, readonly string[]> = {
   once: ["y"],
   session: ["s"],
   always: ["a"],
-  deny: ["n", "d"],
+  deny: ["d", "n"],
   continue: ["y"],
   stop: ["n"],
 };
@@ -48,6 +49,11 @@ const ANSWERED: Record<string, string> = {
   continue: "Went on",
   stop: "Stopped there",
 };
+
+/** Return what it was about, in a line. */
+export function subjectOf({ detail, text }: QuestionItem): string {
+  return firstLine(word(detail, "command") || word(detail, "target") || word(detail, "tool") || text);
+}
 
 /** Return an answer as it is told afterwards. */
 export function toldAnswer(question: QuestionItem): string {

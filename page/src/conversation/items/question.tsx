@@ -1,4 +1,4 @@
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { duration } from "../../format.ts";
 import type { QuestionItem } from "../../journal/view.ts";
 import { operator } from "../../me.ts";
@@ -9,7 +9,7 @@ import { Command } from "../../ui/parts.tsx";
 import { attempt } from "../../ui/toast.tsx";
 import { now } from "../ticking.ts";
 import { Asked } from "./asked.tsx";
-import { choices, toldAnswer } from "./choices.ts";
+import { choices, subjectOf, toldAnswer } from "./choices.ts";
 import { FreeAnswer } from "./free_answer.tsx";
 
 interface QuestionProps {
@@ -43,6 +43,7 @@ function Settled({ question }: { question: QuestionItem }) {
       <button type="button" class="settled-head" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
         <Icon name={question.about === "answer" ? "question" : "shield"} size={16} />
         <span class="settled-text">{question.answer === null ? "Not answered" : toldAnswer(question)}</span>
+        <span class="call-subject">{subjectOf(question)}</span>
         <span class={isOpen ? "call-chevron open" : "call-chevron"}>
           <Icon name="chevron" size={14} />
         </span>
@@ -69,10 +70,13 @@ function NotYours() {
 
 function Answering({ question, turnId }: Pick<QuestionProps, "question" | "turnId">) {
   const [isSending, setSending] = useState(false);
+  const element = useRef<HTMLDivElement>(null);
   const offered = choices(question);
   const say = async (text: string) => {
     if (isSending) return;
     setSending(true);
+    // What had the focus is about to go; whoever uses the keyboard stays where they were.
+    element.current?.closest<HTMLElement>("[data-turn]")?.focus({ preventScroll: true });
     await attempt(() => answer(turnId, question.questionId, text));
     setSending(false);
   };
@@ -86,7 +90,7 @@ function Answering({ question, turnId }: Pick<QuestionProps, "question" | "turnI
   };
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions: The keys are those of the buttons inside.
-    <div class="answering" onKeyDown={steer}>
+    <div class="answering" ref={element} onKeyDown={steer}>
       {offered.length > 0 && (
         <div class="decisions">
           {offered.map((choice) => (

@@ -5,6 +5,9 @@ import { Icon } from "../../ui/icon.tsx";
 import { Markdown } from "../markdown/markdown.tsx";
 import { Elapsed } from "./elapsed.tsx";
 
+/** What took less is not worth a number. */
+const WORTH_TELLING_MS = 1_000;
+
 interface ReasoningProps {
   item: WordsItem;
   /** It is being thought right now. */
@@ -32,7 +35,7 @@ export function Reasoning({ item, isLive, until }: ReasoningProps) {
             Thinking… <Elapsed since={item.at} />
           </span>
         ) : (
-          <span>{until ? `Thought for ${duration(Math.max(until - item.at, 0))}` : "Thought"}</span>
+          <span>{thought(until === null ? 0 : until - item.at)}</span>
         )}
         <span class={isOpen ? "call-chevron open" : "call-chevron"}>
           <Icon name="chevron" size={14} />
@@ -46,3 +49,5 @@ export function Reasoning({ item, isLive, until }: ReasoningProps) {
     </div>
   );
 }
+
+const thought = (ms: number) => (ms < WORTH_TELLING_MS ? "Thought for a moment" : `Thought for ${duration(ms)}`);

@@ -23,6 +23,7 @@ export const Row = kept(({ turn, place, startsDay, isFlashing, measure }: RowPro
       ref={element}
       class={isFlashing ? "turn flashing" : "turn"}
       data-turn={turn.id}
+      tabIndex={-1}
       aria-posinset={place}
       aria-setsize={-1}
       aria-label={`Exchange of ${clockTime(turn.acceptedAt)}`}

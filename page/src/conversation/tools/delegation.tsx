@@ -23,7 +23,7 @@ export const delegation: Renderer = {
     const several = list(call.args, "tasks").length;
     return several ? plural(several, "task") : firstLine(word(call.args, "goal"));
   },
-  isOpen: (call) => call.outcome === null,
+  isOpen: () => true,
   Body: Delegation,
 };
 
@@ -38,7 +38,12 @@ function Delegation({ call, turnId }: CallProps) {
             <span class="task-goal">{task.goal}</span>
             {task.sessionId && <a href={to.session(task.sessionId)}>Open</a>}
           </div>
-          {task.answer && <Markdown text={task.answer} />}
+          {task.answer && (
+            <details>
+              <summary>{firstLine(task.answer)}</summary>
+              <Markdown text={task.answer} />
+            </details>
+          )}
         </li>
       ))}
     </ul>
