@@ -5,6 +5,7 @@ const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-d
 const date = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
 const dateWithYear = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", year: "numeric" });
 const whole = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+const month = new Intl.DateTimeFormat(undefined, { month: "long", year: "numeric" });
 const number = new Intl.NumberFormat();
 
 /** Return a moment as short as it can be without being mistaken: the time for today, else the day. */
@@ -25,7 +26,7 @@ export function dayOf(at: number, now = Date.now()): string {
   if (at >= start - DAY_MS) return "Yesterday";
   if (at >= start - 6 * DAY_MS) return "Previous 7 days";
   if (at >= start - 29 * DAY_MS) return "Previous 30 days";
-  return new Intl.DateTimeFormat(undefined, { month: "long", year: "numeric" }).format(at);
+  return month.format(at);
 }
 
 /** Return how long ago or in how long something is. */

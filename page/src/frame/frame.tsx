@@ -20,7 +20,7 @@ export function Frame() {
       <button type="button" class="skip" onClick={skip}>
         Skip the sidebar
       </button>
-      {isOpen.value ? <Sidebar /> : <Opener />}
+      {isOpen.value ? <Sidebar isOver={isOver} /> : <Opener />}
       {isOver && <button type="button" class="scrim" aria-label="Hide the sidebar" onClick={() => setOpen(false)} />}
       <main class="room" id="main" tabIndex={-1} inert={isOver}>
         <Banner />

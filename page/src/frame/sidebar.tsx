@@ -1,3 +1,4 @@
+import { useEffect, useRef } from "preact/hooks";
 import { place, to } from "../router.ts";
 import { SessionFilter } from "../sessions/filters.tsx";
 import { isSearching } from "../sessions/finding.ts";
@@ -9,10 +10,18 @@ import { setOpen } from "./drawer.ts";
 import { Foot } from "./foot.tsx";
 import "../sessions/sessions.css";
 
-/** Everything one can go to. */
-export function Sidebar() {
+/** Everything one can go to.  Where it lies over the page it takes the focus, and Escape closes it. */
+export function Sidebar({ isOver }: { isOver: boolean }) {
+  const element = useRef<HTMLElement>(null);
+  useEffect(() => {
+    if (!isOver) return;
+    element.current?.focus();
+    const onKey = (event: KeyboardEvent) => event.key === "Escape" && !event.defaultPrevented && setOpen(false);
+    addEventListener("keydown", onKey);
+    return () => removeEventListener("keydown", onKey);
+  }, [isOver]);
   return (
-    <aside class="sidebar" id="sidebar" aria-label="Sessions">
+    <aside ref={element} class="sidebar" id="sidebar" aria-label="Sessions" tabIndex={-1}>
       <header class="sidebar-head">
         <a class="brand" href={to.new()} aria-label="Holdfast: new chat">
           <img src="/icon.svg" alt="" width="28" height="28" />

@@ -1,7 +1,7 @@
 import { Dialog } from "../ui/dialog.tsx";
 import { Keys } from "./pressed.tsx";
 import { SHORTCUTS } from "./shortcuts.ts";
-import { hide } from "./shown.ts";
+import { hideHelp } from "./shown.ts";
 import "./palette.css";
 
 /** What the keys do that belong to one part of the page. */
@@ -18,7 +18,7 @@ const ELSEWHERE = [
 /** All shortcuts. */
 export function Help() {
   return (
-    <Dialog title="Keyboard shortcuts" onClose={hide}>
+    <Dialog title="Keyboard shortcuts" onClose={hideHelp}>
       <dl class="help">
         {[...SHORTCUTS, ...ELSEWHERE].map(({ keys, label }) => (
           <div key={keys}>

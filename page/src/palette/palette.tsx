@@ -1,9 +1,8 @@
 import { useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { pieces } from "../sessions/snippet.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { type Offer, offers } from "./commands.ts";
-import { Keys } from "./pressed.tsx";
-import { hide } from "./shown.ts";
+import { OfferLine } from "./offer.tsx";
+import { hidePalette } from "./shown.ts";
 import "./palette.css";
 
 /** Everything by its name: type some letters, choose with the arrow keys. */
@@ -36,7 +35,7 @@ export function Palette() {
       ref={element}
       class="palette"
       aria-label="Commands and sessions"
-      onClose={hide}
+      onClose={hidePalette}
       onClick={(event) => event.target === element.current && element.current?.close()}
     >
       <div class="palette-field">
@@ -71,30 +70,5 @@ export function Palette() {
         ))}
       </div>
     </dialog>
-  );
-}
-
-interface OfferLineProps {
-  id: string;
-  offer: Offer;
-  isChosen: boolean;
-  onPoint: () => void;
-  onRun: () => void;
-}
-
-function OfferLine({ id, offer: { command, at }, isChosen, onPoint, onRun }: OfferLineProps) {
-  return (
-    // biome-ignore lint/a11y/useKeyWithClickEvents: The keys are those of the field.
-    // biome-ignore lint/a11y/useFocusableInteractive: The focus stays in the field, which names the chosen one.
-    <div class="offer" role="option" id={id} aria-selected={isChosen} onPointerMove={onPoint} onClick={onRun}>
-      <Icon name={command.icon} size={16} />
-      <span class="offer-label">
-        {pieces(
-          command.label,
-          at.map((each) => [each, each + 1] as const),
-        ).map((piece) => (piece.marked ? <b key={piece.at}>{piece.text}</b> : piece.text))}
-      </span>
-      {command.keys ? <Keys keys={command.keys} /> : <span class="offer-group">{command.group}</span>}
-    </div>
   );
 }

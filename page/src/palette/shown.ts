@@ -2,17 +2,22 @@
 
 import { computed, signal } from "@preact/signals";
 
-const shown = signal<"palette" | "help" | null>(null);
+type Cover = "palette" | "help";
+
+const shown = signal<Cover | null>(null);
 
 export const paletteShown = computed(() => shown.value === "palette");
 export const helpShown = computed(() => shown.value === "help");
 
-export const showPalette = () => {
-  shown.value = "palette";
+const show = (cover: Cover) => () => {
+  shown.value = cover;
 };
-export const showHelp = () => {
-  shown.value = "help";
+/** A dialog says late that it was closed: by then the other one may be there, and stays. */
+const hide = (cover: Cover) => () => {
+  if (shown.value === cover) shown.value = null;
 };
-export const hide = () => {
-  shown.value = null;
-};
+
+export const showPalette = show("palette");
+export const showHelp = show("help");
+export const hidePalette = hide("palette");
+export const hideHelp = hide("help");

@@ -29,8 +29,10 @@ export function SessionRow({ session }: { session: SessionView }) {
         title={session.label}
         onKeyDown={(event) => onKey(event, session)}
       >
-        {session.channel !== OWN && <ChannelMark name={session.channel} />}
-        <span class="session-label">{session.label}</span>
+        <span class="session-name">
+          <span class="session-label">{session.label}</span>
+          {session.channel !== OWN && <ChannelName name={session.channel} />}
+        </span>
         <StateMark session={session} unread={isNew} />
       </a>
       <SessionMenu session={session} where="list" />
@@ -38,12 +40,12 @@ export function SessionRow({ session }: { session: SessionView }) {
   );
 }
 
-function ChannelMark({ name }: { name: string }) {
+function ChannelName({ name }: { name: string }) {
   const channel = channelOf(name);
   return (
-    <span class="channel-mark" title={channel.name}>
-      <Icon name={channel.icon} size={14} />
-      <span class="unseen">{channel.name}:</span>
+    <span class="session-channel">
+      <Icon name={channel.icon} size={12} />
+      {channel.name}
     </span>
   );
 }
