@@ -1,18 +1,12 @@
 /** Files on their way to the workspace, where the agent reads them. */
 
-import { credentials, query, Refused, Unanswered } from "../api.ts";
-import type { Error as Problem } from "../wire.ts";
+import { credentials, query, Refused, SIGNED_OUT, Unanswered } from "../api.ts";
+import type { Error as Problem, Upload } from "../wire.ts";
 
 export const UPLOAD_BYTES_MAX = 20 * 1024 * 1024;
 
-export interface Uploaded {
-  path: string;
-  name: string;
-  bytes: number;
-}
-
 /** Keep a file in the workspace.  Only the older way of asking tells how far it has come, so it is used for this alone. */
-export function upload(file: File, onShare: (share: number) => void, signal: AbortSignal): Promise<Uploaded> {
+export function upload(file: File, onShare: (share: number) => void, signal: AbortSignal): Promise<Upload> {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
     request.open("POST", `/api/uploads${query({ name: file.name })}`);
@@ -27,6 +21,7 @@ export function upload(file: File, onShare: (share: number) => void, signal: Abo
 }
 
 function refusal(request: XMLHttpRequest): Refused {
+  if (request.status === 401) dispatchEvent(new Event(SIGNED_OUT));
   const answer = request.response as { error?: Partial<Problem> } | null;
   return new Refused(request.status, answer?.error);
 }

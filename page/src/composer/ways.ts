@@ -1,6 +1,7 @@
 /** The ways in which a message can be sent now; the first is what Enter does. */
 
 import type { Turn } from "../journal/view.ts";
+import { written } from "../palette/keys.ts";
 import { openQuestion } from "../turns/standing.ts";
 import type { IconName } from "../ui/icon.tsx";
 import type { Busy } from "../wire.ts";
@@ -47,5 +48,7 @@ export function hintFor(ways: readonly Way[]): string {
   const steers = ways.some((each) => each.name === "steer");
   const first =
     ways[0]?.name === "queue" ? "Enter queues" : ways[0]?.name === "answer" ? "Enter answers" : "Enter sends";
-  return steers ? `${first}, Ctrl+Enter steers` : `${first}, Shift+Enter for a new line, / for commands`;
+  return steers
+    ? `${first}, ${written("mod+enter").join("+")} steers`
+    : `${first}, Shift+Enter for a new line, / for commands`;
 }

@@ -28,7 +28,7 @@ export function Welcome({ previous }: { previous: string | null }) {
   );
 }
 
-export function greeting(hour: number): string {
+function greeting(hour: number): string {
   if (hour < 5) return "Hello";
   if (hour < 12) return "Good morning";
   return hour < 18 ? "Good afternoon" : "Good evening";

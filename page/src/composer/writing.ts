@@ -1,7 +1,7 @@
 /** What is being written in each session: it stays while one looks elsewhere, and the text of it across a reload. */
 
 import { effect, type Signal, signal } from "@preact/signals";
-import type { Uploaded } from "./upload.ts";
+import type { Upload } from "../wire.ts";
 
 export interface PictureAttached {
   kind: "picture";
@@ -38,7 +38,7 @@ export interface Writing {
 
 interface Kept {
   text: string;
-  files: Uploaded[];
+  files: Upload[];
 }
 
 const PREFIX = "holdfast.writing.";
@@ -78,12 +78,12 @@ function begun({ text, files }: Kept): Writing {
 }
 
 /** Return a file that was sent to the workspace before the page was loaded. */
-function fileThere({ name, bytes, path }: Uploaded): FileAttached {
+function fileThere({ name, bytes, path }: Upload): FileAttached {
   const nothing = () => {};
   return { kind: "file", id: attachmentId(), name, bytes, share: 1, path, problem: "", again: nothing, drop: nothing };
 }
 
-function kept(attachments: readonly Attachment[]): Uploaded[] {
+function kept(attachments: readonly Attachment[]): Upload[] {
   return attachments.flatMap((each) =>
     each.kind === "file" && each.path ? [{ name: each.name, bytes: each.bytes, path: each.path }] : [],
   );
