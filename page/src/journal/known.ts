@@ -4,7 +4,7 @@ import type { EntryKind, EntryPicture } from "../wire.ts";
 import { isClosing, type Journalled } from "./entry.ts";
 import { type Making, show } from "./items.ts";
 import type { Log } from "./log.ts";
-import { type Closed, isBefore, isLate, ordered, recoveries } from "./order.ts";
+import { type Closed, isLate, ordered, recoveries } from "./order.ts";
 import { after, afterLate, newcomer, type Standing } from "./standing.ts";
 import type { Turn } from "./view.ts";
 
@@ -20,8 +20,6 @@ export interface Telling {
   readonly speaking: number | null;
   readonly lost: Making["lost"];
   readonly closed: Closed;
-  /** The last that a worker wrote. */
-  readonly latest: Journalled | null;
 }
 
 export type PicturesOf = (turnId: string) => EntryPicture[];
@@ -37,13 +35,11 @@ export function tell(id: string, entries: readonly Journalled[], picturesOf: Pic
   for (const entry of inOrder) show(making, entry);
   const closed: Closed = new Set();
   let standing = newcomer(id);
-  let latest: Journalled | null = null;
   for (const entry of entries) {
     if (isClosing(entry)) closed.add(entry.attempt);
     standing = isLate(closed, entry) ? afterLate(standing, entry) : after(standing, entry);
-    if (entry.nth !== null && (!latest || isBefore(latest, entry))) latest = entry;
   }
-  return told({ standing, closed, latest, lost: making.lost }, making);
+  return told({ standing, closed, lost: making.lost }, making);
 }
 
 /** Tell on with entries that came after all others; null when they change what is told already. */
@@ -51,18 +47,14 @@ export function tellOn(telling: Telling, entries: readonly Journalled[], picture
   const { lost, speaking } = telling;
   const making: Making = { items: [...telling.turn.items], speaking, lost, picturesOf };
   const closed = new Set(telling.closed);
-  let { standing, latest } = telling;
+  let { standing } = telling;
   for (const entry of entries) {
     if (closed.has(entry.attempt) || UNSETTLING.has(entry.kind)) return null;
-    if (entry.nth !== null) {
-      if (latest && !isBefore(latest, entry)) return null;
-      latest = entry;
-    }
     if (isClosing(entry)) closed.add(entry.attempt);
     show(making, entry);
     standing = after(standing, entry);
   }
-  return told({ standing, closed, latest, lost }, making);
+  return told({ standing, closed, lost }, making);
 }
 
 function told(rest: Omit<Telling, "turn" | "speaking">, { items, speaking }: Making): Telling {

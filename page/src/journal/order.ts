@@ -24,7 +24,7 @@ export function ordered(entries: readonly Journalled[]): readonly Journalled[] {
 }
 
 /** Whether one entry of a worker was written before another. */
-export function isBefore(one: Journalled, other: Journalled): boolean {
+function isBefore(one: Journalled, other: Journalled): boolean {
   return one.attempt === other.attempt ? one.nth! < other.nth! : one.attempt < other.attempt;
 }
 

@@ -1,0 +1,97 @@
+"""The page folds the journal by itself, and says the same as the gateway."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from holdfast.core.journal import PENDING, Entry, Kind, join
+from holdfast.core.transcript import fold
+from holdfast.core.turns import Cause
+from tests.unit.test_transcript import delayed, entry, numbered
+
+BUILD = Path(__file__).parents[2] / "page" / "build.py"
+JOURNALS = 150
+
+
+def journals() -> list[list[Entry]]:
+    """Return journals as a store could hold them, many of them with entries that arrived late."""
+    found: list[list[Entry]] = []
+
+    @settings(
+        max_examples=JOURNALS, phases=[Phase.generate], database=None, deadline=None, suppress_health_check=list(HealthCheck)
+    )
+    @given(delayed(), st.sampled_from(Cause), st.sampled_from(["", PENDING]))
+    def collect(case: tuple[list[Entry], list[Entry]], cause: Cause, recovery: str) -> None:
+        found.append([_cut_off_by(each, cause, recovery) for each in case[1]])
+
+    collect()
+    return found
+
+
+def _cut_off_by(entry_: Entry, cause: Cause, recovery: str) -> Entry:
+    if entry_.kind is not Kind.TURN_INTERRUPTED:
+        return entry_
+    return replace(entry_, data={**entry_.data, "cause": cause, "recovery": recovery, "continues": recovery == PENDING})
+
+
+def everything() -> list[Entry]:
+    """Return a journal with something of every kind, and turns that show nothing."""
+    prior = [{"speaker": "system", "text": "be brief"}, {"speaker": "nobody", "text": "x"}]
+    entries = [
+        entry(Kind.TURN_ACCEPTED, "host", 0, text="go", prior=prior, images=[{"media_type": "image/png", "bytes": 3}]),
+        entry(Kind.TURN_STARTED, "host", 1, 1),
+        entry(Kind.REASONING, "host", 1, 2, text="hm"),
+        entry(Kind.TEXT, "host", 1, 3, text="so "),
+        entry(Kind.TEXT, "host", 1, 4, text="far"),
+        entry(Kind.TURN_ACCEPTED, "guest", 0, text="and this"),
+        entry(Kind.TURN_COMPLETED, "guest", 0, joined="host"),
+        entry(Kind.MESSAGE_JOINED, "host", 1, 5, text="and this", turn_id="guest"),
+        entry(Kind.TOOL_FINISHED, "host", 1, 6, call_id="c", name="run", outcome="error", result="no", args={"a": 1}),
+        entry(Kind.TOOL_STARTED, "host", 1, 7, call_id="d", name="run", args={"a": 2}),
+        entry(Kind.TOOL_FINISHED, "host", 1, None, call_id="d", name="run", outcome="unknown"),
+        entry(Kind.NOTE, "host", 1, None, text="The gateway is restarting.", banner="restart"),
+        entry(Kind.TURN_INTERRUPTED, "host", 1, cause="crash", continues=True, recovery=PENDING),
+        entry(Kind.TURN_RECOVERED, "host", 1, found=0),
+        entry(Kind.TURN_STARTED, "host", 2, 1),
+        entry(Kind.CONTEXT_COMPACTED, "host", 2, 2, text="all that was", through="host", after=1),
+        entry(Kind.USAGE, "host", 2, 3, model="m", input_tokens=1, output_tokens=2, cached_tokens=0, cost_micros=0),
+        entry(Kind.APPROVAL_ASKED, "host", 2, 4, question_id="q", text="may I?", about="approval", choices=[], detail={}),
+        entry(Kind.TEXT, "host", 2, 5, text="while it waits"),
+        entry(Kind.APPROVAL_ANSWERED, "host", 2, question_id="q", text="deny"),
+        entry(Kind.TEXT, "host", 2, 6, text="after that"),
+        entry(Kind.TURN_FAILED, "host", 3, error="no such model"),
+        entry(Kind.TURN_ACCEPTED, "undone", 0, text="never mind"),
+        entry(Kind.TURN_UNDONE, "undone", 0),
+        entry(Kind.TURN_ACCEPTED, "left", 0, text="later"),
+        entry(Kind.TURN_CANCELLED, "left", 0, cause="session_ended"),
+    ]
+    assert {each.kind for each in entries} == set(Kind)
+    return numbered(entries)
+
+
+def _case(entries: Sequence[Entry]) -> dict[str, object]:
+    timed = [replace(each, at=1_000 * each.seq) for each in entries]
+    return {"entries": timed, "joined": join(timed), "items": fold(timed)}
+
+
+@pytest.mark.timeout(120)
+def test_the_page_folds_a_journal_as_the_gateway_does(tmp_path: Path) -> None:
+    corpus = tmp_path / "corpus.json"
+    cases = [_case(each) for each in chain(journals(), [everything()])]
+    corpus.write_bytes(msgspec.json.encode(cases))
+    environment = {**os.environ, "VITE_CORPUS": str(corpus), "NO_COLOR": "1"}
+    command = [sys.executable, BUILD, "test", "tests/journal/agreement.test.ts", "--reporter=verbose"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"{len(cases)} journals" in done.stdout
