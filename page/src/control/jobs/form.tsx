@@ -84,7 +84,7 @@ function Name({ value, onChange }: PartProps) {
           required
           maxLength={100}
           // It is a part of addresses.
-          pattern="[^\\/]+"
+          pattern="[^\/]+"
           title="without a slash"
           placeholder="morning-report"
           value={value}

@@ -1,7 +1,7 @@
 /** Beginning anew, from a page that stays: the button, what it asks, and how far it has come. */
 
 import "./restart.css";
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { post } from "../../api.ts";
 import { duration, plural } from "../../format.ts";
 import { Button } from "../../ui/button.tsx";
@@ -25,10 +25,10 @@ interface RestartProps {
 
 export function RestartButton({ label = "Restart", look = "quiet", disabled = false, onBack }: RestartProps) {
   const [asking, setAsking] = useState(false);
-  const [from, setFrom] = useState<Start | null>(null);
+  const [start, setStart] = useState<Start | null>(null);
   return (
     <>
-      <Button icon="retry" look={look} disabled={disabled} onClick={() => setAsking(true)}>
+      <Button icon="retry" look={look} disabled={disabled || start !== null} onClick={() => setAsking(true)}>
         {label}
       </Button>
       {asking && (
@@ -36,7 +36,7 @@ export function RestartButton({ label = "Restart", look = "quiet", disabled = fa
           title="Restart the gateway?"
           action="Restart"
           look="main"
-          onConfirm={async () => setFrom(await begin())}
+          onConfirm={async () => setStart(await begin())}
           onClose={() => setAsking(false)}
         >
           <p>
@@ -45,15 +45,7 @@ export function RestartButton({ label = "Restart", look = "quiet", disabled = fa
           </p>
         </Confirm>
       )}
-      {from && !asking && (
-        <Progress
-          start={from}
-          onClose={() => {
-            if (stepOf(from.node, glance.peek()) === "back") onBack?.();
-            setFrom(null);
-          }}
-        />
-      )}
+      {start && !asking && <Progress start={start} onBack={onBack} onOver={() => setStart(null)} />}
     </>
   );
 }
@@ -70,13 +62,28 @@ async function begin(): Promise<Start> {
   return { node, at: Date.now() };
 }
 
-function Progress({ start, onClose }: { start: Start; onClose: () => void }) {
+interface ProgressProps {
+  start: Start;
+  onBack: (() => void) | undefined;
+  onOver: () => void;
+}
+
+/** Watches until the gateway is back, also when nobody wants to see it. */
+function Progress({ start, onBack, onOver }: ProgressProps) {
   useGlance(LOOK_MS);
   const [took, setTook] = useState<number | null>(null);
+  const [shown, setShown] = useState(true);
   const step = took === null ? stepOf(start.node, glance.value) : "back";
-  if (step === "back" && took === null) setTook(Date.now() - start.at);
+  useEffect(() => {
+    if (step !== "back") return;
+    setTook(Date.now() - start.at);
+    onBack?.();
+    if (!shown) onOver();
+  }, [step]);
+  if (!shown) return null;
+  const close = step === "back" ? onOver : () => setShown(false);
   return (
-    <Dialog title={step === "back" ? "The gateway is back" : "Restarting"} onClose={onClose}>
+    <Dialog title={step === "back" ? "The gateway is back" : "Restarting"} onClose={close}>
       <ol class="restart-steps" aria-live="polite">
         {ORDER.map((each) => (
           <li key={each} class="restart-step" data-done={ORDER.indexOf(each) < ORDER.indexOf(step) || step === "back"}>
@@ -86,7 +93,7 @@ function Progress({ start, onClose }: { start: Start; onClose: () => void }) {
         ))}
       </ol>
       <div class="dialog-actions">
-        <Button look={step === "back" ? "main" : "quiet"} onClick={onClose}>
+        <Button look={step === "back" ? "main" : "quiet"} onClick={close}>
           {step === "back" ? "Done" : "Continue in the background"}
         </Button>
       </div>

@@ -5,9 +5,9 @@ import type { PageOfSessionView, SessionView } from "../../wire.ts";
 import { Section } from "../parts/section.tsx";
 import { Trouble } from "../parts/trouble.tsx";
 
-const LOOK_MS = 2_500;
+const LOOK_MS = 3_000;
 /** Whatever runs was used lately, and lists begin with that. */
-const LATEST = 200;
+const LATEST = 100;
 
 type Activity = NonNullable<SessionView["activity"]>;
 
