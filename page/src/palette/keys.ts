@@ -8,6 +8,7 @@ const WRITTEN: Record<string, string> = {
   shift: isMac ? "⇧" : "Shift",
   arrowup: "↑",
   arrowdown: "↓",
+  delete: "Del",
   escape: "Esc",
   enter: "Enter",
 };

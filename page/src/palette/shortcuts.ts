@@ -19,6 +19,7 @@ export const SHORTCUTS: readonly Shortcut[] = [
   { keys: "mod+k", label: "Commands and sessions", run: showPalette },
   { keys: "mod+shift+o", label: "New chat", run: () => go(to.new()) },
   { keys: "/", label: "Search in all sessions", run: searchSessions },
+  { keys: "mod+shift+f", label: "The same while you write", run: searchSessions },
   { keys: "alt+arrowup", label: "Previous session", run: () => switchSession(-1) },
   { keys: "alt+arrowdown", label: "Next session", run: () => switchSession(1) },
   { keys: "mod+b", label: "Show or hide the sidebar", run: () => setOpen(!isOpen.value) },
