@@ -16,21 +16,23 @@ export function Actions({ turn }: { turn: Turn }) {
   if (!isOver(turn)) return null;
   const said = () => answerOf(turn);
   return (
-    <div class="actions">
-      {said() && <CopyButton text={said} label="Copy the answer" />}
-      <IconButton icon="retry" label="Try again" size={16} onClick={() => attempt(() => retry(turn))} />
-      <IconButton
-        icon="split"
-        label="Fork from here"
-        size={16}
-        onClick={() => attempt(() => forkThrough(conversation.id, turn.id))}
-      />
-      <IconButton icon="info" label="Receipt" size={16} onClick={() => setTelling(true)} />
-      {turn.endedAt !== null && (
-        <span class="actions-time">{duration(turn.endedAt - (turn.startedAt ?? turn.acceptedAt))}</span>
-      )}
+    <>
+      <div class="actions">
+        {said() && <CopyButton text={said} label="Copy the answer" />}
+        <IconButton icon="retry" label="Try again" size={16} onClick={() => attempt(() => retry(turn))} />
+        <IconButton
+          icon="split"
+          label="Fork from here"
+          size={16}
+          onClick={() => attempt(() => forkThrough(conversation.id, turn.id))}
+        />
+        <IconButton icon="info" label="Receipt" size={16} onClick={() => setTelling(true)} />
+        {turn.endedAt !== null && (
+          <span class="actions-time">{duration(turn.endedAt - (turn.startedAt ?? turn.acceptedAt))}</span>
+        )}
+      </div>
       {isTelling && <Details turn={turn} onClose={() => setTelling(false)} />}
-    </div>
+    </>
   );
 }
 

@@ -37,7 +37,7 @@ function facts(turn: Turn, view: TurnView | undefined): [string, string][] {
   const answered = view?.answered_at ?? turn.endedAt;
   const tokens = `${count(used.input)} in${used.cached ? ` (${count(used.cached)} cached)` : ""}, ${count(used.output)} out`;
   const rows: [string, string | null][] = [
-    ["State", turn.state + (turn.attempt > 1 ? `, attempt ${turn.attempt}` : "")],
+    ["State", turn.state + (turn.resumed ? ", after it was cut off" : "")],
     ["Accepted", fullMoment(turn.acceptedAt)],
     ["Started", turn.startedAt && fullMoment(turn.startedAt)],
     ["Answered", answered && `${fullMoment(answered)} (after ${duration(answered - turn.acceptedAt)})`],

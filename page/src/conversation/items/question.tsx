@@ -24,10 +24,10 @@ export function Question({ question, turnId, isOver }: QuestionProps) {
   if (question.answer !== null || isOver) return <Settled question={question} />;
   const isConsent = question.about !== "answer";
   return (
-    <section class="question" aria-label={isConsent ? "Approval needed" : "Question"}>
+    <section class="question" aria-label={`${isConsent ? "Approval needed" : "Question"}: ${subjectOf(question)}`}>
       <header class="question-head">
         <Icon name={isConsent ? "shield" : "question"} />
-        <h4>{isConsent ? "Your approval is needed" : "A question for you"}</h4>
+        <h2>{isConsent ? "Your approval is needed" : "A question for you"}</h2>
         {question.expiresAt !== null && <Expiry at={question.expiresAt} />}
       </header>
       <Asked question={question} />

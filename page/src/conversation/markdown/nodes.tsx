@@ -2,6 +2,7 @@
 
 import type { Token, Tokens } from "marked";
 import type { VNode } from "preact";
+import { Scrollable } from "../scrollable.tsx";
 import { Code } from "./code.tsx";
 import { Inline } from "./inline.tsx";
 
@@ -57,12 +58,12 @@ function Block({ token, growing }: { token: Tokens.Generic; growing: boolean }):
   }
 }
 
-/** Headings of an answer stand below those of the page. */
+/** The one heading of the first rank is the page's own. */
 function Heading({ depth, tokens }: { depth: number; tokens: readonly Token[] }) {
   const content = <Inline tokens={tokens} />;
-  if (depth === 1) return <h3 class="heading-1">{content}</h3>;
-  if (depth === 2) return <h4 class="heading-2">{content}</h4>;
-  return depth === 3 ? <h5 class="heading-3">{content}</h5> : <h6 class="heading-4">{content}</h6>;
+  if (depth === 1) return <h2 class="heading-1">{content}</h2>;
+  if (depth === 2) return <h3 class="heading-2">{content}</h3>;
+  return depth === 3 ? <h4 class="heading-3">{content}</h4> : <h5 class="heading-4">{content}</h5>;
 }
 
 function List({ list, growing }: { list: Tokens.List; growing: boolean }) {
@@ -78,8 +79,7 @@ function List({ list, growing }: { list: Tokens.List; growing: boolean }) {
 
 function Table({ table }: { table: Tokens.Table }) {
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: What is wider than the column is scrolled, also with the keyboard.
-    <section class="table" tabIndex={0} aria-label="Table">
+    <Scrollable class="table" label="Table">
       <table>
         <thead>
           <tr>
@@ -102,6 +102,6 @@ function Table({ table }: { table: Tokens.Table }) {
           ))}
         </tbody>
       </table>
-    </section>
+    </Scrollable>
   );
 }

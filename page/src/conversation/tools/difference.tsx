@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks";
 import { count } from "../../format.ts";
 import { Button } from "../../ui/button.tsx";
+import { Scrollable } from "../scrollable.tsx";
 import type { Line } from "./changes.ts";
 
 const LINES_MAX = 40;
@@ -13,8 +14,7 @@ export function Difference({ lines }: { lines: readonly Line[] }) {
   const isNumbered = lines.some((line) => line.after !== null || line.before !== null);
   return (
     <>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: What is wider than the column is scrolled, also with the keyboard. */}
-      <section class="difference" tabIndex={0} aria-label="Difference">
+      <Scrollable class="difference" label="Difference">
         {shown.map((line, index) => (
           <div key={index} class={`change ${line.kind}`}>
             {isNumbered && <span class="change-number">{line.after ?? line.before ?? ""}</span>}
@@ -22,7 +22,7 @@ export function Difference({ lines }: { lines: readonly Line[] }) {
             <span class="change-text">{line.text || " "}</span>
           </div>
         ))}
-      </section>
+      </Scrollable>
       {shown.length < lines.length && (
         <Button small onClick={() => setWhole(true)}>
           Show all {count(lines.length)} lines

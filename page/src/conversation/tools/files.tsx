@@ -1,6 +1,7 @@
 import type { CallItem } from "../../journal/view.ts";
 import { Code } from "../markdown/code.tsx";
 import { languageOfFile } from "../markdown/languages.ts";
+import { Scrollable } from "../scrollable.tsx";
 import { tense, word } from "./arguments.ts";
 import { type Line, replacement, tally, unified } from "./changes.ts";
 import { Difference } from "./difference.tsx";
@@ -79,8 +80,7 @@ function Found({ call }: CallProps) {
   const lines = (call.result ?? "").split("\n");
   if (!lines.some((line) => HIT.test(line))) return <Output text={call.result ?? ""} />;
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: What is wider than the column is scrolled, also with the keyboard.
-    <section class="output hits" tabIndex={0} aria-label="Found">
+    <Scrollable class="output hits" label="Found">
       {lines.map((line, index) => {
         const [, file, number, text] = HIT.exec(line) ?? [];
         return (
@@ -95,6 +95,6 @@ function Found({ call }: CallProps) {
           </div>
         );
       })}
-    </section>
+    </Scrollable>
   );
 }

@@ -37,13 +37,13 @@ function Generic({ call }: CallProps) {
     <>
       {hasArguments && (
         <>
-          <h4 class="call-label">Arguments</h4>
+          <p class="call-label">Arguments</p>
           <Output text={written(call.args)} label="Arguments" />
         </>
       )}
       {call.result && (
         <>
-          <h4 class="call-label">Result</h4>
+          <p class="call-label">Result</p>
           <Output text={laidOut(call.result)} label="Result" />
         </>
       )}

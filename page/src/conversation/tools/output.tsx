@@ -1,3 +1,4 @@
+import { Scrollable } from "../scrollable.tsx";
 import { Ansi } from "./ansi.tsx";
 import { Folded } from "./folded.tsx";
 
@@ -12,12 +13,11 @@ export function Output({ text, end = "head", label = "Output" }: OutputProps) {
   return (
     <Folded text={text} end={end}>
       {(shown) => (
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: What is wider than the column is scrolled, also with the keyboard.
-        <section class="output" tabIndex={0} aria-label={label}>
+        <Scrollable class="output" label={label}>
           <pre>
             <Ansi text={shown} />
           </pre>
-        </section>
+        </Scrollable>
       )}
     </Folded>
   );
