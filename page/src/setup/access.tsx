@@ -55,7 +55,7 @@ function Key({ course }: { course: Course }) {
 
 function keyHint({ key_hint, key_variable }: Provider): string | undefined {
   if (!key_hint) return undefined;
-  return `You get one at ${key_hint}. It is kept in the gateway’s own file, unless ${key_variable} is set for it.`;
+  return `You get one at ${key_hint}. Where the gateway has ${key_variable} in its environment, leave this empty.`;
 }
 
 function Address({ course }: { course: Course }) {

@@ -1,56 +1,31 @@
 /** All that is remembered as one Markdown document, to be edited like any other. */
 
-import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { get, put } from "../../api.ts";
 import { plural } from "../../format.ts";
 import { Button } from "../../ui/button.tsx";
 import { tell } from "../../ui/toast.tsx";
-import type { Document, Edited } from "../../wire.ts";
+import type { Edited } from "../../wire.ts";
+import { useWarning } from "../parts/leaving.ts";
 import { Skeleton } from "../parts/skeleton.tsx";
 import { Trouble } from "../parts/trouble.tsx";
 import { Conflict } from "./conflict.tsx";
-
-const PATH = "/api/memory/document";
+import { base, begin, busy, isChanged, load, problem, save, theirs, written } from "./draft.ts";
 
 export function DocumentEditor() {
-  const base = useSignal<string | null>(null);
-  const written = useSignal("");
-  /** What it has become since it was read, where that is something else. */
-  const theirs = useSignal<string | null>(null);
-  const problem = useSignal<unknown>(null);
-  const busy = useSignal(false);
-  const changed = base.value !== null && written.value !== base.value;
-  const begin = (markdown: string) => {
-    base.value = written.value = markdown;
-    theirs.value = null;
-  };
-  const attempt = async (action: () => Promise<void>) => {
-    busy.value = true;
-    problem.value = await action().then(
-      () => null,
-      (error) => error,
-    );
-    busy.value = false;
-  };
-  const read = () => attempt(async () => begin((await get<Document>(PATH)).markdown));
-  const save = (anyway: boolean) =>
-    attempt(async () => {
-      const now = (await get<Document>(PATH)).markdown;
-      if (!anyway && now !== base.value) {
-        theirs.value = now;
-        return;
-      }
-      const edited = await put<Edited>(PATH, { base: base.value, markdown: written.value });
-      begin(edited.markdown);
-      tell(summary(edited));
-    });
   useEffect(() => {
-    read();
+    load();
   }, []);
-  useWarning(changed);
-  if (base.value === null)
-    return problem.value ? <Trouble error={problem.value} onRetry={read} /> : <Skeleton lines={8} />;
+  useWarning(isChanged.value);
+  if (base.value !== null) return <Editor base={base.value} />;
+  return problem.value === undefined ? <Skeleton lines={8} /> : <Trouble error={problem.value} onRetry={load} />;
+}
+
+function Editor({ base }: { base: string }) {
+  const idle = !isChanged.value || busy.value;
+  const keep = async (anyway: boolean) => {
+    const edited = await save(anyway);
+    if (edited) tell(summary(edited));
+  };
   return (
     <section class="memory-stack" aria-label="Document">
       <p class="faint">
@@ -66,21 +41,21 @@ export function DocumentEditor() {
           written.value = event.currentTarget.value;
         }}
       />
-      {problem.value !== null && <Trouble error={problem.value} />}
+      {problem.value !== undefined && <Trouble error={problem.value} />}
       {theirs.value !== null && (
         <Conflict
-          base={base.value}
+          base={base}
           theirs={theirs.value}
           mine={written.value}
-          onSave={() => save(true)}
+          onSave={() => keep(true)}
           onDiscard={() => begin(theirs.value!)}
         />
       )}
       <div class="memory-row">
-        <Button look="main" disabled={!changed || busy.value} onClick={() => save(false)}>
+        <Button look="main" disabled={idle} onClick={() => keep(false)}>
           Save
         </Button>
-        <Button disabled={!changed || busy.value} onClick={() => begin(base.value!)}>
+        <Button disabled={idle} onClick={() => begin(base)}>
           Discard changes
         </Button>
       </div>
@@ -96,18 +71,7 @@ function summary({ added, changed, removed, known, left_out }: Edited): string {
     [known, "known already"],
     [left_out, "left out, as there is no room for more"],
   ] as const;
-  const said = counts
-    .filter(([amount]) => amount)
-    .map(([amount, what]) => `${plural(amount, "memory", "memories")} ${what}`);
-  return said.length ? `${said.join(", ")}.` : "Nothing was changed.";
-}
-
-/** Ask before the page is left with changes that are not saved. */
-function useWarning(changed: boolean): void {
-  useEffect(() => {
-    if (!changed) return;
-    const warn = (event: Event) => event.preventDefault();
-    addEventListener("beforeunload", warn);
-    return () => removeEventListener("beforeunload", warn);
-  }, [changed]);
+  const said = counts.filter(([amount]) => amount);
+  if (!said.length) return "Nothing was changed.";
+  return `${said.map(([amount, what]) => `${plural(amount, "memory", "memories")} ${what}`).join(", ")}.`;
 }

@@ -1,12 +1,13 @@
 /** Facts and the profile: found, added, changed and forgotten one by one. */
 
-import { useEffect, useState } from "preact/hooks";
+import { computed } from "@preact/signals";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { post, query } from "../../api.ts";
 import { Button } from "../../ui/button.tsx";
 import { Empty } from "../../ui/parts.tsx";
 import { tell } from "../../ui/toast.tsx";
 import type { MemoryView } from "../../wire.ts";
-import { useList } from "../parts/list.ts";
+import { type List, useList } from "../parts/list.ts";
 import { Listing } from "../parts/listing.tsx";
 import { Fact } from "./fact.tsx";
 import { ForgetEverything } from "./forget.tsx";
@@ -21,7 +22,7 @@ export function Facts() {
   const [asked, setAsked] = useState("");
   const [adding, setAdding] = useState(false);
   const wanted = useSettled(asked.trim());
-  const list = useList<MemoryView>(`/api/memory${query({ q: wanted })}`, REFRESHED_MS);
+  const list = useLasting(useList<MemoryView>(`/api/memory${query({ q: wanted })}`, REFRESHED_MS));
   const add = async (text: string) => {
     await post<MemoryView>("/api/memory", { text });
     setAdding(false);
@@ -100,4 +101,17 @@ function useSettled(text: string): string {
     return () => clearTimeout(timer);
   }, [text]);
   return settled;
+}
+
+/** Let what another search found stay until this one has found something, so that nothing flickers. */
+function useLasting<T>(list: List<T>): List<T> {
+  const last = useRef<readonly T[] | undefined>(undefined);
+  return useMemo(() => {
+    const listed = computed(() => {
+      const now = list.listed.value;
+      if (now.items) last.current = now.items;
+      return { ...now, items: now.items ?? last.current };
+    });
+    return { ...list, listed };
+  }, [list]);
 }

@@ -3,6 +3,7 @@
 import { computed, type ReadonlySignal, signal } from "@preact/signals";
 import { get, patch, Refused } from "../../api.ts";
 import type { SettingsView, SettingView } from "../../wire.ts";
+import { isForOperator } from "../parts/trouble.tsx";
 import { same } from "./value.ts";
 
 const PATH = "/api/settings";
@@ -35,8 +36,15 @@ export async function load(): Promise<void> {
     known.value = await get<SettingsView>(PATH);
     trouble.value = undefined;
   } catch (error) {
+    // Whoever is not the operator any more sees nothing of it.
+    if (isForOperator(error)) forget();
     trouble.value = error;
   }
+}
+
+function forget(): void {
+  known.value = null;
+  discard();
 }
 
 /** Note that a setting is to be something else; as it is already, there is nothing to note. */

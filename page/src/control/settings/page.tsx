@@ -8,9 +8,10 @@ import { Icon } from "../../ui/icon.tsx";
 import { Empty } from "../../ui/parts.tsx";
 import type { SettingsView } from "../../wire.ts";
 import { PageHead } from "../parts/head.tsx";
+import { useWarning } from "../parts/leaving.ts";
 import { Skeleton } from "../parts/skeleton.tsx";
 import { Trouble } from "../parts/trouble.tsx";
-import { load, problem, settings } from "./draft.ts";
+import { changed, load, problem, settings } from "./draft.ts";
 import { SaveBar } from "./save.tsx";
 import { found, grouped, sectionOf, sections, titleOf } from "./sections.ts";
 import { SettingRow } from "./setting.tsx";
@@ -23,6 +24,7 @@ export function SettingsPage({ id }: { id: string | null }) {
   useEffect(() => {
     load();
   }, []);
+  useWarning(changed.value > 0);
   if (id === SETUP) {
     return (
       <>
