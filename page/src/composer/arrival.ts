@@ -4,6 +4,7 @@ import { useSignalEffect } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { outgoing } from "../outbox/outbox.ts";
 import { go, to } from "../router.ts";
+import { moveInto } from "./writing.ts";
 
 /** Kept for this tab alone, across a reload: what is begun in one is nothing to another. */
 const AWAITED = "holdfast.awaited";
@@ -24,5 +25,7 @@ export function useArrival(begins: boolean): void {
 function arrive(): void {
   const awaited = sessionStorage.getItem(AWAITED);
   const opened = outgoing.peek().find((each) => each.opening?.key === awaited && each.sessionId !== null);
-  if (opened?.sessionId) go(to.session(opened.sessionId));
+  if (!opened?.sessionId) return;
+  moveInto(opened.sessionId);
+  go(to.session(opened.sessionId));
 }

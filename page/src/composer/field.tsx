@@ -1,5 +1,5 @@
 import type { JSX } from "preact";
-import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import type { Writing } from "./writing.ts";
 
 type Native = Omit<JSX.IntrinsicElements["textarea"], "value" | "ref" | "class">;
@@ -10,7 +10,8 @@ export function GrowingField({ writing, ...rest }: { writing: Writing } & Native
   const text = writing.text.value;
   const called = writing.called.value;
   useLayoutEffect(() => grow(field.current), [text]);
-  useEffect(() => takeFocus(field.current, called > 0), [writing, called]);
+  // Before the page is painted, so that no key is lost to whoever writes on.
+  useLayoutEffect(() => takeFocus(field.current, called > 0), [writing, called]);
   return <textarea {...rest} ref={field} class="composer-field" rows={1} value={text} />;
 }
 

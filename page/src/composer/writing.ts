@@ -30,6 +30,8 @@ export interface FileAttached {
 export type Attachment = PictureAttached | FileAttached;
 
 export interface Writing {
+  /** Under which it is kept. */
+  name: Signal<string>;
   text: Signal<string>;
   attachments: Signal<readonly Attachment[]>;
   /** Raised to ask for the focus. */
@@ -53,10 +55,20 @@ export function writingIn(sessionId: string | null): Writing {
   const name = sessionId ?? NEW;
   const known = writings.get(name);
   if (known) return known;
-  const writing = begun(read(name));
-  effect(() => write(name, { text: writing.text.value, files: kept(writing.attachments.value) }));
+  const writing = begun(name, read(name));
+  effect(() => write(writing.name.value, { text: writing.text.value, files: kept(writing.attachments.value) }));
   writings.set(name, writing);
   return writing;
+}
+
+/** Let what is being written to begin a session go on in it, for it was opened meanwhile. */
+export function moveInto(sessionId: string): void {
+  const writing = writings.get(NEW);
+  if (!writing || writings.has(sessionId)) return;
+  writings.delete(NEW);
+  writings.set(sessionId, writing);
+  writing.name.value = sessionId;
+  localStorage.removeItem(PREFIX + NEW);
 }
 
 /** Put something into the field of a session, before what is there, for the person to go on from. */
@@ -72,9 +84,9 @@ export function clear(writing: Writing): void {
   writing.attachments.value = [];
 }
 
-function begun({ text, files }: Kept): Writing {
-  const attachments = files.map((each) => fileThere(each));
-  return { text: signal(text), attachments: signal<readonly Attachment[]>(attachments), called: signal(0) };
+function begun(name: string, { text, files }: Kept): Writing {
+  const attachments = signal<readonly Attachment[]>(files.map(fileThere));
+  return { name: signal(name), text: signal(text), attachments, called: signal(0) };
 }
 
 /** Return a file that was sent to the workspace before the page was loaded. */
