@@ -13,11 +13,13 @@ import { stateOf } from "./state.tsx";
 export function SessionHeader({ conversation, session }: { conversation: Conversation; session: SessionView | null }) {
   return (
     <header class="session-header">
-      {session ? <Title session={session} /> : <span class="title-skeleton" />}
-      <div class="session-facts">
-        {session && session.channel !== OWN && <ChannelBadge name={session.channel} />}
-        {session && <StateBadge session={session} />}
-        <LinkState link={conversation.link.value} />
+      <div class="session-heading">
+        {session ? <Title session={session} /> : <span class="title-skeleton" />}
+        <div class="session-facts">
+          {session && session.channel !== OWN && <ChannelBadge name={session.channel} />}
+          {session && <StateBadge session={session} />}
+          <LinkState link={conversation.link.value} />
+        </div>
       </div>
       <Meter conversation={conversation} />
       {session && <SessionMenu session={session} where="header" />}
