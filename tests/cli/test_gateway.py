@@ -282,7 +282,7 @@ def test_commands_work_the_same_with_no_gateway(terminal: Terminal) -> None:
 def test_a_conversation_is_exported_for_people_and_for_programs(terminal: Terminal, tmp_path: Path) -> None:
     terminal.type("ask", "keep this: count to 1")
     page = terminal.type("sessions", "export", "terminal").stdout
-    assert page.startswith("# terminal\n")
+    assert page.startswith("# keep this: count to 1\n")
     assert "\n> keep this: count to 1\n" in page
     # A page that is kept is read on another day.
     when = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"
