@@ -4,7 +4,6 @@ import { computed, effect, signal } from "@preact/signals";
 import { learn, sessions } from "../activity.ts";
 import { get, query } from "../api.ts";
 import { online } from "../connection.ts";
-import { returned } from "../me.ts";
 import type { PageOfSessionView } from "../wire.ts";
 import { deleting } from "./deletion.ts";
 import { type Filter, shows } from "./groups.ts";
@@ -34,7 +33,9 @@ export async function loadMore(): Promise<void> {
   if (reading.value === "loading" || cursor === null) return;
   reading.value = "loading";
   try {
-    const page = await get<PageOfSessionView>(`/api/sessions${name}${cursor ? `&cursor=${cursor}` : ""}`);
+    const page = await get<PageOfSessionView>(
+      `/api/sessions${name}${cursor ? `&cursor=${encodeURIComponent(cursor)}` : ""}`,
+    );
     learn(page.items);
     cursors.value = new Map(cursors.value).set(name, page.next_cursor ?? null);
     reading.value = "idle";
@@ -43,19 +44,10 @@ export async function loadMore(): Promise<void> {
   }
 }
 
-/** Those that are pinned are shown however long they have not been used. */
+/** Let what failed while the gateway was away be read when it is back. */
 export function startListing(): void {
   effect(() => {
-    // What failed while the gateway was away is read when it is back.
     if (online.value && reading.peek() === "failed") reading.value = "idle";
-  });
-  effect(() => {
-    if (!returned.value) return;
-    get<PageOfSessionView>("/api/sessions?pinned=true").then(
-      ({ items }) => learn(items),
-      // Whoever is let in again asks again.
-      () => undefined,
-    );
   });
 }
 
