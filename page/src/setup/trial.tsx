@@ -51,7 +51,7 @@ function Failed({ trial }: { trial: TrialView }) {
       <p>
         <strong>It did not answer:</strong> {trial.problem}
       </p>
-      {trial.hint && <p>{trial.hint}</p>}
+      {trial.hint && <p>What to do: {trial.hint}.</p>}
     </div>
   );
 }

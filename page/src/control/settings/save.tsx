@@ -42,10 +42,14 @@ function Saving() {
 }
 
 function Restarting() {
+  const onBack = async () => {
+    await load();
+    tell("The gateway is back, with these settings.");
+  };
   return (
     <div class="save-actions">
       <span>What is saved differs from what runs. It holds after a restart.</span>
-      <RestartButton label="Restart to apply" look="main" onBack={load} />
+      <RestartButton label="Restart to apply" look="main" onBack={onBack} />
     </div>
   );
 }
