@@ -4,6 +4,7 @@ import { Button } from "../../ui/button.tsx";
 import { Icon, type IconName } from "../../ui/icon.tsx";
 import { attempt } from "../../ui/toast.tsx";
 import type { TurnState } from "../../wire.ts";
+import { useTalk } from "../context.ts";
 
 const ICONS: Record<MarkerItem["kind"], IconName> = { interrupted: "pause", cancelled: "stop", failed: "warning" };
 
@@ -17,6 +18,8 @@ interface MarkerProps {
 
 /** Why a turn, or an attempt of it, came to no answer, and what has become of that. */
 export function Marker({ item, turnId, state, isLast }: MarkerProps) {
+  const isOver = isLast && state !== "running" && state !== "queued";
+  const isNewest = useTalk().turns.value.at(-1)?.id === turnId;
   return (
     <div class={`marker ${item.kind}`}>
       <Icon name={ICONS[item.kind]} size={16} />
@@ -24,7 +27,7 @@ export function Marker({ item, turnId, state, isLast }: MarkerProps) {
         <p>{item.text}</p>
         <p class="marker-more">{explained(item, state, isLast)}</p>
       </div>
-      {isLast && state !== "running" && state !== "queued" && (
+      {isNewest && isOver && (
         <Button small icon="retry" onClick={() => attempt(() => retry({ id: turnId }))}>
           {item.kind === "interrupted" ? "Go on" : "Try again"}
         </Button>
@@ -38,5 +41,5 @@ function explained(item: MarkerItem, state: TurnState, isLast: boolean): string 
   if (item.kind !== "interrupted") return item.kind === "cancelled" ? "What it had said until then is kept." : "";
   if (item.continues || !isLast) return "Resumed after the restart: it goes on below.";
   if (state === "queued") return "It goes on by itself as soon as the gateway gets to it.";
-  return "Every word until then is kept. It did not go on by itself.";
+  return "Every word until then is kept.";
 }
