@@ -4,13 +4,15 @@ import { computed, type ReadonlySignal, signal } from "@preact/signals";
 import { get } from "./api.ts";
 import { type Link, link, report } from "./connection.ts";
 import { follow } from "./journal/stream.ts";
+import { wake } from "./patience.ts";
 import type { PageOfSessionView, SessionView } from "./wire.ts";
 
 const LISTED = 50;
+const HELLO_MS = 3_000;
 /** The tab that has this lock listens for all, because a browser has few connections for one gateway. */
 const LOCK = "holdfast.activity";
 
-/** What the tab that listens tells the others; with "hello" one that is new asks how the link is. */
+/** What the tab that listens tells the others; with "hello" somebody asks how the link is. */
 type News = { kind: "event"; event: string; data: string } | { kind: "link"; link: Link } | { kind: "hello" };
 
 type Known = ReadonlyMap<string, SessionView>;
@@ -55,13 +57,25 @@ class Watch {
 
   start(): void {
     this.#channel.onmessage = ({ data }: MessageEvent<News>) => {
-      if (data.kind !== "hello") take(data);
-      else if (this.#link) this.#channel.postMessage({ kind: "link", link: this.#link } satisfies News);
+      if (data.kind === "hello") this.#answer();
+      else take(data);
     };
-    this.#channel.postMessage({ kind: "hello" } satisfies News);
+    this.#hello();
+    // The clock of a hidden tab goes slowly: whoever is looked at does not wait for it.
+    setInterval(() => document.hidden || link.peek() === "live" || this.#hello(), HELLO_MS);
     // Pages that came neither by TLS nor from this machine have no locks: there each tab listens for itself.
     if (!navigator.locks) this.#listen();
     else navigator.locks.request(LOCK, () => new Promise<never>(() => this.#listen()));
+  }
+
+  #hello(): void {
+    this.#channel.postMessage({ kind: "hello" } satisfies News);
+  }
+
+  #answer(): void {
+    if (!this.#link) return;
+    this.#channel.postMessage({ kind: "link", link: this.#link } satisfies News);
+    if (this.#link !== "live") wake();
   }
 
   #listen(): void {

@@ -46,6 +46,7 @@ export function startConnection(): void {
     if (returned.value) wake();
   });
   addEventListener("online", wake);
+  addEventListener("pageshow", wake);
   document.addEventListener("visibilitychange", () => document.hidden || wake());
   setInterval(() => document.hidden || !online.value || lookAtStatus(), STATUS_MS);
 }

@@ -84,7 +84,7 @@ class Reading implements Conversation {
   readonly turns = computed(() => this.#read.value.view.turns.filter((each) => !each.hidden));
   readonly used = computed(() => this.#read.value.used);
   readonly older = computed(() => {
-    if (this.#paging.value || !this.#read.value.session) return "loading";
+    if (this.#paging.value) return "loading";
     return this.#read.value.next === null ? "none" : "more";
   });
 

@@ -42,8 +42,12 @@ const CLOSING: ReadonlySet<EntryKind> = new Set([
 
 /** Return the entry that an event of the stream carries; null for what is none. */
 export function parseEntry(text: string): Journalled | null {
-  const found: unknown = JSON.parse(text);
-  return isEntry(found) ? found : null;
+  try {
+    const found: unknown = JSON.parse(text);
+    return isEntry(found) ? found : null;
+  } catch {
+    return null;
+  }
 }
 
 function isEntry(found: unknown): found is Journalled {

@@ -37,7 +37,7 @@ let latest = 0;
 
 /** The messages on their way, the oldest first. */
 export const outgoing: ReadonlySignal<readonly Outgoing[]> = computed(() =>
-  items.value.filter((each) => !doubled.value.has(each.key)),
+  items.value.filter((each) => !(isDue(each) && doubled.value.has(each.key))),
 );
 
 /** Begin to send what is kept, by this page or one before it. */
@@ -77,7 +77,7 @@ export function shown(turns: readonly Shown[]): void {
   for (const turn of turns) {
     seen.delete(turn.id);
     seen.add(turn.id);
-    if (seen.size > SEEN_MAX) seen.delete([...seen][0]!);
+    if (seen.size > SEEN_MAX) seen.delete(seen.values().next().value!);
     const twin = items.peek().find((each) => isTwin(each, turn));
     if (twin) doubled.value = new Set([...doubled.peek(), twin.key]);
   }
@@ -105,15 +105,20 @@ function changed(): Promise<void> {
 
 /** Look at what is kept, and see to what is due.  One look after the other, so that none undoes a later one. */
 function look(): Promise<void> {
-  reading = reading.then(read, read);
+  reading = reading.then(read).catch(reopen);
   return reading;
+}
+
+/** A database that a browser has closed, or thrown away, is opened anew by whoever needs it next. */
+function reopen(): void {
+  storage = null;
 }
 
 async function read(): Promise<void> {
   const found = await (await kept()).all();
   for (const each of found.filter(hasArrived)) await (await kept()).change(each.key, () => null);
   const left = found.filter((each) => !hasArrived(each));
-  follow(items.peek(), left);
+  follow(items.peek(), found);
   items.value = left;
   for (const lane of new Set(left.filter(isDue).map(laneOf))) work(lane);
 }
@@ -123,13 +128,22 @@ async function work(lane: string): Promise<void> {
   if (working.has(lane)) return;
   working.add(lane);
   for (let tries = 0; ; tries += 1) {
-    const outcome = await alone(`${NAME}.${lane}`, async () => drain(lane, await kept(), transport, changed));
+    const outcome = await alone(`${NAME}.${lane}`, () => tryAt(lane));
     if (outcome === "done") break;
     await pause(outcome.retryAfterMs ?? patience(tries));
   }
   working.delete(lane);
   // Something may have been added at the last moment.
   look();
+}
+
+async function tryAt(lane: string): Promise<Outcome> {
+  try {
+    return await drain(lane, await kept(), transport, changed);
+  } catch {
+    reopen();
+    return { retryAfterMs: null };
+  }
 }
 
 /** Do something while no other tab does it. */
@@ -140,11 +154,10 @@ async function alone(name: string, action: () => Promise<Outcome>): Promise<Outc
 /** Go to the session that a message of the one on this page was taken by: the one that follows it. */
 function follow(before: readonly Outgoing[], now: readonly Outgoing[]): void {
   const here = place.peek();
-  for (const { key, sessionId } of here.name === "session" ? now : []) {
-    const was = before.find((each) => each.key === key)?.sessionId;
-    if (own.has(key) && here.name === "session" && was === here.id && sessionId && sessionId !== was)
-      go(to.session(sessionId));
-  }
+  if (here.name !== "session") return;
+  const sent = before.filter((each) => each.sessionId === here.id && own.has(each.key)).map((each) => each.key);
+  const moved = now.find((each) => sent.includes(each.key) && each.sessionId !== here.id)?.sessionId;
+  if (moved) go(to.session(moved));
 }
 
 /** Where a browser keeps nothing for a page, messages are kept for as long as that is open. */

@@ -1,0 +1,118 @@
+// @vitest-environment happy-dom
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { report } from "../../src/connection.ts";
+import { discard, outgoing, resend, send, shown } from "../../src/outbox/outbox.ts";
+import { go, place, to } from "../../src/router.ts";
+
+interface Post {
+  path: string;
+  key: string | null;
+  text: string;
+  answer(status: number, body?: object): void;
+}
+
+/** What has been sent, each to be answered when the test wants it. */
+let posts: Post[] = [];
+
+beforeEach(() => {
+  posts = [];
+  report("live");
+  globalThis.fetch = (input, init) =>
+    new Promise((resolve) => {
+      const { text = "" } = JSON.parse(String(init?.body ?? "{}"));
+      const key = new Headers(init?.headers).get("Idempotency-Key");
+      const answer = (status: number, body: object = {}) => resolve(Response.json(body, { status }));
+      posts.push({ path: String(input), key, text, answer });
+    });
+});
+afterEach(async () => {
+  for (const each of outgoing.value) await discard(each.key);
+});
+
+const draft = (sessionId: string | null, text: string, opening: string | null = null) => ({
+  ...{ sessionId, text, images: [], busy: null },
+  opening: opening === null ? null : { key: opening, previous_session_id: null },
+});
+const receipt = (session_id: string, turn_id: string, reply: string | null = null) => ({ session_id, turn_id, reply });
+const states = () => outgoing.value.map((each) => each.state);
+const sent = (count: number) => vi.waitFor(() => expect(posts).toHaveLength(count));
+const soon = (check: () => void) => vi.waitFor(check);
+
+test("a message is kept, sent with its key, and leaves when the journal shows its turn", async () => {
+  const key = await send(draft("a", "hello"));
+  await sent(1);
+  expect(posts[0]).toMatchObject({ path: "/api/sessions/a/messages", key, text: "hello" });
+  expect(states()).toEqual(["sending"]);
+  posts[0]!.answer(202, receipt("a", "t1"));
+  await soon(() => expect(outgoing.value).toMatchObject([{ state: "accepted", turnId: "t1" }]));
+  shown([{ id: "t1", sessionId: "a", text: null }]);
+  await soon(() => expect(states()).toEqual([]));
+});
+
+test("a turn that is shown before its receipt comes is not seen twice", async () => {
+  await send(draft("b", "again"));
+  await sent(1);
+  shown([{ id: "t2", sessionId: "b", text: "again" }]);
+  expect(states()).toEqual([]);
+  posts[0]!.answer(202, receipt("b", "t2"));
+  await send(draft("b", "next"));
+  await sent(2);
+  expect(states()).toEqual(["sending"]);
+  posts[1]!.answer(202, receipt("b", "t3"));
+  await soon(() => expect(outgoing.value).toMatchObject([{ text: "next", state: "accepted" }]));
+});
+
+test("an older turn with the same words hides nothing", async () => {
+  await send(draft("c", "yes"));
+  shown([{ id: "old", sessionId: "c", text: null }]);
+  expect(outgoing.value).toMatchObject([{ text: "yes" }]);
+  await sent(1);
+  posts[0]!.answer(202, receipt("c", "t4"));
+});
+
+test("a refusal waits for its person, who may send it again", async () => {
+  const key = await send(draft("d", "too much"));
+  await sent(1);
+  posts[0]!.answer(413, { error: { code: "too_large", message: "too large" } });
+  await soon(() => expect(outgoing.value).toMatchObject([{ state: "refused", problem: "Too large." }]));
+  await resend(key);
+  await sent(2);
+  posts[1]!.answer(202, receipt("d", "t5"));
+  await soon(() => expect(states()).toEqual(["accepted"]));
+  expect(posts.map((each) => each.key)).toEqual([key, key]);
+});
+
+test("what a command is answered with stays until it is discarded", async () => {
+  const key = await send(draft("e", "/help"));
+  await sent(1);
+  posts[0]!.answer(202, receipt("e", "", "There is much to say."));
+  await soon(() => expect(outgoing.value).toMatchObject([{ reply: "There is much to say." }]));
+  await discard(key);
+  expect(states()).toEqual([]);
+});
+
+test("messages that open a session share it, and are sent there in their order", async () => {
+  await send(draft(null, "one", "web-7"));
+  await send(draft(null, "two", "web-7"));
+  await sent(1);
+  expect(posts[0]).toMatchObject({ path: "/api/sessions" });
+  posts[0]!.answer(201, { id: "f" });
+  await sent(2);
+  expect(outgoing.value.map((each) => each.sessionId)).toEqual(["f", "f"]);
+  posts[1]!.answer(202, receipt("f", "t6"));
+  await sent(3);
+  posts[2]!.answer(202, receipt("f", "t7"));
+  await soon(() => expect(states()).toEqual(["accepted", "accepted"]));
+  expect(posts.slice(1).map((each) => [each.path, each.text])).toEqual([
+    ["/api/sessions/f/messages", "one"],
+    ["/api/sessions/f/messages", "two"],
+  ]);
+});
+
+test("whoever writes to a session that is over goes to the one that follows", async () => {
+  go(to.session("g"));
+  await send(draft("g", "on"));
+  await sent(1);
+  posts[0]!.answer(202, receipt("h", "t8"));
+  await soon(() => expect(place.value).toMatchObject({ name: "session", id: "h" }));
+});
