@@ -101,6 +101,13 @@ export interface Change {
   archived?: boolean | null;
 }
 
+/** The model of the configuration file. */
+export interface ChosenModel {
+  name: string;
+  base_url: string;
+  has_key: boolean;
+}
+
 /** Whether something was owed and is paid now. */
 export interface Committed {
   committed: boolean;
@@ -123,6 +130,13 @@ export interface Counts {
 export interface Credentials {
   code?: string;
   password?: string;
+}
+
+/** Whom the turns that complete now are owed to, and how it is. */
+export interface DebtsProviderView {
+  owner: string;
+  healthy: boolean;
+  detail: string;
 }
 
 /** A session is gone, with all that belonged to it. */
@@ -210,6 +224,12 @@ export interface Fired {
   outcome: Outcome;
 }
 
+/** When a schedule is due next, and what the time is called that its hours are meant in. */
+export interface Forecast {
+  instants: number[];
+  zone: string;
+}
+
 /** What is to be forgotten: memories by their ids, all that came from a session, or everything. */
 export interface Forgetting {
   ids?: string[];
@@ -226,9 +246,10 @@ export interface Forgotten {
   problems?: string[];
 }
 
-/** How much of a session a fork takes along; without a turn, all of it. */
+/** How much of a session a fork takes along: all up to and with a turn, or before one; without either, all of it. */
 export interface Fork {
   through?: string | null;
+  before?: string | null;
 }
 
 /** What a setting is made of. */
@@ -364,7 +385,7 @@ export type MemoryState = "committed" | "committing" | "open" | "sealed" | "waiv
 
 /** How memory stands. Of the sessions that owe, the first are shown, those that have owed for longest first. Without a provider nothing more will be owed, or no gateway runs that could say. */
 export interface MemoryStatus {
-  provider: ProviderView | null;
+  provider: DebtsProviderView | null;
   counts: Counts;
   owing?: Owing[];
   owing_sessions?: number;
@@ -388,6 +409,22 @@ export interface Message {
   text: string;
   busy?: Busy | null;
   images?: Image[];
+}
+
+/** A model to be tried or chosen: `name` is provider:model, or the model alone beside a `provider`. Without a key, the one that is stored for the same provider at the same address is used. `api_key_env` names a variable of the gateway instead. */
+export interface ModelPlan {
+  provider?: string;
+  name?: string;
+  base_url?: string;
+  api_key?: string | null;
+  api_key_env?: string;
+}
+
+/** What a provider offers; where it does not tell, why. */
+export interface ModelsView {
+  models: string[];
+  problem?: string | null;
+  hint?: string | null;
 }
 
 /** A key at the one time when it is shown. The `first` one ends that this machine needs none. */
@@ -553,13 +590,6 @@ export interface ProcessView {
 }
 
 export type ProcessesState = "exited" | "lost" | "running";
-
-/** Whom the turns that complete now are owed to, and how it is. */
-export interface ProviderView {
-  owner: string;
-  healthy: boolean;
-  detail: string;
-}
 
 /** How many sessions were deleted. */
 export interface Pruned {
@@ -752,6 +782,26 @@ export interface SettingsView {
   problem?: string | null;
 }
 
+/** Somebody who can be asked. `base_url` is where a server of one's own usually is; `key_hint` where keys are made. */
+export interface SetupProviderView {
+  name: string;
+  label: string;
+  needs_key: boolean;
+  needs_address: boolean;
+  base_url: string;
+  example: string;
+  key_hint: string;
+  key_variable: string;
+  has_key: boolean;
+}
+
+/** Whether a model is still to be chosen, the one that is, and who there is to choose from. */
+export interface SetupView {
+  needed: boolean;
+  model: ChosenModel;
+  providers: SetupProviderView[];
+}
+
 /** An address that signs one browser in, once. */
 export interface SignInLink {
   url: string;
@@ -845,6 +895,15 @@ export interface Transcript {
   next_cursor?: string | null;
 }
 
+/** What became of one small request. */
+export interface Trial {
+  ok: boolean;
+  problem: string | null;
+  hint: string | null;
+  said: string;
+  took_ms: number;
+}
+
 /** The receipt of a turn: what became of a message, and when. A message that joined another turn shares what becomes of that one, which `joined_to` names. */
 export interface TurnView {
   id: string;
@@ -861,6 +920,13 @@ export interface TurnView {
 }
 
 export type TurnsState = "cancelled" | "completed" | "failed" | "interrupted" | "queued" | "running" | "waiting";
+
+/** A file that somebody has handed in: where tools find it, what it is called, and how large it is. */
+export interface Upload {
+  path: string;
+  name: string;
+  bytes: number;
+}
 
 /** Tokens of one or many model calls. Cost is in millionths of a dollar; where no price is known it is 0. */
 export interface Usage {
