@@ -186,8 +186,11 @@ class Output:
 class ProcessControl(Protocol):
     """The background commands of this machine, as a person may look at and end them."""
 
-    async def output(self, process_id: ProcessId, after: int, limit: int) -> Output:
-        """Return what was written after a byte, `limit` bytes at most.  Raises `Rejected` where it is kept elsewhere."""
+    async def output(self, process_id: ProcessId, after: int, limit: int, *, colours: bool = False) -> Output:
+        """Return what was written after a byte, `limit` bytes at most.  Raises `Rejected` where it is kept elsewhere.
+
+        With `colours` the escape sequences that say them stay in the text, and no others.
+        """
         ...
 
     async def kill(self, process_id: ProcessId) -> Process:

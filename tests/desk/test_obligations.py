@@ -66,7 +66,7 @@ class Kept:
     def __init__(self, store: Store) -> None:
         self.store = store
 
-    async def output(self, process_id: ProcessId, after: int, limit: int) -> Output:
+    async def output(self, process_id: ProcessId, after: int, limit: int, *, colours: bool = False) -> Output:
         text = "one\ntwo\nthree\n"[after : after + limit]
         return Output(text=text, begin=after, end=after + len(text))
 

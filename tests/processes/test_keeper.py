@@ -311,8 +311,18 @@ def test_a_character_is_not_cut_in_two() -> None:
     assert [whole(text[:cut]).decode() for cut in range(1, 9)] == ["a", "a", "a", "a€", "a€", "a€", "a€", "a€😀"]
 
 
+def test_an_escape_sequence_is_not_cut_in_two() -> None:
+    for written in (b"a\x1b[1;31mb", b"a\x1b]0;title\x07b", b"a\x1b]0;title\x1b\\b", b"a\x1b[2Kb"):
+        for cut in range(len(written) + 1):
+            begin = whole(written[:cut])
+            assert readable(begin) + readable(written[len(begin) :]) == "ab", cut
+    assert whole(b"a\x1b[" + b"1" * 100) == b"a\x1b[" + b"1" * 100
+
+
 def test_output_reads_without_the_movements_of_a_terminal() -> None:
-    assert readable(b"\x1b[1;31mred\x1b[0m\r\n\x1b]0;title\x07x\x00") == "red\nx�"
+    written = b"\x1b[1;31mred\x1b[0m\x1b[2K\r\n\x1b]0;title\x07x\x00"
+    assert readable(written) == "red\nx�"
+    assert readable(written, colours=True) == "\x1b[1;31mred\x1b[0m\nx�"
 
 
 async def test_the_first_process_of_a_sandbox_is_nothing_that_a_command_left_running(tmp_path: Path) -> None:

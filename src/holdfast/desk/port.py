@@ -101,7 +101,9 @@ class ProcessesReading(Protocol):
 class Processes(ProcessesReading, Protocol):
     """The same, with what they write and the way to end them."""
 
-    async def output(self, process_id: ProcessId, after: int = 0, limit: int = OUTPUT_MAX) -> Output: ...
+    async def output(
+        self, process_id: ProcessId, after: int = 0, limit: int = OUTPUT_MAX, *, colours: bool = False
+    ) -> Output: ...
     async def kill(self, process_id: ProcessId) -> ProcessView: ...
 
 

@@ -16,7 +16,14 @@ from holdfast.ports import Output, ProcessControl, Store
 class NoProcesses:
     """The control of a gateway that keeps no background commands."""
 
-    async def output(self, process_id: ProcessId, after: int, limit: int) -> Output:  # noqa: ARG002 - The shape of the port.
+    async def output(
+        self,
+        process_id: ProcessId,
+        after: int,  # noqa: ARG002 - The shape of the port.
+        limit: int,  # noqa: ARG002
+        *,
+        colours: bool = False,  # noqa: ARG002
+    ) -> Output:
         raise Rejected(f"the output of {process_id} is not kept here")
 
     async def kill(self, process_id: ProcessId) -> Process:
@@ -57,9 +64,11 @@ class LocalProcesses(StoreProcesses):
 
     control: ProcessControl
 
-    async def output(self, process_id: ProcessId, after: int = 0, limit: int = OUTPUT_MAX) -> Output:
+    async def output(
+        self, process_id: ProcessId, after: int = 0, limit: int = OUTPUT_MAX, *, colours: bool = False
+    ) -> Output:
         await self.get(process_id)
-        return await self.control.output(process_id, max(after, 0), max(1, min(limit, OUTPUT_MAX)))
+        return await self.control.output(process_id, max(after, 0), max(1, min(limit, OUTPUT_MAX)), colours=colours)
 
     async def kill(self, process_id: ProcessId) -> ProcessView:
         await self.get(process_id)

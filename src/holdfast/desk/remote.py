@@ -142,8 +142,11 @@ class RemoteProcesses(_Remote):
     async def get(self, process_id: ProcessId) -> ProcessView:
         return await self._link.get(at("processes", process_id), ProcessView)
 
-    async def output(self, process_id: ProcessId, after: int = 0, limit: int = OUTPUT_MAX) -> Output:
-        return await self._link.get(at("processes", process_id, "log"), Output, {"after": after, "limit": limit})
+    async def output(
+        self, process_id: ProcessId, after: int = 0, limit: int = OUTPUT_MAX, *, colours: bool = False
+    ) -> Output:
+        asked = {"after": after, "limit": limit, "colours": str(colours).lower()}
+        return await self._link.get(at("processes", process_id, "log"), Output, asked)
 
     async def kill(self, process_id: ProcessId) -> ProcessView:
         return await self._link.post(at("processes", process_id, "kill"), ProcessView)

@@ -83,6 +83,7 @@ PARAMETERS: Mapping[str, Parameter] = MappingProxyType(
         "archived": Parameter(meaning="Only those that are archived, or only those that are not.", schema=_FLAG),
         "after": Parameter(meaning="Go on behind this one.", schema=_number(0)),
         "channel": Parameter(meaning="Only sessions of this channel."),
+        "colours": Parameter(meaning="Leave the escape sequences in the text that say colours.", schema=_FLAG),
         "cursor": Parameter(meaning="Where to go on: the next_cursor of the page before."),
         "format": Parameter(
             meaning="How it is written; as Markdown unless this says otherwise.", schema=_one_of(export.Form)

@@ -36,7 +36,7 @@ class Processes:
                 handle=self.log,
                 summary="Read what a background command has written",
                 gives=Output,
-                query=("after", "limit"),
+                query=("after", "limit", "colours"),
             ),
             Operation(
                 method="POST", path=f"{one}/kill", handle=self.kill, summary="End a background command", gives=ProcessView
@@ -59,7 +59,8 @@ class Processes:
     async def log(self, call: Call) -> Response:
         after = call.number("after", 0, most=POSITION_MAX, least=0)
         limit = call.number("limit", OUTPUT_MAX, most=OUTPUT_MAX)
-        return answer(await call.desk.processes.output(ProcessId(call.name()), after, limit))
+        colours = call.flag("colours") or False
+        return answer(await call.desk.processes.output(ProcessId(call.name()), after, limit, colours=colours))
 
     async def kill(self, call: Call) -> Response:
         return answer(await call.desk.processes.kill(ProcessId(call.name())))

@@ -53,7 +53,9 @@ export function logOf(processId: string): { log: ReadonlySignal<Log>; readOn: ()
 async function readPieces(processId: string, log: Signal<Log>): Promise<void> {
   for (let piece = 0; piece < PIECES_MAX; piece++) {
     const before = log.peek();
-    const output = await get<Output>(`/api/processes/${encodeURIComponent(processId)}/log?after=${before.end}`);
+    const output = await get<Output>(
+      `/api/processes/${encodeURIComponent(processId)}/log?colours=true&after=${before.end}`,
+    );
     if (output.end === before.end && before.read) return;
     log.value = append(before, output);
     if (output.end === before.end) return;

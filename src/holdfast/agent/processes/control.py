@@ -18,11 +18,12 @@ class Control:
     processes: Processes
     keeping: Keeping
 
-    async def output(self, process_id: ProcessId, after: int, limit: int) -> Output:
+    async def output(self, process_id: ProcessId, after: int, limit: int, *, colours: bool = False) -> Output:
         """Return what was written after a byte, `limit` bytes at most.  Raises `Rejected` where it is kept elsewhere."""
         piece = self.keeping.folder(await self.processes.get(process_id)).read(after, limit)
         data = whole(piece.data) or piece.data
-        return Output(text=self.keeping.redaction.text(readable(data)), begin=piece.start, end=piece.start + len(data))
+        text = self.keeping.redaction.text(readable(data, colours=colours))
+        return Output(text=text, begin=piece.start, end=piece.start + len(data))
 
     async def kill(self, process_id: ProcessId) -> Process:
         """End a process with everything it started, and return what became of it.  One that has ended stays as it is."""

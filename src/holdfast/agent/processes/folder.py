@@ -23,6 +23,9 @@ T = TypeVar("T")
 
 _READS_MAX = 5
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+_COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
+# What may become an escape sequence; a longer one is none.
+_UNFINISHED = re.compile(rb"\x1b(?:\[[0-?]{0,64}[ -/]{0,8}|\][^\x07\x1b]{0,256}\x1b?)?\Z")
 
 
 class Phase(StrEnum):
@@ -230,14 +233,16 @@ class Folder:
         shutil.rmtree(self.path, ignore_errors=True)
 
 
-def readable(data: bytes) -> str:
-    """Return output as text: without the colours and movements of a terminal, and without what no store takes."""
+def readable(data: bytes, *, colours: bool = False) -> str:
+    """Return output as text: without the movements of a terminal, or its colours unless wanted, or what no store takes."""
     text = data.decode("utf-8", "replace").replace("\x00", "�").replace("\r\n", "\n")
-    return _ESCAPES.sub("", text)
+    return _ESCAPES.sub(lambda found: found[0] if colours and _COLOUR.fullmatch(found[0]) else "", text)
 
 
 def whole(data: bytes) -> bytes:
-    """Return bytes without a character at their end of which the rest is still to come."""
+    """Return bytes without a character or an escape sequence at their end of which the rest is still to come."""
+    if unfinished := _UNFINISHED.search(data):
+        return data[: unfinished.start()]
     for back in range(1, min(4, len(data)) + 1):
         byte = data[-back]
         if byte >= 0xC0:
