@@ -5,31 +5,62 @@ import { get } from "../../api.ts";
 import type { Output } from "../../wire.ts";
 
 /** More than this is not kept in the page; the gateway has it. */
-const KEPT_MAX = 400_000;
+const KEPT_MAX = 256_000;
+/** Lines are drawn by so many characters at once, so that new ones leave the others alone. */
+const BLOCK = 8_000;
 /** So many pieces are read at once; a command that writes faster is read on at the next look. */
 const PIECES_MAX = 16;
 
-export interface Log {
+export interface Block {
+  number: number;
   text: string;
-  /** Something stood before the text that is not shown here. */
+}
+
+export interface Log {
+  /** Whole lines, except at the very end. */
+  blocks: readonly Block[];
+  /** Something stood before the blocks that is not shown here. */
   cut: boolean;
   end: number;
   read: boolean;
   error: unknown;
 }
 
-export const emptyLog: Log = { text: "", cut: false, end: 0, read: false, error: undefined };
+export const emptyLog: Log = { blocks: [], cut: false, end: 0, read: false, error: undefined };
 
-/** Return a log with one more piece. */
+export const textOf = (log: Log) => log.blocks.map(({ text }) => text).join("");
+
+/** Return a log with one more piece; blocks that are full stay the same objects. */
 export function append(log: Log, output: Output): Log {
-  const whole = log.text + output.text;
-  const text = whole.length > KEPT_MAX ? fromLine(whole.slice(-KEPT_MAX)) : whole;
-  const cut = log.cut || output.begin > log.end || text.length < whole.length;
-  return { text, cut, end: output.end, read: true, error: undefined };
+  const last = log.blocks.at(-1);
+  const grown = blocksOf((last?.text ?? "") + output.text, last?.number ?? 0);
+  const blocks = [...log.blocks.slice(0, -1), ...grown];
+  const dropped = surplus(blocks);
+  const cut = log.cut || output.begin > log.end || dropped > 0;
+  return { blocks: blocks.slice(dropped), cut, end: output.end, read: true, error: undefined };
 }
 
-function fromLine(text: string): string {
-  return text.slice(text.indexOf("\n") + 1);
+function blocksOf(text: string, first: number): Block[] {
+  const blocks: Block[] = [];
+  let at = 0;
+  while (at < text.length) {
+    const line = text.indexOf("\n", at + BLOCK);
+    const next = line < 0 ? text.length : line + 1;
+    blocks.push({ number: first + blocks.length, text: text.slice(at, next) });
+    at = next;
+  }
+  return blocks;
+}
+
+/** Return how many blocks at the beginning are too many. */
+function surplus(blocks: readonly Block[]): number {
+  let kept = 0;
+  const last = blocks.findLastIndex(({ text }) => {
+    kept += text.length;
+    return kept > KEPT_MAX;
+  });
+  // One line without an end is shown whole.
+  return Math.min(last + 1, blocks.length - 1);
 }
 
 /** Return the log of a command, and what reads on. */
@@ -51,12 +82,11 @@ export function logOf(processId: string): { log: ReadonlySignal<Log>; readOn: ()
 }
 
 async function readPieces(processId: string, log: Signal<Log>): Promise<void> {
+  const path = `/api/processes/${encodeURIComponent(processId)}/log?colours=true&after=`;
   for (let piece = 0; piece < PIECES_MAX; piece++) {
     const before = log.peek();
-    const output = await get<Output>(
-      `/api/processes/${encodeURIComponent(processId)}/log?colours=true&after=${before.end}`,
-    );
-    if (output.end === before.end && before.read) return;
+    const output = await get<Output>(`${path}${before.end}`);
+    if (output.end === before.end && before.read && before.error === undefined) return;
     log.value = append(before, output);
     if (output.end === before.end) return;
   }

@@ -1,4 +1,5 @@
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { kept } from "../../conversation/kept.tsx";
 import { Ansi } from "../../conversation/tools/ansi.tsx";
 import { Button } from "../../ui/button.tsx";
 import { CopyButton } from "../../ui/parts.tsx";
@@ -6,7 +7,7 @@ import type { ProcessView } from "../../wire.ts";
 import { whileVisible } from "../parts/list.ts";
 import { Section } from "../parts/section.tsx";
 import { Trouble } from "../parts/trouble.tsx";
-import { type Log, logOf } from "./log.ts";
+import { type Log, logOf, textOf } from "./log.ts";
 import "../../conversation/tools/tools.css";
 
 const LOOK_MS = 1_000;
@@ -47,10 +48,16 @@ function Actions({ log, running, paused, setPaused }: ActionsProps) {
           {paused ? "Go on" : "Pause"}
         </Button>
       )}
-      <CopyButton text={() => log.text} label="Copy the output" />
+      <CopyButton text={() => textOf(log)} label="Copy the output" />
     </div>
   );
 }
+
+const Lines = kept(({ text }: { text: string }) => (
+  <span class="process-lines">
+    <Ansi text={text} />
+  </span>
+));
 
 function Terminal({ log, running }: { log: Log; running: boolean }) {
   const box = useRef<HTMLElement>(null);
@@ -67,9 +74,11 @@ function Terminal({ log, running }: { log: Log; running: boolean }) {
     // biome-ignore lint/a11y/noNoninteractiveTabindex: It is scrolled with the keyboard.
     <section class="process-output" ref={box} tabIndex={0} aria-label="What the command wrote" onScroll={note}>
       <pre>
-        <Ansi text={log.text} />
+        {log.blocks.map((block) => (
+          <Lines key={block.number} text={block.text} />
+        ))}
       </pre>
-      {log.read && !log.text && (
+      {log.read && log.blocks.length === 0 && (
         <p class="faint">{running ? "It has not written anything yet." : "It wrote nothing."}</p>
       )}
     </section>
