@@ -1,18 +1,11 @@
 import { knock } from "../door/knock.tsx";
-import { guest, me, signOut } from "../me.ts";
-import { showHelp, showPalette } from "../palette/shown.ts";
+import { guest } from "../me.ts";
+import { showPalette } from "../palette/shown.ts";
 import { place, to } from "../router.ts";
-import { setTheme, THEMES, type Theme, theme } from "../theme.ts";
 import { IconButton } from "../ui/button.tsx";
-import { Icon, type IconName } from "../ui/icon.tsx";
-import { Menu, type MenuItem } from "../ui/menu.tsx";
-import { attempt } from "../ui/toast.tsx";
-
-const LOOKS: Record<Theme, { label: string; icon: IconName }> = {
-  system: { label: "Theme of the system", icon: "gear" },
-  light: { label: "Light theme", icon: "sun" },
-  dark: { label: "Dark theme", icon: "moon" },
-};
+import { Icon } from "../ui/icon.tsx";
+import { Menu } from "../ui/menu.tsx";
+import { ownItems } from "./own.ts";
 
 /** Below the sessions: the gateway itself, and this browser. */
 export function Foot() {
@@ -32,22 +25,7 @@ export function Foot() {
         </button>
       )}
       <IconButton icon="search" label="Commands (Ctrl K)" onClick={showPalette} />
-      <Menu label="Theme, help and signing out" icon="gear" items={items()} />
+      <Menu label="Theme, help and signing in" icon="gear" items={ownItems()} />
     </footer>
   );
-}
-
-function items(): MenuItem[] {
-  const themes = THEMES.map((each) => ({
-    label: LOOKS[each].label,
-    icon: theme.value === each ? ("check" as const) : LOOKS[each].icon,
-    onSelect: () => setTheme(each),
-  }));
-  const leaving: MenuItem = { label: "Sign out", icon: "signout", onSelect: () => attempt(signOut) };
-  const entering: MenuItem = { label: "Sign in", icon: "key", onSelect: knock };
-  return [
-    ...themes,
-    { label: "Keyboard shortcuts", icon: "question", onSelect: showHelp },
-    ...(me.value ? [guest.value ? entering : leaving] : []),
-  ];
 }

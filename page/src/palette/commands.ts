@@ -2,9 +2,8 @@
 
 import { sessions } from "../activity.ts";
 import { PAGES } from "../control/pages.ts";
-import { knock } from "../door/knock.tsx";
 import { isOpen, setOpen } from "../frame/drawer.ts";
-import { guest, me, signOut } from "../me.ts";
+import { ownItems } from "../frame/own.ts";
 import { CONTROL_PAGES, go, to } from "../router.ts";
 import { channelOf } from "../sessions/channels.ts";
 import { current, currentSession } from "../sessions/current.ts";
@@ -12,13 +11,11 @@ import { deleting } from "../sessions/deletion.ts";
 import { words } from "../sessions/finding.ts";
 import { itemsFor } from "../sessions/menu.tsx";
 import { searchSessions } from "../sessions/search.tsx";
-import { setTheme, THEMES, theme } from "../theme.ts";
 import { stop } from "../turns/actions.ts";
 import { atWork } from "../turns/standing.ts";
 import type { IconName } from "../ui/icon.tsx";
 import { attempt } from "../ui/toast.tsx";
 import { match } from "./fuzzy.ts";
-import { showHelp } from "./shown.ts";
 
 export interface Command {
   key: string;
@@ -57,46 +54,26 @@ export function offers(letters: string): Offer[] {
 }
 
 function general(): Command[] {
-  const leaving = doing("Sign out", "signout", () => attempt(signOut));
-  const entering = doing("Sign in", "key", knock);
+  const sidebar = isOpen.value ? "Hide the sidebar" : "Show the sidebar";
   return [
-    { ...doing("New chat", "plus", () => go(to.new())), keys: "mod+shift+o" },
-    { ...doing("Search in all sessions", "search", searchSessions), keys: "/" },
-    {
-      ...doing(isOpen.value ? "Hide the sidebar" : "Show the sidebar", "sidebar", () => setOpen(!isOpen.value)),
-      keys: "mod+b",
-    },
-    ...THEMES.filter((each) => each !== theme.value).map((each) =>
-      doing(
-        each === "system" ? "Theme of the system" : `${each === "dark" ? "Dark" : "Light"} theme`,
-        each === "dark" ? "moon" : "sun",
-        () => setTheme(each),
-      ),
-    ),
-    { ...doing("Keyboard shortcuts", "question", showHelp), keys: "?" },
-    ...(me.value ? [guest.value ? entering : leaving] : []),
+    doing("New chat", "plus", () => go(to.new()), "mod+shift+o"),
+    doing("Search in all sessions", "search", searchSessions, "/"),
+    doing(sidebar, "sidebar", () => setOpen(!isOpen.value), "mod+b"),
+    ...ownItems().map(({ label, icon, onSelect }) => doing(label, icon, onSelect)),
   ];
 }
 
-const doing = (label: string, icon: IconName, run: () => void): Command => ({
-  key: label,
-  label,
-  icon,
-  group: "Do",
-  run,
-});
+function doing(label: string, icon: IconName, run: () => void, keys?: string): Command {
+  return { key: label, label, icon, group: "Do", run, ...(keys ? { keys } : {}) };
+}
 
 function ofSession(): Command[] {
   const session = currentSession.value;
   if (!session) return [];
   const running = atWork(current.value?.turns.value ?? []);
-  const stopping: Command[] = running
-    ? [{ key: "stop", label: "Stop", icon: "stop", group: "This session", run: () => attempt(() => stop(running)) }]
-    : [];
-  const items = itemsFor(session, "header").map(
-    ({ label, icon, onSelect }): Command => ({ key: label, label, icon, group: "This session", run: onSelect }),
-  );
-  return [...stopping, ...items];
+  const items = itemsFor(session, "header");
+  if (running) items.unshift({ label: "Stop", icon: "stop", onSelect: () => attempt(() => stop(running)) });
+  return items.map(({ label, icon, onSelect }) => ({ ...doing(label, icon, onSelect), group: "This session" }));
 }
 
 function rooms(): Command[] {
