@@ -7,15 +7,15 @@ import { get, query, Refused } from "../api.ts";
 import type { Link } from "../connection.ts";
 import { shown } from "../outbox/outbox.ts";
 import { mayPass, patience, pause } from "../patience.ts";
-import type { JournalPage, SessionView, Usage } from "../wire.ts";
+import type { JournalPage, SessionView } from "../wire.ts";
 import { type Journalled, parseEntry, textOf } from "./entry.ts";
-import { emptyView, fold } from "./fold.ts";
 import { Gathering } from "./gathering.ts";
+import { newer, type Reading, unread, withNews, withPage } from "./reading.ts";
 import type { Heard } from "./sse.ts";
-import { nothingUsed, sum, usedIn } from "./standing.ts";
 import { follow } from "./stream.ts";
-import type { Turn, Used, View } from "./view.ts";
+import type { Turn, Used } from "./view.ts";
 
+const SIGNED_OUT = 401;
 /** Turns that are read at once: what fills a screen, and what is good for searching. */
 const TURNS = 30;
 const TURNS_AT_MOST = 200;
@@ -38,26 +38,12 @@ export interface Conversation {
   close(): void;
 }
 
-/** As far as a session has been read. */
-interface Read {
-  view: View;
-  session: SessionView | null;
-  /** Everything up to this entry has been seen, as far as its turn is loaded. */
-  cursor: number;
-  /** Where the turns before the first go on; null when there are none. */
-  next: string | null;
-  /** What had been used up to the entry `usedUpTo`. */
-  used: Used;
-  usedUpTo: number;
-}
-
-const unread: Read = { view: emptyView, session: null, cursor: 0, next: null, used: nothingUsed, usedUpTo: 0 };
-/** The last one was left last. */
-const kept = new Map<string, Read>();
+/** What was read of sessions that were left, and up to which entry; the last one was left last. */
+const kept = new Map<string, { reading: Reading; cursor: number }>();
 
 /** Read a session from now on, until it is closed. */
 export function openConversation(id: string): Conversation {
-  return new Reading(id);
+  return new OpenSession(id);
 }
 
 /** Have a session open for as long as something shows it. */
@@ -67,31 +53,32 @@ export function useConversation(id: string): Conversation {
   return conversation;
 }
 
-class Reading implements Conversation {
-  readonly #read: Signal<Read>;
+class OpenSession implements Conversation {
+  readonly #reading: Signal<Reading>;
   readonly #link = signal<Link>("connecting");
   readonly #problem = signal<unknown>(null);
   readonly #closed = new AbortController();
   readonly #news = new Gathering<Journalled>((entries) => this.#add(entries));
-  /** Ahead of what is read by what has been gathered and not been given on. */
+  /** Every entry up to this one has been heard, as far as its turn is loaded. */
   #cursor: number;
   #unfollow = () => {};
   readonly #paging = signal<Promise<void> | null>(null);
 
   readonly link: ReadonlySignal<Link> = this.#link;
   readonly problem: ReadonlySignal<unknown> = this.#problem;
-  readonly session = computed(() => newer(this.#read.value.session, sessionOf(this.id)));
-  readonly turns = computed(() => this.#read.value.view.turns.filter((each) => !each.hidden));
-  readonly used = computed(() => this.#read.value.used);
+  readonly session = computed(() => newer(this.#reading.value.session, sessionOf(this.id)));
+  readonly turns = computed(() => this.#reading.value.view.turns.filter((each) => !each.hidden));
+  readonly used = computed(() => this.#reading.value.used);
   readonly older = computed(() => {
     if (this.#paging.value) return "loading";
-    return this.#read.value.next === null ? "none" : "more";
+    return this.#reading.value.next === null ? "none" : "more";
   });
 
   constructor(readonly id: string) {
-    this.#read = signal(kept.get(id) ?? unread);
-    this.#cursor = this.#read.peek().cursor;
-    if (this.#read.peek().session) this.#follow();
+    const { reading, cursor } = kept.get(id) ?? { reading: unread, cursor: 0 };
+    this.#reading = signal(reading);
+    this.#cursor = cursor;
+    if (reading.session) this.#follow();
     else this.#begin();
   }
 
@@ -101,8 +88,8 @@ class Reading implements Conversation {
 
   async loadThrough(turnId: string): Promise<boolean> {
     await this.#paging.peek();
-    const isThere = () => this.#read.peek().view.turns.some((each) => each.id === turnId);
-    while (!isThere() && this.#read.peek().next !== null) await this.#page(TURNS_AT_MOST);
+    const isThere = () => this.#reading.peek().view.turns.some((each) => each.id === turnId);
+    while (!isThere() && this.#reading.peek().next !== null) await this.#page(TURNS_AT_MOST);
     return isThere();
   }
 
@@ -111,8 +98,9 @@ class Reading implements Conversation {
     this.#unfollow();
     this.#news.flush();
     kept.delete(this.id);
-    if (this.#problem.peek() || !this.#read.peek().session) return;
-    kept.set(this.id, { ...this.#read.peek(), cursor: this.#cursor });
+    const reading = this.#reading.peek();
+    if (this.#problem.peek() || !reading.session) return;
+    kept.set(this.id, { reading, cursor: this.#cursor });
     if (kept.size > KEPT) kept.delete([...kept.keys()][0]!);
   }
 
@@ -142,16 +130,22 @@ class Reading implements Conversation {
   }
 
   #page(turns: number): Promise<void> {
-    const next = this.#read.peek().next;
+    const next = this.#reading.peek().next;
     const running = this.#paging.peek();
     if (running || next === null) return running ?? Promise.resolve();
-    const paging = this.#ask(turns, next)
-      .then((page) => this.#take(page))
-      .finally(() => {
-        this.#paging.value = null;
-      });
+    const paging = this.#older(turns, next).finally(() => {
+      this.#paging.value = null;
+    });
     this.#paging.value = paging;
     return paging;
+  }
+
+  async #older(turns: number, next: string): Promise<void> {
+    try {
+      this.#take(await this.#ask(turns, next));
+    } catch (error) {
+      if (!this.#closed.signal.aborted) throw error;
+    }
   }
 
   #ask(turns: number, cursor: string | null): Promise<JournalPage> {
@@ -159,11 +153,8 @@ class Reading implements Conversation {
   }
 
   #take(page: JournalPage): void {
-    const read = this.#read.peek();
-    const view = fold(read.view, page.entries);
-    const used = page.seq < read.usedUpTo ? {} : { used: usedOf(page.used), usedUpTo: page.seq };
     this.#problem.value = null;
-    this.#read.value = { ...read, ...used, view, session: page.session, next: page.next_cursor ?? null };
+    this.#reading.value = withPage(this.#reading.peek(), page);
     shown(page.entries.filter(isMessage).map((each) => ({ id: each.turn_id, sessionId: this.id, text: null })));
   }
 
@@ -188,11 +179,7 @@ class Reading implements Conversation {
   }
 
   #add(entries: readonly Journalled[]): void {
-    const read = this.#read.peek();
-    const spent = entries.filter((each) => each.kind === "usage" && each.seq > read.usedUpTo);
-    const used = spent.map(usedIn).reduce(sum, read.used);
-    const usedUpTo = Math.max(read.usedUpTo, entries.at(-1)!.seq);
-    this.#read.value = { ...read, used, usedUpTo, view: fold(read.view, entries) };
+    this.#reading.value = withNews(this.#reading.peek(), entries);
     const messages = entries.filter(isMessage);
     shown(messages.map((each) => ({ id: each.turn_id, sessionId: this.id, text: textOf(each) })));
   }
@@ -201,28 +188,10 @@ class Reading implements Conversation {
   #restart(): void {
     this.#unfollow();
     this.#news.drop();
-    this.#read.value = unread;
+    this.#reading.value = unread;
     this.#begin();
   }
 }
 
-const SIGNED_OUT = 401;
-
 const pathOf = (id: string) => `/api/sessions/${encodeURIComponent(id)}`;
 const isMessage = (entry: Journalled) => entry.kind === "turn.accepted";
-
-/** Return the later word on a session: the page's, or that of whoever watches all of them. */
-function newer(read: SessionView | null, watched: SessionView | undefined): SessionView | null {
-  if (!read || !watched) return read ?? watched ?? null;
-  return watched.updated_at >= read.updated_at ? watched : read;
-}
-
-function usedOf(usage: Usage): Used {
-  return {
-    model: usage.model ?? "",
-    input: usage.input_tokens ?? 0,
-    output: usage.output_tokens ?? 0,
-    cached: usage.cached_tokens ?? 0,
-    costMicros: usage.cost_micros ?? 0,
-  };
-}

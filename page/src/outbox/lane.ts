@@ -7,8 +7,8 @@ import { type Verdict, verdictOn } from "./verdict.ts";
 
 /** How the gateway is reached. */
 export interface Transport {
-  /** Whether it is worth trying: what was never sent need not be unconfirmed. */
-  isThere(): Promise<boolean>;
+  /** Whether a message can be sent now: what was never sent need not be unconfirmed. */
+  isReady(item: Outgoing): Promise<boolean>;
   /** Open the session that a message needs, and return its id. */
   open(opening: Opening): Promise<string>;
   send(sessionId: string, item: Outgoing): Promise<Receipt>;
@@ -27,7 +27,7 @@ export async function drain(
   for (;;) {
     const item = (await storage.all()).find((each) => laneOf(each) === lane && isDue(each));
     if (!item) return "done";
-    if (!(await transport.isThere())) return { retryAfterMs: null };
+    if (!(await transport.isReady(item))) return { retryAfterMs: null };
     const outcome = await new Delivery(item, storage, transport, onChange).run();
     if (outcome !== "done") return outcome;
   }

@@ -1,6 +1,6 @@
 /** A message on its way to the gateway, and what may become of it. */
 
-import type { Busy, Receipt } from "../wire.ts";
+import type { Busy, Me, Receipt } from "../wire.ts";
 
 export interface Picture {
   media_type: string;
@@ -30,6 +30,8 @@ export interface Outgoing extends Draft {
   /** Makes it one message, however often it is sent. */
   key: string;
   at: number;
+  /** Who wrote it; null where nobody had ever signed in. */
+  owner?: string | null;
   state: OutgoingState;
   turnId: string | null;
   problem: string;
@@ -41,6 +43,9 @@ const SETTLED: ReadonlySet<OutgoingState> = new Set(["accepted", "refused"]);
 
 /** Whether it still has to be sent. */
 export const isDue = (item: Outgoing) => !SETTLED.has(item.state);
+
+/** Whether a message is for the person to see who looks at the page now. */
+export const isOurs = (item: Outgoing, now: Me | null) => !item.owner || !now || item.owner === now.owner;
 
 /** Return what a message must keep its order in: its session, or the one that it opens. */
 export const laneOf = (item: Outgoing) => item.sessionId ?? item.opening?.key ?? "";

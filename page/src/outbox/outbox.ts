@@ -1,32 +1,24 @@
 /** The outbox: messages that are kept in the browser until the journal shows them, and sent by one tab at a time. */
 
-import { computed, type ReadonlySignal, signal } from "@preact/signals";
+import { computed, effect, type ReadonlySignal, signal } from "@preact/signals";
+import { me } from "../me.ts";
 import { patience, pause } from "../patience.ts";
 import { go, place, to } from "../router.ts";
 import { drain, type Outcome } from "./lane.ts";
-import { type Draft, isDue, laneOf, type Outgoing } from "./message.ts";
+import { type Draft, isDue, isOurs, laneOf, type Outgoing } from "./message.ts";
+import { hasArrived, type Shown, see, twinOf } from "./shown.ts";
 import { BrowserStorage, MemoryStorage, type Storage } from "./storage.ts";
 import { transport } from "./transport.ts";
 
 export type { Draft, Opening, Outgoing } from "./message.ts";
 
 const NAME = "holdfast.outbox";
-/** What was accepted so long ago is in its session, whether anybody has looked there or not. */
-const STALE_MS = 3_600_000;
-/** Turns that were seen lately: a journal can be faster than a receipt. */
-const SEEN_MAX = 1_000;
-
-/** A turn that the journal shows; with the text of its message if it has only just come. */
-export interface Shown {
-  id: string;
-  sessionId: string;
-  text: string | null;
-}
+/** Who was signed in here last: a message that is written while the gateway is away is theirs. */
+const OWNER = "holdfast.owner";
 
 const items = signal<readonly Outgoing[]>([]);
 /** Messages without a receipt whose turn seems to be there already: they would be seen twice. */
 const doubled = signal<ReadonlySet<string>>(new Set());
-const seen = new Set<string>();
 const own = new Set<string>();
 const working = new Set<string>();
 const channel = new BroadcastChannel(NAME);
@@ -37,13 +29,16 @@ let latest = 0;
 
 /** The messages on their way, the oldest first. */
 export const outgoing: ReadonlySignal<readonly Outgoing[]> = computed(() =>
-  items.value.filter((each) => !(isDue(each) && doubled.value.has(each.key))),
+  items.value.filter((each) => isOurs(each, me.value) && !(isDue(each) && doubled.value.has(each.key))),
 );
 
 /** Begin to send what is kept, by this page or one before it. */
 export function startOutbox(): void {
   channel.onmessage = () => look();
-  look();
+  effect(() => {
+    if (me.value) localStorage.setItem(OWNER, me.value.owner);
+    look();
+  });
 }
 
 /** Keep a message, to be sent as soon as that can be done.  Returns its key once it is kept. */
@@ -53,7 +48,8 @@ export async function send(draft: Draft): Promise<string> {
   // Two messages of one moment keep the order in which they were written.
   latest = Math.max(Date.now(), latest + 1);
   const fresh = { state: "waiting", turnId: null, problem: "", reply: null } as const;
-  const item: Outgoing = { ...draft, ...fresh, key: newKey(), at: latest };
+  const owner = me.peek()?.owner ?? localStorage.getItem(OWNER);
+  const item: Outgoing = { ...draft, ...fresh, owner, key: newKey(), at: latest };
   own.add(item.key);
   await (await kept()).change(item.key, () => item);
   await changed();
@@ -74,27 +70,12 @@ export async function discard(key: string): Promise<void> {
 
 /** Say which turns the journal shows: their messages have arrived. */
 export function shown(turns: readonly Shown[]): void {
+  turns.forEach(see);
   for (const turn of turns) {
-    seen.delete(turn.id);
-    seen.add(turn.id);
-    if (seen.size > SEEN_MAX) seen.delete(seen.values().next().value!);
-    const twin = items.peek().find((each) => isTwin(each, turn));
+    const twin = twinOf(turn, outgoing.peek());
     if (twin) doubled.value = new Set([...doubled.peek(), twin.key]);
   }
   if (items.peek().some(hasArrived)) look();
-}
-
-/** Whether a message without a receipt is most likely the one that a turn began with. */
-function isTwin(item: Outgoing, { id, sessionId, text }: Shown): boolean {
-  const isOpen = isDue(item) && item.sessionId === sessionId && item.text.trim() === text?.trim();
-  return isOpen && !doubled.peek().has(item.key) && !items.peek().some((each) => each.turnId === id);
-}
-
-/** Whether a message need not be kept any longer. */
-function hasArrived({ state, turnId, reply, at }: Outgoing): boolean {
-  if (state !== "accepted") return false;
-  if (Date.now() - at > STALE_MS) return true;
-  return reply === null && (turnId === null || seen.has(turnId));
 }
 
 /** Tell all tabs that something is different. */

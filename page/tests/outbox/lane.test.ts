@@ -26,7 +26,7 @@ class Gateway implements Transport {
 
   constructor(readonly script: Fate[] = []) {}
 
-  async isThere(): Promise<boolean> {
+  async isReady(): Promise<boolean> {
     return this.isUp;
   }
 
@@ -120,7 +120,7 @@ describe("messages of a session", () => {
     const storage = await kept([outgoing(1), outgoing(2)]);
     const gateway = new Gateway();
     // It is taken back between the moment at which it is found and the one at which it would be sent.
-    gateway.isThere = async () => {
+    gateway.isReady = async () => {
       await storage.change("k1", () => null);
       return true;
     };

@@ -1,7 +1,9 @@
 // @vitest-environment happy-dom
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { report } from "../../src/connection.ts";
-import { discard, outgoing, resend, send, shown } from "../../src/outbox/outbox.ts";
+import { enter } from "../../src/me.ts";
+import { discard, outgoing, resend, send, shown, startOutbox } from "../../src/outbox/outbox.ts";
+import { wake } from "../../src/patience.ts";
 import { go, place, to } from "../../src/router.ts";
 
 interface Post {
@@ -14,16 +16,20 @@ interface Post {
 /** What has been sent, each to be answered when the test wants it. */
 let posts: Post[] = [];
 
-beforeEach(() => {
+let owner = "ada";
+
+beforeEach(async () => {
   posts = [];
   report("live");
   globalThis.fetch = (input, init) =>
     new Promise((resolve) => {
+      if (input === "/api/me") return resolve(Response.json({ owner, scopes: [], how: "key" }));
       const { text = "" } = JSON.parse(String(init?.body ?? "{}"));
       const key = new Headers(init?.headers).get("Idempotency-Key");
       const answer = (status: number, body: object = {}) => resolve(Response.json(body, { status }));
       posts.push({ path: String(input), key, text, answer });
     });
+  await enter();
 });
 afterEach(async () => {
   for (const each of outgoing.value) await discard(each.key);
@@ -107,6 +113,30 @@ test("messages that open a session share it, and are sent there in their order",
     ["/api/sessions/f/messages", "one"],
     ["/api/sessions/f/messages", "two"],
   ]);
+});
+
+test("nobody sees or sends what somebody else wrote here", async () => {
+  startOutbox();
+  await send(draft("i", "mine"));
+  await sent(1);
+  posts[0]!.answer(503, { error: { code: "draining", message: "not now" } });
+  await soon(() => expect(states()).toEqual(["waiting"]));
+  owner = "grace";
+  await enter();
+  expect(states()).toEqual([]);
+  await send(draft("j", "hers"));
+  await sent(2);
+  posts[1]!.answer(202, receipt("j", "t9"));
+  await soon(() => expect(outgoing.value).toMatchObject([{ text: "hers", state: "accepted" }]));
+  wake();
+  expect(posts.map((each) => each.text)).toEqual(["mine", "hers"]);
+  owner = "ada";
+  await enter();
+  expect(outgoing.value).toMatchObject([{ text: "mine" }]);
+  wake();
+  await sent(3);
+  posts[2]!.answer(202, receipt("i", "t10"));
+  await soon(() => expect(states()).toEqual(["accepted"]));
 });
 
 test("whoever writes to a session that is over goes to the one that follows", async () => {
