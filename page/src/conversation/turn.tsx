@@ -57,7 +57,7 @@ const Drawn = kept(({ item, turnId, state, isOver, isLast, until }: DrawnProps) 
     case "assistant":
       return <Markdown text={item.text} growing={isLive} />;
     case "reasoning":
-      return <Reasoning item={item} isLive={isLive} until={until} />;
+      return <Reasoning item={item} turnId={turnId} isLive={isLive} until={until} />;
     case "tool":
       return <Call call={item} turnId={turnId} isLive={!isOver} />;
     case "question":

@@ -1,8 +1,9 @@
-import { useId, useState } from "preact/hooks";
+import { useId } from "preact/hooks";
 import { duration } from "../../format.ts";
 import type { CallItem } from "../../journal/view.ts";
 import { Icon } from "../../ui/icon.tsx";
 import { Badge } from "../../ui/parts.tsx";
+import { useRemembered } from "../remembered.ts";
 import { rendererOf } from "../tools/registry.ts";
 import "../tools/tools.css";
 import { Elapsed } from "./elapsed.tsx";
@@ -19,7 +20,7 @@ interface CallProps {
 
 /** One use of a tool: a line that says what is done to what, which opens to show the rest. */
 export function Call({ call, turnId, isLive }: CallProps) {
-  const [chosen, setChosen] = useState<boolean | null>(null);
+  const [chosen, setChosen] = useRemembered<boolean | null>(`call ${turnId} ${call.key}`, null);
   const id = useId();
   const renderer = rendererOf(call.name);
   const isOpen =

@@ -4,6 +4,7 @@ import { editAndResend } from "../../turns/actions.ts";
 import { Button } from "../../ui/button.tsx";
 import { attempt } from "../../ui/toast.tsx";
 import { useTalk } from "../context.ts";
+import { useRemembered } from "../remembered.ts";
 
 interface EditorProps {
   item: MessageItem;
@@ -12,7 +13,7 @@ interface EditorProps {
 
 /** A message in the making once more.  It stays open until what was changed is safe. */
 export function Editor({ item, onClose }: EditorProps) {
-  const [text, setText] = useState(item.text);
+  const [text, setText] = useRemembered(`edited ${item.turnId} ${item.key}`, item.text);
   const [isSending, setSending] = useState(false);
   const conversation = useTalk();
   const area = useRef<HTMLTextAreaElement>(null);
@@ -30,10 +31,14 @@ export function Editor({ item, onClose }: EditorProps) {
       return true;
     });
     setSending(false);
-    if (done) onClose();
+    if (done) close();
+  };
+  const close = () => {
+    setText(item.text);
+    onClose();
   };
   const steer = (event: KeyboardEvent) => {
-    if (event.key === "Escape") onClose();
+    if (event.key === "Escape") close();
     else if (event.key === "Enter" && !event.shiftKey && !event.isComposing) send();
     else return;
     event.preventDefault();
@@ -62,7 +67,7 @@ export function Editor({ item, onClose }: EditorProps) {
             ? "This exchange is replaced."
             : "A copy of the conversation goes on from here; this one stays as it is."}
         </span>
-        <Button small onClick={onClose}>
+        <Button small onClick={close}>
           Cancel
         </Button>
         <Button small look="main" icon="send" type="submit" disabled={isSending || !text.trim()}>

@@ -1,14 +1,16 @@
-import { useState } from "preact/hooks";
 import { Button } from "../../ui/button.tsx";
+import { useRemembered } from "../remembered.ts";
 
 interface FreeAnswerProps {
+  /** Which question it is for. */
+  name: string;
   isSending: boolean;
   onSend: (text: string) => Promise<void>;
 }
 
 /** An answer in one's own words. */
-export function FreeAnswer({ isSending, onSend }: FreeAnswerProps) {
-  const [text, setText] = useState("");
+export function FreeAnswer({ name, isSending, onSend }: FreeAnswerProps) {
+  const [text, setText] = useRemembered(`answer ${name}`, "");
   const send = () => {
     if (text.trim()) onSend(text.trim());
   };

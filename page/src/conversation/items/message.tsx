@@ -1,8 +1,8 @@
-import { useState } from "preact/hooks";
 import type { MessageItem, PriorItem } from "../../journal/view.ts";
 import { IconButton } from "../../ui/button.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { Badge, CopyButton, Time } from "../../ui/parts.tsx";
+import { useRemembered } from "../remembered.ts";
 import { Folded } from "../tools/folded.tsx";
 import { Editor } from "./editor.tsx";
 import { Pictures } from "./pictures.tsx";
@@ -10,7 +10,7 @@ import { systemNote } from "./system_note.ts";
 
 /** What a person wrote, with what they can do about it.  What the gateway says in their place looks different. */
 export function Message({ item }: { item: MessageItem }) {
-  const [isEditing, setEditing] = useState(false);
+  const [isEditing, setEditing] = useRemembered(`editing ${item.turnId} ${item.key}`, false);
   const note = systemNote(item.text);
   if (note) return <Told note={note.note} rest={note.rest} />;
   if (isEditing) return <Editor item={item} onClose={() => setEditing(false)} />;

@@ -1,8 +1,8 @@
-import { useEffect, useState } from "preact/hooks";
-import { credentials } from "../../api.ts";
+import { useState } from "preact/hooks";
 import type { MessageItem } from "../../journal/view.ts";
 import { Dialog } from "../../ui/dialog.tsx";
 import { Icon } from "../../ui/icon.tsx";
+import { useFetched } from "../fetched.ts";
 
 /** The pictures that came with a message; each opens to its full size. */
 export function Pictures({ item }: { item: MessageItem }) {
@@ -22,7 +22,7 @@ export function Pictures({ item }: { item: MessageItem }) {
 
 function Picture({ path, number }: { path: string; number: number }) {
   const [isOpen, setOpen] = useState(false);
-  const { source, isMissing } = usePicture(path);
+  const { source, isMissing } = useFetched(path);
   const name = `Picture ${number}`;
   if (isMissing)
     return (
@@ -42,33 +42,4 @@ function Picture({ path, number }: { path: string; number: number }) {
       )}
     </>
   );
-}
-
-/** An image element cannot show who asks, so a picture of the gateway is fetched as everything else is. */
-export function usePicture(path: string): { source: string | null; isMissing: boolean } {
-  const [found, setFound] = useState<{ source: string | null; isMissing: boolean }>({ source: null, isMissing: false });
-  useEffect(() => {
-    const ending = new AbortController();
-    let source: string | null = null;
-    fetchPicture(path, ending.signal).then(
-      (blob) => {
-        if (ending.signal.aborted) return;
-        source = URL.createObjectURL(blob);
-        setFound({ source, isMissing: false });
-      },
-      () => ending.signal.aborted || setFound({ source: null, isMissing: true }),
-    );
-    return () => {
-      ending.abort();
-      if (source) URL.revokeObjectURL(source);
-    };
-  }, [path]);
-  return found;
-}
-
-async function fetchPicture(path: string, signal: AbortSignal): Promise<Blob> {
-  const response = await fetch(path, { headers: credentials(), signal });
-  const blob = await response.blob();
-  if (!response.ok || !blob.type.startsWith("image/")) throw new Error("There is no such picture.");
-  return blob;
 }

@@ -108,7 +108,9 @@ function Answering({ question, turnId }: Pick<QuestionProps, "question" | "turnI
           ))}
         </div>
       )}
-      {question.about === "answer" && <FreeAnswer isSending={isSending} onSend={say} />}
+      {question.about === "answer" && (
+        <FreeAnswer name={`${turnId} ${question.questionId}`} isSending={isSending} onSend={say} />
+      )}
     </div>
   );
 }

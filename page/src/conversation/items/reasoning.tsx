@@ -1,8 +1,9 @@
-import { useId, useState } from "preact/hooks";
+import { useId } from "preact/hooks";
 import { duration } from "../../format.ts";
 import type { WordsItem } from "../../journal/view.ts";
 import { Icon } from "../../ui/icon.tsx";
 import { Markdown } from "../markdown/markdown.tsx";
+import { useRemembered } from "../remembered.ts";
 import { Elapsed } from "./elapsed.tsx";
 
 /** What took less is not worth a number. */
@@ -10,6 +11,7 @@ const WORTH_TELLING_MS = 1_000;
 
 interface ReasoningProps {
   item: WordsItem;
+  turnId: string;
   /** It is being thought right now. */
   isLive: boolean;
   /** When what follows it began. */
@@ -17,8 +19,8 @@ interface ReasoningProps {
 }
 
 /** What was thought before the answer, folded. */
-export function Reasoning({ item, isLive, until }: ReasoningProps) {
-  const [isOpen, setOpen] = useState(false);
+export function Reasoning({ item, turnId, isLive, until }: ReasoningProps) {
+  const [isOpen, setOpen] = useRemembered(`reasoning ${turnId} ${item.key}`, false);
   const id = useId();
   return (
     <div class="reasoning">

@@ -8,8 +8,13 @@ import { offsets, rowAt, type Span, spanAt } from "./span.ts";
 /** At the end, or so far below the beginning of a turn: turns that are loaded above do not change that. */
 export type Place = "end" | { id: string; offset: number };
 
-/** So near to the end is at the end. */
+/** Whoever comes down so near to the end is at the end. */
 const END_PX = 48;
+/** Places are not always whole pixels. */
+const EXACTLY_PX = 2;
+/** What is opened or folded by hand has its new size within this time. */
+const BY_HAND_MS = 300;
+const UNFOLDS = "[aria-expanded], summary";
 /** Whoever comes so near to the top, in heights of what is seen at once, will want to read what is older. */
 const OLDER_WITHIN = 2;
 /** Where the browser itself keeps what is read in its place, it does so without stopping a scroll that is on its way. */
@@ -26,6 +31,7 @@ export class Scroller {
   #starts: readonly number[] = [0];
   #target: string | null = null;
   #lastTop = 0;
+  #touchedAt = Number.NEGATIVE_INFINITY;
   /** The first row in sight, and where its upper edge was before something is drawn that might move it. */
   #anchor: { id: string; top: number } | null = null;
 
@@ -44,9 +50,14 @@ export class Scroller {
     this.#sizes.observe(element);
     this.#sizes.observe(content);
     const scrolled = () => this.#scrolled();
+    const touched = ({ target }: Event) => {
+      if (target instanceof Element && target.closest(UNFOLDS)) this.#touchedAt = performance.now();
+    };
     element.addEventListener("scroll", scrolled, { passive: true });
+    content.addEventListener("click", touched);
     return () => {
       element.removeEventListener("scroll", scrolled);
+      content.removeEventListener("click", touched);
       this.#sizes.disconnect();
       this.#element = null;
     };
@@ -71,7 +82,7 @@ export class Scroller {
   /** After something was drawn: be where the reader was. */
   settle(): void {
     if (this.#target !== null) this.#reach(this.#target);
-    else if (this.#isAtEnd.peek()) this.#scrollToEnd();
+    else if (this.#isAtEnd.peek()) this.#stay();
     else if (this.#anchor) this.#restore(this.#anchor);
     this.#anchor = null;
   }
@@ -115,9 +126,9 @@ export class Scroller {
     const element = this.#element;
     if (!element) return;
     const { scrollTop, clientHeight, scrollHeight } = element;
-    const isNearEnd = scrollHeight - scrollTop - clientHeight < END_PX;
-    // What grows below does not take the reader away from the end; only going up does.
-    if (isNearEnd) this.#isAtEnd.value = true;
+    const left = scrollHeight - scrollTop - clientHeight;
+    // What grows below does not take the reader away from the end; only going up does, by however little.
+    if (left <= EXACTLY_PX || (left < END_PX && scrollTop > this.#lastTop)) this.#isAtEnd.value = true;
     else if (scrollTop < this.#lastTop - 1) this.#isAtEnd.value = false;
     this.#lastTop = scrollTop;
     this.#follow(scrollTop, clientHeight);
@@ -143,7 +154,17 @@ export class Scroller {
       const id = target instanceof HTMLElement ? target.dataset.turn : undefined;
       if (id && target.isConnected) this.#heights.set(id, (target as HTMLElement).offsetHeight);
     }
-    if (this.#isAtEnd.peek() && this.#target === null) this.#scrollToEnd();
+    if (this.#target === null) this.#stay();
+  }
+
+  /** At the end, stay there; but what the reader has just opened stays under the pointer. */
+  #stay(): void {
+    const element = this.#element;
+    if (!element || !this.#isAtEnd.peek()) return;
+    const isByHand = performance.now() - this.#touchedAt < BY_HAND_MS;
+    const left = element.scrollHeight - element.scrollTop - element.clientHeight;
+    if (isByHand && left > END_PX) this.#isAtEnd.value = false;
+    else this.#scrollToEnd();
   }
 
   #scrollToEnd(): void {

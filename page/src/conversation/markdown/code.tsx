@@ -18,9 +18,10 @@ interface CodeProps {
 /** A block of code with its language, a way to copy it, and one to wrap its lines. */
 export function Code({ text, language, growing = false }: CodeProps) {
   const [wraps, setWraps] = useState(false);
-  const [isWhole, setWhole] = useState(false);
+  // What was seen coming in is not folded the moment it is finished.
+  const [isWhole, setWhole] = useState(growing);
   const lines = text.split("\n");
-  const isCut = !isWhole && !growing && lines.length > LINES_MAX;
+  const isCut = !isWhole && lines.length > LINES_MAX;
   const name = languageOf(language);
   return (
     <figure class={wraps ? "code wraps" : "code"}>
@@ -45,7 +46,7 @@ export function Code({ text, language, growing = false }: CodeProps) {
         </code>
       </pre>
       {isCut && (
-        <Button small onClick={() => setWhole(true)}>
+        <Button small aria-expanded={false} onClick={() => setWhole(true)}>
           Show all {count(lines.length)} lines
         </Button>
       )}

@@ -2,6 +2,7 @@
 
 import type { Token, Tokens } from "marked";
 import type { ComponentChildren } from "preact";
+import { useFetched } from "../fetched.ts";
 import { drawn, linked } from "./destinations.ts";
 import { decoded } from "./entities.ts";
 
@@ -61,7 +62,8 @@ function Link({ link }: { link: Tokens.Link }) {
 function Picture({ image }: { image: Tokens.Image }) {
   const href = decoded(image.href);
   const source = drawn(href);
-  if (source) return <img src={source} alt={image.text} title={image.title ?? undefined} loading="lazy" />;
+  if (source?.startsWith("/")) return <OwnPicture path={source} alt={image.text} />;
+  if (source) return <img src={source} alt={image.text} title={image.title ?? undefined} />;
   const target = linked(href);
   const name = image.text || "picture";
   if (!target) return <span>[{name}]</span>;
@@ -70,4 +72,9 @@ function Picture({ image }: { image: Tokens.Image }) {
       [{name}]
     </a>
   );
+}
+
+function OwnPicture({ path, alt }: { path: string; alt: string }) {
+  const { source, isMissing } = useFetched(path);
+  return source ? <img src={source} alt={alt} /> : <span>{isMissing && `[${alt || "picture"}]`}</span>;
 }

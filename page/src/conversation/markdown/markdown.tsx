@@ -22,8 +22,11 @@ interface MarkdownProps {
 /** Markdown as nodes.  Sections that are finished stay as they are while the text grows. */
 export function Markdown({ text, growing = false }: MarkdownProps) {
   const [most, setMost] = useState(SHOWN_MAX_CHARS);
+  // What was seen coming in stays whole: it has been drawn piece by piece.
+  const isWhole = useRef(growing);
+  isWhole.current ||= growing;
   const plain = text.includes("\r") ? text.replace(/\r\n?/g, "\n") : text;
-  const shown = plain.length > most ? plain.slice(0, most) : plain;
+  const shown = plain.length > most && !isWhole.current ? plain.slice(0, most) : plain;
   const before = useRef<readonly string[]>([]);
   before.current = before.current.length ? grown(before.current, shown) : sections(shown);
   const defined = definitions(shown);
@@ -35,7 +38,7 @@ export function Markdown({ text, growing = false }: MarkdownProps) {
       ))}
       {shown.length < plain.length && (
         <p class="markdown-more">
-          <Button small onClick={() => setMost(most * 2)}>
+          <Button small aria-expanded={false} onClick={() => setMost(most * 2)}>
             Show more ({bytes(plain.length - shown.length)} left)
           </Button>
         </p>

@@ -24,7 +24,7 @@ export function Difference({ lines }: { lines: readonly Line[] }) {
         ))}
       </Scrollable>
       {shown.length < lines.length && (
-        <Button small onClick={() => setWhole(true)}>
+        <Button small aria-expanded={false} onClick={() => setWhole(true)}>
           Show all {count(lines.length)} lines
         </Button>
       )}

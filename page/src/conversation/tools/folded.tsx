@@ -23,7 +23,7 @@ export function Folded({ text, end = "head", children }: FoldedProps) {
   return (
     <>
       {children(isWhole ? text : part(lines, end))}
-      <Button small onClick={() => setWhole(!isWhole)}>
+      <Button small aria-expanded={isWhole} onClick={() => setWhole(!isWhole)}>
         {isWhole ? "Show less" : `Show all ${count(lines.length)} lines`}
       </Button>
     </>
