@@ -1,11 +1,11 @@
 /** What a background command writes, read on from where the last reading ended. */
 
-import { type ReadonlySignal, type Signal, signal } from "@preact/signals";
+import { type ReadonlySignal, signal } from "@preact/signals";
 import { get } from "../../api.ts";
 import type { Output } from "../../wire.ts";
 
 /** More than this is not kept in the page; the gateway has it. */
-const KEPT_MAX = 256_000;
+const KEPT_MAX = 128_000;
 /** Lines are drawn by so many characters at once, so that new ones leave the others alone. */
 const BLOCK = 8_000;
 /** So many pieces are read at once; a command that writes faster is read on at the next look. */
@@ -70,24 +70,24 @@ export function logOf(processId: string): { log: ReadonlySignal<Log>; readOn: ()
   const readOn = async () => {
     if (reading) return;
     reading = true;
-    try {
-      await readPieces(processId, log);
-    } catch (error) {
-      log.value = { ...log.peek(), error };
-    } finally {
-      reading = false;
-    }
+    log.value = await readPieces(processId, log.peek());
+    reading = false;
   };
   return { log, readOn };
 }
 
-async function readPieces(processId: string, log: Signal<Log>): Promise<void> {
+async function readPieces(processId: string, before: Log): Promise<Log> {
   const path = `/api/processes/${encodeURIComponent(processId)}/log?colours=true&after=`;
-  for (let piece = 0; piece < PIECES_MAX; piece++) {
-    const before = log.peek();
-    const output = await get<Output>(`${path}${before.end}`);
-    if (output.end === before.end && before.read && before.error === undefined) return;
-    log.value = append(before, output);
-    if (output.end === before.end) return;
+  let log = before;
+  try {
+    for (let piece = 0; piece < PIECES_MAX; piece++) {
+      const output = await get<Output>(`${path}${log.end}`);
+      const isAll = output.end === log.end;
+      if (!isAll || !log.read || log.error !== undefined) log = append(log, output);
+      if (isAll) break;
+    }
+    return log;
+  } catch (error) {
+    return { ...log, error };
   }
 }

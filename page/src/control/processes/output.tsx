@@ -53,11 +53,7 @@ function Actions({ log, running, paused, setPaused }: ActionsProps) {
   );
 }
 
-const Lines = kept(({ text }: { text: string }) => (
-  <span class="process-lines">
-    <Ansi text={text} />
-  </span>
-));
+const Lines = kept(Ansi);
 
 function Terminal({ log, running }: { log: Log; running: boolean }) {
   const box = useRef<HTMLElement>(null);
