@@ -36,7 +36,9 @@ test("a full block stays the same object while the log grows", () => {
   expect(after.blocks[0]).toBe(before.blocks[0]);
 });
 
-test("a line without an end is shown, however long it is", () => {
-  const log = append(emptyLog, { text: "y".repeat(600_000), begin: 0, end: 600_000 });
-  expect(textOf(log).length).toBe(600_000);
+test("a line without an end is shown as far as there is room", () => {
+  let log = emptyLog;
+  for (let at = 0; at < 600_000; at += 7) log = append(log, { text: "1234567", begin: at, end: at + 7 });
+  expect(textOf(log).length).toBeGreaterThan(90_000);
+  expect(textOf(log).length).toBeLessThan(200_000);
 });

@@ -8,6 +8,8 @@ import type { Output } from "../../wire.ts";
 const KEPT_MAX = 128_000;
 /** Lines are drawn by so many characters at once, so that new ones leave the others alone. */
 const BLOCK = 8_000;
+/** A line that does not end is cut there; progress bars write such ones. */
+const BLOCK_MAX = 32_000;
 /** So many pieces are read at once; a command that writes faster is read on at the next look. */
 const PIECES_MAX = 16;
 
@@ -17,7 +19,7 @@ export interface Block {
 }
 
 export interface Log {
-  /** Whole lines, except at the very end. */
+  /** Whole lines, except where one is very long, and at the end. */
   blocks: readonly Block[];
   /** Something stood before the blocks that is not shown here. */
   cut: boolean;
@@ -45,7 +47,7 @@ function blocksOf(text: string, first: number): Block[] {
   let at = 0;
   while (at < text.length) {
     const line = text.indexOf("\n", at + BLOCK);
-    const next = line < 0 ? text.length : line + 1;
+    const next = Math.min(line < 0 ? text.length : line + 1, at + BLOCK_MAX);
     blocks.push({ number: first + blocks.length, text: text.slice(at, next) });
     at = next;
   }
@@ -59,8 +61,7 @@ function surplus(blocks: readonly Block[]): number {
     kept += text.length;
     return kept > KEPT_MAX;
   });
-  // One line without an end is shown whole.
-  return Math.min(last + 1, blocks.length - 1);
+  return last + 1;
 }
 
 /** Return the log of a command, and what reads on. */
