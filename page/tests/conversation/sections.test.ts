@@ -69,7 +69,12 @@ describe("sections", () => {
 
   it("share the definitions of links", () => {
     expect(definitions("See [a].\n\n[a]: https://example.org\n")).toBe("[a]: https://example.org");
+    expect(definitions('[a]: https://example.org "The title"')).toBe('[a]: https://example.org "The title"');
     expect(definitions("nothing here")).toBe("");
+  });
+
+  it("share nothing that would be read with each of them", () => {
+    expect(definitions("Words.[^1]\n\n[^1]: A footnote.\n\n```ts\n  [key]: string, // of each\n```\n")).toBe("");
   });
 
   it("are found in a long text in no time", () => {

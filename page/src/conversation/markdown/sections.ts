@@ -4,7 +4,8 @@ const FENCE = /^ {0,3}(`{3,}|~{3,})/;
 /** What belongs to an item of a list is further to the right. */
 const FENCE_IN_LIST = /^\s*(?:[-*+]\s+|\d{1,9}[.)]\s+)?(`{3,}|~{3,})/;
 const ITEM = /^ {0,3}(?:[-*+]|\d{1,9}[.)])(?:\s|$)/;
-const DEFINITION = /^ {0,3}\[[^\]\n]+\]:[ \t]*\S+[^\n]*$/gm;
+/** Only a title may follow: anything else is words, a footnote or a line of code, and would be shown with every section. */
+const DEFINITION = /^ {0,3}\[[^[\]\n]+\]:[ \t]*[^\s<]\S*(?:[ \t]+(?:"[^"\n]*"|'[^'\n]*'|\([^()\n]*\)))?[ \t]*$/gm;
 
 /** Return the sections of a text.  Joined, they are the text again. */
 export function sections(text: string): string[] {
