@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import itertools
 import os
+import re
 import shutil
-from collections.abc import AsyncIterator, Callable
+import tempfile
+from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
-from playwright.async_api import BrowserContext, ConsoleMessage, Page, Request, async_playwright
+from playwright.async_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Error,
+    Page,
+    Playwright,
+    Request,
+    Response,
+    async_playwright,
+)
 
-from tests.blackbox.gateway import Gateway
+from tests.blackbox.gateway import Gateway, gateways
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 PATIENCE_MS = 15_000
@@ -27,8 +43,14 @@ ARGUMENTS = (
     "--disable-component-update",
     "--disable-sync",
 )
-# What a browser says by itself when the gateway is away, as it is on purpose.
-AWAY = ("net::ERR_", "Failed to load resource", "Failed to fetch", "NetworkError")
+# What a browser says by itself about every request that came to nothing, as some do on purpose.
+COMES_TO_NOTHING = ("net::ERR_", "Failed to load resource")
+UNAVAILABLE = 503
+# What was to be seen when a test failed.
+PICTURES = Path(tempfile.gettempdir()) / "holdfast-page"
+
+_launched: dict[asyncio.AbstractEventLoop, tuple[Playwright, Browser]] = {}
+_pictures = itertools.count(1)
 
 
 def found() -> str | None:
@@ -43,6 +65,25 @@ needs_browser = pytest.mark.skipif(
 )
 
 
+async def launched() -> Browser:
+    """Return the browser of this loop."""
+    loop = asyncio.get_running_loop()
+    if loop not in _launched:
+        path = found()
+        assert path, "there is no Chromium on this machine; install one, or name it in HOLDFAST_BROWSER"
+        playwright = await async_playwright().start()
+        _launched[loop] = playwright, await playwright.chromium.launch(executable_path=path, args=list(ARGUMENTS))
+    return _launched[loop][1]
+
+
+async def close() -> None:
+    """Close the browser of this loop, if there is one."""
+    if kept := _launched.pop(asyncio.get_running_loop(), None):
+        playwright, browser = kept
+        await browser.close()
+        await playwright.stop()
+
+
 class Visit:
     """One browser profile at one gateway, with everything that went wrong in it."""
 
@@ -51,57 +92,76 @@ class Visit:
         self.gateway = gateway
         self.url = url
         self.complaints: list[str] = []
+        context.set_default_timeout(PATIENCE_MS)
+        context.on("weberror", lambda each: self.complaints.append(f"error: {each.error}"))
+        context.on("console", self._hear)
+        context.on("request", self._see)
+        context.on("response", self._judge)
 
     async def tab(self, address: str = "") -> Page:
         """Open one more tab of the same browser."""
         page = await self.context.new_page()
-        page.set_default_timeout(PATIENCE_MS)
-        self._watch(page)
         await page.goto(f"{self.url}/{address}")
         return page
 
     async def sign_in(self) -> Page:
-        """Open the page as the operator does: by a link that is good once."""
-        link = (await self.gateway.run("link")).split()[0]
-        return await self.tab(f"#{link.partition('#')[2]}")
+        """Open the page as the operator does: by the link that the start has printed, which is good once."""
+        await self.gateway.says("#code=")
+        return await self.tab(re.findall(r"#code=\S+", self.gateway.log.read_text())[-1])
 
-    def _watch(self, page: Page) -> None:
-        page.on("pageerror", lambda error: self.complaints.append(f"error: {error}"))
-        page.on("console", self._hear)
-        page.on("request", self._see)
+    async def fail(self, error: BaseException) -> None:
+        """Tell what was to be seen when a test failed."""
+        for page in self.context.pages:
+            with contextlib.suppress(Error):
+                PICTURES.mkdir(exist_ok=True)
+                path = PICTURES / f"{os.getpid()}-{next(_pictures)}.png"
+                await page.screenshot(path=path, timeout=5_000)
+                error.add_note(f"{page.url} looked like {path}, and read:\n{await page.locator('body').inner_text()}")
+        error.add_note(f"complaints: {set(self.complaints)}\nthe gateway said:\n{self.gateway.tail()}")
 
     def _hear(self, message: ConsoleMessage) -> None:
-        if message.type == "error" and not any(each in message.text for each in AWAY):
+        if message.type == "error" and not any(each in message.text for each in COMES_TO_NOTHING):
             self.complaints.append(f"console: {message.text}")
 
     def _see(self, request: Request) -> None:
-        if not request.url.startswith((self.url, "data:", "blob:")):
+        if not request.url.startswith((f"{self.url}/", "data:", "blob:")):
             self.complaints.append(f"asked a third party: {request.url}")
+
+    def _judge(self, response: Response) -> None:
+        if response.status >= 500 and response.status != UNAVAILABLE:
+            self.complaints.append(f"{response.status} for {response.url}")
 
 
 @contextlib.asynccontextmanager
 async def visiting(gateway: Gateway, url: str = "", **options: Any) -> AsyncIterator[Visit]:
     """Open a browser; whatever it complains about at the end fails the test.  `url` is where it finds the gateway."""
-    options = {"viewport": WIDE, **options}
-    path = found()
-    assert path, "there is no Chromium on this machine; install one, or name it in HOLDFAST_BROWSER"
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=path, args=list(ARGUMENTS))
-        try:
-            visit = Visit(await browser.new_context(**options), gateway, url or gateway.url)
-            yield visit
-        finally:
-            await browser.close()
-    assert not visit.complaints, visit.complaints
+    browser = await launched()
+    context = await browser.new_context(**{"viewport": WIDE, **options})
+    visit = Visit(context, gateway, url or gateway.url)
+    try:
+        yield visit
+    except BaseException as error:
+        await visit.fail(error)
+        raise
+    finally:
+        await context.close()
+    assert not visit.complaints, set(visit.complaints)
 
 
-async def sees(page: Page, what: str, check: Callable[[str], object]) -> str:
-    """Return the text of the main part of the page as soon as it passes a check."""
-    handle = page.get_by_role("main")
-    deadline = PATIENCE_MS / 50
-    for _ in range(int(deadline)):
-        text = await handle.inner_text()
-        if check(text):
-            return text
-        await page.wait_for_timeout(50)
-    raise AssertionError(f"never saw {what}:\n{await handle.inner_text()}")
+@contextlib.asynccontextmanager
+async def at_home(settings: dict[str, str] | None = None, **options: Any) -> AsyncIterator[tuple[Visit, httpx2.AsyncClient]]:
+    """A browser at a gateway of its own, and a client that sees what really is there."""
+    with gateways(**(settings or {})) as (gateway,):
+        await gateway.start()
+        async with (
+            httpx2.AsyncClient(base_url=gateway.url, trust_env=False, timeout=30) as web,
+            visiting(gateway, **options) as visit,
+        ):
+            yield visit, web
+
+
+async def say(page: Page, text: str) -> None:
+    """Write a message and send it."""
+    field = page.get_by_role("textbox", name="Message")
+    await field.fill(text)
+    await field.press("Enter")

@@ -1,0 +1,71 @@
+"""The words of an answer as they were on the page, at every moment."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx2
+from playwright.async_api import Page
+
+from tests.blackbox.gateway import until
+
+# Whatever changes in the document, the answers that are shown then are told, unless they are as they were.
+_WATCH = """
+(() => {
+  let told = null;
+  const look = () => {
+    const said = [...document.querySelectorAll("[data-role=assistant]")].map((each) => each.textContent).join(" ");
+    const words = said.split(/\\s+/).filter(Boolean).join(" ");
+    if (words === told) return;
+    told = words;
+    window.tellWords(words);
+  };
+  new MutationObserver(look).observe(document, { childList: true, subtree: true, characterData: true });
+})();
+"""
+
+
+class Reader:
+    """Somebody who reads along.  Each document that was shown has its own list of moments."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.documents: list[list[str]] = [[]]
+
+    @property
+    def now(self) -> str:
+        return self.documents[-1][-1] if self.documents[-1] else ""
+
+    async def begin(self) -> None:
+        await self.page.expose_function("tellWords", lambda words: self.documents[-1].append(words))
+        await self.page.add_init_script(_WATCH)
+        await self.page.evaluate(_WATCH)
+
+    async def reload(self) -> None:
+        self.documents.append([])
+        await self.page.reload()
+
+    async def has_read(self, word: str) -> None:
+        await until(lambda: word in self.now.split(), f"{word} is on the page, where there is: {self.now}")
+
+    def check(self, answer: str) -> None:
+        """Hold every moment against the whole answer: what is shown is its beginning, and never gets shorter."""
+        whole = " ".join(answer.split())
+        assert self.now == whole
+        for moments in self.documents:
+            for before, after in zip(["", *moments], moments, strict=False):
+                assert whole.startswith(after), f"never said: {after}"
+                assert len(after) >= len(before), f"{before!r} became {after!r}"
+
+
+async def turns(web: httpx2.AsyncClient) -> list[dict[str, Any]]:
+    """Return all turns of the gateway, the oldest first."""
+    found: list[dict[str, Any]] = (await web.get("/api/turns")).json()["items"]
+    return sorted(found, key=lambda turn: turn["accepted_at"])
+
+
+async def answers(web: httpx2.AsyncClient) -> str:
+    """Return what the gateway says that it has said in its only session."""
+    (session,) = (await web.get("/api/sessions")).json()["items"]
+    items: list[dict[str, Any]] = (await web.get(f"/api/sessions/{session['id']}/messages")).json()["items"]
+    return " ".join(item["text"] for item in items if item["role"] == "assistant")
