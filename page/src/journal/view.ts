@@ -2,6 +2,7 @@
 
 import type { About, CallState, EntryPicture, TurnState } from "../wire.ts";
 import type { Known } from "./known.ts";
+import type { Shelf } from "./shelf.ts";
 
 /** Tokens and money; cost is in millionths of a dollar, and 0 where no price is known. */
 export interface Used {
@@ -116,5 +117,5 @@ export interface View {
   seq: number;
   turns: readonly Turn[];
   /** What the turns are made of, for the fold alone: with it, what comes later finds its place. */
-  known: ReadonlyMap<string, Known>;
+  known: Shelf<Known>;
 }

@@ -105,6 +105,17 @@ describe("the fold", () => {
     expect(looks).toBeLessThan(20 * words);
   });
 
+  it("knows each of very many turns, when it comes to the first one again", () => {
+    const ids = Array.from({ length: 300 }, (_, number) => `t${number}`);
+    const messages = ids.map((id, at) => entry(at + 1, "turn.accepted", { text: id }, { turn_id: id, nth: null }));
+    const view = messages.reduce((before, each) => fold(before, [each]), emptyView);
+    const later = ids.map((id, at) => entry(1_000 + at, "text", { text: id }, { turn_id: id, nth: 1 }));
+    const { turns } = later.reduceRight((before, each) => fold(before, [each]), view);
+    expect(turns.map((each) => each.items.map((item) => "text" in item && item.text))).toEqual(
+      ids.map((id) => [id, id]),
+    );
+  });
+
   it("shows nothing of a turn before its message is there, and all of it then", () => {
     const late = fold(emptyView, [entry(7, "text", { text: "so" })]);
     expect(late.turns).toEqual([]);
