@@ -2,11 +2,22 @@
 
 import { Lexer, type Token } from "marked";
 
-/** Return the tokens of a text; null where it is nested so deeply that it cannot be read. */
+/** What is read as one piece, unless it is code. */
+const MOST_CHARS = 30_000;
+/** To find out what so many signs belong to would hold up the page. */
+const MOST_SIGNS = 2_000;
+const SIGNS = /[*_~`[<>]/g;
+const FENCED = /^\s{0,3}(?:```|~~~)/;
+
+/** Return the tokens of a text; null where it is too long or too tangled to be read, and is shown as it is. */
 export function read(text: string): Token[] | null {
+  if (!FENCED.test(text) && (text.length > MOST_CHARS || isTangled(text))) return null;
   try {
     return new Lexer({ gfm: true }).lex(text);
   } catch {
+    // It is nested more deeply than the lexer can go.
     return null;
   }
 }
+
+const isTangled = (text: string) => text.length > MOST_SIGNS && (text.match(SIGNS)?.length ?? 0) > MOST_SIGNS;

@@ -10,8 +10,6 @@ import { definitions, grown, isOpen, sections } from "./sections.ts";
 
 /** So much is drawn at once; what is longer is drawn on request. */
 const SHOWN_MAX_CHARS = 60_000;
-/** What is read as one piece; a longer one is shown as it is. */
-const SECTION_MAX_CHARS = 30_000;
 
 interface MarkdownProps {
   text: string;
@@ -54,11 +52,8 @@ interface SectionProps {
 }
 
 const Section = kept(({ text, defined, growing }: SectionProps) => {
-  if (text.length > SECTION_MAX_CHARS && !isFenced(text)) return <p class="markdown-plain">{text}</p>;
   const isHalf = growing && isOpen(text);
   const source = growing && !isHalf ? mended(text) : text;
   const tokens = read(defined ? `${source}\n\n${defined}` : source);
   return tokens ? <Blocks tokens={tokens} growing={isHalf} /> : <p class="markdown-plain">{text}</p>;
 });
-
-const isFenced = (text: string) => /^\s{0,3}(?:```|~~~)/.test(text);

@@ -1,0 +1,16 @@
+import { describe, expect, it } from "vitest";
+import { read } from "../../src/conversation/markdown/lexer.ts";
+
+describe("Markdown that is meant to hold up the page", () => {
+  it.each([
+    ["too long", "word ".repeat(7_000)],
+    ["too tangled", "_a".repeat(5_000)],
+    ["nested too deeply", "> ".repeat(1_900)],
+  ])("is shown as it is where it is %s", (_, text) => {
+    expect(read(text)).toBe(null);
+  });
+
+  it("may be as long as it likes where it is code", () => {
+    expect(read(`\`\`\`\n${"_a".repeat(50_000)}\n\`\`\``)).toMatchObject([{ type: "code" }]);
+  });
+});
