@@ -11,6 +11,7 @@ describe("Markdown that is meant to hold up the page", () => {
   });
 
   it("may be as long as it likes where it is code", () => {
-    expect(read(`\`\`\`\n${"_a".repeat(50_000)}\n\`\`\``)).toMatchObject([{ type: "code" }]);
+    const tokens = read(`\`\`\`\n${"_a".repeat(50_000)}\n\`\`\``);
+    expect(tokens?.map((token) => token.type)).toEqual(["code"]);
   });
 });
