@@ -27,10 +27,9 @@ JOURNALS = 150
 def journals() -> list[list[Entry]]:
     """Return journals as a store could hold them, many of them with entries that arrived late."""
     found: list[list[Entry]] = []
+    slow = [HealthCheck.too_slow]
 
-    @settings(
-        max_examples=JOURNALS, phases=[Phase.generate], database=None, deadline=None, suppress_health_check=list(HealthCheck)
-    )
+    @settings(max_examples=JOURNALS, phases=[Phase.generate], database=None, deadline=None, suppress_health_check=slow)
     @given(delayed(), st.sampled_from(Cause), st.sampled_from(["", PENDING]))
     def collect(case: tuple[list[Entry], list[Entry]], cause: Cause, recovery: str) -> None:
         found.append([_cut_off_by(each, cause, recovery) for each in case[1]])
@@ -39,10 +38,10 @@ def journals() -> list[list[Entry]]:
     return found
 
 
-def _cut_off_by(entry_: Entry, cause: Cause, recovery: str) -> Entry:
-    if entry_.kind is not Kind.TURN_INTERRUPTED:
-        return entry_
-    return replace(entry_, data={**entry_.data, "cause": cause, "recovery": recovery, "continues": recovery == PENDING})
+def _cut_off_by(found: Entry, cause: Cause, recovery: str) -> Entry:
+    if found.kind is not Kind.TURN_INTERRUPTED:
+        return found
+    return replace(found, data={**found.data, "cause": cause, "recovery": recovery, "continues": recovery == PENDING})
 
 
 def everything() -> list[Entry]:
