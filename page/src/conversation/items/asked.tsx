@@ -1,7 +1,8 @@
 import type { QuestionItem } from "../../journal/view.ts";
+import { legible } from "../legible.ts";
 import { Markdown } from "../markdown/markdown.tsx";
 import { list, word, written } from "../tools/arguments.ts";
-import { Output } from "../tools/output.tsx";
+import { Exact } from "./exact.tsx";
 
 /** What exactly is asked about: a command, a message to somebody, a tool of a server; else the words of the question. */
 export function Asked({ question }: { question: QuestionItem }) {
@@ -12,7 +13,7 @@ export function Asked({ question }: { question: QuestionItem }) {
     return (
       <>
         <p class="question-text">{question.text}</p>
-        <Output text={written(detail.arguments)} label="Arguments" />
+        <Exact text={written(detail.arguments)} label="Arguments" />
       </>
     );
   }
@@ -30,13 +31,13 @@ function AskedCommand({ detail }: { detail: Detail }) {
   return (
     <>
       <p class="question-text">May I run this command{detail.background === true ? " in the background" : ""}?</p>
-      <Output text={`$ ${word(detail, "command")}`} label="Command" />
+      <Exact text={`$ ${word(detail, "command")}`} label="Command" />
       <dl class="question-facts">
         {word(detail, "workdir") && (
           <>
             <dt>Folder</dt>
             <dd>
-              <code>{word(detail, "workdir")}</code>
+              <code>{legible(word(detail, "workdir"))}</code>
             </dd>
           </>
         )}
@@ -55,9 +56,9 @@ function AskedSending({ detail }: { detail: Detail }) {
   return (
     <>
       <p class="question-text">
-        May I send this to <code>{word(detail, "target")}</code>?
+        May I send this to <code>{legible(word(detail, "target"))}</code>?
       </p>
-      <Output text={word(detail, "text")} label="Message" />
+      <Exact text={word(detail, "text")} label="Message" />
     </>
   );
 }

@@ -1,6 +1,7 @@
 /** What can be answered to a question, and what each answer means. */
 
 import type { QuestionItem } from "../../journal/view.ts";
+import { legible } from "../legible.ts";
 import { firstLine, word } from "../tools/arguments.ts";
 
 export interface Choice {
@@ -52,7 +53,7 @@ const ANSWERED: Record<string, string> = {
 
 /** Return what it was about, in a line. */
 export function subjectOf({ detail, text }: QuestionItem): string {
-  return firstLine(word(detail, "command") || word(detail, "target") || word(detail, "tool") || text);
+  return legible(firstLine(word(detail, "command") || word(detail, "target") || word(detail, "tool") || text));
 }
 
 /** Return an answer as it is told afterwards. */

@@ -1,6 +1,8 @@
 import type { CallItem } from "../../journal/view.ts";
 import { to } from "../../router.ts";
+import { Exact } from "../items/exact.tsx";
 import { answered, firstLine, flag, word } from "./arguments.ts";
+import { Folded } from "./folded.tsx";
 import { Output } from "./output.tsx";
 import type { CallProps, Renderer } from "./renderer.ts";
 
@@ -28,7 +30,7 @@ function Terminal({ call }: CallProps) {
   const started = answered(call.result);
   return (
     <>
-      <Output text={`$ ${word(call.args, "command")}`} label="Command" />
+      <Folded text={`$ ${word(call.args, "command")}`}>{(shown) => <Exact text={shown} label="Command" />}</Folded>
       {workdir && <p class="call-more">In the folder {workdir}</p>}
       {started ? <Started processId={word(started, "process_id")} /> : <Printed result={call.result ?? ""} />}
     </>
