@@ -94,6 +94,7 @@ async def test_a_reminder_that_fired_before_its_call_was_repeated_stays_as_it_is
     [
         add(name=" "),
         add(name="a\nb"),
+        add(name="a/b"),
         add(prompt=" "),
         add(schedule=""),
         add(schedule="* * * * * *"),

@@ -65,10 +65,13 @@ async def test_an_open_question_is_listed_and_answered_at_its_turn(home: Path) -
 
 async def test_jobs_are_kept_over_http(home: Path) -> None:
     async with open_house(home) as house:
-        plan = {"name": "a/b tides", "schedule": "30 7 * * *", "prompt": "count to 2"}
+        plan = {"name": "spring tides", "schedule": "30 7 * * *", "prompt": "count to 2"}
         assert (await house.post("/api/jobs", plan, 201))["next_at"]
         jobs = house.desk.jobs
-        assert [each.name for each in (await jobs.list()).items] == ["a/b tides"]
+        assert [each.name for each in (await jobs.list()).items] == ["spring tides"]
+        assert (await house.get("/api/jobs/spring%20tides"))["prompt"] == "count to 2"
+        for leading in ("a/b", "..", "."):
+            assert await refused(house, "POST", "/api/jobs", {**plan, "name": leading}) == (400, "rejected")
         assert await refused(house, "POST", "/api/jobs", {**plan, "schedule": "soon"}) == (400, "rejected")
         assert await refused(house, "POST", "/api/jobs", {"name": "x"}) == (400, "bad_json")
         assert await refused(house, "POST", "/api/jobs/none/run") == (404, "not_found")

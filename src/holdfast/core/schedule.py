@@ -14,6 +14,7 @@ from holdfast.ids import TurnId
 CHANNEL = "cron"
 # Where results go that are only kept.
 LOG = "log"
+NAME_MAX = 100
 
 # A machine that slept for months, or whose clock was wrong by years, must not list every minute of them.
 HORIZON_MS = 31 * 24 * 3_600_000
@@ -57,6 +58,12 @@ class Fired:
     instant: int
     turn_id: TurnId | None
     outcome: Outcome
+
+
+def is_name(name: str) -> bool:
+    """Return whether a job can be called that: its name is a part of addresses, which lead down only, and by plain names."""
+    leads = "/" in name or name in (".", "..")
+    return bool(name.strip()) and name.isprintable() and len(name) <= NAME_MAX and not leads
 
 
 def due_slots(after: int, now_ms: int, grace_ms: int, next_instant: Callable[[int], int]) -> list[Slot]:

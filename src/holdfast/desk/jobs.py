@@ -8,7 +8,7 @@ from holdfast import cron
 from holdfast.clock import Clock
 from holdfast.core.intake import Receipt
 from holdfast.core.keys import LOCAL
-from holdfast.core.schedule import LOG, Job, message
+from holdfast.core.schedule import LOG, NAME_MAX, Job, is_name, message
 from holdfast.desk import cursors
 from holdfast.desk.plans import Plan
 from holdfast.desk.views import Forecast, JobView, Page
@@ -19,7 +19,6 @@ from holdfast.targets import Targets
 
 SHOWN_SLOTS = 20
 FORECAST = 5
-NAME_MAX = 100
 PROMPT_MAX = 20_000
 
 
@@ -107,7 +106,7 @@ class LocalJobs(StoreJobs):
 
 
 def _refuse_odd(plan: Plan) -> None:
-    if not plan.name.strip() or not plan.name.isprintable() or len(plan.name) > NAME_MAX:
-        raise Rejected(f"the name of a job has printable characters only, {NAME_MAX} at most")
+    if not is_name(plan.name):
+        raise Rejected(f"the name of a job has printable characters only, no slash, and {NAME_MAX} at most")
     if not plan.prompt.strip() or len(plan.prompt) > PROMPT_MAX:
         raise Rejected(f"the prompt of a job has some text, {PROMPT_MAX} characters at most")

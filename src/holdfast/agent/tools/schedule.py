@@ -16,13 +16,12 @@ from holdfast.clock import Clock
 from holdfast.core.effects import Effect
 from holdfast.core.questions import Question
 from holdfast.core.redaction import Redaction
-from holdfast.core.schedule import LOG, Job
+from holdfast.core.schedule import LOG, NAME_MAX, Job, is_name
 from holdfast.errors import Rejected
 from holdfast.ports import Carrier, Jobs
 from holdfast.targets import Targets
 
 NAME = "schedule"
-NAME_MAX_CHARS = 100
 PROMPT_MAX_CHARS = 20_000
 JOBS_MAX = 50
 # A job that was due once is still listed for so long afterwards.
@@ -39,7 +38,7 @@ _IN = re.compile(r"in (\d{1,5}) (minute|hour|day|week)s?", re.IGNORECASE)
 
 class ScheduleArgs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     action: Annotated[Literal["add", "list", "remove"], msgspec.Meta(description="What to do; add also changes a job.")]
-    name: Annotated[str, msgspec.Meta(description="The name of the job.", max_length=NAME_MAX_CHARS)] = ""
+    name: Annotated[str, msgspec.Meta(description="The name of the job.", max_length=NAME_MAX)] = ""
     schedule: Annotated[
         str,
         msgspec.Meta(
@@ -112,8 +111,8 @@ class _Calendar:
 
     async def _add(self, args: ScheduleArgs, site: Site) -> str:
         name = args.name.strip()
-        if not name or not name.isprintable():
-            raise Rejected("a job needs a name of printable characters")
+        if not is_name(name):
+            raise Rejected("a job needs a name of printable characters, without a slash")
         if not args.prompt.strip():
             raise Rejected("a job needs a prompt: what is to be done then")
         now = self._clock.now_ms()
