@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { drawn, linked } from "../../src/conversation/markdown/destinations.ts";
 import { decoded } from "../../src/conversation/markdown/entities.ts";
+import { languageOf } from "../../src/conversation/markdown/languages.ts";
 
 describe("where Markdown may lead", () => {
   it.each([
@@ -24,12 +25,21 @@ describe("where Markdown may lead", () => {
     expect(drawn("https://example.org/a.png")).toBe(null);
     expect(drawn("//example.org/a.png")).toBe(null);
     expect(drawn("/api/../../x")).toBe(null);
+    expect(drawn("/api/%2e%2e/x")).toBe(null);
+    expect(drawn("/api/events")).toBe(null);
     expect(drawn("data:image/svg+xml;base64,AAAA")).toBe(null);
     expect(drawn("data:image/png;base64,AAAA")).toBe("data:image/png;base64,AAAA");
     expect(drawn("/api/turns/turn_1/images/0")).toBe("/api/turns/turn_1/images/0");
   });
 
   it("reads character references once", () => {
-    expect(decoded("&lt;b&gt; &amp;lt; &#169; &#x1F600; &nope; &#0;")).toBe("<b> &lt; © 😀 &nope; \ufffd");
+    expect(decoded("&lt;b&gt; &amp;lt; &#169; &#x1F600; &nope; &#0; &valueOf;")).toBe(
+      "<b> &lt; © 😀 &nope; \ufffd &valueOf;",
+    );
+  });
+
+  it.each(["constructor", "__proto__"])("knows no language %j that nobody has named", (name) => {
+    expect(languageOf(name).grammar).toBe(name);
+    expect(typeof languageOf(name).label).toBe("string");
   });
 });

@@ -1,41 +1,45 @@
 /** What the info string of a fence means. */
 
 /** What people and models write, where it is not the name of the grammar or one of its own aliases. */
-const GRAMMARS: Record<string, string> = {
-  console: "shell",
-  dockerfile: "bash",
-  jsonc: "json",
-  json5: "json",
-  jsx: "javascript",
-  svelte: "xml",
-  tsx: "typescript",
-  vue: "xml",
-  zsh: "bash",
-};
-const LABELS: Record<string, string> = {
-  cpp: "C++",
-  csharp: "C#",
-  css: "CSS",
-  go: "Go",
-  html: "HTML",
-  javascript: "JavaScript",
-  js: "JavaScript",
-  json: "JSON",
-  md: "Markdown",
-  php: "PHP",
-  py: "Python",
-  rb: "Ruby",
-  rs: "Rust",
-  sh: "Shell",
-  sql: "SQL",
-  toml: "TOML",
-  ts: "TypeScript",
-  tsx: "TSX",
-  typescript: "TypeScript",
-  xml: "XML",
-  yaml: "YAML",
-  yml: "YAML",
-};
+const GRAMMARS: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    console: "shell",
+    dockerfile: "bash",
+    jsonc: "json",
+    json5: "json",
+    jsx: "javascript",
+    svelte: "xml",
+    tsx: "typescript",
+    vue: "xml",
+    zsh: "bash",
+  }),
+);
+const LABELS: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    cpp: "C++",
+    csharp: "C#",
+    css: "CSS",
+    go: "Go",
+    html: "HTML",
+    javascript: "JavaScript",
+    js: "JavaScript",
+    json: "JSON",
+    md: "Markdown",
+    php: "PHP",
+    py: "Python",
+    rb: "Ruby",
+    rs: "Rust",
+    sh: "Shell",
+    sql: "SQL",
+    toml: "TOML",
+    ts: "TypeScript",
+    tsx: "TSX",
+    typescript: "TypeScript",
+    xml: "XML",
+    yaml: "YAML",
+    yml: "YAML",
+  }),
+);
 
 export interface Language {
   label: string;
@@ -46,8 +50,8 @@ export interface Language {
 export function languageOf(info: string): Language {
   const name = /^[\w+#.-]+/.exec(info.trim())?.[0].toLowerCase() ?? "";
   if (!name) return { label: "Text", grammar: null };
-  const label = LABELS[name] ?? name[0]!.toUpperCase() + name.slice(1);
-  return { label, grammar: GRAMMARS[name] ?? name };
+  const label = LABELS.get(name) ?? name[0]!.toUpperCase() + name.slice(1);
+  return { label, grammar: GRAMMARS.get(name) ?? name };
 }
 
 /** Return the language that a file is probably written in, by its name. */

@@ -4,20 +4,22 @@ import { answered, word, written } from "./arguments.ts";
 import { Output } from "./output.tsx";
 import type { CallProps, Renderer } from "./renderer.ts";
 
-const NAMES: Record<string, string> = {
-  list: "Listed processes",
-  poll: "Looked at a process",
-  log: "Read the log of a process",
-  wait: "Waited for a process",
-  kill: "Ended a process",
-  write: "Typed into a process",
-  close: "Ended the input of a process",
-};
+const NAMES: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    list: "Listed processes",
+    poll: "Looked at a process",
+    log: "Read the log of a process",
+    wait: "Waited for a process",
+    kill: "Ended a process",
+    write: "Typed into a process",
+    close: "Ended the input of a process",
+  }),
+);
 
 /** What is done with commands that run in the background. */
 export const backgroundProcess: Renderer = {
   icon: "terminal",
-  name: (call) => NAMES[word(call.args, "action")] ?? "Process",
+  name: (call) => NAMES.get(word(call.args, "action")) ?? "Process",
   subject: (call) => word(call.args, "process_id"),
   outcome: (call) => word(answered(call.result), "state"),
   Body: Looked,

@@ -10,13 +10,15 @@ import { terminal } from "./terminal.tsx";
 import { todo } from "./todo.tsx";
 import { fetching, sessionSearch, webSearch } from "./web.tsx";
 
-const MEMORY: Record<string, string> = {
-  add: "Remembered",
-  replace: "Remembered anew",
-  remove: "Forgot",
-  search: "Searched memory",
-  list: "Looked at memory",
-};
+const MEMORY: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    add: "Remembered",
+    replace: "Remembered anew",
+    remove: "Forgot",
+    search: "Searched memory",
+    list: "Looked at memory",
+  }),
+);
 
 const RENDERERS: ReadonlyMap<string, Renderer> = new Map([
   ["ask_user", told("question", "Asked you", "question")],
@@ -24,7 +26,7 @@ const RENDERERS: ReadonlyMap<string, Renderer> = new Map([
   ["edit_file", editFile],
   ["fetch", fetching],
   ["keep_note", told("edit", "Noted", "text")],
-  ["memory", { ...told("brain", "Memory", "text"), name: (call) => MEMORY[word(call.args, "action")] ?? "Memory" }],
+  ["memory", { ...told("brain", "Memory", "text"), name: (call) => MEMORY.get(word(call.args, "action")) ?? "Memory" }],
   ["process", backgroundProcess],
   ["read_file", readFile],
   ["schedule", told("clock", "Schedule", "name")],

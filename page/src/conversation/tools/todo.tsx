@@ -4,7 +4,11 @@ import { fields, list, word } from "./arguments.ts";
 import { Output } from "./output.tsx";
 import type { CallProps, Renderer } from "./renderer.ts";
 
-const SAID: Record<string, string> = { done: "Done", in_progress: "At it", pending: "To do" };
+const SAID = { done: "Done", in_progress: "At it", pending: "To do" } as const;
+type Status = keyof typeof SAID;
+
+const statusOf = (item: unknown): Status =>
+  (Object.keys(SAID) as Status[]).find((each) => each === word(item, "status")) ?? "pending";
 
 const items = (call: CallItem) => list(call.args, "items").map((item) => fields(item));
 
@@ -31,7 +35,7 @@ function Todo({ call }: CallProps) {
   return (
     <ul class="steps-list">
       {all.map((item, index) => {
-        const status = word(item, "status") || "pending";
+        const status = statusOf(item);
         return (
           <li key={index} class={status}>
             <span class="step-box">
