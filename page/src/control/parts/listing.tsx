@@ -1,5 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
+import { Unanswered } from "../../api.ts";
 import { Button } from "../../ui/button.tsx";
 import type { List } from "./list.ts";
 import { Skeleton } from "./skeleton.tsx";
@@ -15,9 +16,11 @@ interface ListingProps<T> {
 /** A list in whichever state it is: on its way, gone wrong, empty, or there, with a way to see more of it. */
 export function Listing<T>({ list, empty, children }: ListingProps<T>) {
   const { items, more, error } = list.listed.value;
+  // The page says already when the gateway is away; what was shown stays where it was.
+  const isNews = error !== undefined && !(items && error instanceof Unanswered);
   return (
     <>
-      {error !== undefined && <Trouble error={error} onRetry={list.refresh} />}
+      {isNews && <Trouble error={error} onRetry={list.refresh} />}
       {items === undefined && error === undefined && <Skeleton />}
       {items?.length === 0 && empty}
       {items !== undefined && items.length > 0 && children(items)}

@@ -20,9 +20,8 @@ export function LiveOutput({ process }: { process: ProcessView }) {
   const [paused, setPaused] = useState(false);
   const running = process.state === "running";
   useEffect(() => {
-    if (paused) return;
-    if (running) return whileVisible(readOn, LOOK_MS);
-    readOn();
+    if (!running) readOn();
+    else if (!paused) return whileVisible(readOn, LOOK_MS);
   }, [readOn, running, paused]);
   return (
     <Section title="Output" aside={<Actions {...{ log: log.value, running, paused, setPaused }} />}>
