@@ -1,3 +1,4 @@
+import { plural } from "../../format.ts";
 import type { CallItem } from "../../journal/view.ts";
 import { Code } from "../markdown/code.tsx";
 import { languageOfFile } from "../markdown/languages.ts";
@@ -32,6 +33,7 @@ export const editFile: Renderer = {
 export const writeFile: Renderer = {
   ...editFile,
   name: (call) => (call.result?.startsWith("Overwrote") ? "Overwrote" : tense(call, "Writing", "Wrote", "Write")),
+  outcome: (call) => (call.outcome === "ok" ? plural(tally(changes(call)).added, "line") : ""),
   isOpen: () => false,
 };
 
