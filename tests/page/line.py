@@ -19,6 +19,7 @@ class Line:
         self._port = gateway.port
         self._whole = asyncio.Event()
         self._whole.set()
+        self._refuses = False
         self._losing = b""
         self._writers: set[asyncio.StreamWriter] = set()
         self._passing: set[asyncio.Task[None]] = set()
@@ -27,10 +28,16 @@ class Line:
         """Pass nothing on any more, either way; connections stay open, and new ones are made but never answered."""
         self._whole.clear()
 
-    def mend(self) -> None:
-        """Pass on what comes from now on.  What was open is broken by then."""
+    def hang_up(self) -> None:
+        """Break everything that is open, and whatever is opened from now on: this is noticed at once."""
+        self._refuses = True
         for each in self._writers:
             each.transport.abort()
+
+    def mend(self) -> None:
+        """Pass on what comes from now on.  What was open is broken by then."""
+        self.hang_up()
+        self._refuses = False
         self._whole.set()
 
     def lose_answer(self, request: bytes) -> None:
@@ -38,6 +45,9 @@ class Line:
         self._losing = request
 
     async def run(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._refuses:
+            writer.transport.abort()
+            return
         task = asyncio.current_task()
         assert task
         self._passing.add(task)

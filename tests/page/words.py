@@ -37,7 +37,7 @@ class Reader:
         return self.documents[-1][-1] if self.documents[-1] else ""
 
     async def begin(self) -> None:
-        await self.page.expose_function("tellWords", lambda words: self.documents[-1].append(words))
+        await self.page.expose_function("tellWords", self._tell)
         await self.page.add_init_script(_WATCH)
         await self.page.evaluate(_WATCH)
 
@@ -57,15 +57,21 @@ class Reader:
                 assert whole.startswith(after), f"never said: {after}"
                 assert len(after) >= len(before), f"{before!r} became {after!r}"
 
+    def _tell(self, words: str) -> None:
+        self.documents[-1].append(words)
 
-async def turns(web: httpx2.AsyncClient) -> list[dict[str, Any]]:
-    """Return all turns of the gateway, the oldest first."""
-    found: list[dict[str, Any]] = (await web.get("/api/turns")).json()["items"]
-    return sorted(found, key=lambda turn: turn["accepted_at"])
+
+async def transcript(web: httpx2.AsyncClient) -> list[dict[str, Any]]:
+    """Return what the gateway has of its only session."""
+    (session,) = (await web.get("/api/sessions")).json()["items"]
+    return (await web.get(f"/api/sessions/{session['id']}/messages")).json()["items"]
 
 
 async def answers(web: httpx2.AsyncClient) -> str:
-    """Return what the gateway says that it has said in its only session."""
-    (session,) = (await web.get("/api/sessions")).json()["items"]
-    items: list[dict[str, Any]] = (await web.get(f"/api/sessions/{session['id']}/messages")).json()["items"]
-    return " ".join(item["text"] for item in items if item["role"] == "assistant")
+    """Return all that was answered in the only session."""
+    return " ".join(item["text"] for item in await transcript(web) if item["role"] == "assistant")
+
+
+async def messages(web: httpx2.AsyncClient) -> list[str]:
+    """Return all that was asked in the only session."""
+    return [item["text"] for item in await transcript(web) if item["role"] == "user"]
