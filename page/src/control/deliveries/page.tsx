@@ -76,7 +76,7 @@ function columns(refresh: () => void): readonly Column<Delivery>[] {
 function Message({ delivery }: { delivery: Delivery }) {
   return (
     <>
-      <a class="delivery-text" href={to.control("deliveries", delivery.id)}>
+      <a class="rows-link" href={to.control("deliveries", delivery.id)}>
         {delivery.text.trim() || "(empty)"}
       </a>
       {delivery.error && delivery.state !== "delivered" && <span class="delivery-error">{delivery.error}</span>}

@@ -69,7 +69,7 @@ const COLUMNS: readonly Column<ProcessView>[] = [
     title: "Command",
     wide: true,
     cell: (each) => (
-      <a class="process-command" href={to.control("processes", each.id)}>
+      <a class="rows-link" href={to.control("processes", each.id)}>
         <code>{each.command}</code>
       </a>
     ),
