@@ -28,7 +28,7 @@ MODULES = HERE / "node_modules"
 # What is needed to build, or everything that is needed to work on the page.
 BUILDING, WORKING = "building", "working"
 TOOLS: Mapping[str, Sequence[Sequence[str]]] = {
-    "check": (("@biomejs/biome/bin/biome", "check", "."), ("typescript/bin/tsc", "--noEmit")),
+    "check": (("@biomejs/biome/bin/biome", "check", "--error-on-warnings", "."), ("typescript/bin/tsc", "--noEmit")),
     "format": (("@biomejs/biome/bin/biome", "check", "--write", "."),),
     "test": (("vitest/vitest.mjs", "run"),),
     "dev": (("vite/bin/vite.js",),),
