@@ -4,13 +4,20 @@ import { useEffect, useRef } from "preact/hooks";
 import type { ControlPage } from "../router.ts";
 import { to } from "../router.ts";
 import { Icon } from "../ui/icon.tsx";
-import { GROUPS, PAGES } from "./pages.ts";
+import { fetchPages, GROUPS, PAGES } from "./pages.ts";
 import { glance, useGlance } from "./status/glance.ts";
 import "./control.css";
 import "./parts/parts.css";
 
+/** The page that was asked for comes first. */
+const REST_MS = 1_500;
+
 export function Control({ page, id }: { page: ControlPage; id: string | null }) {
   useGlance();
+  useEffect(() => {
+    const timer = setTimeout(fetchPages, REST_MS);
+    return () => clearTimeout(timer);
+  }, []);
   const { Page } = PAGES[page];
   return (
     <div class="control">

@@ -5,63 +5,33 @@ import type { ControlPage } from "../router.ts";
 import type { IconName } from "../ui/icon.tsx";
 import { lazy } from "../ui/lazy.tsx";
 
+type Page = ComponentType<{ id: string | null }>;
+
 interface Plan {
   title: string;
   icon: IconName;
-  Page: ComponentType<{ id: string | null }>;
+  Page: Page;
+  load: () => Promise<Page>;
 }
 
+const plan = (title: string, icon: IconName, load: () => Promise<Page>): Plan => ({
+  title,
+  icon,
+  load,
+  Page: lazy(load),
+});
+
 export const PAGES: Readonly<Record<ControlPage, Plan>> = {
-  status: {
-    title: "Status",
-    icon: "gauge",
-    Page: lazy(() => import("./status/page.tsx").then((each) => each.StatusPage)),
-  },
-  approvals: {
-    title: "Approvals",
-    icon: "shield",
-    Page: lazy(() => import("./approvals/page.tsx").then((each) => each.ApprovalsPage)),
-  },
-  deliveries: {
-    title: "Deliveries",
-    icon: "send",
-    Page: lazy(() => import("./deliveries/page.tsx").then((each) => each.DeliveriesPage)),
-  },
-  processes: {
-    title: "Processes",
-    icon: "terminal",
-    Page: lazy(() => import("./processes/page.tsx").then((each) => each.ProcessesPage)),
-  },
-  jobs: {
-    title: "Jobs",
-    icon: "clock",
-    Page: lazy(() => import("./jobs/page.tsx").then((each) => each.JobsPage)),
-  },
-  memory: {
-    title: "Memory",
-    icon: "brain",
-    Page: lazy(() => import("./memory/page.tsx").then((each) => each.MemoryPage)),
-  },
-  webhooks: {
-    title: "Webhooks",
-    icon: "webhook",
-    Page: lazy(() => import("./webhooks/page.tsx").then((each) => each.WebhooksPage)),
-  },
-  keys: {
-    title: "Keys",
-    icon: "key",
-    Page: lazy(() => import("./keys/page.tsx").then((each) => each.KeysPage)),
-  },
-  settings: {
-    title: "Settings",
-    icon: "gear",
-    Page: lazy(() => import("./settings/page.tsx").then((each) => each.SettingsPage)),
-  },
-  doctor: {
-    title: "Doctor",
-    icon: "doctor",
-    Page: lazy(() => import("./doctor/page.tsx").then((each) => each.DoctorPage)),
-  },
+  status: plan("Status", "gauge", () => import("./status/page.tsx").then((each) => each.StatusPage)),
+  approvals: plan("Approvals", "shield", () => import("./approvals/page.tsx").then((each) => each.ApprovalsPage)),
+  deliveries: plan("Deliveries", "send", () => import("./deliveries/page.tsx").then((each) => each.DeliveriesPage)),
+  processes: plan("Processes", "terminal", () => import("./processes/page.tsx").then((each) => each.ProcessesPage)),
+  jobs: plan("Jobs", "clock", () => import("./jobs/page.tsx").then((each) => each.JobsPage)),
+  memory: plan("Memory", "brain", () => import("./memory/page.tsx").then((each) => each.MemoryPage)),
+  webhooks: plan("Webhooks", "webhook", () => import("./webhooks/page.tsx").then((each) => each.WebhooksPage)),
+  keys: plan("Keys", "key", () => import("./keys/page.tsx").then((each) => each.KeysPage)),
+  settings: plan("Settings", "gear", () => import("./settings/page.tsx").then((each) => each.SettingsPage)),
+  doctor: plan("Doctor", "doctor", () => import("./doctor/page.tsx").then((each) => each.DoctorPage)),
 };
 
 /** What belongs together: what goes on now, what the agent works with, and how the gateway is run. */
@@ -70,3 +40,8 @@ export const GROUPS: readonly (readonly ControlPage[])[] = [
   ["jobs", "memory", "webhooks"],
   ["keys", "settings", "doctor"],
 ];
+
+/** Fetch all of them, so that they are here when the gateway is not. */
+export async function fetchPages(): Promise<void> {
+  await Promise.allSettled(Object.values(PAGES).map(({ load }) => load()));
+}
