@@ -1,6 +1,7 @@
 import type { Item, Turn } from "../journal/view.ts";
 import { isOver } from "../turns/standing.ts";
 import type { TurnState } from "../wire.ts";
+import { Boundary } from "./boundary.tsx";
 import { Actions } from "./items/actions.tsx";
 import { Call } from "./items/call.tsx";
 import { Marker } from "./items/marker.tsx";
@@ -20,14 +21,16 @@ export const TurnBody = kept(({ turn }: { turn: Turn }) => {
     <>
       {items.map((item, index) => (
         <div key={item.key} class={item.recovered ? "item recovered" : "item"} data-role={item.role}>
-          <Drawn
-            item={item}
-            turnId={turn.id}
-            state={turn.state}
-            isOver={isOver(turn)}
-            isLast={index === items.length - 1}
-            until={items[index + 1]?.at ?? turn.endedAt}
-          />
+          <Boundary>
+            <Drawn
+              item={item}
+              turnId={turn.id}
+              state={turn.state}
+              isOver={isOver(turn)}
+              isLast={index === items.length - 1}
+              until={items[index + 1]?.at ?? turn.endedAt}
+            />
+          </Boundary>
         </div>
       ))}
       <Progress turn={turn} />

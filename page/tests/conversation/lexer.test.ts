@@ -6,6 +6,7 @@ describe("Markdown that is meant to hold up the page", () => {
     ["too long", "word ".repeat(7_000)],
     ["too tangled", "_a".repeat(5_000)],
     ["nested too deeply", "> ".repeat(1_900)],
+    ["too tangled below a fence", `\`\`\`\n\`\`\`\n${"![".repeat(5_000)}`],
   ])("is shown as it is where it is %s", (_, text) => {
     expect(read(text)).toBe(null);
   });

@@ -14,54 +14,59 @@ export interface Choice {
   keys: readonly string[];
 }
 
-const KNOWN: Record<string, Omit<Choice, "value" | "keys">> = {
-  once: { label: "Allow once", means: "This one time, and only exactly this.", look: "main" },
-  session: { label: "For this session", means: "Whenever it comes up again in this conversation.", look: "quiet" },
-  always: { label: "Always", means: "In every conversation, until it is taken back.", look: "quiet" },
-  deny: { label: "Deny", means: "It is not done, and the agent is told so.", look: "bad" },
-  continue: { label: "Go on", means: "As much again may be used.", look: "main" },
-  stop: { label: "Stop here", means: "The answer ends with what there is.", look: "quiet" },
-};
-const LETTERS: Record<string, readonly string[]> = {
-  once: ["y"],
-  session: ["s"],
-  always: ["a"],
-  deny: ["d", "n"],
-  continue: ["y"],
-  stop: ["n"],
-};
+type Known = Pick<Choice, "label" | "means" | "look"> & { letters: readonly string[] };
+
+const KNOWN: ReadonlyMap<string, Known> = new Map<string, Known>([
+  ["once", { label: "Allow once", means: "This one time, and only exactly this.", look: "main", letters: ["y"] }],
+  [
+    "session",
+    {
+      label: "For this session",
+      means: "Whenever it comes up again in this conversation.",
+      look: "quiet",
+      letters: ["s"],
+    },
+  ],
+  [
+    "always",
+    { label: "Always", means: "In every conversation, until it is taken back.", look: "quiet", letters: ["a"] },
+  ],
+  ["deny", { label: "Deny", means: "It is not done, and the agent is told so.", look: "bad", letters: ["d", "n"] }],
+  ["continue", { label: "Go on", means: "As much again may be used.", look: "main", letters: ["y"] }],
+  ["stop", { label: "Stop here", means: "The answer ends with what there is.", look: "quiet", letters: ["n"] }],
+]);
+/** Digits are keys for the first of many. */
+const DIGITS = 9;
 
 /** Return what to choose from.  The words of a plain question mean what they say. */
 export function choices(question: QuestionItem): Choice[] {
   return question.choices.map((value, index) => {
-    const known = question.about === "answer" ? undefined : KNOWN[value];
-    const keys = [...(index < 9 ? [String(index + 1)] : []), ...(known ? (LETTERS[value] ?? []) : [])];
-    return { value, keys, ...(known ?? { label: value, means: "", look: "quiet" as const }) };
+    const known = question.about === "answer" ? undefined : KNOWN.get(value);
+    const keys = [...(index < DIGITS ? [String(index + 1)] : []), ...(known?.letters ?? [])];
+    return { value, keys, label: known?.label ?? value, means: known?.means ?? "", look: known?.look ?? "quiet" };
   });
 }
 
-const ANSWERED: Record<string, string> = {
-  once: "Allowed once",
-  session: "Allowed for this session",
-  always: "Always allowed",
-  deny: "Denied",
-  expired: "Nobody answered in time: denied",
-  cancelled: "Not asked any more",
-  continue: "Went on",
-  stop: "Stopped there",
-};
+/** The words that the gateway takes for a decision, wherever they were typed. */
+const DECIDED: ReadonlyMap<string, string> = new Map([
+  ...["once", "yes", "y", "ok", "okay", "allow", "approve", "approved"].map((word) => [word, "Allowed once"] as const),
+  ...["session", "for this session"].map((word) => [word, "Allowed for this session"] as const),
+  ...["always", "forever"].map((word) => [word, "Always allowed"] as const),
+  ["expired", "Nobody answered in time: denied"],
+]);
+const CANCELLED = "cancelled";
 
 /** Return what it was about, in a line. */
 export function subjectOf({ detail, text }: QuestionItem): string {
   return legible(firstLine(word(detail, "command") || word(detail, "target") || word(detail, "tool") || text));
 }
 
-/** Return an answer as it is told afterwards. */
-export function toldAnswer(question: QuestionItem): string {
-  const answer = question.answer ?? "";
-  if (question.about === "answer" && answer !== "cancelled") return `Answered: ${answer}`;
-  return (
-    ANSWERED[answer.trim().toLowerCase()] ??
-    (question.about === "approval" ? `Denied: ${answer}` : `Answered: ${answer}`)
-  );
+/** Return an answer as it is told afterwards.  To an approval, whatever is not clearly a yes is a no. */
+export function toldAnswer({ about, answer }: QuestionItem): string {
+  const said = (answer ?? "").trim();
+  const word = said.replace(/^[.!]+|[.!]+$/g, "").toLowerCase();
+  if (word === CANCELLED) return "Not asked any more";
+  if (about === "approval") return DECIDED.get(word) ?? (word === "deny" ? "Denied" : `Denied: ${said}`);
+  if (about === "budget") return word === "continue" ? "Went on" : "Stopped there";
+  return `Answered: ${said}`;
 }

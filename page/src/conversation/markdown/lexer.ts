@@ -7,11 +7,11 @@ const MOST_CHARS = 30_000;
 /** To find out what so many signs belong to would hold up the page. */
 const MOST_SIGNS = 2_000;
 const SIGNS = /[*_~`[<>]/g;
-const FENCED = /^\s{0,3}(?:```|~~~)/;
+const FENCE = /^\n* {0,3}(`{3,}|~{3,})[^`\n]*\n/;
 
 /** Return the tokens of a text; null where it is too long or too tangled to be read, and is shown as it is. */
 export function read(text: string): Token[] | null {
-  if (!FENCED.test(text) && (text.length > MOST_CHARS || isTangled(text))) return null;
+  if ((text.length > MOST_CHARS || isTangled(text)) && !isCode(text)) return null;
   try {
     return new Lexer({ gfm: true }).lex(text);
   } catch {
@@ -21,3 +21,12 @@ export function read(text: string): Token[] | null {
 }
 
 const isTangled = (text: string) => text.length > MOST_SIGNS && (text.match(SIGNS)?.length ?? 0) > MOST_SIGNS;
+
+/** Return whether a fence is around all of it. */
+function isCode(text: string): boolean {
+  const [opening, fence] = FENCE.exec(text) ?? [];
+  if (!opening || !fence) return false;
+  const rest = text.slice(opening.length);
+  const closing = new RegExp(`^ {0,3}${fence[0]}{${fence.length},}[ \\t]*$`, "m").exec(rest);
+  return !closing || rest.slice(closing.index + closing[0].length).trim() === "";
+}
