@@ -31,8 +31,8 @@ export function ApprovalsPage() {
               {items.map((asked) => (
                 <li key={`${asked.turn_id}/${asked.question_id}`} class="asked">
                   <h3 class="asked-where">
-                    In <Origin sessionId={asked.session_id} turnId={asked.turn_id} />, asked{" "}
-                    <Time at={asked.asked_at} as="relative" />
+                    Asked <Time at={asked.asked_at} as="relative" /> in{" "}
+                    <Origin sessionId={asked.session_id} turnId={asked.turn_id} />
                   </h3>
                   <Question question={questionOf(asked)} turnId={asked.turn_id} isOver={false} />
                 </li>

@@ -1,8 +1,10 @@
 /** A list of the gateway's, by pages: read again every few seconds while somebody looks, without a flicker. */
 
-import { type ReadonlySignal, signal } from "@preact/signals";
+import { computed, type ReadonlySignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import { get } from "../../api.ts";
+import { loading } from "../../ui/load.ts";
+import { whileVisible } from "../../ui/visible.ts";
 
 const PAGE = 50;
 /** The largest page that the gateway gives out. */
@@ -34,32 +36,13 @@ export function useList<T>(path: string, everyMs = REFRESH_MS): List<T> {
   return list;
 }
 
-/** Do something now, every so often while the page can be seen, and as soon as it can be seen again. */
-export function whileVisible(act: () => void, everyMs: number): () => void {
-  const unlessHidden = () => document.hidden || act();
-  act();
-  const timer = setInterval(unlessHidden, everyMs);
-  document.addEventListener("visibilitychange", unlessHidden);
-  return () => {
-    clearInterval(timer);
-    document.removeEventListener("visibilitychange", unlessHidden);
-  };
-}
-
 function listOf<T>(path: string): List<T> {
-  const listed = signal<Listed<T>>({ items: undefined, more: false, error: undefined });
   let wanted = PAGE;
-  let reading = 0;
-  const refresh = async () => {
-    const mine = ++reading;
-    try {
-      const read = await readUpTo<T>(path, wanted);
-      // An answer that was overtaken by a later one is old.
-      if (mine === reading) listed.value = { ...read, error: undefined };
-    } catch (error) {
-      if (mine === reading) listed.value = { ...listed.value, error };
-    }
-  };
+  const [loaded, refresh] = loading(() => readUpTo<T>(path, wanted));
+  const listed = computed(() => {
+    const { value, error } = loaded.value;
+    return { items: value?.items, more: value?.more ?? false, error };
+  });
   const showMore = () => {
     wanted += PAGE;
     return refresh();

@@ -1,3 +1,4 @@
+import { Unanswered } from "../../api.ts";
 import { to } from "../../router.ts";
 import { useLoaded } from "../../ui/load.ts";
 import { Badge, Time, type Tone } from "../../ui/parts.tsx";
@@ -21,7 +22,7 @@ export function Running() {
   const active = value?.items.filter((session) => session.activity !== null) ?? [];
   return (
     <Section title="At work">
-      {error !== undefined && value === undefined && <Trouble error={error} onRetry={look} />}
+      {error !== undefined && value === undefined && <Unknown error={error} onRetry={look} />}
       {value && active.length === 0 && (
         <p class="panel faint">Nothing runs at the moment. What is being answered appears here.</p>
       )}
@@ -34,6 +35,12 @@ export function Running() {
       )}
     </Section>
   );
+}
+
+/** The top of the page says already when the gateway is away. */
+function Unknown({ error, onRetry }: { error: unknown; onRetry: () => void }) {
+  if (!(error instanceof Unanswered)) return <Trouble error={error} onRetry={onRetry} />;
+  return <p class="panel faint">Not known while the gateway is away.</p>;
 }
 
 function RunningRow({ session, activity }: { session: SessionView; activity: Activity }) {
