@@ -1,20 +1,20 @@
-import { useEffect, useState } from "preact/hooks";
 import { query, Refused, told } from "../../api.ts";
 import { fullMoment, relative } from "../../format.ts";
 import { useLoaded } from "../../ui/load.ts";
+import { useSettled } from "../../ui/settled.ts";
 import type { Forecast as Foreseen } from "../../wire.ts";
 import { reading } from "./schedule.ts";
-
-/** Whoever types is not asked about every letter. */
-const PAUSE_MS = 300;
 
 /** When a schedule that is being typed would be due, as the gateway says. */
 export function Forecast({ schedule }: { schedule: string }) {
   const asked = useSettled(schedule.trim());
-  const [loaded] = useLoaded<Foreseen>(asked ? `/api/schedule${query({ schedule: asked })}` : null);
+  return asked ? <Times schedule={asked} /> : <p class="forecast faint">The next times appear here.</p>;
+}
+
+function Times({ schedule }: { schedule: string }) {
+  const [loaded] = useLoaded<Foreseen>(`/api/schedule${query({ schedule })}`);
   const { value, error } = loaded.value;
-  const words = reading(asked);
-  if (!asked) return <p class="forecast faint">The next times appear here.</p>;
+  const words = reading(schedule);
   if (error instanceof Refused) return <p class="forecast bad">{told(error)}</p>;
   return (
     <div class="forecast">
@@ -29,13 +29,4 @@ export function Forecast({ schedule }: { schedule: string }) {
       </ol>
     </div>
   );
-}
-
-function useSettled(text: string): string {
-  const [settled, setSettled] = useState(text);
-  useEffect(() => {
-    const timer = setTimeout(() => setSettled(text), PAUSE_MS);
-    return () => clearTimeout(timer);
-  }, [text]);
-  return settled;
 }

@@ -10,7 +10,7 @@ const LOOK_MS = 2_500;
 /** One that does not answer a glance by then does not answer now. */
 const PATIENCE_MS = 8_000;
 
-/** The last that is known, with an error from before; and what looks again. */
+/** What is known, beside an error from before it; and what looks again. */
 export const [glance, look] = loading(() => get<Status>("/api/status", { patienceMs: PATIENCE_MS }));
 
 /** Keep looking while this is shown. */
