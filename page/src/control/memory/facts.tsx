@@ -1,10 +1,11 @@
 /** Facts and the profile: found, added, changed and forgotten one by one. */
 
 import { computed } from "@preact/signals";
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useMemo, useRef, useState } from "preact/hooks";
 import { post, query } from "../../api.ts";
 import { Button } from "../../ui/button.tsx";
 import { Empty } from "../../ui/parts.tsx";
+import { useSettled } from "../../ui/settled.ts";
 import { tell } from "../../ui/toast.tsx";
 import type { MemoryView } from "../../wire.ts";
 import { type List, useList } from "../parts/list.ts";
@@ -15,8 +16,6 @@ import { FactForm } from "./form.tsx";
 import { Recalled } from "./recalled.tsx";
 
 const REFRESHED_MS = 10_000;
-/** How long somebody must have stopped typing. */
-const SETTLED_MS = 200;
 
 export function Facts() {
   const [asked, setAsked] = useState("");
@@ -91,16 +90,6 @@ function Nothing({ wanted }: { wanted: string }) {
       yourself, or say “remember that …” while you chat.
     </Empty>
   );
-}
-
-/** Return a text as it was when its writer last stopped for a moment. */
-function useSettled(text: string): string {
-  const [settled, setSettled] = useState(text);
-  useEffect(() => {
-    const timer = setTimeout(() => setSettled(text), SETTLED_MS);
-    return () => clearTimeout(timer);
-  }, [text]);
-  return settled;
 }
 
 /** Let what another search found stay until this one has found something, so that nothing flickers. */
