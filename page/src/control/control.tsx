@@ -1,6 +1,7 @@
 /** The control pages in their frame. */
 
 import { useEffect, useRef } from "preact/hooks";
+import { Boundary } from "../conversation/boundary.tsx";
 import type { ControlPage } from "../router.ts";
 import { to } from "../router.ts";
 import { Icon } from "../ui/icon.tsx";
@@ -25,7 +26,9 @@ export function Control({ page, id }: { page: ControlPage; id: string | null }) 
       {/* Another page begins at its top. */}
       <div class="control-page" key={`${page}/${id ?? ""}`}>
         <div class="control-column">
-          <Page id={id} />
+          <Boundary>
+            <Page id={id} />
+          </Boundary>
         </div>
       </div>
     </div>

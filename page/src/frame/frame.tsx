@@ -1,5 +1,6 @@
 import { Composer } from "../composer/composer.tsx";
 import { Welcome } from "../composer/welcome.tsx";
+import { Boundary } from "../conversation/boundary.tsx";
 import { OutboxList } from "../outbox/list.tsx";
 import { type Place, place } from "../router.ts";
 import { SessionPage } from "../sessions/page.tsx";
@@ -24,7 +25,9 @@ export function Frame() {
       {isOver && <button type="button" class="scrim" aria-label="Hide the sidebar" onClick={() => setOpen(false)} />}
       <main class="room" id="main" tabIndex={-1} inert={isOver}>
         <Banner />
-        <Room place={place.value} />
+        <Boundary key={place.value.name === "session" ? place.value.id : place.value.name}>
+          <Room place={place.value} />
+        </Boundary>
       </main>
     </div>
   );

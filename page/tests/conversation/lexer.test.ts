@@ -6,9 +6,16 @@ describe("Markdown that is meant to hold up the page", () => {
     ["too long", "word ".repeat(7_000)],
     ["too tangled", "_a".repeat(5_000)],
     ["nested too deeply", "> ".repeat(1_900)],
+    ["nested too deeply to be drawn", "> ".repeat(900)],
+    ["a list in lists without end", "1. ".repeat(900)],
     ["too tangled below a fence", `\`\`\`\n\`\`\`\n${"![".repeat(5_000)}`],
   ])("is shown as it is where it is %s", (_, text) => {
     expect(read(text)).toBe(null);
+  });
+
+  it("may be nested as far as somebody would write it", () => {
+    const list = Array.from({ length: 12 }, (_, level) => `${"  ".repeat(level)}- **a**`).join("\n");
+    expect(read(list)).not.toBe(null);
   });
 
   it("may be as long as it likes where it is code", () => {
