@@ -2,11 +2,12 @@
 
 import "./doctor.css";
 import { useSignal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
+import { useCallback, useEffect } from "preact/hooks";
 import { get } from "../../api.ts";
 import { duration, plural } from "../../format.ts";
 import { to } from "../../router.ts";
 import { Button } from "../../ui/button.tsx";
+import { useDoing } from "../../ui/doing.ts";
 import { Icon, type IconName } from "../../ui/icon.tsx";
 import { Command, Spinner, Time } from "../../ui/parts.tsx";
 import type { Finding, Level, Report } from "../../wire.ts";
@@ -29,33 +30,28 @@ interface Examined {
 
 export function DoctorPage(_: { id: string | null }) {
   const examined = useSignal<Examined | null>(null);
-  const problem = useSignal<unknown>(undefined);
-  const busy = useSignal(false);
-  const run = async () => {
-    if (busy.value) return;
-    busy.value = true;
-    try {
-      examined.value = await examine();
-      problem.value = undefined;
-    } catch (error) {
-      problem.value = error;
-    }
-    busy.value = false;
-  };
+  const { busy, problem, run } = useDoing();
+  const look = useCallback(
+    () =>
+      run(async () => {
+        examined.value = await examine();
+      }),
+    [run, examined],
+  );
   useEffect(() => {
-    run();
-  }, []);
+    look();
+  }, [look]);
   return (
     <>
       <PageHead
         title="Doctor"
         lead="Looks at everything that the gateway lives on, changes nothing, and says what to do."
       >
-        <Button icon="retry" disabled={busy.value} onClick={run}>
+        <Button icon="retry" disabled={busy.value} onClick={look}>
           {busy.value ? "Looking…" : "Look again"}
         </Button>
       </PageHead>
-      {problem.value !== undefined && <Trouble error={problem.value} onRetry={run} />}
+      {problem.value !== undefined && <Trouble error={problem.value} onRetry={look} />}
       {busy.value && !examined.value && <Waiting />}
       {examined.value && <Findings examined={examined.value} busy={busy.value} />}
     </>

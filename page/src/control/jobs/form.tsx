@@ -1,7 +1,9 @@
 import { useState } from "preact/hooks";
 import { Button } from "../../ui/button.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
+import { useDoing } from "../../ui/doing.ts";
 import { Field } from "../../ui/parts.tsx";
+import { TextField } from "../../ui/text_field.tsx";
 import { tell } from "../../ui/toast.tsx";
 import type { JobView, Plan } from "../../wire.ts";
 import { Trouble } from "../parts/trouble.tsx";
@@ -18,42 +20,33 @@ const USUAL: readonly { label: string; schedule: string }[] = [
 /** Add a job, or change one; its name is what it is known by, and stays. */
 export function JobForm({ job, onClose }: { job?: JobView; onClose: () => void }) {
   const [plan, setPlan] = useState<Plan>(() => planOf(job));
-  const [busy, setBusy] = useState(false);
-  const [problem, setProblem] = useState<unknown>();
+  const doing = useDoing();
   const change = (part: Partial<Plan>) => setPlan({ ...plan, ...part });
-  const save = async (event: Event) => {
+  const save = async () => {
+    const [name, schedule] = [plan.name.trim(), plan.schedule.trim()];
+    await saveJob({ ...plan, name, schedule, deliver: plan.deliver?.trim() || null });
+    tell(`“${name}” is saved.`);
+    onClose();
+  };
+  const submit = (event: Event) => {
     event.preventDefault();
-    setBusy(true);
-    setProblem(undefined);
-    try {
-      await saveJob({
-        ...plan,
-        name: plan.name.trim(),
-        schedule: plan.schedule.trim(),
-        deliver: plan.deliver?.trim() || null,
-      });
-      tell(`“${plan.name.trim()}” is saved.`);
-      onClose();
-    } catch (error) {
-      setProblem(error);
-      setBusy(false);
-    }
+    doing.run(save);
   };
   return (
     <Dialog title={job ? `Edit “${job.name}”` : "New job"} onClose={onClose}>
-      <form class="job-form" onSubmit={save}>
+      <form class="job-form" onSubmit={submit}>
         {!job && <Name value={plan.name} onChange={(name) => change({ name })} />}
         <When value={plan.schedule} onChange={(schedule) => change({ schedule })} />
         <Prompt value={plan.prompt} onChange={(prompt) => change({ prompt })} />
         <Deliver value={plan.deliver ?? ""} onChange={(deliver) => change({ deliver })} />
-        {problem !== undefined && (
+        {doing.problem.value !== undefined && (
           <div ref={bringIntoView}>
-            <Trouble error={problem} />
+            <Trouble error={doing.problem.value} />
           </div>
         )}
         <div class="dialog-actions">
           <Button onClick={onClose}>Cancel</Button>
-          <Button look="main" type="submit" disabled={busy}>
+          <Button look="main" type="submit" disabled={doing.busy.value}>
             {job ? "Save" : "Add the job"}
           </Button>
         </div>
@@ -77,41 +70,31 @@ interface PartProps {
 
 function Name({ value, onChange }: PartProps) {
   return (
-    <Field label="Name">
-      {(control) => (
-        <input
-          {...control}
-          required
-          maxLength={100}
-          // It is a part of addresses.
-          pattern="[^\/]+"
-          title="without a slash"
-          placeholder="morning-report"
-          value={value}
-          onInput={(event) => onChange(event.currentTarget.value)}
-        />
-      )}
-    </Field>
+    <TextField
+      label="Name"
+      required
+      maxLength={100}
+      // It is a part of addresses.
+      pattern="[^\/]+"
+      title="without a slash"
+      placeholder="morning-report"
+      value={value}
+      onInput={onChange}
+    />
   );
 }
 
 function When({ value, onChange }: PartProps) {
   return (
     <div class="job-when">
-      <Field label="When" hint="Minute, hour, day, month and weekday; or once: at 2031-05-04T09:30">
-        {(control) => (
-          <input
-            {...control}
-            required
-            maxLength={200}
-            spellcheck={false}
-            autocomplete="off"
-            class="job-schedule"
-            value={value}
-            onInput={(event) => onChange(event.currentTarget.value)}
-          />
-        )}
-      </Field>
+      <TextField
+        label="When"
+        hint="Minute, hour, day, month and weekday; or once: at 2031-05-04T09:30"
+        required
+        maxLength={200}
+        value={value}
+        onInput={onChange}
+      />
       <div class="filter">
         {USUAL.map(({ label, schedule }) => (
           <button
@@ -149,20 +132,12 @@ function Prompt({ value, onChange }: PartProps) {
 
 function Deliver({ value, onChange }: PartProps) {
   return (
-    <Field
+    <TextField
       label="Deliver the answer to"
       hint="Left empty, it is kept in its own conversation. Elsewhere: a channel and an address, such as url:https://example.org/hook."
-    >
-      {(control) => (
-        <input
-          {...control}
-          placeholder="nowhere else"
-          spellcheck={false}
-          autocomplete="off"
-          value={value}
-          onInput={(event) => onChange(event.currentTarget.value)}
-        />
-      )}
-    </Field>
+      placeholder="nowhere else"
+      value={value}
+      onInput={onChange}
+    />
   );
 }

@@ -2,7 +2,8 @@ import { useState } from "preact/hooks";
 import { post } from "../../api.ts";
 import { Button } from "../../ui/button.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
-import { Field } from "../../ui/parts.tsx";
+import { useDoing } from "../../ui/doing.ts";
+import { TextField } from "../../ui/text_field.tsx";
 import type { KeyPlan, KeyView, NewKey } from "../../wire.ts";
 import { Trouble } from "../parts/trouble.tsx";
 import { useClosed } from "./closed.ts";
@@ -28,67 +29,61 @@ export function KeyForm({ keys, onMade, onClose }: KeyFormProps) {
   const [route, setRoute] = useState("");
   const [owner, setOwner] = useState("");
   const [rate, setRate] = useState("");
-  const [problem, setProblem] = useState<unknown>();
+  const doing = useDoing();
   const closed = useClosed();
   const scopes = [may === "webhook" ? `${WEBHOOK}${route.trim()}` : may === "admin" ? ADMIN : API];
-  const make = async (event: Event) => {
-    event.preventDefault();
+  const make = async () => {
     const plan: KeyPlan = {
       name: name.trim(),
       scopes,
       owner: may === "api" && owner.trim() ? owner.trim() : OPERATOR,
       rate_limit: Number(rate) || 0,
     };
-    try {
-      onMade(await post<NewKey>("/api/keys", plan));
-    } catch (error) {
-      setProblem(error);
-    }
+    onMade(await post<NewKey>("/api/keys", plan));
   };
+  const submit = (event: Event) => {
+    event.preventDefault();
+    doing.run(make);
+  };
+  const isMissing = !name.trim() || (may === "webhook" && !route.trim());
   return (
     <Dialog title="New key" onClose={onClose}>
-      <form class="key-form" onSubmit={make}>
-        <Field label="Name" hint="What will use it, so that you know it again.">
-          {(control) => (
-            <input
-              {...control}
-              required
-              maxLength={100}
-              autocomplete="off"
-              placeholder="laptop"
-              value={name}
-              onInput={(event) => setName(event.currentTarget.value)}
-            />
-          )}
-        </Field>
+      <form class="key-form" onSubmit={submit}>
+        <TextField
+          label="Name"
+          hint="What will use it, so that you know it again."
+          required
+          maxLength={100}
+          placeholder="laptop"
+          value={name}
+          onInput={setName}
+        />
         <Choices may={may} onChoose={setMay} />
         {may === "webhook" && (
-          <Text label="Route" hint="The name of the webhook route." value={route} onInput={setRoute} />
+          <TextField label="Route" hint="The name of the webhook route." value={route} onInput={setRoute} />
         )}
         {may === "api" && (
-          <Text
+          <TextField
             label="Owner (optional)"
             hint="Somebody else than you: conversations, memories and jobs of this key are theirs, and yours do not exist for it."
             value={owner}
             onInput={setOwner}
           />
         )}
-        <Field label="Requests per minute (optional)" hint="Without a number it may ask as often as it likes.">
-          {(control) => (
-            <input
-              {...control}
-              type="number"
-              min={0}
-              value={rate}
-              onInput={(event) => setRate(event.currentTarget.value)}
-            />
-          )}
-        </Field>
+        <TextField
+          label="Requests per minute (optional)"
+          hint="Without a number it may ask as often as it likes."
+          inputMode="numeric"
+          pattern="\d*"
+          title="a whole number"
+          value={rate}
+          onInput={setRate}
+        />
         {isFirst(keys, scopes) && !closed && <First />}
-        {problem !== undefined && <Trouble error={problem} />}
+        {doing.problem.value !== undefined && <Trouble error={doing.problem.value} />}
         <div class="dialog-actions">
           <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" look="main" disabled={!name.trim() || (may === "webhook" && !route.trim())}>
+          <Button type="submit" look="main" disabled={doing.busy.value || isMissing}>
             Make the key
           </Button>
         </div>
@@ -119,28 +114,5 @@ function Choices({ may, onChoose }: { may: May; onChoose: (may: May) => void }) 
         </label>
       ))}
     </fieldset>
-  );
-}
-
-interface TextProps {
-  label: string;
-  hint: string;
-  value: string;
-  onInput: (value: string) => void;
-}
-
-function Text({ label, hint, value, onInput }: TextProps) {
-  return (
-    <Field label={label} hint={hint}>
-      {(control) => (
-        <input
-          {...control}
-          autocomplete="off"
-          spellcheck={false}
-          value={value}
-          onInput={(event) => onInput(event.currentTarget.value)}
-        />
-      )}
-    </Field>
   );
 }

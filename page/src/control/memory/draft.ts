@@ -2,14 +2,14 @@
 
 import { computed, type ReadonlySignal, signal } from "@preact/signals";
 import { get, put } from "../../api.ts";
+import { newDoing } from "../../ui/doing.ts";
 import type { Document, Edited } from "../../wire.ts";
 
 const PATH = "/api/memory/document";
 
 const read = signal<string | null>(null);
-const trouble = signal<unknown>(undefined);
-const asking = signal(false);
 const others = signal<string | null>(null);
+const doing = newDoing();
 
 /** As it was read; null until then. */
 export const base: ReadonlySignal<string | null> = read;
@@ -17,25 +17,24 @@ export const base: ReadonlySignal<string | null> = read;
 export const written = signal("");
 /** What it has become since it was read, where that is something else. */
 export const theirs: ReadonlySignal<string | null> = others;
-export const problem: ReadonlySignal<unknown> = trouble;
-export const busy: ReadonlySignal<boolean> = asking;
+export const { problem, busy } = doing;
 export const isChanged = computed(() => read.value !== null && written.value !== read.value);
 
 /** Begin with a document; what was written before is gone. */
 export function begin(markdown: string): void {
   read.value = written.value = markdown;
   others.value = null;
-  trouble.value = undefined;
+  doing.forget();
 }
 
 /** Read the document, unless there is something in it that is not saved. */
 export async function load(): Promise<void> {
-  if (!isChanged.value) await attempt(async () => begin((await get<Document>(PATH)).markdown));
+  if (!isChanged.value) await doing.run(async () => begin((await get<Document>(PATH)).markdown));
 }
 
 /** Save what was written; what changed meanwhile is shown first, unless it is to be saved `anyway`. */
 export async function save(anyway: boolean): Promise<Edited | undefined> {
-  return attempt(async () => {
+  return doing.run(async () => {
     const now = (await get<Document>(PATH)).markdown;
     if (!anyway && now !== read.value) {
       others.value = now;
@@ -45,17 +44,4 @@ export async function save(anyway: boolean): Promise<Edited | undefined> {
     begin(edited.markdown);
     return edited;
   });
-}
-
-async function attempt<T>(action: () => Promise<T>): Promise<T | undefined> {
-  asking.value = true;
-  trouble.value = undefined;
-  try {
-    return await action();
-  } catch (error) {
-    trouble.value = error;
-    return undefined;
-  } finally {
-    asking.value = false;
-  }
 }

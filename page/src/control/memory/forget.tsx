@@ -3,7 +3,7 @@ import { post } from "../../api.ts";
 import { plural } from "../../format.ts";
 import { Button } from "../../ui/button.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
-import { Field } from "../../ui/parts.tsx";
+import { TextField } from "../../ui/text_field.tsx";
 import { attempt, tell } from "../../ui/toast.tsx";
 import type { Forgotten } from "../../wire.ts";
 
@@ -40,16 +40,7 @@ function Asking({ onClose, onForgotten }: { onClose: () => void; onForgotten: ()
           Every fact and the profile are deleted, here and by the memory provider, if there is another. Conversations
           stay. This cannot be undone.
         </p>
-        <Field label={`Type “${WORD}”`}>
-          {(control) => (
-            <input
-              {...control}
-              autocomplete="off"
-              value={typed}
-              onInput={(event) => setTyped(event.currentTarget.value)}
-            />
-          )}
-        </Field>
+        <TextField label={`Type “${WORD}”`} value={typed} onInput={setTyped} />
         <div class="dialog-actions">
           <Button onClick={onClose}>Keep it</Button>
           <Button type="submit" look="bad" disabled={!sure}>

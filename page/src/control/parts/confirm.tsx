@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
-import { useState } from "preact/hooks";
 import { Button } from "../../ui/button.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
+import { useDoing } from "../../ui/doing.ts";
 import { Trouble } from "./trouble.tsx";
 
 interface ConfirmProps {
@@ -17,26 +17,18 @@ interface ConfirmProps {
 
 /** Ask before something that cannot be taken back; what goes wrong with it is said in the same place. */
 export function Confirm({ title, action, look = "bad", onConfirm, onClose, children }: ConfirmProps) {
-  const [busy, setBusy] = useState(false);
-  const [problem, setProblem] = useState<unknown>();
+  const doing = useDoing();
   const confirm = async () => {
-    setBusy(true);
-    setProblem(undefined);
-    try {
-      await onConfirm();
-      onClose();
-    } catch (error) {
-      setProblem(error);
-      setBusy(false);
-    }
+    await onConfirm();
+    onClose();
   };
   return (
     <Dialog title={title} onClose={onClose}>
       <div class="confirm-text">{children}</div>
-      {problem !== undefined && <Trouble error={problem} />}
+      {doing.problem.value !== undefined && <Trouble error={doing.problem.value} />}
       <div class="dialog-actions">
         <Button onClick={onClose}>Cancel</Button>
-        <Button look={look} disabled={busy} onClick={confirm}>
+        <Button look={look} disabled={doing.busy.value} onClick={() => doing.run(confirm)}>
           {action}
         </Button>
       </div>

@@ -2,7 +2,9 @@ import { useState } from "preact/hooks";
 import { post } from "../../api.ts";
 import { Button } from "../../ui/button.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
+import { useDoing } from "../../ui/doing.ts";
 import { Field } from "../../ui/parts.tsx";
+import { TextField } from "../../ui/text_field.tsx";
 import type { NewRoute, RouteView } from "../../wire.ts";
 import { Trouble } from "../parts/trouble.tsx";
 import { Placeholders } from "./placeholders.tsx";
@@ -18,29 +20,26 @@ interface RouteFormProps {
 /** A route to be added or changed. */
 export function RouteForm({ route, onSaved, onClose }: RouteFormProps) {
   const [form, setForm] = useState<Written>(route ? written(route) : EMPTY);
-  const [problem, setProblem] = useState<unknown>();
+  const doing = useDoing();
   const set = (change: Partial<Written>) => setForm({ ...form, ...change });
-  const save = async (event: Event) => {
+  const submit = (event: Event) => {
     event.preventDefault();
-    try {
-      onSaved(await post<NewRoute>("/api/webhooks", planned(form, route)));
-    } catch (error) {
-      setProblem(error);
-    }
+    doing.run(async () => onSaved(await post<NewRoute>("/api/webhooks", planned(form, route))));
   };
+  const isMissing = !form.name.trim() || !form.prompt.trim();
   return (
     <Dialog wide title={route ? `Change ${route.name}` : "New route"} onClose={onClose}>
-      <form class="route-form" onSubmit={save}>
+      <form class="route-form" onSubmit={submit}>
         {!route && <Name value={form.name} set={set} />}
         <Prompt value={form.prompt} set={set} />
         <Deliver form={form} set={set} />
         <Events value={form.events} set={set} />
         <Signature form={form} set={set} kept={route?.signed ?? false} />
         <Rate value={form.rate} set={set} />
-        {problem !== undefined && <Trouble error={problem} />}
+        {doing.problem.value !== undefined && <Trouble error={doing.problem.value} />}
         <div class="dialog-actions">
           <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" look="main" disabled={!form.name.trim() || !form.prompt.trim()}>
+          <Button type="submit" look="main" disabled={doing.busy.value || isMissing}>
             {route ? "Save" : "Add the route"}
           </Button>
         </div>
@@ -53,19 +52,14 @@ type Set = (change: Partial<Written>) => void;
 
 function Name({ value, set }: { value: string; set: Set }) {
   return (
-    <Field label="Name" hint={`It becomes the address: ${location.origin}/webhooks/${value.trim() || "NAME"}`}>
-      {(control) => (
-        <input
-          {...control}
-          required
-          autocomplete="off"
-          spellcheck={false}
-          placeholder="alerts"
-          value={value}
-          onInput={(event) => set({ name: event.currentTarget.value })}
-        />
-      )}
-    </Field>
+    <TextField
+      label="Name"
+      hint={`It becomes the address: ${location.origin}/webhooks/${value.trim() || "NAME"}`}
+      required
+      placeholder="alerts"
+      value={value}
+      onInput={(name) => set({ name })}
+    />
   );
 }
 
@@ -91,20 +85,12 @@ function Prompt({ value, set }: { value: string; set: Set }) {
 function Deliver({ form, set }: { form: Written; set: Set }) {
   return (
     <>
-      <Field
+      <TextField
         label="Where the answer goes"
         hint="log: nowhere, read it in the conversation. file:NAME, url:https://…, or github_comment:{repository.full_name}#{pull_request.number}"
-      >
-        {(control) => (
-          <input
-            {...control}
-            autocomplete="off"
-            spellcheck={false}
-            value={form.deliver}
-            onInput={(event) => set({ deliver: event.currentTarget.value })}
-          />
-        )}
-      </Field>
+        value={form.deliver}
+        onInput={(deliver) => set({ deliver })}
+      />
       <label class="route-check">
         <input
           type="checkbox"
@@ -119,18 +105,13 @@ function Deliver({ form, set }: { form: Written; set: Set }) {
 
 function Events({ value, set }: { value: string; set: Set }) {
   return (
-    <Field label="Events (optional)" hint="Only these start a turn, with commas between them; without any, all do.">
-      {(control) => (
-        <input
-          {...control}
-          autocomplete="off"
-          spellcheck={false}
-          placeholder="alert.fired, alert.resolved"
-          value={value}
-          onInput={(event) => set({ events: event.currentTarget.value })}
-        />
-      )}
-    </Field>
+    <TextField
+      label="Events (optional)"
+      hint="Only these start a turn, with commas between them; without any, all do."
+      placeholder="alert.fired, alert.resolved"
+      value={value}
+      onInput={(events) => set({ events })}
+    />
   );
 }
 
@@ -185,16 +166,14 @@ function Signature({ form, set, kept }: { form: Written; set: Set; kept: boolean
 
 function Rate({ value, set }: { value: string; set: Set }) {
   return (
-    <Field label="Deliveries per minute (optional)" hint="Without a number, as many as come.">
-      {(control) => (
-        <input
-          {...control}
-          type="number"
-          min={0}
-          value={value}
-          onInput={(event) => set({ rate: event.currentTarget.value })}
-        />
-      )}
-    </Field>
+    <TextField
+      label="Deliveries per minute (optional)"
+      hint="Without a number, as many as come."
+      inputMode="numeric"
+      pattern="\d*"
+      title="a whole number"
+      value={value}
+      onInput={(rate) => set({ rate })}
+    />
   );
 }

@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
 import { Button } from "../../ui/button.tsx";
+import { useDoing } from "../../ui/doing.ts";
 import { Field } from "../../ui/parts.tsx";
 import type { RouteView } from "../../wire.ts";
 import { Trouble } from "../parts/trouble.tsx";
@@ -11,19 +12,10 @@ import { type Handed, handIn } from "./sending.ts";
 export function Trial({ route }: { route: RouteView }) {
   const [body, setBody] = useState(() => JSON.stringify(sample(route), null, 2));
   const [handed, setHanded] = useState<Handed | null>(null);
-  const [problem, setProblem] = useState<unknown>();
-  const [busy, setBusy] = useState(false);
+  const { busy, problem, run } = useDoing();
   const send = async (event: Event) => {
     event.preventDefault();
-    setBusy(true);
-    setProblem(undefined);
-    try {
-      setHanded(await handIn(route, body));
-    } catch (error) {
-      setHanded(null);
-      setProblem(error);
-    }
-    setBusy(false);
+    setHanded((await run(() => handIn(route, body))) ?? null);
   };
   return (
     <form class="route-trial" onSubmit={send}>
@@ -43,11 +35,11 @@ export function Trial({ route }: { route: RouteView }) {
       </Field>
       {!route.enabled && <p class="faint">The route is paused, and takes nothing until it is resumed.</p>}
       <div>
-        <Button type="submit" icon="send" disabled={busy || !route.enabled || !body.trim()}>
-          {busy ? "Sending…" : "Send a delivery"}
+        <Button type="submit" icon="send" disabled={busy.value || !route.enabled || !body.trim()}>
+          {busy.value ? "Sending…" : "Send a delivery"}
         </Button>
       </div>
-      {problem !== undefined && <Trouble error={problem} />}
+      {problem.value !== undefined && <Trouble error={problem.value} />}
       {handed && <Outcome key={handed.taken.delivery_id} handed={handed} />}
     </form>
   );
