@@ -24,7 +24,7 @@ export function Empty({ icon, title, children }: { icon: IconName; title: string
   return (
     <div class="empty">
       <Icon name={icon} size={32} />
-      <h3>{title}</h3>
+      <p class="empty-title">{title}</p>
       {children && <div class="empty-text">{children}</div>}
     </div>
   );
