@@ -58,7 +58,6 @@ export async function signInWith(code: string): Promise<void> {
 export async function signOut(): Promise<void> {
   await post<SignedIn>("/api/sign-out");
   forgetProof();
-  await enter();
 }
 
 async function ask(): Promise<void> {
@@ -93,7 +92,9 @@ async function askedMe(): Promise<Me | null> {
 }
 
 addEventListener(SIGNED_OUT, signedOut);
-// Another tab signed in or out: this one is the same browser.
+// Another tab signed in or out: this one is the same browser, and shows nothing more of what somebody left.
 addEventListener("storage", (event) => {
-  if (event.key === PROOF) enter();
+  if (event.key !== PROOF) return;
+  if (event.newValue === null) location.reload();
+  else enter();
 });

@@ -81,6 +81,20 @@ async def test_whoever_must_sign_in_again_finds_what_they_wrote() -> None:
         assert "code" not in page.url
 
 
+async def test_whoever_signs_out_leaves_nothing_behind_in_any_tab() -> None:
+    async with a_visit("First") as (visit, _):
+        page, other = await visit.sign_in(), await visit.tab()
+        await page.get_by_role("textbox", name="Message").fill("for nobody else")
+        await expect(other.get_by_role("link", name="First")).to_be_visible()
+        await visit.gateway.run("keys", "create", "laptop")
+        await page.get_by_role("button", name="Theme, help and signing in").click()
+        await page.get_by_role("menuitem", name="Sign out").click()
+        for each in (page, other):
+            await expect(each.get_by_role("heading", name="Sign in to Holdfast")).to_be_visible()
+            assert "First" not in await each.content()
+        assert "for nobody else" not in await page.evaluate("JSON.stringify(localStorage)")
+
+
 async def test_a_search_leads_to_the_turn_and_the_palette_to_everything_else() -> None:
     async with a_visit("First", "Second") as (visit, web):
         session: dict[str, Any] = (await web.get("/api/sessions")).json()["items"][0]

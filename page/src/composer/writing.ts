@@ -84,6 +84,11 @@ export function clear(writing: Writing): void {
   writing.attachments.value = [];
 }
 
+/** Forget what was being written, in every session. */
+export function forgetWriting(): void {
+  for (const name of Object.keys(localStorage)) if (name.startsWith(PREFIX)) localStorage.removeItem(name);
+}
+
 function begun(name: string, { text, files }: Kept): Writing {
   const attachments = signal<readonly Attachment[]>(files.map(fileThere));
   return { name: signal(name), text: signal(text), attachments, called: signal(0) };

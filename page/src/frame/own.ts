@@ -1,7 +1,8 @@
 /** What somebody can set for this browser alone. */
 
 import { knock } from "../door/knock.tsx";
-import { guest, me, signOut } from "../me.ts";
+import { leave } from "../door/leaving.ts";
+import { guest, me } from "../me.ts";
 import { showHelp } from "../palette/shown.ts";
 import { setTheme, THEMES, type Theme, theme } from "../theme.ts";
 import type { MenuItem } from "../ui/menu.tsx";
@@ -21,7 +22,7 @@ export function ownItems(): MenuItem[] {
   ];
 }
 
-const leaving: MenuItem = { label: "Sign out", icon: "signout", onSelect: () => attempt(signOut) };
+const leaving: MenuItem = { label: "Sign out", icon: "signout", onSelect: () => attempt(leave) };
 const entering: MenuItem = { label: "Sign in", icon: "key", onSelect: knock };
 
 function themeItem(each: Theme): MenuItem {
