@@ -5,7 +5,7 @@ import { useEffect, useMemo, useRef } from "preact/hooks";
 import { Skeleton } from "../control/parts/skeleton.tsx";
 import { Trouble } from "../control/parts/trouble.tsx";
 import { Access } from "./access.tsx";
-import { type Course, newCourse } from "./course.ts";
+import { Course } from "./course.ts";
 import { ModelChoice } from "./model.tsx";
 import { ProviderChoice } from "./provider.tsx";
 import { Ready, Saved } from "./saved.tsx";
@@ -13,7 +13,7 @@ import { Steps } from "./steps.tsx";
 import { Trial } from "./trial.tsx";
 
 export function ModelSetup() {
-  const course = useMemo(newCourse, []);
+  const course = useMemo(() => new Course(), []);
   useEffect(() => {
     course.begin();
   }, [course]);
