@@ -1,0 +1,71 @@
+"""Everybody can use the page: those who listen to it, those who have no mouse, those who see little, by day and by night."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from playwright.async_api import Page, expect
+
+from tests.page.browser import PHONE, WIDE, needs_browser
+from tests.page.model import a_model
+from tests.page.scene import furnish
+
+pytestmark = needs_browser
+AXE = Path(__file__).parents[2] / "page" / "node_modules" / "axe-core" / "axe.min.js"
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+DAY_AND_NIGHT: tuple[tuple[Literal["light", "dark"], dict[str, object]], ...] = (
+    ("light", {"type": "tag", "values": RULES}),
+    ("dark", {"type": "rule", "values": ["color-contrast"]}),
+)
+CONTROL = ("status", "approvals", "deliveries", "processes", "jobs", "memory", "webhooks", "keys", "settings", "doctor")
+_ASK = """
+async (only) => {
+  const { violations } = await axe.run(document, { runOnly: only, resultTypes: ["violations"] });
+  return violations.flatMap(({ id, nodes }) => nodes.map((node) => `${id}: ${node.failureSummary} in ${node.html}`));
+}
+"""
+# What comes in by and by has its colours only when it is there.
+_REST = """
+() => {
+  const ends = (each) => each.effect.getComputedTiming().endTime !== Infinity;
+  return Promise.all(document.getAnimations().filter(ends).map((each) => each.finished.catch(() => {}))).then(() => {});
+}
+"""
+
+
+async def examine(page: Page) -> list[str]:
+    """Return what axe has to say about the page as it is: all of it by day, and the colours again by night."""
+    await expect(page.get_by_role("status", name="Loading")).to_have_count(0)
+    if not await page.evaluate("'axe' in window"):
+        await page.evaluate(AXE.read_text())
+    found: list[str] = []
+    for scheme, only in DAY_AND_NIGHT:
+        await page.emulate_media(color_scheme=scheme)
+        await page.evaluate(_REST)
+        found += await page.evaluate(_ASK, only)
+    return found
+
+
+@pytest.mark.parametrize("viewport", [WIDE, PHONE], ids=["wide", "phone"])
+async def test_axe_finds_nothing(viewport: dict[str, int]) -> None:
+    """In conversations of every kind, in the list, in the dialogs, and on every control page."""
+    async with a_model(viewport=viewport, reduced_motion="reduce") as visit:
+        page = await visit.sign_in()
+        found = {"new": await examine(page)}
+        for name, session in (await furnish(visit.gateway)).items():
+            await page.goto(f"{visit.url}/#/s/{session}")
+            await expect(page.get_by_role("article").first).to_be_visible()
+            for card in await page.locator(".call-head[aria-expanded=false]").element_handles():
+                await card.click()
+            found[name] = await examine(page)
+        for keys, name in ({"Control+k": "palette", "Control+b": "sidebar"}).items():
+            await page.keyboard.press(keys)
+            found[name] = await examine(page)
+            await page.keyboard.press("Escape")
+        for name in CONTROL:
+            await page.goto(f"{visit.url}/#/control/{name}")
+            await expect(page.get_by_role("main").get_by_role("heading", level=1)).to_be_visible()
+            found[name] = await examine(page)
+        assert not {name: each for name, each in found.items() if each}

@@ -1,0 +1,93 @@
+"""An agent at work: its tools are seen, it is answered where it asks, and what nobody allowed is not done."""
+
+from __future__ import annotations
+
+from playwright.async_api import Page, expect
+
+from tests.page.browser import at_home, needs_browser, say
+from tests.page.model import a_model, call
+
+pytestmark = needs_browser
+COMMAND = "echo kept > kept.txt && rm -rf build && echo all-gone"
+
+
+async def answers_with(page: Page, text: str) -> None:
+    await expect(page.locator("[data-role=assistant]").last).to_have_text(text)
+    await expect(page.get_by_role("button", name="Copy the answer").last).to_be_visible()
+
+
+async def test_an_answer_streams_with_tools_and_an_approval_in_place() -> None:
+    """A reload does not lose the question, the word that was given counts for one command, and its card has the output."""
+    script = f"think I should clean up; say First a look.; {call('terminal', command=COMMAND)} | say It is clean."
+    async with a_model(script) as visit:
+        page = await visit.sign_in()
+        await say(page, "clean up, please")
+        asked = page.get_by_role("region", name="Approval needed")
+        await expect(asked).to_contain_text(COMMAND)
+        await page.reload()
+        await expect(page.get_by_text("Waiting for you").first).to_be_visible()
+        await asked.get_by_role("button", name="Allow once").click()
+        await answers_with(page, "It is clean.")
+        await expect(asked).to_have_count(0)
+        await page.get_by_role("button", name="Allowed once").click()
+        await page.get_by_role("button", name="Terminal").click()
+        await expect(page.get_by_role("group", name="Output")).to_contain_text("all-gone")
+        await page.get_by_role("button", name="Thought for").click()
+        await expect(page.get_by_text("I should clean up")).to_be_visible()
+        assert (visit.gateway.home / "workspace" / "kept.txt").exists()
+
+
+async def test_what_is_denied_is_not_done_and_the_agent_is_told() -> None:
+    async with a_model(f"{call('terminal', command=COMMAND)} | result") as visit:
+        page = await visit.sign_in()
+        await say(page, "clean up, please")
+        await page.get_by_role("region", name="Approval needed").get_by_role("button", name="Deny").click()
+        await expect(page.locator("[data-role=assistant]").last).to_contain_text("denied")
+        assert not (visit.gateway.home / "workspace" / "kept.txt").exists()
+
+
+async def test_whoever_is_not_signed_in_can_read_a_question_of_consent_but_not_answer_it() -> None:
+    async with a_model(f"{call('terminal', command=COMMAND)} | result") as visit:
+        page = await visit.tab()
+        await say(page, "clean up, please")
+        asked = page.get_by_role("region", name="Approval needed")
+        await expect(asked).to_contain_text("holdfast link")
+        await expect(asked.get_by_role("button", name="Allow once")).to_have_count(0)
+
+
+async def test_a_question_is_answered_in_the_field_and_what_runs_can_be_steered_and_stopped() -> None:
+    async with at_home() as (visit, _):
+        page = await visit.tab()
+        await say(page, "ask me for a harbour; count to 200 slowly")
+        await expect(page.get_by_role("region", name="Question")).to_contain_text("for a harbour")
+        await say(page, "Genoa")
+        await expect(page.locator("[data-role=assistant]").last).to_contain_text("You answered: “Genoa”. 1 2")
+        field = page.get_by_role("textbox", name="Message")
+        await field.fill("faster")
+        await field.press("Control+Enter")
+        await expect(page.get_by_text("while it was at work")).to_be_visible()
+        await page.get_by_role("button", name="Stop", exact=True).click()
+        await expect(page.get_by_text("What it had said until then is kept.")).to_be_visible()
+
+
+async def test_an_answer_is_asked_for_anew_and_a_conversation_goes_two_ways() -> None:
+    """The last message can be changed in its place; a fork leaves the conversation as it is."""
+    async with a_model() as visit:
+        page = await visit.tab()
+        await say(page, "first")
+        await answers_with(page, "first")
+        await say(page, "second")
+        await answers_with(page, "second")
+        await page.get_by_role("button", name="Edit and send again").last.click()
+        await page.get_by_role("textbox", name="Edit the message").fill("third")
+        await page.get_by_role("button", name="Send", exact=True).first.click()
+        await answers_with(page, "third")
+        await expect(page.get_by_role("article")).to_have_count(2)
+        before = page.url
+        await page.get_by_role("button", name="Fork from here").first.click()
+        await expect(page.get_by_role("article")).to_have_count(1)
+        assert page.url != before
+        await say(page, "another way")
+        await answers_with(page, "another way")
+        await page.goto(before)
+        await answers_with(page, "third")
