@@ -26,10 +26,12 @@ class Answer:
     question_id: str | None = None
 
 
-# A picture never changes, is for whoever may see it, and is not a page: whatever else it holds, none of it runs.
+# A picture never changes, and is not a page: whatever else it holds, none of it runs.  A browser keeps it for whoever may
+# see it, and that is no longer so when somebody has signed out.
 PICTURE_HEADERS: Mapping[str, str] = MappingProxyType(
     {
         "Cache-Control": "private, max-age=31536000, immutable",
+        "Vary": "Cookie, Authorization",
         "Content-Security-Policy": "default-src 'none'; sandbox",
         "Cross-Origin-Resource-Policy": "same-origin",
     }
