@@ -3,12 +3,13 @@
 import { computed, signal } from "@preact/signals";
 import { forget } from "../activity.ts";
 import { credentials, Refused, remove } from "../api.ts";
+import { mayPass } from "../patience.ts";
 import { go, place, to } from "../router.ts";
 import { tell, tellProblem } from "../ui/toast.tsx";
 import type { SessionView } from "../wire.ts";
 
 /** How long one can think better of it. */
-export const UNDO_MS = 8_000;
+const UNDO_MS = 8_000;
 const AGAIN_MS = 5_000;
 /** Kept, so that what was deleted stays so when the page is closed before. */
 const KEPT = "holdfast.deleting";
@@ -17,6 +18,8 @@ const KEPT = "holdfast.deleting";
 type Pending = Readonly<Record<string, number>>;
 
 const pending = signal<Pending>(kept());
+/** Those that this tab sees to; what another one deletes can still be undone there. */
+const own = new Set<string>();
 
 export const deleting = computed(() => new Set(Object.keys(pending.value)));
 
@@ -41,11 +44,12 @@ export function startDeletion(): void {
     if (event.key === KEPT) pending.value = kept();
   });
   addEventListener("pagehide", (event) => {
-    if (!event.persisted) for (const id of deleting.value) deleteWhileLeaving(id);
+    if (!event.persisted) [...deleting.value].filter((id) => own.has(id)).forEach(deleteWhileLeaving);
   });
 }
 
 function schedule(id: string, inMs: number): void {
+  own.add(id);
   setTimeout(() => deleteNow(id), inMs);
 }
 
@@ -55,7 +59,7 @@ async function deleteNow(id: string): Promise<void> {
   try {
     await remove(path(id));
   } catch (error) {
-    if (!(error instanceof Refused) || error.status === 401 || error.status >= 500) return schedule(id, AGAIN_MS);
+    if (!(error instanceof Refused) || mayPass(error.status)) return schedule(id, AGAIN_MS);
     if (error.status !== 404) {
       bringBack(id);
       tellProblem(error);
