@@ -10,13 +10,14 @@ export type ExportFormat = "markdown" | "json";
 
 const of = (session: SessionView, rest = "") => `/api/sessions/${encodeURIComponent(session.id)}${rest}`;
 
-/** Change a session; the page shows the change at once, and takes it back when the gateway refuses it. */
-export async function change(session: SessionView, wanted: Change): Promise<void> {
+/** Change a session; the page shows it at once, and takes it back when the gateway refuses it.  Returns whether it was done. */
+async function change(session: SessionView, wanted: Change): Promise<boolean> {
   const { title, pinned, archived } = { ...session, ...wanted };
   const label = wanted.title || session.label;
   learn([{ ...session, label, title, pinned: pinned ?? false, archived: archived ?? false }]);
   const changed = await attempt(() => patch<SessionView>(of(session), wanted));
   learn([changed ?? session]);
+  return changed !== undefined;
 }
 
 export const rename = (session: SessionView, title: string) => change(session, { title });
@@ -24,7 +25,7 @@ export const pin = (session: SessionView) => change(session, { pinned: !session.
 
 export async function archive(session: SessionView): Promise<void> {
   const archived = !session.archived;
-  await change(session, { archived });
+  if (!(await change(session, { archived }))) return;
   const undo = { label: "Undo", run: () => change(session, { archived: !archived }) };
   tell(archived ? `“${session.label}” is archived.` : `“${session.label}” is out of the archive.`, { action: undo });
 }

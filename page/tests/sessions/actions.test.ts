@@ -1,0 +1,19 @@
+// @vitest-environment happy-dom
+import { h, render } from "preact";
+import { expect, test, vi } from "vitest";
+import { learn, sessionOf } from "../../src/activity.ts";
+import { archive } from "../../src/sessions/actions.ts";
+import { Toasts } from "../../src/ui/toast.tsx";
+import { session } from "./session.ts";
+
+test("what the gateway refuses is not told as done, and is taken back", async () => {
+  render(h(Toasts, {}), document.body);
+  const refused = { error: { code: "no", message: "not now" } };
+  globalThis.fetch = async () => Response.json(refused, { status: 409 });
+  const own = session({ id: "a", label: "Plans" });
+  learn([own]);
+  await archive(own);
+  await vi.waitFor(() => expect(document.body.textContent).toContain("Not now."));
+  expect(document.body.textContent).not.toContain("archived");
+  expect(sessionOf("a")?.archived).toBe(false);
+});
