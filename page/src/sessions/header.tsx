@@ -1,13 +1,13 @@
 import type { Conversation } from "../journal/conversation.ts";
 import { Meter } from "../meter/meter.tsx";
 import { Icon, type IconName } from "../ui/icon.tsx";
-import { Badge, type Tone } from "../ui/parts.tsx";
+import { Badge } from "../ui/parts.tsx";
 import type { SessionView } from "../wire.ts";
 import { channelOf, OWN } from "./channels.ts";
 import { SessionMenu } from "./menu.tsx";
 import { RenameField } from "./rename.tsx";
 import { beginRenaming, isRenaming } from "./renaming.ts";
-import { stateOf } from "./state.tsx";
+import { stateOf, toneOf } from "./state.tsx";
 
 /** Above a conversation: its name, where it comes from, how it stands, and what can be done with it. */
 export function SessionHeader({ conversation, session }: { conversation: Conversation; session: SessionView | null }) {
@@ -48,13 +48,11 @@ function ChannelBadge({ name }: { name: string }) {
   );
 }
 
-const TONES: Record<string, Tone> = { running: "busy", waiting: "note", queued: "plain" };
-
 function StateBadge({ session }: { session: SessionView }) {
   const text =
     session.activity || session.state !== "open" ? stateOf(session) : session.resume_pending && "Interrupted";
   if (!text) return null;
-  return <Badge tone={session.activity ? (TONES[session.activity] ?? "plain") : "plain"}>{text}</Badge>;
+  return <Badge tone={toneOf(session)}>{text}</Badge>;
 }
 
 const LINKS: Record<Conversation["link"]["value"], { text: string; icon: IconName; hint: string }> = {

@@ -1,6 +1,6 @@
 /** Which sessions have said something since they were last looked at in this browser. */
 
-import { effect, type ReadonlySignal, signal } from "@preact/signals";
+import { effect, signal } from "@preact/signals";
 import { sessions } from "../activity.ts";
 import { place } from "../router.ts";
 import type { SessionView } from "../wire.ts";
@@ -14,8 +14,6 @@ type Seen = ReadonlyMap<string, number>;
 
 const seen = signal<Seen>(kept());
 const visible = signal(!document.hidden);
-
-export const seenUpTo: ReadonlySignal<Seen> = seen;
 
 /** Something has come to its end, or to a question, that nobody looked at. */
 export function unread(session: SessionView, known: Seen = seen.value): boolean {

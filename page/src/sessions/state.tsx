@@ -1,4 +1,5 @@
 import { Icon } from "../ui/icon.tsx";
+import type { Tone } from "../ui/parts.tsx";
 import type { SessionView } from "../wire.ts";
 
 /** What a session is doing, in a few words; nothing when it is at rest. */
@@ -10,6 +11,10 @@ export function stateOf(session: SessionView): string {
   if (session.state === "ended") return "Ended";
   return session.state === "suspended" ? "Suspended" : "";
 }
+
+export const toneOf = ({ activity }: SessionView): Tone => (activity ? TONES[activity] : "plain");
+
+const TONES: Record<NonNullable<SessionView["activity"]>, Tone> = { running: "busy", waiting: "note", queued: "plain" };
 
 /** The same as a small drawing, which says it to those who do not see it. */
 export function StateMark({ session, unread }: { session: SessionView; unread: boolean }) {

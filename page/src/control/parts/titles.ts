@@ -1,21 +1,20 @@
 /** What people call the sessions that control pages name by their ids. */
 
 import { signal } from "@preact/signals";
+import { sessionOf } from "../../activity.ts";
 import { get, Refused } from "../../api.ts";
-import type { PageOfSessionView, SessionView } from "../../wire.ts";
+import type { SessionView } from "../../wire.ts";
 
-/** So many sessions are asked for at once; of older ones each is asked for by itself. */
-const FIRST = 200;
 const KEPT_MAX = 5_000;
 
-/** By id; null is the title of a session that is not there any more. */
+/** Of those that are not among the known ones, by id; null is the title of a session that is not there any more. */
 const titles = signal<ReadonlyMap<string, string | null>>(new Map());
 const wanted = new Set<string>();
 let looking = false;
 
 /** Return what a session is called: undefined until that is known, null when it has been deleted. */
 export function titleOf(id: string): string | null | undefined {
-  const known = titles.value.get(id);
+  const known = sessionOf(id)?.label ?? titles.value.get(id);
   if (known === undefined) want(id);
   return known;
 }
@@ -24,7 +23,7 @@ function want(id: string): void {
   wanted.add(id);
   if (looking) return;
   looking = true;
-  // Whatever else is drawn now asks for its titles together with this one.
+  // After what is drawn now, and one after the other: a browser has few connections.
   setTimeout(async () => {
     await look();
     looking = false;
@@ -33,9 +32,10 @@ function want(id: string): void {
 
 async function look(): Promise<void> {
   try {
-    const { items } = await get<PageOfSessionView>(`/api/sessions?limit=${FIRST}`);
-    learn(items.map((session) => [session.id, session.label]));
-    for (const id of wanted) learn([[id, await ask(id)]]);
+    for (const id of wanted) {
+      learn(id, await ask(id));
+      wanted.delete(id);
+    }
   } catch {
     // The next time that something is drawn asks again.
   }
@@ -50,8 +50,7 @@ async function ask(id: string): Promise<string | null> {
   }
 }
 
-function learn(found: readonly (readonly [string, string | null])[]): void {
-  const before = titles.peek().size < KEPT_MAX ? titles.peek() : new Map<string, string | null>();
-  titles.value = new Map([...before, ...found]);
-  for (const [id] of found) wanted.delete(id);
+function learn(id: string, title: string | null): void {
+  const before = titles.peek().size < KEPT_MAX ? titles.peek() : [];
+  titles.value = new Map([...before, [id, title]]);
 }
