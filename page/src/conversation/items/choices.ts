@@ -22,7 +22,7 @@ const KNOWN: ReadonlyMap<string, Known> = new Map<string, Known>([
     "session",
     {
       label: "For this session",
-      means: "Whenever it comes up again in this conversation.",
+      means: "Each time, in this conversation.",
       look: "quiet",
       letters: ["s"],
     },

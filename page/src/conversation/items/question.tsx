@@ -43,7 +43,7 @@ function Settled({ question }: { question: QuestionItem }) {
       <button type="button" class="settled-head" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
         <Icon name={question.about === "answer" ? "question" : "shield"} size={16} />
         <span class="settled-text">{question.answer === null ? "Not answered" : toldAnswer(question)}</span>
-        <span class="call-subject">{subjectOf(question)}</span>
+        <span class={question.about === "answer" ? "call-subject words" : "call-subject"}>{subjectOf(question)}</span>
         <span class={isOpen ? "call-chevron open" : "call-chevron"}>
           <Icon name="chevron" size={14} />
         </span>
@@ -92,7 +92,7 @@ function Answering({ question, turnId }: Pick<QuestionProps, "question" | "turnI
     // biome-ignore lint/a11y/noStaticElementInteractions: The keys are those of the buttons inside.
     <div class="answering" ref={element} onKeyDown={steer}>
       {offered.length > 0 && (
-        <div class="decisions">
+        <div class={question.about === "answer" ? "decisions" : "decisions consents"}>
           {offered.map((choice) => (
             <div class="decision" key={choice.value}>
               <Button look={choice.look} disabled={isSending} onClick={() => say(choice.value)}>
