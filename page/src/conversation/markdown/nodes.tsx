@@ -77,6 +77,11 @@ function List({ list, growing }: { list: Tokens.List; growing: boolean }) {
   return list.ordered ? <ol {...(first === 1 ? {} : { start: first })}>{items}</ol> : <ul>{items}</ul>;
 }
 
+/** A cell with so much in it is not squeezed to the width of a word; the table scrolls instead. */
+const WORDY_CHARS = 24;
+
+const classOf = ({ align, text }: Tokens.TableCell) => `${align ?? ""}${text.length > WORDY_CHARS ? " wordy" : ""}`;
+
 function Table({ table }: { table: Tokens.Table }) {
   return (
     <Scrollable class="table" label="Table">
@@ -94,7 +99,7 @@ function Table({ table }: { table: Tokens.Table }) {
           {table.rows.map((row, index) => (
             <tr key={index}>
               {row.map((cell, column) => (
-                <td key={column} class={cell.align ?? undefined}>
+                <td key={column} class={classOf(cell)}>
                   <Inline tokens={cell.tokens} />
                 </td>
               ))}
