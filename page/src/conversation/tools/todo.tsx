@@ -22,7 +22,7 @@ export const todo: Renderer = {
       "text",
     ),
   outcome: (call) => {
-    const all = items(call);
+    const all = call.outcome === "error" ? [] : items(call);
     return all.length ? `${all.filter((item) => item.status === "done").length} of ${all.length}` : "";
   },
   isOpen: (call) => items(call).length > 0,
