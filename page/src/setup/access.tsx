@@ -13,8 +13,9 @@ export function Access({ course }: { course: Course }) {
   return (
     <form class="setup-form" onSubmit={go}>
       <h2>{provider.label}</h2>
+      {provider.needs_address && <Address course={course} />}
       <Key course={course} />
-      <Address course={course} />
+      {!provider.needs_address && <Address course={course} />}
       {course.problem.value !== undefined && <Trouble error={course.problem.value} />}
       <div class="setup-actions">
         <Button onClick={() => course.back("provider")}>Back</Button>
@@ -53,9 +54,10 @@ function Key({ course }: { course: Course }) {
   );
 }
 
-function keyHint({ key_hint, key_variable }: Provider): string | undefined {
+function keyHint({ has_key, key_hint, key_variable }: Provider): string | undefined {
+  if (has_key) return "Leave it empty to go on with the key that is there.";
   if (!key_hint) return undefined;
-  return `You get one at ${key_hint}. Where the gateway has ${key_variable} in its environment, leave this empty.`;
+  return `You get one at ${key_hint}. The gateway also takes it from ${key_variable} in its environment, when it starts.`;
 }
 
 function Address({ course }: { course: Course }) {
