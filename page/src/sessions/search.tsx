@@ -1,5 +1,5 @@
 import { signal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { setOpen } from "../frame/drawer.ts";
 import { to } from "../router.ts";
 import { IconButton } from "../ui/button.tsx";
@@ -23,7 +23,8 @@ export function searchSessions(): void {
 /** The field above the sessions; the arrow down leads into what was found. */
 export function SearchField() {
   const field = useRef<HTMLInputElement>(null);
-  useEffect(() => {
+  // Before the next key: what is typed right after belongs to the field.
+  useLayoutEffect(() => {
     if (!wanted.value) return;
     wanted.value = false;
     field.current?.focus();
