@@ -24,7 +24,7 @@ export function Foot() {
           Guest
         </button>
       )}
-      <IconButton icon="search" label="Commands (Ctrl K)" onClick={showPalette} />
+      <IconButton icon="command" label="Commands (Ctrl K)" onClick={showPalette} />
       <Menu label="Theme, help and signing in" icon="gear" items={ownItems()} />
     </footer>
   );
