@@ -1,6 +1,6 @@
 /** Asking the gateway: every request of the page but the event streams goes through here. */
 
-import type { Error as Problem } from "./wire.ts";
+import type { Error as Problem, Refusal } from "./wire.ts";
 
 /** Browsers show the cookie to every port of a machine; the proof is kept where only this page can read it. */
 export const PROOF = "holdfast.proof";
@@ -48,19 +48,21 @@ export interface Asking {
 
 /** Ask the gateway for JSON.  Throws `Refused` when it says no, and `Unanswered` when nothing comes back. */
 export async function ask<T>(method: Method, path: string, asking: Asking = {}): Promise<T> {
-  const response = await answered(method, path, asking);
-  const answer: unknown = await response.json().catch(() => null);
-  if (response.status === 401) dispatchEvent(new Event(SIGNED_OUT));
-  if (!response.ok) {
-    const problem = (answer as { error?: Partial<Problem> } | null)?.error;
-    throw new Refused(response.status, problem, retryAfterMs(response));
-  }
-  return answer as T;
+  const response = await granted(method, path, asking);
+  return response.json().catch(() => null);
 }
 
-function retryAfterMs(response: Response): number | null {
-  const seconds = Number.parseInt(response.headers.get("Retry-After") ?? "", 10);
-  return Number.isNaN(seconds) ? null : seconds * 1_000;
+/** Ask the gateway for a file. */
+export async function getFile(path: string, asking: Asking = {}): Promise<Blob> {
+  return (await granted("GET", path, asking)).blob();
+}
+
+/** Return the no of the gateway, as its status and its answer say it.  Whoever it does not know any more is sent to the door. */
+export function refusal(status: number, answer: unknown, retryAfter: string | null = null): Refused {
+  if (status === 401) dispatchEvent(new Event(SIGNED_OUT));
+  const seconds = Number.parseInt(retryAfter ?? "", 10);
+  const problem = (answer as Partial<Refusal> | null)?.error;
+  return new Refused(status, problem, Number.isNaN(seconds) ? null : seconds * 1_000);
 }
 
 export const get = <T>(path: string, asking?: Asking) => ask<T>("GET", path, asking);
@@ -85,6 +87,12 @@ export function query(values: Record<string, string | number | boolean | null | 
   const given = Object.entries(values).filter(([, value]) => value !== undefined && value !== null && value !== "");
   const written = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString();
   return written && `?${written}`;
+}
+
+async function granted(method: Method, path: string, asking: Asking): Promise<Response> {
+  const response = await answered(method, path, asking);
+  if (response.ok) return response;
+  throw refusal(response.status, await response.json().catch(() => null), response.headers.get("Retry-After"));
 }
 
 async function answered(method: Method, path: string, { body, raw, headers, signal, patienceMs }: Asking) {

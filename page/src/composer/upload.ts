@@ -1,9 +1,11 @@
 /** Files on their way to the workspace, where the agent reads them. */
 
-import { credentials, query, Refused, SIGNED_OUT, Unanswered } from "../api.ts";
-import type { Error as Problem, Upload } from "../wire.ts";
+import { credentials, query, refusal, Unanswered } from "../api.ts";
+import type { Upload } from "../wire.ts";
 
 export const UPLOAD_BYTES_MAX = 20 * 1024 * 1024;
+/** Longer than the gateway waits for a file. */
+const PATIENCE_MS = 180_000;
 
 /** Keep a file in the workspace.  Only the older way of asking tells how far it has come, so it is used for this alone. */
 export function upload(file: File, onShare: (share: number) => void, signal: AbortSignal): Promise<Upload> {
@@ -12,16 +14,12 @@ export function upload(file: File, onShare: (share: number) => void, signal: Abo
     request.open("POST", `/api/uploads${query({ name: file.name })}`);
     for (const [name, value] of Object.entries(credentials())) request.setRequestHeader(name, value);
     request.responseType = "json";
+    request.timeout = PATIENCE_MS;
     request.upload.onprogress = (event) => event.lengthComputable && onShare(event.loaded / event.total);
-    request.onload = () => (request.status === 201 ? resolve(request.response) : reject(refusal(request)));
-    request.onerror = () => reject(new Unanswered());
+    request.onload = () =>
+      request.status === 201 ? resolve(request.response) : reject(refusal(request.status, request.response));
+    request.onerror = request.ontimeout = () => reject(new Unanswered());
     signal.addEventListener("abort", () => request.abort());
     request.send(file);
   });
-}
-
-function refusal(request: XMLHttpRequest): Refused {
-  if (request.status === 401) dispatchEvent(new Event(SIGNED_OUT));
-  const answer = request.response as { error?: Partial<Problem> } | null;
-  return new Refused(request.status, answer?.error);
 }

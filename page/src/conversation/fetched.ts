@@ -1,7 +1,7 @@
 /** Pictures of the gateway. */
 
 import { useEffect, useState } from "preact/hooks";
-import { credentials } from "../api.ts";
+import { getFile } from "../api.ts";
 
 export interface Fetched {
   /** Where the browser finds it; null until it is there. */
@@ -32,8 +32,7 @@ export function useFetched(path: string): Fetched {
 }
 
 async function fetchPicture(path: string, signal: AbortSignal): Promise<Blob> {
-  const response = await fetch(path, { headers: credentials(), signal });
-  const blob = await response.blob();
-  if (!response.ok || !blob.type.startsWith("image/")) throw new Error("There is no such picture.");
+  const blob = await getFile(path, { signal });
+  if (!blob.type.startsWith("image/")) throw new Error("There is no such picture.");
   return blob;
 }

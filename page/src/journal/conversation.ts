@@ -15,7 +15,7 @@ import type { Heard } from "./sse.ts";
 import { follow } from "./stream.ts";
 import type { Turn, Used } from "./view.ts";
 
-const SIGNED_OUT = 401;
+const NOT_SIGNED_IN = 401;
 /** Turns that are read at once: what fills a screen, and what is good for searching. */
 const TURNS = 30;
 const TURNS_AT_MOST = 200;
@@ -122,7 +122,7 @@ class OpenSession implements Conversation {
       } catch (error) {
         if (this.#closed.signal.aborted) return;
         this.#link.value = "away";
-        this.#problem.value = error instanceof Refused && error.status !== SIGNED_OUT ? error : null;
+        this.#problem.value = error instanceof Refused && error.status !== NOT_SIGNED_IN ? error : null;
         if (error instanceof Refused && !mayPass(error.status)) return;
       }
       await pause(patience(tries));

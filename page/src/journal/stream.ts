@@ -1,9 +1,8 @@
 /** Following a stream of events for as long as somebody wants it, through every loss of the connection. */
 
-import { credentials, Refused, SIGNED_OUT } from "../api.ts";
+import { credentials, Refused, refusal } from "../api.ts";
 import type { Link } from "../connection.ts";
 import { mayPass, patience, pause } from "../patience.ts";
-import type { Error as Problem } from "../wire.ts";
 import { Line } from "./line.ts";
 import { type Heard, hearing } from "./sse.ts";
 
@@ -65,7 +64,7 @@ class Stream {
     const restless = this.cursor ? cutWhenHidden(line) : undefined;
     try {
       const response = await this.ask(this.path, last, line.signal).catch(() => null);
-      if (!response?.ok || !response.body) return await refusal(response);
+      if (!response?.ok || !response.body) return await judged(response);
       line.heard();
       this.listener.onLink("live");
       await this.#take(response.body, line);
@@ -89,11 +88,10 @@ class Stream {
   }
 }
 
-async function refusal(response: Response | null): Promise<"unheard" | Refused> {
-  if (response?.status === 401) dispatchEvent(new Event(SIGNED_OUT));
-  if (!response || response.ok || mayPass(response.status)) return "unheard";
-  const answer: { error?: Partial<Problem> } | null = await response.json().catch(() => null);
-  return new Refused(response.status, answer?.error);
+async function judged(response: Response | null): Promise<"unheard" | Refused> {
+  if (!response || response.ok) return "unheard";
+  const refused = refusal(response.status, await response.json().catch(() => null));
+  return mayPass(refused.status) ? "unheard" : refused;
 }
 
 /** Cut a line when the tab has been hidden for a while.  Returns what ends that. */

@@ -1,16 +1,15 @@
 /** What a person can do about a turn.  All of these throw what the gateway refused, in words that can be shown. */
 
 import { effect } from "@preact/signals";
-import { credentials, post, Refused, Unanswered } from "../api.ts";
+import { getFile, post, Refused, Unanswered } from "../api.ts";
 import type { Conversation } from "../journal/conversation.ts";
 import type { Turn } from "../journal/view.ts";
-import { type Draft, discard, outgoing, send } from "../outbox/outbox.ts";
+import type { Picture } from "../outbox/message.ts";
+import { discard, outgoing, send } from "../outbox/outbox.ts";
 import { go, to } from "../router.ts";
-import type { SessionView, TurnView } from "../wire.ts";
+import type { Fork, SessionView, TurnView } from "../wire.ts";
 import { base64 } from "./base64.ts";
 import { isOver, messageOf } from "./standing.ts";
-
-type Picture = Draft["images"][number];
 
 const UNDO = "/undo";
 
@@ -30,8 +29,7 @@ export async function retry(turn: Pick<Turn, "id">): Promise<void> {
 
 /** Copy a session up to and with a turn, and go to the copy. */
 export async function forkThrough(sessionId: string, turnId: string): Promise<void> {
-  const fork = await post<SessionView>(`/api/sessions/${encodeURIComponent(sessionId)}/fork`, { through: turnId });
-  go(to.session(fork.id));
+  go(to.session(await fork(sessionId, { through: turnId })));
 }
 
 /**
@@ -42,10 +40,9 @@ export async function editAndResend(conversation: Conversation, turn: Turn, text
   const images = await picturesOf(turn);
   const draft = { opening: null, text, images, busy: null } as const;
   if (conversation.turns.value.at(-1)?.id !== turn.id) {
-    const path = `/api/sessions/${encodeURIComponent(conversation.id)}/fork`;
-    const fork = await post<SessionView>(path, { before: turn.id });
-    await send({ ...draft, sessionId: fork.id });
-    go(to.session(fork.id));
+    const sessionId = await fork(conversation.id, { before: turn.id });
+    await send({ ...draft, sessionId });
+    go(to.session(sessionId));
     return;
   }
   // Whoever cannot be asked now may hold a later message than the one that is the last here.
@@ -53,6 +50,10 @@ export async function editAndResend(conversation: Conversation, turn: Turn, text
   if (!isOver(turn)) await stop(turn);
   dropReply(await send({ ...draft, sessionId: conversation.id, text: UNDO, images: [] }));
   await send({ ...draft, sessionId: conversation.id });
+}
+
+async function fork(sessionId: string, where: Fork): Promise<string> {
+  return (await post<SessionView>(`/api/sessions/${encodeURIComponent(sessionId)}/fork`, where)).id;
 }
 
 /** Have nobody read what a command was answered with that they did not write. */
@@ -78,14 +79,10 @@ async function picturesOf(turn: Turn): Promise<Picture[]> {
 }
 
 async function picture(turnId: string, number: number, mediaType: string): Promise<Picture> {
-  const response = await fetch(`${path(turnId)}/images/${number}`, { headers: credentials() }).catch(() => {
-    throw new Unanswered();
-  });
-  if (!response.ok)
-    throw new Refused(response.status, { message: `picture ${number + 1} of the message cannot be read` });
+  const file = await getFile(`${path(turnId)}/images/${number}`);
   return {
     media_type: mediaType,
-    data: base64(new Uint8Array(await response.arrayBuffer())),
+    data: base64(new Uint8Array(await file.arrayBuffer())),
     name: `picture ${number + 1}`,
   };
 }
