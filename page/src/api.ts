@@ -49,12 +49,13 @@ export interface Asking {
 /** Ask the gateway for JSON.  Throws `Refused` when it says no, and `Unanswered` when nothing comes back. */
 export async function ask<T>(method: Method, path: string, asking: Asking = {}): Promise<T> {
   const response = await granted(method, path, asking);
-  return response.json().catch(() => null);
+  return whole(response.text().then(parsed), asking.signal);
 }
 
 /** Ask the gateway for a file. */
 export async function getFile(path: string, asking: Asking = {}): Promise<Blob> {
-  return (await granted("GET", path, asking)).blob();
+  const response = await granted("GET", path, asking);
+  return whole(response.blob(), asking.signal);
 }
 
 /** Return the no of the gateway, as its status and its answer say it.  Whoever it does not know any more is sent to the door. */
@@ -99,19 +100,27 @@ async function answered(method: Method, path: string, { body, raw, headers, sign
   const sent = raw ?? (body === undefined ? undefined : JSON.stringify(body));
   const kind = body !== undefined && !raw ? { "Content-Type": "application/json" } : {};
   const limit = AbortSignal.timeout(patienceMs ?? PATIENCE_MS);
+  const asked = fetch(path, {
+    method,
+    cache: "no-store",
+    headers: { ...credentials(), ...kind, ...headers },
+    signal: signal ? AbortSignal.any([signal, limit]) : limit,
+    ...(sent === undefined ? {} : { body: sent }),
+  });
+  return whole(asked, signal);
+}
+
+/** Return what comes back, if all of it does: an answer that breaks off says nothing, and least of all that nobody is there. */
+async function whole<T>(coming: Promise<T>, signal?: AbortSignal): Promise<T> {
   try {
-    return await fetch(path, {
-      method,
-      cache: "no-store",
-      headers: { ...credentials(), ...kind, ...headers },
-      signal: signal ? AbortSignal.any([signal, limit]) : limit,
-      ...(sent === undefined ? {} : { body: sent }),
-    });
+    return await coming;
   } catch (error) {
     if (signal?.aborted) throw error;
     throw new Unanswered();
   }
 }
+
+const parsed = (text: string) => (text ? JSON.parse(text) : null);
 
 /** Return what went wrong as something that can be shown to a person. */
 export function told(error: unknown): string {
