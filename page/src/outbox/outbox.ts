@@ -4,10 +4,11 @@ import { computed, effect, type ReadonlySignal, signal } from "@preact/signals";
 import { me } from "../me.ts";
 import { patience, pause } from "../patience.ts";
 import { go, place, to } from "../router.ts";
+import { newKey } from "./key.ts";
 import { drain, type Outcome } from "./lane.ts";
 import { type Draft, isDue, isOurs, laneOf, type Outgoing } from "./message.ts";
 import { hasArrived, type Shown, see, twinOf } from "./shown.ts";
-import { BrowserStorage, MemoryStorage, type Storage } from "./storage.ts";
+import { BrowserStorage, LastingStorage, MemoryStorage } from "./storage.ts";
 import { transport } from "./transport.ts";
 
 export type { Draft, Opening, Outgoing } from "./message.ts";
@@ -22,8 +23,9 @@ const doubled = signal<ReadonlySet<string>>(new Set());
 const own = new Set<string>();
 const working = new Set<string>();
 const channel = new BroadcastChannel(NAME);
+/** Where a browser keeps nothing for a page, messages are kept for as long as that is open. */
+const storage = new LastingStorage(() => BrowserStorage.open().catch(() => new MemoryStorage()));
 
-let storage: Promise<Storage> | null = null;
 let reading = Promise.resolve();
 let latest = 0;
 
@@ -51,20 +53,20 @@ export async function send(draft: Draft): Promise<string> {
   const owner = me.peek()?.owner ?? localStorage.getItem(OWNER);
   const item: Outgoing = { ...draft, ...fresh, owner, key: newKey(), at: latest };
   own.add(item.key);
-  await (await kept()).change(item.key, () => item);
+  await storage.change(item.key, () => item);
   await changed();
   return item.key;
 }
 
 /** Send a message again that was refused. */
 export async function resend(key: string): Promise<void> {
-  await (await kept()).change(key, (item) => item && { ...item, state: "waiting", problem: "" });
+  await storage.change(key, (item) => item && { ...item, state: "waiting", problem: "" });
   await changed();
 }
 
 /** Forget a message. */
 export async function discard(key: string): Promise<void> {
-  await (await kept()).change(key, () => null);
+  await storage.change(key, () => null);
   await changed();
 }
 
@@ -86,18 +88,14 @@ function changed(): Promise<void> {
 
 /** Look at what is kept, and see to what is due.  One look after the other, so that none undoes a later one. */
 function look(): Promise<void> {
-  reading = reading.then(read).catch(reopen);
+  // What cannot be read now may be read the next time.
+  reading = reading.then(read).catch(() => undefined);
   return reading;
 }
 
-/** A database that a browser has closed, or thrown away, is opened anew by whoever needs it next. */
-function reopen(): void {
-  storage = null;
-}
-
 async function read(): Promise<void> {
-  const found = await (await kept()).all();
-  for (const each of found.filter(hasArrived)) await (await kept()).change(each.key, () => null);
+  const found = await storage.all();
+  for (const each of found.filter(hasArrived)) await storage.change(each.key, () => null);
   const left = found.filter((each) => !hasArrived(each));
   follow(items.peek(), found);
   items.value = left;
@@ -120,9 +118,8 @@ async function work(lane: string): Promise<void> {
 
 async function tryAt(lane: string): Promise<Outcome> {
   try {
-    return await drain(lane, await kept(), transport, changed);
+    return await drain(lane, storage, transport, changed);
   } catch {
-    reopen();
     return { retryAfterMs: null };
   }
 }
@@ -139,16 +136,4 @@ function follow(before: readonly Outgoing[], now: readonly Outgoing[]): void {
   const sent = before.filter((each) => each.sessionId === here.id && own.has(each.key)).map((each) => each.key);
   const moved = now.find((each) => sent.includes(each.key) && each.sessionId !== here.id)?.sessionId;
   if (moved) go(to.session(moved));
-}
-
-/** Where a browser keeps nothing for a page, messages are kept for as long as that is open. */
-function kept(): Promise<Storage> {
-  storage ??= BrowserStorage.open().catch(() => new MemoryStorage());
-  return storage;
-}
-
-/** Only pages that came by TLS or from this machine are given random ids ready-made. */
-function newKey(): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(16));
-  return [...bytes].map((each) => each.toString(16).padStart(2, "0")).join("");
 }

@@ -29,6 +29,32 @@ export class MemoryStorage implements Storage {
   }
 }
 
+/** A database that the browser has closed, or thrown away, is opened anew by whoever needs it next. */
+export class LastingStorage implements Storage {
+  #opened: Promise<Storage> | null = null;
+
+  constructor(readonly open: () => Promise<Storage>) {}
+
+  all(): Promise<Outgoing[]> {
+    return this.#use((storage) => storage.all());
+  }
+
+  change(key: string, change: Change): Promise<Outgoing | null> {
+    return this.#use((storage) => storage.change(key, change));
+  }
+
+  async #use<T>(action: (storage: Storage) => Promise<T>): Promise<T> {
+    this.#opened ??= this.open();
+    const opened = this.#opened;
+    try {
+      return await action(await opened);
+    } catch {
+      if (this.#opened === opened) this.#opened = this.open();
+      return action(await this.#opened!);
+    }
+  }
+}
+
 const DATABASE = "holdfast";
 const VERSION = 1;
 const MESSAGES = "outbox";
