@@ -10,6 +10,7 @@ import type { Journalled } from "./entry.ts";
 import { type Known, tell, tellOn } from "./known.ts";
 import { begin, entriesOf, insert, isNext } from "./log.ts";
 import { Shelf } from "./shelf.ts";
+import { countWhile } from "./sorted.ts";
 import type { Turn, View } from "./view.ts";
 
 export type { Journalled } from "./entry.ts";
@@ -88,18 +89,9 @@ function placed(turns: readonly Turn[], changed: ReadonlyMap<string, Known>): Tu
   const next = [...turns];
   for (const [id, { telling }] of changed) {
     if (!telling) continue;
-    const at = placeOf(next, telling.turn.order);
+    const { order } = telling.turn;
+    const at = countWhile(next, (each) => each.order < order);
     next.splice(at, next[at]?.id === id ? 1 : 0, telling.turn);
   }
   return next;
-}
-
-function placeOf(turns: readonly Turn[], order: number): number {
-  let [low, high] = [0, turns.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (turns[middle]!.order < order) low = middle + 1;
-    else high = middle;
-  }
-  return low;
 }

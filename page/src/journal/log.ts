@@ -1,6 +1,7 @@
 /** The entries of one turn, sorted and each once.  Versions share one array, of which each sees its own length. */
 
 import { type Journalled, sinceOf } from "./entry.ts";
+import { countWhile } from "./sorted.ts";
 
 export interface Log {
   readonly shared: Journalled[];
@@ -19,7 +20,7 @@ export const isNext = (log: Log, entry: Journalled) => sinceOf(entry) > log.shar
 export function insert(log: Log, entry: Journalled): Log {
   if (isNext(log, entry)) return append(log, entry);
   const entries = entriesOf(log);
-  const at = firstThrough(entries, sinceOf(entry));
+  const at = countWhile(entries, (each) => each.seq < sinceOf(entry));
   if (covers(entries, at, entry)) return log;
   // Runs are joined from their beginning on, so one that is longer covers the others whole.
   let behind = at;
@@ -40,15 +41,4 @@ function covers(entries: readonly Journalled[], from: number, entry: Journalled)
   let missing = sinceOf(entry);
   for (let at = from; at < entries.length && sinceOf(entries[at]!) <= missing; at += 1) missing = entries[at]!.seq + 1;
   return missing > entry.seq;
-}
-
-/** Return the place of the first entry that reaches up to a number. */
-function firstThrough(entries: readonly Journalled[], seq: number): number {
-  let [low, high] = [0, entries.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (entries[middle]!.seq < seq) low = middle + 1;
-    else high = middle;
-  }
-  return low;
 }

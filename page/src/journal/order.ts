@@ -3,6 +3,7 @@
 import type { EntryKind } from "../wire.ts";
 import { given, isClosing, type Journalled } from "./entry.ts";
 import type { Recovery } from "./notes.ts";
+import { countWhile } from "./sorted.ts";
 
 /** Which attempts of a turn are over: what their worker still says is late. */
 export type Closed = Set<number>;
@@ -33,7 +34,7 @@ function putBack(placed: readonly Journalled[], late: readonly Journalled[]): re
   const written = placed.flatMap((entry, index) => (entry.nth === null ? [] : [{ entry, index }]));
   const below = new Map<number, Journalled[]>();
   for (const entry of late.toSorted((one, other) => one.attempt - other.attempt || one.nth! - other.nth!)) {
-    const before = countBefore(written, entry);
+    const before = countWhile(written, (each) => isBefore(each.entry, entry));
     // With no earlier entry of its own the place is right below the acceptance, which opens every turn.
     const place = before ? written[before - 1]!.index : 0;
     const there = below.get(place);
@@ -41,16 +42,6 @@ function putBack(placed: readonly Journalled[], late: readonly Journalled[]): re
     else below.set(place, [entry]);
   }
   return placed.flatMap((entry, index) => [entry, ...(below.get(index) ?? [])]);
-}
-
-function countBefore(written: readonly { entry: Journalled }[], entry: Journalled): number {
-  let [low, high] = [0, written.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (isBefore(written[middle]!.entry, entry)) low = middle + 1;
-    else high = middle;
-  }
-  return low;
 }
 
 /** What an agent brings forth while it works: what is looked for after its worker is lost. */
