@@ -9,7 +9,7 @@ import pytest
 from playwright.async_api import Page, expect
 
 from tests.page.browser import PHONE, WIDE, needs_browser
-from tests.page.model import a_model
+from tests.page.model import a_model, call
 from tests.page.scene import furnish
 
 pytestmark = needs_browser
@@ -19,6 +19,8 @@ DAY_AND_NIGHT: tuple[tuple[Literal["light", "dark"], dict[str, object]], ...] = 
     ("light", {"type": "tag", "values": RULES}),
     ("dark", {"type": "rule", "values": ["color-contrast"]}),
 )
+# From the field back to what is asked above it.
+STEPS_MAX = 12
 CONTROL = ("status", "approvals", "deliveries", "processes", "jobs", "memory", "webhooks", "keys", "settings", "doctor")
 _ASK = """
 async (only) => {
@@ -69,3 +71,37 @@ async def test_axe_finds_nothing(viewport: dict[str, int]) -> None:
             await expect(page.get_by_role("main").get_by_role("heading", level=1)).to_be_visible()
             found[name] = await examine(page)
         assert not {name: each for name, each in found.items() if each}
+
+
+async def test_a_keyboard_is_enough() -> None:
+    """Without a mouse: begin, send, allow a command, leave, come back by the palette, go to a control page, see the keys."""
+    async with a_model(f"{call('terminal', command='rm -rf build')} | say It is gone.") as visit:
+        page = await visit.sign_in()
+        keys = page.keyboard
+        # The field has the focus when the page comes.
+        await expect(page.get_by_role("textbox", name="Message")).to_be_focused()
+        await keys.type("clean up, please")
+        await keys.press("Enter")
+        allow = page.get_by_role("button", name="Allow once")
+        await expect(allow).to_be_visible()
+        for _ in range(STEPS_MAX):
+            if await allow.evaluate("each => each === document.activeElement"):
+                break
+            await keys.press("Shift+Tab")
+        await keys.press("y")
+        await expect(page.locator("[data-role=assistant]").last).to_have_text("It is gone.")
+        await keys.press("Control+Shift+O")
+        await expect(page.get_by_role("heading", name="Good")).to_be_visible()
+        await keys.press("Control+k")
+        await keys.type("clean up")
+        await expect(page.get_by_role("option").first).to_contain_text("clean up, please")
+        await keys.press("Enter")
+        await expect(page.locator("[data-role=assistant]").last).to_have_text("It is gone.")
+        await keys.press("Control+k")
+        await keys.type("doctor")
+        await keys.press("Enter")
+        await expect(page.get_by_role("heading", name="Doctor", level=1)).to_be_visible()
+        await keys.press("?")
+        await expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
+        await keys.press("Escape")
+        await expect(page.get_by_role("dialog")).to_have_count(0)
