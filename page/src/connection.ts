@@ -33,7 +33,7 @@ export function report(now: Link): void {
 }
 
 /** Ask the gateway how it is; what it said last stays while it does not answer. */
-export async function lookAtStatus(): Promise<void> {
+async function lookAtStatus(): Promise<void> {
   stands.value = await get<Status>("/api/status").catch(() => stands.value);
 }
 

@@ -48,11 +48,15 @@ function decode(part: string): string {
   }
 }
 
+/** The guided set-up of a model, which stands among the settings. */
+export const SETUP = "setup";
+
 export const to = {
   new: (previous?: string | null) => `#/new${previous ? `?previous=${encodeURIComponent(previous)}` : ""}`,
   session: (id: string, turn?: string | null) =>
     `#/s/${encodeURIComponent(id)}${turn ? `?turn=${encodeURIComponent(turn)}` : ""}`,
   control: (page: ControlPage, id?: string | null) => `#/control/${page}${id ? `/${encodeURIComponent(id)}` : ""}`,
+  setup: () => to.control("settings", SETUP),
 };
 
 /** Go somewhere; with `replace` the back button does not lead here again. */

@@ -56,7 +56,7 @@ function Demonstration() {
       <Icon name="info" />
       <span>
         The built-in demonstration answers, which is no model: it shows how everything works.{" "}
-        <a href={to.control("settings", "setup")}>Set up a model</a>
+        <a href={to.setup()}>Set up a model</a>
       </span>
     </p>
   );

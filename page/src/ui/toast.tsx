@@ -4,7 +4,7 @@ import { signal } from "@preact/signals";
 import { told } from "../api.ts";
 import { Button, IconButton } from "./button.tsx";
 
-export interface Toast {
+interface Toast {
   id: number;
   text: string;
   bad: boolean;
@@ -15,19 +15,12 @@ const SHOWN_MS = 6_000;
 const toasts = signal<readonly Toast[]>([]);
 let last = 0;
 
-/** Show something for a while.  Returns what takes it away earlier. */
-export function tell(
-  text: string,
-  more: { bad?: boolean; action?: Toast["action"]; shownMs?: number } = {},
-): () => void {
+/** Show something for a while. */
+export function tell(text: string, more: { bad?: boolean; action?: Toast["action"]; shownMs?: number } = {}): void {
   const id = ++last;
   const toast: Toast = { id, text, bad: more.bad ?? false, ...(more.action ? { action: more.action } : {}) };
   toasts.value = [...toasts.value, toast];
-  const timer = setTimeout(() => drop(id), more.shownMs ?? SHOWN_MS);
-  return () => {
-    clearTimeout(timer);
-    drop(id);
-  };
+  setTimeout(() => drop(id), more.shownMs ?? SHOWN_MS);
 }
 
 /** Show what went wrong. */

@@ -128,7 +128,7 @@ function Advice({ finding, advice }: { finding: Finding; advice: string }) {
       {finding.name === "model" && (
         <>
           {" "}
-          <a href={to.control("settings", "setup")}>Choose a model</a>
+          <a href={to.setup()}>Choose a model</a>
         </>
       )}
     </p>

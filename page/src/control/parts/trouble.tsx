@@ -9,7 +9,7 @@ export function Trouble({ error, onRetry }: { error: unknown; onRetry?: () => vo
 }
 
 /** Say how a browser is signed in as the operator. */
-export function OperatorHint() {
+function OperatorHint() {
   return (
     <div class="operator-hint" role="note">
       <Icon name="key" />

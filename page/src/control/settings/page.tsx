@@ -2,7 +2,7 @@
 
 import "./settings.css";
 import { useEffect, useState } from "preact/hooks";
-import { to } from "../../router.ts";
+import { SETUP, to } from "../../router.ts";
 import { ModelSetup } from "../../setup/setup.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { Empty } from "../../ui/parts.tsx";
@@ -16,8 +16,6 @@ import { SaveBar } from "./save.tsx";
 import { found, grouped, sectionOf, sections, titleOf } from "./sections.ts";
 import { SettingRow } from "./setting.tsx";
 
-/** The place of the guided set-up among the sections. */
-export const SETUP = "setup";
 const ALL = { label: "Settings", href: to.control("settings") };
 
 export function SettingsPage({ id }: { id: string | null }) {
@@ -111,7 +109,7 @@ function Unreadable({ problem }: { problem: string }) {
 
 function Guided() {
   return (
-    <a class="guided" href={to.control("settings", SETUP)}>
+    <a class="guided" href={to.setup()}>
       <strong>Choose a model step by step</strong>
       <span>Provider, key and model, tried before anything is saved.</span>
     </a>

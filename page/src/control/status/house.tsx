@@ -30,7 +30,7 @@ function Model({ agent }: { agent: AgentView }) {
   if (!agent.demonstration) return <>{agent.model}</>;
   return (
     <>
-      The built-in demonstration. <a href={to.control("settings")}>Set up a real model</a>
+      The built-in demonstration. <a href={to.setup()}>Set up a real model</a>
     </>
   );
 }

@@ -1,7 +1,7 @@
 /** The colours of a terminal: escape sequences become spans with a look, all other sequences become nothing. */
 
-export const COLOURS = ["black", "red", "green", "yellow", "blue", "magenta", "cyan", "white"] as const;
-export type Colour = (typeof COLOURS)[number];
+const COLOURS = ["black", "red", "green", "yellow", "blue", "magenta", "cyan", "white"] as const;
+type Colour = (typeof COLOURS)[number];
 
 export interface Look {
   colour: Colour | null;

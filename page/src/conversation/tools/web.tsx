@@ -7,7 +7,7 @@ const FENCES = /^\[(?:untrusted data [^\n]*|end of untrusted data [^\n]*)\]\n?/g
 const RESULT = /^\d+\. (.*)\n {3}(\S+)(?:\n {3}(.*))?$/gm;
 
 /** Return what came from outside, without the marks around it that are meant for the model. */
-export const unfenced = (result: string) => result.replace(FENCES, "").trim();
+const unfenced = (result: string) => result.replace(FENCES, "").trim();
 
 export const fetching: Renderer = {
   icon: "globe",
