@@ -59,7 +59,7 @@ async def test_axe_finds_nothing(viewport: dict[str, int]) -> None:
         for name, session in (await furnish(visit.gateway)).items():
             await page.goto(f"{visit.url}/#/s/{session}")
             await expect(page.get_by_role("article").first).to_be_visible()
-            for card in await page.locator(".call-head[aria-expanded=false]").element_handles():
+            for card in await page.locator(".call > .unfolds[aria-expanded=false]").element_handles():
                 await card.click()
             found[name] = await examine(page)
         for keys, name in ({"Control+k": "palette", "Control+b": "sidebar"}).items():

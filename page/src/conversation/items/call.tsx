@@ -1,4 +1,3 @@
-import { useId } from "preact/hooks";
 import { duration } from "../../format.ts";
 import type { CallItem } from "../../journal/view.ts";
 import { Icon } from "../../ui/icon.tsx";
@@ -7,6 +6,7 @@ import { useRemembered } from "../remembered.ts";
 import { rendererOf } from "../tools/registry.ts";
 import "../tools/tools.css";
 import { Elapsed } from "./elapsed.tsx";
+import { Unfolding } from "./unfolding.tsx";
 
 /** What took less is not worth a number. */
 const WORTH_TELLING_MS = 1_000;
@@ -21,35 +21,23 @@ interface CallProps {
 /** One use of a tool: a line that says what is done to what, which opens to show the rest. */
 export function Call({ call, turnId, isLive }: CallProps) {
   const [chosen, setChosen] = useRemembered<boolean | null>(`call ${turnId} ${call.key}`, null);
-  const id = useId();
   const renderer = rendererOf(call.name);
   const isOpen =
     chosen ?? (call.outcome === "error" || call.outcome === "unknown" || (renderer.isOpen?.(call) ?? false));
   const { Body } = renderer;
+  const head = (
+    <>
+      <Icon name={renderer.icon} size={16} />
+      <span class="call-name">{renderer.name(call)}</span>
+      <span class="call-subject">{renderer.subject(call)}</span>
+      <Standing call={call} isLive={isLive} said={renderer.outcome?.(call) ?? ""} />
+    </>
+  );
   return (
-    <div class={`call ${call.outcome ?? "running"}`}>
-      <button
-        type="button"
-        class="call-head"
-        aria-expanded={isOpen}
-        aria-controls={isOpen ? id : undefined}
-        onClick={() => setChosen(!isOpen)}
-      >
-        <Icon name={renderer.icon} size={16} />
-        <span class="call-name">{renderer.name(call)}</span>
-        <span class="call-subject">{renderer.subject(call)}</span>
-        <Standing call={call} isLive={isLive} said={renderer.outcome?.(call) ?? ""} />
-        <span class={isOpen ? "call-chevron open" : "call-chevron"}>
-          <Icon name="chevron" size={14} />
-        </span>
-      </button>
-      {isOpen && (
-        <div class="call-body" id={id}>
-          {call.outcome === "unknown" && <Unknown />}
-          <Body call={call} turnId={turnId} />
-        </div>
-      )}
-    </div>
+    <Unfolding class={`call ${call.outcome ?? "running"}`} isOpen={isOpen} onTurn={setChosen} head={head}>
+      {call.outcome === "unknown" && <Unknown />}
+      <Body call={call} turnId={turnId} />
+    </Unfolding>
   );
 }
 

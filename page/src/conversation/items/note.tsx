@@ -1,7 +1,8 @@
-import { useId, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import type { NoteItem } from "../../journal/view.ts";
 import { Icon } from "../../ui/icon.tsx";
 import { Markdown } from "../markdown/markdown.tsx";
+import { Unfolding } from "./unfolding.tsx";
 
 /** What Holdfast says in its own name. */
 export function Note({ item }: { item: NoteItem }) {
@@ -19,27 +20,15 @@ export function Note({ item }: { item: NoteItem }) {
 /** The conversation grew longer than the model can read: all of it is still here, and this is what it reads instead. */
 function Summary({ text }: { text: string }) {
   const [isOpen, setOpen] = useState(false);
-  const id = useId();
+  const head = (
+    <>
+      <Icon name="archive" size={16} />
+      <span>From here on the model reads a summary of what is older</span>
+    </>
+  );
   return (
-    <div class="summary">
-      <button
-        type="button"
-        class="summary-head"
-        aria-expanded={isOpen}
-        aria-controls={isOpen ? id : undefined}
-        onClick={() => setOpen(!isOpen)}
-      >
-        <Icon name="archive" size={16} />
-        <span>From here on the model reads a summary of what is older</span>
-        <span class={isOpen ? "call-chevron open" : "call-chevron"}>
-          <Icon name="chevron" size={14} />
-        </span>
-      </button>
-      {isOpen && (
-        <div class="summary-text" id={id}>
-          <Markdown text={text} />
-        </div>
-      )}
-    </div>
+    <Unfolding class="summary" isOpen={isOpen} onTurn={setOpen} head={head}>
+      <Markdown text={text} />
+    </Unfolding>
   );
 }

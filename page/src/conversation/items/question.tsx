@@ -11,6 +11,7 @@ import { now } from "../ticking.ts";
 import { Asked } from "./asked.tsx";
 import { choices, subjectOf, toldAnswer } from "./choices.ts";
 import { FreeAnswer } from "./free_answer.tsx";
+import { Unfolding } from "./unfolding.tsx";
 
 interface QuestionProps {
   question: QuestionItem;
@@ -38,22 +39,18 @@ export function Question({ question, turnId, isOver }: QuestionProps) {
 
 function Settled({ question }: { question: QuestionItem }) {
   const [isOpen, setOpen] = useState(false);
+  const isConsent = question.about !== "answer";
+  const head = (
+    <>
+      <Icon name={isConsent ? "shield" : "question"} size={16} />
+      <span class="settled-text">{question.answer === null ? "Not answered" : toldAnswer(question)}</span>
+      <span class={isConsent ? "call-subject" : "call-subject words"}>{subjectOf(question)}</span>
+    </>
+  );
   return (
-    <div class="settled">
-      <button type="button" class="settled-head" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
-        <Icon name={question.about === "answer" ? "question" : "shield"} size={16} />
-        <span class="settled-text">{question.answer === null ? "Not answered" : toldAnswer(question)}</span>
-        <span class={question.about === "answer" ? "call-subject words" : "call-subject"}>{subjectOf(question)}</span>
-        <span class={isOpen ? "call-chevron open" : "call-chevron"}>
-          <Icon name="chevron" size={14} />
-        </span>
-      </button>
-      {isOpen && (
-        <div class="settled-body">
-          <Asked question={question} />
-        </div>
-      )}
-    </div>
+    <Unfolding class="settled" isOpen={isOpen} onTurn={setOpen} head={head}>
+      <Asked question={question} />
+    </Unfolding>
   );
 }
 

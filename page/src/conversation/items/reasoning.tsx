@@ -1,10 +1,10 @@
-import { useId } from "preact/hooks";
 import { duration } from "../../format.ts";
 import type { WordsItem } from "../../journal/view.ts";
 import { Icon } from "../../ui/icon.tsx";
 import { Markdown } from "../markdown/markdown.tsx";
 import { useRemembered } from "../remembered.ts";
 import { Elapsed } from "./elapsed.tsx";
+import { Unfolding } from "./unfolding.tsx";
 
 /** What took less is not worth a number. */
 const WORTH_TELLING_MS = 1_000;
@@ -21,34 +21,22 @@ interface ReasoningProps {
 /** What was thought before the answer, folded. */
 export function Reasoning({ item, turnId, isLive, until }: ReasoningProps) {
   const [isOpen, setOpen] = useRemembered(`reasoning ${turnId} ${item.key}`, false);
-  const id = useId();
-  return (
-    <div class="reasoning">
-      <button
-        type="button"
-        class="reasoning-head"
-        aria-expanded={isOpen}
-        aria-controls={isOpen ? id : undefined}
-        onClick={() => setOpen(!isOpen)}
-      >
-        <Icon name="brain" size={16} />
-        {isLive ? (
-          <span class="shimmer">
-            Thinking… <Elapsed since={item.at} />
-          </span>
-        ) : (
-          <span>{thought(until === null ? 0 : until - item.at)}</span>
-        )}
-        <span class={isOpen ? "call-chevron open" : "call-chevron"}>
-          <Icon name="chevron" size={14} />
+  const head = (
+    <>
+      <Icon name="brain" size={16} />
+      {isLive ? (
+        <span class="shimmer">
+          Thinking… <Elapsed since={item.at} />
         </span>
-      </button>
-      {isOpen && (
-        <div class="reasoning-text" id={id}>
-          <Markdown text={item.text} growing={isLive} />
-        </div>
+      ) : (
+        <span>{thought(until === null ? 0 : until - item.at)}</span>
       )}
-    </div>
+    </>
+  );
+  return (
+    <Unfolding class="reasoning" isOpen={isOpen} onTurn={setOpen} head={head}>
+      <Markdown text={item.text} growing={isLive} />
+    </Unfolding>
   );
 }
 
