@@ -942,8 +942,10 @@ export interface Ways {
   password: boolean;
 }
 
+/** A message; the `key` is the one that it was sent with. */
 export interface EntryAccepted {
   images?: EntryPicture[];
+  key?: string;
   prior?: EntrySaid[];
   request?: Record<string, unknown>;
   text: string;

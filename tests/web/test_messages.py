@@ -42,6 +42,12 @@ async def test_the_same_idempotency_key_is_the_same_turn(home: Path) -> None:
             f"/api/sessions/{session_id}/messages", {"text": "other"}, 422, **{"Idempotency-Key": "k1"}
         )
         assert refused["error"]["code"] == "key_reused"
+        (accepted,) = (
+            each
+            for each in (await house.get(f"/api/sessions/{session_id}/journal"))["entries"]
+            if each["kind"] == "turn.accepted"
+        )
+        assert accepted["data"] == {"text": "once", "key": "k1"}, "its sender does not find it in the journal"
         other = await house.session()
         assert (await house.send(other, "once", **{"Idempotency-Key": "k1"}))["turn_id"] != first["turn_id"]
 

@@ -155,7 +155,7 @@ class OpenSession implements Conversation {
   #take(page: JournalPage): void {
     this.#problem.value = null;
     this.#reading.value = withPage(this.#reading.peek(), page);
-    shown(page.entries.filter(isMessage).map((each) => ({ id: each.turn_id, sessionId: this.id, text: null })));
+    shown(page.entries.filter(isMessage).map(shownBy));
   }
 
   #follow(): void {
@@ -180,8 +180,7 @@ class OpenSession implements Conversation {
 
   #add(entries: readonly Journalled[]): void {
     this.#reading.value = withNews(this.#reading.peek(), entries);
-    const messages = entries.filter(isMessage);
-    shown(messages.map((each) => ({ id: each.turn_id, sessionId: this.id, text: textOf(each) })));
+    shown(entries.filter(isMessage).map(shownBy));
   }
 
   /** The journal is another one than the one that was read: forget that. */
@@ -195,3 +194,4 @@ class OpenSession implements Conversation {
 
 const pathOf = (id: string) => `/api/sessions/${encodeURIComponent(id)}`;
 const isMessage = (entry: Journalled) => entry.kind === "turn.accepted";
+const shownBy = (entry: Journalled) => ({ id: entry.turn_id, key: textOf(entry, "key") });

@@ -7,7 +7,7 @@ import { go, place, to } from "../router.ts";
 import { newKey } from "./key.ts";
 import { drain, type Outcome } from "./lane.ts";
 import { type Draft, isDue, isOurs, laneOf, type Outgoing } from "./message.ts";
-import { hasArrived, type Shown, see, twinOf } from "./shown.ts";
+import { hasArrived, type Shown, see } from "./shown.ts";
 import { BrowserStorage, LastingStorage, MemoryStorage } from "./storage.ts";
 import { transport } from "./transport.ts";
 
@@ -18,8 +18,6 @@ const NAME = "holdfast.outbox";
 const OWNER = "holdfast.owner";
 
 const items = signal<readonly Outgoing[]>([]);
-/** Messages without a receipt whose turn seems to be there already: they would be seen twice. */
-const doubled = signal<ReadonlySet<string>>(new Set());
 const own = new Set<string>();
 const working = new Set<string>();
 const channel = new BroadcastChannel(NAME);
@@ -31,7 +29,7 @@ let latest = 0;
 
 /** The messages on their way, the oldest first. */
 export const outgoing: ReadonlySignal<readonly Outgoing[]> = computed(() =>
-  items.value.filter((each) => isOurs(each, me.value) && !(isDue(each) && doubled.value.has(each.key))),
+  items.value.filter((each) => isOurs(each, me.value)),
 );
 
 /** Begin to send what is kept, by this page or one before it. */
@@ -73,11 +71,10 @@ export async function discard(key: string): Promise<void> {
 /** Say which turns the journal shows: their messages have arrived. */
 export function shown(turns: readonly Shown[]): void {
   turns.forEach(see);
-  for (const turn of turns) {
-    const twin = twinOf(turn, outgoing.peek());
-    if (twin) doubled.value = new Set([...doubled.peek(), twin.key]);
-  }
-  if (items.peek().some(hasArrived)) look();
+  if (!items.peek().some(hasArrived)) return;
+  // At once, and not only when it is gone from where it is kept: until then it would be seen twice.
+  items.value = items.peek().filter((each) => !hasArrived(each));
+  look();
 }
 
 /** Tell all tabs that something is different. */

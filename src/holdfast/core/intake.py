@@ -72,6 +72,7 @@ class Inbound:
     """One message, already parsed and authorised by its channel.
 
     `conversation` is the key of its session.  `dedupe_key` is scoped by the channel; without it a repeat is a new turn.
+    `sent_as` is what its sender calls it, who finds it in the journal by that.
     `busy` and `reset` are what the operator chose, unless the message says otherwise.
     A turn with a `parent_turn_id` works for that turn, and is cancelled with it.
     `delivers_later` and `reply_to` belong to this turn alone, whatever channel carried the session before.
@@ -85,6 +86,7 @@ class Inbound:
     owner: str = LOCAL
     source: Source = field(default_factory=Source)
     dedupe_key: str | None = None
+    sent_as: str | None = None
     mode: Mode = Mode.CONVERSATION
     delivers_later: bool = True
     reply_to: str | None = None

@@ -24,7 +24,10 @@ class Said(TypedDict):
 
 
 class Accepted(TypedDict):
+    """A message; the `key` is the one that it was sent with."""
+
     text: str
+    key: NotRequired[str]
     images: NotRequired[list[Picture]]
     prior: NotRequired[list[Said]]
     request: NotRequired[dict[str, object]]

@@ -179,6 +179,7 @@ class LocalDesk(StoreReading):
                 source=session.source,
                 # The same key from somebody else, or for another session, is another message.
                 dedupe_key=f"message:{self.owner}:{session_id}:{key}" if key else None,
+                sent_as=key,
                 busy=busy,
                 images=tuple(images),
             )

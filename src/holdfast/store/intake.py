@@ -305,6 +305,8 @@ def _insert(
 def _shown(message: Inbound) -> Data:
     """Return what the entry of an acceptance says, which is all that is kept of the message but its pictures."""
     shown: dict[str, object] = {"text": message.text}
+    if message.sent_as:
+        shown["key"] = message.sent_as
     if message.images:
         shown["images"] = [{"media_type": image.media_type, "bytes": len(image.data)} for image in message.images]
     if message.prior:
@@ -347,5 +349,6 @@ def _redo(
         request=request_in(shown),
         verbatim=undone.verbatim,
         dedupe_key=None,
+        sent_as=None,
     )
     return (yield from accept(dialect, again, turn_id, new_session_id, now_ms))
