@@ -1,5 +1,6 @@
 import { knock } from "../door/knock.tsx";
 import { guest } from "../me.ts";
+import { written } from "../palette/keys.ts";
 import { showPalette } from "../palette/shown.ts";
 import { place, to } from "../router.ts";
 import { IconButton } from "../ui/button.tsx";
@@ -24,7 +25,7 @@ export function Foot() {
           Guest
         </button>
       )}
-      <IconButton icon="command" label="Commands (Ctrl K)" onClick={showPalette} />
+      <IconButton icon="command" label={`Commands (${written("mod+k").join(" ")})`} onClick={showPalette} />
       <Menu label="Theme, help and signing in" icon="gear" items={ownItems()} />
     </footer>
   );
