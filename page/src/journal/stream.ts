@@ -76,7 +76,7 @@ class Stream {
   }
 
   async #take(body: ReadableStream<Uint8Array>, line: Line): Promise<void> {
-    const hear = hearing((heard) => this.#stopped.signal.aborted || this.listener.onEvent(heard));
+    const hear = hearing((heard) => this.#tell(heard));
     const reader = body.getReader();
     for (;;) {
       // Whatever broke the connection, the next one begins behind the last event that was taken.
@@ -84,6 +84,16 @@ class Stream {
       if (done || !value) return;
       line.heard();
       hear(value);
+    }
+  }
+
+  #tell(heard: Heard): void {
+    if (this.#stopped.signal.aborted) return;
+    try {
+      this.listener.onEvent(heard);
+    } catch (error) {
+      // The page would go on to show what was, and say that it is what is.
+      console.error(error);
     }
   }
 }

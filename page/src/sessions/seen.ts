@@ -30,7 +30,7 @@ export function startSeeing(): void {
     const next = looked(seen.peek(), sessions.value, visible.value ? openId() : null);
     if (next === seen.peek()) return;
     seen.value = next;
-    localStorage.setItem(KEPT, JSON.stringify([...next]));
+    keep(next);
   });
 }
 
@@ -49,6 +49,14 @@ export function looked(known: Seen, found: readonly SessionView[], open: string 
 
 function openId(): string | null {
   return place.value.name === "session" ? place.value.id : null;
+}
+
+function keep(next: Seen): void {
+  try {
+    localStorage.setItem(KEPT, JSON.stringify([...next]));
+  } catch {
+    // There is no room for it; this page knows it as well.
+  }
 }
 
 function kept(): Seen {

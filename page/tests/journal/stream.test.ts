@@ -151,3 +151,21 @@ test("who has stopped hears nothing more", async () => {
   await passing(60_000);
   expect([events, gateway.asked.length, gateway.lines[0]!.signal.aborted]).toEqual([[], 1, true]);
 });
+
+test("an event that nobody can bear does not end the stream", async () => {
+  const complaints = vi.spyOn(console, "error").mockImplementation(() => {});
+  const gateway = new Gateway();
+  const heard: string[] = [];
+  const onEvent = ({ data }: { data: string }) => {
+    if (data === "odd") throw new Error("no room");
+    heard.push(data);
+  };
+  const stop = follow("/api/events", null, { onEvent, onLink: () => {} }, gateway.ask);
+  await passing();
+  gateway.lines[0]!.send("data: odd\n\ndata: even\n\n");
+  await passing();
+  expect(heard).toEqual(["even"]);
+  expect(complaints).toHaveBeenCalledOnce();
+  complaints.mockRestore();
+  stop();
+});
