@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.core.excerpts import EXCERPT_MAX_CHARS, Excerpt, excerpt
+from holdfast.core.excerpts import EXCERPT_MAX_CHARS, LOOKED_MAX_CHARS, Excerpt, excerpt
 
 FAMILY = "👨‍👩‍👧‍👦"
 CAFE = "cafe\u0301"
@@ -29,6 +29,12 @@ def test_a_letter_and_its_mark_are_not_torn_apart() -> None:
     assert marked(excerpt(f"{CAFE} cafe", CAFE)) == [CAFE]
     assert marked(excerpt("e\u0301tat tat", "tat")) == ["tat"]
     assert marked(excerpt("snake_case is case", "case")) == ["case", "case"]
+
+
+def test_a_text_is_looked_through_only_so_far() -> None:
+    """Many long ones may be found at once, and somebody waits for all of them."""
+    text = f"once upon a time {'x ' * LOOKED_MAX_CHARS} heliotrope"
+    assert excerpt(text, "heliotrope").snippet.startswith("once upon a time x x")
 
 
 def test_an_excerpt_stands_around_the_first_word_that_was_found() -> None:

@@ -14,6 +14,8 @@ EXCERPT_MAX_CHARS = 240
 LEAD_CHARS = 60
 # A query may be long; so many of its words are looked for.
 WORDS_MAX = 50
+# So far a text is looked through for them: a search finds many, and each may be as long as a book.
+LOOKED_MAX_CHARS = 50_000
 # How far a cut is moved for the sake of one character; what is piled up higher is no character to anybody.
 _STEPS_MAX = 16
 # An excerpt begins with a whole word, unless that is longer than this.
@@ -34,9 +36,9 @@ class Excerpt:
 
 
 def excerpt(text: str, query: str) -> Excerpt:
-    """Return what stands around the first of a query's words in a text; without any, how the text begins."""
+    """Return what stands around the first of a query's words in a text; without any near, how the text begins."""
     wanted = _pattern(query)
-    found = wanted.search(text) if wanted else None
+    found = wanted.search(text, 0, LOOKED_MAX_CHARS) if wanted else None
     begin = _begin(text, found.start()) if found else 0
     # What cannot be seen is left out, so there may be room for more; looking twice as far finds most of it.
     shown = one_line(text[begin : begin + 2 * EXCERPT_MAX_CHARS])

@@ -159,7 +159,9 @@ class StoreReading:
         hits = await self.store.sessions.search(self.owner, query, cursors.size(limit))
         glances = await self.store.sessions.glances(list({hit.session_id for hit in hits}))
         shown = [hit for hit in hits if hit.session_id in glances]
-        return Page(items=[HitView.of(hit, glances[hit.session_id], query) for hit in shown])
+        # What takes this long to look through must not keep others waiting.
+        views = await asyncio.to_thread(lambda: [HitView.of(hit, glances[hit.session_id], query) for hit in shown])
+        return Page(items=views)
 
     async def _owned(self, session_id: SessionId, otherwise: str | None = None) -> Session:
         session = await self.store.sessions.get(session_id)
