@@ -75,11 +75,11 @@ function Progress({ start, onBack, onOver }: ProgressProps) {
   const [shown, setShown] = useState(true);
   const step = took === null ? stepOf(start.node, glance.value) : "back";
   useEffect(() => {
-    if (step !== "back") return;
+    if (step !== "back" || took !== null) return;
     setTook(Date.now() - start.at);
     onBack?.();
     if (!shown) onOver();
-  }, [step]);
+  }, [step, took, start, shown, onBack, onOver]);
   if (!shown) return null;
   const close = step === "back" ? onOver : () => setShown(false);
   return (
