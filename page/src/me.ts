@@ -33,9 +33,18 @@ export function enter(): Promise<void> {
   return asking;
 }
 
-/** A request was answered with 401: see whether this browser is still let in. */
-export function signedOut(): void {
-  if (stands.value !== "outside") enter();
+/** Begin to notice when this browser is not let in any more, or again. */
+export function startMe(): void {
+  // A request was answered with 401.
+  addEventListener(SIGNED_OUT, () => {
+    if (stands.value !== "outside") enter();
+  });
+  // Another tab signed in or out: this one is the same browser, and shows nothing more of what somebody left.
+  addEventListener("storage", (event) => {
+    if (event.key !== PROOF) return;
+    if (event.newValue === null) location.reload();
+    else enter();
+  });
 }
 
 /** Sign this browser in.  Throws what the gateway says against it. */
@@ -90,11 +99,3 @@ async function askedMe(): Promise<Me | null> {
     throw error;
   }
 }
-
-addEventListener(SIGNED_OUT, signedOut);
-// Another tab signed in or out: this one is the same browser, and shows nothing more of what somebody left.
-addEventListener("storage", (event) => {
-  if (event.key !== PROOF) return;
-  if (event.newValue === null) location.reload();
-  else enter();
-});

@@ -23,11 +23,14 @@ export type ControlPage = (typeof CONTROL_PAGES)[number];
 
 const address = signal(location.hash);
 
-addEventListener("hashchange", () => {
-  address.value = location.hash;
-});
-
 export const place = computed<Place>(() => parse(address.value));
+
+/** Follow links and the back button. */
+export function startRouter(): void {
+  addEventListener("hashchange", () => {
+    address.value = location.hash;
+  });
+}
 
 export function parse(hash: string): Place {
   const [path = "", asked = ""] = hash.replace(/^#\/?/, "").split("?");
