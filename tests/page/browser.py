@@ -25,6 +25,7 @@ from playwright.async_api import (
     Request,
     Response,
     async_playwright,
+    expect,
 )
 
 from tests.blackbox.gateway import Gateway, gateways
@@ -51,6 +52,7 @@ PICTURES = Path(tempfile.gettempdir()) / "holdfast-page"
 
 _launched: dict[asyncio.AbstractEventLoop, tuple[Playwright, Browser]] = {}
 _pictures = itertools.count(1)
+expect.set_options(timeout=PATIENCE_MS)
 
 
 def found() -> str | None:
