@@ -37,7 +37,13 @@ export function lazy<P extends object>(load: () => Promise<Part<P>>): Part<P> {
     const Part = part.value;
     if (Part) return <Part {...props} />;
     // A part that failed once is remembered by the browser, so only a new page fetches it again.
-    if (problem.value) return <Problem error={problem.value} onRetry={() => location.reload()} />;
+    if (problem.value) {
+      return (
+        <div class="absent">
+          <Problem error={problem.value} onRetry={() => location.reload()} />
+        </div>
+      );
+    }
     return slow.value ? <Spinner /> : null;
   };
 }
