@@ -23,10 +23,8 @@ export function Conservation({ status }: { status: Status }) {
       <div class="panel account">
         <p class="account-sum">
           <Sum amount={account.accepted} name="accepted" />
-          <span class="account-sign">{account.right ? "=" : "≠"}</span>
-          <Sum amount={account.settled} name="settled" />
-          <span class="account-sign">+</span>
-          <Sum amount={account.inFlight} name="in flight" />
+          <Sum sign={account.right ? "=" : "≠"} amount={account.settled} name="settled" />
+          <Sum sign="+" amount={account.inFlight} name="in flight" />
         </p>
         <Bar account={account} />
         <ul class="account-states">
@@ -43,10 +41,10 @@ export function Conservation({ status }: { status: Status }) {
   );
 }
 
-function Sum({ amount, name }: { amount: number; name: string }) {
+function Sum({ sign, amount, name }: { sign?: string; amount: number; name: string }) {
   return (
     <span class="account-term">
-      <strong>{count(amount)}</strong> <span>{name}</span>
+      {sign && <span class="account-sign">{sign}</span>} <strong>{count(amount)}</strong> <span>{name}</span>
     </span>
   );
 }
