@@ -1,6 +1,7 @@
 /** All sessions, as they are at any moment: listed once, then kept up to date by one stream for all tabs. */
 
 import { computed, type ReadonlySignal, signal } from "@preact/signals";
+import { alone } from "./alone.ts";
 import { get } from "./api.ts";
 import { type Link, link, report } from "./connection.ts";
 import { follow } from "./journal/stream.ts";
@@ -63,9 +64,7 @@ class Watch {
     this.#hello();
     // The clock of a hidden tab goes slowly: whoever is looked at does not wait for it.
     setInterval(() => document.hidden || link.peek() === "live" || this.#hello(), HELLO_MS);
-    // Pages that came neither by TLS nor from this machine have no locks: there each tab listens for itself.
-    if (!navigator.locks) this.#listen();
-    else navigator.locks.request(LOCK, () => new Promise<never>(() => this.#listen()));
+    alone(LOCK, () => new Promise<never>(() => this.#listen()));
   }
 
   #hello(): void {

@@ -1,5 +1,6 @@
 /** Asking the gateway: every request of the page but the event streams goes through here. */
 
+import { pocket } from "./pocket.ts";
 import type { Error as Problem, Refusal } from "./wire.ts";
 
 /** Browsers show the cookie to every port of a machine; the proof is kept where only this page can read it. */
@@ -75,13 +76,13 @@ export const remove = <T>(path: string) => ask<T>("DELETE", path);
 
 /** What every request of this page shows, so that the gateway knows it for its own. */
 export function credentials(): Record<string, string> {
-  const proof = localStorage.getItem(PROOF);
+  const proof = pocket.get(PROOF);
   return proof ? { "X-Holdfast-Proof": proof } : {};
 }
 
-export const hasProof = () => localStorage.getItem(PROOF) !== null;
-export const keepProof = (proof: string) => localStorage.setItem(PROOF, proof);
-export const forgetProof = () => localStorage.removeItem(PROOF);
+export const hasProof = () => pocket.get(PROOF) !== null;
+export const keepProof = (proof: string) => pocket.set(PROOF, proof);
+export const forgetProof = () => pocket.remove(PROOF);
 
 /** Return a query with what is given in it, and nothing else. */
 export function query(values: Record<string, string | number | boolean | null | undefined>): string {

@@ -1,6 +1,7 @@
 /** Light or dark: as the system has it, or as somebody chose. */
 
 import { effect, type ReadonlySignal, signal } from "@preact/signals";
+import { pocket } from "./pocket.ts";
 
 export const THEMES = ["system", "light", "dark"] as const;
 export type Theme = (typeof THEMES)[number];
@@ -12,7 +13,7 @@ export const theme: ReadonlySignal<Theme> = chosen;
 
 export function setTheme(next: Theme): void {
   chosen.value = next;
-  localStorage.setItem(KEPT, next);
+  pocket.set(KEPT, next);
 }
 
 /** Let the document follow the choice. */
@@ -36,6 +37,6 @@ function colourBrowser(): void {
 }
 
 function kept(): Theme {
-  const found = localStorage.getItem(KEPT);
+  const found = pocket.get(KEPT);
   return THEMES.find((each) => each === found) ?? "system";
 }

@@ -3,6 +3,7 @@
 import { useSignalEffect } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { outgoing } from "../outbox/outbox.ts";
+import { tabPocket } from "../pocket.ts";
 import { go, to } from "../router.ts";
 import { moveInto } from "./writing.ts";
 
@@ -10,7 +11,7 @@ import { moveInto } from "./writing.ts";
 const AWAITED = "holdfast.awaited";
 
 export function awaitOpening(key: string): void {
-  sessionStorage.setItem(AWAITED, key);
+  tabPocket.set(AWAITED, key);
   arrive();
 }
 
@@ -19,11 +20,11 @@ export function useArrival(begins: boolean): void {
   useSignalEffect(() => {
     if (outgoing.value.length && begins) arrive();
   });
-  useEffect(() => (begins ? () => sessionStorage.removeItem(AWAITED) : undefined), [begins]);
+  useEffect(() => (begins ? () => tabPocket.remove(AWAITED) : undefined), [begins]);
 }
 
 function arrive(): void {
-  const awaited = sessionStorage.getItem(AWAITED);
+  const awaited = tabPocket.get(AWAITED);
   const opened = outgoing.peek().find((each) => each.opening?.key === awaited && each.sessionId !== null);
   if (!opened?.sessionId) return;
   moveInto(opened.sessionId);

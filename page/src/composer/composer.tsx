@@ -1,6 +1,7 @@
 import "./composer.css";
 import { useCallback, useRef, useState } from "preact/hooks";
 import type { Conversation } from "../journal/conversation.ts";
+import { isKeeping } from "../outbox/outbox.ts";
 import { atWork } from "../turns/standing.ts";
 import { IconButton } from "../ui/button.tsx";
 import { attempt } from "../ui/toast.tsx";
@@ -17,6 +18,8 @@ import { SendButton } from "./send_button.tsx";
 import { isReady, obstacle, sendBy, stopAtWork } from "./sending.ts";
 import { hintFor, placeholderFor, waysBeside } from "./ways.ts";
 import { writingIn } from "./writing.ts";
+
+const NOT_KEPT = "This browser keeps no messages: leave the page open until yours have arrived";
 
 export interface ComposerProps {
   sessionId: string | null;
@@ -68,7 +71,7 @@ export function Composer({ sessionId, previous, conversation }: ComposerProps) {
         />
         <div class="composer-row">
           <AttachButton onFiles={take} />
-          <p class="composer-hint">{obstacle(writing) || hintFor(ways)}</p>
+          <p class="composer-hint">{obstacle(writing) || (isKeeping.value ? hintFor(ways) : NOT_KEPT)}</p>
           <SendButton
             ways={ways}
             ready={isReady(writing)}

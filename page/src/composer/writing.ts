@@ -1,6 +1,7 @@
 /** What is being written in each session: it stays while one looks elsewhere, and the text of it across a reload. */
 
 import { effect, type Signal, signal } from "@preact/signals";
+import { pocket } from "../pocket.ts";
 import type { Upload } from "../wire.ts";
 
 export interface PictureAttached {
@@ -68,7 +69,7 @@ export function moveInto(sessionId: string): void {
   writings.delete(NEW);
   writings.set(sessionId, writing);
   writing.name.value = sessionId;
-  localStorage.removeItem(PREFIX + NEW);
+  pocket.remove(PREFIX + NEW);
 }
 
 /** Put something into the field of a session, before what is there, for the person to go on from. */
@@ -86,7 +87,7 @@ export function clear(writing: Writing): void {
 
 /** Forget what was being written, in every session. */
 export function forgetWriting(): void {
-  for (const name of Object.keys(localStorage)) if (name.startsWith(PREFIX)) localStorage.removeItem(name);
+  for (const name of Object.keys(localStorage)) if (name.startsWith(PREFIX)) pocket.remove(name);
 }
 
 function begun(name: string, { text, files }: Kept): Writing {
@@ -109,17 +110,13 @@ function kept(attachments: readonly Attachment[]): Upload[] {
 function read(name: string): Kept {
   const nothing: Kept = { text: "", files: [] };
   try {
-    return { ...nothing, ...JSON.parse(localStorage.getItem(PREFIX + name) ?? "{}") };
+    return { ...nothing, ...JSON.parse(pocket.get(PREFIX + name) ?? "{}") };
   } catch {
     return nothing;
   }
 }
 
 function write(name: string, kept: Kept): void {
-  try {
-    if (kept.text || kept.files.length) localStorage.setItem(PREFIX + name, JSON.stringify(kept));
-    else localStorage.removeItem(PREFIX + name);
-  } catch {
-    // There is no room for a text as long as this; it is still on the page.
-  }
+  if (kept.text || kept.files.length) pocket.set(PREFIX + name, JSON.stringify(kept));
+  else pocket.remove(PREFIX + name);
 }

@@ -1,14 +1,16 @@
 /** The outbox: messages that are kept in the browser until the journal shows them, and sent by one tab at a time. */
 
 import { computed, effect, type ReadonlySignal, signal } from "@preact/signals";
+import { alone } from "../alone.ts";
 import { me } from "../me.ts";
 import { patience, pause } from "../patience.ts";
+import { pocket } from "../pocket.ts";
 import { go, place, to } from "../router.ts";
 import { newKey } from "./key.ts";
 import { drain, type Outcome } from "./lane.ts";
 import { type Draft, isDue, isOurs, laneOf, type Outgoing } from "./message.ts";
 import { hasArrived, type Shown, see } from "./shown.ts";
-import { BrowserStorage, LastingStorage, MemoryStorage } from "./storage.ts";
+import { BackedStorage, BrowserStorage, LastingStorage } from "./storage.ts";
 import { transport } from "./transport.ts";
 
 export type { Draft, Opening, Outgoing } from "./message.ts";
@@ -21,8 +23,10 @@ const items = signal<readonly Outgoing[]>([]);
 const own = new Set<string>();
 const working = new Set<string>();
 const channel = new BroadcastChannel(NAME);
-/** Where a browser keeps nothing for a page, messages are kept for as long as that is open. */
-const storage = new LastingStorage(() => BrowserStorage.open().catch(() => new MemoryStorage()));
+const keeps = signal(true);
+const storage = new BackedStorage(new LastingStorage(BrowserStorage.open), () => {
+  keeps.value = false;
+});
 
 let reading = Promise.resolve();
 let latest = 0;
@@ -32,11 +36,14 @@ export const outgoing: ReadonlySignal<readonly Outgoing[]> = computed(() =>
   items.value.filter((each) => isOurs(each, me.value)),
 );
 
+/** False where the browser has no room for messages, or keeps none: they are sent all the same, while the page is open. */
+export const isKeeping: ReadonlySignal<boolean> = keeps;
+
 /** Begin to send what is kept, by this page or one before it. */
 export function startOutbox(): void {
   channel.onmessage = () => look();
   effect(() => {
-    if (me.value) localStorage.setItem(OWNER, me.value.owner);
+    if (me.value) pocket.set(OWNER, me.value.owner);
     look();
   });
 }
@@ -48,7 +55,7 @@ export async function send(draft: Draft): Promise<string> {
   // Two messages of one moment keep the order in which they were written.
   latest = Math.max(Date.now(), latest + 1);
   const fresh = { state: "waiting", turnId: null, problem: "", reply: null } as const;
-  const owner = me.peek()?.owner ?? localStorage.getItem(OWNER);
+  const owner = me.peek()?.owner ?? pocket.get(OWNER);
   const item: Outgoing = { ...draft, ...fresh, owner, key: newKey(), at: latest };
   own.add(item.key);
   await storage.change(item.key, () => item);
@@ -119,11 +126,6 @@ async function tryAt(lane: string): Promise<Outcome> {
   } catch {
     return { retryAfterMs: null };
   }
-}
-
-/** Do something while no other tab does it. */
-async function alone(name: string, action: () => Promise<Outcome>): Promise<Outcome> {
-  return navigator.locks ? navigator.locks.request(name, action) : action();
 }
 
 /** Go to the session that a message of the one on this page was taken by: the one that follows it. */

@@ -55,6 +55,50 @@ export class LastingStorage implements Storage {
   }
 }
 
+/** What a storage does not take is held here, for as long as the page is open. */
+export class BackedStorage implements Storage {
+  readonly #spare = new MemoryStorage();
+
+  constructor(
+    readonly storage: Storage,
+    /** Told when something could not be kept. */
+    readonly onLoss: () => void,
+  ) {}
+
+  async all(): Promise<Outgoing[]> {
+    const held = await this.#spare.all();
+    const kept = await this.#kept();
+    return [...kept.filter((each) => !held.some(({ key }) => key === each.key)), ...held].sort(byAge);
+  }
+
+  async change(key: string, change: Change): Promise<Outgoing | null> {
+    const held = (await this.#spare.all()).some((each) => each.key === key);
+    try {
+      if (!held) return await this.storage.change(key, change);
+    } catch {
+      this.onLoss();
+    }
+    return this.#hold(key, change);
+  }
+
+  async #hold(key: string, change: Change): Promise<Outgoing | null> {
+    const kept = (await this.#kept()).find((each) => each.key === key) ?? null;
+    const held = await this.#spare.change(key, (before) => change(before ?? kept));
+    // There is always room for less.
+    if (!held && kept) await this.storage.change(key, () => null).catch(() => null);
+    return held;
+  }
+
+  async #kept(): Promise<Outgoing[]> {
+    try {
+      return await this.storage.all();
+    } catch {
+      this.onLoss();
+      return [];
+    }
+  }
+}
+
 const DATABASE = "holdfast";
 const VERSION = 1;
 const MESSAGES = "outbox";

@@ -4,6 +4,7 @@ import { computed, signal } from "@preact/signals";
 import { forget } from "../activity.ts";
 import { credentials, Refused, remove } from "../api.ts";
 import { mayPass } from "../patience.ts";
+import { pocket } from "../pocket.ts";
 import { go, place, to } from "../router.ts";
 import { tell, tellProblem } from "../ui/toast.tsx";
 import type { SessionView } from "../wire.ts";
@@ -83,13 +84,13 @@ function bringBack(id: string): void {
 }
 
 function keep(next: Pending): void {
-  localStorage.setItem(KEPT, JSON.stringify(next));
+  pocket.set(KEPT, JSON.stringify(next));
   pending.value = next;
 }
 
 function kept(): Pending {
   try {
-    const found: unknown = JSON.parse(localStorage.getItem(KEPT) ?? "{}");
+    const found: unknown = JSON.parse(pocket.get(KEPT) ?? "{}");
     const entries = Object.entries(found ?? {}).filter((each): each is [string, number] => typeof each[1] === "number");
     return Object.fromEntries(entries);
   } catch {

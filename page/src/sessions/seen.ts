@@ -2,6 +2,7 @@
 
 import { effect, signal } from "@preact/signals";
 import { sessions } from "../activity.ts";
+import { pocket } from "../pocket.ts";
 import { place } from "../router.ts";
 import type { SessionView } from "../wire.ts";
 
@@ -30,7 +31,7 @@ export function startSeeing(): void {
     const next = looked(seen.peek(), sessions.value, visible.value ? openId() : null);
     if (next === seen.peek()) return;
     seen.value = next;
-    keep(next);
+    pocket.set(KEPT, JSON.stringify([...next]));
   });
 }
 
@@ -51,17 +52,9 @@ function openId(): string | null {
   return place.value.name === "session" ? place.value.id : null;
 }
 
-function keep(next: Seen): void {
-  try {
-    localStorage.setItem(KEPT, JSON.stringify([...next]));
-  } catch {
-    // There is no room for it; this page knows it as well.
-  }
-}
-
 function kept(): Seen {
   try {
-    return new Map(JSON.parse(localStorage.getItem(KEPT) ?? "[]") as [string, number][]);
+    return new Map(JSON.parse(pocket.get(KEPT) ?? "[]") as [string, number][]);
   } catch {
     return new Map();
   }

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Outgoing } from "../../src/outbox/message.ts";
-import { LastingStorage, MemoryStorage, type Storage } from "../../src/outbox/storage.ts";
+import { BackedStorage, type Change, LastingStorage, MemoryStorage, type Storage } from "../../src/outbox/storage.ts";
 
 const message = { key: "a", at: 1, text: "hello" } as Outgoing;
 
@@ -21,4 +21,45 @@ test("a message is kept although the browser has closed its database", async () 
 test("what cannot be kept in a new one either is told", async () => {
   const storage = new LastingStorage(async () => new ClosedStorage());
   await expect(storage.change("a", () => message)).rejects.toThrow("closed");
+});
+
+/** Has what it had, and no room for more. */
+class FullStorage extends MemoryStorage {
+  isFull = false;
+
+  override change(key: string, change: Change): Promise<Outgoing | null> {
+    return super.change(key, (item) => {
+      const changed = change(item);
+      if (this.isFull && changed) throw new Error("full");
+      return changed;
+    });
+  }
+}
+
+test("what there is no room for is held while the page is open, and said to be", async () => {
+  let losses = 0;
+  const full = new FullStorage();
+  const storage = new BackedStorage(full, () => {
+    losses += 1;
+  });
+  await storage.change("a", () => message);
+  full.isFull = true;
+  expect(losses).toBe(0);
+  await storage.change("b", () => ({ ...message, key: "b", at: 2 }));
+  await storage.change("a", (item) => item && { ...item, state: "sending" });
+  expect(losses).toBe(2);
+  expect(await storage.all()).toEqual([
+    { ...message, state: "sending" },
+    { ...message, key: "b", at: 2 },
+  ]);
+  await storage.change("a", () => null);
+  await storage.change("b", () => null);
+  expect(await storage.all()).toEqual([]);
+  expect(await full.all()).toEqual([]);
+});
+
+test("where nothing can be kept at all, messages are held as well", async () => {
+  const storage = new BackedStorage(new ClosedStorage(), () => {});
+  await storage.change("a", () => message);
+  expect(await storage.all()).toEqual([message]);
 });

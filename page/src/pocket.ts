@@ -1,0 +1,39 @@
+/** Small things that the browser keeps for this page; where it keeps none, they last for as long as the page is open. */
+
+class Pocket {
+  /** What the browser would not take: it has no room, or keeps nothing for this page at all. */
+  readonly #held = new Map<string, string>();
+
+  constructor(readonly find: () => Storage) {}
+
+  get(name: string): string | null {
+    try {
+      return this.#held.get(name) ?? this.find().getItem(name);
+    } catch {
+      return null;
+    }
+  }
+
+  set(name: string, value: string): void {
+    try {
+      this.find().setItem(name, value);
+      this.#held.delete(name);
+    } catch {
+      this.#held.set(name, value);
+    }
+  }
+
+  remove(name: string): void {
+    this.#held.delete(name);
+    try {
+      this.find().removeItem(name);
+    } catch {
+      // There is nothing in it.
+    }
+  }
+}
+
+/** For all tabs. */
+export const pocket = new Pocket(() => localStorage);
+/** For this tab alone, across a reload. */
+export const tabPocket = new Pocket(() => sessionStorage);
