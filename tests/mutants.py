@@ -728,8 +728,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "loop: nothing of the operator's for a tenant",
         "core/trust.py",
-        "session.owner == LOCAL or session.owner in owners",
-        "session.owner",
+        "return owner == LOCAL or owner in owners",
+        "return bool(owner)",
         ("tests/agent/test_prompt.py", "tests/agent/test_toolbox.py"),
     ),
     Mutant(
@@ -1246,7 +1246,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "face: a body has its time",
         "web/requests.py",
-        "        async with asyncio.timeout(BODY_TIMEOUT_S):",
+        "        async with asyncio.timeout(timeout_s):",
         "        async with asyncio.timeout(None):",
         ("tests/web/test_limits.py",),
     ),
