@@ -57,9 +57,10 @@ drill: setup ## Kill a scratch gateway 100 times and check every promise
 mutants: setup ## Remove each guard in turn; the tests must notice every time
 	@$(RUN) python tests/mutants.py
 
-docs: setup ## Redraw the state diagrams and the pictures
+docs: page ## Redraw the state diagrams, and take the pictures of terminal and page
 	@$(RUN) python docs/diagrams.py
 	@$(RUN) python docs/pictures.py
+	@$(RUN) python -m docs.screenshots
 
 clean: ## Remove everything that was installed or generated
 	@rm -rf .venv .uv page/node_modules src/holdfast/web/static .pytest_cache .ruff_cache .hypothesis .import_linter_cache
