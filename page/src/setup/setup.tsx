@@ -2,8 +2,7 @@
 
 import "./setup.css";
 import { useEffect, useMemo, useRef } from "preact/hooks";
-import { Skeleton } from "../control/parts/skeleton.tsx";
-import { Trouble } from "../control/parts/trouble.tsx";
+import { Pending } from "../control/parts/pending.tsx";
 import { Access } from "./access.tsx";
 import { Course } from "./course.ts";
 import { ModelChoice } from "./model.tsx";
@@ -17,13 +16,7 @@ export function ModelSetup() {
   useEffect(() => {
     course.begin();
   }, [course]);
-  if (!course.offer.value) {
-    return course.problem.value === undefined ? (
-      <Skeleton />
-    ) : (
-      <Trouble error={course.problem.value} onRetry={course.begin} />
-    );
-  }
+  if (!course.offer.value) return <Pending error={course.problem.value} onRetry={course.begin} />;
   return (
     <div class="setup">
       <Steps course={course} />

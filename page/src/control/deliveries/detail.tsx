@@ -7,9 +7,8 @@ import type { Delivery, PageOfDelivery } from "../../wire.ts";
 import { Facts } from "../parts/facts.tsx";
 import { PageHead } from "../parts/head.tsx";
 import { Origin } from "../parts/origin.tsx";
+import { Pending } from "../parts/pending.tsx";
 import { Section } from "../parts/section.tsx";
-import { Skeleton } from "../parts/skeleton.tsx";
-import { Trouble } from "../parts/trouble.tsx";
 import { SendAgain } from "./again.tsx";
 import { DeliveryBadge } from "./state.tsx";
 import { isGivenUp, meaning, nextTry, partOf } from "./states.ts";
@@ -25,7 +24,7 @@ export function DeliveryDetail({ id }: { id: string }) {
     return (
       <>
         <PageHead title="Delivery" back={back} />
-        {error === undefined ? <Skeleton /> : <Trouble error={error} onRetry={look} />}
+        <Pending error={error} onRetry={look} />
       </>
     );
   }

@@ -8,9 +8,8 @@ import { attempt } from "../../ui/toast.tsx";
 import type { JobView } from "../../wire.ts";
 import { Facts } from "../parts/facts.tsx";
 import { PageHead } from "../parts/head.tsx";
+import { Pending } from "../parts/pending.tsx";
 import { Section } from "../parts/section.tsx";
-import { Skeleton } from "../parts/skeleton.tsx";
-import { Trouble } from "../parts/trouble.tsx";
 import { pathOf, runJob, turnJob } from "./actions.ts";
 import { JobForm } from "./form.tsx";
 import { History } from "./history.tsx";
@@ -29,7 +28,7 @@ export function JobDetail({ name }: { name: string }) {
     return (
       <>
         <PageHead title={name} back={back} />
-        {error === undefined ? <Skeleton /> : <Trouble error={error} onRetry={look} />}
+        <Pending error={error} onRetry={look} />
       </>
     );
   }

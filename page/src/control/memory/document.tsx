@@ -6,7 +6,7 @@ import { Button } from "../../ui/button.tsx";
 import { tell } from "../../ui/toast.tsx";
 import type { Edited } from "../../wire.ts";
 import { useWarning } from "../parts/leaving.ts";
-import { Skeleton } from "../parts/skeleton.tsx";
+import { Pending } from "../parts/pending.tsx";
 import { Trouble } from "../parts/trouble.tsx";
 import { Conflict } from "./conflict.tsx";
 import { base, begin, busy, isChanged, load, problem, save, theirs, written } from "./draft.ts";
@@ -17,7 +17,7 @@ export function DocumentEditor() {
   }, []);
   useWarning(isChanged.value);
   if (base.value !== null) return <Editor base={base.value} />;
-  return problem.value === undefined ? <Skeleton lines={8} /> : <Trouble error={problem.value} onRetry={load} />;
+  return <Pending error={problem.value} onRetry={load} lines={8} />;
 }
 
 function Editor({ base }: { base: string }) {

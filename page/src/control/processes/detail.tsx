@@ -11,8 +11,7 @@ import { Confirm } from "../parts/confirm.tsx";
 import { Facts } from "../parts/facts.tsx";
 import { PageHead } from "../parts/head.tsx";
 import { Origin } from "../parts/origin.tsx";
-import { Skeleton } from "../parts/skeleton.tsx";
-import { Trouble } from "../parts/trouble.tsx";
+import { Pending } from "../parts/pending.tsx";
 import { LiveOutput } from "./output.tsx";
 import { ProcessBadge } from "./state.tsx";
 import { ranMs } from "./states.ts";
@@ -29,7 +28,7 @@ export function ProcessDetail({ id }: { id: string }) {
     return (
       <>
         <PageHead title="Process" back={back} />
-        {error === undefined ? <Skeleton /> : <Trouble error={error} onRetry={look} />}
+        <Pending error={error} onRetry={look} />
       </>
     );
   }

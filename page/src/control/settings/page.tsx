@@ -9,8 +9,7 @@ import { Empty } from "../../ui/parts.tsx";
 import type { SettingsView } from "../../wire.ts";
 import { PageHead } from "../parts/head.tsx";
 import { useWarning } from "../parts/leaving.ts";
-import { Skeleton } from "../parts/skeleton.tsx";
-import { Trouble } from "../parts/trouble.tsx";
+import { Pending } from "../parts/pending.tsx";
 import { changed, load, problem, settings } from "./draft.ts";
 import { SaveBar } from "./save.tsx";
 import { found, grouped, sectionOf, sections, titleOf } from "./sections.ts";
@@ -34,8 +33,7 @@ export function SettingsPage({ id }: { id: string | null }) {
   return (
     <>
       <PageHead title="Settings" lead={<File />} />
-      {settings.value === null &&
-        (problem.value !== undefined ? <Trouble error={problem.value} onRetry={load} /> : <Skeleton lines={8} />)}
+      {settings.value === null && <Pending error={problem.value} onRetry={load} lines={8} />}
       {settings.value && <Sections view={settings.value} chosen={id} />}
     </>
   );
