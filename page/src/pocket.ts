@@ -14,6 +14,19 @@ class Pocket {
     }
   }
 
+  /** Return the names of all things in it that begin so. */
+  names(prefix: string): string[] {
+    return [...new Set([...this.#held.keys(), ...this.#stored()])].filter((each) => each.startsWith(prefix));
+  }
+
+  #stored(): string[] {
+    try {
+      return Object.keys(this.find());
+    } catch {
+      return [];
+    }
+  }
+
   set(name: string, value: string): void {
     try {
       this.find().setItem(name, value);

@@ -8,6 +8,7 @@ import { pocket } from "../pocket.ts";
 import { go, place, to } from "../router.ts";
 import { newKey } from "./key.ts";
 import { drain, type Outcome } from "./lane.ts";
+import { crossOut, isWrittenDown, LEFT_BEHIND_MS, writeDown, writtenDown } from "./leaving.ts";
 import { type Draft, isDue, isOurs, laneOf, type Outgoing } from "./message.ts";
 import { hasArrived, type Shown, see } from "./shown.ts";
 import { BackedStorage, BrowserStorage, LastingStorage } from "./storage.ts";
@@ -42,6 +43,10 @@ export const isKeeping: ReadonlySignal<boolean> = keeps;
 /** Begin to send what is kept, by this page or one before it. */
 export function startOutbox(): void {
   channel.onmessage = () => look();
+  takeUp();
+  addEventListener("storage", ({ key, newValue }) => {
+    if (isWrittenDown(key) && newValue !== null) setTimeout(takeUp, LEFT_BEHIND_MS);
+  });
   effect(() => {
     if (me.value) pocket.set(OWNER, me.value.owner);
     look();
@@ -58,9 +63,23 @@ export async function send(draft: Draft): Promise<string> {
   const owner = me.peek()?.owner ?? pocket.get(OWNER);
   const item: Outgoing = { ...draft, ...fresh, owner, key: newKey(), at: latest };
   own.add(item.key);
-  await storage.change(item.key, () => item);
-  await changed();
+  await keep(item);
   return item.key;
+}
+
+async function keep(item: Outgoing): Promise<void> {
+  writeDown(item);
+  try {
+    await storage.change(item.key, (kept) => kept ?? item);
+  } finally {
+    crossOut(item.key);
+  }
+  await changed();
+}
+
+/** Keep what a page has left behind that was gone too soon; if it was sent already, its key makes it the same message. */
+async function takeUp(): Promise<void> {
+  for (const each of writtenDown()) await keep(each).catch(() => undefined);
 }
 
 /** Send a message again that was refused. */

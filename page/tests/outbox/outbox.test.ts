@@ -146,3 +146,22 @@ test("whoever writes to a session that is over goes to the one that follows", as
   posts[0]!.answer(202, receipt("h", "t8"));
   await soon(() => expect(place.value).toMatchObject({ name: "session", id: "h" }));
 });
+
+test("a message is written down in the moment in which it leaves its field, and taken up by the next page", async () => {
+  const sending = send(draft("k", "in haste"));
+  const [name] = Object.keys(localStorage).filter((each) => each.startsWith("holdfast.leaving."));
+  const written = localStorage.getItem(name!)!;
+  const key = await sending;
+  await sent(1);
+  expect(localStorage.getItem(name!)).toBeNull();
+  posts[0]!.answer(202, receipt("k", "t11"));
+  await soon(() => expect(states()).toEqual(["accepted"]));
+  await discard(key);
+  localStorage.setItem(name!, written);
+  startOutbox();
+  await sent(2);
+  expect(posts[1]).toMatchObject({ key, text: "in haste" });
+  posts[1]!.answer(202, receipt("k", "t11"));
+  await soon(() => expect(states()).toEqual(["accepted"]));
+  expect(localStorage.getItem(name!)).toBeNull();
+});
