@@ -6,13 +6,13 @@ import type { CallProps, Renderer } from "./renderer.ts";
 
 const NAMES: ReadonlyMap<string, string> = new Map(
   Object.entries({
-    list: "Listed processes",
-    poll: "Looked at a process",
+    list: "List processes",
+    poll: "Look at a process",
     log: "Read the log of a process",
-    wait: "Waited for a process",
-    kill: "Ended a process",
-    write: "Typed into a process",
-    close: "Ended the input of a process",
+    wait: "Wait for a process",
+    kill: "End a process",
+    write: "Type into a process",
+    close: "End the input of a process",
   }),
 );
 

@@ -12,28 +12,28 @@ import { fetching, sessionSearch, webSearch } from "./web.tsx";
 
 const MEMORY: ReadonlyMap<string, string> = new Map(
   Object.entries({
-    add: "Remembered",
-    replace: "Remembered anew",
-    remove: "Forgot",
-    search: "Searched memory",
-    list: "Looked at memory",
+    add: "Remember",
+    replace: "Remember anew",
+    remove: "Forget",
+    search: "Search memory",
+    list: "Look at memory",
   }),
 );
 
 const RENDERERS: ReadonlyMap<string, Renderer> = new Map([
-  ["ask_user", told("question", "Asked you", "question")],
+  ["ask_user", told("question", "Question", "question")],
   ["delegate_task", delegation],
   ["edit_file", editFile],
   ["fetch", fetching],
-  ["keep_note", told("edit", "Noted", "text")],
+  ["keep_note", told("edit", "Note", "text")],
   ["memory", { ...told("brain", "Memory", "text"), name: (call) => MEMORY.get(word(call.args, "action")) ?? "Memory" }],
   ["process", backgroundProcess],
   ["read_file", readFile],
   ["schedule", told("clock", "Schedule", "name")],
   ["search_files", searchFiles],
-  ["send_message", told("send", "Sent a message", "text")],
+  ["send_message", told("send", "Message", "text")],
   ["session_search", sessionSearch],
-  ["skill", told("book", "Read a skill", "name")],
+  ["skill", told("book", "Skill", "name")],
   ["terminal", terminal],
   ["todo", todo],
   ["wait", { ...generic, icon: "clock", name: () => "Waiting" }],
