@@ -24,7 +24,7 @@ export function Progress({ turn }: { turn: Turn }) {
 function Queued({ turn }: { turn: Turn }) {
   return (
     <p class="progress">
-      <span>{turn.attempt > 0 ? "It goes on in a moment." : "In line: it is answered after what is before it."}</span>
+      <span>{turn.attempt > 0 ? "It goes on in a moment." : "In line: the agent comes to it as soon as it can."}</span>
       <Button small onClick={() => attempt(() => stop(turn))}>
         Take back
       </Button>
