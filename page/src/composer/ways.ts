@@ -1,9 +1,9 @@
 /** The ways in which a message can be sent now; the first is what Enter does. */
 
 import type { Turn } from "../journal/view.ts";
-import { written } from "../palette/keys.ts";
 import { openQuestion } from "../turns/standing.ts";
 import type { IconName } from "../ui/icon.tsx";
+import { written } from "../ui/keys.ts";
 import type { Busy } from "../wire.ts";
 
 export interface Way {

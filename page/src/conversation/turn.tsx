@@ -11,7 +11,7 @@ import { Progress } from "./items/progress.tsx";
 import { Question } from "./items/question.tsx";
 import { Reasoning } from "./items/reasoning.tsx";
 import "./items/items.css";
-import { kept } from "./kept.tsx";
+import { kept } from "../ui/kept.tsx";
 import { Markdown } from "./markdown/markdown.tsx";
 
 /** A message, and everything that became of it. */

@@ -1,10 +1,10 @@
 import { knock } from "../door/knock.tsx";
 import { guest } from "../me.ts";
-import { written } from "../palette/keys.ts";
 import { showPalette } from "../palette/shown.ts";
 import { place, to } from "../router.ts";
 import { IconButton } from "../ui/button.tsx";
 import { Icon } from "../ui/icon.tsx";
+import { written } from "../ui/keys.ts";
 import { Menu } from "../ui/menu.tsx";
 import { ownItems } from "./own.ts";
 

@@ -1,4 +1,4 @@
-import { written } from "./keys.ts";
+import { written } from "../ui/keys.ts";
 
 /** Keys as they are drawn. */
 export function Keys({ keys }: { keys: string }) {

@@ -6,7 +6,7 @@ import { go, place, to } from "../router.ts";
 import { grouped } from "../sessions/groups.ts";
 import { shown } from "../sessions/listing.ts";
 import { searchSessions } from "../sessions/search.tsx";
-import { isPressed, isTyping } from "./keys.ts";
+import { isPressed, isTyping } from "../ui/keys.ts";
 import { showHelp, showPalette } from "./shown.ts";
 
 interface Shortcut {

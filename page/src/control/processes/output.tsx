@@ -1,7 +1,7 @@
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { kept } from "../../conversation/kept.tsx";
 import { Ansi } from "../../conversation/tools/ansi.tsx";
 import { Button } from "../../ui/button.tsx";
+import { kept } from "../../ui/kept.tsx";
 import { CopyButton } from "../../ui/parts.tsx";
 import { whileVisible } from "../../ui/visible.ts";
 import type { ProcessView } from "../../wire.ts";

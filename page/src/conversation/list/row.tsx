@@ -1,7 +1,7 @@
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { clockTime } from "../../format.ts";
 import type { Turn } from "../../journal/view.ts";
-import { kept } from "../kept.tsx";
+import { kept } from "../../ui/kept.tsx";
 import { TurnBody } from "../turn.tsx";
 import { dayName } from "./days.ts";
 

@@ -1,7 +1,7 @@
 import { useRef, useState } from "preact/hooks";
 import { bytes } from "../../format.ts";
 import { Button } from "../../ui/button.tsx";
-import { kept } from "../kept.tsx";
+import { kept } from "../../ui/kept.tsx";
 import { read } from "./lexer.ts";
 import "./markdown.css";
 import { mended } from "./mending.ts";
