@@ -44,7 +44,8 @@ class Delivery {
 
   async run(): Promise<Outcome> {
     const { item } = this;
-    let sent = item.state === "unconfirmed" || item.state === "sending";
+    const isDoubtful = item.state === "unconfirmed" || item.state === "sending";
+    let sent = isDoubtful;
     try {
       if (item.sessionId === null) return await this.#open(item.opening!);
       if (!(await this.#begin())) return "done";
@@ -53,7 +54,7 @@ class Delivery {
       await this.#change((kept) => accepted(kept, receipt));
       return "done";
     } catch (error) {
-      return await this.#judge(verdictOn(error, sent));
+      return await this.#judge(verdictOn(error, isDoubtful, sent));
     }
   }
 

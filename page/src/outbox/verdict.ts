@@ -14,17 +14,19 @@ export type Verdict = Pick<Outgoing, "state" | "problem"> & {
   turnId: string | null;
 };
 
-/** Judge why a message got no receipt; `sent` says that the gateway may have got it. */
-export function verdictOn(error: unknown, sent: boolean): Verdict {
+/** Judge why a message got no receipt: the gateway may have got it before this try, or with it. */
+export function verdictOn(error: unknown, before: boolean, sent: boolean): Verdict {
   const again = { problem: "", retryAfterMs: null, turnId: null };
   const unknown: Verdict = { ...again, state: sent ? "unconfirmed" : "waiting" };
+  // What this try came to says nothing about the one before.
+  const passed: Verdict = { ...again, state: before ? "unconfirmed" : "waiting" };
   if (!(error instanceof Refused)) return unknown;
-  if (PASSING.has(error.status)) return { ...again, state: "waiting", retryAfterMs: error.retryAfterMs };
+  if (PASSING.has(error.status)) return { ...passed, retryAfterMs: error.retryAfterMs };
   if (error.status >= 500) return unknown;
   if (error.status === CONFLICT && error.problem.turn_id) {
     return { ...again, state: "accepted", turnId: error.problem.turn_id };
   }
   // Somebody else had moved what it was about, at that very moment.
-  if (error.status === CONFLICT && error.code === "stale") return { ...again, state: "waiting" };
+  if (error.status === CONFLICT && error.code === "stale") return passed;
   return { ...again, state: "refused", problem: told(error) };
 }
