@@ -13,8 +13,8 @@ export class Line {
   #silenceMs = ANSWER_MS;
 
   constructor(stopped: AbortSignal) {
-    // By the clock on the wall, because timers stand still while a machine sleeps.
-    this.#watch = setInterval(() => Date.now() - this.#heardAt > this.#silenceMs && this.cut(), LOOK_MS);
+    // By the clock on the wall, because timers stand still while a machine sleeps; somebody may set that back.
+    this.#watch = setInterval(() => Math.abs(Date.now() - this.#heardAt) > this.#silenceMs && this.cut(), LOOK_MS);
     // A network that is said to be gone may be another one by now; to ask again costs nothing.
     addEventListener("offline", this.cut);
     stopped.addEventListener("abort", this.cut, { signal: this.#cut.signal });

@@ -121,9 +121,8 @@ function cutWhenHidden(line: Line): () => void {
 
 function whenShown(stopped: AbortSignal): Promise<void> {
   if (!document.hidden) return Promise.resolve();
-  return new Promise((resolve) => {
-    const look = () => document.hidden || resolve();
-    document.addEventListener("visibilitychange", look, { signal: stopped });
-    stopped.addEventListener("abort", () => resolve(), { once: true });
-  });
+  const done = new AbortController();
+  const signal = AbortSignal.any([stopped, done.signal]);
+  document.addEventListener("visibilitychange", () => document.hidden || done.abort(), { signal });
+  return new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
 }
