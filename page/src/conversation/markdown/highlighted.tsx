@@ -4,13 +4,14 @@ import type { Piece } from "./grammars.ts";
 
 type Colouring = (grammar: string, text: string) => Piece[] | null;
 
-/** To colour more than this would hold up the page. */
-const COLOURED_MAX_CHARS = 40_000;
+/** To colour more than this would hold up the page, and so would longer lines: some grammars look at each again and again. */
+const COLOURED_MAX_CHARS = 20_000;
+const COLOURED_LINE_MAX_CHARS = 500;
 const colouring = signal<Colouring | null>(null);
 
 /** Code, coloured as soon as its grammar is there; until then, and without one, it is plain. */
 export function Highlighted({ text, grammar }: { text: string; grammar: string | null }) {
-  const wanted = grammar !== null && text.length <= COLOURED_MAX_CHARS;
+  const wanted = grammar !== null && isColoured(text);
   useEffect(() => {
     if (wanted) fetchGrammars();
   }, [wanted]);
@@ -18,6 +19,10 @@ export function Highlighted({ text, grammar }: { text: string; grammar: string |
   const pieces = useMemo(() => (colour && grammar ? colour(grammar, text) : null), [colour, grammar, text]);
   return <>{pieces ? pieces.map(drawn) : text}</>;
 }
+
+/** Whether a text can be coloured in no time. */
+export const isColoured = (text: string) =>
+  text.length <= COLOURED_MAX_CHARS && text.split("\n").every((line) => line.length <= COLOURED_LINE_MAX_CHARS);
 
 let asked = false;
 
