@@ -28,6 +28,11 @@ class Line:
         """Pass nothing on any more, either way; connections stay open, and new ones are made but never answered."""
         self._whole.clear()
 
+    def replace(self) -> None:
+        """Pass on what is opened from now on.  What was open stays silent for ever, as behind a router that forgot."""
+        self._whole = asyncio.Event()
+        self._whole.set()
+
     def hang_up(self) -> None:
         """Break everything that is open, and whatever is opened from now on: this is noticed at once."""
         self._refuses = True
@@ -64,10 +69,11 @@ class Line:
         await asyncio.gather(*self._passing, return_exceptions=True)
 
     async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await self._whole.wait()
+        whole = self._whole
+        await whole.wait()
         far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self._port)
         try:
-            ways = (self._pass(reader, far_writer), self._pass(far_reader, writer))
+            ways = (self._pass(whole, reader, far_writer), self._pass(whole, far_reader, writer))
             passing = [asyncio.create_task(each) for each in ways]
             await asyncio.wait(passing, return_when=asyncio.FIRST_COMPLETED)
             for each in passing:
@@ -76,9 +82,9 @@ class Line:
         finally:
             far_writer.transport.abort()
 
-    async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _pass(self, whole: asyncio.Event, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while piece := await reader.read(_PIECE):
-            await self._whole.wait()
+            await whole.wait()
             writer.write(piece)
             await writer.drain()
             if self._losing and piece.startswith(self._losing):

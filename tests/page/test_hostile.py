@@ -6,6 +6,8 @@ from playwright.async_api import Dialog, Page, expect
 
 from tests.page.browser import Visit, needs_browser, say
 from tests.page.model import a_model, call
+from tests.page.scene import operator
+from tests.page.test_access import CONTROL
 
 pytestmark = needs_browser
 ELSEWHERE = "https://elsewhere.example"
@@ -39,6 +41,12 @@ PRINTED = (
     r"\033]8;;javascript:top.done=1\033\\linked\033]8;;\033\\ <script>top.done=1</script> \033]0;<script>\007 "
     f"<img src={ELSEWHERE}/printed.png onerror=top.done=1> printed-all"
 )
+FURNITURE = {
+    "/api/memory": {"text": TITLE},
+    "/api/jobs": {"name": "news", "schedule": "0 7 * * *", "prompt": TITLE, "deliver": "log"},
+    "/api/webhooks": {"name": "alerts", "prompt": TITLE},
+}
+SHOWN = ("status", "approvals", "jobs", "memory")
 # What nothing that was said may have become: an element that acts, an attribute that does, an address that leads elsewhere.
 _ACTING = r"""
 () => {
@@ -107,3 +115,22 @@ async def test_hostile_tools_are_text_and_ask_nobody() -> None:
         await asked.get_by_role("button").first.click()
         await expect(page.locator("[data-role=assistant]").last).to_contain_text("<img src=x")
         await _does_nothing(visit, page)
+
+
+async def test_hostile_things_are_text_on_the_control_pages_as_well() -> None:
+    """What somebody has had remembered, scheduled and asked, and what a webhook is told to say."""
+    async with a_model(f"{call('ask_user', question=TITLE)} | result") as visit:
+        page = await visit.sign_in()
+        page.on("dialog", _refuse)
+        await say(page, TITLE)
+        await expect(page.get_by_role("region", name="Question")).to_be_visible()
+        async with operator(visit.gateway) as web:
+            for path, body in FURNITURE.items():
+                (await web.post(path, json=body)).raise_for_status()
+        for name in CONTROL:
+            await page.goto(f"{visit.url}/#/control/{name}")
+            await expect(page.get_by_role("main").get_by_role("heading", level=1)).to_be_visible()
+            await expect(page.get_by_role("status", name="Loading")).to_have_count(0)
+            if name in SHOWN:
+                await expect(page.get_by_role("main")).to_contain_text("<script>top.done=1</script>")
+            await _does_nothing(visit, page)

@@ -9,11 +9,12 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx2
+import pytest
 from playwright.async_api import expect
 
 from tests.blackbox.gateway import gateways
 from tests.page.browser import Visit, at_home, needs_browser, say, visiting
-from tests.page.line import line
+from tests.page.line import Line, line
 from tests.page.words import Reader, answers
 
 pytestmark = needs_browser
@@ -21,9 +22,24 @@ COUNT = 24
 # As much as is said while the line is cut, and more.
 LONG_COUNT = 90
 CUT_S = 10
+# How long a page believes in a connection on which it hears nothing, and some more to ask again.
+DEAD_S = 60
 # A figure at the edge may grow by a digit; a line that moves what is read is more than this.
 SHIFT_MAX = 0.005
 GOES_ON = {"gateway__resume": "auto"}
+
+
+@contextlib.asynccontextmanager
+async def over_a_line() -> AsyncIterator[tuple[Visit, httpx2.AsyncClient, Line]]:
+    """A browser that has a line to its gateway, and a client that needs none."""
+    with gateways() as (gateway,):
+        await gateway.start()
+        async with (
+            line(gateway) as cable,
+            httpx2.AsyncClient(base_url=gateway.url, trust_env=False) as web,
+            visiting(gateway, cable.url) as visit,
+        ):
+            yield visit, web, cable
 
 
 @contextlib.asynccontextmanager
@@ -55,20 +71,23 @@ async def test_a_page_that_is_reloaded_goes_on_where_it_was() -> None:
 
 
 async def test_ten_seconds_without_a_network_cost_no_word() -> None:
-    with gateways() as (gateway,):
-        await gateway.start()
-        async with (
-            line(gateway) as cable,
-            httpx2.AsyncClient(base_url=gateway.url, trust_env=False) as web,
-            visiting(gateway, cable.url) as visit,
-            reading(visit, LONG_COUNT) as reader,
-        ):
-            cable.cut()
-            await asyncio.sleep(CUT_S)
-            seen = reader.now.split()[-1]
-            assert (await answers(web)).split()[-1] != seen, "nothing was said meanwhile"
-            cable.mend()
-            await check(reader, web, LONG_COUNT)
+    async with over_a_line() as (visit, web, cable), reading(visit, LONG_COUNT) as reader:
+        cable.cut()
+        await asyncio.sleep(CUT_S)
+        seen = reader.now.split()[-1]
+        assert (await answers(web)).split()[-1] != seen, "nothing was said meanwhile"
+        cable.mend()
+        await check(reader, web, LONG_COUNT)
+
+
+@pytest.mark.long
+async def test_a_connection_that_died_without_a_word_is_given_up() -> None:
+    """Nobody tells the browser, and a new connection would work: it has to notice by itself that it hears nothing."""
+    async with over_a_line() as (visit, web, cable), reading(visit) as reader:
+        cable.cut()
+        cable.replace()
+        await reader.has_read(f"{COUNT}.", patience_s=DEAD_S)
+        await check(reader, web)
 
 
 async def test_a_gateway_that_is_stopped_and_started_again_goes_on_and_says_so() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import httpx2
 from playwright.async_api import Page
 
-from tests.blackbox.gateway import until
+from tests.blackbox.gateway import PATIENCE_S, until
 
 # Whatever changes in the document, the answers that are shown then are told, unless they are as they were.
 _WATCH = """
@@ -45,8 +45,8 @@ class Reader:
         self.documents.append([])
         await self.page.reload()
 
-    async def has_read(self, word: str) -> None:
-        await until(lambda: word in self.now.split(), f"{word} is on the page, where there is: {self.now}")
+    async def has_read(self, word: str, patience_s: float = PATIENCE_S) -> None:
+        await until(lambda: word in self.now.split(), f"{word} is on the page", patience_s)
 
     def check(self, answer: str) -> None:
         """Hold every moment against the whole answer: what is shown is its beginning, and never gets shorter."""
