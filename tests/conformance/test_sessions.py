@@ -130,7 +130,7 @@ async def test_a_glance_says_what_a_session_is_at(scene: Scene) -> None:
 
 
 async def test_sessions_are_glanced_at_many_at_once_and_known_by_what_was_said_first(scene: Scene) -> None:
-    named = await opened(scene, "named", text="the first")
+    named = await opened(scene, "named", text="## the first")
     await scene.accept("the second", conversation="named")
     long = await opened(scene, "long", text="\n \nA line\tthat goes on" + " and on" * 20_000 + "\nmore")
     empty = (await scene.store.sessions.open("local", "empty", "web", new_session_id(scene.now), scene.now)).id

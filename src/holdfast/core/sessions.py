@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -19,6 +20,8 @@ COMPLETE_SUFFIX = "_complete"
 EXPIRED = "expired"
 # What a conversation without a title is called by is the beginning of what was first said in it.
 LABEL_MAX_CHARS = 80
+# A message may begin with a heading; its marks are no part of what it is called by.
+_HEADING = re.compile(r"^\s*#{1,6}\s+")
 
 
 class State(StrEnum):
@@ -102,7 +105,7 @@ class Glance:
     @property
     def label(self) -> str:
         """Return what people know it by: its title, else the first line of its first message, else its key."""
-        lines = (one_line(line) for line in self.opening.splitlines())
+        lines = (one_line(_HEADING.sub("", line)) for line in self.opening.splitlines())
         line = self.session.title or next(filter(None, lines), "") or self.session.key
         return line if len(line) <= LABEL_MAX_CHARS else line[: LABEL_MAX_CHARS - 1].rstrip() + "…"
 
