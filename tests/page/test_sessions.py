@@ -45,7 +45,9 @@ async def test_what_is_deleted_can_be_brought_back_and_is_gone_when_the_page_is_
         assert await titles(web) == {"First", "Second"}
         await page.get_by_role("button", name="Undo").click()
         await expect(page.get_by_role("link", name="First")).to_be_visible()
-        await delete(page, "Second")
+        await page.get_by_role("link", name="Second").press("Delete")
+        await expect(page.get_by_role("link", name="Second")).to_have_count(0)
+        await expect(page.get_by_role("link", name="First")).to_be_focused()
         await page.close()
         await until(lambda: _is(web, {"First"}), "the closed page has deleted it")
 

@@ -52,7 +52,16 @@ function ChannelName({ name }: { name: string }) {
 
 function onKey(event: KeyboardEvent, session: SessionView): void {
   if (event.key === "F2") beginRenaming(session.id, "list");
-  else if (event.key === "Delete") removeSession(session);
-  else return;
+  else if (event.key === "Delete") {
+    besideOf(event.currentTarget as HTMLElement)?.focus();
+    removeSession(session);
+  } else return;
   event.preventDefault();
+}
+
+/** Return the session below a session of the list, or the one above the last. */
+function besideOf(link: HTMLElement): HTMLElement | undefined {
+  const links = [...document.querySelectorAll<HTMLElement>(".session-link")];
+  const at = links.indexOf(link);
+  return links[at + 1] ?? links[at - 1];
 }
