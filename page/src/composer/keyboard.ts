@@ -1,10 +1,13 @@
 /** The keys of the field at work. */
 
 import type { Turn } from "../journal/view.ts";
+import { atWork } from "../turns/standing.ts";
+import { attempt } from "../ui/toast.tsx";
 import { isTouched } from "./field.tsx";
 import { type Intent, intentOf, recalled } from "./keys.ts";
 import { asked } from "./message.ts";
 import type { Offer } from "./offer.ts";
+import { stopAtWork } from "./sending.ts";
 import type { Way } from "./ways.ts";
 import type { Writing } from "./writing.ts";
 
@@ -36,6 +39,8 @@ function act(intent: Intent, { writing, turns, ways, offer, send }: Keyed, field
     case "older":
     case "newer":
       return recall(intent, writing, turns, field);
+    case "stop":
+      return halt(writing, turns);
     default:
       offer.steer(intent, send);
       return true;
@@ -49,4 +54,11 @@ function recall(way: "older" | "newer", writing: Writing, turns: readonly Turn[]
   const text = recalled(asked(turns), field.value, way);
   if (text !== null) writing.text.value = text;
   return text !== null;
+}
+
+/** Stop what runs; not what waits for its person, nor under what they are just writing. */
+function halt(writing: Writing, turns: readonly Turn[]): boolean {
+  if (writing.text.value || atWork(turns)?.state !== "running") return false;
+  attempt(() => stopAtWork(turns));
+  return true;
 }

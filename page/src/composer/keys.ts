@@ -1,6 +1,16 @@
 /** What a key means in the field; null where it only writes. */
 
-export type Intent = "send" | "steer" | "choose" | "complete" | "next" | "previous" | "close" | "older" | "newer";
+export type Intent =
+  | "send"
+  | "steer"
+  | "choose"
+  | "complete"
+  | "next"
+  | "previous"
+  | "close"
+  | "older"
+  | "newer"
+  | "stop";
 
 export interface Circumstances {
   /** Commands are offered. */
@@ -26,6 +36,7 @@ export function intentOf(pressed: Pressed, { listed, touched }: Circumstances): 
   if (pressed.ctrlKey || pressed.metaKey) return pressed.key === "Enter" ? "steer" : null;
   if (listed) return IN_LIST[pressed.key] ?? null;
   if (pressed.key === "Enter") return touched ? null : "send";
+  if (pressed.key === "Escape") return "stop";
   return pressed.key === "ArrowUp" ? "older" : pressed.key === "ArrowDown" ? "newer" : null;
 }
 

@@ -12,7 +12,7 @@ const ELSEWHERE = [
   { keys: "arrowup", label: "Your last message again, in an empty field" },
   { keys: "f2", label: "Rename the session that has the focus in the list" },
   { keys: "delete", label: "Delete it; it can be undone" },
-  { keys: "escape", label: "Close what lies over the page" },
+  { keys: "escape", label: "Stop the answer, in an empty field; close what lies over the page" },
 ];
 
 /** All shortcuts. */

@@ -34,6 +34,12 @@ test("while commands are offered the keys are theirs", () => {
   ]);
 });
 
+test("Escape stops, unless it closes something or belongs to a word in the making", () => {
+  expect(intentOf({ ...plain, key: "Escape" }, desk)).toBe("stop");
+  expect(intentOf({ ...plain, key: "Escape" }, { ...desk, listed: true })).toBe("close");
+  expect(intentOf({ ...plain, key: "Escape", isComposing: true }, desk)).toBeNull();
+});
+
 test("the arrows go through what was asked and back to an empty field", () => {
   const asked = ["third", "second", "first"];
   expect(recalled(asked, "", "older")).toBe("third");
