@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from holdfast.core.journal import Entry, Kind
 from holdfast.core.turns import Resume, Turn
 from holdfast.core.usage import Spent, Usage
+from holdfast.desk.reading import StoreReading
+from holdfast.ids import SessionId
 from holdfast.store.retention import DAY_MS, SPENDING_DAYS
 from tests.conformance.scenes import MINUTE, START, Scene
 from tests.conformance.test_forks import copy_of
+from tests.engine.world import Altered
 
 
 def used(times: int = 1, tokens: int = 10) -> Usage:
@@ -48,6 +52,25 @@ async def test_a_day_begins_when_it_begins(scene: Scene) -> None:
     assert (await spent(scene, turn, START + 1)).day == used(1)
     assert (await spent(scene, turn, scene.now)).day == used(1)
     assert (await spent(scene, turn, scene.now + 1)).day == Usage()
+
+
+async def test_a_page_of_the_journal_counts_what_was_used_up_to_its_last_entry(scene: Scene) -> None:
+    """Whoever adds to it what comes after that entry counts nothing twice, whatever happens while the page is read."""
+    turn = await spend(scene, await scene.running(), 10)
+
+    async def meanwhile(session_id: SessionId) -> object:
+        nonlocal turn
+        turn = await spend(scene, turn, 20)
+        found = await scene.store.spending.of_session(session_id)
+        turn = await spend(scene, turn, 30)
+        return found
+
+    store: Any = Altered(scene.store, spending=Altered(scene.store.spending, of_session=meanwhile))
+    reading = StoreReading(store=store)
+    page = await reading.journal(turn.session_id)
+    later = await scene.store.journal.read(turn.session_id, after=page.seq)
+    assert page.entries[-1].seq == page.seq
+    assert page.used.input_tokens + sum(int(str(entry.data["input_tokens"])) for entry in later) == 60
 
 
 async def test_a_repeated_append_is_paid_once(scene: Scene) -> None:

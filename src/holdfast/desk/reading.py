@@ -112,14 +112,15 @@ class StoreReading:
 
     async def journal(self, session_id: SessionId, *, cursor: str | None = None, limit: int = 30) -> JournalPage:
         position = cursors.position(cursor)
+        # Before the turns are counted: one that comes in between has entries after this one only.
+        used, seq = await self.store.spending.of_session(session_id)
         session = await self.session(session_id)
         size = min(limit, JOURNAL_MAX)
         first, last = _turns_of_page(session.turns, position[0] if position else None, size, newest=True)
-        entries = await self._entries(session_id, first, last, session.seq)
+        entries = await self._entries(session_id, first, last, seq)
         joined = join(entries) if len(entries) <= FOLD_AT_ONCE else await asyncio.to_thread(join, entries)
-        used = await self.store.spending.of_session(session_id)
         more = cursors.after((first, "")) if first > 1 else None
-        return JournalPage(session=session, entries=joined, seq=session.seq, used=used, next_cursor=more)
+        return JournalPage(session=session, entries=joined, seq=seq, used=used, next_cursor=more)
 
     async def turns(self, session_id: SessionId, *, cursor: str | None = None, limit: int = 100) -> Page[TurnView]:
         await self._owned(session_id)

@@ -30,6 +30,10 @@ _AMOUNTS = ("input_tokens", "output_tokens", "cached_tokens", "cost_micros")
 _SUMS = ", ".join(f"CAST(COALESCE(SUM({amount}), 0) AS BIGINT)" for amount in _AMOUNTS)
 _BY_TURN = f"SELECT {_SUMS} FROM spending WHERE turn_id = :turn_id"
 _BY_SESSION = f"SELECT {_SUMS} FROM spending WHERE session_id = :session_id"
+# In one statement, so that both are of the same moment.
+_UP_TO = (
+    f"SELECT (SELECT s.seq FROM sessions s WHERE s.id = :session_id), {_SUMS} FROM spending WHERE session_id = :session_id"
+)
 _BY_OWNER = f"SELECT {_SUMS} FROM spending WHERE owner = :owner AND at >= :since"
 # To go on was said in this session or today, and holds there for the turns that follow.
 _ALLOWED = """
@@ -50,10 +54,10 @@ class Spending:
         """Return what a turn has used, what its session has, and what its owner has since the day began."""
         return await self._database.read(lambda: _spent(turn, owner, day_began_at))
 
-    async def of_session(self, session_id: SessionId) -> Usage:
-        """Return what all turns of a session have used."""
-        found = await self._database.read(lambda: _run(_BY_SESSION, {"session_id": session_id}))
-        return _usage(found[0])
+    async def of_session(self, session_id: SessionId) -> tuple[Usage, int]:
+        """Return what all turns of a session have used, and up to which entry that is."""
+        ((seq, *sums),) = await self._database.read(lambda: _run(_UP_TO, {"session_id": session_id}))
+        return _usage(tuple(sums)), seq or 0
 
     async def extra(self, session: Session, turn_id: TurnId, nth: int, used: Usage, now_ms: int) -> None:
         """Record what was used on behalf of a turn that has ended, as to remember it; its `nth` counts once."""
