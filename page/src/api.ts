@@ -50,7 +50,7 @@ export interface Asking {
 /** Ask the gateway for JSON.  Throws `Refused` when it says no, and `Unanswered` when nothing comes back. */
 export async function ask<T>(method: Method, path: string, asking: Asking = {}): Promise<T> {
   const response = await granted(method, path, asking);
-  return whole(response.text().then(parsed), asking.signal);
+  return whole(response.json(), asking.signal);
 }
 
 /** Ask the gateway for a file. */
@@ -120,8 +120,6 @@ async function whole<T>(coming: Promise<T>, signal?: AbortSignal): Promise<T> {
     throw new Unanswered();
   }
 }
-
-const parsed = (text: string) => (text ? JSON.parse(text) : null);
 
 /** Return what went wrong as something that can be shown to a person. */
 export function told(error: unknown): string {

@@ -23,6 +23,11 @@ test("an answer that breaks off is none", async () => {
   await expect(get("/api/sessions")).rejects.toBeInstanceOf(Unanswered);
 });
 
+test("an answer that breaks off within its head, of which browsers make an empty one, is none", async () => {
+  globalThis.fetch = async () => new Response("", { status: 202 });
+  await expect(get("/api/sessions")).rejects.toBeInstanceOf(Unanswered);
+});
+
 test("an answer of somebody else, as networks give it that want money first, is none", async () => {
   globalThis.fetch = async () => new Response("<h1>Welcome to the train</h1>");
   await expect(get("/api/sessions")).rejects.toBeInstanceOf(Unanswered);
