@@ -57,7 +57,8 @@ class OpenSession implements Conversation {
   readonly #reading: Signal<Reading>;
   readonly #link = signal<Link>("connecting");
   readonly #problem = signal<unknown>(null);
-  readonly #closed = new AbortController();
+  /** Ends what is asked of a journal, once that is read no more. */
+  #reader = new AbortController();
   readonly #news = new Gathering<Journalled>((entries) => this.#add(entries));
   /** Every entry up to this one has been heard, as far as its turn is loaded. */
   #cursor: number;
@@ -94,7 +95,7 @@ class OpenSession implements Conversation {
   }
 
   close(): void {
-    this.#closed.abort();
+    this.#reader.abort();
     this.#unfollow();
     this.#news.flush();
     kept.delete(this.id);
@@ -106,21 +107,28 @@ class OpenSession implements Conversation {
 
   /** Read the newest turns, as soon as they can be had, and follow what comes after them. */
   #begin(): void {
-    this.#paging.value = this.#first().finally(() => {
-      this.#paging.value = null;
-    });
+    this.#load(this.#first(this.#reader.signal));
   }
 
-  async #first(): Promise<void> {
-    for (let tries = 0; !this.#closed.signal.aborted; tries += 1) {
+  #load(loading: Promise<void>): Promise<void> {
+    const paging = loading.finally(() => {
+      if (this.#paging.peek() === paging) this.#paging.value = null;
+    });
+    this.#paging.value = paging;
+    return paging;
+  }
+
+  async #first(reading: AbortSignal): Promise<void> {
+    for (let tries = 0; !reading.aborted; tries += 1) {
       try {
-        const page = await this.#ask(TURNS, null);
+        const page = await this.#ask(TURNS, null, reading);
+        if (reading.aborted) return;
         this.#cursor = page.seq;
         this.#take(page);
         this.#follow();
         return;
       } catch (error) {
-        if (this.#closed.signal.aborted) return;
+        if (reading.aborted) return;
         this.#link.value = "away";
         this.#problem.value = error instanceof Refused && error.status !== NOT_SIGNED_IN ? error : null;
         if (error instanceof Refused && !mayPass(error.status)) return;
@@ -133,23 +141,20 @@ class OpenSession implements Conversation {
     const next = this.#reading.peek().next;
     const running = this.#paging.peek();
     if (running || next === null) return running ?? Promise.resolve();
-    const paging = this.#older(turns, next).finally(() => {
-      this.#paging.value = null;
-    });
-    this.#paging.value = paging;
-    return paging;
+    return this.#load(this.#older(turns, next, this.#reader.signal));
   }
 
-  async #older(turns: number, next: string): Promise<void> {
+  async #older(turns: number, next: string, reading: AbortSignal): Promise<void> {
     try {
-      this.#take(await this.#ask(turns, next));
+      const page = await this.#ask(turns, next, reading);
+      if (!reading.aborted) this.#take(page);
     } catch (error) {
-      if (!this.#closed.signal.aborted) throw error;
+      if (!reading.aborted) throw error;
     }
   }
 
-  #ask(turns: number, cursor: string | null): Promise<JournalPage> {
-    return get<JournalPage>(`${pathOf(this.id)}/journal${query({ turns, cursor })}`, { signal: this.#closed.signal });
+  #ask(turns: number, cursor: string | null, signal: AbortSignal): Promise<JournalPage> {
+    return get<JournalPage>(`${pathOf(this.id)}/journal${query({ turns, cursor })}`, { signal });
   }
 
   #take(page: JournalPage): void {
@@ -185,6 +190,8 @@ class OpenSession implements Conversation {
 
   /** The journal is another one than the one that was read: forget that. */
   #restart(): void {
+    this.#reader.abort();
+    this.#reader = new AbortController();
     this.#unfollow();
     this.#news.drop();
     this.#reading.value = unread;

@@ -73,6 +73,29 @@ test("a journal that is another one is read from its beginning", async () => {
   conversation.close();
 });
 
+test("what was asked of a journal that is gone is not put to the one that is there", async () => {
+  const gateway = new Gateway();
+  gateway.happen([message(1, "t1"), message(2, "t2")]);
+  const conversation = opened(gateway);
+  await passing(LONG_MS);
+  let release = () => {};
+  globalThis.fetch = async (input, init) => {
+    const answer = await gateway.fetch(input, init);
+    if (String(input).includes("cursor=")) await new Promise<void>((resolve) => (release = resolve));
+    return answer;
+  };
+  const older = conversation.loadOlder();
+  await passing();
+  gateway.entries = [message(1, "restored")];
+  gateway.cut();
+  await passing(LONG_MS);
+  release();
+  await older;
+  expect(conversation.turns.value.map((each) => each.id)).toEqual(["restored"]);
+  expect(conversation.older.value).toBe("none");
+  conversation.close();
+});
+
 test("a session that was left is there at once, and then what it missed", async () => {
   const gateway = new Gateway();
   gateway.happen([message(1, "t1")]);
