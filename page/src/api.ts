@@ -1,5 +1,6 @@
 /** Asking the gateway: every request of the page but the event streams goes through here. */
 
+import { setClock } from "./clock.ts";
 import { pocket } from "./pocket.ts";
 import type { Error as Problem, Refusal } from "./wire.ts";
 
@@ -108,7 +109,9 @@ async function answered(method: Method, path: string, { body, raw, headers, sign
     signal: signal ? AbortSignal.any([signal, limit]) : limit,
     ...(sent === undefined ? {} : { body: sent }),
   });
-  return whole(asked, signal);
+  const response = await whole(asked, signal);
+  setClock(response.headers.get("Date"));
+  return response;
 }
 
 /** Return what comes back, if all of it does: an answer that breaks off says nothing, and least of all that nobody is there. */

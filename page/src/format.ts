@@ -1,5 +1,7 @@
 /** Times, sizes and amounts as people read them. */
 
+import { gatewayTime } from "./clock.ts";
+
 const DAY_MS = 86_400_000;
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
 const date = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
@@ -30,7 +32,7 @@ export function dayOf(at: number, now = Date.now()): string {
 }
 
 /** Return how long ago or in how long something is. */
-export function relative(at: number, now = Date.now()): string {
+export function relative(at: number, now = gatewayTime()): string {
   const away = at - now;
   const span = duration(Math.abs(away));
   return away > 0 ? `in ${span}` : Math.abs(away) < 1_000 ? "now" : `${span} ago`;

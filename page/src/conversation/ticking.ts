@@ -1,15 +1,16 @@
-/** The time, for what counts while it is looked at. */
+/** The time at the gateway, for what counts while it is looked at. */
 
 import { type ReadonlySignal, signal } from "@preact/signals";
+import { gatewayTime } from "../clock.ts";
 
 const TICK_MS = 1_000;
 let timer: ReturnType<typeof setInterval> | undefined;
 
-const clock = signal(Date.now(), {
+const clock = signal(gatewayTime(), {
   watched() {
-    this.value = Date.now();
+    this.value = gatewayTime();
     timer = setInterval(() => {
-      clock.value = Date.now();
+      clock.value = gatewayTime();
     }, TICK_MS);
   },
   unwatched() {
