@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import re
 from http.cookies import SimpleCookie
@@ -16,6 +17,7 @@ import pytest
 from holdfast import app
 from holdfast.core.keys import digest
 from holdfast.desk.logins import CODE_MS, COOKIE_MS, LocalLogins, reachable
+from holdfast.desk.plans import Opening
 from holdfast.passwords import hashed, is_usable, matches
 from holdfast.web.guard import PROOF
 from holdfast.web.page import ASKED_AGAIN, FOR_EVER, POLICY, built
@@ -182,6 +184,20 @@ async def test_whoever_signs_out_is_out_for_good(home: Path) -> None:
         for shown in ({}, {PROOF: proof}):
             stolen = await house.web.get("/api/me", headers={"cookie": f"{name_of(house)}={token}", **shown})
             assert (stolen.status_code, stolen.headers["www-authenticate"]) == (401, "Bearer")
+
+
+async def test_what_a_browser_has_open_ends_when_it_signs_out(home: Path) -> None:
+    """SECURITY 3: whoever holds a stolen cookie must not go on reading with what it opened before."""
+    async with open_house(home, api_key="a-key-for-the-operator") as house:
+        house.web.headers.pop("authorization")
+        token = await signed_in(house)
+        session = await house.desk.open(Opening())
+        async with house.events(session.id, cookie=f"{name_of(house)}={token}") as entries:
+            await house.post("/api/sign-out", **own(house))
+            await house.desk.send(session.id, "echo: not for you")
+            async with asyncio.timeout(5):
+                with contextlib.suppress(httpx2.TransportError):
+                    assert [entry async for entry in entries] == []
 
 
 async def test_a_cookie_that_another_port_was_shown_changes_nothing_and_consents_to_nothing(home: Path) -> None:

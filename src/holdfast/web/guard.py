@@ -14,10 +14,10 @@ from holdfast.config import is_loopback
 from holdfast.core.keys import PREFIX, digest
 from holdfast.desk.logins import PROVED
 from holdfast.errors import Unavailable
-from holdfast.ids import KeyId
 from holdfast.ports import Logins
 from holdfast.web.answers import Refused, refusal
 from holdfast.web.keyring import Keyring
+from holdfast.web.presence import Presence
 from holdfast.web.principal import AT_SOCKET, GUEST, NOBODY, STRANGER, Principal, reader, signed_in
 from holdfast.web.protocol import Connection, connection_of
 from holdfast.web.throttle import Bucket
@@ -26,8 +26,9 @@ COOKIE = "holdfast"
 PROOF = "x-holdfast-proof"
 # Whoever watches over a gateway is answered whatever they show, and while the store is away.
 OPEN_PATHS = frozenset({"/health", "/ready"})
-# Whoever revokes the very key that it shows is told that it is done.
+# Whoever revokes the very key that it shows is told that it is done, and so is whoever signs out.
 KEYS_PATH = "/api/keys"
+SIGN_OUT_PATH = "/api/sign-out"
 # Enough for whoever mistypes, and for a script that has not heard of a new key; little for whoever guesses.
 FAILURES_PER_MINUTE = 30
 _OWN_SITE = frozenset({"same-origin", "none"})
@@ -109,6 +110,7 @@ class Door:
         self._logins = logins
         self._clock = clock
         self._failures = Bucket(FAILURES_PER_MINUTE, clock)
+        self._browsers = Presence[str]()
 
     async def judge(self, method: str, path: str, headers: Mapping[str, str], port: int) -> Principal:
         """Return who is speaking.  Raises `Refused`."""
@@ -122,9 +124,15 @@ class Door:
             return await self._of_cookie(cookie, method, headers)
         return GUEST if self._is_open(headers) else NOBODY
 
-    def held(self, key_id: KeyId, connection: Connection) -> AbstractContextManager[None]:
-        """Let a connection be used by the right of a key, for as long as it has one."""
-        return self._keyring.held(key_id, connection)
+    def held(self, principal: Principal, connection: Connection) -> AbstractContextManager[None]:
+        """Let a connection be used by the right of a key or a sign-in, for as long as there is one."""
+        if principal.key_id:
+            return self._keyring.held(principal.key_id, connection)
+        return self._browsers.held(principal.login, connection)
+
+    def leave(self, principal: Principal) -> None:
+        """Close whatever else a browser has open that has signed out."""
+        self._browsers.withdraw(principal.login)
 
     def _is_open(self, headers: Mapping[str, str]) -> bool:
         asked = self._rules.closed or self._keyring.closes
@@ -149,12 +157,12 @@ class Door:
             return STRANGER
         if PROOF not in headers:
             # Whatever else listens on this machine may have been shown the cookie, be it a server of the agent's own.
-            return reader(login.owner) if method in _READS else STRANGER
+            return reader(login.owner, digest(cookie)) if method in _READS else STRANGER
         if method not in _READS and "origin" not in headers:
             # A browser shows its cookie whoever made it ask, and says of every write where it came from.
             hint = "send the Origin of the gateway's own page, or use a key"
             raise Refused(403, "no_origin", "a signed-in browser must say where this came from", hint)
-        return signed_in(login.owner)
+        return signed_in(login.owner, digest(cookie))
 
 
 def _is_ours(rules: Rules, host: str) -> bool:
@@ -200,12 +208,20 @@ class Guarded:
                 await refusal(503, "store_down", str(error), "try again in a moment")(scope, receive, send)
                 return
             scope.setdefault("state", {})["principal"] = principal
-            if principal.key_id and not scope["path"].startswith(KEYS_PATH):
-                # A stream may last for weeks, and its key less.
-                with self._door.held(principal.key_id, connection_of(scope)):
-                    await self._app(scope, receive, send)
-                return
+            await self._let_in(principal, scope, receive, send)
+            return
         await self._app(scope, receive, send)
+
+    async def _let_in(self, principal: Principal, scope: Scope, receive: Receive, send: Send) -> None:
+        path: str = scope["path"]
+        if not (principal.key_id or principal.login) or path.startswith(KEYS_PATH) or path == SIGN_OUT_PATH:
+            await self._app(scope, receive, send)
+        else:
+            # A stream may last for weeks, and the right to it less.
+            with self._door.held(principal, connection_of(scope)):
+                await self._app(scope, receive, send)
+        if path == SIGN_OUT_PATH and scope["method"] == "POST":
+            self._door.leave(principal)
 
 
 class Trusted:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import hmac
-from collections.abc import Generator, Mapping
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 
 from holdfast.clock import Clock
 from holdfast.core.keys import Key, digest
@@ -12,6 +12,7 @@ from holdfast.desk.keys import opens_api
 from holdfast.desk.mirror import REFRESH_S, Mirror
 from holdfast.ids import KeyId
 from holdfast.ports import Keys, Wakes
+from holdfast.web.presence import Presence
 from holdfast.web.principal import OPERATOR, Principal
 from holdfast.web.protocol import Connection
 from holdfast.web.throttle import Bucket
@@ -29,8 +30,7 @@ class Keyring(Mirror):
         self._own = digest(api_key) if api_key else ""
         self._live: Mapping[str, Key] = {}
         self._buckets: dict[KeyId, Bucket] = {}
-        # Whatever is open by the right of a key.
-        self._held: dict[KeyId, set[Connection]] = {}
+        self._presence = Presence[KeyId]()
 
     @property
     def closes(self) -> bool:
@@ -55,17 +55,9 @@ class Keyring(Mirror):
         bucket = self._buckets.get(principal.key_id) if principal.key_id else None
         return bucket.take() if bucket else 0
 
-    @contextlib.contextmanager
-    def held(self, key_id: KeyId, connection: Connection) -> Generator[None]:
+    def held(self, key_id: KeyId, connection: Connection) -> AbstractContextManager[None]:
         """Let a connection be used by the right of a key: it is closed when the key opens nothing any more."""
-        held = self._held.setdefault(key_id, set())
-        held.add(connection)
-        try:
-            yield
-        finally:
-            held.discard(connection)
-            if not held and self._held.get(key_id) is held:
-                del self._held[key_id]
+        return self._presence.held(key_id, connection)
 
     async def _look(self) -> None:
         live = {key.digest: key for key in await self._keys.list() if key.revoked_at is None}
@@ -75,6 +67,5 @@ class Keyring(Mirror):
             key_id: self._buckets.get(key_id) or Bucket(rate, self._clock) for key_id, rate in limited.items()
         }  # fmt: skip
         self._live = live
-        for key_id in self._held.keys() - {key.id for key in live.values()}:
-            for connection in self._held.pop(key_id):
-                connection.abort()
+        for key_id in self._presence.rights - {key.id for key in live.values()}:
+            self._presence.withdraw(key_id)

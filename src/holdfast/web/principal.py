@@ -25,12 +25,14 @@ class How(StrEnum):
 class Principal:
     """Whoever asks.  A guest is somebody on this machine who showed nothing, where nothing has to be shown.
 
-    With `wait_s` there were too many before them who showed something wrong.
+    `login` is the digest of the cookie that a browser showed.  With `wait_s` there were too many before them who showed
+    something wrong.
     """
 
     owner: str = LOCAL
     scopes: frozenset[str] = frozenset()
     key_id: KeyId | None = None
+    login: str = ""
     how: How = How.KEY
     wait_s: int = 0
 
@@ -54,11 +56,11 @@ NOBODY = Principal(how=How.NOBODY)
 STRANGER = Principal(how=How.STRANGER)
 
 
-def reader(owner: str) -> Principal:
+def reader(owner: str, login: str) -> Principal:
     """Return whoever shows the cookie of a browser and cannot prove to be its page."""
-    return Principal(owner=owner, scopes=frozenset({API}), how=How.COOKIE)
+    return Principal(owner=owner, scopes=frozenset({API}), login=login, how=How.COOKIE)
 
 
-def signed_in(owner: str) -> Principal:
+def signed_in(owner: str, login: str) -> Principal:
     """Return a person at a browser that has signed in."""
-    return Principal(owner=owner, scopes=_ALL, how=How.COOKIE)
+    return Principal(owner=owner, scopes=_ALL, login=login, how=How.COOKIE)
