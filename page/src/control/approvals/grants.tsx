@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
 import { remove } from "../../api.ts";
+import { legible } from "../../conversation/legible.ts";
 import { Button } from "../../ui/button.tsx";
 import { Time } from "../../ui/parts.tsx";
 import { tell } from "../../ui/toast.tsx";
@@ -60,7 +61,7 @@ function columns(onTake: (grant: GrantView) => void): readonly Column<GrantView>
 }
 
 /** What was asked when it was allowed, without the empty lines that a chat needs. */
-const compact = (text: string) => text.replace(/\n\s*\n\s*/g, "\n");
+const compact = (text: string) => legible(text.replace(/\n\s*\n\s*/g, "\n"));
 
 interface TakeBackProps {
   grant: GrantView;
