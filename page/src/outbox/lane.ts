@@ -78,7 +78,8 @@ class Delivery {
 
   async #judge({ state, problem, turnId, retryAfterMs }: Verdict): Promise<Outcome> {
     // Where there are no locks another tab may have had its receipt meanwhile, and that stands.
-    await this.#change((kept) => (kept.state === "accepted" ? kept : { ...kept, state, problem, turnId }));
+    const judged = { state, problem, turnId, ...(state === "accepted" ? { acceptedAt: Date.now() } : {}) };
+    await this.#change((kept) => (kept.state === "accepted" ? kept : { ...kept, ...judged }));
     return state === "waiting" || state === "unconfirmed" ? { retryAfterMs } : "done";
   }
 

@@ -33,6 +33,8 @@ export interface Outgoing extends Draft {
   /** Who wrote it; null where nobody had ever signed in. */
   owner?: string | null;
   state: OutgoingState;
+  /** When it became known that the gateway has it. */
+  acceptedAt?: number;
   turnId: string | null;
   problem: string;
   /** What a command was answered with. */
@@ -55,6 +57,7 @@ export function accepted(item: Outgoing, receipt: Pick<Receipt, "turn_id" | "ses
   return {
     ...item,
     state: "accepted",
+    acceptedAt: Date.now(),
     problem: "",
     turnId: receipt.turn_id || null,
     // A session that is over is followed by another, and that is where the answer will be.

@@ -9,8 +9,8 @@ import { go, place, to } from "../router.ts";
 import { newKey } from "./key.ts";
 import { drain, type Outcome } from "./lane.ts";
 import { crossOut, isWrittenDown, LEFT_BEHIND_MS, writeDown, writtenDown } from "./leaving.ts";
-import { type Draft, isDue, isOurs, laneOf, type Outgoing } from "./message.ts";
-import { hasArrived, type Shown, see } from "./shown.ts";
+import { accepted, type Draft, isDue, isOurs, laneOf, type Outgoing } from "./message.ts";
+import { hasArrived, isSpent, type Shown, see, turnOf } from "./shown.ts";
 import { BackedStorage, BrowserStorage, LastingStorage } from "./storage.ts";
 import { transport } from "./transport.ts";
 
@@ -118,11 +118,22 @@ function look(): Promise<void> {
 
 async function read(): Promise<void> {
   const found = await storage.all();
-  for (const each of found.filter(hasArrived)) await storage.change(each.key, () => null);
+  for (const each of found.filter(hasArrived)) await settle(each);
   const left = found.filter((each) => !hasArrived(each));
   follow(items.peek(), found);
   items.value = left;
   for (const lane of new Set(left.filter(isDue).map(laneOf))) work(lane);
+}
+
+/** See to a message that the journal shows: it need not be sent any more, and some time later not be kept. */
+async function settle(item: Outgoing): Promise<void> {
+  if (item.state === "accepted") {
+    if (isSpent(item)) await storage.change(item.key, () => null);
+    return;
+  }
+  const receipt = { turn_id: turnOf(item) ?? "", session_id: "", reply: null };
+  await storage.change(item.key, (kept) => kept && accepted(kept, receipt));
+  channel.postMessage(null);
 }
 
 /** Send what is due in a lane, for as long as that takes. */
