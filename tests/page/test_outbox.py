@@ -71,7 +71,7 @@ async def test_a_message_whose_answer_was_lost_is_unconfirmed_and_one_turn() -> 
             cable.hang_up()
             await expect(page.get_by_text("Delivery unconfirmed")).to_be_visible()
             cable.mend()
-            await expect(page.get_by_text("I kept your note.")).to_be_visible()
+            await expect(page.locator("[data-role=assistant]").last).to_have_text("I kept your note.")
             await expect(page.get_by_text("Delivery unconfirmed")).to_have_count(0)
             assert await messages(web) == ["count to 1", "note: only once"]
             assert len(gateway.notes.read_text().splitlines()) == 1
