@@ -12,7 +12,7 @@ export function GrowingField({ writing, ...rest }: { writing: Writing } & Native
   useLayoutEffect(() => grow(field.current), [text]);
   // Before the page is painted, so that no key is lost to whoever writes on.
   useLayoutEffect(() => takeFocus(field.current, called > 0), [writing, called]);
-  return <textarea {...rest} ref={field} class="composer-field" rows={1} value={text} />;
+  return <textarea {...rest} ref={field} class="composer-field" dir="auto" rows={1} value={text} />;
 }
 
 function grow(field: HTMLTextAreaElement | null): void {

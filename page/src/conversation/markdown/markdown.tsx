@@ -30,7 +30,7 @@ export function Markdown({ text, growing = false }: MarkdownProps) {
   const defined = definitions(shown);
   const last = before.current.length - 1;
   return (
-    <div class="markdown">
+    <div class="markdown" dir="auto">
       {before.current.map((section, index) => (
         <Section key={index} text={section} defined={defined} growing={growing && index === last} />
       ))}
