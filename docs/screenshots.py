@@ -155,7 +155,7 @@ async def photograph(gateway: Gateway, sessions: dict[str, str]) -> None:
 async def main() -> None:
     async with ModelServer().running() as model:
         settings = {"model__name": "compatible:sonata-2", "model__base_url": model.url, "agent__workspace": str(WORKSPACE)}
-        with gateways(**settings) as (gateway,):
+        with gateways(1, **settings) as (gateway,):
             try:
                 await gateway.start()
                 await photograph(gateway, await furnish(Studio(gateway, model)))

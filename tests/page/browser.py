@@ -154,7 +154,7 @@ async def visiting(gateway: Gateway, url: str = "", **options: Any) -> AsyncIter
 @contextlib.asynccontextmanager
 async def at_home(settings: dict[str, str] | None = None, **options: Any) -> AsyncIterator[tuple[Visit, httpx2.AsyncClient]]:
     """A browser at a gateway of its own, and a client that sees what really is there."""
-    with gateways(**(settings or {})) as (gateway,):
+    with gateways(1, **(settings or {})) as (gateway,):
         await gateway.start()
         async with (
             httpx2.AsyncClient(base_url=gateway.url, trust_env=False, timeout=30) as web,
