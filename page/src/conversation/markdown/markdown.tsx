@@ -10,6 +10,8 @@ import { definitions, grown, isOpen, sections } from "./sections.ts";
 
 /** So much is drawn at once; what is longer is drawn on request. */
 const SHOWN_MAX_CHARS = 60_000;
+/** What was drawn as it came stays, up to the longest answers that there are. */
+const GROWN_MAX_CHARS = 300_000;
 
 interface MarkdownProps {
   text: string;
@@ -24,7 +26,8 @@ export function Markdown({ text, growing = false }: MarkdownProps) {
   const isWhole = useRef(growing);
   isWhole.current ||= growing;
   const plain = text.includes("\r") ? text.replace(/\r\n?/g, "\n") : text;
-  const shown = plain.length > most && !isWhole.current ? plain.slice(0, most) : plain;
+  const limit = isWhole.current ? Math.max(most, GROWN_MAX_CHARS) : most;
+  const shown = plain.length > limit ? plain.slice(0, limit) : plain;
   const before = useRef<readonly string[]>([]);
   before.current = before.current.length ? grown(before.current, shown) : sections(shown);
   const defined = definitions(shown);
@@ -36,7 +39,7 @@ export function Markdown({ text, growing = false }: MarkdownProps) {
       ))}
       {shown.length < plain.length && (
         <p class="markdown-more">
-          <Button small aria-expanded={false} onClick={() => setMost(most * 2)}>
+          <Button small aria-expanded={false} onClick={() => setMost(limit * 2)}>
             Show more ({bytes(plain.length - shown.length)} left)
           </Button>
         </p>
