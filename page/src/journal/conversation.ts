@@ -1,7 +1,6 @@
 /** A session as it is read: the newest turns first, what happens live behind them, and older ones on request. */
 
 import { computed, type ReadonlySignal, type Signal, signal } from "@preact/signals";
-import { useEffect, useMemo } from "preact/hooks";
 import { sessionOf } from "../activity.ts";
 import { get, query, Refused } from "../api.ts";
 import type { Link } from "../connection.ts";
@@ -44,13 +43,6 @@ const kept = new Map<string, { reading: Reading; cursor: number }>();
 /** Read a session from now on, until it is closed. */
 export function openConversation(id: string): Conversation {
   return new OpenSession(id);
-}
-
-/** Have a session open for as long as something shows it. */
-export function useConversation(id: string): Conversation {
-  const conversation = useMemo(() => openConversation(id), [id]);
-  useEffect(() => () => conversation.close(), [conversation]);
-  return conversation;
 }
 
 class OpenSession implements Conversation {

@@ -1,8 +1,8 @@
-import { useEffect } from "preact/hooks";
+import { useEffect, useMemo } from "preact/hooks";
 import { Refused } from "../api.ts";
 import { Composer } from "../composer/composer.tsx";
 import { ConversationView } from "../conversation/view.tsx";
-import { type Conversation, useConversation } from "../journal/conversation.ts";
+import { type Conversation, openConversation } from "../journal/conversation.ts";
 import { OutboxList } from "../outbox/list.tsx";
 import { to } from "../router.ts";
 import { Empty, Problem } from "../ui/parts.tsx";
@@ -33,6 +33,13 @@ export function SessionPage({ id, turn }: { id: string; turn: string | null }) {
       <Composer sessionId={id} previous={null} conversation={conversation} />
     </section>
   );
+}
+
+/** Have a session open for as long as something shows it. */
+function useConversation(id: string): Conversation {
+  const conversation = useMemo(() => openConversation(id), [id]);
+  useEffect(() => () => conversation.close(), [conversation]);
+  return conversation;
 }
 
 function isMissing(conversation: Conversation): boolean {

@@ -6,15 +6,16 @@ import { Field } from "../../ui/parts.tsx";
 import { TextField } from "../../ui/text_field.tsx";
 import { tell } from "../../ui/toast.tsx";
 import type { JobView, Plan } from "../../wire.ts";
+import { Filter } from "../parts/filter.tsx";
 import { Trouble } from "../parts/trouble.tsx";
 import { saveJob } from "./actions.ts";
 import { Forecast } from "./forecast.tsx";
 
-const USUAL: readonly { label: string; schedule: string }[] = [
-  { label: "Every morning", schedule: "30 7 * * *" },
-  { label: "Weekdays at 9", schedule: "0 9 * * 1-5" },
-  { label: "Every hour", schedule: "0 * * * *" },
-  { label: "Mondays", schedule: "0 8 * * 1" },
+const USUAL: readonly { label: string; value: string }[] = [
+  { label: "Every morning", value: "30 7 * * *" },
+  { label: "Weekdays at 9", value: "0 9 * * 1-5" },
+  { label: "Every hour", value: "0 * * * *" },
+  { label: "Mondays", value: "0 8 * * 1" },
 ];
 
 /** Add a job, or change one; its name is what it is known by, and stays. */
@@ -59,7 +60,7 @@ export function JobForm({ job, onClose }: { job?: JobView; onClose: () => void }
 const bringIntoView = (element: HTMLElement | null) => element?.scrollIntoView({ block: "nearest" });
 
 function planOf(job: JobView | undefined): Plan {
-  if (!job) return { name: "", schedule: USUAL[0]!.schedule, prompt: "", deliver: null };
+  if (!job) return { name: "", schedule: USUAL[0]!.value, prompt: "", deliver: null };
   return { name: job.name, schedule: job.schedule, prompt: job.prompt, deliver: job.deliver };
 }
 
@@ -95,19 +96,7 @@ function When({ value, onChange }: PartProps) {
         value={value}
         onInput={onChange}
       />
-      <div class="filter">
-        {USUAL.map(({ label, schedule }) => (
-          <button
-            key={schedule}
-            type="button"
-            class="filter-choice"
-            aria-pressed={schedule === value}
-            onClick={() => onChange(schedule)}
-          >
-            {label}
-          </button>
-        ))}
-      </div>
+      <Filter label="Usual schedules" choices={USUAL} chosen={value} onChoose={onChange} />
       <Forecast schedule={value} />
     </div>
   );
