@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { isFirst, isLast } from "../../src/control/keys/opening.ts";
+import { EMPTY, isMissing, planned } from "../../src/control/keys/plan.ts";
 import type { KeyView } from "../../src/wire.ts";
 
 const key = (id: string, scopes: string[], revoked_at: number | null = null): KeyView => ({
@@ -27,4 +28,20 @@ test("the last key is the only one that opens the API", () => {
   expect(isLast([laptop, hook], laptop)).toBe(true);
   expect(isLast([laptop, hook], hook)).toBe(false);
   expect(isLast([laptop, key("ci", ["admin"])], laptop)).toBe(false);
+});
+
+test("a key has nothing of what was written for one of another kind", () => {
+  const form = { name: " laptop ", may: "api", route: "alerts", owner: "grace", rate: "12" } as const;
+  expect(planned(form)).toEqual({ name: "laptop", scopes: ["api"], owner: "grace", rate_limit: 12 });
+  expect(planned({ ...form, may: "admin" })).toMatchObject({ scopes: ["admin"], owner: "local" });
+  expect(planned({ ...form, may: "webhook", rate: "" })).toMatchObject({
+    scopes: ["webhook:alerts"],
+    owner: "local",
+    rate_limit: 0,
+  });
+});
+
+test("a key has a name, and that of a webhook a route", () => {
+  expect([EMPTY, { ...EMPTY, name: "x" }].map(isMissing)).toEqual([true, false]);
+  expect(isMissing({ ...EMPTY, name: "x", may: "webhook" })).toBe(true);
 });

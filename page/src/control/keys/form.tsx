@@ -4,12 +4,12 @@ import { Button } from "../../ui/button.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { useDoing } from "../../ui/doing.ts";
 import { TextField } from "../../ui/text_field.tsx";
-import type { KeyPlan, KeyView, NewKey } from "../../wire.ts";
+import type { KeyView, NewKey } from "../../wire.ts";
 import { Trouble } from "../parts/trouble.tsx";
 import { useClosed } from "./closed.ts";
-import { ADMIN, API, isFirst, OPERATOR, WEBHOOK } from "./opening.ts";
+import { isFirst } from "./opening.ts";
+import { EMPTY, isMissing, type May, planned, type Written } from "./plan.ts";
 
-type May = "api" | "admin" | "webhook";
 const MAY: readonly { value: May; label: string; meaning: string }[] = [
   { value: "api", label: "Use the API", meaning: "talk, read, and everything that belongs to its owner" },
   { value: "admin", label: "Administer", meaning: "everything, also consent, keys, settings and stopping the gateway" },
@@ -24,71 +24,82 @@ interface KeyFormProps {
 
 /** A key to be made. */
 export function KeyForm({ keys, onMade, onClose }: KeyFormProps) {
-  const [name, setName] = useState("");
-  const [may, setMay] = useState<May>("api");
-  const [route, setRoute] = useState("");
-  const [owner, setOwner] = useState("");
-  const [rate, setRate] = useState("");
+  const [form, setForm] = useState(EMPTY);
   const doing = useDoing();
   const closed = useClosed();
-  const scopes = [may === "webhook" ? `${WEBHOOK}${route.trim()}` : may === "admin" ? ADMIN : API];
-  const make = async () => {
-    const plan: KeyPlan = {
-      name: name.trim(),
-      scopes,
-      owner: may === "api" && owner.trim() ? owner.trim() : OPERATOR,
-      rate_limit: Number(rate) || 0,
-    };
-    onMade(await post<NewKey>("/api/keys", plan));
-  };
+  const plan = planned(form);
+  const set = (change: Partial<Written>) => setForm({ ...form, ...change });
   const submit = (event: Event) => {
     event.preventDefault();
-    doing.run(make);
+    doing.run(async () => onMade(await post<NewKey>("/api/keys", plan)));
   };
-  const isMissing = !name.trim() || (may === "webhook" && !route.trim());
   return (
     <Dialog title="New key" onClose={onClose}>
       <form class="key-form" onSubmit={submit}>
-        <TextField
-          label="Name"
-          hint="What will use it, so that you know it again."
-          required
-          maxLength={100}
-          placeholder="laptop"
-          value={name}
-          onInput={setName}
-        />
-        <Choices may={may} onChoose={setMay} />
-        {may === "webhook" && (
-          <TextField label="Route" hint="The name of the webhook route." value={route} onInput={setRoute} />
-        )}
-        {may === "api" && (
-          <TextField
-            label="Owner (optional)"
-            hint="Somebody else than you: conversations, memories and jobs of this key are theirs, and yours do not exist for it."
-            value={owner}
-            onInput={setOwner}
-          />
-        )}
-        <TextField
-          label="Requests per minute (optional)"
-          hint="Without a number it may ask as often as it likes."
-          inputMode="numeric"
-          pattern="\d*"
-          title="a whole number"
-          value={rate}
-          onInput={setRate}
-        />
-        {isFirst(keys, scopes) && !closed && <First />}
+        <Name value={form.name} set={set} />
+        <Choices may={form.may} onChoose={(may) => set({ may })} />
+        {form.may === "webhook" && <Route value={form.route} set={set} />}
+        {form.may === "api" && <Owner value={form.owner} set={set} />}
+        <Rate value={form.rate} set={set} />
+        {isFirst(keys, plan.scopes) && !closed && <First />}
         {doing.problem.value !== undefined && <Trouble error={doing.problem.value} />}
         <div class="dialog-actions">
           <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" look="main" disabled={doing.busy.value || isMissing}>
+          <Button type="submit" look="main" disabled={doing.busy.value || isMissing(form)}>
             Make the key
           </Button>
         </div>
       </form>
     </Dialog>
+  );
+}
+
+interface PartProps {
+  value: string;
+  set: (change: Partial<Written>) => void;
+}
+
+function Name({ value, set }: PartProps) {
+  return (
+    <TextField
+      label="Name"
+      hint="What will use it, so that you know it again."
+      required
+      maxLength={100}
+      placeholder="laptop"
+      value={value}
+      onInput={(name) => set({ name })}
+    />
+  );
+}
+
+function Route({ value, set }: PartProps) {
+  const hint = "The name of the webhook route.";
+  return <TextField label="Route" hint={hint} value={value} onInput={(route) => set({ route })} />;
+}
+
+function Owner({ value, set }: PartProps) {
+  return (
+    <TextField
+      label="Owner (optional)"
+      hint="Somebody else than you: conversations, memories and jobs of this key are theirs, and yours do not exist for it."
+      value={value}
+      onInput={(owner) => set({ owner })}
+    />
+  );
+}
+
+function Rate({ value, set }: PartProps) {
+  return (
+    <TextField
+      label="Requests per minute (optional)"
+      hint="Without a number it may ask as often as it likes."
+      inputMode="numeric"
+      pattern="\d*"
+      title="a whole number"
+      value={value}
+      onInput={(rate) => set({ rate })}
+    />
   );
 }
 
