@@ -1330,9 +1330,30 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "abuse: a revoked key loses its streams",
         "web/keyring.py",
-        "                connection.abort()",
-        "                pass",
+        "            self._presence.withdraw(key_id)",
+        "            pass",
         ("tests/web/test_keys.py",),
+    ),
+    Mutant(
+        "abuse: a browser that signs out loses its streams",
+        "web/guard.py",
+        "            self._door.leave(principal)",
+        "            pass",
+        ("tests/web/test_signin.py",),
+    ),
+    Mutant(
+        "abuse: a picture in the cache is not for whoever signed out",
+        "web/turns.py",
+        '        "Vary": "Cookie, Authorization",\n',
+        "",
+        ("tests/web/test_pictures.py",),
+    ),
+    Mutant(
+        "abuse: a search looks through no whole book",
+        "core/excerpts.py",
+        "wanted.search(text, 0, LOOKED_MAX_CHARS)",
+        "wanted.search(text)",
+        ("tests/unit/test_excerpts.py",),
     ),
     Mutant(
         "abuse: a cookie needs its proof",
