@@ -319,6 +319,8 @@ class Reckoning:
             shown = await page.evaluate(_READ)
             return shown["turns"] == wanted
 
+        # A tab that nobody looks at is not drawn.
+        await page.bring_to_front()
         try:
             await until(is_right, "the page says the same", 20)
         except TimeoutError:

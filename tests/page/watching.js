@@ -26,7 +26,11 @@
     const leaving = numbers(".on-its-way-text");
     const all = [...arrived, ...leaving];
     all.filter((each, index) => all.indexOf(each) !== index).forEach((each) => tell("twice", each));
-    waiting.filter((each) => !all.includes(each)).forEach((each) => tell("gone", `${each} at ${place}`));
+    /* Who reads further up does not see what arrives at the end. */
+    const scroller = document.querySelector("section.scroller");
+    const isAtEnd = scroller && scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 2;
+    const gone = isAtEnd ? waiting.filter((each) => !all.includes(each)) : [];
+    gone.forEach((each) => tell("gone", `${each} at ${place}, where there are ${all}`));
     /* Where a session begins, a message is only until its session is there. */
     waiting = place.startsWith("#/s/") ? leaving : [];
     for (const row of document.querySelectorAll("[data-turn]")) {

@@ -35,6 +35,8 @@ export interface Outgoing extends Draft {
   state: OutgoingState;
   /** When it became known that the gateway has it. */
   acceptedAt?: number;
+  /** A tab has seen it in the journal. */
+  arrived?: boolean;
   turnId: string | null;
   problem: string;
   /** What a command was answered with. */

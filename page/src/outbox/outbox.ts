@@ -118,21 +118,23 @@ function look(): Promise<void> {
 
 async function read(): Promise<void> {
   const found = await storage.all();
-  for (const each of found.filter(hasArrived)) await settle(each);
-  const left = found.filter((each) => !hasArrived(each));
+  for (const each of found) if (each.arrived || hasArrived(each)) await settle(each);
+  const before = new Set(items.peek().map((each) => each.key));
+  // What another tab has seen in the journal stays where it is until this one does; a page that begins does not show it.
+  const left = found.filter((each) => !hasArrived(each) && (!each.arrived || before.has(each.key)));
   follow(items.peek(), found);
   items.value = left;
   for (const lane of new Set(left.filter(isDue).map(laneOf))) work(lane);
 }
 
-/** See to a message that the journal shows: it need not be sent any more, and some time later not be kept. */
+/** See to a message that has arrived: it need not be sent any more, and some time later not be kept. */
 async function settle(item: Outgoing): Promise<void> {
-  if (item.state === "accepted") {
+  if (item.arrived) {
     if (isSpent(item)) await storage.change(item.key, () => null);
     return;
   }
-  const receipt = { turn_id: turnOf(item) ?? "", session_id: "", reply: null };
-  await storage.change(item.key, (kept) => kept && accepted(kept, receipt));
+  const receipt = { turn_id: turnOf(item) ?? item.turnId ?? "", session_id: "", reply: null };
+  await storage.change(item.key, (kept) => kept && { ...accepted(kept, receipt), arrived: true });
   channel.postMessage(null);
 }
 

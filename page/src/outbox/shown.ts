@@ -37,7 +37,7 @@ export function hasArrived(item: Outgoing): boolean {
   return age(item) > STALE_MS || (reply === null && (turnId === null || seen.has(turnId)));
 }
 
-/** Whether nobody needs a message any longer that has arrived: each tab shows it until its own journal does. */
+/** Whether no tab needs a message any longer that has arrived: each shows it until its own journal does. */
 export const isSpent = (item: Outgoing) => age(item) > OTHERS_MS;
 
 const age = ({ acceptedAt, at }: Outgoing) => Date.now() - (acceptedAt ?? at);
