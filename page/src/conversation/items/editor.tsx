@@ -1,10 +1,12 @@
 import { useEffect, useRef, useState } from "preact/hooks";
+import { isTouched } from "../../composer/field.tsx";
 import type { MessageItem } from "../../journal/view.ts";
 import { editAndResend } from "../../turns/actions.ts";
 import { Button } from "../../ui/button.tsx";
 import { attempt } from "../../ui/toast.tsx";
 import { useTalk } from "../context.ts";
 import { useRemembered } from "../remembered.ts";
+import { Pictures } from "./pictures.tsx";
 
 interface EditorProps {
   item: MessageItem;
@@ -34,12 +36,14 @@ export function Editor({ item, onClose }: EditorProps) {
     if (done) close();
   };
   const close = () => {
+    // The field is about to go; whoever uses the keyboard stays where they were.
+    area.current?.closest<HTMLElement>("[data-turn]")?.focus({ preventScroll: true });
     setText(item.text);
     onClose();
   };
   const steer = (event: KeyboardEvent) => {
     if (event.key === "Escape") close();
-    else if (event.key === "Enter" && !event.shiftKey && !event.isComposing) send();
+    else if (event.key === "Enter" && !event.shiftKey && !event.isComposing && !isTouched()) send();
     else return;
     event.preventDefault();
     event.stopPropagation();
@@ -52,9 +56,11 @@ export function Editor({ item, onClose }: EditorProps) {
         send();
       }}
     >
+      <Pictures item={item} />
       <textarea
         ref={area}
         class="input"
+        dir="auto"
         aria-label="Edit the message"
         value={text}
         rows={Math.min(12, text.split("\n").length + 1)}
