@@ -2,6 +2,7 @@
 
 import { computed, type ReadonlySignal, signal } from "@preact/signals";
 import { forgetProof, get, hasProof, keepProof, PROOF, post, Refused, SIGNED_OUT } from "./api.ts";
+import { tellProblem } from "./ui/toast.tsx";
 import type { Credentials, Me, SignedIn } from "./wire.ts";
 
 /** `unknown` until the gateway has said it; `outside` is at the door. */
@@ -54,13 +55,14 @@ export async function signIn(credentials: Credentials): Promise<void> {
   await enter();
 }
 
-/** Sign in with the code of a link; what is wrong with it is told at the door. */
+/** Sign in with the code of a link; what is wrong with it is told at the door, and to those who come in without one. */
 export async function signInWith(code: string): Promise<void> {
   try {
     await signIn({ code });
   } catch (error) {
     await enter();
     trouble.value = error;
+    if (guest.value) tellProblem(error);
   }
 }
 

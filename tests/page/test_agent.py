@@ -48,7 +48,8 @@ async def test_what_is_denied_is_not_done_and_the_agent_is_told() -> None:
 
 async def test_whoever_is_not_signed_in_can_read_a_question_of_consent_but_not_answer_it() -> None:
     async with a_model(f"{call('terminal', command=COMMAND)} | result") as visit:
-        page = await visit.tab()
+        page = await visit.tab("#code=of-a-link-that-was-used")
+        await expect(page.get_by_text("this link has been used, or is too old")).to_be_visible()
         await say(page, "clean up, please")
         asked = page.get_by_role("region", name="Approval needed")
         await expect(asked).to_contain_text("holdfast link")
