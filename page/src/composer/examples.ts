@@ -11,7 +11,7 @@ export interface Example {
 /** The demonstration does what these say, each of which shows something else of the machinery. */
 export const FOR_DEMONSTRATION: readonly Example[] = [
   { icon: "play", title: "Watch an answer come in", text: "count to 40, slowly" },
-  { icon: "question", title: "Be asked something", text: "ask me for the name of a harbour" },
+  { icon: "question", title: "Be asked something", text: "ask me which harbour is the most beautiful" },
   { icon: "terminal", title: "Run a command", text: "run: ls" },
   { icon: "branch", title: "Hand work to a helper", text: "delegate: count to 5" },
 ];
