@@ -63,11 +63,12 @@ async def check(reader: Reader, web: httpx2.AsyncClient, count: int = COUNT) -> 
 
 async def test_a_page_that_is_reloaded_goes_on_where_it_was() -> None:
     async with at_home() as (visit, web), reading(visit) as reader:
-        await reader.reload()
+        await reader.page.reload()
         await reader.has_read("12")
-        await reader.reload()
+        await reader.page.reload()
         await check(reader, web)
-        assert all(len(moments) > 1 for moments in reader.documents), "a document has shown nothing while it came in"
+        assert len(reader.documents) == 3
+        assert all(len(moments) > 1 for moments in reader.documents.values()), "one has shown nothing as it came in"
 
 
 async def test_ten_seconds_without_a_network_cost_no_word() -> None:

@@ -18,7 +18,7 @@ _WATCH = """
     const words = said.split(/\\s+/).filter(Boolean).join(" ");
     if (words === told) return;
     told = words;
-    window.tellWords(words);
+    window.tellWords(words, performance.timeOrigin);
   };
   new MutationObserver(look).observe(document, { childList: true, subtree: true, characterData: true });
 })();
@@ -26,24 +26,20 @@ _WATCH = """
 
 
 class Reader:
-    """Somebody who reads along.  Each document that was shown has its own list of moments."""
+    """Somebody who reads along.  Each document that was shown has its own list of moments, by when it began."""
 
     def __init__(self, page: Page) -> None:
         self.page = page
-        self.documents: list[list[str]] = [[]]
+        self.documents: dict[float, list[str]] = {}
 
     @property
     def now(self) -> str:
-        return self.documents[-1][-1] if self.documents[-1] else ""
+        return self.documents[max(self.documents)][-1] if self.documents else ""
 
     async def begin(self) -> None:
         await self.page.expose_function("tellWords", self._tell)
         await self.page.add_init_script(_WATCH)
         await self.page.evaluate(_WATCH)
-
-    async def reload(self) -> None:
-        self.documents.append([])
-        await self.page.reload()
 
     async def has_read(self, word: str, patience_s: float = PATIENCE_S) -> None:
         await until(lambda: word in self.now.split(), f"{word} is on the page", patience_s)
@@ -52,13 +48,13 @@ class Reader:
         """Hold every moment against the whole answer: what is shown is its beginning, and never gets shorter."""
         whole = " ".join(answer.split())
         assert self.now == whole
-        for moments in self.documents:
+        for moments in self.documents.values():
             for before, after in zip(["", *moments], moments, strict=False):
                 assert whole.startswith(after), f"never said: {after}"
                 assert len(after) >= len(before), f"{before!r} became {after!r}"
 
-    def _tell(self, words: str) -> None:
-        self.documents[-1].append(words)
+    def _tell(self, words: str, began: float) -> None:
+        self.documents.setdefault(began, []).append(words)
 
 
 async def transcript(web: httpx2.AsyncClient) -> list[dict[str, Any]]:
