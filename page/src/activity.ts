@@ -31,10 +31,14 @@ export const listed: ReadonlySignal<boolean> = hasListed;
 /** Return a session as it was last heard of. */
 export const sessionOf = (id: string): SessionView | undefined => known.value.get(id);
 
-/** Take sessions as somebody has read or changed them. */
+/** Take sessions as somebody has read or changed them, unless more has been heard of them since. */
 export function learn(found: readonly SessionView[]): void {
+  put(found.filter((each) => each.seq >= (known.peek().get(each.id)?.seq ?? 0)));
+}
+
+function put(found: readonly SessionView[]): void {
   if (found.length === 0) return;
-  known.value = new Map([...known.value, ...found.map((each) => [each.id, each] as const)]);
+  known.value = new Map([...known.peek(), ...found.map((each) => [each.id, each] as const)]);
 }
 
 /** Leave out a session that is deleted. */
@@ -103,7 +107,7 @@ function take(news: News): void {
 }
 
 function hear(event: string, data: string): void {
-  if (event === "session") learn([heard(JSON.parse(data) as SessionView)]);
+  if (event === "session") put([heard(JSON.parse(data) as SessionView)]);
   else if (event === "gone") forget(heard(JSON.parse(data) as { id: string }).id);
   else if (event === "reset") list();
 }

@@ -1,6 +1,6 @@
 // @vitest-environment happy-dom
 import { expect, test } from "vitest";
-import { forget, learn, refreshed, sessions } from "../src/activity.ts";
+import { forget, learn, refreshed, sessionOf, sessions } from "../src/activity.ts";
 import type { SessionView } from "../src/wire.ts";
 
 function session(id: string, updated_at: number, more: Partial<SessionView> = {}): SessionView {
@@ -33,4 +33,13 @@ test("what was heard while the list was on its way is newer than the list", () =
   const after = refreshed(before, page, [session("pinned", 1)], new Set(["renamed", "opened", "gone"]));
   expect(ids(after)).toEqual(["opened", "pinned", "renamed"]);
   expect(after.get("renamed")?.label).toBe("new name");
+});
+
+test("an answer that was overtaken by what has happened since changes nothing", () => {
+  learn([session("busy", 5, { seq: 7, activity: "running" })]);
+  learn([session("busy", 6, { seq: 9, activity: null })]);
+  learn([session("busy", 5, { seq: 8, activity: "running" })]);
+  expect(sessionOf("busy")).toMatchObject({ seq: 9, activity: null });
+  learn([session("busy", 6, { seq: 9, pinned: true })]);
+  expect(sessionOf("busy")?.pinned).toBe(true);
 });
