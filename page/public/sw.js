@@ -41,8 +41,10 @@ async function openPage(event) {
   const cache = await caches.open(KEPT);
   try {
     const fresh = await fetch(event.request, { signal: AbortSignal.timeout(PATIENCE_MS) });
-    if (fresh.ok) event.waitUntil(keep(cache, fresh.clone()));
-    if (fresh.status < 500) return fresh;
+    // To its end, before anybody sees it: what breaks off is no page, and neither is what others say in its place.
+    const isOurs = assetsOf(await fresh.clone().text()).length > 0;
+    if (fresh.ok && isOurs) event.waitUntil(keep(cache, fresh.clone()));
+    if (fresh.status < 500 && (isOurs || !fresh.ok)) return fresh;
     return (await cache.match(DOCUMENT)) ?? fresh;
   } catch (error) {
     const kept = await cache.match(DOCUMENT);
@@ -53,16 +55,21 @@ async function openPage(event) {
 
 /** Keep the document with everything that it loads at once; what belongs to another one goes. */
 async function keep(cache, response) {
-  if (!response.ok) return;
   const text = await response.clone().text();
+  const wanted = assetsOf(text);
+  if (!response.ok || wanted.length === 0) return;
   const before = await cache.match(DOCUMENT);
   if (before && (await before.text()) === text) return;
-  const wanted = [...text.matchAll(/(?:src|href)="(\/assets\/[^"]+)"/g)].map(([, path]) => path);
   await cache.addAll(wanted);
   await cache.put(DOCUMENT, response);
   const paths = (await cache.keys()).map((request) => new URL(request.url).pathname);
   const old = paths.filter((path) => path.startsWith(NAMED_BY_CONTENT) && !wanted.includes(path));
   await Promise.all(old.map((path) => cache.delete(path)));
+}
+
+/** Return what a document loads at once; one that loads nothing is not ours. */
+function assetsOf(text) {
+  return [...text.matchAll(/(?:src|href)="(\/assets\/[^"]+)"/g)].map(([, path]) => path);
 }
 
 async function keptOrFetched(request) {

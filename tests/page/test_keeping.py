@@ -1,14 +1,15 @@
-"""A browser that keeps nothing for the page: it says so, and works for as long as it is open."""
+"""What a browser keeps of the page and for it, and what there is where it keeps nothing."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
 from playwright.async_api import async_playwright, expect
 
 from tests.blackbox.gateway import gateways
-from tests.page.browser import ARGUMENTS, found, needs_browser, say
+from tests.page.browser import ARGUMENTS, at_home, found, needs_browser, say
 
 pytestmark = needs_browser
 # As in the settings of a browser: no site may keep anything.
@@ -31,3 +32,24 @@ async def test_where_the_browser_keeps_nothing_a_message_is_sent_all_the_same(tm
             await say(page, "count to 3")
             await expect(page.locator("[data-role=assistant]")).to_contain_text("1 2 3.")
             await context.close()
+
+
+async def _break_off(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Answer with half a head, of which a browser makes an empty page."""
+    writer.write(b"HTTP/1.1 200 OK\r\ncontent-ty")
+    await writer.drain()
+    writer.close()
+
+
+async def test_half_an_answer_takes_the_place_of_no_page() -> None:
+    async with at_home() as (visit, _):
+        page = await visit.tab()
+        await page.evaluate("navigator.serviceWorker.ready")
+        await visit.gateway.kill()
+        async with await asyncio.start_server(_break_off, "127.0.0.1", visit.gateway.port):
+            await page.reload()
+            await expect(page.get_by_role("textbox", name="Message")).to_be_visible()
+        await page.reload()
+        await say(page, "count to 3")
+        await visit.gateway.start()
+        await expect(page.locator("[data-role=assistant]")).to_contain_text("1 2 3.")

@@ -26,11 +26,13 @@
     const leaving = numbers(".on-its-way-text");
     const all = [...arrived, ...leaving];
     all.filter((each, index) => all.indexOf(each) !== index).forEach((each) => tell("twice", each));
-    /* Who reads further up does not see what arrives at the end. */
+    /* Who reads further up does not see what arrives at the end, nor who is there what has arrived further up. */
     const scroller = document.querySelector("section.scroller");
     const isAtEnd = scroller && scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 2;
-    const gone = isAtEnd ? waiting.filter((each) => !all.includes(each)) : [];
-    gone.forEach((each) => tell("gone", `${each} at ${place}, where there are ${all}`));
+    const isInSight = (each) => isAtEnd && !(each < arrived[0]);
+    const gone = waiting.filter((each) => isInSight(each) && !all.includes(each));
+    const there = `${arrived} and on their way ${leaving}`;
+    if (gone.length) tell("gone", `${gone} of ${waiting} at ${place}, where there are ${there}`);
     /* Where a session begins, a message is only until its session is there. */
     waiting = place.startsWith("#/s/") ? leaving : [];
     for (const row of document.querySelectorAll("[data-turn]")) {
