@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import signal
 import stat
 import subprocess
@@ -275,6 +276,17 @@ async def test_a_start_that_fails_leaves_neither_row_nor_folder(tmp_path: Path) 
         with pytest.raises(Unavailable, match="could not be started"):
             await here.start("true")
         assert await here.store.processes.running(HOME_ID) == []
+
+
+async def test_a_keeper_whose_folder_is_gone_ends_with_its_command(tmp_path: Path) -> None:
+    """Somebody has deleted the home: nobody will ever ask how it ended."""
+    async with scene(tmp_path) as here:
+        process = await here.start("sleep 0.5")
+        condition = here.keeping.condition(process)
+        assert condition.keeper
+        shutil.rmtree(here.keeping.folder(process).path)
+        gone = Path(f"/proc/{condition.keeper.pid}")
+        await until(lambda: not gone.exists())
 
 
 async def test_what_cannot_be_run_says_so_in_its_output(tmp_path: Path) -> None:

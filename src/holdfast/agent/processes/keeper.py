@@ -347,6 +347,9 @@ class Keeper:
         while True:
             try:
                 replace("state.json", self.state)
+            except FileNotFoundError:
+                # The folder is gone, and with it whoever would have wanted to know.
+                break
             except OSError:
                 time.sleep(WRITE_RETRY_MS / 1000)
             else:
