@@ -54,6 +54,9 @@ async def test_whoever_is_not_signed_in_can_read_a_question_of_consent_but_not_a
         asked = page.get_by_role("region", name="Approval needed")
         await expect(asked).to_contain_text("holdfast link")
         await expect(asked.get_by_role("button", name="Allow once")).to_have_count(0)
+        await page.goto(f"{visit.url}/#/control/status")
+        await expect(page.get_by_role("heading", name="Every message accounted for")).to_be_visible()
+        await expect(page.get_by_role("button", name="Restart")).to_have_count(0)
 
 
 async def test_a_question_is_answered_in_the_field_and_what_runs_can_be_steered_and_stopped() -> None:

@@ -2,6 +2,7 @@
 
 import "./keys.css";
 import { useState } from "preact/hooks";
+import { operator } from "../../me.ts";
 import { Button } from "../../ui/button.tsx";
 import type { KeyView, NewKey } from "../../wire.ts";
 import { PageHead } from "../parts/head.tsx";
@@ -28,10 +29,12 @@ export function KeysPage(_: { id: string | null }) {
   return (
     <>
       <PageHead title="Keys" lead="Programs show a key; browsers are signed in with a link.">
-        <SignInLink />
-        <Button look="main" icon="plus" disabled={!keys} onClick={() => setAsking(true)}>
-          New key
-        </Button>
+        {operator.value && <SignInLink />}
+        {operator.value && (
+          <Button look="main" icon="plus" disabled={!keys} onClick={() => setAsking(true)}>
+            New key
+          </Button>
+        )}
       </PageHead>
       {keys && <Openness keys={keys} />}
       <Listing list={list} empty={<NoKeys />}>

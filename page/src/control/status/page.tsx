@@ -2,6 +2,7 @@
 
 import "./status.css";
 import { Unanswered } from "../../api.ts";
+import { operator } from "../../me.ts";
 import { Badge, type Tone } from "../../ui/parts.tsx";
 import type { Status } from "../../wire.ts";
 import { PageHead } from "../parts/head.tsx";
@@ -26,7 +27,7 @@ export function StatusPage() {
         }
         lead="What goes on, what is still owed, and whether every message is accounted for."
       >
-        <RestartButton disabled={!value || error !== undefined} />
+        {operator.value && <RestartButton disabled={!value || error !== undefined} />}
       </PageHead>
       {error !== undefined && <Away error={error} known={value !== undefined} />}
       {value?.problem && <p class="problem">{value.problem}</p>}
