@@ -4,6 +4,7 @@ import { effect } from "@preact/signals";
 import { link } from "../connection.ts";
 import { tell } from "../ui/toast.tsx";
 
+const ASSETS = 'src="/assets/';
 /** Long enough for somebody to finish a sentence. */
 const SHOWN_MS = 120_000;
 
@@ -24,8 +25,19 @@ export function startFreshness(): void {
 }
 
 async function isOutdated(): Promise<boolean> {
-  const response = await fetch("/", { cache: "no-store" }).catch(() => null);
   const own = document.querySelector<HTMLScriptElement>("script[type=module]");
-  if (!response?.ok || !own) return false;
-  return !(await response.text()).includes(new URL(own.src).pathname);
+  return own !== null && isAnother(await found(), new URL(own.src).pathname);
 }
+
+/** Return the document that the gateway has now; nothing when it does not come whole. */
+async function found(): Promise<string> {
+  try {
+    const response = await fetch("/", { cache: "no-store" });
+    return response.ok ? await response.text() : "";
+  } catch {
+    return "";
+  }
+}
+
+/** Whether a document loads another script; one that loads none broke off, or is what somebody else says. */
+export const isAnother = (document: string, script: string) => document.includes(ASSETS) && !document.includes(script);
