@@ -30,9 +30,10 @@ async (only) => {
 """
 # What comes in by and by has its colours only when it is there.
 _REST = """
-() => {
+async () => {
+  for (let frames = 0; frames < 2; frames += 1) await new Promise(requestAnimationFrame);
   const ends = (each) => each.effect.getComputedTiming().endTime !== Infinity;
-  return Promise.all(document.getAnimations().filter(ends).map((each) => each.finished.catch(() => {}))).then(() => {});
+  await Promise.all(document.getAnimations().filter(ends).map((each) => each.finished.catch(() => {})));
 }
 """
 
