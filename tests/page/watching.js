@@ -21,6 +21,8 @@
     if (location.hash !== place) {
       place = location.hash;
       [waiting, said] = [[], new Map()];
+      /* What is there now may still be that of the place before. */
+      return;
     }
     const arrived = numbers("[data-role=user] .message-text");
     const leaving = numbers(".on-its-way-text");
