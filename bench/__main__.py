@@ -16,7 +16,20 @@ from bench.ground import Ground
 from bench.machine import facts
 from bench.report import Line, table
 
-NAMES = ("durability", "turns", "scale", "recovery", "restart", "failover", "relay", "agent", "http", "growth", "memory")
+NAMES = (
+    "durability",
+    "turns",
+    "scale",
+    "recovery",
+    "restart",
+    "failover",
+    "relay",
+    "agent",
+    "http",
+    "growth",
+    "memory",
+    "page",
+)
 
 
 @click.command()

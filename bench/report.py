@@ -15,6 +15,7 @@ class Unit(StrEnum):
     MICROSECONDS = "µs"
     MILLISECONDS = "ms"
     SECONDS = "s"
+    KILOBYTES = "kB"
     MEGABYTES = "MB"
     PERCENT = "%"
 

@@ -55,7 +55,7 @@ _STATEMENTS = (
     ),
 )
 # Scrolls as fast as a hand does, and tells how long each frame took, the longest last.
-_SCROLL = """
+SCROLL = """
 async (by) => {
   const scroller = document.querySelector(".scroller");
   const gaps = [];
@@ -101,13 +101,13 @@ async def test_ten_thousand_turns() -> None:
 
 
 async def _opens_at_once(page: Page) -> None:
-    took = [await _open(page)]
+    took = [await opening(page)]
     while min(took) > OPEN_MAX_S and len(took) < TRIES:
-        took.append(await _open(page))
+        took.append(await opening(page))
     assert min(took) < OPEN_MAX_S, took
 
 
-async def _open(page: Page) -> float:
+async def opening(page: Page) -> float:
     """Return how long it takes from the list to the last answer."""
     await page.get_by_role("link", name="New chat", exact=True).click()
     begun = time.monotonic()
@@ -119,7 +119,7 @@ async def _open(page: Page) -> float:
 async def _scrolls_smoothly(page: Page) -> None:
     frames: list[float] = []
     while min(frames, default=FRAME_MAX_MS) >= FRAME_MAX_MS and len(frames) < TRIES:
-        gaps: list[float] = await page.evaluate(_SCROLL, -120)
+        gaps: list[float] = await page.evaluate(SCROLL, -120)
         frames.append(gaps[int(len(gaps) * 0.95)])
     assert min(frames) < FRAME_MAX_MS, frames
     assert await page.get_by_role("article").count() < DRAWN_MAX

@@ -15,13 +15,13 @@ _IMPORTED = re.compile(r'(?:from|import)\s*"\./([^"]+\.js)"')
 
 def test_what_is_fetched_before_the_first_paint_is_small() -> None:
     files = {file.path: file for file in built()}
-    sizes = {path: len(files[path].packed) for path in _needed(files, "/")}
+    sizes = {path: len(files[path].packed) for path in needed(files, "/")}
     assert any(path.endswith(".js") for path in sizes)
     assert len(files) > len(sizes), "nothing is left for later"
     assert sum(sizes.values()) < PACKED_MAX, sizes
 
 
-def _needed(files: Mapping[str, File], path: str) -> set[str]:
+def needed(files: Mapping[str, File], path: str) -> set[str]:
     """Return a file and all that it cannot be shown without."""
     found, waiting = set[str](), [path]
     while waiting:
