@@ -416,11 +416,20 @@ async def _stream(answer: Answer, rest: str) -> None:
     count, _, rate = rest.partition(" at ")
     loop = asyncio.get_running_loop()
     due = loop.time()
-    for each in range(last_written(answer.request.body).count("word"), int(count)):
-        await answer.send(answer.wire.text(f" word{each}"))
+    for word in _words_left(last_written(answer.request.body), int(count)):
+        await answer.send(answer.wire.text(word))
         due += 1 / float(rate) if float(rate) else 0
         if (wait := due - loop.time()) > 0:
             await asyncio.sleep(wait)
+
+
+def _words_left(written: str, count: int) -> list[str]:
+    """Return what is left to say.  A word was cut in two where its end could have been the beginning of a secret."""
+    everything = "".join(f" word{each}" for each in range(count))
+    _, begun, more = written.partition("word0")
+    said = f" {begun}{more}" if begun else ""
+    rest = everything.removeprefix(said)
+    return re.findall(r"\s*\S+", rest)
 
 
 async def _call(answer: Answer, rest: str) -> None:
