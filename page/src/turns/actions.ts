@@ -4,14 +4,16 @@ import { effect } from "@preact/signals";
 import { getFile, post, Refused, Unanswered } from "../api.ts";
 import type { Conversation } from "../journal/conversation.ts";
 import type { Turn } from "../journal/view.ts";
+import { newKey } from "../outbox/key.ts";
 import type { Picture } from "../outbox/message.ts";
 import { discard, outgoing, send } from "../outbox/outbox.ts";
 import { go, to } from "../router.ts";
-import type { Fork, SessionView, TurnView } from "../wire.ts";
+import type { Fork, Receipt, SessionView, TurnView } from "../wire.ts";
 import { base64 } from "./base64.ts";
 import { isOver, messageOf } from "./standing.ts";
 
 const UNDO = "/undo";
+const RETRY = "/retry";
 
 /** Stop a turn, or take it out of the queue.  What it has said stays; one that is over already is what was wanted. */
 export async function stop(turn: Pick<Turn, "id">): Promise<void> {
@@ -22,9 +24,18 @@ export async function stop(turn: Pick<Turn, "id">): Promise<void> {
   }
 }
 
-/** Let a turn go on that was cut off; ask the same once more where it has come to an end. */
-export async function retry(turn: Pick<Turn, "id">): Promise<void> {
-  follow(await post<TurnView>(`${path(turn.id)}/retry`));
+/**
+ * Let a turn go on that was cut off.  Where the last one has come to an end, it is answered anew and the old answer is
+ * left out; an earlier one is asked once more, at the end.
+ */
+export async function retry(conversation: Conversation, turn: Pick<Turn, "id" | "state">): Promise<void> {
+  const isLast = conversation.turns.value.at(-1)?.id === turn.id;
+  if (isLast && turn.state !== "interrupted" && conversation.session.value?.state === "open") {
+    const headers = { "Idempotency-Key": newKey() };
+    await post<Receipt>(`/api/sessions/${encodeURIComponent(conversation.id)}/messages`, { text: RETRY }, { headers });
+  } else {
+    follow(await post<TurnView>(`${path(turn.id)}/retry`));
+  }
 }
 
 /** Copy a session up to and with a turn, and go to the copy. */

@@ -19,7 +19,7 @@ export function Actions({ turn }: { turn: Turn }) {
     <>
       <div class="actions">
         {said() && <CopyButton text={said} label="Copy the answer" />}
-        <IconButton icon="retry" label="Try again" size={16} onClick={() => attempt(() => retry(turn))} />
+        <IconButton icon="retry" label="Try again" size={16} onClick={() => attempt(() => retry(conversation, turn))} />
         <IconButton
           icon="split"
           label="Fork from here"

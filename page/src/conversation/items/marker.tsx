@@ -19,7 +19,8 @@ interface MarkerProps {
 /** Why a turn, or an attempt of it, came to no answer, and what has become of that. */
 export function Marker({ item, turnId, state, isLast }: MarkerProps) {
   const isOver = isLast && state !== "running" && state !== "queued";
-  const isNewest = useTalk().turns.value.at(-1)?.id === turnId;
+  const conversation = useTalk();
+  const isNewest = conversation.turns.value.at(-1)?.id === turnId;
   return (
     <div class={`marker ${item.kind}`}>
       <Icon name={ICONS[item.kind]} size={16} />
@@ -28,7 +29,7 @@ export function Marker({ item, turnId, state, isLast }: MarkerProps) {
         <p class="marker-more">{explained(item, state, isLast)}</p>
       </div>
       {isNewest && isOver && (
-        <Button small icon="retry" onClick={() => attempt(() => retry({ id: turnId }))}>
+        <Button small icon="retry" onClick={() => attempt(() => retry(conversation, { id: turnId, state }))}>
           {item.kind === "interrupted" ? "Go on" : "Try again"}
         </Button>
       )}
