@@ -51,7 +51,7 @@ async def examine(page: Page) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("viewport", [WIDE, PHONE], ids=["wide", "phone"])
+@pytest.mark.parametrize("viewport", [WIDE, pytest.param(PHONE, marks=pytest.mark.long)], ids=["wide", "phone"])
 async def test_axe_finds_nothing(viewport: dict[str, int]) -> None:
     """In conversations of every kind, in the list, in the dialogs, and on every control page."""
     async with a_model(viewport=viewport, reduced_motion="reduce") as visit:

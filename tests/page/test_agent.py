@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from playwright.async_api import Page, expect
 
 from tests.page.browser import at_home, needs_browser, say
@@ -37,6 +38,7 @@ async def test_an_answer_streams_with_tools_and_an_approval_in_place() -> None:
         assert (visit.gateway.home / "workspace" / "kept.txt").exists()
 
 
+@pytest.mark.long
 async def test_what_is_denied_is_not_done_and_the_agent_is_told() -> None:
     async with a_model(f"{call('terminal', command=COMMAND)} | result") as visit:
         page = await visit.sign_in()
@@ -80,7 +82,7 @@ async def test_a_question_is_answered_in_the_field_and_what_runs_can_be_steered_
 
 
 async def test_an_answer_is_asked_for_anew_and_a_conversation_goes_two_ways() -> None:
-    """The last message can be changed in its place; a fork leaves the conversation as it is."""
+    """The last message can be changed or answered anew in its place; a fork leaves the conversation as it is."""
     async with a_model() as visit:
         page = await visit.tab()
         await say(page, "first")
@@ -90,6 +92,11 @@ async def test_an_answer_is_asked_for_anew_and_a_conversation_goes_two_ways() ->
         await page.get_by_role("button", name="Edit and send again").last.click()
         await page.get_by_role("textbox", name="Edit the message").fill("third")
         await page.get_by_role("button", name="Send", exact=True).first.click()
+        await answers_with(page, "third")
+        await expect(page.get_by_role("article")).to_have_count(2)
+        answered = await page.get_by_role("article").last.get_attribute("data-turn") or ""
+        await page.get_by_role("button", name="Try again").last.click()
+        await expect(page.get_by_role("article").last).not_to_have_attribute("data-turn", answered)
         await answers_with(page, "third")
         await expect(page.get_by_role("article")).to_have_count(2)
         before = page.url

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from playwright.async_api import expect
 
 from tests.page.browser import at_home, needs_browser, say
@@ -38,6 +39,7 @@ async def test_what_a_background_command_writes_is_seen_as_it_comes() -> None:
         await expect(output).to_contain_text("Done")
 
 
+@pytest.mark.long
 async def test_jobs_memories_and_keys_are_made_on_the_page() -> None:
     async with at_home() as (visit, _):
         page = await visit.sign_in()

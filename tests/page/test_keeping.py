@@ -6,6 +6,7 @@ import asyncio
 import json
 from pathlib import Path
 
+import pytest
 from playwright.async_api import async_playwright, expect
 
 from tests.blackbox.gateway import gateways
@@ -41,6 +42,7 @@ async def _break_off(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
     writer.close()
 
 
+@pytest.mark.long
 async def test_half_an_answer_takes_the_place_of_no_page() -> None:
     async with at_home() as (visit, _):
         page = await visit.tab()
