@@ -112,8 +112,10 @@ class Outbox:
                     receipt = await carrier.send(claimed)
         except Unavailable as error:
             jitter = random.random()  # noqa: S311 - Not a secret.
-            due_at = due_after_refusal(claimed, self._clock.now_ms(), error.retry_after_s, jitter)
-            await self._settle(claimed, after_refusal(claimed), error=str(error), due_at=due_at)
+            # One look at the clock: what is due long after it was refused is taken for a wish of the far side.
+            now = self._clock.now_ms()
+            due_at = due_after_refusal(claimed, now, error.retry_after_s, jitter)
+            await self._settle(claimed, after_refusal(claimed), now, error=str(error), due_at=due_at)
         except OutcomeUnknown as error:
             await self._settle(claimed, Event.LOSE, error=f"{error}: it may or may not have arrived")
         except Rejected as error:
@@ -141,12 +143,13 @@ class Outbox:
         self,
         sent: Delivery,
         event: Event,
+        now_ms: int | None = None,
         *,
         due_at: int | None = None,
         receipt: str | None = None,
         error: str | None = None,
     ) -> None:
-        now = self._clock.now_ms()
+        now = self._clock.now_ms() if now_ms is None else now_ms
         error = error and self._redaction.text(error)
         receipt = receipt and self._redaction.text(receipt)
 
