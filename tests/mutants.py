@@ -1134,8 +1134,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "the wait that the far side wants",
         "engine/outbox.py",
-        "self._clock.now_ms(), error.retry_after_s, jitter)",
-        "self._clock.now_ms(), None, jitter)",
+        "claimed, now, error.retry_after_s, jitter)",
+        "claimed, now, None, jitter)",
         ("tests/channels/test_departures.py",),
     ),
     Mutant(

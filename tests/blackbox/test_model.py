@@ -166,7 +166,7 @@ async def nothing_is_broken(somebody: Client, shop: Workshop) -> None:
     await shop.leaves_nothing()
 
 
-@pytest.mark.parametrize(("end", "wire"), [(kill, "openai"), (stop, "anthropic")])
+@pytest.mark.parametrize(("end", "wire"), [(kill, "openai"), pytest.param(stop, "anthropic", marks=pytest.mark.long)])
 async def test_every_turn_goes_on_by_itself_from_where_it_was(end: End, wire: str) -> None:
     """R10, J1, X1: what was shown begins the answer, what had taken effect does not again, promises are kept."""
     with workshop(wire=wire, gateway__resume="auto", gateway__drain_timeout="0.3", model__stall_timeout="4") as shop:

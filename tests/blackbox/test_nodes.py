@@ -56,6 +56,7 @@ async def send_webhook(url: str, home: Path) -> str:
         await store.close()
 
 
+@pytest.mark.long
 async def test_what_nobody_follows_up_goes_on_when_its_node_is_killed(url: str, tmp_path: Path) -> None:
     """R9, R10, W4: a conversation rests until its next message; a detached turn goes on elsewhere, and ends its session."""
     async with two(url) as (one, other, somebody):

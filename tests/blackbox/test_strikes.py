@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import signal
 
+import pytest
+
 from tests.blackbox.client import Client, client
 from tests.blackbox.gateway import gateways
 from tests.blackbox.history import SYSTEM_NOTE, Receipt
@@ -51,6 +53,7 @@ async def test_the_third_crash_in_a_row_gives_a_turn_up() -> None:
             assert cut == ["crash"] * 3
 
 
+@pytest.mark.long
 async def test_an_answer_takes_all_strikes_away() -> None:
     """R8: two crashes, an answer, two crashes: the conversation is still the same one."""
     with gateways() as (gateway,):

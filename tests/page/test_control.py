@@ -19,6 +19,7 @@ echo last-line
 """
 
 
+@pytest.mark.long
 async def test_what_a_background_command_writes_is_seen_as_it_comes() -> None:
     """Across the kill of its gateway, which the command survives."""
     async with at_home() as (visit, _):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from playwright.async_api import Dialog, Page, expect
 
 from tests.page.browser import Visit, needs_browser, say
@@ -117,6 +118,7 @@ async def test_hostile_tools_are_text_and_ask_nobody() -> None:
         await _does_nothing(visit, page)
 
 
+@pytest.mark.long
 async def test_hostile_things_are_text_on_the_control_pages_as_well() -> None:
     """What somebody has had remembered, scheduled and asked, and what a webhook is told to say."""
     async with a_model(f"{call('ask_user', question=TITLE)} | result") as visit:

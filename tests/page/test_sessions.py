@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx2
+import pytest
 from playwright.async_api import Page, expect
 
 from tests.blackbox.gateway import gateways, until
@@ -69,6 +70,7 @@ async def test_the_page_opens_while_the_gateway_is_away_with_what_was_written() 
         await expect(page.get_by_role("link", name="First")).to_be_visible()
 
 
+@pytest.mark.long
 async def test_whoever_must_sign_in_again_finds_what_they_wrote() -> None:
     async with a_visit("First") as (visit, _):
         page = await visit.tab()
