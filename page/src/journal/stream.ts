@@ -2,7 +2,7 @@
 
 import { credentials, Refused, refusal } from "../api.ts";
 import type { Link } from "../connection.ts";
-import { mayPass, patience, pause } from "../patience.ts";
+import { mayPass, patience, pause, wake } from "../patience.ts";
 import { Line } from "./line.ts";
 import { type Heard, hearing } from "./sse.ts";
 
@@ -67,6 +67,8 @@ class Stream {
       if (!response?.ok || !response.body) return await judged(response);
       line.heard();
       this.listener.onLink("live");
+      // A gateway that answers one answers all.
+      wake();
       await this.#take(response.body, line);
       return "heard";
     } finally {
