@@ -5,6 +5,9 @@ UV := $(or $(shell command -v uv 2>/dev/null),.uv/bin/uv)
 WORKERS := $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 2)')
 RUN := $(UV) run --frozen --no-sync
 
+# Tests start hundreds of processes: without bytecode each one would compile everything that it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup page run test proofs check format bench drill mutants docs clean
 

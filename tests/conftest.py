@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import os
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,16 +12,19 @@ from typing import Any
 import pytest
 
 from holdfast.store.opening import Store, open_store
+from tests import scratch
 from tests.postgres import Server
 
 _names = itertools.count(1)
+
+# This moves `tmp_path` into memory too; pytest looks it up when the first test asks for a folder.
+os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(scratch.parent()))
 
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Server]:
     """One real PostgreSQL for the whole run; each test gets a database of its own."""
-    memory = Path("/dev/shm")
-    with Server(parent=memory if memory.is_dir() else Path("/tmp")) as server:
+    with Server(parent=scratch.parent()) as server:
         yield server
 
 
@@ -50,7 +54,16 @@ def store_url(request: pytest.FixtureRequest) -> Iterator[str]:
 @pytest.fixture
 def open_it(store_url: str, tmp_path: Path) -> Callable[[], Awaitable[Store]]:
     """Open the test's store; once more, it is the same store again."""
+    if store_url == "sqlite":
+        scratch.furnish(tmp_path)
     return lambda: open_store(store_url, tmp_path)
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    """A home for the gateway of one test."""
+    with scratch.home() as home:
+        yield home
 
 
 @pytest.fixture

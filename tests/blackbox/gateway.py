@@ -10,12 +10,13 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import httpx2
+
+from tests import scratch
 
 PATIENCE_S = 40
 LOOK_S = 0.02
@@ -51,7 +52,7 @@ class Gateway:
         await self.ready()
 
     async def ready(self) -> None:
-        async with httpx2.AsyncClient(base_url=self.url, trust_env=False) as web:
+        async with httpx2.AsyncClient(base_url=self.url, verify=False, trust_env=False) as web:
             await until(lambda: self._is_ready(web), f"the gateway gets ready:\n{self.tail()}")
 
     async def _is_ready(self, web: httpx2.AsyncClient) -> bool:
@@ -63,7 +64,7 @@ class Gateway:
 
     async def node(self) -> str:
         """Return as which node the gateway answers; nothing while it does not."""
-        async with httpx2.AsyncClient(base_url=self.url, trust_env=False) as web:
+        async with httpx2.AsyncClient(base_url=self.url, verify=False, trust_env=False) as web:
             try:
                 return (await web.get("/health")).json()["node"]
             except httpx2.TransportError:
@@ -127,10 +128,9 @@ class Gateway:
 @contextlib.contextmanager
 def gateways(count: int = 1, **settings: str) -> Iterator[list[Gateway]]:
     """Give out homes for gateways, not started yet; whatever runs in them at the end is killed."""
-    memory = Path("/dev/shm")
     with contextlib.ExitStack() as stack:
-        folder = stack.enter_context(tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None, prefix="hf-"))
-        made = [Gateway(Path(folder) / f"home-{number}", **settings) for number in range(count)]
+        folder = stack.enter_context(scratch.folder())
+        made = [Gateway(folder / f"home-{number}", **settings) for number in range(count)]
         for each in made:
             stack.callback(each.close)
         yield made

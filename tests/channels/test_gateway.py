@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -18,7 +19,7 @@ from tests.blackbox.gateway import Gateway, gateways, until
 from tests.channels.receiver import Post, Receiver, Reply, receiving
 from tests.channels.test_url import is_signed
 from tests.engine.world import Hang
-from tests.web.house import open_house, scratch_home
+from tests.web.house import open_house
 
 NEVER = "0 4 29 2 *"
 
@@ -41,7 +42,7 @@ async def answer_to(gateway: Gateway, target: str, name: str = "tides") -> None:
 async def in_state(gateway: Gateway, state: str) -> dict[str, Any]:
     """Return a delivery once there is one in this state."""
     found: list[dict[str, Any]] = []
-    async with httpx2.AsyncClient(base_url=gateway.url, trust_env=False) as web:
+    async with httpx2.AsyncClient(base_url=gateway.url, verify=False, trust_env=False) as web:
 
         async def look() -> bool:
             found[:] = (await web.get("/api/deliveries", params={"state": state})).json()["items"]
@@ -112,13 +113,14 @@ REFUSED = {
 }
 
 
-async def test_a_job_that_could_never_deliver_is_refused_when_it_is_added(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_job_that_could_never_deliver_is_refused_when_it_is_added(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """SECURITY 6: deliver to 169.254.169.254 → refused."""
     monkeypatch.delenv("GITHUB_TOKEN", raising=False)
-    with scratch_home() as home:
-        async with open_house(home) as house:
-            for target, problem in REFUSED.items():
-                with pytest.raises(Rejected, match=problem):
-                    await house.desk.jobs.save(Plan(name="tides", schedule=NEVER, prompt="p", deliver=target))
-            for target in ("log", "file:reports", "url:https://hooks.example.com/a"):
+    async with open_house(home) as house:
+        for target, problem in REFUSED.items():
+            with pytest.raises(Rejected, match=problem):
                 await house.desk.jobs.save(Plan(name="tides", schedule=NEVER, prompt="p", deliver=target))
+        for target in ("log", "file:reports", "url:https://hooks.example.com/a"):
+            await house.desk.jobs.save(Plan(name="tides", schedule=NEVER, prompt="p", deliver=target))

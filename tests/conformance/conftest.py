@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import tempfile
-from collections.abc import Awaitable, Callable, Iterator
-from pathlib import Path
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
 from holdfast.store.opening import Store
 from tests.conformance.scenes import Scene
-
-
-@pytest.fixture
-def tmp_path() -> Iterator[Path]:
-    """A home in memory, and not kept: nothing here depends on a disk, and each home holds megabytes of ballast."""
-    memory = Path("/dev/shm")
-    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as home:
-        yield Path(home)
 
 
 @pytest.fixture

@@ -6,12 +6,12 @@ import itertools
 import json
 import shutil
 import signal
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests import scratch
 from tests.crash.errands import GOALS, Errands, Runner
 from tests.crash.life import When
 
@@ -28,9 +28,8 @@ def runner() -> Iterator[Runner]:
 
 @pytest.fixture
 def homes() -> Iterator[Path]:
-    memory = Path("/dev/shm")
-    with tempfile.TemporaryDirectory(prefix="hf-errands-", dir=memory if memory.is_dir() else None) as folder:
-        yield Path(folder)
+    with scratch.folder() as folder:
+        yield folder
 
 
 @pytest.mark.parametrize(("when", "first"), [("before", 1), pytest.param("after", 2, marks=pytest.mark.long)])

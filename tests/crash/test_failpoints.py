@@ -10,7 +10,6 @@ import itertools
 import queue
 import shutil
 import signal
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -20,6 +19,7 @@ from typing import Any
 import pytest
 
 from holdfast.core.delivery import REPEAT_LABEL
+from tests import scratch
 from tests.crash.life import ANSWER, CASES, FOLLOW_UP_SAID, SAID, THOUGHT, Case, Death, Life, Warm, When
 from tests.crash.world import World
 
@@ -78,11 +78,9 @@ class Lives:
 
 @pytest.fixture(scope="module")
 def lives() -> Iterator[Lives]:
-    memory = Path("/dev/shm")
     with ExitStack() as stack:
-        parent = memory if memory.is_dir() else None
-        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="hf-lives-", dir=parent))
-        yield Lives(Path(folder), [stack.enter_context(Warm()) for _ in range(WORKERS)])
+        folder = stack.enter_context(scratch.folder())
+        yield Lives(folder, [stack.enter_context(Warm()) for _ in range(WORKERS)])
 
 
 @pytest.fixture(scope="module")

@@ -24,6 +24,7 @@ from holdfast.engine.spool import Spool
 from holdfast.ids import SessionId, TurnId
 from holdfast.store.audit import audit
 from holdfast.store.opening import Store
+from tests import scratch
 from tests.crash.speaker import settings
 from tests.crash.world import DEADLINE_S, opened, until
 from tests.postgres import Server
@@ -34,8 +35,7 @@ pytestmark = pytest.mark.timeout(120)
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
     """A server of its own, because these tests take it down; a crash loses nothing that it has written to memory."""
-    memory = Path("/dev/shm")
-    with Server(durable=True, parent=memory if memory.is_dir() else Path("/tmp")) as server:
+    with Server(durable=True, parent=scratch.parent()) as server:
         yield server
 
 

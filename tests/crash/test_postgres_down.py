@@ -33,6 +33,7 @@ from holdfast.store.audit import audit
 from holdfast.store.database import Run, Transaction
 from holdfast.store.opening import Store
 from holdfast.store.postgres import PostgresDatabase
+from tests import scratch
 from tests.crash.world import TARGET, World, WorldCarrier, WorldMemory, opened, query, until
 from tests.postgres import Server
 
@@ -50,8 +51,7 @@ _names = itertools.count(1)
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
     """A server of its own, because these tests take it down; a crash loses nothing that it has written to memory."""
-    memory = Path("/dev/shm")
-    with Server(durable=True, parent=memory if memory.is_dir() else Path("/tmp")) as server:
+    with Server(durable=True, parent=scratch.parent()) as server:
         yield server
 
 

@@ -6,7 +6,6 @@ import asyncio
 import itertools
 import random
 import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -30,6 +29,7 @@ from holdfast.store.migrations import migrate
 from holdfast.store.opening import Store, store_path
 from holdfast.store.rows import encode
 from holdfast.store.sqlite import SqliteDatabase
+from tests import scratch
 from tests.crash.disk import PowerLossDisk, everything, nothing, some
 from tests.crash.world import TARGET, World, WorldCarrier, WorldMemory, query, until
 
@@ -40,9 +40,8 @@ NOW = 1_800_000_000_000
 @pytest.fixture
 def memory() -> Iterator[Path]:
     """A folder in memory: the disks here say themselves what they forget."""
-    shared = Path("/dev/shm")
-    with tempfile.TemporaryDirectory(prefix="hf-power-", dir=shared if shared.is_dir() else None) as folder:
-        yield Path(folder)
+    with scratch.folder() as folder:
+        yield folder
 
 
 @pytest.fixture(autouse=True)

@@ -26,15 +26,10 @@ from holdfast.errors import StoreDown
 from holdfast.ids import NodeId, TurnId
 from holdfast.store.home import Ownership
 from holdfast.store.opening import Store, open_store
+from tests import scratch
 from tests.engine.world import until
 from tests.postgres import Server
-from tests.web.house import Log, open_house, scratch_home
-
-
-@pytest.fixture
-def home() -> Iterator[Path]:
-    with scratch_home() as folder:
-        yield folder
+from tests.web.house import Log, open_house
 
 
 class Stubborn(Engine):
@@ -152,6 +147,5 @@ async def test_a_gateway_that_begins_anew_waits_for_its_store(
 @pytest.fixture
 def postgres_alone() -> Iterator[Server]:
     """A server that only this test uses, because it is stopped."""
-    memory = Path("/dev/shm")
-    with Server(durable=True, parent=memory if memory.is_dir() else Path("/tmp")) as server:
+    with Server(durable=True, parent=scratch.parent()) as server:
         yield server

@@ -23,11 +23,11 @@ from hypothesis.stateful import run_state_machine_as_test
 from holdfast.store.database import Run, Transaction
 from holdfast.store.opening import Store, open_store
 from holdfast.store.retention import TABLES
+from tests import scratch
 from tests.machines.spine import Spine
 from tests.postgres import Server
 
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
-MEMORY = Path("/dev/shm")
 
 
 def _settings(examples: int, examples_long: int) -> settings:
@@ -86,7 +86,8 @@ def test_whatever_happens_to_an_embedded_store_it_keeps_its_promises() -> None:
 
         def __init__(self) -> None:
             # Power cuts have a suite of their own; here the disk may be memory.
-            self.home = Path(tempfile.mkdtemp(prefix="hf-spine-", dir=MEMORY if MEMORY.is_dir() else None))
+            self.home = Path(tempfile.mkdtemp(prefix="hf-spine-", dir=scratch.parent()))
+            scratch.furnish(self.home)
             super().__init__()
 
         def open_it(self) -> Coroutine[Any, Any, Store]:

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx2
-import pytest
 
 from holdfast.config import MemoryConfig
 from holdfast.desk.plans import KeyPlan
 from holdfast.memory.openviking.provider import identity
 from tests.engine.world import until
 from tests.memory.vikings import KEY, OpenViking, an_openviking
-from tests.web.house import House, open_house, scratch_home
+from tests.web.house import House, open_house
 
 OPERATOR = "a-key-for-the-operator"
-
-
-@pytest.fixture
-def home() -> Iterator[Path]:
-    with scratch_home() as folder:
-        yield folder
 
 
 def at(server: OpenViking) -> MemoryConfig:
@@ -58,7 +50,9 @@ async def test_a_tenant_is_somebody_else_there_and_a_single_request_is_told_to_n
     """M1: one-shot requests are not remembered; whoever has a key of their own has memory of their own."""
     async with an_openviking("trusted") as server, open_house(home, api_key=OPERATOR, memory=at(server)) as house:
         key = (await house.desk.keys.create(KeyPlan(name="ada", owner="ada"))).key
-        async with httpx2.AsyncClient(base_url=house.url, timeout=20, headers={"authorization": f"Bearer {key}"}) as ada:
+        async with httpx2.AsyncClient(
+            base_url=house.url, verify=False, timeout=20, headers={"authorization": f"Bearer {key}"}
+        ) as ada:
             await until(lambda: _is_known(ada))
             await _ask(ada, "count to 3")
             await _ask(ada, "count to 4", **{"X-Session-Key": "mine"})

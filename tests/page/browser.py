@@ -157,7 +157,7 @@ async def at_home(settings: dict[str, str] | None = None, **options: Any) -> Asy
     with gateways(1, **(settings or {})) as (gateway,):
         await gateway.start()
         async with (
-            httpx2.AsyncClient(base_url=gateway.url, trust_env=False, timeout=30) as web,
+            httpx2.AsyncClient(base_url=gateway.url, verify=False, trust_env=False, timeout=30) as web,
             visiting(gateway, **options) as visit,
         ):
             yield visit, web

@@ -60,7 +60,7 @@ async def test_a_message_whose_answer_was_lost_is_unconfirmed_and_one_turn() -> 
         await gateway.start()
         async with (
             line(gateway) as cable,
-            httpx2.AsyncClient(base_url=gateway.url, trust_env=False) as web,
+            httpx2.AsyncClient(base_url=gateway.url, verify=False, trust_env=False) as web,
             visiting(gateway, cable.url) as visit,
         ):
             page = await visit.tab()

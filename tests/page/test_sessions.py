@@ -21,7 +21,10 @@ async def a_visit(*titles: str) -> AsyncIterator[tuple[Visit, httpx2.AsyncClient
     """A browser at a gateway that has these sessions, and a client that sees what became of them."""
     with gateways() as (gateway,):
         await gateway.start()
-        async with httpx2.AsyncClient(base_url=gateway.url, trust_env=False) as web, visiting(gateway) as visit:
+        async with (
+            httpx2.AsyncClient(base_url=gateway.url, verify=False, trust_env=False) as web,
+            visiting(gateway) as visit,
+        ):
             for title in titles:
                 (await web.post("/api/sessions", json={"title": title})).raise_for_status()
             yield visit, web

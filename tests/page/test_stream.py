@@ -36,7 +36,7 @@ async def over_a_line() -> AsyncIterator[tuple[Visit, httpx2.AsyncClient, Line]]
         await gateway.start()
         async with (
             line(gateway) as cable,
-            httpx2.AsyncClient(base_url=gateway.url, trust_env=False) as web,
+            httpx2.AsyncClient(base_url=gateway.url, verify=False, trust_env=False) as web,
             visiting(gateway, cable.url) as visit,
         ):
             yield visit, web, cable

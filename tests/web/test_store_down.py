@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import scratch
 from tests.engine.world import until
 from tests.postgres import Server
 from tests.web.house import open_house
@@ -15,8 +16,7 @@ from tests.web.house import open_house
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    memory = Path("/dev/shm")
-    with Server(durable=True, parent=memory if memory.is_dir() else Path("/tmp")) as server:
+    with Server(durable=True, parent=scratch.parent()) as server:
         yield server
 
 

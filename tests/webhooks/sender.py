@@ -41,7 +41,7 @@ async def post(house: House, name: str, body: bytes, headers: dict[str, str] | N
     """Send bytes as they are."""
     # Nobody who sends webhooks has a key.
     shown = {"content-type": "application/json", **(headers or {})}
-    async with httpx2.AsyncClient(base_url=house.url, timeout=20) as client:
+    async with httpx2.AsyncClient(base_url=house.url, verify=False, timeout=20) as client:
         return await client.post(f"/webhooks/{name}", content=body, headers=shown)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.desk.plans import RoutePlan
+from tests import scratch
 from tests.engine.world import until
 from tests.postgres import Server
 from tests.web.house import open_house
@@ -17,8 +18,7 @@ from tests.webhooks.sender import send, told
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    memory = Path("/dev/shm")
-    with Server(durable=False, parent=memory if memory.is_dir() else Path("/tmp")) as server:
+    with Server(parent=scratch.parent()) as server:
         yield server
 
 
