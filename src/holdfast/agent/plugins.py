@@ -69,22 +69,23 @@ class Plugins:
 
 def load(tool_names: Collection[str] = (), providers: Collection[str] = ()) -> Plugins:
     """Load every plugin there is; the names given are Holdfast's own, and no plugin gets them."""
+    installed = _installed()
     problems: list[str] = []
     tools: list[_Found[Tool]] = []
     models: list[_Found[ModelMaker]] = []
-    for point in _points(TOOLS_GROUP):
+    for point in installed[TOOLS_GROUP]:
         try:
             tools += [_Found(name=tool.name, source=_source(point), thing=tool) for tool in _tools(point)]
         except (Exception, SystemExit) as error:  # The edge to a plugin: its bug is its own.
             problems.append(_left_out(point, error))
-    for point in _points(MODELS_GROUP):
+    for point in installed[MODELS_GROUP]:
         try:
             models.append(_Found(name=point.name, source=_source(point), thing=_maker(point)))
         except (Exception, SystemExit) as error:  # The edge to a plugin: its bug is its own.
             problems.append(_left_out(point, error))
     kept_tools = _without_clashes("tool", tools, tool_names, problems)
     kept_models = _without_clashes("model provider", models, providers, problems)
-    memory = load_memory()
+    memory = _load_memory(installed)
     for problem in problems:
         log.error("%s", problem)
     return Plugins(
@@ -98,9 +99,13 @@ def load(tool_names: Collection[str] = (), providers: Collection[str] = ()) -> P
 
 def load_memory() -> Plugins:
     """Load the plugins that remember, and no others."""
+    return _load_memory(_installed())
+
+
+def _load_memory(installed: Mapping[str, Sequence[EntryPoint]]) -> Plugins:
     problems: dict[str, list[str]] = {}
     found: list[_Found[MemoryMaker]] = []
-    for point in _points(MEMORY_GROUP):
+    for point in installed[MEMORY_GROUP]:
         try:
             found.append(_Found(name=point.name, source=_source(point), thing=_memory_maker(point)))
         except (Exception, SystemExit) as error:  # The edge to a plugin: its bug is its own.
@@ -127,8 +132,13 @@ class _Nonsense(Exception):
     """A plugin does not keep the contract; the message says where."""
 
 
-def _points(group: str) -> list[EntryPoint]:
-    return sorted(importlib.metadata.entry_points(group=group), key=lambda point: (_source(point), point.name))
+def _installed() -> dict[str, list[EntryPoint]]:
+    """Return what is installed, by group; finding it reads a file of every distribution, so all groups share one look."""
+    found = importlib.metadata.entry_points()
+    return {
+        group: sorted(found.select(group=group), key=lambda point: (_source(point), point.name))
+        for group in (TOOLS_GROUP, MODELS_GROUP, MEMORY_GROUP)
+    }
 
 
 def _source(point: EntryPoint) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ssl
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from pathlib import Path
@@ -435,7 +436,8 @@ async def connected(path: Path, absent: Callable[[], None] = unnoticed) -> Async
     `absent` is called when it goes away later and somebody has to wait for it.
     """
     with short_path(path) as short:
-        transport = httpx2.AsyncHTTPTransport(uds=short)
+        # The socket speaks no TLS; reading the certificates that are trusted here would take longer than most requests.
+        transport = httpx2.AsyncHTTPTransport(uds=short, verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
         async with httpx2.AsyncClient(transport=transport, base_url="http://localhost", timeout=TIMEOUT_S) as client:
             desk = RemoteDesk(Link(client, path), absent)
             await desk.health()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gzip
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -48,12 +49,11 @@ UNBUILT = "The page has not been built into this package. In a checkout: make pa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class File:
-    """One file of the page, as it is and packed."""
+    """One file of the page."""
 
     path: str
     kind: str
     plain: bytes
-    packed: bytes
 
 
 def built() -> list[File]:
@@ -81,24 +81,22 @@ def _suffix(name: str) -> str:
 
 
 def _file(path: str, found: Traversable) -> File:
-    plain = found.read_bytes()
-    return File(
-        path="/" if path == "/index.html" else path,
-        kind=KINDS[_suffix(found.name)],
-        plain=plain,
-        # The same bytes each time, whenever it starts.
-        packed=gzip.compress(plain, mtime=0),
-    )
+    return File(path="/" if path == "/index.html" else path, kind=KINDS[_suffix(found.name)], plain=found.read_bytes())
 
 
 def _route(file: File) -> Route:
     lasting = FOR_EVER if file.path.startswith(NAMED_BY_CONTENT) else ASKED_AGAIN
     headers = {**HEADERS, "Cache-Control": lasting, "Vary": "Accept-Encoding"}
-    packed = {**headers, "Content-Encoding": "gzip"}
+    packed_headers = {**headers, "Content-Encoding": "gzip"}
+
+    @functools.cache
+    def packed() -> bytes:
+        # Packing every file at the start would delay each start; no time stamp, so the bytes are always the same.
+        return gzip.compress(file.plain, mtime=0)
 
     async def serve(request: Request) -> Response:
         if "gzip" in request.headers.get("accept-encoding", ""):
-            return Response(file.packed, headers=packed, media_type=file.kind)
+            return Response(packed(), headers=packed_headers, media_type=file.kind)
         return Response(file.plain, headers=headers, media_type=file.kind)
 
     return Route(file.path, serve, methods=["GET"])
