@@ -54,9 +54,13 @@ def store_url(request: pytest.FixtureRequest) -> Iterator[str]:
 @pytest.fixture
 def open_it(store_url: str, tmp_path: Path) -> Callable[[], Awaitable[Store]]:
     """Open the test's store; once more, it is the same store again."""
-    if store_url == "sqlite":
-        scratch.furnish(tmp_path)
-    return lambda: open_store(store_url, tmp_path)
+
+    async def open_it() -> Store:
+        if store_url == "sqlite":
+            scratch.furnish(tmp_path)
+        return await open_store(store_url, tmp_path)
+
+    return open_it
 
 
 @pytest.fixture
