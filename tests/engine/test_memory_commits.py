@@ -12,12 +12,14 @@ import pytest
 from holdfast.core.memory import NOTHING_SAID, WORDS_MAX, Message, Segment, State
 from holdfast.core.sessions import Session
 from holdfast.core.turns import Cause
+from holdfast.core.turns import State as TurnState
 from holdfast.engine import committer
 from holdfast.errors import Unavailable
 from holdfast.ids import SessionId
 from holdfast.memory.bindings import Bindings
 from holdfast.store.opening import Store
 from tests.engine.debts import AGENT, WatchedMemory, segments_in
+from tests.engine.players import in_state
 from tests.engine.world import (
     FAST,
     START,
@@ -460,7 +462,7 @@ async def test_an_interrupted_turn_owes_nothing_until_it_has_completed(open_it: 
     async with opened(open_it) as store:
         async with running_engine(store, AGENT, memory=memory) as engine:
             receipt = await engine.inbox.accept(message("please wait"))
-            await until(lambda: engine.running)
+            await in_state(store, receipt, TurnState.RUNNING)
             assert await engine.drain(0) == 1
         assert (await store.turns.get(receipt.turn_id)).state == "interrupted"
         assert await store.segments.of_session(receipt.session_id) == []
