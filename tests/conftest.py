@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import os
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
@@ -13,9 +12,7 @@ import pytest
 
 from holdfast.store.opening import Store, open_store
 from tests import scratch
-from tests.postgres import Server
-
-_names = itertools.count(1)
+from tests.postgres import Databases, Server
 
 # This moves `tmp_path` into memory too; pytest looks it up when the first test asks for a folder.
 os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(scratch.parent()))
@@ -30,7 +27,7 @@ def postgres() -> Iterator[Server]:
 
 @pytest.fixture(scope="session")
 def migrated(postgres: Server, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A database with our schema: a copy of it is there much sooner than one that is migrated."""
+    """The name of a database with our schema, to be copied."""
 
     async def migrate(url: str) -> None:
         await (await open_store(url, tmp_path_factory.mktemp("migrated"))).close()
@@ -39,16 +36,23 @@ def migrated(postgres: Server, tmp_path_factory: pytest.TempPathFactory) -> str:
     return "migrated"
 
 
+@pytest.fixture(scope="session")
+def databases(postgres: Server, migrated: str) -> Databases:
+    """Databases with our schema and no rows."""
+    return Databases(postgres, migrated)
+
+
 @pytest.fixture(params=["sqlite", "postgres"])
 def store_url(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Where to open a store, on each kind of database in turn."""
+    """Where to open a store that has its schema, on each kind of database in turn."""
     if request.param == "sqlite":
         yield "sqlite"
         return
+    databases: Databases = request.getfixturevalue("databases")
     server: Server = request.getfixturevalue("postgres")
-    name = f"test_{next(_names)}"
-    yield server.create_database(name, template=request.getfixturevalue("migrated"))
-    server.drop_database(name)
+    name = databases.take()
+    yield server.url(name)
+    databases.give_back(name)
 
 
 @pytest.fixture

@@ -34,14 +34,15 @@ from tests.cli.test_gateway import serving
 from tests.conformance.scenes import Scene, on_postgres
 from tests.engine.world import Hang, ManualClock
 from tests.memory.test_http import answer
+from tests.postgres import FreshDatabases, Server
 
 DAY_MS = 86_400_000
 
 
 @pytest.fixture
-def migrated() -> str:
-    """Empty databases: whoever looks finds them so."""
-    return "template0"
+def databases(postgres: Server) -> FreshDatabases:
+    """Here a database without a schema is a finding."""
+    return FreshDatabases(postgres)
 
 
 @pytest.fixture(autouse=True)

@@ -54,14 +54,15 @@ from tests.conformance.scenes import PICTURE, START, Scene, on_postgres, on_sqli
 from tests.conformance.test_access import key, login
 from tests.conformance.test_jobs import job
 from tests.conformance.test_webhooks import ALERTS
+from tests.postgres import FreshDatabases, Server
 
 Opener = Callable[[], Awaitable[Store]]
 
 
 @pytest.fixture
-def migrated() -> str:
-    """Empty databases: here they are migrated."""
-    return "template0"
+def databases(postgres: Server) -> FreshDatabases:
+    """Here databases are migrated."""
+    return FreshDatabases(postgres)
 
 
 async def tables(scene: Scene) -> set[str]:
