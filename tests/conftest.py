@@ -55,6 +55,21 @@ def store_url(request: pytest.FixtureRequest) -> Iterator[str]:
     databases.give_back(name)
 
 
+# What these folders try stands above the store. Conformance proves that both stores do the same, and the engine runs on
+# both; here PostgreSQL is a variation, and a long proof. A test that is of PostgreSQL alone is no variation.
+ABOVE_THE_STORE = frozenset({"agent", "channels", "desk", "memory", "processes", "tools"})
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    tests = [item for item in items if isinstance(item, pytest.Function) and item.path.parent.name in ABOVE_THE_STORE]
+    stores = {item: item.callspec.params.get("store_url") for item in tests if hasattr(item, "callspec")}
+    embedded = {(item.path, item.originalname) for item, store in stores.items() if store == "sqlite"}
+    for item, store in stores.items():
+        if store == "postgres" and (item.path, item.originalname) in embedded:
+            item.add_marker(pytest.mark.long)
+
+
 @pytest.fixture
 def open_it(store_url: str, tmp_path: Path) -> Callable[[], Awaitable[Store]]:
     """Open the test's store; once more, it is the same store again."""
