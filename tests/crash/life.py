@@ -87,7 +87,11 @@ class Death:
 
 
 class Fuse:
-    """Counts points in the life of the store, and kills its own process beside one of them."""
+    """Counts points in the life of the store, and kills its own process beside one of them.
+
+    Before: every write is a point. After: every commit and checkpoint. Behind a write within a transaction nothing
+    happens until the next write, so a kill there is the kill before that one; behind a commit the world goes on.
+    """
 
     def __init__(self, nth: int | None, when: When) -> None:
         self.points = 0
@@ -95,9 +99,9 @@ class Fuse:
         self._when = when
 
     @contextlib.contextmanager
-    def point(self) -> Any:
-        self.points += 1
-        here = self.points == self._nth
+    def point(self, *, lasts: bool = False) -> Any:
+        self.points += lasts or self._when == "before"
+        here = self.points == self._nth and (lasts or self._when == "before")
         if here and self._when == "before":
             os.kill(os.getpid(), signal.SIGKILL)
         yield
@@ -119,7 +123,7 @@ class FusedConnection:
     def execute(self, sql: str, *params: Any) -> Any:
         if sql.lstrip().startswith(_NO_POINTS):
             return self._connection.execute(sql, *params)
-        with self._fuse.point():
+        with self._fuse.point(lasts=sql == "COMMIT"):
             return self._connection.execute(sql, *params)
 
     def executemany(self, sql: str, params: Any) -> Any:
@@ -127,7 +131,7 @@ class FusedConnection:
             return self._connection.executemany(sql, params)
 
     def wal_checkpoint(self, **options: Any) -> Any:
-        with self._fuse.point():
+        with self._fuse.point(lasts=True):
             return self._connection.wal_checkpoint(**options)
 
     def __getattr__(self, name: str) -> Any:

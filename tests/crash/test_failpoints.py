@@ -24,9 +24,6 @@ from tests.crash.life import ANSWER, CASES, FOLLOW_UP_SAID, SAID, THOUGHT, Case,
 from tests.crash.world import World
 
 WORKERS = 2
-# Every so manieth first death is followed by a second, beside every so manieth point of the recovery.
-FIRST_STRIDE = 10
-SECOND_STRIDE = 17
 # Far more points than any life has; a life that never ends of itself must not sweep for ever.
 POINTS_MAX = 2_000
 
@@ -91,9 +88,11 @@ def born(lives: Lives) -> Path:
     return home
 
 
-@pytest.mark.parametrize("when", ["before", pytest.param("after", marks=pytest.mark.long)])
+@pytest.mark.parametrize(("when", "points_min"), [("before", 80), ("after", 20)])
 @pytest.mark.parametrize("case", CASES)
-def test_killed_beside_any_write_a_turn_still_comes_to_its_end(lives: Lives, born: Path, case: Case, when: When) -> None:
+def test_killed_beside_any_write_a_turn_still_comes_to_its_end(
+    lives: Lives, born: Path, case: Case, when: When, points_min: int
+) -> None:
     """A1 A2 A3 J1 J2 D1 D3 M1 M2 S1 X1 P1: killed once, beside each point of the whole life of a turn."""
 
     def kill(point: int) -> bool:
@@ -103,19 +102,23 @@ def test_killed_beside_any_write_a_turn_still_comes_to_its_end(lives: Lives, bor
         shutil.rmtree(home)
         return killed.status != 0
 
-    assert lives.sweep(range(1, POINTS_MAX), kill) > 80
+    assert lives.sweep(range(1, POINTS_MAX), kill) > points_min
 
 
-@pytest.mark.parametrize("when", ["before", pytest.param("after", marks=pytest.mark.long)])
+@pytest.mark.parametrize(("when", "strides"), [("before", (10, 17)), ("after", (3, 5))])
 @pytest.mark.parametrize("case", ["detached", "conversation"])
-def test_killed_again_inside_recovery_it_still_does(lives: Lives, born: Path, case: Case, when: When) -> None:
+def test_killed_again_inside_recovery_it_still_does(
+    lives: Lives, born: Path, case: Case, when: When, strides: tuple[int, int]
+) -> None:
     """A1 A2 A3 J1 J2 D1 D3 M1 M2 S1 X1 P1: killed a second time, while it recovers from the first."""
+    # Only some first deaths are followed by a second, and that beside only some points of the recovery.
+    first_stride, second_stride = strides
 
     def kill(first: int) -> bool:
         killed_once = lives.new_home(like=born)
         once = lives.live(killed_once, case, first, when)
         # Each start lies elsewhere, so that together the recoveries are killed beside every point.
-        for second in range(1 + first % SECOND_STRIDE, POINTS_MAX, SECOND_STRIDE):
+        for second in range(1 + first % second_stride, POINTS_MAX, second_stride):
             home = lives.new_home(like=killed_once)
             twice = lives.live(home, case, second, when)
             converge(lives, home, case, [once, twice])
@@ -125,11 +128,11 @@ def test_killed_again_inside_recovery_it_still_does(lives: Lives, born: Path, ca
         shutil.rmtree(killed_once)
         return once.status != 0
 
-    lives.sweep(range(1, POINTS_MAX, FIRST_STRIDE), kill)
+    lives.sweep(range(1, POINTS_MAX, first_stride), kill)
 
 
-@pytest.mark.parametrize("when", [pytest.param("before", marks=pytest.mark.long), "after"])
-def test_killed_beside_any_write_of_a_migration_the_store_still_opens(lives: Lives, when: When) -> None:
+@pytest.mark.parametrize(("when", "points_min"), [pytest.param("before", 30, marks=pytest.mark.long), ("after", 6)])
+def test_killed_beside_any_write_of_a_migration_the_store_still_opens(lives: Lives, when: When, points_min: int) -> None:
     """A1 A2 P1: the first start of all, killed before the store is open."""
 
     def kill(point: int) -> bool:
@@ -139,7 +142,7 @@ def test_killed_beside_any_write_of_a_migration_the_store_still_opens(lives: Liv
         shutil.rmtree(home)
         return killed.status != 0
 
-    assert lives.sweep(range(1, POINTS_MAX), kill) > 30
+    assert lives.sweep(range(1, POINTS_MAX), kill) > points_min
 
 
 def converge(lives: Lives, home: Path, case: Case, killed: Sequence[Death]) -> None:
