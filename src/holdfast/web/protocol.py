@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 from starlette.types import ASGIApp, Scope
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
+from holdfast.web import lingering
 from holdfast.web.answers import refusal
+from holdfast.web.lingering import Lingering
 
 HEAD_MAX = 64 * 1024
 HEAD_TIMEOUT_S = 10.0
@@ -57,19 +59,35 @@ def has_arrived(scope: Scope) -> bool:
     return connection is not None and connection.arrived
 
 
+class _Outlet:
+    """The transport as an answer uses it: how to close behind an answer is for the protocol to say."""
+
+    __slots__ = ("close", "is_closing", "write")
+
+    def __init__(self, transport: asyncio.Transport, close: Callable[[], None]) -> None:
+        self.write = transport.write
+        self.is_closing = transport.is_closing
+        self.close = close
+
+
 class BoundedProtocol(HttpToolsProtocol):
     """uvicorn's protocol; a client with too long or slow a head, or that takes nothing, loses its connection.
 
-    What comes behind an answer has as long as a head, be it the rest of a body that nobody read.
+    What comes behind an answer, such as the rest of a body that was not read, has as long as a head and may be as large as
+    what a closing connection takes.  Within these bounds the next request may follow.
     """
 
     when_lost: Callable[[], None] | None = None
     # What is being answered, which is not the last request where several came at once.
     _running: RequestResponseCycle | None = None
+    # Whether the server closes, and no connection may take longer than it must.
+    _leaving = False
     # How much has come since a head was complete or a body went on.
     _size = 0
     _went_on = False
     _in_head = False
+    # How much has come since a head was last waited for.
+    _behind = 0
     _head_timer: asyncio.TimerHandle | None = None
     _write_timer: asyncio.TimerHandle | None = None
 
@@ -90,6 +108,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # As uvicorn narrows it.
         super().connection_made(transport)
+        self._outlet = cast("asyncio.Transport", _Outlet(transport, self._close))
         if len(self.connections) > CONNECTIONS_MAX + CROWD_MAX:
             self.transport.abort()
         self._await_head()
@@ -111,16 +130,15 @@ class BoundedProtocol(HttpToolsProtocol):
         self._size = 0 if self._went_on else self._size + len(data)
         if self._size > HEAD_MAX:
             self.transport.close()
-        if (self._in_head or self._is_idle) and not self._head_timer:
-            # A head that came at once needs none; after any other sign of life uvicorn would wait without end for the next.
-            self._await_head()
+        if self._in_head or self._is_idle:
+            self._pass(len(data))
 
     def send_400_response(self, msg: str) -> None:
         answer = refusal(400, "bad_http", msg, "send HTTP/1.1")
         head = [*self.server_state.default_headers, *answer.raw_headers, (b"connection", b"close")]
         lines = (b"%b: %b\r\n" % each for each in head)
         self.transport.write(b"".join((STATUS_LINE[400], *lines, b"\r\n", bytes(answer.body))))
-        self.transport.close()
+        self._linger()
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -147,6 +165,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGIApp) -> None:  # type: ignore[override]  # The same.
         self._running = cycle
+        cycle.transport = self._outlet
         super()._start_asgi_task(cycle, app)  # type: ignore[arg-type]
 
     def pause_writing(self) -> None:
@@ -157,11 +176,46 @@ class BoundedProtocol(HttpToolsProtocol):
         super().resume_writing()
         self._end_write()
 
+    def shutdown(self) -> None:
+        self._leaving = True
+        super().shutdown()
+
     @property
     def _is_idle(self) -> bool:
         return not self.cycle or self.cycle.response_complete
 
+    def _close(self) -> None:
+        """Close behind an answer, in such a way that a client that is still sending its request can read it."""
+        if self._running and self._running.more_body:
+            self._linger()
+        else:
+            self.transport.close()
+
+    def _linger(self) -> None:
+        transport = self.transport
+        if self._leaving or transport.is_closing():
+            transport.close()
+            return
+        self._unset_keepalive_if_required()
+        # HTTP ends here. It is told so with an error, because uvicorn closes what was lost without one.
+        self.connection_lost(ConnectionAbortedError())
+        self.transport = cast("asyncio.Transport", Lingering(transport, cast("set[Any]", self.connections), self.loop))
+        if self._running:
+            self._running.transport = self.transport
+
+    def _pass(self, size: int) -> None:
+        """Take what belongs to no request that is being read, in bounds."""
+        if not self._head_timer:
+            # A head that came at once needs none; after any other sign of life uvicorn would wait without end for the next.
+            self._await_head()
+        self._behind += size
+        if self._behind > lingering.LINGER_MAX:
+            self.transport.close()
+
     def _await_head(self) -> None:
+        if self.transport.is_closing():
+            return
+        self._behind = 0
         self._head_timer = self.loop.call_later(HEAD_TIMEOUT_S, self.transport.close)
 
     def _end_head(self) -> None:

@@ -19,8 +19,6 @@ T = TypeVar("T")
 E = TypeVar("E", bound=StrEnum)
 
 BODY_MAX = 1024 * 1024
-# A client that is still sending when the connection closes may never see why, so a little more is taken and forgotten.
-DISCARDED_MAX = 16 * BODY_MAX
 # So much of all bodies together may be kept while they come in: nobody knows by then who sends them.
 BODIES_MAX = 256 * BODY_MAX
 BODY_TIMEOUT_S = 10
@@ -65,11 +63,19 @@ async def content(request: Request, most: int = BODY_MAX, timeout_s: float | Non
 async def _read(request: Request, most: int, timeout_s: float) -> bytes:
     if has_arrived(request.scope):
         return await _gathered(request, most)
+    if _announced(request) > most:
+        # Nothing of it is waited for, and a client that asks first is not told to go on.
+        raise _too_large(most)
     try:
         async with asyncio.timeout(timeout_s):
             return await _gathered(request, most)
     except TimeoutError:
         raise Refused(408, "too_slow", f"the body took longer than {timeout_s} seconds", "send it faster") from None
+
+
+def _announced(request: Request) -> int:
+    # The parser lets digits through only, and a number of 64 bits, but any number of zeros before it: too many for `int`.
+    return int(request.headers.get("content-length", "").strip().lstrip("0") or 0)
 
 
 class _Bodies:
@@ -80,21 +86,16 @@ class _Bodies:
 
 async def _gathered(request: Request, most: int) -> bytes:
     raw = bytearray()
-    size = 0
     try:
         async for piece in request.stream():
-            size += len(piece)
-            if size > most + DISCARDED_MAX:
-                break
-            if size <= most:
-                _Bodies.size += len(piece)
-                raw += piece
+            if len(raw) + len(piece) > most:
+                raise _too_large(most)
+            _Bodies.size += len(piece)
+            raw += piece
             if _Bodies.size > BODIES_MAX:
                 raise Refused(503, "crowded", "too much is being sent to this gateway at once", "try again in a moment")
     finally:
         _Bodies.size -= len(raw)
-    if size > most:
-        raise _too_large(most)
     return bytes(raw)
 
 
