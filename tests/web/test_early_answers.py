@@ -119,7 +119,7 @@ async def test_every_early_answer_is_read_to_its_end(home: Path, monkeypatch: py
         tcp, unix = addresses(house)
         for status, path, headers, begun in cases:
             asked = b"POST %b HTTP/1.1\r\n%b%b\r\n%b" % (path, HOST, headers, begun)
-            # The Unix socket asks nobody for a key.
+            # The Unix socket needs no key.
             for where in (tcp,) if status == 401 else (tcp, unix):
                 whole(await asyncio.to_thread(answer_to_all_of, where, asked), status)
 

@@ -39,7 +39,7 @@ class Lingering(asyncio.Protocol):
         if self._left < 0:
             self._transport.abort()
 
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - How it ended matters to nobody.
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - How it ended does not matter.
         self._timer.cancel()
         self._connections.discard(self)
 
