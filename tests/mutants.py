@@ -1705,6 +1705,13 @@ MUTANTS: tuple[Mutant, ...] = (
         "turns[before]",
         ("tests/conformance/test_forks.py",),
     ),
+    Mutant(
+        "session: what was used to remember is no answer",
+        "store/sessions.py",
+        "AND p.turn_id = t.id AND p.attempt > 0",
+        "AND p.turn_id = t.id",
+        ("tests/conformance/test_sessions.py",),
+    ),
 )
 
 

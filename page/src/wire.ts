@@ -728,11 +728,13 @@ export interface SegmentView {
   settled_at: number | null;
 }
 
-/** A session as it is shown. `seq` is the cursor of its last entry. `label` is what people know it by: its title, or how its first message begins. `activity` is what its turn is doing that is not settled yet. */
+/** A session as it is shown. `seq` is the cursor of its last entry. `model` is the one that answered last; null where none was called yet. `label` is what people know it by: its title, or how its first message begins. `activity` is what its turn is doing that is not settled yet. */
 export interface SessionView {
   id: string;
   key: string;
   channel: string;
+  source: SourceView;
+  model: string | null;
   state: SessionsState;
   title: string | null;
   created_at: number;
@@ -831,6 +833,16 @@ export interface Signing {
 /** What answers to `url:` targets are signed with. */
 export interface SigningSecret {
   secret: string;
+}
+
+/** Where the messages of a session come from. What its channel does not say is null. */
+export interface SourceView {
+  chat_id: string | null;
+  chat_name: string | null;
+  chat_type: string | null;
+  thread_id: string | null;
+  user_id: string | null;
+  user_name: string | null;
 }
 
 /** A gateway at a glance. `accepted` is `settled` and `in_flight` together, always. While the store does not answer there are no counts, and `problem` says so. */

@@ -2,12 +2,14 @@
 import { expect, test } from "vitest";
 import { forget, learn, refreshed, sessionOf, sessions } from "../src/activity.ts";
 import type { SessionView } from "../src/wire.ts";
+import { UNSAID } from "./sessions/session.ts";
 
 function session(id: string, updated_at: number, more: Partial<SessionView> = {}): SessionView {
   const never = { ended_at: null, end_reason: null, auto_reset_reason: null, resume_reason: null, parent_id: null };
   const plain = { resume_pending: false, one_shot: false, pinned: false, archived: false, turns: 0, seq: 0 };
   const named = { key: id, channel: "web", state: "open", title: null, label: id, activity: null } as const;
-  return { id, created_at: 0, updated_at, ...never, ...plain, ...named, ...more };
+  const origin = { source: UNSAID, model: null };
+  return { id, created_at: 0, updated_at, ...never, ...plain, ...named, ...origin, ...more };
 }
 
 const known = (...found: SessionView[]) => new Map(found.map((each) => [each.id, each]));

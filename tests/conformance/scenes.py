@@ -213,7 +213,7 @@ class Scene:
         facts = {"id": new_memory_id(self.now), "created_at": self.now, "updated_at": self.now}
         return Memory(**{**facts, "owner": "local", "text": text, **changes})
 
-    def usage(self, tokens: int = 10, **changes: int) -> Draft:
+    def usage(self, tokens: int = 10, **changes: int | str) -> Draft:
         data = {"model": "small", "input_tokens": tokens, "output_tokens": 5, "cached_tokens": 1, "cost_micros": 7}
         return self.draft(Kind.USAGE, **{**data, **changes})
 

@@ -10,9 +10,10 @@ import pytest
 
 from holdfast.config import ONE_SHOT_DAYS
 from holdfast.core import delivery
-from holdfast.core.sessions import Activity, Session, State
+from holdfast.core.sessions import Activity, Session, Source, State
 from holdfast.core.turns import Cause, Event, Mode
 from holdfast.core.turns import State as TurnState
+from holdfast.core.usage import Usage
 from holdfast.errors import NotFound
 from holdfast.ids import SessionId, new_session_id, new_turn_id
 from holdfast.store import intake as intake_sql
@@ -145,6 +146,33 @@ async def test_sessions_are_glanced_at_many_at_once_and_known_by_what_was_said_f
     await scene.store.sessions.change(named, title="Its title")
     assert (await scene.store.sessions.glances([named]))[named].label == "Its title"
     assert await scene.store.sessions.glances([]) == {}
+
+
+async def test_a_glance_names_the_model_that_answered_last(scene: Scene) -> None:
+    """What was used after a turn, as to remember it, is no answer; nor is what another session used."""
+
+    async def model(session_id: SessionId) -> str | None:
+        return (await scene.store.sessions.glances([session_id]))[session_id].model
+
+    turn = await scene.running()
+    assert await model(turn.session_id) is None
+    turn, _ = await scene.store.journal.append(turn, [scene.usage(), scene.usage(model="large")])
+    await scene.finish(turn)
+    assert await model(turn.session_id) == "large"
+    other = await scene.running(conversation="chat:2")
+    await scene.store.journal.append(other, [scene.usage(model="other")])
+    last = await scene.finished("no model is asked")
+    session = await scene.store.sessions.get(last.session_id)
+    await scene.store.spending.extra(session, last.id, 1, Usage(model="extracts"), scene.now)
+    assert await model(turn.session_id) == "large"
+
+
+@pytest.mark.parametrize("stored", ["{}", '{"chat_id": "c", "of_tomorrow": 1}', "[]"])
+async def test_a_source_that_another_version_wrote_has_defaults_for_what_it_lacks(scene: Scene, stored: str) -> None:
+    """R11"""
+    session_id = await opened(scene, "chat:1")
+    await scene.sql("UPDATE sessions SET source = :stored", stored=stored)
+    assert (await scene.store.sessions.get(session_id)).source == Source(chat_id="c" if "chat_id" in stored else "")
 
 
 @on_sqlite

@@ -81,6 +81,18 @@ def test_names_can_be_read_and_are_given_once() -> None:
     assert all(name in DOCUMENT["components"][kind] for kind, name in references)
 
 
+def test_a_session_has_every_field_that_is_promised() -> None:
+    """W2"""
+    schemas = DOCUMENT["components"]["schemas"]
+    promised = (
+        "id key channel source model state title created_at updated_at ended_at end_reason auto_reset_reason"
+        " resume_pending resume_reason"
+    )
+    assert set(promised.split()) <= set(schemas["SessionView"]["required"])
+    source = {"chat_id", "chat_name", "chat_type", "thread_id", "user_id", "user_name"}
+    assert set(schemas["SourceView"]["properties"]) == source
+
+
 async def test_the_document_is_for_everybody_and_says_what_a_key_is_for(home: Path) -> None:
     async with open_house(home, api_key=KEY) as house:
         del house.web.headers["authorization"]

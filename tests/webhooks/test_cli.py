@@ -30,6 +30,13 @@ def test_a_route_from_its_making_to_its_end(terminal: Terminal) -> None:
         assert tried["turn"]["state"] == "completed"
         session = terminal.read("sessions", "show", tried["turn"]["session_id"])
         assert session["items"][0]["text"] == "count to 3: disk full"
+        source = session["session"]["source"]
+        assert (source["chat_name"], source["user_id"], source["thread_id"]) == ("webhook/alerts", "webhook:alerts", None)
+        (listed,) = terminal.read("sessions", "list")["items"]
+        assert listed["source"] == source
+        shown = terminal.type("sessions", "show", listed["id"]).stdout
+        named = dict(line.split(maxsplit=1) for line in shown.partition("\n\n")[0].splitlines())
+        assert named == {name: value for name, value in source.items() if value}, "one line for each that is set"
         ignored = terminal.type("webhooks", "test", "alerts")
         assert (ignored.exit_code, "200 ignored" in ignored.stdout) == (0, True)
         assert "The route takes only events of the type fired (--event)." in ignored.stdout

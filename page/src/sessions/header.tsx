@@ -2,11 +2,12 @@ import type { Conversation } from "../journal/conversation.ts";
 import { Meter } from "../meter/meter.tsx";
 import { Icon, type IconName } from "../ui/icon.tsx";
 import { Badge } from "../ui/parts.tsx";
-import type { SessionView } from "../wire.ts";
+import type { SessionView, SourceView } from "../wire.ts";
 import { channelOf, OWN } from "./channels.ts";
 import { SessionMenu } from "./menu.tsx";
 import { RenameField } from "./rename.tsx";
 import { beginRenaming, isRenaming } from "./renaming.ts";
+import { sourceLines } from "./source.ts";
 import { stateOf, toneOf } from "./state.tsx";
 
 /** Above a conversation: its name, where it comes from, how it stands, and what can be done with it. */
@@ -17,6 +18,7 @@ export function SessionHeader({ conversation, session }: { conversation: Convers
         {session ? <Title session={session} /> : <span class="title-skeleton" />}
         <div class="session-facts">
           {session && session.channel !== OWN && <ChannelBadge name={session.channel} />}
+          {session && <Source source={session.source} />}
           {session && <StateBadge session={session} />}
           <LinkState link={conversation.link.value} />
         </div>
@@ -45,6 +47,16 @@ function ChannelBadge({ name }: { name: string }) {
       <Icon name={channel.icon} size={13} />
       {channel.name}
     </Badge>
+  );
+}
+
+/** What the channel calls the chat: "webhook/alerts"; everything else that it said of it is behind a pointer. */
+function Source({ source }: { source: SourceView }) {
+  if (!source.chat_name) return null;
+  return (
+    <span class="session-source" title={sourceLines(source).join("\n")}>
+      {source.chat_name}
+    </span>
   );
 }
 

@@ -1,11 +1,23 @@
 import type { SessionView } from "../../src/wire.ts";
 
+/** Of a session that was begun on the page. */
+export const UNSAID = {
+  chat_id: null,
+  chat_name: null,
+  chat_type: null,
+  thread_id: null,
+  user_id: null,
+  user_name: null,
+};
+
 /** A session for tests, with what matters there. */
 export function session(given: Partial<SessionView>): SessionView {
   return {
     id: "ses_1",
     key: "key",
     channel: "web",
+    source: UNSAID,
+    model: null,
     state: "open",
     title: null,
     created_at: 0,

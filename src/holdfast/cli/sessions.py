@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
@@ -27,7 +28,7 @@ from holdfast.core.transcript import COMPACTED, Item, Role
 from holdfast.desk.export import Form, written
 from holdfast.desk.plans import Change, Pruning, looks_like_id
 from holdfast.desk.port import Reading
-from holdfast.desk.views import SessionView
+from holdfast.desk.views import SessionView, SourceView
 from holdfast.ids import SessionId, TurnId
 
 # Those that the gateway makes up, as for helpers and jobs, are long; the id does for them.
@@ -94,12 +95,13 @@ async def list_(
 @click.pass_obj
 @run_async
 async def show(frame: Frame, session: str, as_json: bool) -> None:
-    """Show the transcript of SESSION (its id or its key)."""
+    """Show the transcript of SESSION (its id or its key), and where it comes from."""
     async with frame.reading() as desk:
         transcript = await desk.transcript((await find(desk, session)).id)
     if as_json:
         print_json(transcript)
         return
+    _print_source(transcript.session.source)
     for item in transcript.items:
         print_item(item)
 
@@ -287,6 +289,15 @@ def print_item(item: Item) -> None:
             say(notes.compacted(item.text), style)
         case _:
             say(item.text, style)
+
+
+def _print_source(source: SourceView) -> None:
+    """Print what the channel said of where a session comes from; a session that began here has nothing to say."""
+    said = {name: value for name, value in asdict(source).items() if value}
+    for name, value in said.items():
+        say(f"{name:<10} {value}", "dim", soft_wrap=True)
+    if said:
+        say("")
 
 
 def _mood(session: SessionView) -> str:

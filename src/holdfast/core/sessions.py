@@ -96,11 +96,12 @@ class Activity(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Glance:
-    """A session as a list shows it: with what it is at, and how its first message begins."""
+    """A session as a list shows it: with what it is at, how its first message begins, and which model answered last."""
 
     session: Session
     activity: Activity | None = None
     opening: str = ""
+    model: str | None = None
 
     @property
     def label(self) -> str:

@@ -17,7 +17,7 @@ from holdfast.core.obligations import Obligations
 from holdfast.core.processes import Process
 from holdfast.core.questions import About
 from holdfast.core.schedule import Fired, Job
-from holdfast.core.sessions import Activity, Glance, Hit
+from holdfast.core.sessions import Activity, Glance, Hit, Source
 from holdfast.core.transcript import Item
 from holdfast.core.turns import Turn
 from holdfast.core.usage import Usage
@@ -66,16 +66,42 @@ class Pruned:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SourceView:
+    """Where the messages of a session come from.  What its channel does not say is null."""
+
+    chat_id: str | None
+    chat_name: str | None
+    chat_type: str | None
+    thread_id: str | None
+    user_id: str | None
+    user_name: str | None
+
+    @classmethod
+    def of(cls, source: Source) -> SourceView:
+        return cls(
+            chat_id=source.chat_id or None,
+            chat_name=source.chat_name or None,
+            chat_type=source.chat_type or None,
+            thread_id=source.thread_id or None,
+            user_id=source.user or None,
+            # No channel knows what its users are called yet.
+            user_name=None,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionView:
     """A session as it is shown.  `seq` is the cursor of its last entry.
 
-    `label` is what people know it by: its title, or how its first message begins.  `activity` is what its turn is doing
-    that is not settled yet.
+    `model` is the one that answered last; null where none was called yet.  `label` is what people know it by: its title,
+    or how its first message begins.  `activity` is what its turn is doing that is not settled yet.
     """
 
     id: SessionId
     key: str
     channel: str
+    source: SourceView
+    model: str | None
     state: sessions.State
     title: str | None
     created_at: int
@@ -101,6 +127,8 @@ class SessionView:
             id=session.id,
             key=session.key,
             channel=session.channel,
+            source=SourceView.of(session.source),
+            model=glance.model,
             state=session.state,
             title=session.title,
             created_at=session.created_at,

@@ -44,11 +44,17 @@ _LIST_CHANNEL = _page("channel = :channel")
 _LIST_ARCHIVED = _page(f"archived = 1 AND {_OF_ANY_CHANNEL}")
 _LIST_PINNED = _page(f"pinned = 1 AND {_OF_ANY_CHANNEL}")
 _LIST_IN_USE = _page(f"state IN ('open', 'suspended') AND {_OF_ANY_CHANNEL}")
-# A session has one turn at most that runs or waits, and what is in line behind it comes first in the alphabet.
+# A session has one turn at most that runs or waits, and what is in line behind it comes first in the alphabet.  Its model is
+# looked for from the last turn backwards, because a long conversation has many calls: `CROSS` makes SQLite keep to that.
+# Attempt 0 is what was used after a turn, as to remember it.
 _GLANCES = f"""
     SELECT {rows.qualified(rows.SESSION, "s")},
            (SELECT MAX(t.state) FROM turns t WHERE t.session_id = s.id AND t.state IN ('queued', 'running', 'waiting')),
-           (SELECT {{opening}} FROM entries e WHERE e.session_id = s.id AND e.seq = 1)
+           (SELECT {{opening}} FROM entries e WHERE e.session_id = s.id AND e.seq = 1),
+           CASE WHEN EXISTS (SELECT 1 FROM spending p WHERE p.session_id = s.id) THEN
+               (SELECT p.model FROM turns t CROSS JOIN spending p
+                 WHERE t.session_id = s.id AND p.turn_id = t.id AND p.attempt > 0
+                 ORDER BY t.ordinal DESC, p.attempt DESC, p.nth DESC LIMIT 1) END
       FROM sessions s WHERE s.id IN {{ids}}
 """
 # Of a first message: enough for a line behind a few that are empty.
@@ -307,9 +313,9 @@ def _list(sql: str, params: Params) -> Transaction[list[Session]]:
 
 def _glance(sql: str, params: Params) -> Transaction[dict[SessionId, Glance]]:
     found: dict[SessionId, Glance] = {}
-    for *row, activity, opening in (yield Run(sql, params)):
-        session = rows.session(tuple(row))
-        found[session.id] = Glance(session=session, activity=activity and Activity(activity), opening=opening or "")
+    for *row, at, opening, model in (yield Run(sql, params)):
+        session, activity = rows.session(tuple(row)), at and Activity(at)
+        found[session.id] = Glance(session=session, activity=activity, opening=opening or "", model=model or None)
     return found
 
 
