@@ -28,7 +28,6 @@ from holdfast.config import AgentConfig, BudgetConfig
 from holdfast.core.intake import Inbound
 from holdfast.core.journal import Kind
 from holdfast.core.memories import Changes, Memory
-from holdfast.core.memory import DIRTY
 from holdfast.core.redaction import Redaction
 from holdfast.engine.engine import Engine
 from holdfast.engine.settings import Settings
@@ -262,8 +261,7 @@ async def _talk(engine: Engine, watched: Watched, number: int) -> SessionId:
 
 
 async def _owed(store: Store) -> int:
-    tally = await store.segments.tally("local")
-    return sum(tally.get(state, 0) for state in DIRTY)
+    return sum(each.count for each in await store.segments.unpaid("local"))
 
 
 def _message(conversation: str, text: str) -> Inbound:

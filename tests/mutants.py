@@ -1706,6 +1706,27 @@ MUTANTS: tuple[Mutant, ...] = (
         ("tests/conformance/test_forks.py",),
     ),
     Mutant(
+        "debt: what still gathers is not parked",
+        "core/memory.py",
+        "sealed = [each for each in unpaid if each.state is State.SEALED]",
+        "sealed = [each for each in unpaid if each.state is not State.COMMITTING]",
+        ("tests/desk/test_debts.py",),
+    ),
+    Mutant(
+        "debt: a person counts their own",
+        "store/segments.py",
+        "WHERE person = :person AND state IN {_OWED} GROUP BY 1, 2, 3",
+        "WHERE CAST(:person AS TEXT) <> '' AND state IN {_OWED} GROUP BY 1, 2, 3",
+        ("tests/desk/test_debts.py",),
+    ),
+    Mutant(
+        "debt: what everyone owes is the operator's to see",
+        "desk/memories.py",
+        "everyone=await self.debt() if self.owner == LOCAL else None,",
+        "everyone=await self.debt(),",
+        ("tests/desk/test_debts.py",),
+    ),
+    Mutant(
         "session: what was used to remember is no answer",
         "store/sessions.py",
         "AND p.turn_id = t.id AND p.attempt > 0",

@@ -113,8 +113,9 @@ export interface Committed {
   committed: boolean;
 }
 
-/** Segments by how they stand, and what is remembered. `failed` are those of `owed` that were tried in vain. */
+/** What memory has yet to be given, what it was given, and what is remembered. */
 export interface Counts {
+  unpaid?: number;
   open?: number;
   owed?: number;
   failed?: number;
@@ -130,6 +131,16 @@ export interface Counts {
 export interface Credentials {
   code?: string;
   password?: string;
+}
+
+/** What memory has yet to be given, in segments. `unpaid` is the sum of `open`, `owed`, `parked` and `committing`. `open` ones still gather turns: their conversation is not over. `owed` ones wait for their provider, and `failed` are those of them that were tried in vain. `parked` ones wait for a provider that cannot be opened here. `committing` ones are being handed over. */
+export interface Debt {
+  unpaid?: number;
+  open?: number;
+  owed?: number;
+  failed?: number;
+  parked?: number;
+  committing?: number;
 }
 
 /** Whom the turns that complete now are owed to, and how it is. */
@@ -383,10 +394,11 @@ export type MemoriesKind = "fact" | "profile";
 
 export type MemoryState = "committed" | "committing" | "open" | "sealed" | "waived";
 
-/** How memory stands. Of the sessions that owe, the first are shown, those that have owed for longest first. Without a provider nothing more will be owed, or no gateway runs that could say. */
+/** How memory stands. Of the sessions that owe, the first are shown, those that have owed for longest first. Without a provider nothing more will be owed, or no gateway runs that could say; then what is parked counts as owed. `everyone` is the debt of all people together, which only the operator is shown. */
 export interface MemoryStatus {
   provider: DebtsProviderView | null;
   counts: Counts;
+  everyone?: Debt | null;
   owing?: Owing[];
   owing_sessions?: number;
 }
@@ -441,7 +453,7 @@ export interface NewRoute {
   secret?: string;
 }
 
-/** Everything that is not settled yet: answers, messages to be sent, memories to be kept. */
+/** Everything that is not settled yet: answers, messages to be sent, and the unpaid segments of memory. */
 export interface Obligations {
   turns?: number;
   deliveries?: number;
@@ -845,7 +857,7 @@ export interface SourceView {
   user_name: string | null;
 }
 
-/** A gateway at a glance. `accepted` is `settled` and `in_flight` together, always. While the store does not answer there are no counts, and `problem` says so. */
+/** A gateway at a glance. `accepted` is `settled` and `in_flight` together, always. `memory` says what the segments in `obligations` wait for, whosever they are. While the store does not answer there are no counts, and `problem` says so. */
 export interface Status {
   pid: number;
   node: string;
@@ -866,6 +878,7 @@ export interface Status {
   in_flight?: number;
   turns?: Record<string, number>;
   obligations?: Obligations | null;
+  memory?: Debt | null;
   boot?: string[];
   drain?: Drain | null;
   problem?: string | null;

@@ -146,6 +146,7 @@ def test_what_is_owed_to_nobody_is_shown_as_parked_with_the_way_out(terminal: Te
     # While no gateway runs, nobody knows.
     shown = terminal.type("memory", "status").stdout
     assert "not asked, as no gateway runs" in shown
+    assert "Some of what is owed may be parked" in shown
     assert session in shown
     with serving(terminal):
         shown = terminal.type("memory", "status").stdout
@@ -159,6 +160,25 @@ def test_what_is_owed_to_nobody_is_shown_as_parked_with_the_way_out(terminal: Te
         assert "is waived: it cannot be waived; only what is owed can be" in fails(terminal, "memory", "waive", segment)
         assert "there is no memory segment" in fails(terminal, "memory", "waive", "seg_none")
     assert terminal.read("memory", "status")["counts"]["waived"] == 1
+
+
+def test_a_conversation_that_goes_on_is_gathering_and_owes_nothing_wherever_one_looks(terminal: Terminal) -> None:
+    """The status of the gateway and that of memory say the same, in the same words."""
+    parked(terminal.home)
+
+    def lines(*words: str) -> dict[str, str]:
+        shown = [line.strip().partition(" ") for line in terminal.type(*words).stdout.splitlines()]
+        return {name: rest.strip() for name, _, rest in shown}
+
+    with serving(terminal):
+        for number in range(3):
+            terminal.read("ask", "count to 1", "--session", f"chat-{number}")
+        debt = "0 owed, 1 parked, 3 gathering"
+        assert (lines("status")["memory"], lines("status")["owed"]) == (debt, "0 answers, 0 deliveries")
+        assert lines("memory", "status")["segments"] == debt
+        status, memory = terminal.read("status"), terminal.read("memory", "status")
+        assert status["memory"] == memory["everyone"] == {name: memory["counts"][name] for name in status["memory"]}
+        assert "memory:main: 0 owed, 1 parked" in terminal.type("doctor").stdout
 
 
 def test_what_is_remembered_is_edited_in_an_editor(terminal: Terminal, tmp_path: Path) -> None:

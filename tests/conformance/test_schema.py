@@ -546,9 +546,10 @@ async def test_debts_and_memories_outlive_an_update(store_url: str, tmp_path: Pa
         assert (paid.id, paid.state, paid.settled_at, paid.attempt, paid.fence) == ("paid", memory.State.COMMITTED, 7, 2, 4)
         assert (owed.id, owed.state, owed.error, owed.due_at) == ("owed", memory.State.SEALED, "the provider is down", 8)
         assert (unsealed.id, unsealed.state, unsealed.owner) == ("open", memory.State.OPEN, "builtin")
-        assert await store.segments.tally("ann") == {**dict.fromkeys(memory.State, 0), **dict.fromkeys(
-            (memory.State.COMMITTED, memory.State.SEALED, memory.State.OPEN), 1
-        )}  # fmt: skip
+        assert {each.state: each.count for each in await store.segments.unpaid("ann")} == {
+            memory.State.SEALED: 1, memory.State.OPEN: 1
+        }  # fmt: skip
+        assert (await store.segments.settled("ann"))[memory.State.COMMITTED] == 1
         first, second = await store.memories.list("ann")
         assert (first.text, first.turn_id, first.updated_at) == ("Likes tea.", "m1", 2)
         assert (second.text, second.kind) == ("likes tea", memories.Kind.FACT)
@@ -802,7 +803,7 @@ MODULES = (
 # Indexes that hold only what is on its way, so that reading all of one is no scan of what has been.
 SMALL = (
     "deliveries_due|deliveries_held|turns_claimable|turns_held|turns_waited_for|turns_in_flight|turns_interrupted|sessions_in_use"
-    "|segments_one_committing_per_session|segments_one_open_per_session|segments_due|segments_idle|segments_dirty"
+    "|segments_one_committing_per_session|segments_one_open_per_session|segments_due|segments_idle|segments_dirty|segments_owing"
 )
 # What a statement makes for itself.
 MADE = "heads|owners|asked|hits|found|spreads|ranks|said|idle"
@@ -820,7 +821,7 @@ WHOLE = {
     "spending._FORGET",
     "memories._OLD",
     "memories._TALLY_OF_ALL",
-    "segments._TALLY_OF_ALL",
+    "segments._SETTLED_OF_ALL",
 }
 
 
@@ -873,10 +874,12 @@ async def test_no_statement_scans_a_table_that_grows(scene: Scene) -> None:
         ("segments._SEAL_IDLE", "segments_idle"),
         ("segments._SEAL_IDLE", "turns_in_flight"),
         ("segments._LIST", "segments_by_state"),
-        ("segments._TALLY", "segments_by_state"),
+        ("segments._SETTLED", "segments_by_state"),
         ("segments._TO_REPLAY", "segments_by_state"),
         ("segments._OWING", "segments_owing"),
-        ("segments._UNPAID_OWNERS", "segments_dirty"),
+        ("segments._LONGEST_OWING", "segments_owing"),
+        ("segments._UNPAID", "segments_by_state"),
+        ("segments._UNPAID_OF_ALL", "segments_owing"),
         ("sessions._LIST", "sessions_by_update"),
         ("sessions._LIST_CHANNEL", "sessions_by_channel"),
         ("sessions._LIST_ARCHIVED", "sessions_archived"),

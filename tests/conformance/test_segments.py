@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from dataclasses import replace
 
 import pytest
 
-from holdfast.core.memory import Event, Segment, State
+from holdfast.core.memory import DIRTY, Event, Segment, State, Unpaid
 from holdfast.core.turns import Cause, Turn
 from holdfast.errors import IllegalMove, NotFound, Stale
 from holdfast.ids import SegmentId, SessionId, TurnId
@@ -258,13 +259,14 @@ async def test_a_waived_debt_holds_nothing_back(scene: Scene) -> None:
     waived = await scene.store.segments.waive(gone.id, scene.now)
     assert waived == replace(gone, state=State.WAIVED, settled_at=scene.now, fence=gone.fence + 1)
     assert await scene.store.segments.get(gone.id) == waived
-    assert await scene.store.segments.unpaid_owners() == {OWNER: 1}
+    assert await scene.store.segments.unpaid() == [Unpaid(owner=OWNER, state=State.SEALED, tried=False, count=1)]
     assert await scene.store.segments.claim(scene.node, OTHER, scene.now, 10) == []
     assert await scene.store.segments.claim_one(scene.node, session_id, OTHER) is None
     (taken,) = await scene.store.segments.claim(scene.node, OWNER, scene.now, 10)
     assert taken.id == behind.id
     await scene.store.segments.settle(taken, Event.SUCCEED, scene.now)
-    assert (await scene.store.catalog.obligations()).segments == 0
+    assert await scene.store.segments.unpaid() == []
+    assert await scene.store.segments.settled() == {State.COMMITTED: 1, State.WAIVED: 1}
 
 
 async def test_only_a_sealed_debt_can_be_waived(scene: Scene) -> None:
@@ -479,11 +481,15 @@ async def test_what_a_person_owes_is_counted_and_named(scene: Scene) -> None:
     """M2: every state; sessions by their ids, a page at a time."""
     made = await ledger(scene)
     await ledger(scene, "somebody")
-    counts = {State.OPEN: 1, State.SEALED: 8, State.COMMITTING: 1, State.COMMITTED: 3, State.WAIVED: 1}
-    assert await scene.store.segments.tally("local") == counts
-    assert await scene.store.segments.tally() == {state: 2 * count for state, count in counts.items()}
-    assert await scene.store.segments.tally("nobody") == dict.fromkeys(State, 0)
-    assert await scene.store.segments.unpaid_owners() == {OWNER: 6, OTHER: 14}
+    ledgers = scene.store.segments
+    unpaid = Counter((each.owner, each.state, each.attempt > 0) for each in made if each.state in DIRTY)
+    assert Counter(each.state for each in made) == {
+        State.OPEN: 1, State.SEALED: 8, State.COMMITTING: 1, State.COMMITTED: 3, State.WAIVED: 1
+    }  # fmt: skip
+    for person, times in (("local", 1), (None, 2), ("nobody", 0)):
+        found = {(each.owner, each.state, each.tried): each.count for each in await ledgers.unpaid(person)}
+        assert found == {kind: times * count for kind, count in unpaid.items() if times}
+        assert await ledgers.settled(person) == {State.COMMITTED: 3 * times, State.WAIVED: times}
     owing = sorted({each.session_id for each in made})
     assert await scene.store.segments.owing("local") == owing
     assert await scene.store.segments.owing("local", limit=3) == owing[:3]

@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.clock import SystemClock
 from holdfast.core.memories import Kind, Memory, Recollection
-from holdfast.core.memory import Message, Segment, State
+from holdfast.core.memory import Debt, Message, Segment, State
 from holdfast.core.redaction import Redaction
 from holdfast.core.sessions import Session
 from holdfast.desk.debts import FAILED
@@ -152,7 +152,7 @@ async def test_what_is_owed_to_nobody_here_is_parked_until_a_person_waives_it(op
             (owing,) = status.owing
             assert (owing.next.parked, owing.next.owner, owing.next.next_try_at) == (True, "elephant:zoo", None)
             assert owing.segments == 2
-            assert (await memories.tally()).parked == 1
+            assert (await memories.tally()).debt.parked == 1
             waived = await memories.waive(owing.next.id)
             assert (waived.state, waived.parked) == (State.WAIVED, False)
             with pytest.raises(IllegalMove):
@@ -442,5 +442,5 @@ async def test_whoever_watches_the_gateway_gets_counts_of_everybody(open_it: Ope
         await memories.commit(await talked(engine, store))
         await talked(engine, store, owner="alice")
         tally = await memories.tally()
-        assert (tally.segments[State.COMMITTED], tally.segments[State.OPEN]) == (1, 1)
-        assert (tally.unpaid, tally.parked, tally.facts) == ({HERE: 1}, 0, 1)
+        assert (tally.settled, tally.debt) == ({State.COMMITTED: 1, State.WAIVED: 0}, Debt(unpaid=1, open=1))
+        assert (tally.unpaid, tally.facts) == ({HERE: 1}, 1)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from holdfast import app
+from holdfast.clock import SystemClock
 from holdfast.config import MemoryConfig
 from holdfast.core.memory import State
 from holdfast.desk.plans import Edit, Forgetting, KeyPlan, Replaying
@@ -118,6 +119,55 @@ async def test_a_debt_to_nobody_is_parked_until_the_operator_waives_it(home: Pat
         with pytest.raises(NotFound):
             await house.desk.memories.waive(SegmentId("seg_none"))
         assert (await metrics(house))["holdfast_memory_parked"] == 0
+
+
+async def owe(store: str, home: Path) -> None:
+    """Leave debts of several kinds, to a provider that is here and to one that is gone, of the operator and of alice."""
+    scene = Scene(lambda: app.open_store(store, home), store)
+    # What is long past would be closed off as idle.
+    scene.now = SystemClock().now_ms()
+
+    async def play() -> None:
+        for number, (owner, binding, sealed) in enumerate(
+            [("local", "builtin", False)] * 3
+            + [("local", "gone:1", True), ("local", "gone:1", False), ("alice", "gone:1", True), ("alice", "gone:2", True)]
+        ):
+            turn = await scene.running(conversation=f"chat:{number}", owner=owner)
+            await scene.finish(turn, memory_owner=binding)
+            if sealed:
+                await scene.store.segments.seal(turn.session_id, scene.now)
+
+    await scene.play(play)
+
+
+async def test_every_answer_and_every_metric_counts_the_same_debt(home: Path, store_url: str) -> None:
+    """What `holdfast status`, the memory page, Prometheus and the doctor say of one store can be compared."""
+    await owe(store_url, home)
+    # The doctor reads the file.
+    (home / "holdfast.toml").write_text(f'[store]\nurl = "{store_url}"\n[memory]\nprovider = "none"\n')
+    async with open_house(
+        home, store=store_url, memory=MemoryConfig(provider="none"), api_key="a-key-for-the-operator"
+    ) as house:
+        debt = {"unpaid": 7, "open": 4, "owed": 0, "failed": 0, "parked": 3, "committing": 0}
+        status, memory = await house.get("/api/status"), await house.get("/api/memory/status")
+        assert (status["memory"], status["obligations"]["segments"], memory["everyone"]) == (debt, 7, debt)
+        own = {**debt, "unpaid": 5, "parked": 1, "committed": 0, "waived": 0, "facts": 0, "profile": False}
+        assert memory["counts"] == own
+        found = await metrics(house)
+        kinds = {kind: found[f'holdfast_memory_debt{{kind="{kind}"}}'] for kind in ("open", "owed", "parked", "committing")}
+        assert kinds == {kind: debt[kind] for kind in kinds}
+        states = {"open": 4, "sealed": 3, "committing": 0, "committed": 0, "waived": 0}
+        assert {state: found[f'holdfast_memory_segments{{state="{state}"}}'] for state in states} == states
+        bindings = {"builtin": 3, "gone:1": 3, "gone:2": 1}
+        assert {each: found[f'holdfast_memory_unpaid{{binding="{each}"}}'] for each in bindings} == bindings
+        assert (found["holdfast_memory_parked"], found["holdfast_memory_failed"]) == (3, 0)
+        assert found['holdfast_obligations{kind="segments"}'] == sum(kinds.values())
+        told = [each["found"] for each in (await house.get("/api/doctor"))["checks"] if each["name"] == "debts"]
+        assert told == [
+            "builtin: 0 owed, 3 gathering",
+            "gone:1: 0 owed, 2 parked, 1 gathering; it cannot be opened here",
+            "gone:2: 0 owed, 1 parked; it cannot be opened here",
+        ]
 
 
 async def test_waiving_and_replaying_are_the_operators(home: Path) -> None:

@@ -17,6 +17,7 @@ from holdfast.cli.frame import Frame, console, json_option, moment, print_json, 
 from holdfast.cli.serve import count, progress, rest, verb
 from holdfast.contact import running_desk
 from holdfast.desk.address import LOCK
+from holdfast.desk.debts import in_words
 from holdfast.desk.port import Desk
 from holdfast.desk.views import AgentView, Status, Stop
 from holdfast.errors import NotRunning, Unavailable
@@ -138,6 +139,7 @@ def print_status(glance: Status) -> None:
         "running": (count(glance.running, "turn"), _beside(glance)),
         "turns": _tally(glance),
         "owed": _owed(glance),
+        **({"memory": in_words(glance.memory)} if glance.memory else {}),
         **_agent(glance.agent),
     }
     for name, fact in facts.items():
@@ -188,8 +190,7 @@ def _owed(glance: Status) -> str:
     owed = glance.obligations
     if owed is None:
         return UNKNOWN
-    answers, segments = count(owed.turns, "answer"), count(owed.segments, "memory", "memories")
-    return f"{answers}, {count(owed.deliveries, 'delivery', 'deliveries')}, {segments}"
+    return f"{count(owed.turns, 'answer')}, {count(owed.deliveries, 'delivery', 'deliveries')}"
 
 
 def _duration(seconds: float) -> str:

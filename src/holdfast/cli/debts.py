@@ -28,7 +28,7 @@ from holdfast.cli.frame import (
 from holdfast.cli.sessions import find
 from holdfast.core.memory import State
 from holdfast.desk.cursors import SIZE_MAX
-from holdfast.desk.debts import Counts, Failure, MemoryStatus, ProviderView, Replayed, SegmentView
+from holdfast.desk.debts import Counts, Failure, MemoryStatus, ProviderView, Replayed, SegmentView, in_words
 from holdfast.desk.plans import SKIPPED_MAX, Replaying
 from holdfast.desk.port import Desk
 from holdfast.ids import SegmentId, SessionId
@@ -82,12 +82,12 @@ async def status(frame: Frame, session: str | None, as_json: bool) -> None:
     if as_json:
         print_json(found)
     else:
-        _print_status(found, _provider(found.provider, frame.config.memory.provider))
+        _print_status(found, frame.config.memory.provider)
 
 
 @click.command()
 @click.argument("session", required=False)
-@click.option("--all", "every", is_flag=True, help="Every session that owes something.")
+@click.option("--all", "every", is_flag=True, help="Every session of which something is not committed.")
 @click.option("--wait/--no-wait", default=True, show_default=True, help="Wait for a commit that is under way already.")
 @json_option
 @click.pass_obj
@@ -269,15 +269,19 @@ async def _tell_commit(desk: Desk, session_id: SessionId, committed: bool) -> No
     _advise([first])
 
 
-def _print_status(found: MemoryStatus, provider: str) -> None:
+def _print_status(found: MemoryStatus, configured: str) -> None:
     counts = found.counts
     profile = " and a profile" if counts.profile else ""
     lines = [
-        ("provider", provider),
+        ("provider", _provider(found.provider, configured)),
         ("remembered", f"{_number(counts.facts, 'fact')}{profile}"),
         ("segments", _segments(counts)),
     ]
+    if found.everyone and found.everyone.unpaid != counts.unpaid:
+        lines.append(("of everyone", in_words(found.everyone)))
     print_table(("memory", ""), lines, "")
+    if counts.owed and found.provider is None and configured != "none":
+        say("Some of what is owed may be parked: that only a running gateway can tell, and holdfast doctor.", "dim")
     if not found.owing:
         return
     say("")
@@ -299,11 +303,11 @@ def _row(view: SegmentView, segments: int) -> tuple[str, ...]:
 
 
 def _print_reasons(segments: Sequence[SegmentView]) -> None:
-    """Say once whom how much is owed to, and why that is not paid, however many have the same reason."""
+    """Say once which provider the sessions wait for and why, however many have the same reason."""
     reasons = Counter((each.owner, _cut(each.error or "")) for each in segments)
     for (owner, error), number in reasons.items():
-        owed = f"{number} owed to {owner}"
-        print_lines([f"{owed}: {error}" if error else owed], 2)
+        waits = f"{_number(number, 'session')} {'waits' if number == 1 else 'wait'} for {owner}"
+        print_lines([f"{waits}: {error}" if error else waits], 2)
 
 
 def _print_receipts(segments: Sequence[SegmentView]) -> None:
@@ -365,15 +369,8 @@ def _standing(view: SegmentView) -> str:
 
 
 def _segments(counts: Counts) -> str:
-    owed = f"{counts.owed} owed" + (f" ({counts.failed} of them failed)" if counts.failed else "")
-    rest = {
-        "parked": counts.parked,
-        "gathering": counts.open,
-        "being committed": counts.committing,
-        "committed": counts.committed,
-        "waived": counts.waived,
-    }
-    return ", ".join([owed, *(f"{number} {what}" for what, number in rest.items() if number)])
+    settled = {"committed": counts.committed, "waived": counts.waived}
+    return ", ".join([in_words(counts), *(f"{number} {what}" for what, number in settled.items() if number)])
 
 
 def _provider(provider: ProviderView | None, configured: str) -> str:

@@ -55,10 +55,10 @@ def memory() -> None:
 
     \b
     What you say is handed to memory in segments: a stretch of one conversation.
-      gathering  the conversation goes on
+      gathering  the conversation goes on; nothing is owed yet
       owed       it is over, and its segment waits for the provider
+      parked     it is over, and its provider cannot be opened here
       committed  the provider has it: for builtin, facts were extracted
-      parked     it is owed to a provider that nobody here can reach
       waived     you gave it up
     """
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from types import MappingProxyType
@@ -80,6 +80,51 @@ class Segment:
     def on(self, event: Event) -> Self:
         """Return the segment after `event`."""
         return replace(self, state=move(MOVES, self.id, self.state, event))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unpaid:
+    """How many unpaid segments are alike: owed to one binding, in one state, and `tried` in vain or not yet."""
+
+    owner: str
+    state: State
+    tried: bool
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Debt:
+    """What memory has yet to be given, in segments.  `unpaid` is the sum of `open`, `owed`, `parked` and `committing`.
+
+    `open` ones still gather turns: their conversation is not over.  `owed` ones wait for their provider, and `failed` are
+    those of them that were tried in vain.  `parked` ones wait for a provider that cannot be opened here.  `committing`
+    ones are being handed over.
+    """
+
+    unpaid: int = 0
+    open: int = 0
+    owed: int = 0
+    failed: int = 0
+    parked: int = 0
+    committing: int = 0
+
+
+def debt(unpaid: Sequence[Unpaid], is_out_of_reach: Callable[[str], bool]) -> Debt:
+    """Count what is unpaid, by what each segment waits for.  Every count of what memory is owed is made here."""
+    sealed = [each for each in unpaid if each.state is State.SEALED]
+    owed = [each for each in sealed if not is_out_of_reach(each.owner)]
+    return Debt(
+        unpaid=_sum(unpaid),
+        open=_sum(each for each in unpaid if each.state is State.OPEN),
+        owed=_sum(owed),
+        failed=_sum(each for each in owed if each.tried),
+        parked=_sum(sealed) - _sum(owed),
+        committing=_sum(each for each in unpaid if each.state is State.COMMITTING),
+    )
+
+
+def _sum(unpaid: Iterable[Unpaid]) -> int:
+    return sum(each.count for each in unpaid)
 
 
 class Record(StrEnum):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from holdfast.core.memories import Recollection
-from holdfast.core.memory import Segment, State
+from holdfast.core.memory import Debt, Segment, State
 from holdfast.ids import SegmentId, SessionId, TurnId
 
 # What somebody else than the operator reads in the place of an error, which may name machines.
@@ -80,14 +80,9 @@ class ProviderView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counts:
-    """Segments by how they stand, and what is remembered.  `failed` are those of `owed` that were tried in vain."""
+class Counts(Debt):
+    """What memory has yet to be given, what it was given, and what is remembered."""
 
-    open: int = 0
-    owed: int = 0
-    failed: int = 0
-    parked: int = 0
-    committing: int = 0
     committed: int = 0
     waived: int = 0
     facts: int = 0
@@ -109,11 +104,13 @@ class Owing:
 class MemoryStatus:
     """How memory stands.  Of the sessions that owe, the first are shown, those that have owed for longest first.
 
-    Without a provider nothing more will be owed, or no gateway runs that could say.
+    Without a provider nothing more will be owed, or no gateway runs that could say; then what is parked counts as owed.
+    `everyone` is the debt of all people together, which only the operator is shown.
     """
 
     provider: ProviderView | None
     counts: Counts
+    everyone: Debt | None = None
     owing: Sequence[Owing] = ()
     owing_sessions: int = 0
 
@@ -190,9 +187,16 @@ class Replayed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
-    """Memory as Prometheus reads it.  `unpaid` is by binding, of everybody; the bindings in `parked` are out of reach."""
+    """Memory as Prometheus reads it, of everyone.  `unpaid` is by binding."""
 
-    segments: Mapping[State, int] = field(default_factory=dict[State, int])
-    unpaid: Mapping[str, int] = field(default_factory=dict[str, int])
-    parked: int = 0
-    facts: int = 0
+    debt: Debt
+    settled: Mapping[State, int]
+    unpaid: Mapping[str, int]
+    facts: int
+
+
+def in_words(debt: Debt) -> str:
+    """Return a debt as people read it: what waits for a provider, and then what waits for something else."""
+    owed = f"{debt.owed} owed" + (f" ({debt.failed} of them failed)" if debt.failed else "")
+    rest = {"parked": debt.parked, "gathering": debt.open, "being committed": debt.committing}
+    return ", ".join([owed, *(f"{number} {what}" for what, number in rest.items() if number)])

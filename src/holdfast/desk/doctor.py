@@ -23,7 +23,9 @@ from holdfast.agent.sandbox import INSTALL, Sandbox
 from holdfast.channels import github
 from holdfast.clock import Clock
 from holdfast.config import Config, ModelConfig, RouteConfig, placed
+from holdfast.core.memory import debt
 from holdfast.core.redaction import Redaction
+from holdfast.desk.debts import in_words
 from holdfast.desk.views import Status
 from holdfast.desk.webhooks import added_route, configured_route
 from holdfast.errands import errand
@@ -334,17 +336,19 @@ async def _health(provider: MemoryProvider) -> tuple[str, str]:
 
 
 async def _debts(opened: Store, bindings: Bindings) -> Findings:
-    for owner, number in sorted((await opened.segments.unpaid_owners()).items()):
-        told = f"{number} {'segment is' if number == 1 else 'segments are'} owed to {owner}"
+    unpaid = await opened.segments.unpaid()
+    for owner in sorted({each.owner for each in unpaid}):
+        of_owner = [each for each in unpaid if each.owner == owner]
+        told = f"{owner}: {in_words(debt(of_owner, lambda each: bindings.of(each) is None))}"
         provider = bindings.of(owner)
         if provider is None:
             advice = f"install or configure it again, or {_GIVE_UP}"
-            yield _warn("debts", f"{told}, whom nobody here can reach: parked", advice)
+            yield _warn("debts", f"{told}; it cannot be opened here", advice)
             continue
         # How the one of today is has been said.
         problem = "" if provider is bindings.current else (await _health(provider))[1]
         advice = f"start it again: what is owed to it is tried by itself; or {_GIVE_UP}"
-        yield _warn("debts", f"{told}: {problem}", advice) if problem else _ok("debts", told)
+        yield _warn("debts", f"{told}; {problem}", advice) if problem else _ok("debts", told)
 
 
 async def channels(patient: Patient) -> Findings:

@@ -339,7 +339,7 @@ class LocalDesk(StoreReading):
         try:
             tally = await self.store.turns.tally()
             await self.store.nodes.probe(self.engine.node_id)
-            obligations = await self.store.catalog.obligations()
+            obligations, debt = await self.store.catalog.obligations(), await self.memories.debt()
             questions = await self.store.questions.open(self.owner, limit=cursors.SIZE_MAX)
             at_work = await self.store.processes.list(self.owner, state=processes.State.RUNNING, limit=cursors.SIZE_MAX)
         except Unavailable as error:
@@ -352,7 +352,8 @@ class LocalDesk(StoreReading):
             settled=accepted - in_flight,
             in_flight=in_flight,
             turns=tally,
-            obligations=obligations,
+            obligations=replace(obligations, segments=debt.unpaid),
+            memory=debt,
             questions=len(questions),
             processes=len(at_work),
         )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import TypeVar
 
@@ -13,7 +14,7 @@ from holdfast.core import document as documents
 from holdfast.core.keys import LOCAL
 from holdfast.core.legible import legible
 from holdfast.core.memories import FACTS_MAX, Changes, Kind, Memory, objection
-from holdfast.core.memory import DIRTY, Segment, State, failure
+from holdfast.core.memory import DIRTY, Debt, Segment, State, debt, failure
 from holdfast.core.recall import RECALLED_MAX, bounded
 from holdfast.core.redaction import Redaction
 from holdfast.core.sessions import Session
@@ -46,8 +47,7 @@ T = TypeVar("T")
 
 # How long somebody who looks waits for a provider.
 PATIENCE_S = 5
-# Debts that a status looks at, and sessions that it shows.
-LOOKED_AT_MAX = 10_000
+# Sessions that a status shows.
 OWING_SHOWN = 50
 # More than anybody remembers: the facts that there may be, and a profile.
 _EVERYTHING = FACTS_MAX + 1
@@ -105,48 +105,39 @@ class StoreMemories:
         return await self._status(None)
 
     async def _status(self, provider: ProviderView | None) -> MemoryStatus:
-        dirty = await self._dirty()
-        by_session: dict[SessionId, list[Segment]] = {}
-        for segment in dirty:
-            if segment.state is not State.OPEN:
-                by_session.setdefault(segment.session_id, []).append(segment)
-        first = {each: min(owed, key=lambda segment: segment.first_generation) for each, owed in by_session.items()}
-        oldest = sorted(first.values(), key=lambda segment: (segment.created_at, segment.id))[:OWING_SHOWN]
-        owing = [await self._owing(view, len(by_session[view.session_id])) for view in await self._views(oldest)]
-        counts = await self._counts(dirty)
-        return MemoryStatus(provider=provider, counts=counts, owing=owing, owing_sessions=len(by_session))
+        longest, sessions = await self.store.segments.longest_owing(self.owner, OWING_SHOWN)
+        owing = [await self._owing(session_id, segments) for session_id, segments in longest]
+        return MemoryStatus(
+            provider=provider,
+            counts=await self._counts(),
+            everyone=await self.debt() if self.owner == LOCAL else None,
+            owing=[each for each in owing if each],
+            owing_sessions=sessions,
+        )
 
-    async def _counts(self, dirty: Sequence[Segment]) -> Counts:
-        tally, eye = await self.store.segments.tally(self.owner), self._eye()
-        parked = sum(map(eye.is_parked, dirty))
-        remembered = await self.store.memories.tally(self.owner)
+    async def debt(self, owner: str | None = None) -> Debt:
+        """Count what a person, or everybody, has yet to pay."""
+        return debt(await self.store.segments.unpaid(owner), self._unreachable)
+
+    async def _counts(self) -> Counts:
+        owed = await self.debt(self.owner)
+        settled, remembered = await self.store.segments.settled(self.owner), await self.store.memories.tally(self.owner)
         return Counts(
-            open=tally.get(State.OPEN, 0),
-            owed=max(tally.get(State.SEALED, 0) - parked, 0),
-            failed=sum(each.state is State.SEALED and each.attempt > 0 and not eye.is_parked(each) for each in dirty),
-            parked=parked,
-            committing=tally.get(State.COMMITTING, 0),
-            committed=tally.get(State.COMMITTED, 0),
-            waived=tally.get(State.WAIVED, 0),
+            **asdict(owed),
+            committed=settled[State.COMMITTED],
+            waived=settled[State.WAIVED],
             facts=remembered[Kind.FACT],
             profile=remembered[Kind.PROFILE] > 0,
         )
 
-    async def _owing(self, view: SegmentView, segments: int) -> Owing:
-        session = await self.store.sessions.get(view.session_id)
+    async def _owing(self, session_id: SessionId, segments: int) -> Owing | None:
+        owed = await self.store.segments.closed_off(session_id)
+        if not owed:
+            # It was paid, or deleted, since they were counted.
+            return None
+        (view,) = await self._views(owed[:1])
+        session = await self.store.sessions.get(session_id)
         return Owing(session_id=session.id, key=session.key, title=session.title, segments=segments, next=view)
-
-    async def _dirty(self) -> Sequence[Segment]:
-        """Return what is not paid, as far as anybody wants to look."""
-        found: list[Segment] = []
-        before: tuple[int, str] | None = None
-        while len(found) < LOOKED_AT_MAX:
-            page = await self._ledger([*DIRTY], None, before, cursors.SIZE_MAX)
-            found += page
-            if len(page) < cursors.SIZE_MAX:
-                break
-            before = (page[-1].created_at, page[-1].id)
-        return found
 
     async def _ledger(
         self, states: Sequence[State], session_id: SessionId | None, before: tuple[int, str] | None, limit: int
@@ -277,10 +268,15 @@ class LocalMemories(StoreMemories):
         return await replay.go_on(replaying.limit, replaying.skip)
 
     async def tally(self) -> Tally:
-        segments, unpaid = await self.store.segments.tally(), await self.store.segments.unpaid_owners()
-        parked = sum(number for binding, number in unpaid.items() if self._unreachable(binding))
-        remembered = await self.store.memories.tally()
-        return Tally(segments=segments, unpaid=unpaid, parked=parked, facts=remembered[Kind.FACT])
+        unpaid, by_binding = await self.store.segments.unpaid(), Counter[str]()
+        for each in unpaid:
+            by_binding[each.owner] += each.count
+        return Tally(
+            debt=debt(unpaid, self._unreachable),
+            settled=await self.store.segments.settled(),
+            unpaid=by_binding,
+            facts=(await self.store.memories.tally())[Kind.FACT],
+        )
 
     async def _health(self, provider: MemoryProvider) -> ProviderView:
         name, operator = self._eye().named(provider.owner), self.owner == LOCAL

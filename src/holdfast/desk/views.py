@@ -13,6 +13,7 @@ from holdfast.core.excerpts import excerpt
 from holdfast.core.journal import Stretch
 from holdfast.core.keys import PREFIX, Key
 from holdfast.core.memories import Memory, Origin
+from holdfast.core.memory import Debt
 from holdfast.core.obligations import Obligations
 from holdfast.core.processes import Process
 from holdfast.core.questions import About
@@ -540,7 +541,8 @@ class Drain:
 class Status:
     """A gateway at a glance.  `accepted` is `settled` and `in_flight` together, always.
 
-    While the store does not answer there are no counts, and `problem` says so.
+    `memory` says what the segments in `obligations` wait for, whosever they are.  While the store does not answer there
+    are no counts, and `problem` says so.
     """
 
     pid: int
@@ -562,6 +564,7 @@ class Status:
     in_flight: int = 0
     turns: Mapping[turns.State, int] = field(default_factory=dict[turns.State, int])
     obligations: Obligations | None = None
+    memory: Debt | None = None
     boot: Sequence[str] = ()
     drain: Drain | None = None
     problem: str | None = None

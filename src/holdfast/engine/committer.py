@@ -136,7 +136,7 @@ class Committer:
             # Sealed before all else: whatever happens then, it is paid after the next start.
             async with asyncio.timeout(min(max(timeout_ms / 1000, _SEALING_MIN_S), _SEALING_MAX_S)):
                 await self._close_off(sessions)
-                owners = await self._store.segments.unpaid_owners()
+                owners = {each.owner for each in await self._store.segments.unpaid()}
             # What fails from now on is not tried again: whom it is owed to would be gone for as long as there is time.
             now = self._clock.now_ms()
             if owners:

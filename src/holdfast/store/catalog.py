@@ -32,10 +32,6 @@ _OWED_DELIVERIES = """
     SELECT (SELECT COUNT(*) FROM deliveries WHERE state IN ('pending', 'retry') OR (state = 'unknown' AND repeats = 0))
          + (SELECT COUNT(*) FROM deliveries WHERE node_id IS NOT NULL)
 """
-_OWED_SEGMENTS = """
-    SELECT (SELECT COUNT(*) FROM segments WHERE state = 'open') + (SELECT COUNT(*) FROM segments WHERE state = 'sealed')
-         + (SELECT COUNT(*) FROM segments WHERE state = 'committing')
-"""
 
 
 class Catalog:
@@ -66,7 +62,7 @@ class Catalog:
         return await self._database.read(lambda: _deliveries(sql, params))
 
     async def obligations(self) -> Obligations:
-        """Count everything that is not settled yet."""
+        """Count the answers and the messages that are owed; what memory is owed the ledger counts."""
         return await self._database.read(_obligations)
 
 
@@ -78,5 +74,4 @@ def _deliveries(sql: str, params: Params) -> Transaction[list[Delivery]]:
 def _obligations() -> Transaction[Obligations]:
     turns = yield Run(_OWED_TURNS)
     deliveries = yield Run(_OWED_DELIVERIES)
-    segments = yield Run(_OWED_SEGMENTS)
-    return Obligations(turns=turns[0][0], deliveries=deliveries[0][0], segments=segments[0][0])
+    return Obligations(turns=turns[0][0], deliveries=deliveries[0][0])

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from holdfast.core.delivery import BACKOFF_MAX_MS
 from holdfast.core.ending import Ending
-from holdfast.core.memory import Event, Record, Segment, State, next_to_commit
+from holdfast.core.memory import Event, Record, Segment, State, Unpaid, next_to_commit
 from holdfast.core.memory import record as decide
 from holdfast.errors import IllegalMove, NotFound, Stale
 from holdfast.ids import NodeId, SegmentId, SessionId, TurnId
@@ -119,9 +119,22 @@ _OWING = f"""
     SELECT DISTINCT session_id FROM segments
      WHERE person = :person AND state IN {_OWED} AND session_id > :after ORDER BY session_id LIMIT :limit
 """
-_TALLY = "SELECT state, COUNT(*) FROM segments WHERE person = :person GROUP BY state"
-_TALLY_OF_ALL = "SELECT state, COUNT(*) FROM segments GROUP BY state"
-_UNPAID_OWNERS = f"SELECT owner, COUNT(*) FROM segments WHERE state IN {_OWED} GROUP BY owner"
+_OF_PERSON_CLOSED_OFF = f"FROM segments WHERE person = :person AND state IN {_OWED} AND state <> 'open'"
+# Those that have waited for longest come first, with how many there are of them altogether.
+_LONGEST_OWING = f"""
+    SELECT session_id, COUNT(*), (SELECT COUNT(DISTINCT session_id) {_OF_PERSON_CLOSED_OFF}) {_OF_PERSON_CLOSED_OFF}
+     GROUP BY session_id ORDER BY MIN(created_at), session_id LIMIT :limit
+"""
+_SETTLED = "SELECT state, COUNT(*) FROM segments WHERE person = :person AND state IN ('committed', 'waived') GROUP BY state"
+_SETTLED_OF_ALL = "SELECT state, COUNT(*) FROM segments WHERE state IN ('committed', 'waived') GROUP BY state"
+_UNPAID_OF_ALL = f"""
+    SELECT owner, state, CASE WHEN attempt > 0 THEN 1 ELSE 0 END, COUNT(*) FROM segments
+     WHERE state IN {_OWED} GROUP BY 1, 2, 3
+"""
+_UNPAID = f"""
+    SELECT owner, state, CASE WHEN attempt > 0 THEN 1 ELSE 0 END, COUNT(*) FROM segments
+     WHERE person = :person AND state IN {_OWED} GROUP BY 1, 2, 3
+"""
 _UNREPLAYED = """
     person = :person AND state IN ('committed', 'waived') AND owner <> :provider
     AND NOT EXISTS (SELECT 1 FROM replays r WHERE r.segment_id = segments.id AND r.owner = :provider)
@@ -258,16 +271,25 @@ class Segments:
         found = await self._database.read(lambda: _run(_OWING, params))
         return [session_id for (session_id,) in found]
 
-    async def tally(self, owner: str | None = None) -> dict[State, int]:
-        """Count the segments of a person, or of everybody, in every state."""
-        sql, params = (_TALLY_OF_ALL, {}) if owner is None else (_TALLY, {"person": owner})
-        found = await self._database.read(lambda: _run(sql, params))
-        return {**dict.fromkeys(State, 0), **{State(state): count for state, count in found}}
+    async def longest_owing(self, owner: str, limit: int) -> tuple[list[tuple[SessionId, int]], int]:
+        """Return the sessions of a person that wait for a provider and how many segments of each; and how many there are."""
+        found = await self._database.read(lambda: _run(_LONGEST_OWING, {"person": owner, "limit": limit}))
+        return [(session_id, segments) for session_id, segments, _ in found], found[0][2] if found else 0
 
-    async def unpaid_owners(self) -> dict[str, int]:
-        """Count what is owed to each binding."""
-        found = await self._database.read(lambda: _run(_UNPAID_OWNERS, {}))
-        return dict(found)
+    async def unpaid(self, owner: str | None = None) -> list[Unpaid]:
+        """Count what a person, or everybody, has yet to pay, by the binding and how it stands."""
+        sql, params = (_UNPAID_OF_ALL, {}) if owner is None else (_UNPAID, {"person": owner})
+        found = await self._database.read(lambda: _run(sql, params))
+        return [
+            Unpaid(owner=binding, state=State(state), tried=bool(tried), count=count)
+            for binding, state, tried, count in found
+        ]
+
+    async def settled(self, owner: str | None = None) -> dict[State, int]:
+        """Count the segments of a person, or of everybody, that were committed and waived."""
+        sql, params = (_SETTLED_OF_ALL, {}) if owner is None else (_SETTLED, {"person": owner})
+        found = await self._database.read(lambda: _run(sql, params))
+        return {State.COMMITTED: 0, State.WAIVED: 0, **{State(state): count for state, count in found}}
 
     async def to_replay(self, owner: str, provider: str, limit: int) -> list[Segment]:
         """Return what a person's other providers were paid and `provider` was never given, oldest first."""

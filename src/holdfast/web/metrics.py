@@ -125,13 +125,24 @@ async def _tally(desk: Host) -> Tally | None:
 
 
 def _of_memory(memory: Tally) -> Iterator[str]:
+    owed = memory.debt
+    kinds = {"open": owed.open, "owed": owed.owed, "parked": owed.parked, "committing": owed.committing}
+    yield from _head("holdfast_memory_debt", "gauge", "Memory segments that are not paid yet, by what they wait for.")
+    for kind, number in kinds.items():
+        yield _sample("holdfast_memory_debt", number, kind=kind)
+    yield from _gauge("holdfast_memory_failed", "Memory segments of those owed that were tried in vain.", owed.failed)
+    yield from _gauge("holdfast_memory_parked", "Memory segments whose provider cannot be opened here.", owed.parked)
     yield from _head("holdfast_memory_segments", "gauge", "Memory segments by state.")
-    for state in SegmentState:
-        yield _sample("holdfast_memory_segments", memory.segments.get(state, 0), state=state)
-    yield from _head("holdfast_memory_unpaid", "gauge", "Memory segments that are owed, by the binding they are owed to.")
+    sealed = {
+        SegmentState.OPEN: owed.open,
+        SegmentState.SEALED: owed.owed + owed.parked,
+        SegmentState.COMMITTING: owed.committing,
+    }
+    for state, number in {**sealed, **memory.settled}.items():
+        yield _sample("holdfast_memory_segments", number, state=state)
+    yield from _head("holdfast_memory_unpaid", "gauge", "Memory segments that are not paid yet, by their provider binding.")
     for binding, number in sorted(memory.unpaid.items()):
         yield _sample("holdfast_memory_unpaid", number, binding=binding)
-    yield from _gauge("holdfast_memory_parked", "Memory segments that are owed to nobody who can be reached.", memory.parked)
     yield from _gauge("holdfast_memory_facts", "Facts that are remembered.", memory.facts)
 
 
@@ -157,7 +168,9 @@ def _owed(status: Status) -> Iterator[str]:
     for state in State:
         yield _sample("holdfast_turns", status.turns.get(state, 0), state=state)
     if owed := status.obligations:
-        yield from _head("holdfast_obligations", "gauge", "What is owed: answers, messages to be sent, memories to be kept.")
+        yield from _head(
+            "holdfast_obligations", "gauge", "What is not settled: answers, messages to be sent, memory segments to be paid."
+        )
         for kind, number in (("turns", owed.turns), ("deliveries", owed.deliveries), ("segments", owed.segments)):
             yield _sample("holdfast_obligations", number, kind=kind)
     yield from _gauge("holdfast_questions_open", "Questions that turns wait for.", status.questions)

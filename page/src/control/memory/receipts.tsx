@@ -17,7 +17,7 @@ import { Standing } from "./standing.tsx";
 const REFRESHED_MS = 5_000;
 const CHOICES = [
   { value: "", label: "All" },
-  { value: "unpaid", label: "Owed" },
+  { value: "unpaid", label: "Not paid yet" },
   { value: "committed", label: "Committed" },
   { value: "waived", label: "Waived" },
 ] as const;

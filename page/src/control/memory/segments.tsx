@@ -78,7 +78,7 @@ function Outcome({ segment }: { segment: SegmentView }) {
 function stateOf(segment: SegmentView): string {
   if (segment.parked) return "parked";
   if (segment.state === "sealed") return segment.attempt > 0 && segment.error ? "failed" : "owed";
-  return segment.state;
+  return segment.state === "open" ? "gathering" : segment.state;
 }
 
 function toneOf(segment: SegmentView): Tone {

@@ -4,15 +4,14 @@ import { Badge, Time } from "../../ui/parts.tsx";
 import type { Counts, MemoryStatus, Owing } from "../../wire.ts";
 import { Section } from "../parts/section.tsx";
 import { CommitButton } from "./commit.tsx";
+import { inWords, KINDS } from "./debt.ts";
 
-const COUNTED: readonly (readonly [keyof Counts, string, string])[] = [
-  ["facts", "facts", "remembered now"],
-  ["open", "open", "being filled by conversations that go on"],
-  ["owed", "owed", "to be committed"],
-  ["failed", "failed", "of those owed, tried in vain and tried again"],
-  ["parked", "parked", "owed to a provider that is not configured any more"],
-  ["committed", "committed", "paid, with a receipt"],
-  ["waived", "waived", "given up"],
+const COUNTED: readonly { name: keyof Counts; label: string; meaning: string }[] = [
+  { name: "facts", label: "facts", meaning: "remembered now" },
+  ...KINDS,
+  { name: "failed", label: "failed", meaning: "of those owed, tried in vain and tried again" },
+  { name: "committed", label: "committed", meaning: "paid, with a receipt" },
+  { name: "waived", label: "waived", meaning: "given up" },
 ];
 
 /** The others are rare, and shown when there are any. */
@@ -20,12 +19,12 @@ const ALWAYS: ReadonlySet<string> = new Set(["facts", "open", "owed", "committed
 
 /** How memory stands: who remembers, how much is owed, and which conversations owe it. */
 export function Standing({ status, onChanged }: { status: MemoryStatus; onChanged: () => unknown }) {
-  const { counts, owing = [], owing_sessions = 0 } = status;
+  const { counts, everyone, owing = [], owing_sessions = 0 } = status;
   return (
     <>
       <Section title="How memory stands" aside={<Provider status={status} />}>
         <dl class="tiles">
-          {COUNTED.filter(([name]) => ALWAYS.has(name) || counts[name]).map(([name, label, meaning]) => (
+          {COUNTED.filter(({ name }) => ALWAYS.has(name) || counts[name]).map(({ name, label, meaning }) => (
             <div key={name} class="tile">
               <dt>{label}</dt>
               <dd>{count(Number(counts[name] ?? 0))}</dd>
@@ -34,10 +33,15 @@ export function Standing({ status, onChanged }: { status: MemoryStatus; onChange
           ))}
         </dl>
         {status.provider?.detail && <p class="faint">{status.provider.detail}</p>}
+        {everyone && everyone.unpaid !== counts.unpaid && (
+          <p class="faint">Of everyone who uses this gateway: {inWords(everyone)}.</p>
+        )}
       </Section>
       <Section title="Conversations that owe">
         {owing.length === 0 && (
-          <p class="faint">None. What is open is owed once its conversation is over, or has been silent for a while.</p>
+          <p class="faint">
+            None. What is gathering is owed once its conversation is over, or has been silent for a while.
+          </p>
         )}
         <ul class="owing">
           {owing.map((each) => (
