@@ -17,7 +17,7 @@ from holdfast.core.turns import Cause, Event, Mode, Resume, Turn
 from holdfast.errors import NotFound, Stale
 from holdfast.ids import CallId, SessionId, TurnId
 from holdfast.store.database import Run, Transaction
-from tests.conformance.scenes import OWNER, Scene
+from tests.conformance.scenes import OWNER, START, Scene
 
 
 async def test_what_is_appended_is_read_back_the_same(scene: Scene) -> None:
@@ -310,6 +310,43 @@ async def test_words_that_the_next_attempt_did_not_know_are_not_said_twice(scene
     await scene.finish(await scene.say(again, "three"))
     said = [item.text for item in fold(await scene.entries(turn.session_id)) if item.role is Role.ASSISTANT]
     assert "".join(said) == "onetwothree"
+
+
+def left(turn: Turn, kind: Kind, nth: int, **data: object) -> Entry:
+    """Return an entry that the worker of a turn left on its disk."""
+    return Entry(
+        session_id=turn.session_id, seq=0, turn_id=turn.id, attempt=turn.attempt, nth=nth, kind=kind, at=START, data=data
+    )
+
+
+async def called_off(scene: Scene, how: str) -> Turn:
+    """Cancel a turn that has said something; returns it as its first worker knew it."""
+    turn = await scene.say(await scene.running(), "one")
+    if how != "while it ran":
+        await scene.interrupt(turn, resume=Resume.AUTO)
+    if how == "when it ran again":
+        await scene.claim_and_start(turn.id)
+    await scene.store.settlement.cancel(turn.id, Cause.USER, scene.now)
+    return turn
+
+
+@pytest.mark.parametrize("how", ["while it ran", "before it ran again", "when it ran again"])
+async def test_a_cancelled_turn_shows_nothing_more_and_what_it_spent_is_counted_once(scene: Scene, how: str) -> None:
+    """J1 J2 J9: what was not in the journal when the cancel was is never shown; money that was spent is."""
+    turn = await called_off(scene, how)
+    shown = fold(await scene.entries(turn.session_id))
+    before = await scene.snapshot()
+    words = [left(turn, Kind.TEXT, 3, text="two"), left(turn, Kind.REASONING, 4, text="hm")]
+    result = left(turn, Kind.TOOL_FINISHED, 5, call_id="c", name="look", outcome="ok", result="found")
+    assert await scene.store.journal.append_late([*words, result]) == 0
+    assert await scene.snapshot() == before
+    spent = left(turn, Kind.USAGE, 6, **scene.usage(10).data)
+    assert await scene.store.journal.append_late([*words, result, spent]) == 1
+    assert await scene.store.journal.append_late([*words, result, spent]) == 0
+    entries = await scene.entries(turn.session_id)
+    assert fold(entries) == shown
+    assert [entry.seq for entry in entries] == list(range(1, len(entries) + 1))
+    assert (await scene.store.spending.spent(turn, "local", 0)).turn.input_tokens == 10
 
 
 async def test_entries_of_an_attempt_that_still_runs_do_not_come_in_by_the_back_door(scene: Scene) -> None:

@@ -355,6 +355,65 @@ async def test_what_the_turn_said_after_it_was_taken_away_arrives_late(open_it: 
         assert (await store.turns.get(receipt.turn_id)).fence == turn.fence + 1
 
 
+async def test_a_turn_that_is_cancelled_shows_none_of_the_words_that_wait_on_disk(open_it: Open, tmp_path: Path) -> None:
+    """J1 J9: their file goes, what was spent counts, and whoever follows the session reads the next answer undisturbed."""
+    agent, line, home, spent = Puppet(), Line(), tmp_path / "home", Usage(model="small", input_tokens=3)
+    async with (
+        opened(open_it) as store,
+        running_engine(line.through(store), agent, settings=SETTINGS, spool=Spool(home)) as engine,
+    ):
+        receipt = await engine.inbox.accept(message())
+        await agent.say("one ")
+        await until(lambda: text_of(store, receipt))
+        line.cut = True
+        await agent.say("two ")
+        await agent.do(lambda stage: stage.spend(spent))
+        await agent.say("three ")
+        await on_disk(home, "two three ")
+        turn = await store.settlement.cancel(receipt.turn_id, Cause.USER, START)
+        following = await engine.inbox.accept(message("and now?"))
+        line.cut = False
+        follower = Follower(engine, receipt.session_id)
+        await until(lambda: len(agent.work) == 2)
+        await agent.say("next")
+        await until(lambda: not files(home))
+        await agent.finish("next")
+        assert (await settled(store, following)).state is State.COMPLETED
+        seen = await follower.until(Kind.TURN_COMPLETED)
+        await follower.leave()
+        after = seen[[entry.kind for entry in seen].index(Kind.TURN_CANCELLED) + 1 :]
+        assert [entry.data["text"] for entry in seen if entry.kind is Kind.TEXT] == ["one ", "next"]
+        assert [entry.kind for entry in after if entry.turn_id == receipt.turn_id] == [Kind.USAGE]
+        assert (await store.spending.spent(turn, "local", 0)).turn.input_tokens == 3
+        assert [item.text for item in await transcript(store, receipt)][1:] == ["one ", "Cancelled.", "and now?", "next"]
+
+
+async def test_words_that_the_store_took_before_a_cancel_are_shown_before_it(open_it: Open, tmp_path: Path) -> None:
+    """J1 J9: also when their worker never hears that they were taken, and has said more since."""
+    agent, home, held = Puppet(), tmp_path / "home", Hang()
+    async with opened(open_it) as store:
+
+        async def append(*args: Any) -> Any:
+            answer = await store.journal.append(*args)
+            await held.wait()
+            return answer
+
+        mute = Altered(store, journal=Altered(store.journal, append=append))
+        async with running_engine(mute, agent, settings=SETTINGS, spool=Spool(home)) as engine:
+            receipt = await engine.inbox.accept(message())
+            follower = Follower(engine, receipt.session_id)
+            await agent.say("one")
+            await until(lambda: text_of(store, receipt))
+            await agent.say(" two")
+            await engine.cancel(receipt.turn_id)
+            await until(lambda: engine.running == 0 and (home / "spool").exists() and not files(home))
+            await follower.until(Kind.TURN_CANCELLED)
+            seen = await follower.leave()
+        assert [entry.kind for entry in seen][-2:] == [Kind.TEXT, Kind.TURN_CANCELLED]
+        assert seen == await journal_of(store, receipt.session_id)
+        assert await text_of(store, receipt) == "one"
+
+
 @pytest.mark.parametrize("store_url", ["postgres"], indirect=True)
 async def test_a_node_that_finds_itself_given_up_leaves_what_it_has_for_the_next_one(open_it: Open, tmp_path: Path) -> None:
     """J4 T4: it stood still for longer than its lease, with words that it had not even tried to write."""
@@ -402,7 +461,7 @@ async def test_a_neighbour_in_the_same_home_leaves_the_files_of_a_living_node_al
             line.cut = True
             await agent.say("one ")
             await on_disk(home, "one ")
-            await store.settlement.cancel(receipt.turn_id, Cause.USER, START)
+            await store.settlement.interrupt(engine.node_id, [receipt.turn_id], Cause.CRASH, Policy(), START)
             seen = next(rounds)
             await until(lambda: next(rounds) > seen + 10)
             assert kept(home) == "one "

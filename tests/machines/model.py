@@ -403,7 +403,9 @@ class Model:
             journal = self.entries.get(entry.session_id)
             place = (entry.turn_id, entry.attempt, entry.nth)
             turn = self.turns.get(entry.turn_id)
-            if turn is None or (turn.attempt > entry.attempt and entry.kind is not Kind.TOOL_FINISHED):
+            if turn is None or (turn.attempt > entry.attempt and entry.kind not in (Kind.TOOL_FINISHED, Kind.USAGE)):
+                continue
+            if turn.state is State.CANCELLED and entry.kind is not Kind.USAGE:
                 continue
             if journal is not None and place not in {(e.turn_id, e.attempt, e.nth) for e in journal}:
                 journal.append(replace(entry, seq=len(journal) + 1))

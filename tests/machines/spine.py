@@ -23,7 +23,7 @@ from holdfast.core.delivery import Delivery
 from holdfast.core.effects import Call, Effect
 from holdfast.core.ending import Ending
 from holdfast.core.intake import Busy, Cursor, Inbound, Receipt
-from holdfast.core.journal import Draft, Entry, Kind
+from holdfast.core.journal import LATE, Draft, Entry, Kind
 from holdfast.core.leases import Sighting, lapsed, watch
 from holdfast.core.memory import Segment
 from holdfast.core.recovery import Interrupted, Swept
@@ -674,7 +674,10 @@ class Spine(RuleBasedStateMachine):
     @precondition(lambda self: self.cut_off())
     @rule(pick=picks, beyond=st.integers(0, 2))
     def arrive_late(self, pick: int, beyond: int) -> None:
-        """J2, J4: entries of an attempt that was cut off arrive after its end, and again; each is taken in once."""
+        """J2, J4, J9: entries of an attempt that was cut off arrive after its end, and again; each is taken in once.
+
+        Nothing that is shown is, once the turn is cancelled: the audit after each step sees to that.
+        """
         marker = _pick(self.cut_off(), pick)
         attempt = (marker.turn_id, marker.attempt)
         last = max(e.nth or 0 for e in self.model.entries[marker.session_id] if (e.turn_id, e.attempt) == attempt)
@@ -685,7 +688,7 @@ class Spine(RuleBasedStateMachine):
                 turn_id=marker.turn_id,
                 attempt=marker.attempt,
                 nth=nth,
-                kind=Kind.TEXT,
+                kind=sorted(LATE)[nth % len(LATE)],
                 at=self.wall,
                 data={"text": "late"},
             )

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 
-from holdfast.core.journal import Entry, Kind, join
+from holdfast.core.journal import Entry, Kind, join, takes_late
 from holdfast.core.transcript import fold
+from holdfast.core.turns import State
 from tests.unit.test_transcript import delayed
 
 
@@ -51,3 +53,32 @@ def test_only_the_very_next_words_of_the_same_speech_are_joined() -> None:
         assert [(each.since, each.data) for each in join([first, other])] == [(1, first.data), (other.seq, other.data)]
     notes = [entry(1, Kind.NOTE, nth=1, text="a"), entry(2, Kind.NOTE, nth=2, text="b")]
     assert len(join(notes)) == 2
+
+
+WORDS = {Kind.TEXT, Kind.REASONING}
+NEWS = {Kind.TOOL_FINISHED, Kind.USAGE}
+
+
+def taken(state: State, attempt: int) -> set[Kind]:
+    """Return what a turn at an attempt takes of its second."""
+    return {kind for kind in Kind if takes_late(entry(1, kind, attempt=2, nth=7), state, attempt)}
+
+
+@pytest.mark.parametrize("state", State)
+def test_what_a_turn_takes_late_of_the_attempt_that_was_its_last(state: State) -> None:
+    """J4 J9: all of it while it is cut off, what was spent when it is cancelled, and nothing where its worker writes."""
+    expected = {State.QUEUED: WORDS | NEWS, State.INTERRUPTED: WORDS | NEWS, State.CANCELLED: {Kind.USAGE}}
+    assert taken(state, 2) == expected.get(state, set())
+
+
+@pytest.mark.parametrize("state", State)
+def test_what_a_turn_takes_late_of_an_earlier_attempt(state: State) -> None:
+    """J4 J9: not its words, which are said again by now; and nothing that is shown when it is cancelled."""
+    assert taken(state, 3) == ({Kind.USAGE} if state is State.CANCELLED else NEWS)
+
+
+@pytest.mark.parametrize("state", State)
+def test_no_turn_takes_late_what_no_worker_wrote_or_what_was_never_begun(state: State) -> None:
+    """J2: without a number of its own it could be taken twice."""
+    assert taken(state, 1) == set()
+    assert not any(takes_late(entry(1, kind, attempt=2), state, attempt) for kind in Kind for attempt in (2, 3))

@@ -50,6 +50,12 @@ OUTPUT = frozenset({Kind.TEXT, Kind.REASONING, Kind.TOOL_STARTED, Kind.TOOL_FINI
 # The `recovery` of an interruption whose attempt may have left more than has arrived; `turn.recovered` ends the wait.
 PENDING = "pending"
 
+# What an agent has brought forth needs no permission to be kept on disk while the store is away, and may arrive late.  The
+# intent to use a tool does: it must reach the store before the tool runs, because by now another node may own the turn.
+LATE = frozenset({Kind.TEXT, Kind.REASONING, Kind.TOOL_FINISHED, Kind.USAGE})
+# Of that, what a later attempt cannot have said itself.
+_NEWS = frozenset({Kind.TOOL_FINISHED, Kind.USAGE})
+
 # What comes in pieces.
 _WORDS = frozenset({Kind.TEXT, Kind.REASONING})
 
@@ -92,6 +98,23 @@ class Stretch(Entry):
     """
 
     since: int
+
+
+def takes_late(late: Entry, state: turns.State, attempt: int) -> bool:
+    """Return whether a turn, by its state and attempt, takes an entry of a worker that has lost it.
+
+    A cancel is final: what was not in the journal before it is not shown after it.  What was spent is shown nowhere, and
+    counts all the same.
+    """
+    if late.nth is None or late.kind not in LATE or late.attempt > attempt:
+        return False
+    if state is turns.State.CANCELLED:
+        return late.kind is Kind.USAGE
+    if late.attempt < attempt:
+        # The attempt that followed did not know the words, and says them itself.
+        return late.kind in _NEWS
+    # The worker of a live attempt writes by itself, and one that has ended its turn has left nothing out.
+    return state in (turns.State.QUEUED, turns.State.INTERRUPTED)
 
 
 def join(entries: Iterable[Entry]) -> list[Stretch]:

@@ -16,11 +16,11 @@ from typing import TypeVar
 
 from holdfast.clock import Clock
 from holdfast.core.effects import Call
-from holdfast.core.journal import Draft, Entry
+from holdfast.core.journal import LATE, Draft, Entry
 from holdfast.core.turns import Turn
 from holdfast.engine.feed import Feed
 from holdfast.engine.persistence import persist
-from holdfast.engine.spool import SPOOLED, Line, SpoolFile
+from holdfast.engine.spool import Line, SpoolFile
 from holdfast.errors import DiskFull, Unavailable
 from holdfast.ports import Journal
 
@@ -189,6 +189,6 @@ class Backlog:
         for batch in batches:
             for draft in batch.drafts:
                 nth += 1
-                if draft.kind in SPOOLED and only in (None, batch):
+                if draft.kind in LATE and only in (None, batch):
                     lines.append((nth, draft))
         return lines

@@ -16,13 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from holdfast.core.journal import Draft, Kind
+from holdfast.core.journal import LATE, Draft, Kind
 from holdfast.core.turns import Turn
 from holdfast.ids import NodeId, TurnId
-
-# What an agent has brought forth needs no permission to be kept.  The intent to use a tool does: it must reach the store
-# before the tool runs, because by now the turn may be somebody else's.
-SPOOLED = frozenset({Kind.TEXT, Kind.REASONING, Kind.TOOL_FINISHED, Kind.USAGE})
 
 _FILE = re.compile(r"(\w+)\.(\d+)\.jsonl")
 
@@ -147,7 +143,7 @@ def _parse(text: bytes) -> Line:
         raise ValueError("a line without its end")
     decoded: object = json.loads(text)
     match decoded:
-        case {"nth": int(nth), "kind": str(kind), "at": int(at), "data": dict(data)} if kind in SPOOLED:  # pyright: ignore[reportUnknownVariableType] - Untyped until here.
+        case {"nth": int(nth), "kind": str(kind), "at": int(at), "data": dict(data)} if kind in LATE:  # pyright: ignore[reportUnknownVariableType] - Untyped until here.
             return nth, Draft(kind=Kind(kind), at=at, data=cast("dict[str, object]", data))
         case _:
             raise ValueError("not an entry")

@@ -65,6 +65,10 @@ CHECKS: Mapping[str, str] = MappingProxyType(
              WHERE t.state IN ('running', 'waiting', 'completed', 'failed')
              GROUP BY t.id, t.nth HAVING COUNT(e.nth) <> t.nth OR MAX(e.nth) <> t.nth
         """,
+        "J1 nothing is shown of a turn behind its cancel": """
+            SELECT e.turn_id FROM entries e JOIN entries c ON c.turn_id = e.turn_id AND c.kind = 'turn.cancelled'
+             WHERE e.seq > c.seq AND e.kind NOT IN ('usage', 'turn.recovered', 'turn.undone')
+        """,
         "D1 at most one resend, labelled": "SELECT id FROM deliveries WHERE repeats > 1",
         "D2 nothing is sending for a dead node once swept": """
             SELECT d.id FROM deliveries d LEFT JOIN nodes n ON n.id = d.node_id

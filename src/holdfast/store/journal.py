@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from holdfast.core import effects
 from holdfast.core.effects import Call
-from holdfast.core.journal import Draft, Entry, Kind
+from holdfast.core.journal import Draft, Entry, Kind, takes_late
 from holdfast.core.memory import Segment
-from holdfast.core.turns import Turn
+from holdfast.core.turns import State, Turn
 from holdfast.errors import NotFound, Stale
 from holdfast.ids import SessionId, TurnId
 from holdfast.ports import Brief
@@ -29,14 +29,8 @@ _INSERT = """
     VALUES (:session_id, :seq, :turn_id, :attempt, :nth, :kind, :at, :data)
 """
 _INSERT_LATE = _INSERT + " ON CONFLICT (turn_id, attempt, nth) DO NOTHING RETURNING seq"
-# The last attempt of a turn, after it was cut off.  Once the next one has begun without them, its words would be said twice;
-# the result of a tool, and what was spent, is news all the same.  Held while we write, so that none begins meanwhile.
-_HOLD_OVER = """
-    UPDATE turns SET nth = nth
-     WHERE id = :id AND ((attempt = :attempt AND state IN ('queued', 'interrupted', 'cancelled'))
-                      OR (attempt > :attempt AND CAST(:kind AS TEXT) IN ('tool.finished', 'usage')))
- RETURNING id
-"""
+# Held while we write, so that it is neither started again nor cancelled meanwhile.
+_HOLD_OVER = "UPDATE turns SET nth = nth WHERE id = :id RETURNING state, attempt"
 _READ = f"SELECT {rows.ENTRY} FROM entries WHERE session_id = :id AND seq > :after ORDER BY seq LIMIT :limit"
 _IS_THERE = "SELECT 1 FROM sessions WHERE id = :id"
 _READ_TURN = f"SELECT {rows.ENTRY} FROM entries WHERE turn_id = :id ORDER BY seq"
@@ -95,7 +89,7 @@ class Journal:
     async def append_late(self, entries: Sequence[Entry]) -> int:
         """Take in entries of a dead attempt that arrive after its end; returns how many were new.
 
-        Words come too late once the next attempt has begun: it did not know them, and says them itself.
+        Words come too late once the next attempt has begun, or the turn is cancelled: see `takes_late`.
         """
         topics = tuple({f"session:{entry.session_id}" for entry in entries})
         return await self._database.write(lambda: _append_late(entries), wakes=lambda _: topics)
@@ -277,11 +271,15 @@ def decide_calls(dialect: Dialect, cut: Sequence[Turn], now_ms: int) -> Transact
 
 
 def _append_late(entries: Sequence[Entry]) -> Transaction[int]:
+    # All turns before any session, as a cancel takes them: else the two could wait for each other.
+    held: dict[TurnId, tuple[State, int]] = {}
+    for turn_id in sorted({entry.turn_id for entry in entries}):
+        for state, attempt in (yield Run(_HOLD_OVER, {"id": turn_id})):
+            held[turn_id] = State(state), attempt
     new = 0
     for entry in entries:
-        over = yield Run(_HOLD_OVER, {"id": entry.turn_id, "attempt": entry.attempt, "kind": entry.kind.value})
-        if not over or entry.nth is None:
-            continue  # It would collide with its holder's next entry, or say again what was said; or it was pruned.
+        if entry.turn_id not in held or not takes_late(entry, *held[entry.turn_id]):
+            continue
         numbered = yield Run(_NUMBER, {"id": entry.session_id, "count": 1})
         inserted = yield Run(_INSERT_LATE, _params(replace(entry, seq=numbered[0][0])))
         if inserted:
