@@ -14,7 +14,10 @@ from holdfast.core.transcript import fold
 from holdfast.core.turns import Cause, Mode, Policy, Resume, State, Turn
 from holdfast.errors import Stale
 from holdfast.ids import NodeId, SessionId, new_node_id, new_session_id
+from holdfast.store import cancellation, recoveries
+from holdfast.store.database import POSTGRES
 from tests.conformance.scenes import Scene, on_postgres
+from tests.conformance.test_concurrency import race
 
 HERE, THERE = "home-here", "home-there"
 
@@ -179,6 +182,61 @@ async def test_a_search_goes_with_its_session(scene: Scene) -> None:
     assert await scene.store.recoveries.resolve(pending, scene.now) is False
     assert await scene.store.recoveries.charge(pending) is False
     assert await scene.store.recoveries.sight(pending) is Sight.SEALED
+
+
+@pytest.mark.parametrize("began", [False, True], ids=["before it goes on", "when it has gone on"])
+async def test_a_cancel_ends_the_search_for_what_comes_too_late_now(scene: Scene, began: bool) -> None:
+    """J3 J6 J9: the marker does not say that more is coming, for none of it would be shown."""
+    turn = await lost(scene, resume=Resume.AUTO)
+    if began:
+        await scene.claim_and_start(turn.id, await joined(scene, HERE))
+    (pending,) = await searches(scene, turn)
+    await scene.store.settlement.cancel(turn.id, Cause.USER, scene.now)
+    assert await searches(scene, turn) == []
+    assert await scene.store.recoveries.of_home(THERE) == []
+    assert "recovered from the run journal" in await marker(scene, turn)
+    (ended,) = [each for each in await scene.entries(turn.session_id) if each.kind is Kind.TURN_RECOVERED]
+    assert (ended.attempt, ended.data) == (1, {"attempt": 1, "found": 1})
+    before = await scene.snapshot()
+    assert await scene.store.recoveries.resolve(pending, scene.now) is False
+    assert await late(scene, turn, "late") == 0
+    assert await scene.snapshot() == before
+
+
+async def test_a_cancel_ends_the_searches_for_all_attempts_of_its_turn_and_for_no_other(scene: Scene) -> None:
+    """J2 J3"""
+    other, turn = await lost(scene, conversation="chat:2"), await lost(scene, resume=Resume.AUTO)
+    node = await joined(scene, "home-elsewhere")
+    await scene.claim_and_start(turn.id, node)
+    await scene.store.nodes.leave(node)
+    await scene.store.nodes.sweep(Cause.CRASH, Policy(resume=Resume.AUTO), scene.now, home=HERE)
+    await scene.store.settlement.cancel(turn.id, Cause.USER, scene.now)
+    ended = [each for each in await scene.entries(turn.session_id) if each.kind is Kind.TURN_RECOVERED]
+    assert [(each.attempt, each.data["found"]) for each in ended] == [(1, 1), (2, 0)]
+    assert len(await searches(scene, other)) == 1
+
+
+@on_postgres
+@pytest.mark.parametrize("first", ["the cancel", "the home"])
+async def test_a_search_that_its_home_ends_while_the_turn_is_cancelled_ends_once(scene: Scene, first: str) -> None:
+    """J4 P1"""
+    turn = await lost(scene, resume=Resume.AUTO)
+    (pending,) = await searches(scene, turn)
+    if first == "the cancel":
+        await race(
+            scene,
+            lambda: cancellation.cancel(POSTGRES, turn.id, Cause.USER, scene.now),
+            lambda: scene.store.recoveries.resolve(pending, scene.now),
+        )
+    else:
+        await race(
+            scene,
+            lambda: recoveries._resolve(pending, scene.now),
+            lambda: scene.store.settlement.cancel(turn.id, Cause.USER, scene.now),
+        )
+    assert await searches(scene, turn) == []
+    assert (await scene.kinds(turn.session_id)).count(Kind.TURN_RECOVERED) == 1
+    assert await scene.state(turn) is State.CANCELLED
 
 
 async def test_an_unknown_session_has_nothing_to_search_for(scene: Scene) -> None:

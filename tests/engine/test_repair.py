@@ -13,7 +13,7 @@ from holdfast.core.intake import Receipt
 from holdfast.core.journal import Kind
 from holdfast.core.recovery import GIVE_UP_AGE_MS, Pending
 from holdfast.core.transcript import Item, Role, fold
-from holdfast.core.turns import Cause, Policy, State
+from holdfast.core.turns import Cause, Policy, Resume, State
 from holdfast.engine.repair import Repair
 from holdfast.engine.spool import Spool
 from holdfast.errors import StoreDown
@@ -175,10 +175,7 @@ async def test_a_home_that_comes_back_brings_what_it_has_and_ends_every_search_f
             speaks = await engine.inbox.accept(message())
             silent = await engine.inbox.accept(message(conversation="chat:2"))
             await until(lambda: len(agent.work) == 2)
-            folder = there / "spool" / engine.node_id
-            folder.mkdir(parents=True)
-            line = '{"nth": %d, "kind": "text", "at": 1, "data": {"text": "%s "}}\n'
-            (folder / f"{speaks.turn_id}.1.jsonl").write_text(line % (2, "one") + line % (3, "two"))
+            leave_words(there / "spool" / engine.node_id, speaks)
         async with running_engine(store, Puppet(), settings=SETTINGS, spool=Spool(here)) as reader:
             for receipt in (speaks, silent):
                 await in_state(store, receipt, State.INTERRUPTED)
@@ -193,6 +190,35 @@ async def test_a_home_that_comes_back_brings_what_it_has_and_ends_every_search_f
             assert (await marker(store, silent)).text == "Interrupted: the gateway stopped without warning."
             found = [e.data for e in await journal_of(store, speaks.session_id) if e.kind is Kind.TURN_RECOVERED]
             assert found == [{"attempt": 1, "found": 2}]
+
+
+@pytest.mark.parametrize("store_url", ["postgres"], indirect=True)
+async def test_a_home_that_comes_back_brings_nothing_of_a_turn_that_was_cancelled(open_it: Open, tmp_path: Path) -> None:
+    """J3 J9: with the cancel nobody waits for it any more, and what was left there goes."""
+    here, there = tmp_path / "here", tmp_path / "there"
+    waiting = replace(SETTINGS, max_running=0, policy=Policy(resume=Resume.AUTO))
+    async with opened(open_it) as store, opened(open_it) as shared:
+        async with running_engine(shared, agent := Puppet(), settings=SETTINGS, spool=Spool(there)) as engine:
+            receipt = await engine.inbox.accept(message())
+            await until(lambda: agent.work)
+            leave_words(there / "spool" / engine.node_id, receipt)
+        async with running_engine(store, Puppet(), settings=waiting, spool=Spool(here)) as reader:
+            await in_state(store, receipt, State.QUEUED)
+            assert "pending" in (await marker(store, receipt)).text
+            await reader.cancel(receipt.turn_id)
+            assert await is_over(store, receipt)
+            shown = fold(await journal_of(store, receipt.session_id))
+            assert [item.text for item in shown[1:]] == ["Interrupted: the gateway stopped without warning.", "Cancelled."]
+            async with running_engine(shared, Puppet(), settings=waiting, spool=Spool(there)):
+                await until(lambda: not list((there / "spool").iterdir()))
+            assert fold(await journal_of(store, receipt.session_id)) == shown
+
+
+def leave_words(folder: Path, receipt: Receipt) -> None:
+    """Leave what a node said last in its home, as if it had died right after."""
+    folder.mkdir(parents=True)
+    line = '{"nth": %d, "kind": "text", "at": 1, "data": {"text": "%s "}}\n'
+    (folder / f"{receipt.turn_id}.1.jsonl").write_text(line % (2, "one") + line % (3, "two"))
 
 
 async def is_over(store: Store, receipt: Receipt) -> bool:

@@ -9,7 +9,7 @@ from holdfast.core import sessions
 from holdfast.core.turns import Cause, Event, State, Turn
 from holdfast.errors import IllegalMove
 from holdfast.ids import SessionId, TurnId
-from holdfast.store import closing, journal, questions, rows, segments, turns
+from holdfast.store import closing, journal, questions, recoveries, rows, segments, turns
 from holdfast.store.database import Dialect, Run, Transaction
 
 _CANCEL = """
@@ -82,6 +82,8 @@ def _cancel_one(dialect: Dialect, turn_id: TurnId, cause: Cause, now_ms: int) ->
     last, _, ended, owes = yield from closing.move_session(turn.session_id, 1, 0, False, now_ms)
     draft = closing.draft(State.CANCELLED, now_ms, cause=cause.value)
     yield from journal.insert(journal.numbered(turn, last, None, [draft]))
+    # What a lost attempt may have left elsewhere comes too late now, so nobody is told to wait for it.
+    yield from recoveries.close_all(turn, now_ms)
     if ended and owes:
         yield from segments.seal(turn.session_id, now_ms)
     return cancelled

@@ -39,6 +39,7 @@ _CHARGE = """
 """
 _FIND = "SELECT 1 FROM recoveries WHERE turn_id = :turn_id AND attempt = :attempt"
 _CLOSE = "DELETE FROM recoveries WHERE turn_id = :turn_id AND attempt = :attempt RETURNING turn_id"
+_CLOSE_ALL = "DELETE FROM recoveries WHERE turn_id = :turn_id RETURNING attempt"
 _COUNT = f"SELECT COUNT(*) FROM entries WHERE turn_id = :turn_id AND attempt = :attempt AND kind IN ({_OUTPUT})"
 
 
@@ -82,6 +83,12 @@ def open_all(cut: Sequence[Turn], node_id: NodeId, home: str, now_ms: int) -> Tr
         yield Add(_OPEN, [{**common, "turn_id": t.id, "attempt": t.attempt, "session_id": t.session_id} for t in cut])
 
 
+def close_all(turn: Turn, now_ms: int) -> Transaction[None]:
+    """End every search for a turn that takes nothing more; its session is held by this transaction already."""
+    for attempt in sorted(attempt for (attempt,) in (yield Run(_CLOSE_ALL, {"turn_id": turn.id}))):
+        yield from _say_ended(replace(turn, attempt=attempt), now_ms)
+
+
 def _read(sql: str, params: Params) -> Transaction[list[Pending]]:
     found = yield Run(sql, params)
     return [_pending(row) for row in found]
@@ -103,14 +110,18 @@ def _resolve(pending: Pending, now_ms: int) -> Transaction[bool]:
     place = _place(pending)
     if not (yield Run(_FIND, place)):
         return False
-    ((found,),) = yield Run(_COUNT, place)
-    draft = Draft(kind=Kind.TURN_RECOVERED, at=now_ms, data={"attempt": pending.attempt, "found": found})
-    turn = replace((yield from turns.get(pending.turn_id)), attempt=pending.attempt)
     # The session before the search, as a prune takes them: else the two could wait for each other.
-    yield from journal.number(turn, None, [draft])
+    yield from _say_ended(replace((yield from turns.get(pending.turn_id)), attempt=pending.attempt), now_ms)
     if not (yield Run(_CLOSE, place)):
         raise Stale(f"the search for attempt {pending.attempt} of turn {pending.turn_id} is over")
     return True
+
+
+def _say_ended(turn: Turn, now_ms: int) -> Transaction[None]:
+    """Say in the journal how much there is of one attempt of a turn."""
+    ((found,),) = yield Run(_COUNT, {"turn_id": turn.id, "attempt": turn.attempt})
+    draft = Draft(kind=Kind.TURN_RECOVERED, at=now_ms, data={"attempt": turn.attempt, "found": found})
+    yield from journal.number(turn, None, [draft])
 
 
 def _found(sql: str, params: Params) -> Transaction[bool]:
