@@ -11,12 +11,12 @@ import asyncpg
 import pytest
 
 from holdfast.core import delivery, memory, sessions
-from holdfast.core.journal import Kind
+from holdfast.core.journal import Entry, Kind
 from holdfast.core.schedule import slot_key
 from holdfast.core.turns import Cause, Mode, Policy, Resume, State, Turn
 from holdfast.errors import IllegalMove, KeyReused, NodeLost, Rejected, Stale, StoreDown
 from holdfast.ids import NodeId, new_session_id, new_turn_id
-from holdfast.store import cancellation, deliveries, intake, nodes, segments, settlement, turns
+from holdfast.store import cancellation, deliveries, intake, journal, nodes, segments, settlement, turns
 from holdfast.store.database import POSTGRES, Run, Transaction, Work
 from holdfast.store.opening import Store
 from tests.conformance.scenes import OWNER, START, Scene, closed_gate, on_postgres
@@ -159,6 +159,53 @@ async def test_a_finish_that_comes_while_the_turn_is_cancelled_is_too_late(scene
     )
     assert isinstance(error, Stale)
     assert await scene.state(turn) is State.CANCELLED
+
+
+def late_words(turn: Turn) -> list[Entry]:
+    """Return words that the worker of a turn left on its disk."""
+    place = {"session_id": turn.session_id, "turn_id": turn.id, "attempt": turn.attempt, "nth": turn.nth + 1}
+    return [Entry(**place, seq=0, kind=Kind.TEXT, at=START, data={"text": "late"})]
+
+
+@on_postgres
+async def test_words_that_arrive_while_their_turn_is_cancelled_are_too_late(scene: Scene) -> None:
+    """J1 J2 J9: the cancel is final from its commit on, whoever had begun to write before it."""
+    turn = await scene.running()
+    await scene.interrupt(turn, resume=Resume.AUTO)
+    _, new = await race(
+        scene,
+        lambda: cancellation.cancel(POSTGRES, turn.id, Cause.USER, scene.now),
+        lambda: scene.store.journal.append_late(late_words(turn)),
+    )
+    assert new == 0
+    assert (await scene.kinds(turn.session_id))[-1] is Kind.TURN_CANCELLED
+
+
+@on_postgres
+async def test_a_cancel_that_comes_while_late_words_arrive_stands_below_them(scene: Scene) -> None:
+    """J1 J2 J4"""
+    turn = await scene.running()
+    await scene.interrupt(turn, resume=Resume.AUTO)
+    new, _ = await race(
+        scene,
+        lambda: journal._append_late(late_words(turn)),
+        lambda: scene.store.settlement.cancel(turn.id, Cause.USER, scene.now),
+    )
+    assert new == 1
+    assert (await scene.kinds(turn.session_id))[-2:] == [Kind.TEXT, Kind.TURN_CANCELLED]
+
+
+@on_postgres
+async def test_a_turn_that_is_cancelled_while_its_node_stops_is_not_told_of_it(scene: Scene) -> None:
+    """J1 R1 J9: nothing is said in a turn behind its cancel."""
+    turn = await scene.running()
+    _, told = await race(
+        scene,
+        lambda: cancellation.cancel(POSTGRES, turn.id, Cause.USER, scene.now),
+        lambda: scene.store.settlement.announce(scene.node, "restart", "restarting", scene.now),
+    )
+    assert told == []
+    assert (await scene.kinds(turn.session_id))[-1] is Kind.TURN_CANCELLED
 
 
 @on_postgres

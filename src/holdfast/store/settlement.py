@@ -44,7 +44,8 @@ _NEXT = "SELECT EXISTS (SELECT 1 FROM turns WHERE session_id = :id AND state = '
 # Held, so that of two who leave it out at once only one says so.
 _HOLD_TURN = "UPDATE turns SET nth = nth WHERE id = :id"
 _UNDONE = "SELECT 1 FROM entries WHERE turn_id = :id AND kind = 'turn.undone' LIMIT 1"
-_RUNNING = f"SELECT {rows.TURN} FROM turns WHERE node_id = :node_id AND state = 'running' ORDER BY id"
+# Held, so that nothing is said in a turn that is cancelled at the same moment.
+_HOLD_RUNNING = f"UPDATE turns SET nth = nth WHERE node_id = :node_id AND state = 'running' RETURNING {rows.TURN}"
 _ANNOUNCED = """
     SELECT turn_id, attempt FROM entries WHERE turn_id IN {ids} AND kind = 'note' AND data ->> 'banner' IS NOT NULL
 """
@@ -244,7 +245,8 @@ def interrupt(
 
 
 def _announce(dialect: Dialect, node_id: NodeId, banner: str, text: str, now_ms: int) -> Transaction[list[Turn]]:
-    running = [rows.turn(row) for row in (yield Run(_RUNNING, {"node_id": node_id}))]
+    held = [rows.turn(row) for row in (yield Run(_HOLD_RUNNING, {"node_id": node_id}))]
+    running = sorted(held, key=lambda turn: turn.id)
     ids = {"ids": rows.encode([turn.id for turn in running])}
     told_before = {(turn_id, attempt) for turn_id, attempt in (yield Run(_ANNOUNCED.format(ids=dialect.each("ids")), ids))}
     told = [turn for turn in running if (turn.id, turn.attempt) not in told_before]
