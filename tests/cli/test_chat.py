@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.blackbox.models import ModelProcess
 from tests.cli.terminal import Terminal
 from tests.cli.test_gateway import PATIENCE_S, on_a_screen, serving
 
@@ -183,6 +184,38 @@ def test_ctrl_c_stops_the_answer_then_clears_the_line_then_leaves(terminal: Term
         typist.sees("› count to 2", ".* 1 2\\.", "›")
         typist.type("\x03")
         assert chat.wait(PATIENCE_S) == 1
+
+
+def test_nothing_of_a_cancelled_answer_stands_below_the_cancel(terminal: Terminal, tmp_path: Path) -> None:
+    """J1 J9: the model speaks fast, so each time some words were on their way, and are handed in during the next answer."""
+    with model(tmp_path) as settings, serving(terminal, **settings), chatting(terminal) as typist:
+        for count in (60, 61):
+            quick, calm = f"script: stream {count}00 at 400", f"script: stream {count} at 40"
+            typist.type(f"{quick}\n")
+            typist.sees(f"› {quick}", ".*word5.*", "› Ctrl-C stops it.*")
+            typist.type("\x03")
+            typist.sees(f"› {quick}", "■ Cancelled\\.", "›")
+            typist.type(f"{calm}\n")
+            shown = typist.sees(f"› {calm}", f".*word{count - 1}.*", ".* out")
+            below = shown.rpartition("Cancelled.")[2]
+            assert re.findall("word[0-9]+", below) == [f"word{number}" for number in range(count)]
+        # The folder is made with the first words that a worker had to leave there.
+        assert len(list((terminal.home / "spool").iterdir())) == 1
+
+
+@contextlib.contextmanager
+def model(folder: Path) -> Iterator[dict[str, str]]:
+    """A model that speaks as its messages say; yields the settings of a gateway that asks it."""
+    process = ModelProcess(folder, "echo")
+    process.start()
+    try:
+        url = f"http://127.0.0.1:{process.port}/v1"
+        yield {f"HOLDFAST_MODEL__{name}": value for name, value in _MODEL.items()} | {"HOLDFAST_MODEL__BASE_URL": url}
+    finally:
+        process.kill()
+
+
+_MODEL = {"NAME": "openai:scripted", "API_KEY": "a-key-for-nobody"}
 
 
 def test_leaving_with_an_open_question_leaves_it_open(terminal: Terminal) -> None:

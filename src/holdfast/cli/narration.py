@@ -51,6 +51,8 @@ class Narrator:
         self._screen = screen
         self._is_mine = is_mine
         self._asked: dict[TurnId, str] = {}
+        # What of them arrives late does not make them go on.
+        self._over: set[TurnId] = set()
         self._speaking: Kind | None = None
         self._tellers: Mapping[Kind, Callable[[Entry], None]] = {
             Kind.TURN_ACCEPTED: self._accept,
@@ -110,8 +112,11 @@ class Narrator:
         status = f"… {' · '.join((*doing, *waiting))}" if self.live else ""
         self._screen.label(_AT_WORK if self.live else "", status)
 
+    def _going_on(self, entry: Entry) -> _Live:
+        return _Live() if entry.turn_id in self._over else self.live.setdefault(entry.turn_id, _Live())
+
     def _say(self, entry: Entry) -> None:
-        self.live.setdefault(entry.turn_id, _Live())
+        self._going_on(entry)
         text = str(entry.data.get("text", ""))
         # Below a card it begins a line of its own.
         said = text if self._speaking else text.lstrip()
@@ -123,6 +128,7 @@ class Narrator:
         self._asked[entry.turn_id] = str(entry.data.get("text", ""))
 
     def _start(self, entry: Entry) -> None:
+        self._over.discard(entry.turn_id)
         self.live[entry.turn_id] = _Live()
         text = self._asked.pop(entry.turn_id, None)
         # What was written into a pipe stands nowhere, and nobody there has to be reminded of it.
@@ -134,12 +140,12 @@ class Narrator:
             self._print(cards.message(str(entry.data.get("text", ""))))
 
     def _begin_call(self, entry: Entry) -> None:
-        live = self.live.setdefault(entry.turn_id, _Live())
+        live = self._going_on(entry)
         name, args = str(entry.data.get("name", "")), entry.data.get("args")
         live.calls[str(entry.data.get("call_id"))] = name, args, entry.at
 
     def _end_call(self, entry: Entry) -> None:
-        live, data = self.live.setdefault(entry.turn_id, _Live()), entry.data
+        live, data = self._going_on(entry), entry.data
         name, args, began = live.calls.pop(str(data.get("call_id")), (str(data.get("name", "")), data.get("args"), None))
         result = data.get("result")
         self._print(
@@ -162,7 +168,7 @@ class Narrator:
         self._print(Text(f"  → {visible(str(entry.data.get('text', '')))}", "dim"))
 
     def _use(self, entry: Entry) -> None:
-        live, data = self.live.setdefault(entry.turn_id, _Live()), entry.data
+        live, data = self._going_on(entry), entry.data
         numbers = {key: int(cast("int", data.get(key, 0))) for key in _NUMBERS}
         live.used += Usage(model=str(data.get("model", "")), **numbers)
 
@@ -178,6 +184,7 @@ class Narrator:
             self._print(Text(f"■ {visible(item.text)}", "magenta"))
 
     def _settle(self, entry: Entry) -> None:
+        self._over.add(entry.turn_id)
         live = self.live.pop(entry.turn_id, None)
         self._asked.pop(entry.turn_id, None)
         if self.question and self.question.turn_id == entry.turn_id:
