@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -18,7 +19,9 @@ from hypothesis import strategies as st
 from holdfast.core.journal import PENDING, Entry, Kind, join
 from holdfast.core.transcript import fold
 from holdfast.core.turns import Cause
+from tests.openai.cancels import cancelled_in_mid_stream
 from tests.unit.test_transcript import delayed, entry, numbered
+from tests.web.house import scratch_home
 
 BUILD = Path(__file__).parents[2] / "page" / "build.py"
 JOURNALS = 150
@@ -74,20 +77,35 @@ def everything() -> list[Entry]:
         entry(Kind.TURN_UNDONE, "undone", 0),
         entry(Kind.TURN_ACCEPTED, "left", 0, text="later"),
         entry(Kind.TURN_CANCELLED, "left", 0, cause="session_ended"),
+        entry(Kind.TURN_ACCEPTED, "lost", 0, text="once more"),
+        entry(Kind.TURN_STARTED, "lost", 1, 1),
+        entry(Kind.TURN_INTERRUPTED, "lost", 1, cause="crash", continues=True, recovery=PENDING),
+        entry(Kind.TURN_CANCELLED, "lost", 1, cause="user"),
+        entry(Kind.TURN_RECOVERED, "lost", 1, found=0),
+        entry(Kind.USAGE, "lost", 1, 2, model="m", input_tokens=1, output_tokens=2, cached_tokens=0, cost_micros=0),
     ]
     assert {each.kind for each in entries} == set(Kind)
     return numbered(entries)
 
 
-def _case(entries: Sequence[Entry]) -> dict[str, object]:
+async def streamed() -> list[list[Entry]]:
+    """Return journals as a gateway streams them, each with a turn that was cancelled while its model spoke."""
+    with scratch_home() as home:
+        async with cancelled_in_mid_stream(home, 1) as (_, _, conversations):
+            return [msgspec.convert(each.events, list[Entry]) for each in conversations]
+
+
+def _case(entries: Sequence[Entry], *, live: bool = False) -> dict[str, object]:
     timed = [replace(each, at=1_000 * each.seq) for each in entries]
-    return {"entries": timed, "joined": join(timed), "items": fold(timed)}
+    return {"entries": timed, "joined": join(timed), "items": fold(timed), "live": live}
 
 
 @pytest.mark.timeout(120)
 def test_the_page_folds_a_journal_as_the_gateway_does(tmp_path: Path) -> None:
+    """J3 J9: and of a turn that is cancelled while it is followed, it shows nothing more."""
     corpus = tmp_path / "corpus.json"
-    cases = [_case(each) for each in chain(journals(), [everything()])]
+    live = [_case(each, live=True) for each in asyncio.run(streamed())]
+    cases = [*(_case(each) for each in chain(journals(), [everything()])), *live]
     corpus.write_bytes(msgspec.json.encode(cases))
     environment = {**os.environ, "VITE_CORPUS": str(corpus), "NO_COLOR": "1"}
     command = [sys.executable, BUILD, "test", "tests/journal/agreement.test.ts", "--reporter=verbose"]

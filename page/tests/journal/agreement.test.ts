@@ -8,6 +8,8 @@ interface Case {
   entries: Journalled[];
   joined: Journalled[];
   items: Told[];
+  /** It was streamed by a gateway, which cancelled a turn in it. */
+  live: boolean;
 }
 
 const path: string | undefined = import.meta.env.VITE_CORPUS;
@@ -60,5 +62,20 @@ test.skipIf(!path)(`the page tells ${cases.length} journals as the gateway does`
       );
       expect(answers).toEqual(items.filter(isAnswer).map((each) => each.text));
     }
+  }
+});
+
+test.skipIf(!path)("a turn that is cancelled while it is followed shows nothing more", () => {
+  const live = cases.filter((each) => each.live);
+  expect(live).not.toHaveLength(0);
+  for (const { entries } of live) {
+    let view = emptyView;
+    let final: Turn | undefined;
+    for (const entry of entries) {
+      view = fold(view, [entry]);
+      final ??= view.turns.find((each) => each.state === "cancelled");
+      if (final) expect(view.turns.find((each) => each.id === final?.id)?.items).toEqual(final.items);
+    }
+    expect(final).toBeDefined();
   }
 });
