@@ -1789,6 +1789,30 @@ MUTANTS: tuple[Mutant, ...] = (
         "AND p.turn_id = t.id",
         ("tests/conformance/test_sessions.py",),
     ),
+    Mutant(
+        "signals: under nohup the end of the terminal is not heard",
+        "daemon/life.py",
+        "if each is not signal.SIGHUP or signal.getsignal(each) is not signal.SIG_IGN]",
+        "]",
+        ("tests/cli/test_gateway.py::test_a_gateway_under_nohup_outlives_its_terminal",),
+    ),
+    Mutant(
+        "terminal: without a sandbox, code of the workspace is asked about",
+        "agent/tools/terminal.py",
+        "            bounded=not self._sandbox.missing,\n",
+        "            bounded=True,\n",
+        (
+            "tests/processes/test_terminal.py::"
+            "test_code_of_the_workspace_is_asked_about_unless_it_is_bounded_or_somebody_chose_so",
+        ),
+    ),
+    Mutant(
+        "terminal: a pager runs nothing that is typed into it",
+        "agent/tools/terminal.py",
+        '    "LESSSECURE": "1",\n',
+        "",
+        ("tests/processes/test_terminal.py::test_a_command_gets_no_input_and_only_the_environment_it_may_have",),
+    ),
 )
 
 

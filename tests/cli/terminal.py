@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +20,11 @@ TIMEOUT_S = 60
 
 
 class Terminal:
-    """Runs `holdfast` as a user would, in a home of its own."""
+    """Runs `holdfast` as a user would, in a home of its own, with the signals `ignored` that `nohup` or a `&` takes away."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, ignored: Sequence[signal.Signals] = ()) -> None:
         self.home = home
+        self.ignored = ignored
 
     def environment(self) -> dict[str, str]:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
@@ -51,11 +55,25 @@ class Terminal:
         return {name: ours.get(name) for name in {*ours, *os.environ} if ours.get(name) != os.environ.get(name)}
 
     def start(self, *words: str, **variables: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [sys.executable, "-u", "-m", "holdfast", *words],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=self.environment() | variables,
-        )
+        with self.signals():
+            return subprocess.Popen(
+                [sys.executable, "-u", "-m", "holdfast", *words],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                env=self.environment() | variables,
+            )
+
+    @contextlib.contextmanager
+    def signals(self) -> Iterator[None]:
+        """What is started meanwhile ignores what it should and nothing else, however this run itself was started."""
+        before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGHUP)}
+        for each, handler in before.items():
+            if (handler is signal.SIG_IGN) != (each in self.ignored):
+                signal.signal(each, signal.SIG_IGN if each in self.ignored else signal.SIG_DFL)
+        try:
+            yield
+        finally:
+            for each, handler in before.items():
+                signal.signal(each, handler)

@@ -87,13 +87,12 @@ def on_a_screen(
     ours, theirs = os.openpty()
     words = ("-m", "holdfast", *words)
     command = [sys.executable, "-c", ON_ITS_OWN_SCREEN, *words] if hangs_up else [sys.executable, *words]
-    with (
-        io.FileIO(ours, "r+") as screen,
-        subprocess.Popen(
+    with terminal.signals():
+        process = subprocess.Popen(
             command, stdin=theirs, stdout=theirs, stderr=theirs, env=terminal.environment(), start_new_session=True
-        ) as process,
-    ):
-        os.close(theirs)
+        )
+    os.close(theirs)
+    with io.FileIO(ours, "r+") as screen, process:
         try:
             yield process, screen
         finally:
@@ -405,6 +404,21 @@ def test_a_gateway_whose_terminal_is_gone_restarts_and_stops_all_the_same(termin
         assert terminal.type("restart").exit_code == 0
         assert terminal.read("status")["node"] != before
         gateway.send_signal(signal.SIGTERM)
+        assert gateway.wait(PATIENCE_S) == 0
+
+
+def test_a_gateway_under_nohup_outlives_its_terminal(terminal: Terminal) -> None:
+    """Also as the process that takes its place; it still hears every other word."""
+    patient = Terminal(terminal.home, ignored=[signal.SIGHUP])
+    with on_a_screen(patient, "serve", "--no-open", "--port", "0") as (gateway, screen):
+        read_until(screen, "Ctrl-C stops")
+        before = terminal.read("status")["node"]
+        screen.close()
+        assert terminal.type("restart").exit_code == 0
+        gateway.send_signal(signal.SIGHUP)
+        assert terminal.read("ask", "count to 1")["state"] == "completed"
+        assert terminal.read("status")["node"] != before
+        gateway.send_signal(signal.SIGINT)
         assert gateway.wait(PATIENCE_S) == 0
 
 

@@ -111,14 +111,18 @@ async def _show(desk: LocalDesk, witness: Witness, notice: Notice) -> None:
 
 @contextlib.contextmanager
 def signals(life: Lifecycle) -> Generator[None]:
-    """Take the signals that end a process as wishes to end the gateway."""
+    """Take the signals that end a process as wishes to end the gateway.
+
+    Under `nohup`, the end of its terminal is not one of them.  Ctrl-C always is, also behind a `&` in a script.
+    """
     loop = asyncio.get_running_loop()
-    for each in SIGNALS:
+    heard = [each for each in SIGNALS if each is not signal.SIGHUP or signal.getsignal(each) is not signal.SIG_IGN]
+    for each in heard:
         loop.add_signal_handler(each, life.ask, Stop())
     try:
         yield
     finally:
-        for each in SIGNALS:
+        for each in heard:
             loop.remove_signal_handler(each)
 
 
