@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests import machine
 from tests.blackbox.gateway import Gateway, gateways
 from tests.page import browser
 from tests.page.test_first_run import FIRST_PAINT_MAX_MS, first_paint
@@ -20,7 +21,7 @@ LATE = 0.95
 
 async def run(ground: Ground) -> list[Line]:
     times = 3 if ground.quick else TIMES
-    if browser.found() is None:
+    if machine.browser() is None:
         return [_fetched()]
     try:
         with gateways() as (gateway,):

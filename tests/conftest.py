@@ -1,4 +1,4 @@
-"""Fixtures every folder shares: a real store of each kind, empty for each test."""
+"""What every folder shares: a real store of each kind, empty for each test, and only what a test needs of the machine."""
 
 from __future__ import annotations
 
@@ -12,10 +12,26 @@ import pytest
 
 from holdfast.store.opening import Store, open_store
 from tests import scratch
+from tests.machine import Surroundings
 from tests.postgres import Databases, Server
+
+_surroundings = Surroundings()
 
 # This moves `tmp_path` into memory too; pytest looks it up when the first test asks for a folder.
 os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(scratch.parent()))
+
+
+def pytest_configure() -> None:
+    _surroundings.hide()
+
+
+def pytest_unconfigure() -> None:
+    _surroundings.close()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    _surroundings.prepare(item)
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,7 @@ from typing import Any
 from tests.blackbox.client import Client, client
 from tests.blackbox.gateway import Gateway, gateways, until
 from tests.blackbox.history import Receipt
+from tests.machine import with_and_without_a_sandbox
 
 
 async def turns(somebody: Client, session_id: str) -> list[Any]:
@@ -23,9 +24,10 @@ async def killed_and_started(gateway: Gateway) -> None:
     await gateway.start()
 
 
-async def test_a_background_command_ends_while_no_gateway_runs_and_is_told_once() -> None:
+@with_and_without_a_sandbox
+async def test_a_background_command_ends_while_no_gateway_runs_and_is_told_once(sandbox: str) -> None:
     """A5, A8: kill -9 neither ends the command nor loses its end; the next gateway keeps the promise, and only once."""
-    with gateways() as (gateway,):
+    with gateways(tools__terminal__sandbox=sandbox) as (gateway,):
         await gateway.start()
         async with client(gateway) as somebody:
             session_id = await somebody.session()
@@ -97,9 +99,10 @@ for each in json.load(urllib.request.urlopen(base + "/api/approvals"))["items"]:
 """
 
 
-async def test_a_command_cannot_allow_what_a_person_was_asked_about() -> None:
+@with_and_without_a_sandbox
+async def test_a_command_cannot_allow_what_a_person_was_asked_about(sandbox: str) -> None:
     """SECURITY 9: a gateway without a key can be reached by what it runs, which must not speak for the operator."""
-    with gateways() as (gateway,):
+    with gateways(tools__terminal__sandbox=sandbox) as (gateway,):
         await gateway.start()
         async with client(gateway) as somebody:
             asked, _ = await _asking(somebody, await somebody.session(), "run: rm -rf build")

@@ -7,7 +7,6 @@ import contextlib
 import itertools
 import os
 import re
-import shutil
 import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -29,8 +28,9 @@ from playwright.async_api import (
 )
 
 from tests.blackbox.gateway import Gateway, gateways
+from tests.machine import browser, no_browser
 
-NAMES = ("chromium", "chromium-browser", "google-chrome")
+needs_browser = pytest.mark.browser
 # What comes is seen at once; how long it may take is a matter of how busy the machine is.
 PATIENCE_MS = 30_000
 WIDE = {"width": 1280, "height": 800}
@@ -56,24 +56,12 @@ _pictures = itertools.count(1)
 expect.set_options(timeout=PATIENCE_MS)
 
 
-def found() -> str | None:
-    """Return the browser of this machine."""
-    asked = os.environ.get("HOLDFAST_BROWSER")
-    return asked or next((path for name in NAMES if (path := shutil.which(name))), None)
-
-
-needs_browser = pytest.mark.skipif(
-    found() is None and not os.environ.get("HOLDFAST_BROWSER_REQUIRED"),
-    reason="there is no Chromium on this machine; install one, or name it in HOLDFAST_BROWSER",
-)
-
-
 async def launched() -> Browser:
     """Return the browser of this loop."""
     loop = asyncio.get_running_loop()
     if loop not in _launched:
-        path = found()
-        assert path, "there is no Chromium on this machine; install one, or name it in HOLDFAST_BROWSER"
+        path = browser()
+        assert path, no_browser()
         playwright = await async_playwright().start()
         _launched[loop] = playwright, await playwright.chromium.launch(executable_path=path, args=list(ARGUMENTS))
     return _launched[loop][1]

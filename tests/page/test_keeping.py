@@ -10,7 +10,8 @@ import pytest
 from playwright.async_api import async_playwright, expect
 
 from tests.blackbox.gateway import gateways
-from tests.page.browser import ARGUMENTS, at_home, found, needs_browser, say
+from tests.machine import browser
+from tests.page.browser import ARGUMENTS, at_home, needs_browser, say
 
 pytestmark = needs_browser
 # As in the settings of a browser: no site may keep anything.
@@ -25,7 +26,7 @@ async def test_where_the_browser_keeps_nothing_a_message_is_sent_all_the_same(tm
         await gateway.start()
         async with async_playwright() as playwright:
             context = await playwright.chromium.launch_persistent_context(
-                tmp_path, executable_path=found(), args=list(ARGUMENTS)
+                tmp_path, executable_path=browser(), args=list(ARGUMENTS)
             )
             page = context.pages[0]
             await page.goto(gateway.url)

@@ -22,9 +22,10 @@ from holdfast.core.sessions import Session, Source
 from holdfast.core.turns import Turn
 from holdfast.ids import new_session_id, new_turn_id
 from holdfast.store.opening import Store, open_store
+from tests import machine
 
 HOME_ID = "home_1"
-ENVIRONMENT = {"PATH": os.environ.get("PATH", "/usr/bin:/bin")}
+ENVIRONMENT = {"PATH": machine.PATH}
 SOURCE = Source(chat_id="42", chat_name="chat", chat_type="private", thread_id="7", user="someone")
 
 

@@ -337,10 +337,9 @@ def test_output_reads_without_the_movements_of_a_terminal() -> None:
     assert readable(written, colours=True) == "\x1b[1;31mred\x1b[0m\nx�"
 
 
+@pytest.mark.sandbox
 async def test_the_first_process_of_a_sandbox_is_nothing_that_a_command_left_running(tmp_path: Path) -> None:
-    sandbox = await Sandbox.find("auto", tmp_path)
-    if not sandbox.is_on:
-        pytest.skip(sandbox.description)
+    sandbox = await Sandbox.find("on", tmp_path)
     outer = await asyncio.create_subprocess_exec(*sandbox.wrap(["sleep", "60"], tmp_path), start_new_session=True)
     try:
         # The program, the first process of the sandbox, and the command in it.

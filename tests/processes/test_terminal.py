@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import uvloop
@@ -45,8 +45,8 @@ def site(here: Scene, turn: Turn | None = None) -> Site:
     return Site(session=here.session, turn=turn or here.turn, call_id=CallId("call_1"), rest=rest)
 
 
-def terminal(here: Scene, smart: Any = None, **config: Any) -> StructTool[Any]:
-    sandbox = Sandbox(description="off", workspace=here.workspace)
+def terminal(here: Scene, smart: Any = None, sandbox: Sandbox | None = None, **config: Any) -> StructTool[Any]:
+    sandbox = sandbox or Sandbox(description="off", workspace=here.workspace)
     more = {"smart": smart} if smart else {}
     return Terminal(
         TerminalConfig(**config), Workspace(here.workspace), here.keeping, sandbox, ENVIRONMENT, clock=here.clock, **more
@@ -94,7 +94,10 @@ async def test_a_command_gets_no_input_and_only_the_environment_it_may_have(tmp_
     async with scene(tmp_path) as here:
         os.environ["PLANTED_SECRET"] = "hunter2"
         try:
-            assert "hunter2" not in await run(here, "env; cat")
+            said = await run(here, "env; cat")
+            assert "hunter2" not in said
+            # A pager would run what is typed into it.
+            assert "LESSSECURE=1" in said
         finally:
             del os.environ["PLANTED_SECRET"]
 
@@ -158,9 +161,12 @@ async def test_endless_output_is_cut_in_the_middle(tmp_path: Path) -> None:
 
 async def test_a_terminal_in_the_foreground(tmp_path: Path) -> None:
     async with scene(tmp_path) as here:
-        said = await run(here, "test -t 1 && echo a terminal; ps -o tty= -p $$", pty=True)
+        said = await run(
+            here, "test -t 1 && echo a terminal; readlink /proc/$$/fd/1; : < /dev/tty && echo its own", pty=True
+        )
         assert "a terminal" in said
-        assert "pts/" in said
+        assert "/dev/pts/" in said
+        assert "its own" in said
 
 
 async def test_bytes_that_are_no_text_do_not_disturb(tmp_path: Path) -> None:
@@ -362,13 +368,25 @@ async def test_only_the_conversation_that_started_a_process_reaches_it(tmp_path:
             await tool.run({"action": "poll"}, site(here))
 
 
+@pytest.mark.parametrize(
+    ("choice", "asks"), [pytest.param("auto", False, marks=pytest.mark.sandbox), ("auto", True), ("off", False)]
+)
+async def test_code_of_the_workspace_is_asked_about_unless_it_is_bounded_or_somebody_chose_so(
+    choice: Literal["auto", "off"], asks: bool, tmp_path: Path
+) -> None:
+    """SECURITY 10: a machine without bubblewrap does not make code of the workspace harmless."""
+    async with scene(tmp_path) as here:
+        tool = terminal(here, sandbox=await Sandbox.find(choice, here.workspace))
+        asked = await tool.question({"command": "python3 build.py"}, site(here))
+        assert (asked is not None) == asks
+        assert asked is None or "there is no sandbox" in asked.text
+
+
+@pytest.mark.sandbox
 async def test_the_sandbox_keeps_the_rest_of_the_machine_out_of_reach(tmp_path: Path) -> None:
     """SECURITY 10: where bubblewrap works, background and foreground alike run inside."""
     async with scene(tmp_path) as here:
-        sandbox = await Sandbox.find("auto", here.workspace, hidden=[here.home])
-        if not sandbox.is_on:
-            pytest.skip(sandbox.description)
-        tool = Terminal(TerminalConfig(), Workspace(here.workspace), here.keeping, sandbox, ENVIRONMENT).tool()
+        tool = terminal(here, sandbox=await Sandbox.find("on", here.workspace, hidden=[here.home]))
         probe = "touch here && echo inside; touch /etc/planted; ls ../holdfast.db; exit 6"
         said = await tool.run({"command": probe}, site(here))
         assert said.startswith("Exit code 6")
