@@ -9,7 +9,7 @@ RUN := $(UV) run --frozen --no-sync
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup page run test proofs check format bench drill mutants docs clean
+.PHONY: help setup page run test proofs check format bench drill mutants fresh docs clean
 
 help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,7 +32,7 @@ run: page ## Run the gateway on the embedded store; no key needed
 
 test: page ## Run the tests: on SQLite and a real PostgreSQL, and of the page in a real browser if there is one
 	@$(RUN) python page/build.py test
-	@$(RUN) python -m pytest -q -n $(WORKERS)
+	@$(RUN) python -m pytest -q -n $(WORKERS) $(ARGS)
 
 proofs: setup ## Run the proofs that take too long for every change
 	@$(RUN) python -m pytest -q -n $(WORKERS) -m long
@@ -60,10 +60,13 @@ drill: setup ## Kill a scratch gateway 100 times and check every promise
 mutants: setup ## Remove each guard in turn; the tests must notice every time
 	@$(RUN) python tests/mutants.py
 
+fresh: ## Run `make run` and `make test` in a minimal Debian that has only Python and make (needs root)
+	@$(PYTHON) tests/fresh.py
+
 docs: page ## Redraw the state diagrams, and take the pictures of terminal and page
 	@$(RUN) python docs/diagrams.py
 	@$(RUN) python docs/pictures.py
 	@$(RUN) python -m docs.screenshots
 
 clean: ## Remove everything that was installed or generated
-	@rm -rf .venv .uv page/node_modules src/holdfast/web/static .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	@rm -rf .venv .uv page/node_modules src/holdfast/web/static .pytest_cache .ruff_cache .hypothesis .import_linter_cache .fresh
