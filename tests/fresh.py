@@ -208,7 +208,7 @@ def _mount(root: Path) -> None:
     _run("mount", "--rbind", "/dev", str(root / "dev"))
     _run("mount", "-t", "tmpfs", "-o", "mode=1777", "tmpfs", str(root / "dev/shm"))
     _run("mount", "--rbind", "/sys", str(root / "sys"))
-    for place in sorted(_named_places()):
+    for place in sorted(_named_places(root)):
         target = _below(root, place)
         if place.is_dir():
             target.mkdir(parents=True, exist_ok=True)
@@ -218,8 +218,11 @@ def _mount(root: Path) -> None:
         _run("mount", "--bind", "-o", "ro", str(place), str(target))
 
 
-def _named_places() -> set[Path]:
-    """Return the files and folders of this machine that its settings name: certificates, indexes without a server."""
+def _named_places(root: Path) -> set[Path]:
+    """Return the files and folders of this machine that its settings name: certificates, indexes without a server.
+
+    The fresh machine keeps its own folders, and gets no programs.
+    """
     texts = [value for name, value in os.environ.items() if CARRIED.fullmatch(name)]
     for place in (*map(Path, SYSTEM_SETTINGS), *(Path.home() / name for name in OWN_SETTINGS)):
         with contextlib.suppress(OSError):
@@ -227,7 +230,8 @@ def _named_places() -> set[Path]:
     named = [each for text in texts for each in re.findall(r"(?:^|[\s=,'\"])((?:file://)?/[^\s,'\"]+)", text)]
     # An index without a server links to the files beside it.
     found = {Path(each[7:]).parent if each.startswith("file://") else Path(each) for each in named}
-    places = {each.resolve() for each in found if each.exists()} - {Path("/")}
+    files = {each for each in found if each.is_file() and not os.access(each, os.X_OK)}
+    places = files | {each for each in found if each.is_dir() and not _below(root, each).exists()}
     return {each for each in places if not any(other in each.parents for other in places)}
 
 

@@ -1801,10 +1801,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "agent/tools/terminal.py",
         "            bounded=not self._sandbox.missing,\n",
         "            bounded=True,\n",
-        (
-            "tests/processes/test_terminal.py::"
-            "test_code_of_the_workspace_is_asked_about_unless_it_is_bounded_or_somebody_chose_so",
-        ),
+        ("tests/processes/test_terminal.py",),
     ),
     Mutant(
         "terminal: a pager runs nothing that is typed into it",

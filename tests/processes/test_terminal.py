@@ -371,7 +371,7 @@ async def test_only_the_conversation_that_started_a_process_reaches_it(tmp_path:
 @pytest.mark.parametrize(
     ("choice", "asks"), [pytest.param("auto", False, marks=pytest.mark.sandbox), ("auto", True), ("off", False)]
 )
-async def test_code_of_the_workspace_is_asked_about_unless_it_is_bounded_or_somebody_chose_so(
+async def test_code_of_the_workspace_is_asked_about_unless_a_sandbox_or_the_operator_allows_it(
     choice: Literal["auto", "off"], asks: bool, tmp_path: Path
 ) -> None:
     """SECURITY 10: a machine without bubblewrap does not make code of the workspace harmless."""
