@@ -15,9 +15,10 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import pty
 import re
+import select
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -36,6 +37,8 @@ PROGRAM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 RUN_MAX_S = 900
 STOP_MAX_S = 60
 LOOK_S = 0.2
+CTRL_C = b"\x03"
+STOPPED = "Stopped: nothing was interrupted"
 
 # How this machine finds its packages.  Where it keeps caches and environments is no concern of a fresh one.
 CARRIED = re.compile(
@@ -237,33 +240,47 @@ def _named_places(root: Path) -> set[Path]:
 
 def _environment() -> dict[str, str]:
     carried = {name: value for name, value in os.environ.items() if CARRIED.fullmatch(name)}
-    return {**carried, "HOME": str(HOME), "USER": USER, "PATH": PROGRAM_PATH, "LANG": "C.UTF-8", "TERM": "dumb"}
+    return {**carried, "HOME": str(HOME), "USER": USER, "PATH": PROGRAM_PATH, "LANG": "C.UTF-8", "TERM": "xterm"}
 
 
 def _make_run(root: Path, environment: dict[str, str]) -> None:
-    """Start the gateway, see that it answers, and stop it with Ctrl-C."""
+    """Start the gateway on a terminal, see that it answers, and press Ctrl-C there."""
     port = _free_port()
-    making = _at_home(root, environment | {"HOLDFAST_SERVER__PORT": str(port)}, "make", "run")
+    making, screen = pty.fork()
+    if not making:
+        words = _at_home(root, "make", "run")
+        os.execvpe(words[0], words, environment | {"HOLDFAST_SERVER__PORT": str(port)})
+    shown = answer = ""
     deadline = time.monotonic() + RUN_MAX_S
-    while not (answer := _health(port)):
-        if making.poll() is not None:
-            raise Failed(f"`make run` ended with {making.returncode} before it answered")
+    while (piece := _read(screen)) is not None:
+        shown += piece
+        print(piece, end="", flush=True)
         if time.monotonic() > deadline:
-            raise Failed(f"`make run` did not answer on /health within {RUN_MAX_S} s")
-        time.sleep(LOOK_S)
-    print(f"/health: {answer}", flush=True)
-    os.killpg(making.pid, signal.SIGINT)
+            raise Failed(f"`make run` did not {'stop after Ctrl-C' if answer else 'answer on /health'} in time")
+        if not answer and (answer := _health(port)):
+            print(f"\nfresh: /health says {answer}", flush=True)
+            os.write(screen, CTRL_C)
+            deadline = time.monotonic() + STOP_MAX_S
+    os.waitpid(making, 0)
+    if not answer:
+        raise Failed("`make run` ended before it answered on /health")
+    if STOPPED not in shown:
+        raise Failed("`make run` ended with Ctrl-C, but not in peace")
+
+
+def _read(screen: int) -> str | None:
+    """Return what has been shown meanwhile; None when the last process has left its terminal."""
+    if not select.select([screen], [], [], LOOK_S)[0]:
+        return ""
     try:
-        making.wait(STOP_MAX_S)
-    except subprocess.TimeoutExpired:
-        raise Failed(f"`make run` did not stop within {STOP_MAX_S} s of Ctrl-C") from None
-    if _health(port):
-        raise Failed("`make run` has ended, and its gateway answers still")
+        return os.read(screen, 65_536).decode(errors="replace")
+    except OSError:
+        return None
 
 
 def _make_test(root: Path, environment: dict[str, str], arguments: str) -> None:
-    done = _at_home(root, environment, "make", "test", *([f"ARGS={arguments}"] if arguments else []))
-    if status := done.wait():
+    words = _at_home(root, "make", "test", *([f"ARGS={arguments}"] if arguments else []))
+    if status := subprocess.run(words, env=environment, stdin=subprocess.DEVNULL).returncode:
         raise Failed(f"`make test` ended with {status}")
 
 
@@ -277,10 +294,9 @@ def _health(port: int) -> str:
         return ""
 
 
-def _at_home(root: Path, environment: dict[str, str], *words: str) -> subprocess.Popen[bytes]:
-    """Start a command of the user in the copy, as from a prompt."""
-    entered = ["chroot", f"--userspec={USER}:", str(root), "sh", "-c", 'cd "$HOME/holdfast" && exec "$@"', "sh", *words]
-    return subprocess.Popen(entered, env=environment, stdin=subprocess.DEVNULL, start_new_session=True)
+def _at_home(root: Path, *words: str) -> list[str]:
+    """Return the command that runs another one as the user, in the copy."""
+    return ["chroot", f"--userspec={USER}:", str(root), "sh", "-c", 'cd "$HOME/holdfast" && exec "$@"', "sh", *words]
 
 
 @contextlib.contextmanager
