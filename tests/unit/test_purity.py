@@ -40,7 +40,7 @@ def impurities(source: str) -> list[str]:
                     found.append(f"imports {'.' * level}{module or ''}")
                 elif module == "holdfast.ids":
                     found += [f"makes ids with {each.name}" for each in names if not each.name.endswith("Id")]
-            case ast.Name(id=name) if name in IMPURE_BUILTINS:
+            case ast.Name(id=name, ctx=ast.Load()) if name in IMPURE_BUILTINS:
                 found.append(f"uses {name}")
             case ast.comprehension(is_async=1):
                 found.append("waits")
@@ -84,6 +84,7 @@ def test_a_module_of_the_core_is_pure(path: Path) -> None:
         "async def rule():\n    await other()",
         "async def rule():\n    return [x async for x in y]",
         "open('file')",
+        "read = open",
         "print('so')",
     ],
 )
@@ -98,6 +99,7 @@ def test_an_impurity_would_be_found(source: str) -> None:
         "from holdfast.core import turns",
         "from holdfast.errors import Stale",
         "from holdfast.ids import TurnId",
+        "class Debt:\n    open: int = 0",
     ],
 )
 def test_what_a_rule_needs_is_allowed(source: str) -> None:
