@@ -19,10 +19,10 @@ RUNS = frozenset({State.STREAMING, State.TOOL, State.EFFECT})
     [
         (End.KILL, "on_message"),
         pytest.param(End.KILL, "auto", marks=pytest.mark.long),
-        pytest.param(End.DRAIN, "on_message", marks=pytest.mark.long),
+        (End.DRAIN, "on_message"),
         pytest.param(End.SHORT, "on_message", marks=pytest.mark.long),
         (End.SHORT, "auto"),
-        pytest.param(End.FORCE, "on_message", marks=pytest.mark.long),
+        (End.FORCE, "on_message"),
         (End.RESTART, "on_message"),
     ],
 )
