@@ -329,9 +329,15 @@ class Model:
 
     def interrupt(self, node_id: NodeId, turn_ids: Iterable[TurnId], cause: Cause, policy: Policy, now: int) -> Interrupted:
         after: dict[Aftermath, list[TurnId]] = {each: [] for each in Aftermath}
-        for turn in [self.turns[each] for each in turn_ids if each in self.turns]:
-            if (turn.state, turn.node_id) == (State.RUNNING, node_id):
-                after[self._cut(turn, cause, policy, now)].append(turn.id)
+        held = [self.turns[each] for each in turn_ids if each in self.turns]
+        cut = [turn for turn in held if (turn.state, turn.node_id) == (State.RUNNING, node_id)]
+        for turn in cut:
+            after[self._cut(turn, cause, policy, now)].append(turn.id)
+        # Sessions are left behind that: a task whose giver is cancelled with its session was interrupted by then.
+        left = {*after[Aftermath.SUSPEND], *after[Aftermath.GIVE_UP]}
+        ends = {turn.id for turn in cut if self.sessions[turn.session_id].one_shot} - {*after[Aftermath.CONTINUE]}
+        for turn in sorted((turn for turn in cut if turn.id in left | ends), key=lambda turn: turn.id in ends):
+            self.suspend_session(turn.session_id, now)
         return Interrupted(
             continued=tuple(after[Aftermath.CONTINUE]),
             rested=tuple(after[Aftermath.REST]),
@@ -349,8 +355,6 @@ class Model:
         marker = Draft(kind=Kind.TURN_INTERRUPTED, at=now, data={"cause": cause.value, "continues": goes_on})
         self._decide_calls(turn, now)
         self._write(turn, None, [marker])
-        if fate in (Aftermath.SUSPEND, Aftermath.GIVE_UP) or (session.one_shot and not goes_on):
-            self.suspend_session(session.id, now)
         return fate
 
     def end_session(self, session_id: SessionId, reason: str | None, now: int) -> None:
@@ -573,9 +577,9 @@ class Model:
         for turn in claimed:
             self._save(replace(turn, node_id=None, fence=turn.fence + 1))
         turns = Interrupted()
-        for turn in [t for t in self.turns.values() if t.state is State.RUNNING and self._dead(t.node_id)]:
-            assert turn.node_id
-            turns += self.interrupt(turn.node_id, [turn.id], cause, policy, now)
+        held = [turn for turn in self.turns.values() if turn.state is State.RUNNING]
+        for node_id in dict.fromkeys(turn.node_id for turn in held if turn.node_id and self._dead(turn.node_id)):
+            turns += self.interrupt(node_id, [turn.id for turn in held if turn.node_id == node_id], cause, policy, now)
         sending = [each for each, node_id in self.senders.items() if self._dead(node_id)]
         for each in sending:
             self.settle(self.deliveries[each], delivery.Event.LOSE, now)

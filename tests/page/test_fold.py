@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 from holdfast.core.journal import PENDING, Entry, Kind, join
 from holdfast.core.transcript import fold
 from holdfast.core.turns import Cause
+from tests import scratch
 from tests.openai.cancels import cancelled_in_mid_stream
 from tests.unit.test_transcript import delayed, entry, numbered
-from tests.web.house import scratch_home
 
 BUILD = Path(__file__).parents[2] / "page" / "build.py"
 JOURNALS = 150
@@ -90,7 +90,7 @@ def everything() -> list[Entry]:
 
 async def streamed() -> list[list[Entry]]:
     """Return journals as a gateway streams them, each with a turn that was cancelled while its model spoke."""
-    with scratch_home() as home:
+    with scratch.home() as home:
         async with cancelled_in_mid_stream(home, 1) as (_, _, conversations):
             return [msgspec.convert(each.events, list[Entry]) for each in conversations]
 
