@@ -257,6 +257,8 @@ def test_commands_go_through_the_running_gateway(terminal: Terminal) -> None:
         assert terminal.read("sessions", "rename", fork["id"], "A copy")["title"] == "A copy"
         assert terminal.read("sessions", "suspend", fork["id"])["state"] == "suspended"
         assert terminal.read("sessions", "end", "terminal")["state"] == "ended"
+        # A session stays until what was said in it is remembered.
+        terminal.read("memory", "commit", session_id)
         pruned = terminal.read("sessions", "prune", "--channel", "terminal", "--older-than-days", "0")
         assert pruned == {"pruned": 1}
         for words in (("turns", "show", "trn_0"), ("turns", "cancel", "trn_0"), ("sessions", "show", "nobody")):
