@@ -19,6 +19,7 @@ import pty
 import re
 import select
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -40,7 +41,7 @@ LOOK_S = 0.2
 CTRL_C = b"\x03"
 STOPPED = "Stopped: nothing was interrupted"
 
-# How this machine finds its packages.  Where it keeps caches and environments is no concern of a fresh one.
+# How this machine finds its packages.  Where it keeps caches and environments is not carried in.
 CARRIED = re.compile(
     r"(?i:https?_proxy|all_proxy|no_proxy|npm_config_(?!cache|prefix|userconfig|globalconfig).*)"
     r"|SSL_CERT_(FILE|DIR)|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE|NODE_EXTRA_CA_CERTS"
@@ -56,6 +57,8 @@ class Failed(Exception):
 
 
 def main() -> int:
+    # As with Ctrl-C, the folder is removed.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("fresh: FAILED: it was stopped"))
     try:
         _check()
         _warn_of_changes()
