@@ -88,7 +88,7 @@ def born(lives: Lives) -> Path:
     return home
 
 
-@pytest.mark.parametrize(("when", "points_min"), [("before", 80), ("after", 20)])
+@pytest.mark.parametrize(("when", "points_min"), [("before", 80), ("after", 12)])
 @pytest.mark.parametrize("case", CASES)
 def test_killed_beside_any_write_a_turn_still_comes_to_its_end(
     lives: Lives, born: Path, case: Case, when: When, points_min: int

@@ -119,8 +119,10 @@ async def test_a_gateway_that_stood_still_for_too_long_leaves_its_words_for_its_
     here, there = tmp_path / "here", tmp_path / "there"
     with speaker(url, there, "count") as process:
         session_id, turn_id = await accepted(process)
-        async with survivor(url, here) as (_, store):
+        # The survivor comes later, or it might claim the turn itself.
+        async with opened(url, here) as store:
             await until(store, lambda: at_least(store, session_id, 20), "some words in the journal")
+        async with survivor(url, here) as (_, store):
             process.send_signal(signal.SIGSTOP)
             await until(store, lambda: is_interrupted(store, turn_id), "taken over")
             journalled = await said(store, session_id)
