@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from holdfast.agent import context, loop
+from holdfast.agent import loop, steps
 from holdfast.agent.context import CONTINUE, UNKNOWN
 from holdfast.agent.models.port import Called, Done, Event, Facts, Request, Said, StopReason, Thought, ToolCall
 from holdfast.agent.models.scripted import ScriptedModel, Step, call
@@ -16,6 +17,7 @@ from holdfast.agent.tools.port import Site
 from holdfast.config import AgentConfig
 from holdfast.core import notes
 from holdfast.core.effects import Effect
+from holdfast.core.ending import Ending
 from holdfast.core.intake import Busy, Image, Receipt
 from holdfast.core.journal import Kind
 from holdfast.core.transcript import Role
@@ -27,6 +29,7 @@ from tests.agent.world import Lever, agent_of, assert_every_call_has_its_result,
 from tests.engine.players import HeldTool, Puppet, in_state, text_of
 from tests.engine.world import (
     FAST,
+    Altered,
     ManualClock,
     Open,
     RecordingCarrier,
@@ -39,6 +42,7 @@ from tests.engine.world import (
 )
 
 AUTO = replace(FAST, policy=Policy(resume=Resume.AUTO))
+UNWAITING = replace(FAST, model_wait_ms=0)
 
 
 async def test_an_answer_is_streamed_and_finished_whole(open_it: Open) -> None:
@@ -283,6 +287,35 @@ async def test_an_answer_that_is_none_says_so(open_it: Open, step: Step, note: s
             assert (turn.state, await text_of(store, receipt_of(turn))) == (State.COMPLETED, note)
 
 
+@pytest.mark.parametrize(
+    ("step", "said"),
+    [
+        ([Done(reason=StopReason.END)], loop.NOTHING_SAID),
+        ([Done(reason=StopReason.LENGTH)], loop.NOTHING_AT_LIMIT),
+        ([Said("No."), Done(reason=StopReason.REFUSAL)], f"No.\n\n{loop.REFUSED_TO_ANSWER}"),
+    ],
+)
+async def test_what_the_gateway_said_at_the_end_is_no_beginning_of_an_answer(open_it: Open, step: Step, said: str) -> None:
+    """J1, R10: cut off between its last word and its end, a turn ends with that word; no model is asked to go on with it."""
+    crashed = False
+
+    async def finish(turn: Turn, ending: Ending) -> Any:
+        nonlocal crashed
+        if crashed:
+            return await store.settlement.finish(turn, ending)
+        crashed = True
+        await store.journal.append(turn, list(ending.drafts))
+        raise RuntimeError("the process ends here")
+
+    async with opened(open_it) as store:
+        agent, model = agent_of([step, ["something else"]], store)
+        cut = Altered(store, settlement=Altered(store.settlement, finish=finish))
+        async with running_engine(cut, agent, settings=AUTO) as engine:
+            turn = await answered(engine, store)
+        assert (turn.state, turn.attempt, await text_of(store, receipt_of(turn))) == (State.COMPLETED, 2, said)
+        assert len(model.requests) == 1
+
+
 async def test_an_answer_at_the_models_limit_goes_on_once_and_then_says_that_it_was_cut(open_it: Open) -> None:
     length = Done(reason=StopReason.LENGTH)
     async with opened(open_it) as store:
@@ -311,13 +344,26 @@ async def test_a_stream_that_breaks_off_is_gone_on_with_and_nobody_notices(open_
             assert shape(model.requests[2])[-2:] == [("assistant", "one two "), ("user", CONTINUE)]
 
 
+@pytest.mark.parametrize("first", [Thought("let me see"), call("lever")])
+async def test_an_answer_that_breaks_off_before_its_first_word_is_asked_for_again(open_it: Open, first: Event) -> None:
+    """A1: a model that has begun is not asked again by whoever talks to it, so the loop does, and says how often."""
+    lever, cut = Lever(), ModelUnavailable("cut", 0.01)
+    async with opened(open_it) as store:
+        agent, model = agent_of([[first, cut], [first, cut], ["here I am"]], store, lever)
+        async with running_engine(store, agent, settings=UNWAITING) as engine:
+            turn = await answered(engine, store)
+        assert (turn.state, turn.error, lever.pulls) == (State.COMPLETED, None, [])
+        assert await text_of(store, receipt_of(turn)) == "here I am"
+        assert [each.breaks for each in model.requests] == [0, 1, 2]
+
+
 async def test_a_stream_that_keeps_breaking_off_fails_the_turn_and_says_why(open_it: Open) -> None:
-    """A1: three times it goes on; then the turn has failed, with what was said kept."""
+    """A1: three times it goes on; then the turn has failed where it may not wait, with what was said kept."""
     clock = ManualClock()
     script = [["word ", ModelUnavailable("the line is dead")]] * 4
     async with opened(open_it) as store:
         agent, model = agent_of(script, store, clock=clock)
-        async with running_engine(store, agent) as engine:
+        async with running_engine(store, agent, settings=UNWAITING) as engine:
             receipt = await engine.inbox.accept(message())
             for nap in range(1, 4):
                 await clock.asleep(nap)
@@ -332,9 +378,47 @@ async def test_a_model_that_does_not_answer_fails_the_turn_visibly(open_it: Open
     """A1: before the first word there is nothing to go on from."""
     async with opened(open_it) as store:
         agent, _ = agent_of([[error]], store)
-        async with running_engine(store, agent) as engine:
+        async with running_engine(store, agent, settings=UNWAITING) as engine:
             turn = await answered(engine, store)
             assert (turn.state, turn.error) == (State.FAILED, str(error))
+
+
+async def test_a_turn_whose_model_is_away_waits_says_so_once_and_is_answered_later(open_it: Open) -> None:
+    """A1: it costs no place while it waits, and its answer is an ordinary one."""
+    away = ModelUnavailable("nobody answers")
+    async with opened(open_it) as store:
+        agent, model = agent_of([[away], [away], ["here I am"]], store)
+        async with running_engine(store, agent) as engine:
+            turn = await answered(engine, store)
+        assert (turn.state, turn.attempt, turn.error, turn.retry_at) == (State.COMPLETED, 3, None, None)
+        assert await text_of(store, receipt_of(turn)) == "here I am"
+        told = [item.text for item in await items_of(store, receipt_of(turn)) if item.role is Role.NOTE]
+        assert told == [notes.waits_for_model("nobody answers", FAST.model_wait_ms)]
+        assert len(model.requests) == 3
+
+
+async def test_a_turn_whose_model_is_away_gives_up_when_its_time_is_over(open_it: Open) -> None:
+    """A1: with a reason that says how long it has waited."""
+    async with opened(open_it) as store:
+        agent, _ = agent_of(lambda _: [ModelUnavailable("nobody answers")], store)
+        async with running_engine(store, agent, settings=replace(FAST, model_wait_ms=1_500)) as engine:
+            turn = await answered(engine, store)
+        assert (turn.state, turn.cause) == (State.FAILED, "model_unavailable")
+        assert turn.error == notes.waited_in_vain("nobody answers")
+
+
+async def test_a_turn_whose_model_always_breaks_off_gives_up_when_its_time_is_over_and_says_once_that_it_waits(
+    open_it: Open,
+) -> None:
+    """A1: words that never come to an end are no reason to ask for ever."""
+    cut = ModelUnavailable("cut", 0.01)
+    async with opened(open_it) as store:
+        agent, _ = agent_of(lambda _: ["word ", cut], store)
+        async with running_engine(store, agent, settings=replace(FAST, model_wait_ms=1_500)) as engine:
+            turn = await answered(engine, store)
+        assert (turn.state, turn.cause) == (State.FAILED, "model_unavailable")
+        told = [item.text for item in await items_of(store, receipt_of(turn)) if item.role is Role.NOTE]
+        assert told == [notes.waits_for_model("cut", 1_500)]
 
 
 async def test_a_call_that_cannot_be_made_is_read_by_the_model_and_three_such_steps_fail_the_turn(open_it: Open) -> None:
@@ -388,7 +472,7 @@ async def test_a_last_word_that_was_said_before_a_crash_is_not_said_again(open_i
         puppet = Puppet()
         async with running_engine(store, puppet) as engine:
             receipt = await engine.inbox.accept(message("go"))
-            await puppet.do(lambda stage: stage.use(HeldTool(Effect.PURE).let_go(), context.call_id(1, 1), {}))
+            await puppet.do(lambda stage: stage.use(HeldTool(Effect.PURE).let_go(), steps.call_id(1, 1), {}))
             await puppet.say(loop.limit_reached(1))
             await until(lambda: text_of(store, receipt))
         agent, model = agent_of([], store, agent=config)

@@ -87,7 +87,7 @@ async def test_it_is_in_no_journal_transcript_title_or_search(open_it: Open) -> 
         entries = await journal_of(store, turn.session_id)
         assert "oak" not in str(entries) + str(fold(entries)) + str(await store.sessions.get(turn.session_id))
         assert "recalled" not in str(entries)
-        assert await store.sessions.search("local", "oak") == []
+        assert (await store.passages.find("local", "oak")).hits == ()
 
 
 async def test_a_summary_is_not_made_of_it(open_it: Open) -> None:

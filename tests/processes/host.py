@@ -47,7 +47,7 @@ async def main(home: Path, command: str, killer: Killer) -> None:
         processes: Any = Altered(
             rows, add=killer(rows.add), began=killer(rows.began), watched=killer(rows.watched), end=killer(rows.end)
         )
-        here.keeping = Keeping(processes, home, HOME_ID)
+        here.keeping = Keeping(processes, home, HOME_ID, pool=here.keeping.pool)
         watcher = Watcher(processes, here.store.sessions, here.keeping, killer(here.accept))
         running = asyncio.create_task(watcher.run())
         if command and not await rows.list("local"):

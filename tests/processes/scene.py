@@ -21,6 +21,7 @@ from holdfast.core.processes import Process
 from holdfast.core.sessions import Session, Source
 from holdfast.core.turns import Turn
 from holdfast.ids import new_session_id, new_turn_id
+from holdfast.offload.pool import Pool
 from holdfast.store.opening import Store, open_store
 from tests import machine
 
@@ -93,7 +94,7 @@ async def opened(home: Path, clock: Clock | None = None, **changes: Any) -> Asyn
     """Open the store of a scene; the same home is the same scene again."""
     clock = clock or SystemClock()
     home.mkdir(exist_ok=True)
-    store = await open_store("sqlite", home)
+    store, pool = await open_store("sqlite", home), Pool()
     try:
         now = clock.now_ms()
         message = Inbound(
@@ -102,9 +103,10 @@ async def opened(home: Path, clock: Clock | None = None, **changes: Any) -> Asyn
         )  # fmt: skip
         receipt = await store.intake.accept(message, new_turn_id(now), new_session_id(now), now)
         session, turn = await store.sessions.get(receipt.session_id), await store.turns.get(receipt.turn_id)
-        keeping = Keeping(store.processes, home, HOME_ID, clock=clock, **changes)
+        keeping = Keeping(store.processes, home, HOME_ID, clock=clock, pool=pool, **changes)
         yield Scene(home=home, store=store, session=session, turn=turn, keeping=keeping, clock=clock)
     finally:
+        await pool.close()
         await store.close()
 
 

@@ -17,7 +17,7 @@ from holdfast.agent.processes.keeping import FOLDER
 from holdfast.core.processes import State
 from holdfast.core.turns import Mode
 from tests.engine.world import until
-from tests.processes.scene import HOME_ID, end_all, opened, scene
+from tests.processes.scene import HOME_ID, end_all, in_group, opened, scene
 
 WRITES_MIN = 6
 
@@ -63,6 +63,30 @@ async def _check(home: Path) -> None:
         for row in rows:
             assert (row.state, row.exit_code, ran) in ((State.EXITED, 3, "ran\n"), (State.LOST, None, ""))
             assert len(texts) - len(ends) == (row.state is State.EXITED)
+
+
+_WAITING = """
+import asyncio, sys, uvloop
+from pathlib import Path
+from holdfast.agent.processes.foreground import run
+from holdfast.clock import SystemClock
+
+argv = ["/bin/sh", "-c", "echo $$ > began; kill -s KILL $PPID; sleep 300"]
+loops = {"asyncio": asyncio.run, "uvloop": uvloop.run}
+loops[sys.argv[1]](run(argv, Path(sys.argv[2]), {}, 300, SystemClock(), pty=sys.argv[3] == "pty"))
+"""
+
+
+@pytest.mark.parametrize("terminal", ["pty", "pipe"])
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+async def test_a_command_that_is_waited_for_ends_even_if_its_gateway_dies_as_it_starts(
+    tmp_path: Path, loop: str, terminal: str
+) -> None:
+    """R10: its guard knows it before it runs; the command itself is what kills the gateway."""
+    killed = await asyncio.to_thread(subprocess.run, [sys.executable, "-c", _WAITING, loop, str(tmp_path), terminal])
+    assert killed.returncode == -signal.SIGKILL
+    group = int((tmp_path / "began").read_text())
+    await until(lambda: in_group(group) == [])
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])

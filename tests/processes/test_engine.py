@@ -16,16 +16,18 @@ from holdfast.agent.models.scripted import Step, call
 from holdfast.agent.processes.control import Control
 from holdfast.agent.processes.keeping import Keeping
 from holdfast.agent.processes.watcher import Watcher
-from holdfast.agent.sandbox import Sandbox
 from holdfast.agent.tools.files import Workspace
+from holdfast.agent.tools.hosts import Hosts
 from holdfast.agent.tools.process import ProcessTool
 from holdfast.agent.tools.terminal import Terminal
+from holdfast.clock import SystemClock
 from holdfast.config import TerminalConfig
 from holdfast.core.effects import State as CallState
 from holdfast.core.intake import Inbound, Receipt
 from holdfast.core.processes import State
 from holdfast.core.turns import SETTLED, Mode, Turn
 from holdfast.engine.engine import Engine
+from holdfast.sandbox import Profile, Sandbox
 from holdfast.store.opening import Store
 from tests.agent.world import agent_of, question_of
 from tests.engine.world import TARGET, Open, RecordingCarrier, message, opened, running_engine, settled, until
@@ -67,8 +69,11 @@ async def gateway(store: Store, home: Path, script: Any, **config: Any) -> Async
     workspace = home / "workspace"
     workspace.mkdir(exist_ok=True)
     keeping = Keeping(store.processes, home, HOME_ID)
-    sandbox = Sandbox(description="off", workspace=workspace)
-    terminal = Terminal(TerminalConfig(**config), Workspace(workspace), keeping, sandbox, ENVIRONMENT)
+    sandbox = Sandbox(description="off", profile=Profile(writable=(workspace,)))
+    hosts = Hosts(store.questions.is_granted, SystemClock())
+    # What is shown here is what becomes of commands, not who is asked about them.
+    allowed = TerminalConfig(**{"approval": "allow", **config})
+    terminal = Terminal(allowed, Workspace(workspace), keeping, sandbox, ENVIRONMENT, hosts)
     process = ProcessTool(store.processes, store.sessions, keeping)
     agent, _ = agent_of(script, store, terminal.tool(), process.tool(), home=home)
     carrier = RecordingCarrier()
@@ -82,6 +87,7 @@ async def gateway(store: Store, home: Path, script: Any, **config: Any) -> Async
     async with running_engine(store, agent, **parts) as engine:
         engines.append(engine)
         yield Gateway(engine=engine, store=store, keeping=keeping, carrier=carrier)
+    await keeping.pool.close()
 
 
 def last(request: Request) -> str:
@@ -205,11 +211,11 @@ async def test_a_cancelled_turn_takes_its_command_with_it(open_it: Open, tmp_pat
         await until(lambda: in_group(group) == [])
 
 
-async def test_a_dangerous_command_runs_once_somebody_consents(open_it: Open, tmp_path: Path) -> None:
+async def test_a_command_that_nothing_confines_runs_once_somebody_consents(open_it: Open, tmp_path: Path) -> None:
     """SECURITY 9: the turn is parked, and what was shown is what runs."""
     command = "mkdir -p build && echo ran >> proof && rm -rf build"
     script: list[Step] = [[call("terminal", command=command)], ["done"]]
-    async with opened(open_it) as store, gateway(store, tmp_path, script) as here:
+    async with opened(open_it) as store, gateway(store, tmp_path, script, approval="ask") as here:
         receipt = await here.engine.inbox.accept(message("go"))
         asked = await question_of(store, receipt)
         assert asked.question.detail["command"] == command

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import shutil
@@ -19,10 +20,11 @@ from holdfast.agent.processes import keeper
 from holdfast.agent.processes.control import Control
 from holdfast.agent.processes.folder import Folder, Phase, Spec, readable, whole
 from holdfast.agent.processes.keeping import Command, Keeping, Kept
-from holdfast.agent.sandbox import Sandbox
 from holdfast.core.redaction import Redaction
 from holdfast.errors import NotFound, Rejected, Unavailable
+from holdfast.sandbox import Kind, Sandbox, profile
 from tests.engine.world import until
+from tests.machine import CONFINING
 from tests.processes.scene import HOME_ID, in_group, scene
 
 SMALL = Kept(head_bytes=1_000, segment_bytes=500, segments=3)
@@ -230,20 +232,28 @@ def test_a_command_whose_start_was_given_up_never_runs(tmp_path: Path) -> None:
 async def test_a_command_that_cannot_be_written_down_does_not_run(tmp_path: Path) -> None:
     folder = Folder(tmp_path / "prc_1")
     argv = ["/bin/sh", "-c", f"touch {tmp_path / 'ran'}"]
+    workdir = str(tmp_path)
     folder.prepare(
-        Spec(argv=argv, workdir="/", environment={}, pty=False, head_bytes=1_000, segment_bytes=1_000, segments=2)
+        Spec(argv=argv, workdir=workdir, environment={}, pty=False, head_bytes=1_000, segment_bytes=1_000, segments=2)
     )
     (folder.path / "state.json.new").mkdir()
     argv = [sys.executable, "-I", "-S", keeper.__file__, str(folder.path)]
-    ends, held = os.pipe()
-    done = await asyncio.to_thread(subprocess.run, argv, capture_output=True, check=True, pass_fds=[held])
-    os.close(held)
+    done = await asyncio.to_thread(subprocess.run, argv, capture_output=True, check=True)
     assert "state.json.new" in json.loads(done.stdout)["error"]
-    # Whoever was to become the command holds it too, and has ended when this has.
-    assert await asyncio.to_thread(os.read, ends, 1) == b""
-    os.close(ends)
+    # The process that was to become the command stays in these folders until it ends.
+    await until(lambda: working_below(tmp_path) == [])
     assert not (tmp_path / "ran").exists()
     await until(lambda: folder.condition().phase is Phase.LOST)
+
+
+def working_below(folder: Path) -> list[str]:
+    """Return the processes that have their working folder in this one."""
+    found: list[str] = []
+    for place in Path("/proc").glob("[0-9]*/cwd"):
+        with contextlib.suppress(OSError):
+            if place.readlink().is_relative_to(folder):
+                found.append(place.parent.name)
+    return found
 
 
 async def test_a_gateway_that_dies_while_it_starts_a_command_is_not_waited_for(tmp_path: Path) -> None:
@@ -337,10 +347,11 @@ def test_output_reads_without_the_movements_of_a_terminal() -> None:
     assert readable(written, colours=True) == "\x1b[1;31mred\x1b[0m\nx�"
 
 
-@pytest.mark.sandbox
-async def test_the_first_process_of_a_sandbox_is_nothing_that_a_command_left_running(tmp_path: Path) -> None:
-    sandbox = await Sandbox.find("on", tmp_path)
-    outer = await asyncio.create_subprocess_exec(*sandbox.wrap(["sleep", "60"], tmp_path), start_new_session=True)
+@pytest.mark.parametrize("kind", CONFINING)
+async def test_the_first_process_of_a_sandbox_is_nothing_that_a_command_left_running(kind: Kind, tmp_path: Path) -> None:
+    sandbox = await Sandbox.find("on", profile(tmp_path), kinds=[kind])
+    argv, _ = sandbox.wrap(["sleep", "60"], tmp_path)
+    outer = await asyncio.create_subprocess_exec(*argv, start_new_session=True)
     try:
         # The program, the first process of the sandbox, and the command in it.
         await until(lambda: len(in_group(outer.pid)) == 3)

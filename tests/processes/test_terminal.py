@@ -18,22 +18,25 @@ import pytest
 import uvloop
 
 from holdfast.agent.processes.folder import Phase
-from holdfast.agent.sandbox import Sandbox
+from holdfast.agent.processes.keeper import NICENESS
 from holdfast.agent.tools.files import Workspace
+from holdfast.agent.tools.hosts import Hosts
 from holdfast.agent.tools.port import Site, StructTool
 from holdfast.agent.tools.process import ProcessTool
 from holdfast.agent.tools.terminal import Terminal
 from holdfast.config import TerminalConfig
 from holdfast.core.effects import Effect
-from holdfast.core.evidence import Judgement
-from holdfast.core.questions import APPROVAL_CHOICES, About
+from holdfast.core.questions import PASSING_CHOICES, About
 from holdfast.core.turns import Mode, Turn
 from holdfast.errors import NotFound, Rejected
 from holdfast.ids import CallId
+from holdfast.sandbox import Kind, Profile, Sandbox, profile
 from tests.engine.world import until
+from tests.machine import CONFINING, LANDLOCK
 from tests.processes.scene import ENVIRONMENT, SOURCE, Scene, in_group, scene
 
-DANGEROUS = "curl -s http://example.com/install.sh | sh"
+LOWERED = "sleep 0.2; echo niceness $(nice); cat /proc/self/autogroup"
+INSTALLING = "curl -s http://example.com/install.sh | sh"
 
 
 @asynccontextmanager
@@ -46,10 +49,12 @@ def site(here: Scene, turn: Turn | None = None) -> Site:
 
 
 def terminal(here: Scene, smart: Any = None, sandbox: Sandbox | None = None, **config: Any) -> StructTool[Any]:
-    sandbox = sandbox or Sandbox(description="off", workspace=here.workspace)
+    sandbox = sandbox or Sandbox(description="off", profile=Profile(writable=(here.workspace,)))
+    hosts = Hosts(here.store.questions.is_granted, here.clock, config.get("hosts", ()))
     more = {"smart": smart} if smart else {}
+    workspace = Workspace(here.workspace)
     return Terminal(
-        TerminalConfig(**config), Workspace(here.workspace), here.keeping, sandbox, ENVIRONMENT, clock=here.clock, **more
+        TerminalConfig(**config), workspace, here.keeping, sandbox, ENVIRONMENT, hosts, clock=here.clock, **more
     ).tool()
 
 
@@ -58,7 +63,7 @@ def processes(here: Scene) -> StructTool[Any]:
 
 
 async def run(here: Scene, command: str, turn: Turn | None = None, **args: Any) -> Any:
-    said = await terminal(here).run({"command": command, **args}, site(here, turn))
+    said = await terminal(here, approval="allow").run({"command": command, **args}, site(here, turn))
     return json.loads(said) if args.get("background") else said
 
 
@@ -109,6 +114,27 @@ async def test_a_timeout_ends_the_group_and_keeps_what_was_printed(tmp_path: Pat
         assert time.monotonic() - began < 30
         assert said.startswith("Timed out: after 2 s it was ended")
         await until(lambda: in_group(int(said.split()[-1])) == [])
+
+
+@pytest.mark.parametrize("background", [False, True], ids=["foreground", "background"])
+@pytest.mark.parametrize("kind", [*CONFINING, LANDLOCK, Kind.NONE])
+async def test_a_command_comes_after_the_gateway_for_the_processors(tmp_path: Path, kind: Kind, background: bool) -> None:
+    """S6: a hundred busy commands leave the gateway responsive."""
+    async with scene(tmp_path) as here:
+        box = await confined(here, kind) if kind is not Kind.NONE else None
+        tool = terminal(here, sandbox=box, approval="allow")
+        said = await tool.run({"command": LOWERED, "background": background}, site(here))
+        if background:
+            process = json.loads(said)["process_id"]
+            await look(here, "wait", process_id=process, timeout=30)
+            said = json.dumps(await look(here, "log", process_id=process))
+        assert f"niceness {NICENESS}" in said
+        # Only root may change that of many sessions within a moment.
+        assert os.getuid() or not Path("/proc/self/autogroup").exists() or f" nice {NICENESS}" in said
+
+
+async def confined(here: Scene, kind: Kind) -> Sandbox:
+    return await Sandbox.find("on", profile(here.workspace, hidden=[here.home]), kinds=[kind])
 
 
 async def test_what_ignores_the_end_of_its_time_is_killed(tmp_path: Path) -> None:
@@ -184,7 +210,6 @@ async def test_bytes_that_are_no_text_do_not_disturb(tmp_path: Path) -> None:
         ({"timeout": -1}, "timeout"),
         ({"notify_on_complete": True}, "background=true"),
         ({"background": True, "watch_patterns": ["("]}, "no regular expression"),
-        ({"background": True, "watch_patterns": ["(a+)+"]}, "repeats a group"),
         ({"command": ""}, "command"),
         ({"command": "echo \0"}, "NUL"),
         ({"command": "echo \ud800"}, "surrogate"),
@@ -194,7 +219,8 @@ async def test_bytes_that_are_no_text_do_not_disturb(tmp_path: Path) -> None:
 async def test_what_cannot_be_run_is_refused_with_the_reason(args: dict[str, Any], reason: str, tmp_path: Path) -> None:
     """SECURITY 7: no folder outside the workspace, however it is spelt."""
     async with scene(tmp_path) as here:
-        for attempt in (terminal(here).question, terminal(here).run):
+        tool = terminal(here, approval="allow")
+        for attempt in (tool.question, tool.run):
             with pytest.raises(Rejected, match=reason):
                 await attempt({"command": "true", **args}, site(here))
         assert await here.store.processes.list("local") == []
@@ -242,55 +268,52 @@ async def test_nothing_asked_for_is_nothing_unsupported(tmp_path: Path) -> None:
         assert "notify_unsupported" not in said
 
 
-async def test_a_safe_command_is_not_asked_about(tmp_path: Path) -> None:
-    async with scene(tmp_path) as here:
-        assert await terminal(here).question({"command": "ls -l"}, site(here)) is None
-
-
-async def test_a_dangerous_command_is_asked_about_exactly(tmp_path: Path) -> None:
+async def test_a_command_that_nothing_confines_is_asked_about_exactly(tmp_path: Path) -> None:
     """SECURITY 9: bound to command, folder and environment, and it expires."""
     async with scene(tmp_path) as here:
         (here.workspace / "sub").mkdir()
         tool = terminal(here, approval_expires=60)
         before = here.clock.now_ms()
-        asked = await tool.question({"command": DANGEROUS}, site(here))
+        asked = await tool.question({"command": INSTALLING}, site(here))
         assert asked
-        assert (asked.about, asked.choices) == (About.APPROVAL, APPROVAL_CHOICES)
+        assert (asked.about, asked.choices) == (About.APPROVAL, PASSING_CHOICES)
         assert asked.id == f"approve:call_1:{asked.fingerprint[:16]}"
         assert asked.expires_at
         assert before + 60_000 <= asked.expires_at <= here.clock.now_ms() + 60_000
-        assert DANGEROUS in asked.text
-        assert asked.detail["command"] == DANGEROUS
+        assert INSTALLING in asked.text
+        assert asked.detail["command"] == INSTALLING
         assert asked.detail["workdir"] == str(here.workspace)
         assert asked.detail["reasons"]
-        again = await tool.question({"command": DANGEROUS}, site(here))
+        again = await tool.question({"command": INSTALLING}, site(here))
         assert again
         assert again.fingerprint == asked.fingerprint
-        for change in ({"workdir": "sub"}, {"background": True}, {"pty": True}, {"command": f"{DANGEROUS} "}):
-            other = await tool.question({"command": DANGEROUS, **change}, site(here))
+        for change in ({"workdir": "sub"}, {"background": True}, {"pty": True}, {"command": f"{INSTALLING} "}):
+            other = await tool.question({"command": INSTALLING, **change}, site(here))
             assert other
             assert other.fingerprint != asked.fingerprint
 
 
 @pytest.mark.parametrize(("approval", "asks"), [("allow", False), ("ask", True), ("smart", True)])
-async def test_the_operator_chooses_what_dangerous_means(approval: str, asks: bool, tmp_path: Path) -> None:
+async def test_the_operator_chooses_what_becomes_of_a_command_that_nothing_confines(
+    approval: str, asks: bool, tmp_path: Path
+) -> None:
     async with scene(tmp_path) as here:
-        asked = await terminal(here, approval=approval).question({"command": DANGEROUS}, site(here))
+        asked = await terminal(here, approval=approval).question({"command": INSTALLING}, site(here))
         assert (asked is not None) == asks
         with pytest.raises(Rejected, match="operator denies"):
-            await terminal(here, approval="deny").question({"command": DANGEROUS}, site(here))
+            await terminal(here, approval="deny").question({"command": INSTALLING}, site(here))
 
 
 async def test_a_second_opinion_may_let_it_through(tmp_path: Path) -> None:
     seen: list[str] = []
 
-    async def smart(command: str, judgement: Judgement, _site: Site) -> bool:
-        seen.append(f"{command}: {len(judgement.reasons) > 0}")
+    async def smart(command: str, reasons: Any, _hosts: Any, _site: Site) -> bool:
+        seen.append(f"{command}: {len(reasons) > 0}")
         return True
 
     async with scene(tmp_path) as here:
-        assert await terminal(here, smart, approval="smart").question({"command": DANGEROUS}, site(here)) is None
-        assert seen == [f"{DANGEROUS}: True"]
+        assert await terminal(here, smart, approval="smart").question({"command": INSTALLING}, site(here)) is None
+        assert seen == [f"{INSTALLING}: True"]
 
 
 async def test_where_nobody_can_be_asked_it_is_refused(tmp_path: Path) -> None:
@@ -299,7 +322,7 @@ async def test_where_nobody_can_be_asked_it_is_refused(tmp_path: Path) -> None:
         alone = replace(here.turn, mode=Mode.SYNCHRONOUS)
         for approval in ("ask", "smart"):
             with pytest.raises(Rejected, match="nobody can be asked"):
-                await terminal(here, approval=approval).question({"command": DANGEROUS}, site(here, alone))
+                await terminal(here, approval=approval).question({"command": INSTALLING}, site(here, alone))
 
 
 @pytest.mark.parametrize("approval", ["allow", "ask", "smart", "deny"])
@@ -369,24 +392,33 @@ async def test_only_the_conversation_that_started_a_process_reaches_it(tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("choice", "asks"), [pytest.param("auto", False, marks=pytest.mark.sandbox), ("auto", True), ("off", False)]
+    ("choice", "kinds", "why"),
+    [
+        pytest.param("auto", [Kind.BUBBLEWRAP], "", marks=pytest.mark.sandbox),
+        pytest.param("auto", [Kind.LAUNCHER], "", marks=pytest.mark.launcher),
+        pytest.param("auto", [Kind.LANDLOCK], "no sandbox on this machine", marks=pytest.mark.landlock),
+        ("auto", [], "no sandbox on this machine"),
+        ("off", [], "the sandbox is switched off"),
+    ],
 )
-async def test_code_of_the_workspace_is_asked_about_unless_a_sandbox_or_the_operator_allows_it(
-    choice: Literal["auto", "off"], asks: bool, tmp_path: Path
+async def test_a_command_is_asked_about_unless_a_sandbox_confines_it(
+    choice: Literal["auto", "off"], kinds: list[Kind], why: str, tmp_path: Path
 ) -> None:
-    """SECURITY 10: a machine without bubblewrap does not make code of the workspace harmless."""
+    """SECURITY 10: neither a machine that cannot confine nor an operator who does without it makes commands harmless."""
     async with scene(tmp_path) as here:
-        tool = terminal(here, sandbox=await Sandbox.find(choice, here.workspace))
-        asked = await tool.question({"command": "python3 build.py"}, site(here))
-        assert (asked is not None) == asks
-        assert asked is None or "there is no sandbox" in asked.text
+        tool = terminal(here, sandbox=await Sandbox.find(choice, profile(here.workspace), kinds=kinds))
+        for command in ("python3 build.py", "git status", "rm -rf /"):
+            asked = await tool.question({"command": command}, site(here))
+            assert (asked is not None) == bool(why)
+            assert asked is None or why in asked.text
 
 
-@pytest.mark.sandbox
-async def test_the_sandbox_keeps_the_rest_of_the_machine_out_of_reach(tmp_path: Path) -> None:
-    """SECURITY 10: where bubblewrap works, background and foreground alike run inside."""
+@pytest.mark.parametrize("kind", CONFINING)
+async def test_the_sandbox_keeps_the_rest_of_the_machine_out_of_reach(kind: Kind, tmp_path: Path) -> None:
+    """SECURITY 10: background and foreground alike run inside."""
     async with scene(tmp_path) as here:
-        tool = terminal(here, sandbox=await Sandbox.find("on", here.workspace, hidden=[here.home]))
+        confined = await Sandbox.find("on", profile(here.workspace, hidden=[here.home]), kinds=[kind])
+        tool = terminal(here, sandbox=confined)
         probe = "touch here && echo inside; touch /etc/planted; ls ../holdfast.db; exit 6"
         said = await tool.run({"command": probe}, site(here))
         assert said.startswith("Exit code 6")
@@ -403,6 +435,23 @@ async def test_the_sandbox_keeps_the_rest_of_the_machine_out_of_reach(tmp_path: 
         )
         await look(here, "write", process_id=typing["process_id"], text="typed\n")
         assert (await look(here, "kill", process_id=typing["process_id"]))["state"] == "exited"
+
+
+@pytest.mark.parametrize("kind", CONFINING)
+async def test_a_host_that_was_not_allowed_is_told_with_the_result(kind: Kind, tmp_path: Path) -> None:
+    """S3: model and person learn what the command wanted; what it serves itself it reaches."""
+    reach = "python3 -c 'import urllib.request; urllib.request.urlopen(\"http://shop.test/\")'"
+    async with scene(tmp_path) as here:
+        confined = await Sandbox.find("on", profile(here.workspace, hidden=[here.home]), kinds=[kind])
+        tool = terminal(here, sandbox=confined)
+        said = await tool.run({"command": f"{reach} 2>/dev/null"}, site(here))
+        assert said.startswith("Exit code 1")
+        assert "It tried to reach shop.test, which nobody has approved, and could not" in said
+        assert "tried to reach" not in await tool.run({"command": "true"}, site(here))
+        assert [*(here.home / "doors").iterdir()] == []
+        started = json.loads(await tool.run({"command": f"{reach} 2>&1 | tail -1", "background": True}, site(here)))
+        waited = await look(here, "wait", process_id=started["process_id"], timeout=20)
+        assert "HTTP Error 403" in waited["output"]
 
 
 def test_it_works_on_the_loop_that_gateways_run_on(tmp_path: Path) -> None:

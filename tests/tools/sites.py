@@ -6,12 +6,17 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+from holdfast.agent.context_files import nothing_granted
+from holdfast.agent.tools.hosts import Hosts
 from holdfast.agent.tools.port import Site
+from holdfast.clock import SystemClock
 from holdfast.core.sessions import Session
 from holdfast.core.turns import Turn
 from holdfast.ids import CallId, SessionId, TurnId
 
 START = 1_700_000_000_000
+# Nobody has approved any host.
+HOSTS = Hosts(nothing_granted, SystemClock())
 
 
 class Resting:
@@ -31,7 +36,13 @@ class Resting:
             self.now -= 1
 
 
-def site(session: dict[str, Any] | None = None, call_id: str = "call_1", rest: Any = None, **turn: Any) -> Site:
+def site(
+    session: dict[str, Any] | None = None,
+    call_id: str = "call_1",
+    rest: Any = None,
+    private: tuple[str, ...] = (),
+    **turn: Any,
+) -> Site:
     """Return a place to call from; what is not said is a conversation on Telegram."""
     facts = {"id": SessionId("ses_1"), "key": "telegram:1", "channel": "telegram", "owner": "local", "one_shot": False}
     ids = {"id": TurnId("trn_1"), "session_id": SessionId("ses_1"), "ordinal": 1, "accepted_at": START}
@@ -40,4 +51,5 @@ def site(session: dict[str, Any] | None = None, call_id: str = "call_1", rest: A
         turn=Turn(**{**ids, **turn}),
         call_id=CallId(call_id),
         rest=rest or Resting(),
+        private=private,
     )

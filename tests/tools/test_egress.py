@@ -7,6 +7,7 @@ import gzip
 import ipaddress
 import itertools
 import ssl
+import zlib
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -295,6 +296,30 @@ async def test_a_compressed_bomb_does_not_go_off() -> None:
         answer = await egress.request("GET", there.url(), bytes_max=100 * KIB)
         await egress.close()
     assert (len(answer.body), answer.cut) == (100 * KIB, True)
+
+
+async def test_what_comes_behind_the_end_of_compressed_content_is_not_read() -> None:
+    """S7: a decoder would keep all of it, however little the answer may hold, and copy it again for every piece."""
+    content = gzip.compress(b"content")
+    body = b"%x\r\n%b\r\n" % (len(content), content) + b"10000\r\n%b\r\n" % (b"x" * 64 * KIB)
+    headers = {"Content-Encoding": "gzip", "Transfer-Encoding": "chunked"}
+    async with serving(lambda asked: Reply(body, headers=headers, endless=True)) as there:
+        egress = Egress(Guard([f"127.0.0.1:{there.port}"]), timeout_s=5)
+        answer = await egress.request("GET", there.url(), bytes_max=100 * KIB)
+        await egress.close()
+    assert (answer.body, answer.cut) == (b"content", False)
+
+
+@pytest.mark.parametrize("window", [-15, 15], ids=["bare", "with a header"])
+async def test_content_may_be_deflated_in_both_ways_that_servers_use(window: int) -> None:
+    content = b"content " * KIB
+    packer = zlib.compressobj(wbits=window)
+    body = packer.compress(content) + packer.flush()
+    async with serving(lambda asked: Reply(body, headers={"Content-Encoding": "deflate"})) as there:
+        egress = Egress(Guard([f"127.0.0.1:{there.port}"]))
+        answer = await egress.request("GET", there.url())
+        await egress.close()
+    assert answer.body == content
 
 
 async def test_what_is_compressed_twice_is_refused() -> None:

@@ -14,6 +14,7 @@ from holdfast.agent.tools.files import FILE_MAX_BYTES, LINE_MAX_CHARS, READ_LINE
 from holdfast.agent.tools.port import Tool
 from holdfast.core.effects import Effect
 from holdfast.errors import NotFound, Rejected
+from holdfast.offload.pool import Pool
 from tests.tools.sites import site
 
 
@@ -26,8 +27,8 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def tools(root: Path) -> Mapping[str, Tool]:
-    return {tool.name: tool for tool in file_tools(Workspace(root))}
+def tools(root: Path, pool: Pool) -> Mapping[str, Tool]:
+    return {tool.name: tool for tool in file_tools(Workspace(root), pool)}
 
 
 async def use(tools: Mapping[str, Tool], name: str, **args: object) -> str:

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from holdfast.agent.tools.schedule import JOBS_MAX, UNSUPPORTED, schedule_tool
-from holdfast.core.questions import About
+from holdfast.core.questions import ONCE_CHOICES, About
 from holdfast.core.redaction import MASK, Redaction
 from holdfast.core.schedule import Job
+from holdfast.core.turns import Mode
 from holdfast.cron import next_instant
 from holdfast.engine.scheduler import Scheduler
 from holdfast.errors import Rejected
@@ -123,13 +124,22 @@ async def test_a_promise_that_cannot_be_kept_is_not_made(open_it: Open, facts: d
         assert UNSUPPORTED not in await tool(store).run(add(deliver="none"), site(**facts))
 
 
-async def test_another_target_needs_a_persons_word(open_it: Open) -> None:
+async def test_a_job_needs_a_persons_word_whatever_it_does(open_it: Open) -> None:
+    """SECURITY 90: it acts when nobody looks; the person sees all of it, and approves exactly that, once."""
     async with opened(open_it) as store:
         here = site(reply_to="chat:1")
-        question = await tool(store).question(add(deliver="chat:99"), here)
-        assert (question.about, question.detail["target"]) == (About.APPROVAL, "chat:99")
-        for free in (add(), add(deliver="chat:1"), add(deliver="none"), {"action": "list"}):
-            assert await tool(store).question(free, here) is None
+        asked = {}
+        for args in (add(), add(deliver="chat:99"), add(deliver="none"), add(prompt="Other."), add(schedule="in 1 hour")):
+            question = await tool(store).question(args, here)
+            assert (question.about, question.choices) == (About.APPROVAL, ONCE_CHOICES)
+            assert args["prompt"] in question.text
+            assert args["schedule"] in question.text
+            asked[question.fingerprint] = question.text
+        assert len(asked) == 5
+        assert "go to chat:99" in [*asked.values()][1]
+        assert await tool(store).question({"action": "list"}, here) is None
+        with pytest.raises(Rejected, match="nobody can be asked"):
+            await tool(store).question(add(), site(mode=Mode.SYNCHRONOUS))
         with pytest.raises(Rejected, match="targets are chat"):
             await tool(store).question(add(deliver="pigeon:1"), here)
 

@@ -9,8 +9,9 @@ import pytest
 
 from holdfast.agent.tools.files import Workspace, file_tools
 from holdfast.agent.tools.port import Tool
-from holdfast.agent.tools.search import Search, SearchFiles, search_tool
+from holdfast.agent.tools.search import search_tool
 from holdfast.errors import NotFound, Rejected
+from holdfast.offload.pool import Pool
 from tests.tools.sites import site
 
 
@@ -39,8 +40,8 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def tool(root: Path) -> Tool:
-    return search_tool(Workspace(root))
+def tool(root: Path, pool: Pool) -> Tool:
+    return search_tool(Workspace(root), pool)
 
 
 async def find(tool: Tool, **args: object) -> list[str]:
@@ -90,11 +91,12 @@ async def test_what_is_no_expression_is_refused(tool: Tool, pattern: str) -> Non
         await find(tool, pattern=pattern)
 
 
-async def test_an_expression_that_never_ends_is_ended(root: Path) -> None:
-    """SECURITY 12: a model's expression cannot take the gateway."""
+@pytest.mark.parametrize("pattern", ["((a+))+$", "(a|a)" * 40 + "c", "(?x)(a+) +c"])
+async def test_an_expression_that_never_ends_is_ended(root: Path, pool: Pool, pattern: str) -> None:
+    """S6: a model's expression cannot take the gateway, whatever it looks like."""
     (root / "evil.txt").write_text("a" * 60 + "b")
-    with pytest.raises(Rejected, match="simpler"):
-        await Search(Workspace(root), search_max_s=0.5, grace_s=0.5).find(SearchFiles(pattern="((a+))+$"), site())
+    with pytest.raises(Rejected, match=r"the search took longer than 0\.5 s; make the pattern simpler"):
+        await find(search_tool(Workspace(root), pool, search_max_s=0.5), pattern=pattern)
 
 
 async def test_what_is_not_there_is_said_from_another_process_too(tool: Tool) -> None:
@@ -102,9 +104,9 @@ async def test_what_is_not_there_is_said_from_another_process_too(tool: Tool) ->
         await find(tool, pattern="(a+)+", path="missing")
 
 
-async def test_a_search_ends_in_time(root: Path) -> None:
+async def test_a_search_ends_in_time(root: Path, pool: Pool) -> None:
     """SECURITY 12: what was found until then is returned, and that there may be more."""
-    said = await Search(Workspace(root), search_max_s=0).find(SearchFiles(pattern="needle"), site())
+    (said,) = await find(search_tool(Workspace(root), pool, search_max_s=0), pattern="needle")
     assert "[stopped: more than" in said
 
 
@@ -115,5 +117,5 @@ async def test_long_lines_are_shown_in_part(root: Path, tool: Tool) -> None:
 
 
 def test_searching_is_one_of_the_file_tools(root: Path) -> None:
-    tools: Mapping[str, Tool] = {tool.name: tool for tool in file_tools(Workspace(root))}
+    tools: Mapping[str, Tool] = {tool.name: tool for tool in file_tools(Workspace(root), Pool())}
     assert "search_files" in tools

@@ -18,7 +18,7 @@ async def test_a_search_finds_messages_and_answers_of_the_owner_only(open_it: Op
         async with running_engine(store, ScriptedAgent(lambda work: [Say(f"about {work.message}: figs")])) as engine:
             mine = await answered(engine, store, "apples and pears", conversation="a")
             await answered(engine, store, "apples of others", conversation="b", owner="ann")
-        search = session_search_tool(store.sessions)
+        search = session_search_tool(store.passages)
         text = await search.run({"query": "apples"}, site())
         assert text.startswith("2 found, the newest first:")
         assert f"{mine.session_id}, agent: about apples and pears: figs" in text
@@ -34,7 +34,7 @@ async def test_a_search_finds_messages_and_answers_of_the_owner_only(open_it: Op
 async def test_a_search_for_nothing_is_refused(open_it: Open, args: dict[str, Any]) -> None:
     async with opened(open_it) as store:
         with pytest.raises(Rejected):
-            await session_search_tool(store.sessions).run(args, site())
+            await session_search_tool(store.passages).run(args, site())
 
 
 @pytest.mark.parametrize(

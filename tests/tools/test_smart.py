@@ -10,12 +10,10 @@ import pytest
 
 from holdfast.agent.models.port import Called, Done, Event, Facts, Request, Said, StopReason, Thought, ToolCall, UserMessage
 from holdfast.agent.smart import COMMAND_MAX_CHARS, SmartJudge
-from holdfast.core.danger import judge
-from holdfast.core.evidence import Judgement, Verdict
 from holdfast.core.usage import Usage
 from holdfast.errors import HoldfastError, ModelRejected, ModelUnavailable
 
-DANGEROUS = judge("rm -rf build")
+REASONS = ("no sandbox on this machine", "it deletes files")
 END = Done(reason=StopReason.END)
 
 
@@ -52,10 +50,9 @@ class Oracle:
         return
 
 
-async def allowed(
-    model: Oracle, command: str = "rm -rf build", judgement: Judgement = DANGEROUS, asked: str = "clean up"
-) -> bool:
-    return await SmartJudge(model, answer_max_s=0.2).allows(command, judgement, asked=asked, workdir="/srv/w")
+async def allowed(model: Oracle, command: str = "rm -rf build", asked: str = "clean up") -> bool:
+    judge = SmartJudge(model, answer_max_s=0.2)
+    return await judge.allows(command, REASONS, asked=asked, workdir="/srv/w", hosts=["example.com"])
 
 
 @pytest.mark.parametrize("answer", [["ALLOW"], ["ALL", "OW"], [" ALLOW.\n"]])
@@ -98,12 +95,10 @@ async def test_an_answer_that_does_not_come_is_not_waited_for() -> None:
 
 
 async def test_some_things_are_not_even_asked() -> None:
-    """SECURITY 9: no model decides about what is forbidden, too long to look through, or asked for by nobody."""
+    """SECURITY 9: no model decides about what is too long to look through, or asked for by nobody."""
     model = Oracle([Said("ALLOW"), END])
-    assert not await allowed(model, "rm -rf /", judge("rm -rf /"))
     assert not await allowed(model, "rm -rf " + "x" * COMMAND_MAX_CHARS)
     assert not await allowed(model, asked=" ")
-    assert judge("rm -rf /").verdict is Verdict.FORBIDDEN
     assert model.requests == []
 
 
@@ -117,7 +112,7 @@ async def test_the_command_is_data() -> None:
     assert isinstance(message, UserMessage)
     given = json.loads(message.text)
     assert (given["command"], given["the_person_said"], given["folder"]) == (command, "clean up", "/srv/w")
-    assert given["found"] == [*DANGEROUS.reasons]
+    assert (given["asked_because"], given["hosts"]) == ([*REASONS], ["example.com"])
     assert request.tools == ()
     assert "data" in request.system
 
@@ -131,5 +126,5 @@ async def test_a_second_opinion_is_paid_for() -> None:
 
     used = Usage(model="test:oracle", input_tokens=200, output_tokens=1)
     model = Oracle([Said("ALLOW"), Done(reason=StopReason.END, usage=used)])
-    assert await SmartJudge(model).allows("rm -rf build", DANGEROUS, asked="clean up", spend=spend)
+    assert await SmartJudge(model).allows("rm -rf build", REASONS, asked="clean up", spend=spend)
     assert paid == [used]

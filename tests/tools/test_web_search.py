@@ -14,7 +14,7 @@ from holdfast.agent.tools.web_search import Brave, Searcher, Searxng, searcher, 
 from holdfast.config import WebSearchConfig
 from holdfast.errors import ConfigInvalid, Rejected, Unavailable
 from tests.tools.servers import Asked, Reply, Served, serving
-from tests.tools.sites import site
+from tests.tools.sites import HOSTS, site
 
 SEARXNG = {
     "query": "tea",
@@ -36,7 +36,7 @@ async def searched(
     async with serving(reply) as there:
         found = searcher(config(there), {"KEY": "from-the-environment"})
         assert found is not None
-        return await web_search_tool(found).run({"query": "tea & cake", **args}, site()), there
+        return await web_search_tool(found, HOSTS, "search.example").run({"query": "tea & cake", **args}, site()), there
 
 
 def searxng(there: Served) -> WebSearchConfig:
@@ -129,6 +129,6 @@ async def test_a_plugin_searches_under_its_own_name(tmp_path: Path, monkeypatch:
     monkeypatch.syspath_prepend(tmp_path)
     found = searcher(WebSearchConfig(provider="looker", url="https://l.example/"))
     assert found is not None
-    text = await web_search_tool(found).run({"query": "tea", "limit": 3}, site())
+    text = await web_search_tool(found, HOSTS, "search.example").run({"query": "tea", "limit": 3}, site())
     assert text.startswith("3 results:")
     assert "1. tea\n   https://l.example/" in text

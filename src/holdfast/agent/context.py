@@ -10,6 +10,7 @@ from itertools import groupby, takewhile
 import msgspec
 
 from holdfast.agent.models.port import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage
+from holdfast.agent.steps import STEP, step_of
 from holdfast.agent.toolbox import shortened
 from holdfast.core import effects
 from holdfast.core.effects import Call
@@ -33,7 +34,6 @@ OLD_RESULT_MAX_CHARS = 1_000
 # What the last steps have brought is what the model is working with.
 STEPS_KEPT = 3
 
-_STEP = re.compile(r"s(\d+)_c(\d+)")
 # What every vendor takes as the id of a call.
 _NOT_IN_AN_ID = re.compile(r"[^a-zA-Z0-9_-]")
 _TURN_TAIL = 10
@@ -56,17 +56,6 @@ class Context:
         return bool(self.current) and isinstance(self.current[-1], AssistantMessage)
 
 
-def call_id(step: int, number: int) -> CallId:
-    """Return the id of a call of one turn."""
-    return CallId(f"s{step}_c{number}")
-
-
-def step_of(call: str | None) -> int | None:
-    """Return the step that a call belongs to; None for an id that says none."""
-    found = _STEP.fullmatch(call or "")
-    return int(found[1]) if found else None
-
-
 def wire_id(turn_id: TurnId, call: str | None) -> str:
     """Return the id of a call in what a model reads, where the calls of all turns stand together."""
     return _NOT_IN_AN_ID.sub("-", f"{turn_id[-_TURN_TAIL:]}_{call}")
@@ -87,7 +76,7 @@ def in_order(calls: Iterable[Call]) -> list[Call]:
     """Return calls in the order in which the model asked for them."""
 
     def place(call: Call) -> tuple[int, ...]:
-        found = _STEP.fullmatch(call.id)
+        found = STEP.fullmatch(call.id)
         return (int(found[1]), int(found[2])) if found else (0, 0)
 
     return sorted(calls, key=place)

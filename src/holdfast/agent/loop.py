@@ -13,7 +13,8 @@ from typing import assert_never
 
 import msgspec
 
-from holdfast.agent import budget, compaction, context, toolbox
+from holdfast.agent import budget, compaction, context, steps, toolbox
+from holdfast.agent.context_files import IsGranted, is_approved, nothing_granted
 from holdfast.agent.models.port import (
     AssistantMessage,
     Called,
@@ -58,6 +59,7 @@ CUT_AT_LIMIT = "[The answer was cut here: it reached the limit of what the model
 NOTHING_AT_LIMIT = "[The model reached the limit of what it writes at once before it had said anything.]"
 REFUSED_TO_ANSWER = "[The model declined to answer this.]"
 NOTHING_SAID = "[The model gave no answer.]"
+_LAST_WORDS = (CUT_AT_LIMIT, NOTHING_AT_LIMIT, REFUSED_TO_ANSWER, NOTHING_SAID)
 NOT_STORED = "not made: its arguments held a secret, which is not kept while a turn waits; ask for the call again"
 TOO_MANY = f"not made: no more than {CALLS_PER_STEP_MAX} calls can be made at once; ask for it again in the next step"
 
@@ -75,9 +77,11 @@ class ModelAgent:
         agent: AgentConfig,
         budget: BudgetConfig,
         clock: Clock,
+        is_granted: IsGranted = nothing_granted,
     ) -> None:
         self._model = model
         self._toolbox = toolbox
+        self._is_granted = is_granted
         self._prompt = prompt
         self._spending = spending
         self._agent = agent
@@ -86,7 +90,7 @@ class ModelAgent:
 
     async def run(self, work: Assignment, stage: Stage) -> str:
         tools = await self._toolbox.offered(work)
-        told = await self._prompt.told(work)
+        told = await self._prompt.told(work, lambda file: is_approved(file, work, stage, self._is_granted))
         if told.recalled:
             # In front of what the person said now, so that everything above reads as it did before.
             work = replace(work, message=f"{told.recalled}\n\n{work.message}")
@@ -125,6 +129,10 @@ class _Step:
     pieces: list[str] = field(default_factory=list[str])
     calls: list[ToolCall] = field(default_factory=list[ToolCall])
     sealed: Sequence[Mapping[str, object]] = ()
+    # Whether a model has begun to answer; thoughts are a beginning too.
+    has_begun: bool = False
+    # How often an answer broke off.
+    breaks: int = 0
 
     @property
     def text(self) -> str:
@@ -171,6 +179,8 @@ class _Answer:
     async def give(self) -> str:
         """Bring the turn to its answer, from wherever an earlier attempt has left it."""
         await self._catch_up()
+        if self._has_concluded():
+            return await self._close("")
         if self._is_compress():
             return await self._close(await self._stopped() or await self._compressed())
         for number in range(context.last_step(self._work) + 1, self._agent.steps_max + 1):
@@ -192,11 +202,13 @@ class _Answer:
         uses = [await self._again(call) for call in open_calls]
         ended = {call.id: call for call in (await self._stage.use_all(uses) if uses else [])}
         calls = [ended.get(call.id, call) for call in self._work.calls]
+        self._work = replace(self._work, calls=calls)
         read = context.rebuilt(self._work, calls)
         self._older, self._current, self._said = list(read.older), list(read.current), list(read.said)
         if read.is_cut and isinstance(cut := self._current.pop(), AssistantMessage):
             self._said.pop()
             self._step.pieces.append(cut.text)
+            self._step.has_begun = True
 
     async def _heed(self) -> None:
         """Read what joined the turn, below everything that was said before it came."""
@@ -214,7 +226,7 @@ class _Answer:
 
     async def _ask(self) -> StopReason:
         """Ask the model until it has come to the end of a step.  Raises what cannot be helped."""
-        cuts, is_longer, has_made_room = 0, False, False
+        is_longer, has_made_room = False, False
         while True:
             await self._make_room()
             try:
@@ -225,11 +237,12 @@ class _Answer:
                 has_made_room = self._is_thrifty = True
                 await self._compact(0)
             except ModelUnavailable as error:
-                # Before its first word the model was asked often enough already, by whoever talks to it.
-                if not self._step.pieces or (cuts := cuts + 1) > CUTS_MAX:
+                # Before it began the model was asked often enough already, by whoever talks to it.
+                if not self._step.has_begun or self._step.breaks == CUTS_MAX:
                     raise
+                self._step.breaks += 1
                 log.warning("the model broke off, asking it to go on: %s", error)
-                await self._clock.sleep_ms(_wait_ms(cuts, error.retry_after_s))
+                await self._clock.sleep_ms(_wait_ms(self._step.breaks, error.retry_after_s))
             else:
                 if done.reason is not StopReason.LENGTH or self._step.calls or not self._step.pieces or is_longer:
                     return done.reason
@@ -241,6 +254,7 @@ class _Answer:
         calls: list[ToolCall] = []
         async with aclosing(self._model.stream(request)) as events:
             async for event in events:
+                self._step.has_begun = True
                 match event:
                     case Said(text):
                         if text:
@@ -281,6 +295,7 @@ class _Answer:
             system=self._system,
             tools=self._specs,
             output_tokens_max=self._model.facts.output_tokens_max or None,
+            breaks=self._step.breaks,
         )
 
     async def _make_calls(self, number: int) -> None:
@@ -288,6 +303,7 @@ class _Answer:
         step, self._step = self._step, _Step()
         uses = [await self._use(nth, call, number) for nth, call in enumerate(step.calls, 1)]
         calls = await self._stage.use_all(uses)
+        self._work = replace(self._work, calls=[*self._work.calls, *calls])
         turn_id, text = self._work.turn.id, step.text
         wanted = [
             ToolCall(id=context.wire_id(turn_id, use.call_id), name=use.tool.name, args=_json(use.args)) for use in uses
@@ -300,7 +316,7 @@ class _Answer:
         self._count_refused(uses)
 
     async def _use(self, nth: int, call: ToolCall, step: int) -> Use:
-        call_id = context.call_id(step, nth)
+        call_id = steps.call_id(step, nth)
         if nth > CALLS_PER_STEP_MAX:
             return Use(tool=Refused(call.name, TOO_MANY), call_id=call_id)
         return await toolbox.prepare(self._tools, call.name, call.args, call_id, self._work, self._stage)
@@ -323,6 +339,10 @@ class _Answer:
                 return await self._close("" if self._step.pieces or self._said else NOTHING_SAID)
             case _:
                 assert_never(reason)
+
+    def _has_concluded(self) -> bool:
+        """Return whether an earlier attempt has said its last word, so that no model is to go on with it."""
+        return self._step.text.endswith((*_LAST_WORDS, limit_reached(self._agent.steps_max)))
 
     async def _close(self, note: str) -> str:
         """Say a last word, if there is one, and return everything said."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from holdfast.agent import remembered
+from holdfast.agent.context_files import ContextFile
 from holdfast.agent.files import TextFiles
 from holdfast.agent.skills import Skills
 from holdfast.clock import Clock
@@ -53,12 +54,20 @@ def names_file(persona: str) -> bool:
     return len(persona.split()) == 1 and Path(persona.strip()).suffix[1:].isalnum()
 
 
+Approves = Callable[[ContextFile], Awaitable[bool]]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
     """What a model is told in a turn: a system prompt, and what stands before the message of this turn alone."""
 
     system: str
     recalled: str = ""
+
+
+async def nobody(_file: ContextFile) -> bool:
+    """Approve nothing."""
+    return False
 
 
 class Prompt:
@@ -81,10 +90,11 @@ class Prompt:
         self._workspace = home / config.workspace
         self._skills = Skills(home / config.skills, self._files)
 
-    async def told(self, work: Assignment) -> Told:
+    async def told(self, work: Assignment, approves: Approves = nobody) -> Told:
         """Return what the model is told before the conversation, and before the message.
 
-        A stranger's turn hears nothing private, and a tenant's only what is the tenant's own.
+        A stranger's turn hears nothing private, and a tenant's only what is the tenant's own.  Of the files of the
+        workspace it hears those that somebody `approves`.
         """
         trust = trust_in(work.session, self._trusted_owners)
         # The disk and the store look at the same time: somebody waits for the first word.
@@ -92,7 +102,8 @@ class Prompt:
         known = [] if trust is Trust.STRANGER else await self._known(work.session.owner)
         shown = remembered.fitting(known)
         is_all = len(shown) == len(known) < MEMORIES_MAX
-        persona, context, learned = await on_disk
+        persona, files, learned = await on_disk
+        context = [_followed(each) if await approves(each) else _left_out(each) for each in files]
         parts = [persona, RULES, self._place(work, trust), *context, remembered.block(shown, is_all=is_all), learned]
         # Last, because it is for this turn alone: what stands before it is the same for all, and read only once.
         parts += instructions(work.history, work.turn.id)
@@ -100,7 +111,7 @@ class Prompt:
         found = () if trust is Trust.STRANGER or self._memories is None else await work.recalled(knows_store=is_all)
         return Told(system="\n\n".join(filter(None, parts)), recalled=remembered.recalled(found, shown))
 
-    def _on_disk(self, trust: Trust) -> tuple[str, list[str], str]:
+    def _on_disk(self, trust: Trust) -> tuple[str, list[ContextFile], str]:
         if trust is not Trust.OPERATOR:
             return self._persona(), [], ""
         return self._persona(), self._context_files(), self._learned()
@@ -127,12 +138,12 @@ class Prompt:
         lines = [f"{name}: {remembered.fenced(value)}" for name, value in facts.items() if value]
         return "\n".join([*lines, DELIVERS_LATER if work.turn.delivers_later else DELIVERS_NOW])
 
-    def _context_files(self) -> list[str]:
-        found: list[str] = []
+    def _context_files(self) -> list[ContextFile]:
+        found: list[ContextFile] = []
         for name in self._config.context_files:
             text = self._files.read(self._workspace / name, CONTEXT_FILE_MAX_CHARS, inside=self._workspace)
             if text.strip():
-                found.append(f"The file {name} of the workspace says:\n\n{text.strip()}")
+                found.append(ContextFile(name=name, text=text.strip()))
         return found
 
     async def _known(self, owner: str) -> list[Memory]:
@@ -151,6 +162,14 @@ class Prompt:
             return ""
         lines = _bounded([f"- {skill.name}: {remembered.fenced(skill.description)}" for skill in skills], SKILLS_MAX_CHARS)
         return "Skills you can read with the `skill` tool before you do something they are about:\n" + "\n".join(lines)
+
+
+def _followed(file: ContextFile) -> str:
+    return f"The file {file.name} of the workspace says:\n\n{file.text}"
+
+
+def _left_out(file: ContextFile) -> str:
+    return f"The file {file.name} of the workspace is left out: nobody has approved what it says now."
 
 
 def _bounded(lines: Sequence[str], chars_max: int) -> list[str]:

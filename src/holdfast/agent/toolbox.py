@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 import msgspec
 
 from holdfast.agent.models.port import ToolSpec
+from holdfast.agent.privacy import private_reads
 from holdfast.agent.tools.port import Site, Tool, ToolSource
 from holdfast.core.effects import Effect
 from holdfast.core.questions import Question
@@ -125,7 +126,15 @@ async def prepare(
     A call that cannot be made, for its name, its arguments or the rules, is one that fails with the reason, so that the
     model reads it and the person sees it.
     """
-    site = Site(session=work.session, turn=work.turn, call_id=call_id, rest=stage.rest, spend=stage.spend, note=stage.note)
+    site = Site(
+        session=work.session,
+        turn=work.turn,
+        call_id=call_id,
+        rest=stage.rest,
+        spend=stage.spend,
+        note=stage.note,
+        private=private_reads(work, tools, call_id),
+    )
     parsed: Mapping[str, object] = {}
     question: Question | None = None
     try:
@@ -133,6 +142,8 @@ async def prepare(
         question = await tool.question(parsed, site)
     except Rejected as error:
         return Use(tool=Refused(name, str(error)), call_id=call_id, args=parsed)
+    if question is not None:
+        site = replace(site, approved=question.fingerprint)
     return Use(tool=BoundTool(tool=tool, site=site), call_id=call_id, args=parsed, question=question)
 
 

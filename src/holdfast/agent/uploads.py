@@ -9,12 +9,12 @@ import stat
 from pathlib import Path
 
 from holdfast.agent.tools.files import TEMPORARY
-from holdfast.agent.tools.workspace import Workspace, in_thread
+from holdfast.agent.tools.workspace import UPLOADS, Workspace, in_thread
 from holdfast.core import filenames
 from holdfast.errors import DiskFull, Stale
 from holdfast.ports import Upload
 
-FOLDER = "uploads"
+FOLDER = UPLOADS
 # How much of the digest of a file is in its name: more, where another file has the same beginning.
 DIGITS = (8, 16, 64)
 # What is handed in must not take the room of what is being said.

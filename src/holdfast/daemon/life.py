@@ -6,14 +6,14 @@ import asyncio
 import contextlib
 import logging
 import signal
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from holdfast.core.turns import Cause
 from holdfast.daemon.notice import Notice
 from holdfast.daemon.succession import Estate, succeed
-from holdfast.daemon.watchdog import Watchdog, show_stacks
+from holdfast.daemon.watchdog import Watchdog
 from holdfast.desk.lifecycle import Lifecycle
 from holdfast.desk.local import LocalDesk
 from holdfast.desk.views import Drain, Phase, SignInLink, Status, Stop
@@ -38,21 +38,33 @@ class Farewell:
 class Witness(Protocol):
     """Who watches a gateway live: a terminal, or a log."""
 
-    def ready(self, status: Status, link: SignInLink | None) -> None: ...
+    def ready(self, status: Status, link: SignInLink | None, key: str = "") -> None:
+        """Say that the gateway listens, how to sign in, and the key for programs of this machine if one was made."""
+        ...
+
     def draining(self, drain: Drain) -> None: ...
     def drained(self, stop: Stop, interrupted: int) -> None: ...
 
 
-async def live(desk: LocalDesk, drain_timeout_s: float, witness: Witness, notice: Notice) -> Stop:
+async def live(
+    desk: LocalDesk,
+    drain_timeout_s: float,
+    witness: Witness,
+    notice: Notice,
+    key: str = "",
+    watchdog: Watchdog | None = None,
+) -> Stop:
     """Be ready until a stop is wished for, then drain; return the last wish."""
     life = desk.lifecycle
     life.phase = Phase.READY
-    witness.ready(await desk.status(), await _link(desk))
+    witness.ready(await desk.status(), await _link(desk), key)
     notice.ready(f"listening on {life.url}")
     stop = await life.asked()
     _tell(notice, stop)
     patience_s = drain_timeout_s if stop.timeout is None else stop.timeout
     life.begin_drain(patience_s)
+    if watchdog:
+        watchdog.stopping(patience_s)
     showing = asyncio.create_task(_show(desk, witness, notice))
     try:
         interrupted = await _drain(desk, patience_s)
@@ -110,39 +122,32 @@ async def _show(desk: LocalDesk, witness: Witness, notice: Notice) -> None:
 
 
 @contextlib.contextmanager
-def signals(life: Lifecycle) -> Generator[None]:
+def signals(life: Lifecycle) -> Generator[Sequence[signal.Signals]]:
     """Take the signals that end a process as wishes to end the gateway.
 
-    Under `nohup`, the end of its terminal is not one of them.  Ctrl-C always is, also behind a `&` in a script.
+    Under `nohup`, the end of its terminal is not one of them.  Ctrl-C always is, also behind a `&` in a script.  Yields
+    the signals that are taken.
     """
     loop = asyncio.get_running_loop()
     heard = [each for each in SIGNALS if each is not signal.SIGHUP or signal.getsignal(each) is not signal.SIG_IGN]
     for each in heard:
         loop.add_signal_handler(each, life.ask, Stop())
     try:
-        yield
+        yield heard
     finally:
         for each in heard:
             loop.remove_signal_handler(each)
 
 
 @contextlib.asynccontextmanager
-async def watched(stall_s: float, notice: Notice, estate: Callable[[], Estate] = Estate) -> AsyncGenerator[None]:
-    """Have the loop watched from inside this process and, where it asks for it, by the service manager.
+async def watched(watchdog: Watchdog | None, notice: Notice, estate: Callable[[], Estate] = Estate) -> AsyncGenerator[None]:
+    """Have the loop watched by the sentry, if there is one, and by the service manager, where it asks for it.
 
     A process whose loop stands still is replaced by a fresh one, which gets the estate.
     """
-
-    def replace_process() -> None:
-        try:
-            show_stacks(stall_s)
-        finally:
-            succeed(estate())
-
     async with contextlib.AsyncExitStack() as stack:
-        if stall_s:
-            watchdog = Watchdog(stall_s, replace_process)
-            await stack.enter_async_context(watchdog.watching())
+        if watchdog:
+            await stack.enter_async_context(watchdog.watching(lambda: succeed(estate())))
         beating = asyncio.create_task(_beat(notice))
         stack.callback(beating.cancel)
         yield

@@ -1,7 +1,7 @@
 """Succession: a process is replaced by a fresh one with the same id, arguments and terminal.
 
-It leaves its successor the lock of the home, so that nobody can take it in between, and its listener, so that whoever
-connects in between waits a moment instead of being refused.
+It leaves its successor the lock of the home, so that no other process can take it in between, and its listeners, so that
+a client that connects in between waits a moment instead of being refused.
 """
 
 from __future__ import annotations
@@ -14,14 +14,16 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 LISTENER = "HOLDFAST_LISTENER"
+UNIX_LISTENER = "HOLDFAST_UNIX_LISTENER"
 LOCK = "HOLDFAST_LOCK"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estate:
-    """What one process leaves to the next."""
+    """What one process leaves to the next: where it listens for HTTP and for commands, and the lock of the home."""
 
     listener: socket.socket | None = None
+    unix: socket.socket | None = None
     lock: int | None = None
 
 
@@ -33,7 +35,8 @@ def succeed(estate: Estate) -> NoReturn:
 
 def bequeath(estate: Estate, environment: MutableMapping[str, str]) -> None:
     """Keep an estate open for the process that follows, and tell it where to find it."""
-    handles = {LISTENER: estate.listener.fileno() if estate.listener else None, LOCK: estate.lock}
+    listeners = {LISTENER: estate.listener, UNIX_LISTENER: estate.unix}
+    handles = {LOCK: estate.lock} | {name: each.fileno() if each else None for name, each in listeners.items()}
     for name, handle in handles.items():
         if handle is not None:
             os.set_inheritable(handle, True)
@@ -42,8 +45,12 @@ def bequeath(estate: Estate, environment: MutableMapping[str, str]) -> None:
 
 def inherit(environment: MutableMapping[str, str] = os.environ) -> Estate:
     """Return what an earlier process left; each part is taken only once."""
-    listener, lock = _handle(environment.pop(LISTENER, "")), _handle(environment.pop(LOCK, ""))
-    return Estate(listener=socket.socket(fileno=listener) if listener is not None else None, lock=lock)
+    listener, unix, lock = (_handle(environment.pop(name, "")) for name in (LISTENER, UNIX_LISTENER, LOCK))
+    return Estate(listener=_listener(listener), unix=_listener(unix), lock=lock)
+
+
+def _listener(handle: int | None) -> socket.socket | None:
+    return None if handle is None else socket.socket(fileno=handle)
 
 
 def _handle(number: str) -> int | None:

@@ -1,90 +1,133 @@
-"""The watchdog: an event loop that stands still is shown on the log, and the process begins anew.
+"""The watchdog: the gateway's side of the sentry, which watches it from outside.
 
-Its turns recover as after a crash, which is better than a gateway that neither answers nor dies.
+An event loop that stands still is shown on the log, and the process begins anew; its turns recover as after a crash.  A
+process that cannot begin anew, or does not stop in time, is killed.  A sentry that ends before the gateway is replaced.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import faulthandler
+import logging
 import os
+import signal
+import subprocess
 import sys
-import threading
+import tempfile
 import time
-import traceback
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from pathlib import Path
 
-# How many looks fit into the time that a loop may stand still.
-LOOKS = 8
-STDERR = 2
-SHOWING_MAX_S = 2
+from holdfast.daemon import sentry
+
+log = logging.getLogger(__name__)
+
+# The sentry shows the stacks before it ends.
+LETTING_GO_MAX_S = sentry.SHOWING_MAX_S + 1
+# A sentry that cannot live here must not keep the gateway busy with starting it.
+REPLACED_EVERY_S = 10.0
 
 
 class Watchdog:
-    """A thread that watches the loop.  `stalled` is called once, from that thread."""
+    """A sentry for this process, from now on until the process ends."""
 
-    def __init__(
-        self, stall_s: float, stalled: Callable[[], object], monotonic: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._stall_s = stall_s
-        self._stalled = stalled
-        self._monotonic = monotonic
-        self._seen = monotonic()
-        self._over = threading.Event()
+    def __init__(self, stall_s: float, drain_s: float) -> None:
+        self._pause_s = min(stall_s / sentry.LOOKS, sentry.LOOK_MAX_S) if stall_s else sentry.LOOK_MAX_S
+        # A signal handler writes the stacks, so they go where a write cannot wait for a reader.
+        self._stacks = tempfile.TemporaryFile()  # noqa: SIM115 - It is open for as long as the process.
+        # This process keeps both ends: the next sentry goes on reading where the last one stopped.
+        self._heard, self._pipe = os.pipe()
+        os.set_blocking(self._pipe, False)
+        self._numbers = (str(stall_s), str(drain_s), str(self._stacks.fileno()))
+        self._sentry = self._started()
+        self._replaced_s = -REPLACED_EVERY_S
+        # When the turns of a gateway that stops have had their time.
+        self._ends_s: float | None = None
 
     @contextlib.asynccontextmanager
-    async def watching(self) -> AsyncGenerator[None]:
-        """Watch this loop for as long as the context lasts."""
-        self._seen = self._monotonic()
-        showing = asyncio.create_task(self._show(), name="watchdog")
-        thread = threading.Thread(target=self._watch, name="holdfast-watchdog", daemon=True)
-        thread.start()
+    async def watching(self, stalled: Callable[[], object]) -> AsyncGenerator[None]:
+        """Have this loop watched for as long as the context lasts; `stalled` is called when it has stood still."""
+
+        def begin_anew(_number: int, _frame: object) -> None:
+            self.close()
+            stalled()
+
+        signal.signal(sentry.STALLED, begin_anew)
+        # It writes first, whatever holds the interpreter; what was registered above comes when that lets go.
+        faulthandler.register(sentry.STALLED, self._stacks, all_threads=True, chain=True)
+        beating = asyncio.create_task(self._beat(), name="watchdog")
         try:
             yield
         finally:
-            self._over.set()
-            showing.cancel()
+            beating.cancel()
+            # Whatever ended the context, only closing is left.
+            self.stopping(0)
 
-    async def _show(self) -> None:
+    @contextlib.contextmanager
+    def hearing(self, numbers: Sequence[signal.Signals]) -> Generator[None]:
+        """Have the sentry hear the signals that stop the gateway, also while the loop stands still."""
+        for number in numbers:
+            # A signal handler can only be told to write a stack; that anything comes is all the sentry has to know.
+            faulthandler.register(number, self._pipe, all_threads=False, chain=True)
+        try:
+            yield
+        finally:
+            for number in numbers:
+                faulthandler.unregister(number)
+
+    def stopping(self, seconds: float) -> None:
+        """Say that the gateway stops, and how many seconds its turns have."""
+        self._ends_s = time.monotonic() + seconds
+        self._tell(b"%b%d%b" % (sentry.STOP, seconds, sentry.STOP))
+
+    def close(self) -> None:
+        """Let the sentry end."""
+        os.close(self._pipe)
+        os.close(self._heard)
+        try:
+            self._sentry.wait(LETTING_GO_MAX_S)
+        except subprocess.TimeoutExpired:
+            self._sentry.kill()
+            self._sentry.wait()
+        faulthandler.unregister(sentry.STALLED)
+        self._stacks.close()
+
+    async def _beat(self) -> None:
         while True:
-            self._seen = self._monotonic()
-            await asyncio.sleep(self._stall_s / LOOKS)
+            if self._sentry.poll() is not None:
+                self._replace()
+            self._tell(sentry.BEAT)
+            await asyncio.sleep(self._pause_s)
 
-    def _watch(self) -> None:
-        pause = self._stall_s / LOOKS
-        looked = self._monotonic()
-        while not self._over.wait(pause):
-            now = self._monotonic()
-            # A machine that slept stops this thread too, and then the loop's silence means nothing.
-            if now - looked > 2 * pause:
-                self._seen = now
-            looked = now
-            if now - self._seen > self._stall_s:
-                self._stalled()
-                return
+    def _replace(self) -> None:
+        """Start another sentry, which also has to know when the gateway must have stopped; never often."""
+        if time.monotonic() - self._replaced_s < REPLACED_EVERY_S:
+            return
+        self._replaced_s = time.monotonic()
+        ended = self._sentry.returncode
+        try:
+            self._sentry = self._started()
+        except OSError as error:
+            log.warning(
+                "the sentry has ended (%d) and cannot be started again, so nothing watches the loop: %s", ended, error
+            )
+            return
+        log.warning("the sentry, which watches the gateway, has ended (%d) and was started again", ended)
+        if self._ends_s is not None:
+            self.stopping(max(self._ends_s - self._replaced_s, 0))
 
+    def _started(self) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(  # noqa: S603 - Our own program.
+            [sys.executable, "-I", "-S", str(Path(sentry.__file__)), *self._numbers],
+            stdin=self._heard,
+            stdout=subprocess.DEVNULL,
+            pass_fds=(self._stacks.fileno(),),
+            start_new_session=True,
+            env={},
+        )
 
-def show_stacks(stall_s: float, output: int = STDERR) -> None:
-    """Show where every thread stands, if anybody takes it.
-
-    A loop that stands still because nobody reads what it writes holds the locks of its streams and its log, so nothing here
-    may touch those, and a thread of its own waits for the reader.
-    """
-    head = f"holdfast: the event loop has not moved for {stall_s:g} s; every stack follows, then the gateway starts again\n"
-    showing = threading.Thread(target=lambda: _write(output, head + "".join(_stacks())), daemon=True)
-    showing.start()
-    showing.join(SHOWING_MAX_S)
-
-
-def _stacks() -> Iterator[str]:
-    names = {thread.ident: thread.name for thread in threading.enumerate()}
-    for ident, frame in sys._current_frames().items():  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - The only way.
-        yield f"thread {names.get(ident, ident)}:\n"
-        yield from traceback.format_stack(frame)
-
-
-def _write(output: int, text: str) -> None:
-    left = text.encode(errors="replace")
-    with contextlib.suppress(OSError):
-        while left:
-            left = left[os.write(output, left) :]
+    def _tell(self, words: bytes) -> None:
+        # A sentry that is gone, or that does not read, is no reason to stop.
+        with contextlib.suppress(OSError):
+            os.write(self._pipe, words)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 from urllib.parse import urlsplit
 
+from holdfast.agent.mcp.confinement import Confined, Confinement
 from holdfast.agent.mcp.link import Link, Offer
 from holdfast.agent.mcp.naming import SERVER_NAME, SERVER_NAME_MAX_CHARS, tool_names
 from holdfast.agent.mcp.schemas import ANYTHING, sanitised
@@ -51,11 +53,15 @@ class McpServers:
         clock: Clock,
         environment: Mapping[str, str],
         connect_min_s: float = CONNECT_MIN_S,
+        *,
+        confinement: Confinement | None = None,
     ) -> None:
         for name, node in config.items():
             if problem := wrong_with(name, node):
                 raise ConfigInvalid(f"mcp.{name}: {problem}")
-        self._servers = [_Server(name, node, clock, environment, connect_min_s) for name, node in config.items()]
+        self._servers = [
+            _Server(name, node, clock, environment, connect_min_s, confinement) for name, node in config.items()
+        ]
 
     async def run(self) -> None:
         """Keep every server connected until cancelled."""
@@ -110,13 +116,21 @@ class _Server:
     """One server: its connection while there is one, and what is known of it."""
 
     def __init__(
-        self, name: str, config: McpConfig, clock: Clock, environment: Mapping[str, str], connect_min_s: float
+        self,
+        name: str,
+        config: McpConfig,
+        clock: Clock,
+        environment: Mapping[str, str],
+        connect_min_s: float,
+        confinement: Confinement | None,
     ) -> None:
         self.name = name
         self.tools: Sequence[McpTool] = ()
         self._config = config
         self._clock = clock
         self._environment = environment
+        self._confinement = confinement
+        self._remark = ""
         self._connect_s = max(config.timeout, connect_min_s)
         self._link: Link | None = None
         self._calls = 0
@@ -131,7 +145,7 @@ class _Server:
         wait_ms, told = WAIT_FIRST_MS, ""
         while True:
             began = self._clock.monotonic_ms()
-            self._absence = await self._live()
+            self._absence = await self._live() + self._remark
             if _is_stopped():
                 # A connection that breaks while it is being closed hides that it was to be closed.
                 raise asyncio.CancelledError
@@ -149,7 +163,10 @@ class _Server:
         try:
             connecting = cast("wire", await asyncio.to_thread(importlib.import_module, "holdfast.agent.mcp.wire"))
             async with asyncio.timeout(self._connect_s) as deadline:
-                async with connecting.connected(self.name, self._config, self._environment, self._clock) as link:
+                async with (
+                    self._confined() as how,
+                    connecting.connected(self.name, how.config, how.environment, self._clock) as link,
+                ):
                     self._offer(await link.offers(TOOLS_MAX))
                     self._link = link
                     try:
@@ -171,6 +188,18 @@ class _Server:
         except Exception as error:  # The edge to a stranger's program: nothing that it does may end the task.
             return _reason(error)
         return "the connection has ended"
+
+    @contextlib.asynccontextmanager
+    async def _confined(self) -> AsyncGenerator[Confined]:
+        """Give out how the server is started, and keep what is to be said about its sandbox."""
+        if self._confinement is None:
+            yield Confined(config=self._config, environment=self._environment)
+            return
+        async with self._confinement.around(self.name, self._config, self._environment) as how:
+            try:
+                yield how
+            finally:
+                self._remark = how.remark(self.name)
 
     async def _follow(self, link: Link) -> None:
         """Look at the list of tools again whenever there is reason to.  Raises `ConnectionError` when it cannot be had."""

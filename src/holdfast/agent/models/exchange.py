@@ -21,6 +21,7 @@ from holdfast.agent.models.sse import Splitter
 from holdfast.agent.models.transport import Transport
 from holdfast.clock import Clock, SystemClock
 from holdfast.errors import ModelUnavailable, ModelUnusable
+from holdfast.unpacking import unpacked
 
 log = logging.getLogger(__name__)
 
@@ -105,10 +106,11 @@ class Wire:
             async with contextlib.aclosing(response):
                 await self._check(endpoint, response)
                 body = bytearray()
-                async for chunk in response.aiter_bytes():
-                    body += chunk
-                    if len(body) > bytes_max:
-                        raise ModelUnavailable(f"{endpoint.name}: the answer is larger than {bytes_max >> 10} kB")
+                async with contextlib.aclosing(unpacked(response)) as chunks:
+                    async for chunk in chunks:
+                        body += chunk
+                        if len(body) > bytes_max:
+                            raise ModelUnavailable(f"{endpoint.name}: the answer is larger than {bytes_max >> 10} kB")
                 return bytes(body)
 
     async def close(self) -> None:
@@ -144,7 +146,7 @@ class Wire:
     async def _events(self, endpoint: Endpoint, response: httpx2.Response, reader: Reader) -> AsyncGenerator[Event]:
         whole = response.headers.get("content-type", "").startswith("application/json")
         taker = _Taker(endpoint, reader, self._clock, whole=whole)
-        chunks = response.aiter_bytes() if "content-encoding" in response.headers else response.aiter_raw()
+        chunks = unpacked(response) if "content-encoding" in response.headers else response.aiter_raw()
         async with contextlib.aclosing(chunks):
             try:
                 async for chunk in chunks:
@@ -266,7 +268,7 @@ async def _beginning(response: httpx2.Response) -> bytes:
     """Return as much of a body as a server may say about an error."""
     body = b""
     with contextlib.suppress(TimeoutError, httpx2.TransportError, httpx2.DecodingError):
-        async with asyncio.timeout(ERROR_MAX_S), contextlib.aclosing(response.aiter_bytes()) as chunks:
+        async with asyncio.timeout(ERROR_MAX_S), contextlib.aclosing(unpacked(response)) as chunks:
             async for chunk in chunks:
                 body += chunk
                 if len(body) > ERROR_MAX_BYTES:

@@ -65,6 +65,8 @@ class Request:
     system: str = ""
     tools: Sequence[ToolSpec] = ()
     output_tokens_max: int | None = None
+    # How often in a row an answer to this began and broke off.
+    breaks: int = 0
 
 
 class StopReason(StrEnum):

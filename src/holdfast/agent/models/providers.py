@@ -101,6 +101,14 @@ PROVIDERS: Mapping[str, Provider] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """An address and a key: what shares an outage or a limit."""
+
+    base_url: str = field(repr=False)
+    key: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Seat:
     """Where a provider is asked and with which key, and the settings that say so."""
 
@@ -109,6 +117,10 @@ class Seat:
     key: str = field(repr=False)
     url_setting: str
     key_setting: str
+
+    @property
+    def account(self) -> Account:
+        return Account(base_url=self.base_url, key=self.key)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,9 +7,10 @@ import random
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
+from holdfast.agent.models.gate import Gate
 from holdfast.agent.models.port import Event, Facts, Model, Request
 from holdfast.clock import Clock
-from holdfast.errors import ModelUnavailable, ModelUnusable
+from holdfast.errors import ModelRejected, ModelUnavailable, ModelUnusable
 
 log = logging.getLogger(__name__)
 
@@ -24,33 +25,41 @@ class Resilient:
     """Answers as its first model does; where that cannot, as the next.
 
     Only a step of which nothing has been shown is repeated: afterwards a failure is the caller's, who knows what was shown.
-    A request that is refused for what it says is not sent to another model.
+    A model whose answer broke off may go on once; at each further break the next one goes on instead.
+    A request that is refused for what it says is not sent to another model.  While models of a
+    provider fail, one request at a time is sent to them; the others ask the next model, or wait for its outcome.
     """
 
-    def __init__(self, models: Sequence[Model], retries: int, clock: Clock) -> None:
-        self._models = models
+    def __init__(self, chain: Sequence[tuple[Model, Gate]], retries: int, clock: Clock) -> None:
+        self._chain = chain
         self._retries = retries
         self._clock = clock
 
     @property
     def name(self) -> str:
-        return self._models[0].name
+        return self._first.name
 
     @property
     def facts(self) -> Facts:
-        return self._models[0].facts
+        return self._first.facts
+
+    @property
+    def _first(self) -> Model:
+        return self._chain[0][0]
 
     async def stream(self, request: Request) -> AsyncGenerator[Event]:
-        for model in self._models[:-1]:
+        chain = self._chain[min(max(request.breaks - 1, 0), len(self._chain) - 1) :]
+        for model, gate in chain[:-1]:
             try:
-                async with aclosing(self._persistent(model, request)) as events:
+                async with aclosing(self._persistent(model, gate, request, is_last=False)) as events:
                     async for event in events:
                         yield event
             except _Given as given:
                 log.warning("%s; asking the next model", given.error)
             else:
                 return
-        async with aclosing(self._persistent(self._models[-1], request)) as events:
+        model, gate = chain[-1]
+        async with aclosing(self._persistent(model, gate, request, is_last=True)) as events:
             try:
                 async for event in events:
                     yield event
@@ -58,32 +67,48 @@ class Resilient:
                 raise given.error from given.error.__cause__
 
     async def close(self) -> None:
-        for model in self._models:
+        for model, _ in self._chain:
             await model.close()
 
-    async def _persistent(self, model: Model, request: Request) -> AsyncGenerator[Event]:
+    async def _persistent(self, model: Model, gate: Gate, request: Request, *, is_last: bool) -> AsyncGenerator[Event]:
         """Yield what one model says, asked again within bounds.  Raises `_Given` when it is given up unheard."""
         attempt = 0
         while True:
+            if not gate.may_ask(model.name):
+                # This request has not failed itself, so another model is asked at once.
+                if attempt >= self._retries or gate.left_s(model.name) > WAIT_MAX_S or not (is_last or attempt):
+                    raise _Given(gate.failure(model.name))
+                last = gate.last
+                await gate.changed(model.name)
+                attempt += gate.last is not last
+                continue
             heard = False
+            asking = gate.ask(model.name)
             try:
                 async with aclosing(model.stream(request)) as events:
                     async for event in events:
-                        heard = True
+                        if not heard:
+                            heard = True
+                            asking.answered()
                         yield event
-            except ModelUnusable as error:
-                if heard:
+            except ModelRejected as error:
+                asking.answered()
+                if heard or not isinstance(error, ModelUnusable):
                     raise
                 raise _Given(error) from error
             except ModelUnavailable as error:
                 if heard:
                     raise
                 wait_s = self._wait_s(error, attempt)
+                asking.failed(error, wait_s)
                 if attempt >= self._retries or wait_s > WAIT_MAX_S:
-                    raise _Given(error) from error
+                    raise _Given(gate.failure(model.name)) from error
                 log.warning("%s; asking again in %.1f s (%d of %d)", error, wait_s, attempt + 1, self._retries)
             else:
+                asking.answered()
                 return
+            finally:
+                asking.close()
             await self._clock.sleep_ms(wait_s * 1000)
             attempt += 1
 

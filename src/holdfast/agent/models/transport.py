@@ -228,11 +228,14 @@ class Body(httpx2.AsyncByteStream):
 class Transport(httpx2.AsyncBaseTransport):
     """Keeps connections for the next request, by where they lead."""
 
-    def __init__(self, context: ssl.SSLContext) -> None:
+    def __init__(self, context: ssl.SSLContext, idle_max_s: float = IDLE_MAX_S) -> None:
         context.set_alpn_protocols(["http/1.1"])
         self._context = context
+        self._idle_max_s = idle_max_s
         self._idle: defaultdict[Origin, list[Connection]] = defaultdict(list)
         self._busy: set[Connection] = set()
+        # Closes idle connections also when no request comes that would look at them.
+        self._closing: asyncio.TimerHandle | None = None
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         timeouts: dict[str, float | None] = request.extensions.get("timeout", {})
@@ -261,25 +264,44 @@ class Transport(httpx2.AsyncBaseTransport):
             connection.close()
         self._busy.clear()
         self._idle.clear()
+        if self._closing:
+            self._closing.cancel()
+            self._closing = None
 
     def give_back(self, origin: Origin, connection: Connection) -> None:
         """Take a connection whose answer has been read, or is not wanted any more."""
         if connection in self._busy and connection.reusable:
             self._busy.discard(connection)
-            connection.idle_since = asyncio.get_running_loop().time()
+            loop = asyncio.get_running_loop()
+            connection.idle_since = loop.time()
             self._idle[origin].append(connection)
+            self._closing = self._closing or loop.call_later(self._idle_max_s, self._close_idle)
         else:
             self._drop(connection)
 
     def _kept(self, origin: Origin) -> Connection | None:
         kept = self._idle[origin]
-        oldest = asyncio.get_running_loop().time() - IDLE_MAX_S
         while kept:
             connection = kept.pop()
-            if connection.reusable and connection.idle_since > oldest:
+            if connection.reusable and connection.idle_since > self._oldest():
                 return connection
             connection.close()
         return None
+
+    def _oldest(self) -> float:
+        """Return since when a connection may be idle that is still used."""
+        return asyncio.get_running_loop().time() - self._idle_max_s
+
+    def _close_idle(self) -> None:
+        self._closing, oldest = None, self._oldest()
+        for origin, kept in [*self._idle.items()]:
+            for connection in kept:
+                if connection.idle_since <= oldest:
+                    connection.close()
+            self._idle[origin] = [each for each in kept if each.idle_since > oldest]
+        left = [each.idle_since for kept in self._idle.values() for each in kept]
+        if left:
+            self._closing = asyncio.get_running_loop().call_at(min(left) + self._idle_max_s, self._close_idle)
 
     def _drop(self, connection: Connection) -> None:
         self._busy.discard(connection)

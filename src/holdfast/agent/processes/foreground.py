@@ -7,11 +7,11 @@ import contextlib
 import os
 import signal
 from asyncio.subprocess import DEVNULL
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.agent.processes.keeper import others_in_group
+from holdfast.agent.processes.keeper import give_way, others_in_group
 from holdfast.clock import Clock
 
 # What is kept in memory of the output: as much of its beginning as of its end.
@@ -24,10 +24,13 @@ GRACE_S = 2
 
 # The signal that is none, and only finds out whether there is anybody to get it.
 _LOOK = 0
-# Told which group it guards, it hears one more word when all is over; where it never does, whoever waited was killed.
-_GUARD = 'read -r group && { read -r over || kill -s KILL -- "-$group"; }'
-# Whoever leads a session and opens a terminal gets it for its own.
-_ON_TERMINAL = 'exec <>"$0" >&0 2>&0; exec "$@"'
+# It is told which group it guards on what would be its output.  On its input it hears one word when all is over; where it
+# never does, the gateway was killed.
+_GUARD = 'read -r group <&1 && { read -r over || kill -s KILL -- "-$group"; }'
+# A command names its group to the guard, on what is its input until then, before it becomes what was asked for.
+_GUARDED = 'echo $$ >&0; exec "$@" </dev/null'
+# The leader of a session that opens a terminal gets it for its own.
+_ON_TERMINAL = 'echo $$ >&0; exec <>"$0" >&0 2>&0; exec "$@"'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,8 +94,8 @@ async def run(
     argv: Sequence[str], workdir: Path, environment: Mapping[str, str], timeout_s: float, clock: Clock, *, pty: bool = False
 ) -> Result:
     """Run a command to its end, or to the end of its time.  Whatever ends the waiting ends its whole process group."""
-    async with _guard() as protect:
-        return await _run(argv, workdir, environment, timeout_s, clock, protect, pty=pty)
+    async with _guard() as guard:
+        return await _run(argv, workdir, environment, timeout_s, clock, guard, pty=pty)
 
 
 async def _run(
@@ -101,7 +104,7 @@ async def _run(
     environment: Mapping[str, str],
     timeout_s: float,
     clock: Clock,
-    protect: Callable[[int], None],
+    guard: int,
     *,
     pty: bool,
 ) -> Result:
@@ -111,8 +114,10 @@ async def _run(
     output = _Output(source)
     try:
         began = clock.monotonic_ms()
-        transport, exit_ = await _spawned(argv, workdir, environment, sink, pty=pty)
-        protect(transport.get_pid())
+        transport, exit_ = await _spawned(argv, workdir, environment, guard, sink, pty=pty)
+        if transport.get_returncode() is None:
+            # What a shell has started by now is in its group.
+            give_way(transport.get_pid())
         loop.add_reader(source, output.take)
         try:
             timed_out, left_behind = await _follow(transport.get_pid(), exit_.seen, output, timeout_s)
@@ -136,36 +141,37 @@ async def _run(
 
 
 @contextlib.asynccontextmanager
-async def _guard() -> AsyncGenerator[Callable[[int], None]]:
-    """Have somebody outside end a group, should we be killed before we could.  Give out how to say which group."""
+async def _guard() -> AsyncGenerator[int]:
+    """Start the process that ends a group should we be killed before we could.  Gives out where the group is named to it."""
     ear, mouth = os.pipe()
-    try:
+    # An event loop may leave a copy of the second pipe open in the command, so its end says nothing.
+    listens, names = os.pipe()
+    with contextlib.ExitStack() as ours:
+        ours.callback(os.close, mouth)
+        ours.callback(os.close, names)
         try:
             guard = await asyncio.create_subprocess_exec(
-                "/bin/sh", "-c", _GUARD, stdin=ear, stdout=DEVNULL, stderr=DEVNULL, cwd="/", env={}, start_new_session=True
+                "/bin/sh", "-c", _GUARD, stdin=ear, stdout=listens, stderr=DEVNULL, cwd="/", env={}, start_new_session=True
             )
         finally:
             os.close(ear)
+            os.close(listens)
         try:
-            yield lambda group: _tell(mouth, f"{group}\n")
+            yield names
         finally:
-            _tell(mouth, "over\n")
-    finally:
-        os.close(mouth)
-    await guard.wait()
-
-
-def _tell(mouth: int, words: str) -> None:
-    # Somebody may have ended it; nobody needs to know.
-    with contextlib.suppress(BrokenPipeError):
-        os.write(mouth, words.encode())
+            # The guard may have been ended from outside.
+            with contextlib.suppress(BrokenPipeError):
+                os.write(mouth, b"over\n")
+            ours.close()
+            # It ends at once. Its end is waited for when we are cancelled too: the loop may be closed next.
+            await guard.wait()
 
 
 async def _spawned(
-    argv: Sequence[str], workdir: Path, environment: Mapping[str, str], sink: int, *, pty: bool
+    argv: Sequence[str], workdir: Path, environment: Mapping[str, str], guard: int, sink: int, *, pty: bool
 ) -> tuple[asyncio.SubprocessTransport, _Exit]:
     """Start a command.  It may have begun before we know: cancelled then, its start is waited for, and its group ended."""
-    spawning = asyncio.ensure_future(_spawn(argv, workdir, environment, sink, pty=pty))
+    spawning = asyncio.ensure_future(_spawn(argv, workdir, environment, guard, sink, pty=pty))
     try:
         return await asyncio.shield(spawning)
     except asyncio.CancelledError:
@@ -178,14 +184,18 @@ async def _spawned(
 
 
 async def _spawn(
-    argv: Sequence[str], workdir: Path, environment: Mapping[str, str], sink: int, *, pty: bool
+    argv: Sequence[str], workdir: Path, environment: Mapping[str, str], guard: int, sink: int, *, pty: bool
 ) -> tuple[asyncio.SubprocessTransport, _Exit]:
     try:
-        whole = ["/bin/sh", "-c", _ON_TERMINAL, os.ttyname(sink), *argv] if pty else argv
+        script, name = (_ON_TERMINAL, os.ttyname(sink)) if pty else (_GUARDED, "sh")
         return await asyncio.get_running_loop().subprocess_exec(
             _Exit,
-            *whole,
-            stdin=DEVNULL,
+            "/bin/sh",
+            "-c",
+            script,
+            name,
+            *argv,
+            stdin=guard,
             stdout=sink,
             stderr=sink,
             cwd=str(workdir),

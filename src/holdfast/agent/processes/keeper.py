@@ -33,6 +33,8 @@ CONTROL_MAX_BYTES = 65_536
 FILES_MAX = 65_536
 # Whatever ends the gateway must not end those who would tell its successor.
 DEAF_TO = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGPIPE, signal.SIGXFSZ)
+# For commands.  The kernel derives the order at the disk from it.
+NICENESS = 10
 NEVER_RAN = 126
 NOT_FOUND = 127
 
@@ -186,6 +188,7 @@ class Keeper:
             os.dup2(stdout, 2)
             if os.read(go, 1) != b"!":
                 os._exit(code)
+            give_way(0)
             os.chdir(self.spec.workdir)
             os.umask(self.spec.umask)
             os.execvpe(self.spec.argv[0], self.spec.argv, self.spec.environment)
@@ -426,6 +429,20 @@ def others_in_group(group: int) -> bool:
         if int(found) == group and state not in (b"Z", b"X") and not leads_namespace(name):
             return True
     return False
+
+
+def give_way(leader: int) -> None:
+    """Let the gateway go first at the processors: lower a command that leads a session, or this process if it is 0.
+
+    Where the kernel groups processes by session, niceness counts only within a session, and the group has its own.
+    """
+    try:
+        os.setpriority(os.PRIO_PGRP, leader, max(NICENESS, os.getpriority(os.PRIO_PGRP, leader)))
+        with open(f"/proc/{leader or 'self'}/autogroup", "w", encoding="ascii") as file:
+            file.write(str(NICENESS))
+    except OSError:
+        # It has ended already, or the system has no such groups.
+        return
 
 
 def leads_namespace(pid: str) -> bool:

@@ -24,6 +24,7 @@ from holdfast.core.sessions import Session
 from holdfast.core.turns import Turn
 from holdfast.errors import NotFound, Rejected, Unavailable
 from holdfast.ids import ProcessId, new_process_id
+from holdfast.offload.pool import Pool
 from holdfast.ports import Processes
 
 log = logging.getLogger(__name__)
@@ -91,12 +92,16 @@ class Keeping:
         clock: Clock | None = None,
         redaction: Redaction | None = None,
         kept: Kept | None = None,
+        pool: Pool | None = None,
     ) -> None:
         self.home_id = home_id
         self.redaction = redaction or Redaction()
         # Set whenever there may be something new to look after.
         self.changed = asyncio.Event()
+        # Where output is compared with patterns.
+        self.pool = pool or Pool()
         self._processes = processes
+        self.home = home
         self._folder = home / FOLDER
         self._clock = clock or SystemClock()
         self._kept = kept or Kept()
@@ -178,7 +183,11 @@ class Keeping:
         """Return what became of a process."""
         return self.folder(process).condition()
 
-    async def wait(self, process: Process, timeout_s: float) -> Condition:
+    async def ended(self, process: Process) -> None:
+        """Return once a process has ended."""
+        await self.wait(process, None)
+
+    async def wait(self, process: Process, timeout_s: float | None) -> Condition:
         """Return what became of a process once it has ended, or when the time is over."""
         folder = self.folder(process)
         with contextlib.suppress(TimeoutError):

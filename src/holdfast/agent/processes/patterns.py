@@ -1,66 +1,81 @@
-"""What may be watched for in output: expressions that cannot keep the gateway busy, whatever is printed."""
+"""What is watched for in output.  Any expression is allowed, because a child process compares it and can be killed."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import time
 
+import msgspec
+
+from holdfast.agent.processes.folder import readable
 from holdfast.errors import Rejected
+from holdfast.offload.job import job
+from holdfast.offload.pool import Pool
 
 PATTERNS_MAX = 10
 PATTERN_MAX_CHARS = 200
-# Each open repeat multiplies the work by the length of a line, each optional part by two.
-OPEN_REPEATS_MAX = 2
-REPEATS_MAX = 5
 LINE_MAX_CHARS = 250
-
-_TOKEN = re.compile(
-    r"(?P<back>\\[1-9]|\(\?P=|\(\?\()"
-    r"|(?P<skip>\\.|\[\^?\]?(?:\\.|[^\]\\])*\])"
-    r"|(?P<open>\)?(?:[*+]|\{\d*,?\d*\}))"
-    r"|(?P<group>\)\?)"
-    r"|(?P<start>\((?:\?[P<>=!:#aiLmsux-]*)?)"
-    r"|(?P<maybe>\?)",
-    re.DOTALL,
-)
+LINES_MAX = 20
+CHECK_MAX_S = 2.0
 
 
-def compiled(patterns: Sequence[str]) -> list[re.Pattern[str]]:
-    """Return expressions ready for use.  Raises `Rejected` for one that is invalid or may take too long."""
+class Output(msgspec.Struct, kw_only=True):
+    """Lines that a command printed, and the patterns that they are compared with."""
+
+    patterns: tuple[str, ...]
+    lines: list[bytes]
+
+
+class Matches(msgspec.Struct, kw_only=True):
+    """The first lines that match, how many more there are, and how long it took to compare them."""
+
+    lines: list[str]
+    more: int
+    took_s: float
+
+
+async def check(pool: Pool, patterns: list[str]) -> None:
+    """Raise `Rejected` for patterns that are invalid."""
+    if not patterns:
+        return
     if len(patterns) > PATTERNS_MAX:
         raise Rejected(f"{len(patterns)} watch_patterns are too many; {PATTERNS_MAX} are allowed, and one may hold a|b")
-    found: list[re.Pattern[str]] = []
     for pattern in patterns:
-        if problem := _problem(pattern):
-            raise Rejected(f"watch_patterns: {pattern[:PATTERN_MAX_CHARS]!r} {problem}")
-        try:
-            found.append(re.compile(pattern))
-        except (re.error, OverflowError, RecursionError) as error:
-            raise Rejected(f"watch_patterns: {pattern!r} is no regular expression: {error}") from error
-    return found
+        if not pattern:
+            raise Rejected("watch_patterns: one is empty, and would match everything")
+        if len(pattern) > PATTERN_MAX_CHARS:
+            raise Rejected(f"watch_patterns: one is too long; {PATTERN_MAX_CHARS} characters are allowed")
+    try:
+        await pool.run(compile_all, patterns, CHECK_MAX_S)
+    except TimeoutError:
+        raise Rejected(f"the watch_patterns took longer than {CHECK_MAX_S:g} s to compile; make them simpler") from None
 
 
-def matches(patterns: Sequence[re.Pattern[str]], line: str) -> bool:
-    """Return whether a line is one that somebody waits for; only its beginning counts."""
-    return any(pattern.search(line[:LINE_MAX_CHARS]) for pattern in patterns)
+@job
+def compile_all(patterns: list[str]) -> None:
+    """Raise `Rejected` for the first pattern that is no regular expression."""
+    for pattern in patterns:
+        _compiled(pattern)
 
 
-def _problem(pattern: str) -> str:
-    """Return why a pattern may take too long; nothing where it cannot."""
-    if not pattern:
-        return "is empty, and would match everything"
-    if len(pattern) > PATTERN_MAX_CHARS:
-        return f"is too long; {PATTERN_MAX_CHARS} characters are allowed"
-    open_repeats = repeats = 0
-    for token in _TOKEN.finditer(pattern):
-        text = token[0]
-        if token.lastgroup == "back":
-            return "refers back to what it matched; write it without"
-        if token.lastgroup == "open":
-            if text.startswith(")"):
-                return "repeats a group, which may take for ever; repeat a single character or class instead"
-            open_repeats += 1
-        repeats += token.lastgroup in ("open", "group", "maybe")
-    if open_repeats > OPEN_REPEATS_MAX or repeats > REPEATS_MAX:
-        return f"repeats too much; {OPEN_REPEATS_MAX} of *, + or {{}} are allowed, and {REPEATS_MAX} with every ?"
-    return ""
+@job
+def match(output: Output) -> Matches:
+    """Return the lines that match; only the beginning of a line counts."""
+    began, lines, more = time.perf_counter(), list[str](), 0
+    patterns = [_compiled(each) for each in output.patterns]
+    for line in output.lines:
+        text = readable(line[: LINE_MAX_CHARS * 4])[:LINE_MAX_CHARS]
+        if not text or not any(pattern.search(text) for pattern in patterns):
+            continue
+        if len(lines) < LINES_MAX:
+            lines.append(text)
+        else:
+            more += 1
+    return Matches(lines=lines, more=more, took_s=time.perf_counter() - began)
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    try:
+        return re.compile(pattern)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise Rejected(f"watch_patterns: {pattern!r} is no regular expression: {error}") from error

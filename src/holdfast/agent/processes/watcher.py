@@ -10,16 +10,14 @@ import asyncio
 import contextlib
 import logging
 import os
-import re
-import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from holdfast.agent.processes import notices
-from holdfast.agent.processes.folder import Condition, Folder, Phase, Watch, readable
+from holdfast.agent.processes.folder import Condition, Folder, Phase, Watch
 from holdfast.agent.processes.identity import Identity
 from holdfast.agent.processes.keeping import Keeping
-from holdfast.agent.processes.patterns import LINE_MAX_CHARS, compiled, matches
+from holdfast.agent.processes.patterns import LINE_MAX_CHARS, LINES_MAX, Output, match
 from holdfast.clock import Clock, SystemClock
 from holdfast.core.intake import Inbound, Receipt
 from holdfast.core.processes import Event, Process
@@ -37,11 +35,10 @@ CLEAN_MS = 3_600_000
 # What matches more often is read with the tool, not told.
 MATCH_PAUSE_MS = 10_000
 MATCHES_MAX = 20
-LINES_MAX = 20
 SCAN_BYTES = 65_536
 SCANS_MAX = 16
-# Patterns that take longer than this for one look would hold up everybody else.
-MATCHING_MAX_S = 0.5
+# Patterns that take longer than this for one look are given up: other commands wait to be looked at.
+MATCHING_MAX_S = 1.0
 
 Accept = Callable[[Inbound], Awaitable[Receipt]]
 
@@ -57,7 +54,7 @@ class _Found:
 
     @property
     def too_slow(self) -> bool:
-        return self.took_s > MATCHING_MAX_S
+        return self.took_s >= MATCHING_MAX_S
 
 
 class Watcher:
@@ -196,17 +193,16 @@ class Watcher:
             return
         folder = self._keeping.folder(process)
         watch = folder.watch()
-        patterns = compiled(process.patterns)
         begin = max(process.watched, self._scanned.get(process.id, 0))
         if watch.to > process.watched:
             # An earlier gateway began to tell this; looked at up to the same place, it is the same message.
-            found = await _scan(folder, patterns, process.watched, watch.to)
+            found = await self._scan(process, folder, process.watched, watch.to)
             await self._tell_matches(process, found, watch)
             begin = max(begin, watch.to)
         now = self._clock.now_ms()
         if watch.sent >= MATCHES_MAX or (not final and 0 <= now - watch.at < MATCH_PAUSE_MS):
             return
-        found = await _scan(folder, patterns, begin, None if final else _last_line_end(folder, begin))
+        found = await self._scan(process, folder, begin, None if final else _last_line_end(folder, begin))
         self._scanned[process.id] = found.to
         if found.lines or found.too_slow:
             watch = Watch(
@@ -222,6 +218,37 @@ class Watcher:
             text = notices.matched(process, found.lines, found.more, last=watch.sent >= MATCHES_MAX)
             await self._tell(process, f"output:{watch.to}", text)
         await self._processes.watched(process.id, watch.to)
+
+    async def _scan(self, process: Process, folder: Folder, begin: int, end: int | None) -> _Found:
+        """Look at output between two positions, or to its end."""
+        found = _Found(to=begin)
+        rest = b""
+        while (end is None or found.to < end) and not found.too_slow:
+            piece = folder.read(found.to, SCAN_BYTES if end is None else min(SCAN_BYTES, end - found.to))
+            if not piece.data:
+                break
+            *lines, rest = (rest + piece.data if not piece.dropped else piece.data).split(b"\n")
+            found.to = piece.end
+            if len(rest) > LINE_MAX_CHARS:
+                lines, rest = [*lines, rest], b""
+            await self._pick(process, found, lines)
+        await self._pick(process, found, [rest] if rest else [])
+        return found
+
+    async def _pick(self, process: Process, found: _Found, lines: list[bytes]) -> None:
+        """Add the lines that match to what was found."""
+        if not lines or found.too_slow:
+            return
+        output = Output(patterns=tuple(process.patterns), lines=lines)
+        try:
+            matches = await self._keeping.pool.run(match, output, MATCHING_MAX_S, user=process.id)
+        except TimeoutError:
+            found.took_s += MATCHING_MAX_S
+            return
+        room = LINES_MAX - len(found.lines)
+        found.lines += matches.lines[:room]
+        found.more += len(matches.lines[room:]) + matches.more
+        found.took_s += matches.took_s
 
     def _follow(self, process_id: ProcessId, keeper: Identity | None) -> None:
         """Have the end of a keeper wake us, where the kernel can tell."""
@@ -265,38 +292,6 @@ class Watcher:
         finally:
             for each in (hinted, slept):
                 each.cancel()
-
-
-async def _scan(folder: Folder, patterns: Sequence[re.Pattern[str]], begin: int, end: int | None) -> _Found:
-    """Look at output between two positions, or to its end; others may go on between two pieces."""
-    found = _Found(to=begin)
-    rest = b""
-    while (end is None or found.to < end) and not found.too_slow:
-        piece = folder.read(found.to, SCAN_BYTES if end is None else min(SCAN_BYTES, end - found.to))
-        if not piece.data:
-            break
-        *lines, rest = (rest + piece.data if not piece.dropped else piece.data).split(b"\n")
-        found.to = piece.end
-        if len(rest) > LINE_MAX_CHARS:
-            lines, rest = [*lines, rest], b""
-        _pick(found, patterns, lines)
-        await asyncio.sleep(0)
-    _pick(found, patterns, [rest])
-    return found
-
-
-def _pick(found: _Found, patterns: Sequence[re.Pattern[str]], lines: Sequence[bytes]) -> None:
-    began = time.perf_counter()
-    for line in lines:
-        if found.took_s + time.perf_counter() - began > MATCHING_MAX_S:
-            break
-        text = readable(line[: LINE_MAX_CHARS * 4])[:LINE_MAX_CHARS]
-        if text and matches(patterns, text):
-            if len(found.lines) < LINES_MAX:
-                found.lines.append(text)
-            else:
-                found.more += 1
-    found.took_s += time.perf_counter() - began
 
 
 def _last_line_end(folder: Folder, begin: int) -> int:

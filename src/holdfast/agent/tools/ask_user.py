@@ -39,6 +39,7 @@ def ask_user_tool() -> StructTool[AskUserArgs]:
         effect=Effect.PURE,
         action=_unanswered,
         asks=_question,
+        reads_private=False,
     )
 
 

@@ -111,10 +111,7 @@ class _Delegation:
             raise Rejected("this task was handed on often enough; do it yourself")
         tasks = _tasks(args)
         later = args.background and site.delivers_later
-        errands = [
-            errand(task, site.session, site.turn, site.key, number, later=later) for number, task in enumerate(tasks, 1)
-        ]
-        receipts = await self._send(errands, site)
+        receipts = await self._send(await self._errands(tasks, site, later=later), site)
         if later:
             return _handles(tasks, receipts)
         # Being cancelled here means that the gateway stops, or that the turn was cancelled, and its children with it.
@@ -123,12 +120,28 @@ class _Delegation:
         answers = await self._report(tasks, receipts, children)
         return f"{NOTE}\n\n{answers}" if args.background else answers
 
+    async def _errands(self, tasks: Sequence[Task], site: Site, *, later: bool) -> list[Inbound]:
+        """Return the messages that make the children.
+
+        What an attempt knows of private reading may differ from what an earlier one knew; its children are found anyway.
+        """
+        knows, other = (
+            [
+                errand(task, site.session, site.turn, site.key, number, later=later, private=private)
+                for number, task in enumerate(tasks, 1)
+            ]
+            for private in (bool(site.private), not site.private)
+        )
+        return other if await self._is_known(other[0]) else knows
+
+    async def _is_known(self, sent: Inbound) -> bool:
+        return bool(await self._patiently(lambda: self._store.sessions.of_key(sent.owner, sent.conversation, limit=1)))
+
     async def _send(self, errands: Sequence[Inbound], site: Site) -> list[Receipt]:
         """Accept every child; one that an earlier attempt of the same call had accepted is found again."""
         async with self._counting:
             most = self._config.children_max
-            first = errands[0]
-            if not await self._patiently(lambda: self._store.sessions.of_key(first.owner, first.conversation, limit=1)):
+            if not await self._is_known(errands[0]):
                 others = len(await self._patiently(lambda: self._store.turns.at_work_for(site.turn.id)))
                 if len(errands) + others > most:
                     at_work = f" and {others} are at work for you already" if others else ""

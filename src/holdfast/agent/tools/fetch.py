@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-import asyncio
 from email.message import Message
 from typing import Annotated, Literal
 
 import msgspec
 
-from holdfast.agent.tools.pages import decoded, read_page
+from holdfast.agent.tools.hosts import Hosts, named
+from holdfast.agent.tools.pages import Download, Text, read_download
 from holdfast.agent.tools.port import Site, StructTool
 from holdfast.agent.tools.untrusted import fence
 from holdfast.core.effects import Effect
-from holdfast.egress import Answer, Egress
+from holdfast.core.questions import Question
+from holdfast.egress import Answer, Egress, host_of
 from holdfast.errors import Rejected
+from holdfast.offload.pool import Pool
 
 CHARS_DEFAULT = 20_000
 CHARS_MAX = 45_000
 BYTES_MAX = 2 * 1024 * 1024
+READ_MAX_S = 5.0
+# A longer content type is no content type, and would take long to parse.
+KIND_MAX_CHARS = 500
 
 _HTML = frozenset({"text/html", "application/xhtml+xml"})
 _TEXT = frozenset(
@@ -37,15 +42,30 @@ class FetchArgs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     )
 
 
-def fetch_tool(egress: Egress) -> StructTool[FetchArgs]:
+def fetch_tool(egress: Egress, pool: Pool, hosts: Hosts, read_max_s: float = READ_MAX_S) -> StructTool[FetchArgs]:
     """Return the tool that fetches through a guarded way out."""
 
-    async def fetch(args: FetchArgs, _site: Site) -> str:
-        answer = await egress.request(args.method, args.url, bytes_max=BYTES_MAX)
+    async def ask(args: FetchArgs, site: Site) -> Question | None:
+        return await hosts.ask_after_reading(named(host_of(args.url)), f"May I fetch this?\n\n    {args.url}", site)
+
+    async def read(download: Download, site: Site) -> Text:
+        try:
+            return await pool.run(read_download, download, read_max_s, user=site.session.id)
+        except TimeoutError:
+            raise Rejected(f"reading {download.url} took longer than {read_max_s:g} s; try another page") from None
+
+    async def fetch(args: FetchArgs, site: Site) -> str:
+        # A host that was approved could hand on what it was told to one that was not.
+        answer = await egress.request(args.method, args.url, bytes_max=BYTES_MAX, same_host=bool(site.private))
         head = _head(args.method, answer)
         if args.method == "HEAD":
             return f"{head}\n{fence(_headers(answer), answer.url)}"
-        return f"{head}\n{await _content(answer, args.max_chars)}"
+        if not answer.body:
+            return f"{head}\nThe answer is empty."
+        text = await read(_download(answer, args.max_chars), site)
+        left = text.chars - len(text.beginning)
+        more = f"\n{left:,} more characters were left out; ask for more with max_chars (up to {CHARS_MAX:,})."
+        return f"{head}\n{fence(text.beginning, answer.url)}{more if left else ''}"
 
     return StructTool(
         name="fetch",
@@ -56,6 +76,8 @@ def fetch_tool(egress: Egress) -> StructTool[FetchArgs]:
         args=FetchArgs,
         effect=Effect.PURE,
         action=fetch,
+        asks=ask,
+        reads_private=False,
     )
 
 
@@ -70,26 +92,14 @@ def _headers(answer: Answer) -> str:
     return "\n".join(f"{name}: {value}" for name, value in answer.headers.items() if name.lower() != "set-cookie")
 
 
-async def _content(answer: Answer, chars_max: int) -> str:
+def _download(answer: Answer, chars_max: int) -> Download:
     kind, charset = _media_type(answer)
-    if not answer.body:
-        return "The answer is empty."
-    if kind in _HTML:
-        # A page may be made to be slow to parse; the loop is not held up by it.
-        page = await asyncio.to_thread(lambda: read_page(decoded(answer.body, charset), answer.url))
-        text = f"Title: {page.title}\n\n{page.text}" if page.title else page.text
-    elif _is_text(kind, answer.body):
-        text = decoded(answer.body, charset)
-    else:
+    if kind not in _HTML and not _is_text(kind, answer.body):
         raise Rejected(
             f"{answer.url} is {kind or 'binary data'}, {_size(answer)}: only pages and text can be read; "
             "download it with the terminal if you need it"
         )
-    left = len(text) - chars_max
-    note = (
-        f"\n{left:,} more characters were left out; ask for more with max_chars (up to {CHARS_MAX:,})." if left > 0 else ""
-    )
-    return fence(text[:chars_max], answer.url) + note
+    return Download(body=answer.body, charset=charset, url=answer.url, is_html=kind in _HTML, chars_max=chars_max)
 
 
 def _is_text(kind: str, body: bytes) -> bool:
@@ -98,8 +108,8 @@ def _is_text(kind: str, body: bytes) -> bool:
 
 def _media_type(answer: Answer) -> tuple[str, str | None]:
     header = Message()
-    header["content-type"] = answer.headers.get("content-type", "")
-    kind = header.get_content_type() if answer.headers.get("content-type") else ""
+    header["content-type"] = said = answer.headers.get("content-type", "")[:KIND_MAX_CHARS]
+    kind = header.get_content_type() if said else ""
     return kind, header.get_content_charset()
 
 

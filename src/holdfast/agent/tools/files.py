@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
+import heapq
 import os
 import secrets
 import stat
@@ -11,11 +11,14 @@ from typing import Annotated
 
 import msgspec
 
+from holdfast.agent.tools.edits import Edit, difference
 from holdfast.agent.tools.port import Site, StructTool, Tool
 from holdfast.agent.tools.search import search_tool
-from holdfast.agent.tools.workspace import Workspace, in_thread, is_binary
+from holdfast.agent.tools.workspace import Workspace, in_thread, is_binary, named
 from holdfast.core.effects import Effect
 from holdfast.errors import Rejected
+from holdfast.offload.job import job
+from holdfast.offload.pool import Pool
 
 __all__ = ["Workspace", "file_tools"]
 
@@ -23,12 +26,14 @@ __all__ = ["Workspace", "file_tools"]
 FILE_MAX_BYTES = 10_000_000
 READ_LINES_MAX = 2_000
 READ_MAX_CHARS = 40_000
+READ_MAX_S = 10.0
 LINE_MAX_CHARS = 2_000
 WRITE_MAX_BYTES = 5_000_000
-DIFF_MAX_LINES = 200
 NEAR_MAX = 3
-# Looking for what is nearly the same costs the square of it.
+# So much of a file is compared with a text that was not found in it.
 NEAR_MAX_LINES = 5_000
+NEAR_MAX_CHARS = 200
+NEAR_MIN = 0.5
 TEMPORARY = ".holdfast-"
 _FOLDER = "{!r} is a folder; use search_files with mode names to see what is in it"
 _IMAGES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".ico", ".tiff", ".heic")
@@ -58,9 +63,9 @@ class EditFile(msgspec.Struct):
     replace_all: Annotated[bool, msgspec.Meta(description="Replace every occurrence, not just the only one.")] = False
 
 
-def file_tools(workspace: Workspace) -> list[Tool]:
+def file_tools(workspace: Workspace, pool: Pool) -> list[Tool]:
     """Return the tools that work on files."""
-    files = Files(workspace)
+    files = Files(workspace, pool)
     return [
         StructTool(
             name="read_file",
@@ -68,6 +73,7 @@ def file_tools(workspace: Workspace) -> list[Tool]:
             args=ReadFile,
             effect=Effect.PURE,
             action=files.read,
+            reads_private=lambda args: workspace.is_handed_in(args.path),
         ),
         StructTool(
             name="write_file",
@@ -76,6 +82,7 @@ def file_tools(workspace: Workspace) -> list[Tool]:
             # The same content again is the same file.
             effect=Effect.KEYED,
             action=files.write,
+            reads_private=False,
         ),
         StructTool(
             name="edit_file",
@@ -85,50 +92,31 @@ def file_tools(workspace: Workspace) -> list[Tool]:
             # Done twice, it might find in its own result what it looks for.
             effect=Effect.EFFECTFUL,
             action=files.edit,
+            reads_private=False,
         ),
-        search_tool(workspace),
+        search_tool(workspace, pool),
     ]
 
 
 class Files:
     """What can be done with files, off the loop."""
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: Workspace, pool: Pool) -> None:
         self._workspace = workspace
+        self._pool = pool
 
-    async def read(self, args: ReadFile, _site: Site) -> str:
-        return await in_thread(lambda: self._read(args))
+    async def read(self, args: ReadFile, site: Site) -> str:
+        request = ReadRequest(root=str(self._workspace.root), args=args)
+        try:
+            return await self._pool.run(read_file, request, READ_MAX_S, user=site.session.id)
+        except TimeoutError:
+            raise Rejected(f"reading {args.path!r} took longer than {READ_MAX_S:g} s; read less of it at once") from None
 
     async def write(self, args: WriteFile, _site: Site) -> str:
         return await in_thread(lambda: self._write(args))
 
     async def edit(self, args: EditFile, _site: Site) -> str:
         return await in_thread(lambda: self._edit(args))
-
-    def _read(self, args: ReadFile) -> str:
-        path = self._workspace.resolve(args.path)
-        content = self._content(path, args.path)
-        text, encoding = _decoded(content, args.path)
-        lines = text.splitlines()
-        if not lines:
-            return f"{self._workspace.shown(path)} is empty."
-        if args.offset > len(lines):
-            raise Rejected(f"{args.path!r} has {len(lines)} lines; there is no line {args.offset}")
-        chosen = lines[args.offset - 1 : args.offset - 1 + args.limit]
-        shown: list[str] = []
-        chars = 0
-        for number, line in enumerate(chosen, args.offset):
-            row = f"{number:>6}\t{line if len(line) <= LINE_MAX_CHARS else f'{line[:LINE_MAX_CHARS]}… [the line goes on]'}"
-            if chars + len(row) > READ_MAX_CHARS and shown:
-                break
-            chars += len(row) + 1
-            shown.append(row)
-        last = args.offset + len(shown) - 1
-        notes = [] if encoding == "utf-8" else [f"[decoded as {encoding}]"]
-        if args.offset > 1 or last < len(lines):
-            more = f"; go on with offset {last + 1}" if last < len(lines) else ""
-            notes.append(f"[lines {args.offset} to {last} of {len(lines)}{more}]")
-        return "\n".join([*shown, *notes])
 
     def _write(self, args: WriteFile) -> str:
         content = _encoded(args.content)
@@ -144,7 +132,7 @@ class Files:
             raise Rejected("old and new are the same: there is nothing to change")
         path = self._workspace.resolve(args.path)
         self._refuse_git(path)
-        content = self._content(path, args.path)
+        content = _content(self._workspace, path, args.path)
         try:
             # As it is, line ends included: what is not changed must stay byte by byte.
             text = content.decode("utf-8")
@@ -165,26 +153,13 @@ class Files:
         changed = text.replace(old, new)
         self._replace(path, _encoded(changed), make=False)
         times = f" ({found} times)" if found > 1 else ""
-        return f"Edited {self._workspace.shown(path)}{times}.\n{_diff(text, changed, self._workspace.shown(path))}"
+        shown = difference(Edit(text=text, old=old, new=new, name=self._workspace.shown(path)))
+        return f"Edited {self._workspace.shown(path)}{times}.\n{shown}"
 
     def _refuse_git(self, path: Path) -> None:
         """Refuse what git itself keeps: hooks and settings there are programs that others run later, outside of any wall."""
         if any(part.casefold() == ".git" for part in path.relative_to(self._workspace.root).parts):
             raise Rejected("what is in .git is not written by hand; use git in the terminal, where a person may be asked")
-
-    def _content(self, path: Path, text: str) -> bytes:
-        """Return what a file contains, opened without following a link that was put there meanwhile."""
-        if path == self._workspace.root:
-            raise Rejected(_FOLDER.format(text))
-        with self._workspace.folder(path.parent) as folder:
-            # Without waiting, should it be a pipe that nobody writes to.
-            file = os.open(path.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
-        try:
-            _check_readable(os.fstat(file), text)
-            with os.fdopen(file, "rb", closefd=False) as opened:
-                return opened.read(FILE_MAX_BYTES + 1)
-        finally:
-            os.close(file)
 
     def _replace(self, path: Path, content: bytes, *, make: bool) -> bool:
         """Put a whole new file in the place of the old one, or of none; return whether there was one."""
@@ -208,6 +183,61 @@ class Files:
                 raise
             os.fsync(folder)
             return before is not None
+
+
+class ReadRequest(msgspec.Struct):
+    """What to read, in which workspace."""
+
+    root: str
+    args: ReadFile
+
+
+@job
+def read_file(request: ReadRequest) -> str:
+    """Return lines of a file as the model reads them.  Raises `Rejected` and `NotFound`."""
+    workspace = Workspace(Path(request.root))
+    return named(lambda: _read(workspace, request.args))
+
+
+def _read(workspace: Workspace, args: ReadFile) -> str:
+    path = workspace.resolve(args.path)
+    content = _content(workspace, path, args.path)
+    text, encoding = _decoded(content, args.path)
+    lines = text.splitlines()
+    if not lines:
+        return f"{workspace.shown(path)} is empty."
+    if args.offset > len(lines):
+        raise Rejected(f"{args.path!r} has {len(lines)} lines; there is no line {args.offset}")
+    chosen = lines[args.offset - 1 : args.offset - 1 + args.limit]
+    shown: list[str] = []
+    chars = 0
+    for number, line in enumerate(chosen, args.offset):
+        row = f"{number:>6}\t{line if len(line) <= LINE_MAX_CHARS else f'{line[:LINE_MAX_CHARS]}… [the line goes on]'}"
+        if chars + len(row) > READ_MAX_CHARS and shown:
+            break
+        chars += len(row) + 1
+        shown.append(row)
+    last = args.offset + len(shown) - 1
+    notes = [] if encoding == "utf-8" else [f"[decoded as {encoding}]"]
+    if args.offset > 1 or last < len(lines):
+        more = f"; go on with offset {last + 1}" if last < len(lines) else ""
+        notes.append(f"[lines {args.offset} to {last} of {len(lines)}{more}]")
+    return "\n".join([*shown, *notes])
+
+
+def _content(workspace: Workspace, path: Path, text: str) -> bytes:
+    """Return what a file contains, opened without following a link that was put there meanwhile."""
+    if path == workspace.root:
+        raise Rejected(_FOLDER.format(text))
+    with workspace.folder(path.parent) as folder:
+        # Without waiting, should it be a pipe that nobody writes to.
+        file = os.open(path.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        _check_readable(os.fstat(file), text)
+        with os.fdopen(file, "rb", closefd=False) as opened:
+            return opened.read(FILE_MAX_BYTES + 1)
+    finally:
+        os.close(file)
 
 
 def _check_readable(found: os.stat_result, text: str) -> None:
@@ -269,20 +299,35 @@ def _missing(args: EditFile, text: str) -> str:
     wanted = args.old.strip("\n").splitlines()
     if not wanted or not lines or len(lines) > NEAR_MAX_LINES:
         return f"{said}. Read the file again."
-    bare = [line.strip() for line in wanted]
-    for at in range(len(lines) - len(wanted) + 1):
-        if [line.strip() for line in lines[at : at + len(wanted)]] == bare:
-            piece = "\n".join(lines[at : at + len(wanted)])
-            return f"{said}. Only the blanks differ at line {at + 1}, where it reads:\n{piece}"
-    first = max(bare, key=len)
-    near = difflib.get_close_matches(first, [line.strip() for line in lines if len(line) < LINE_MAX_CHARS], n=NEAR_MAX)
-    stripped = [line.strip() for line in lines]
-    shown = [f"{(number := stripped.index(each)) + 1}: {lines[number]}" for each in near]
+    bare, stripped = [line.strip() for line in wanted], [line.strip() for line in lines]
+    if (at := _place_of(bare, stripped)) is not None:
+        piece = "\n".join(lines[at : at + len(wanted)])
+        return f"{said}. Only the blanks differ at line {at + 1}, where it reads:\n{piece}"
+    near = _nearest(max(bare, key=len), stripped)
+    shown = [f"{number + 1}: {lines[number][:LINE_MAX_CHARS]}" for number in near]
     return "\n".join([f"{said}. The nearest lines are:", *shown]) if shown else f"{said}. Read the file again."
 
 
-def _diff(before: str, after: str, name: str) -> str:
-    lines = [*difflib.unified_diff(before.splitlines(), after.splitlines(), name, name, lineterm="", n=2)]
-    if len(lines) > DIFF_MAX_LINES:
-        lines = [*lines[:DIFF_MAX_LINES], f"[… {len(lines) - DIFF_MAX_LINES} more lines of the difference]"]
-    return "\n".join(lines)
+def _place_of(wanted: list[str], lines: list[str]) -> int | None:
+    """Return at which line some lines stand among others, counted from 0."""
+    # As one text, because that is searched in linear time.
+    text, piece = "\n".join(["", *lines, ""]), "\n".join(["", *wanted, ""])
+    at = text.find(piece)
+    return None if at < 0 else text.count("\n", 0, at)
+
+
+def _nearest(wanted: str, lines: list[str]) -> list[int]:
+    """Return the numbers of the lines that have most in common with another one."""
+    pieces = _pieces(wanted)
+    likeness = ((_likeness(pieces, _pieces(line)), -number) for number, line in enumerate(lines))
+    best = heapq.nlargest(NEAR_MAX, (each for each in likeness if each[0] >= NEAR_MIN))
+    return [-number for _, number in best]
+
+
+def _pieces(line: str) -> set[str]:
+    line = line[:NEAR_MAX_CHARS]
+    return {line[at : at + 3] for at in range(max(len(line) - 2, 1))}
+
+
+def _likeness(left: set[str], right: set[str]) -> float:
+    return 2 * len(left & right) / (len(left) + len(right))

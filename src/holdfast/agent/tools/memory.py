@@ -56,6 +56,7 @@ def memory_tool(
         args=MemoryArgs,
         effect=Effect.KEYED,
         action=shelf.run,
+        reads_private=lambda args: args.action in ("search", "list"),
     )
 
 
@@ -75,6 +76,7 @@ class _Shelf:
                 return await self._add(self._fact(args), site)
             case "replace":
                 after = await self._memories.replace(owner, _id(args), self._fact(args), self._clock.now_ms())
+                await _show(after, site)
                 return f"Replaced: {_shown(after)}"
             case "remove":
                 removed = await self._memories.remove(owner, _id(args))
@@ -95,6 +97,8 @@ class _Shelf:
             turn_id=site.turn.id,
         )
         kept = await self._memories.add(memory)
+        if kept.id == memory.id:
+            await _show(kept, site)
         return f"Remembered: {_shown(kept)}" if kept.id == memory.id else f"Known already: {_shown(kept)}"
 
     async def _search(self, text: str, site: Site) -> str:
@@ -144,6 +148,11 @@ def _id(args: MemoryArgs) -> MemoryId:
 def _memory_id(key: str) -> MemoryId:
     """Return the id that a call gives, the same each time it is repeated."""
     return MemoryId(f"mem_{hashlib.sha256(key.encode()).hexdigest()[:_ID_CHARS]}")
+
+
+async def _show(memory: Memory, site: Site) -> None:
+    """Tell the person what the agent has written about them, before any other turn reads it."""
+    await site.note(f"Remembered: {one_line(memory.text)} (`holdfast memory forget {memory.id}` takes it back.)")
 
 
 def _shown(memory: Memory) -> str:

@@ -8,6 +8,10 @@ from dataclasses import dataclass
 from html.parser import HTMLParser
 from urllib.parse import urljoin
 
+import msgspec
+
+from holdfast.offload.job import job
+
 _SKIPPED = frozenset({"script", "style", "noscript", "template", "svg", "canvas", "iframe", "object", "select", "datalist"})
 _BLOCKS = frozenset(
     {"address", "article", "aside", "blockquote", "dd", "details", "div", "dl", "dt", "fieldset", "figcaption", "figure"}
@@ -31,6 +35,33 @@ class Page:
 
     title: str
     text: str
+
+
+class Download(msgspec.Struct, kw_only=True):
+    """A body from the web, as it was sent; `chars_max` is how much of its text is wanted."""
+
+    body: bytes
+    charset: str | None
+    url: str
+    is_html: bool
+    chars_max: int
+
+
+class Text(msgspec.Struct, kw_only=True):
+    """The beginning of a text, and how many characters all of it has."""
+
+    beginning: str
+    chars: int
+
+
+@job
+def read_download(download: Download) -> Text:
+    """Return what a page or a text file says.  A page, or its charset, may be made to be slow to read."""
+    text = decoded(download.body, download.charset)
+    if download.is_html:
+        page = read_page(text, download.url)
+        text = f"Title: {page.title}\n\n{page.text}" if page.title else page.text
+    return Text(beginning=text[: download.chars_max], chars=len(text))
 
 
 def read_page(html: str, url: str) -> Page:

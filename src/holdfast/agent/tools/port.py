@@ -38,7 +38,9 @@ class Site:
     """Where a call is made: the session with its channel, chat, thread and user, the turn, and the call itself.
 
     `key` is the same each time one call is repeated.  A tool that only waits for others does so inside `rest()`;
-    one that asks a model tells `spend` what it used.  `note` tells the person something meanwhile.
+    one that asks a model tells `spend` what it used.  `note` tells the person something meanwhile.  `private` says what the
+    turn has read that is nobody else's business.  `approved` is the fingerprint that a person's word is bound to, where one
+    was needed.
     """
 
     session: Session
@@ -47,6 +49,8 @@ class Site:
     rest: Callable[[], AbstractAsyncContextManager[None]]
     spend: Spend = for_nothing
     note: Callable[[str], Awaitable[None]] = to_nobody
+    private: Sequence[str] = ()
+    approved: str = ""
 
     @property
     def key(self) -> str:
@@ -110,6 +114,8 @@ class StructTool(Generic[Args]):
     action: Callable[[Args, Site], Awaitable[str]]
     asks: Callable[[Args, Site], Awaitable[Question | None]] = nothing_to_ask
     harmless: bool = False
+    # Whether what it returns may be private: from outside of the workspace, from memory, from another session.
+    reads_private: bool | Callable[[Args], bool] = True
 
     @property
     def schema(self) -> Mapping[str, object]:
@@ -120,6 +126,15 @@ class StructTool(Generic[Args]):
 
     async def run(self, args: Mapping[str, object], site: Site) -> str:
         return await self.action(self._parse(args), site)
+
+    def is_private(self, args: Mapping[str, object]) -> bool:
+        """Return whether what a call returned may be private; what is not understood is."""
+        if isinstance(self.reads_private, bool):
+            return self.reads_private
+        try:
+            return self.reads_private(self._parse(args))
+        except Rejected:
+            return True
 
     def _parse(self, args: Mapping[str, object]) -> Args:
         try:

@@ -12,19 +12,25 @@ from holdfast.agent.processes.control import after
 from holdfast.agent.processes.folder import Condition, Phase, Piece, readable, whole
 from holdfast.agent.processes.keeping import Keeping
 from holdfast.agent.tools.port import Site, StructTool
+from holdfast.clock import Clock, SystemClock
 from holdfast.core.effects import Effect
 from holdfast.core.processes import Process, State
+from holdfast.core.questions import ONCE_CHOICES, About, Question, fingerprint
+from holdfast.core.turns import Mode
 from holdfast.errors import NotFound, Rejected
 from holdfast.ids import ProcessId
 from holdfast.ports import Processes, Sessions
 
+NAME = "process"
 LIST_MAX = 50
+APPROVAL_EXPIRES_MS = 24 * 3_600_000
 READ_DEFAULT_BYTES = 8_000
 READ_MAX_BYTES = 40_000
 WAIT_DEFAULT_S = 60
 WAIT_MAX_S = 1_800
 WRITE_MAX_CHARS = 60_000
 
+Approval = Literal["ask", "smart", "deny", "allow"]
 Position = Annotated[int, msgspec.Meta(ge=0)]
 
 _DESCRIPTION = """Look after processes that were started with terminal(background=true) in this conversation.
@@ -48,14 +54,52 @@ class ProcessArgs(msgspec.Struct):
 class ProcessTool:
     """Background processes, as one conversation may reach them."""
 
-    def __init__(self, processes: Processes, sessions: Sessions, keeping: Keeping) -> None:
+    def __init__(
+        self,
+        processes: Processes,
+        sessions: Sessions,
+        keeping: Keeping,
+        *,
+        confines: bool = False,
+        approval: Approval = "ask",
+        clock: Clock | None = None,
+    ) -> None:
         self._processes = processes
         self._sessions = sessions
         self._keeping = keeping
+        self._confines = confines
+        self._approval = approval
+        self._clock = clock or SystemClock()
 
     def tool(self) -> StructTool[ProcessArgs]:
         return StructTool(
-            name="process", description=_DESCRIPTION, args=ProcessArgs, effect=Effect.EFFECTFUL, action=self.run
+            name=NAME,
+            description=_DESCRIPTION,
+            args=ProcessArgs,
+            effect=Effect.EFFECTFUL,
+            action=self.run,
+            asks=self.question,
+            reads_private=lambda _args: not self._confines,
+        )
+
+    async def question(self, args: ProcessArgs, site: Site) -> Question | None:
+        """Return what a person must consent to: what is typed into a shell or a pager is a command like any other."""
+        if args.action != "write" or self._confines or self._approval == "allow":
+            return None
+        process = await self._own(args.process_id, site)
+        if self._approval == "deny" or site.turn.mode is Mode.SYNCHRONOUS:
+            raise Rejected(
+                "what is typed into a command that no sandbox confines needs a person's consent, and nobody can give it here"
+            )
+        bound = fingerprint(tool=NAME, process=process.id, text=args.text)
+        return Question(
+            id=f"approve:{site.call_id}:{bound[:16]}",
+            text=f"May I type this into the running command {notices.short(process.command)!r}?\n\n    {args.text}",
+            about=About.APPROVAL,
+            choices=ONCE_CHOICES,
+            fingerprint=bound,
+            expires_at=self._clock.now_ms() + APPROVAL_EXPIRES_MS,
+            detail={"text": args.text, "process": process.id},
         )
 
     async def run(self, args: ProcessArgs, site: Site) -> str:

@@ -11,12 +11,13 @@ import msgspec
 
 from holdfast import cron
 from holdfast.agent.tools.port import Site, StructTool
-from holdfast.agent.tools.targets import ask_for, own_target
+from holdfast.agent.tools.targets import APPROVAL_EXPIRES_MS, own_target
 from holdfast.clock import Clock
 from holdfast.core.effects import Effect
-from holdfast.core.questions import Question
+from holdfast.core.questions import ONCE_CHOICES, About, Question, fingerprint
 from holdfast.core.redaction import Redaction
 from holdfast.core.schedule import LOG, NAME_MAX, Job, is_name
+from holdfast.core.turns import Mode
 from holdfast.errors import Rejected
 from holdfast.ports import Carrier, Jobs
 from holdfast.targets import Targets
@@ -72,6 +73,7 @@ def schedule_tool(
         effect=Effect.KEYED,
         action=calendar.run,
         asks=calendar.ask,
+        reads_private=lambda args: args.action == "list",
     )
 
 
@@ -85,10 +87,25 @@ class _Calendar:
         self._clock = clock
 
     async def ask(self, args: ScheduleArgs, site: Site) -> Question | None:
-        if args.action != "add" or args.deliver in {HERE, *NOWHERE, own_target(site)}:
+        """Ask about every job: it acts when nobody looks, long after whatever it was planned for."""
+        if args.action != "add":
             return None
-        self._targets.find(args.deliver)
-        return ask_for(site, NAME, args.deliver, args.prompt, "May the results of this job go to", self._clock.now_ms())
+        deliver = own_target(site) if args.deliver == HERE else None if args.deliver in NOWHERE else args.deliver
+        if deliver is not None and deliver != own_target(site):
+            self._targets.find(deliver)
+        if site.turn.mode is Mode.SYNCHRONOUS:
+            raise Rejected("a job needs a person's consent, and nobody can be asked here; say in your answer what to plan")
+        bound = fingerprint(tool=NAME, name=args.name, schedule=args.schedule, prompt=args.prompt, deliver=args.deliver)
+        goes = f"Its results go to {deliver}." if deliver else "Its results are kept, and go nowhere."
+        return Question(
+            id=f"approve:{site.call_id}:{bound[:16]}",
+            text=f"May I plan the job {args.name!r}, {args.schedule}? It runs by itself. {goes}\n\n{_indented(args.prompt)}",
+            about=About.APPROVAL,
+            choices=ONCE_CHOICES,
+            fingerprint=bound,
+            expires_at=self._clock.now_ms() + APPROVAL_EXPIRES_MS,
+            detail={"job": args.name, "schedule": args.schedule, "prompt": args.prompt, "deliver": deliver or ""},
+        )
 
     async def run(self, args: ScheduleArgs, site: Site) -> str:
         match args.action:
@@ -182,6 +199,10 @@ class _Calendar:
         when = "paused" if job.paused else f"next {_local(due)}" if due else "not due any more"
         where = f", to {job.deliver}" if job.deliver else ""
         return f"{job.name!r} ({job.schedule}; {when}{where}): {job.prompt[:200]}"
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"    {line}" for line in text.splitlines())
 
 
 def _local(instant: int) -> str:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
 import stat
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -17,9 +15,11 @@ from typing import Annotated, Literal
 import msgspec
 
 from holdfast.agent.tools.port import Site, StructTool, Tool
-from holdfast.agent.tools.workspace import Workspace, in_thread, is_binary
+from holdfast.agent.tools.workspace import Workspace, is_binary, named
 from holdfast.core.effects import Effect
-from holdfast.errors import HoldfastError, Rejected, Unavailable
+from holdfast.errors import Rejected
+from holdfast.offload.job import job
+from holdfast.offload.pool import Pool
 
 RESULTS_MAX = 500
 FILES_MAX = 50_000
@@ -27,21 +27,16 @@ FILES_MAX = 50_000
 SEARCH_MAX_S = 10.0
 SEARCH_MAX_BYTES = 500_000_000
 FILE_MAX_BYTES = 5_000_000
-# An expression is only tried on so much of a line: what takes exponentially long on more would take the machine.
+# An expression is only tried on so much of a line.
 LINE_MAX_CHARS = 1_000
 SHOWN_MAX_CHARS = 300
 PATTERN_MAX_CHARS = 500
 DEPTH_MAX = 50
-REFUSED = 2
 IGNORE_LINES_MAX = 500
 # Folders that hold what nobody wrote.
 SKIPPED = frozenset({".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv", ".tox", ".mypy_cache", ".ruff_cache"})
-# With so few repetitions, and none of a group, a line is soon looked through.
-REPETITIONS_MAX = 2
-# What another process needs on top, to begin and to end.
-GRACE_S = 5.0
-_REPETITION = re.compile(r"[*+?{]")
-_REPEATED_GROUP = re.compile(r"\)\s*[*+?{]")
+# A search stops by itself between two lines; one that is still at a line after this is killed.
+GRACE_S = 1.0
 
 
 class SearchFiles(msgspec.Struct):
@@ -63,24 +58,32 @@ class SearchFiles(msgspec.Struct):
     limit: Annotated[int, msgspec.Meta(ge=1, le=RESULTS_MAX, description="How many results to return at most.")] = 100
 
 
-class _Job(msgspec.Struct):
-    """A search that is made in a process of its own."""
+class Request(msgspec.Struct):
+    """A search in a folder, and how many seconds it may take."""
 
     root: str
     args: SearchFiles
     search_max_s: float
 
 
-def search_tool(workspace: Workspace) -> Tool:
+def search_tool(workspace: Workspace, pool: Pool, search_max_s: float = SEARCH_MAX_S) -> Tool:
     """Return the tool that searches files."""
-    search = Search(workspace)
+
+    async def find(args: SearchFiles, site: Site) -> str:
+        request = Request(root=str(workspace.root), args=args, search_max_s=search_max_s)
+        try:
+            return await pool.run(search_files, request, search_max_s + GRACE_S, user=site.session.id)
+        except TimeoutError:
+            raise Rejected(f"the search took longer than {search_max_s:g} s; make the pattern simpler") from None
+
     return StructTool(
         name="search_files",
         description="Search the files of the workspace: lines that match a regular expression (mode content), or files "
         "by name (mode names). Skips binary files, .git, dependencies, and what .gitignore names.",
         args=SearchFiles,
         effect=Effect.PURE,
-        action=search.find,
+        action=find,
+        reads_private=lambda args: workspace.is_handed_in(args.path),
     )
 
 
@@ -105,49 +108,22 @@ class _Effort:
         return bool(self.cut)
 
 
-class Search:
-    """Searches, off the loop."""
+@job
+def search_files(request: Request) -> str:
+    """Search, and return what the model reads.  Raises `Rejected` and `NotFound`."""
+    search = Search(Workspace(Path(request.root)), request.search_max_s)
+    return named(lambda: search.result(request.args))
 
-    def __init__(self, workspace: Workspace, search_max_s: float = SEARCH_MAX_S, grace_s: float = GRACE_S) -> None:
+
+class Search:
+    """A search of a workspace."""
+
+    def __init__(self, workspace: Workspace, search_max_s: float) -> None:
         self._workspace = workspace
         self._search_max_s = search_max_s
-        self._grace_s = grace_s
-
-    async def find(self, args: SearchFiles, _site: Site) -> str:
-        if args.mode == "names" or _is_quick(args.pattern):
-            return await in_thread(lambda: self.result(args))
-        _compiled(args.pattern)
-        # No thread can be stopped while an expression is at work, and none else would run meanwhile.
-        return await self._elsewhere(args)
-
-    async def _elsewhere(self, args: SearchFiles) -> str:
-        """Search in a process of its own, which is ended when its time is up."""
-        job = msgspec.json.encode(_Job(root=str(self._workspace.root), args=args, search_max_s=self._search_max_s))
-        # Nothing of the workspace can stand in the way of the program itself.
-        child = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-I", "-m", "holdfast.agent.tools.search"),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-            env={},
-        )
-        try:
-            async with asyncio.timeout(self._search_max_s + self._grace_s):
-                said, _ = await child.communicate(job)
-        except TimeoutError:
-            raise Rejected(f"the expression takes longer than {self._search_max_s:.0f} s; write a simpler one") from None
-        finally:
-            if child.returncode is None:
-                child.kill()
-                await child.wait()
-        if child.returncode == REFUSED:
-            raise Rejected(said.decode("utf-8", "replace"))
-        if child.returncode != 0:
-            raise Unavailable(f"the search ended with status {child.returncode}; try again, or write a simpler expression")
-        return said.decode("utf-8", "replace")
 
     def result(self, args: SearchFiles) -> str:
-        """Search, here and now."""
+        """Return what was found."""
         expression = _compiled(args.pattern) if args.mode == "content" else None
         start = self._workspace.resolve(args.path)
         effort = _Effort(deadline=time.monotonic() + self._search_max_s)
@@ -273,14 +249,10 @@ def _content(name: str, folder: int) -> bytes | None:
         return opened.read(FILE_MAX_BYTES)
 
 
-def _is_quick(pattern: str) -> bool:
-    return len(_REPETITION.findall(pattern)) <= REPETITIONS_MAX and not _REPEATED_GROUP.search(pattern)
-
-
 def _compiled(pattern: str) -> re.Pattern[str]:
     try:
         return re.compile(pattern)
-    except re.error as error:
+    except (re.error, OverflowError, RecursionError) as error:
         raise Rejected(
             f"{pattern!r} is no regular expression: {error}; escape characters that are meant as they are"
         ) from error
@@ -293,19 +265,3 @@ def _told(found: list[str], args: SearchFiles, effort: _Effort) -> str:
         nothing = f"Nothing matches {args.pattern!r} in {args.path!r}{where}; {effort.files} files were looked at."
         return f"{nothing} {cut}".strip()
     return "\n".join([*found, cut] if cut else found)
-
-
-def main() -> int:
-    """Make the search that stands in the input."""
-    job = msgspec.json.decode(sys.stdin.buffer.read(), type=_Job)
-    search = Search(Workspace(Path(job.root)), job.search_max_s)
-    try:
-        said, status = asyncio.run(in_thread(lambda: search.result(job.args))), 0
-    except HoldfastError as error:
-        said, status = str(error), REFUSED
-    sys.stdout.buffer.write(said.encode("utf-8", "replace"))
-    return status
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -64,6 +64,7 @@ def send_message_tool(
         effect=Effect.KEYED,
         action=send,
         asks=ask,
+        reads_private=False,
     )
 
 

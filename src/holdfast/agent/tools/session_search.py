@@ -11,8 +11,8 @@ from holdfast.agent.tools.port import Site, StructTool
 from holdfast.agent.tools.untrusted import fence
 from holdfast.core.effects import Effect
 from holdfast.core.journal import Kind
-from holdfast.core.sessions import Hit
-from holdfast.ports import Sessions
+from holdfast.core.sessions import TITLE, Hit
+from holdfast.ports import Passages
 
 LIMIT_DEFAULT = 10
 LIMIT_MAX = 50
@@ -21,16 +21,16 @@ SNIPPET_CHARS = 300
 
 class SessionSearchArgs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     query: Annotated[
-        str, msgspec.Meta(description="Words that all stand in one message or answer.", min_length=1, max_length=400)
+        str, msgspec.Meta(description="Words that all stand in one message, answer or title.", min_length=1, max_length=400)
     ]
     limit: Annotated[int, msgspec.Meta(description="How many at most.", ge=1, le=LIMIT_MAX)] = LIMIT_DEFAULT
 
 
-def session_search_tool(sessions: Sessions) -> StructTool[SessionSearchArgs]:
+def session_search_tool(passages: Passages) -> StructTool[SessionSearchArgs]:
     """Return the tool that searches the conversations of whoever calls."""
 
     async def search(args: SessionSearchArgs, site: Site) -> str:
-        found = await sessions.search(site.session.owner, args.query, args.limit)
+        found = (await passages.find(site.session.owner, args.query, args.limit)).hits
         if not found:
             return f"No message and no answer has all of {args.query!r}; try fewer or other words."
         shown = "\n\n".join(_shown(hit, args.query, site) for hit in found)
@@ -46,7 +46,7 @@ def session_search_tool(sessions: Sessions) -> StructTool[SessionSearchArgs]:
 
 
 def _shown(hit: Hit, query: str, site: Site) -> str:
-    who = "person" if hit.kind == Kind.TURN_ACCEPTED else "agent"
+    who = {Kind.TURN_ACCEPTED: "person", TITLE: "title"}.get(hit.kind, "agent")
     here = " (this conversation)" if hit.session_id == site.session.id else ""
     when = datetime.fromtimestamp(hit.at / 1000, UTC).isoformat(timespec="minutes")
     return f"{when} {hit.session_id}{here}, {who}: {snippet(hit.text, query)}"

@@ -1,11 +1,12 @@
-"""The terminal: commands in the workspace, waited for or in the background, dangerous ones only with somebody's consent."""
+"""The terminal: commands in the workspace, waited for or in the background, unasked only where a sandbox confines them."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import shutil
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, assert_never
 
@@ -14,17 +15,21 @@ import msgspec
 from holdfast.agent.processes import foreground, notices, patterns
 from holdfast.agent.processes.folder import readable
 from holdfast.agent.processes.keeping import Command, Keeping
-from holdfast.agent.sandbox import Sandbox
-from holdfast.agent.tools.files import Workspace
+from holdfast.agent.tools import named_files
+from holdfast.agent.tools.hosts import Hosts, as_listed, named
 from holdfast.agent.tools.port import Site, StructTool
+from holdfast.agent.tools.workspace import Workspace, in_thread
 from holdfast.clock import Clock, SystemClock
 from holdfast.config import TerminalConfig
-from holdfast.core.danger import judge
+from holdfast.core import consent
+from holdfast.core.consent import Consent, Verdict
 from holdfast.core.effects import Effect
-from holdfast.core.evidence import Judgement, Verdict
-from holdfast.core.questions import APPROVAL_CHOICES, About, Question, fingerprint
+from holdfast.core.processes import Process
+from holdfast.core.questions import ONCE_CHOICES, PASSING_CHOICES, About, Question, fingerprint
 from holdfast.core.turns import Mode
 from holdfast.errors import Rejected
+from holdfast.sandbox import Sandbox
+from holdfast.sandbox.proxy import Door, Network, Rules
 
 NAME = "terminal"
 COMMAND_MAX_CHARS = 100_000
@@ -32,7 +37,9 @@ COMMAND_MAX_CHARS = 100_000
 TIMEOUT_MAX_S = 1_800
 
 Positive = Annotated[float, msgspec.Meta(gt=0)]
-Smart = Callable[[str, Judgement, Site], Awaitable[bool]]
+Smart = Callable[[str, Sequence[str], Sequence[str], Site], Awaitable[bool]]
+# Where programs that can only print are found: nothing that a person or an agent could put there unasked.
+SYSTEM_FOLDERS = "/usr/bin:/bin"
 
 _DESCRIPTION = """Run a shell command in the workspace.
 
@@ -46,7 +53,7 @@ _UNSUPPORTED = (
 )
 
 
-# A pager or an editor would run whatever is typed into it, and nobody judges that.
+# A pager or an editor would run whatever is typed into it.
 _NO_WAY_OUT = {
     "PAGER": "cat",
     "GIT_PAGER": "cat",
@@ -68,6 +75,14 @@ class TerminalArgs(msgspec.Struct):
     workdir: Annotated[str | None, msgspec.Meta(description="A folder inside the workspace.")] = None
     pty: Annotated[bool, msgspec.Meta(description="Give it a terminal, for programs that insist on one.")] = False
     notify_on_complete: Annotated[bool, msgspec.Meta(description="With background: tell me when it ends.")] = False
+    hosts: Annotated[
+        list[str],
+        msgspec.Meta(
+            description="Hosts that the command needs to reach, as example.com or example.com:8080. A sandbox lets it reach "
+            "no others. The person is asked about new ones.",
+            max_length=consent.HOSTS_MAX,
+        ),
+    ] = []
     watch_patterns: Annotated[
         list[str],
         msgspec.Meta(
@@ -76,7 +91,15 @@ class TerminalArgs(msgspec.Struct):
     ] = []
 
 
-async def unsure(_command: str, _judgement: Judgement, _site: Site) -> bool:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """What an approval is bound to: one digest of it all, and the files of the workspace among it by their digests."""
+
+    fingerprint: str
+    files: Mapping[str, str]
+
+
+async def unsure(_command: str, _reasons: Sequence[str], _hosts: Sequence[str], _site: Site) -> bool:
     """The second opinion of a gateway that has none: ask."""
     return False
 
@@ -91,9 +114,10 @@ class Terminal:
         keeping: Keeping,
         sandbox: Sandbox,
         environment: Mapping[str, str],
+        hosts: Hosts,
         *,
-        private: Sequence[Path] = (),
         smart: Smart = unsure,
+        network: Network | None = None,
         clock: Clock | None = None,
     ) -> None:
         self._config = config
@@ -101,10 +125,13 @@ class Terminal:
         self._keeping = keeping
         self._sandbox = sandbox
         self._environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "TERM": "dumb", **environment, **_NO_WAY_OUT}
-        self._private = [str(folder.resolve()) for folder in private]
+        self._hosts = hosts
         self._smart = smart
+        self._network = network or Network(keeping.home)
         self._clock = clock or SystemClock()
-        self._shell = shutil.which("bash") or "/bin/sh"
+        found = Path(shutil.which("bash") or "/bin/sh").absolute()
+        # PATH is the person's, and may lead into the workspace: a shell there could be anything.
+        self._shell = "/bin/sh" if found.is_relative_to(workspace.root) else str(found)
 
     def tool(self) -> StructTool[TerminalArgs]:
         return StructTool(
@@ -114,106 +141,173 @@ class Terminal:
             effect=Effect.EFFECTFUL,
             action=self.run,
             asks=self.question,
+            reads_private=self._reads_private,
         )
+
+    def _reads_private(self, args: TerminalArgs) -> bool:
+        """Return whether a command could have read outside of the workspace.
+
+        By its text alone: a file that it named may have been a link then, and be none any more.
+        """
+        found = consent.printing(args.command)
+        return not self._sandbox.confines and (found is None or bool(found.files))
 
     async def question(self, args: TerminalArgs, site: Site) -> Question | None:
         """Return what a person must consent to.  Raises `Rejected` for what is never done, or nobody could consent to."""
-        workdir = self._check(args)
-        judgement = judge(
-            args.command,
-            self._config.deny,
-            workspace=str(self._workspace.root),
-            workdir=str(workdir),
-            private=() if self._sandbox.is_on else self._private,
-            bounded=not self._sandbox.missing,
-        )
-        reasons = "; ".join(judgement.reasons)
-        match judgement.verdict:
-            case Verdict.SAFE:
+        workdir = await self._check(args)
+        hosts = await self._hosts.new(_hosts(args), site)
+        found = self._decide(args, workdir, hosts)
+        reasons = "; ".join(found.reasons)
+        match found.verdict:
+            case Verdict.RUN:
                 return None
-            case Verdict.FORBIDDEN:
+            case Verdict.REFUSE:
                 raise Rejected(f"this command is forbidden here, and nothing allows it: {reasons}; find another way")
-            case Verdict.DANGEROUS:
-                return await self._consent(args, site, workdir, judgement)
-            case _:
-                assert_never(judgement.verdict)
-
-    async def _consent(self, args: TerminalArgs, site: Site, workdir: Path, judgement: Judgement) -> Question | None:
-        reasons = "; ".join(judgement.reasons)
-        match self._config.approval:
-            case "allow":
-                return None
-            case "deny":
-                raise Rejected(
-                    f"this command was judged dangerous, and the operator denies such: {reasons}; find another way"
-                )
-            case "smart" if await self._smart(args.command, judgement, site):
-                return None
-            case "smart" | "ask":
+            case Verdict.ASK:
                 pass
+            case _:
+                assert_never(found.verdict)
+        if self._config.approval == "allow":
+            return None
+        if self._config.approval == "deny":
+            raise Rejected(f"this command would need a person's consent, and the operator denies all such: {reasons}")
+        bound = await in_thread(lambda: self._bound(args, workdir))
+        # No model knows what a file of the workspace does, or what the host is told of what was read.
+        is_smart = self._config.approval == "smart" and not bound.files and not site.private
+        if is_smart and await self._smart(args.command, found.reasons, hosts, site):
+            return None
         if site.turn.mode is Mode.SYNCHRONOUS:
             raise Rejected(
                 f"this command needs a person's consent, and nobody can be asked here: {reasons}; find another way"
             )
-        return self._question(args, site, workdir, judgement)
+        return self._question(args, site, workdir, found, hosts, bound)
 
-    def _question(self, args: TerminalArgs, site: Site, workdir: Path, judgement: Judgement) -> Question:
+    def _decide(self, args: TerminalArgs, workdir: Path, hosts: Sequence[str]) -> Consent:
+        return consent.decide(
+            args.command,
+            confines=self._sandbox.confines,
+            only_prints=self._printing(args, workdir) is not None,
+            new_hosts=hosts,
+            deny=self._config.deny,
+            without="no sandbox on this machine" if self._sandbox.missing else "the sandbox is switched off",
+        )
+
+    def _question(
+        self, args: TerminalArgs, site: Site, workdir: Path, found: Consent, hosts: Sequence[str], bound: Bound
+    ) -> Question:
+        shown = self._workspace.shown(workdir)
+        wish = f"May I run this command in {'the workspace' if shown == '.' else shown}?\n\n    {args.command}"
+        detail: dict[str, object] = {
+            "command": args.command,
+            "workdir": str(workdir),
+            "reasons": [*found.reasons],
+            "background": args.background,
+        }
+        expires_ms = int(self._config.approval_expires * 1000)
+        if self._sandbox.confines:
+            return self._hosts.question(hosts, wish, "; ".join(found.reasons), site, detail, expires_ms)
+        return Question(
+            id=f"approve:{site.call_id}:{bound.fingerprint[:16]}",
+            text=f"{wish}\n\nIt is asked because: {'; '.join(found.reasons)}.",
+            about=About.APPROVAL,
+            # Never for always: what it runs lies where the agent writes, or depends on what lies there.
+            choices=PASSING_CHOICES if named_files.is_plain(args.command) else ONCE_CHOICES,
+            fingerprint=bound.fingerprint,
+            expires_at=self._clock.now_ms() + expires_ms,
+            detail={**detail, "files": sorted(bound.files), "hosts": [*args.hosts]},
+        )
+
+    def _bound(self, args: TerminalArgs, workdir: Path) -> Bound:
+        """Return all that an approval is bound to.  It reads files."""
+        if self._sandbox.confines:
+            return Bound(fingerprint="", files={})
+        found = named_files.digests(args.command, workdir, self._workspace, self._environment["PATH"])
         bound = fingerprint(
             tool=NAME,
             command=args.command,
             workdir=str(workdir),
             environment=self._environment_hash(),
-            # What was allowed behind walls was not allowed without them.
-            sandbox=self._sandbox.is_on,
+            sandbox=self._sandbox.kind,
             background=args.background,
             pty=args.pty,
+            files=found,
         )
-        shown = self._workspace.shown(workdir)
-        return Question(
-            id=f"approve:{site.call_id}:{bound[:16]}",
-            text=f"May I run this command in {'the workspace' if shown == '.' else shown}?\n\n    {args.command}\n\n"
-            f"It was judged dangerous: {'; '.join(judgement.reasons)}.",
-            about=About.APPROVAL,
-            choices=APPROVAL_CHOICES,
-            fingerprint=bound,
-            expires_at=self._clock.now_ms() + int(self._config.approval_expires * 1000),
-            detail={
-                "command": args.command,
-                "workdir": str(workdir),
-                "reasons": [*judgement.reasons],
-                "background": args.background,
-            },
-        )
+        return Bound(fingerprint=bound, files=found)
 
     def _environment_hash(self) -> str:
         return hashlib.sha256(json.dumps(self._environment, sort_keys=True).encode("utf-8", "surrogateescape")).hexdigest()
 
+    def _printing(self, args: TerminalArgs, workdir: Path) -> list[str] | None:
+        """Return how to start a command that can only print, without a shell; None for every other.
+
+        Its program is one of the system, and all files that it names are in the workspace.
+        """
+        found = consent.printing(args.command)
+        if found is None:
+            return None
+        program = shutil.which(found.program, path=SYSTEM_FOLDERS)
+        if program is None or Path(program).resolve().is_relative_to(self._workspace.root):
+            return None
+        try:
+            for each in found.files:
+                self._workspace.resolve(str(workdir / each))
+        except Rejected:
+            return None
+        return [program, *found.arguments]
+
+    async def _program(self, args: TerminalArgs, site: Site, workdir: Path, door: Door) -> tuple[list[str], dict[str, str]]:
+        """Return what is started, with its environment.  Raises `Rejected` where that is not what was allowed."""
+        shell = [self._shell, "-c", args.command]
+        if self._sandbox.confines or self._config.approval == "allow":
+            argv, variables = self._sandbox.wrap(shell, workdir, door)
+            return argv, {**self._environment, **variables}
+        if (argv := self._printing(args, workdir)) is not None:
+            return argv, self._environment
+        if site.approved:
+            bound = await in_thread(lambda: self._bound(args, workdir))
+            if bound.fingerprint != site.approved:
+                raise Rejected("not run: a file that this command names has changed since it was approved; ask for it again")
+        elif self._config.approval != "smart" or consent.printing(args.command):
+            raise Rejected("not run: nobody has approved it; ask for it again")
+        return shell, self._environment
+
+    def reachable(self, args: TerminalArgs) -> frozenset[str]:
+        """Return the hosts that a command may reach once it runs: it does only when all that it names are approved."""
+        return frozenset((*map(as_listed, self._config.hosts), *map(named, args.hosts)))
+
     async def run(self, args: TerminalArgs, site: Site) -> str:
         """Run a command.  What was consented to is exactly what is run."""
-        workdir = self._check(args)
-        argv = self._sandbox.wrap([self._shell, "-c", args.command], workdir)
+        workdir = await self._check(args)
+        rules = Rules.of(self.reachable(args))
         if args.background:
-            return await self._start(args, site, workdir, argv)
+            return await self._start(args, site, workdir, rules)
         timeout_s = args.timeout or self._config.timeout
-        try:
-            result = await foreground.run(argv, workdir, self._environment, timeout_s, self._clock, pty=args.pty)
-        except OSError as error:
-            raise Rejected(f"the command could not be started: {error}") from error
-        return _told(result, timeout_s)
+        async with self._network.opened(rules) as door:
+            argv, environment = await self._program(args, site, workdir, door)
+            try:
+                result = await foreground.run(argv, workdir, environment, timeout_s, self._clock, pty=args.pty)
+            except OSError as error:
+                raise Rejected(f"the command could not be started: {error}") from error
+        return told(result, timeout_s, door.refused)
 
-    async def _start(self, args: TerminalArgs, site: Site, workdir: Path, argv: list[str]) -> str:
+    async def _start(self, args: TerminalArgs, site: Site, workdir: Path, rules: Rules) -> str:
         # The one place where a promise of later delivery is made; on a turn that cannot keep it, none is.
         can = site.delivers_later
-        command = Command(
-            text=args.command,
-            argv=argv,
-            workdir=workdir,
-            environment=self._environment,
-            pty=args.pty,
-            notifies=args.notify_on_complete and can,
-            patterns=tuple(args.watch_patterns) if can else (),
-        )
-        process = await self._keeping.start(command, site.session, site.turn)
+
+        async def begun(door: Door) -> Process:
+            argv, environment = await self._program(args, site, workdir, door)
+            command = Command(
+                text=args.command,
+                argv=argv,
+                workdir=workdir,
+                environment=environment,
+                pty=args.pty,
+                notifies=args.notify_on_complete and can,
+                patterns=tuple(args.watch_patterns) if can else (),
+            )
+            return await self._keeping.start(command, site.session, site.turn)
+
+        process = await self._network.keep(rules, begun, self._keeping.ended)
         answer: dict[str, object] = {
             "process_id": process.id,
             "pid": process.pid,
@@ -225,7 +319,7 @@ class Terminal:
             answer["notify_unsupported"] = _UNSUPPORTED
         return json.dumps(answer)
 
-    def _check(self, args: TerminalArgs) -> Path:
+    async def _check(self, args: TerminalArgs) -> Path:
         """Refuse what cannot be run; returns the folder to run it in."""
         if len(args.command) > COMMAND_MAX_CHARS:
             raise Rejected(f"a command has at most {COMMAND_MAX_CHARS} characters; write a script to a file, and run that")
@@ -237,11 +331,15 @@ class Terminal:
             raise Rejected(
                 "notify_on_complete and watch_patterns are for background=true; a command in the foreground is waited for"
             )
-        patterns.compiled(args.watch_patterns)
+        await patterns.check(self._keeping.pool, args.watch_patterns)
         workdir = self._workspace.resolve(args.workdir or ".")
         if not workdir.is_dir():
             raise Rejected(f"workdir {args.workdir!r} is not a folder in the workspace; make it first")
         return workdir
+
+
+def _hosts(args: TerminalArgs) -> list[str]:
+    return [named(each) for each in args.hosts]
 
 
 def _is_text(text: str) -> bool:
@@ -252,8 +350,8 @@ def _is_text(text: str) -> bool:
     return True
 
 
-def _told(result: foreground.Result, timeout_s: float) -> str:
-    """Return what became of a command in words, and then what it printed."""
+def told(result: foreground.Result, timeout_s: float, refused: Collection[str] = ()) -> str:
+    """Return what became of a command in words, with the hosts that it was refused, and then what it printed."""
     took = notices.spoken(result.duration_ms)
     if result.timed_out:
         said = f"Timed out: after {timeout_s:g} s it was ended, with everything it had started. "
@@ -264,5 +362,7 @@ def _told(result: foreground.Result, timeout_s: float) -> str:
         said = f"Exit code {result.exit_code} after {took}."
     if result.left_behind:
         said += " It left processes running, which were ended; run what should go on with background=true."
+    if refused:
+        said += f" {consent.refusal(refused)}"
     printed = readable(result.output).strip("\n")
     return f"{said}\n\n{printed}" if printed else f"{said} It printed nothing."

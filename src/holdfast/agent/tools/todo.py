@@ -52,6 +52,7 @@ def todo_tool(journal: Journal) -> StructTool[TodoArgs]:
         effect=Effect.PURE,
         action=todo,
         harmless=True,
+        reads_private=False,
     )
 
 

@@ -11,11 +11,13 @@ from urllib.parse import urlencode
 
 import msgspec
 
+from holdfast.agent.tools.hosts import Hosts, named
 from holdfast.agent.tools.port import Site, StructTool
 from holdfast.agent.tools.untrusted import fence
 from holdfast.config import WebSearchConfig
 from holdfast.core.effects import Effect
-from holdfast.egress import Answer, Egress
+from holdfast.core.questions import Question
+from holdfast.egress import Answer, Egress, host_of
 from holdfast.errors import ConfigInvalid, Rejected, Unavailable
 
 PLUGINS = "holdfast.search"
@@ -131,6 +133,12 @@ def searcher(config: WebSearchConfig, environment: Mapping[str, str] = os.enviro
             return _plugged(plugin, config)
 
 
+def search_host(config: WebSearchConfig) -> str:
+    """Return where the words of a search go: the host of the engine, or the name of the plugin."""
+    url = config.url or (BRAVE_URL if config.provider == "brave" else "")
+    return named(host_of(url)) if url else config.provider
+
+
 def _plugged(name: str, config: WebSearchConfig) -> Searcher:
     found = entry_points(group=PLUGINS)
     for each in found:
@@ -146,8 +154,11 @@ class WebSearchArgs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     limit: Annotated[int, msgspec.Meta(description="How many results at most.", ge=1, le=LIMIT_MAX)] = LIMIT_DEFAULT
 
 
-def web_search_tool(provider: Searcher) -> StructTool[WebSearchArgs]:
-    """Return the tool that asks a searcher."""
+def web_search_tool(provider: Searcher, hosts: Hosts, host: str) -> StructTool[WebSearchArgs]:
+    """Return the tool that asks a searcher, who learns the words of a search; `host` is where they go."""
+
+    async def ask(args: WebSearchArgs, site: Site) -> Question | None:
+        return await hosts.ask_after_reading(host, f"May I search the web for this?\n\n    {args.query}", site)
 
     async def search(args: WebSearchArgs, _site: Site) -> str:
         found = list(await provider.search(args.query, args.limit))[: args.limit]
@@ -161,6 +172,8 @@ def web_search_tool(provider: Searcher) -> StructTool[WebSearchArgs]:
         args=WebSearchArgs,
         effect=Effect.PURE,
         action=search,
+        asks=ask,
+        reads_private=False,
     )
 
 

@@ -14,6 +14,9 @@ from holdfast.errors import DiskFull, NotFound, Rejected, Unavailable
 
 Result = TypeVar("Result")
 
+# Where people's files are kept that they hand in.
+UPLOADS = "uploads"
+
 # As many as the kernel itself follows.
 LINKS_MAX = 40
 PATH_MAX_CHARS = 4_096
@@ -59,6 +62,10 @@ class Workspace:
                 found.clear()
             waiting += reversed(self._inside(target, text))
         return self.root.joinpath(*found)
+
+    def is_handed_in(self, text: str) -> bool:
+        """Return whether a path says that it means something that a person handed in, whatever lies there now."""
+        return Path(os.path.normpath(self.root / text)).is_relative_to(self.root / UPLOADS)
 
     def shown(self, path: Path) -> str:
         """Return a path as a model should read it: relative to the workspace."""
@@ -115,8 +122,13 @@ def _make_folder(name: str, folder: int) -> None:
 
 async def in_thread(work: Callable[[], Result]) -> Result:
     """Do something with files off the loop, and name what went wrong."""
+    return await asyncio.to_thread(named, work)
+
+
+def named(work: Callable[[], Result]) -> Result:
+    """Do something with files, and name what went wrong."""
     try:
-        return await asyncio.to_thread(work)
+        return work()
     except OSError as error:
         raise _translated(error) from error
 

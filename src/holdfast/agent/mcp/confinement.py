@@ -1,0 +1,62 @@
+"""The sandbox of an MCP server that we start: a folder of its own, and the hosts that its settings name."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from holdfast.config import McpConfig
+from holdfast.sandbox import Sandbox, server_profile
+from holdfast.sandbox.proxy import Door, Network, Rules
+
+# Below the home of the gateway: the state of servers, by their names.
+FOLDER = "mcp"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confined:
+    """How a server is started, and its way out; there is no door where it is not in a sandbox."""
+
+    config: McpConfig
+    environment: Mapping[str, str]
+    door: Door | None = None
+
+    def remark(self, name: str) -> str:
+        """Return what to do about the sandbox if the server does not work in it; nothing where it is in none."""
+        if self.door is None:
+            return ""
+        if self.door.refused:
+            return f"; it tried to reach {', '.join(sorted(self.door.refused))}, which mcp.{name}.hosts does not name"
+        return (
+            f"; it runs in a sandbox, where it sees its own folder and what mcp.{name}.readable, writable and hosts name; "
+            f"mcp.{name}.sandbox = false runs it without"
+        )
+
+
+class Confinement:
+    """Puts each server into a sandbox of its own, where this machine has one that confines."""
+
+    def __init__(self, sandbox: Sandbox, network: Network, home: Path) -> None:
+        self._sandbox = sandbox
+        self._network = network
+        self._home = home
+
+    @contextlib.asynccontextmanager
+    async def around(self, name: str, config: McpConfig, environment: Mapping[str, str]) -> AsyncGenerator[Confined]:
+        """Give out how a server is started; its way out ends with the context."""
+        if not (config.sandbox and config.command and self._sandbox.confines):
+            yield Confined(config=config, environment=environment)
+            return
+        state = self._home / FOLDER / name
+        await asyncio.to_thread(state.mkdir, mode=0o700, parents=True, exist_ok=True)
+        profile = await asyncio.to_thread(server_profile, config, state, self._home, environment)
+        async with self._network.opened(Rules.of(config.hosts)) as door:
+            command, variables = self._sandbox.for_profile(profile).wrap(config.command, profile.workspace, door)
+            yield Confined(
+                config=replace(config, command=tuple(command)),
+                environment={**environment, "HOME": str(profile.workspace), **variables},
+                door=door,
+            )
