@@ -7,13 +7,14 @@ import contextlib
 import json
 import os
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import httpx2
 
 from holdfast import app
-from holdfast.config import Config, GatewayConfig, ServerConfig
+from holdfast.config import Config, GatewayConfig, ServerConfig, ToolsConfig
 from holdfast.daemon.life import Farewell
 from holdfast.daemon.succession import Estate
 from holdfast.desk.remote import RemoteDesk, connected
@@ -33,8 +34,9 @@ class Log:
         self.drains: list[Drain] = []
         self.interrupted: int | None = None
 
-    def ready(self, status: Status, link: SignInLink | None) -> None:
+    def ready(self, status: Status, link: SignInLink | None, key: str = "") -> None:
         self.link = link
+        self.key = key
         self.status.set_result(status)
 
     def draining(self, drain: Drain) -> None:
@@ -125,16 +127,20 @@ async def open_house(
     *,
     api_key: str = "",
     password: str = "",
+    port: int = 0,
+    guests: Literal["refuse", "own"] = "refuse",
     drain_timeout: float = 5,
     store: str = "sqlite",
     inherited: Estate | None = None,
     **more: Any,
 ) -> AsyncIterator[House]:
     """Run a gateway for as long as the context lasts; `more` are further parts of its configuration."""
+    tools = more.pop("tools", ToolsConfig())
     config = Config(
-        server=ServerConfig(port=0, api_key=api_key, password=password),
+        server=ServerConfig(port=port, api_key=api_key, password=password, guests=guests),
         gateway=GatewayConfig(drain_timeout=drain_timeout),
         store=type(Config().store)(url=store),
+        tools=replace(tools, terminal=replace(tools.terminal, sandbox="off")),
         **more,
     )
     log = Log()
@@ -159,7 +165,7 @@ async def open_house(
 
 def _give_up(estate: Estate) -> None:
     """Close what a gateway left to a next process, where none follows."""
-    if estate.listener:
-        estate.listener.close()
+    for listener in filter(None, (estate.listener, estate.unix)):
+        listener.close()
     if estate.lock is not None:
         os.close(estate.lock)

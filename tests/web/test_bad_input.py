@@ -7,6 +7,7 @@ import contextlib
 import gzip
 import json
 import sys
+import time
 from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
@@ -23,6 +24,7 @@ from holdfast.errors import Rejected
 from holdfast.ids import SessionId
 from holdfast.store.opening import open_readonly
 from holdfast.web import protocol, requests, sessions
+from holdfast.web.offsets import offset
 from tests.engine.world import until
 from tests.web.house import House, open_house
 
@@ -494,3 +496,11 @@ async def test_a_full_queue_is_429_and_says_when_to_come_again(home: Path) -> No
         ]
         assert (answers[-1].status_code, error_of(answers[-1])["code"]) == (429, "queue_full")
         assert answers[-1].headers["retry-after"]
+
+
+def test_a_string_that_never_ends_is_looked_through_once() -> None:
+    """S6: each of its quotes looked like the begin of another string, which a megabyte of them made a matter of hours."""
+    began = time.process_time()
+    for body in (b'[1e999, "' + b'\\"' * 500_000, b'{"a": ' + b'"\\' * 400_000):
+        offset(body, ValueError("Expected `int` - at `$.b`"))
+    assert time.process_time() - began < 2

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from holdfast.checkup import check_up
+from holdfast.config import TerminalConfig, ToolsConfig
 from holdfast.desk import doctor
 from holdfast.desk.doctor import Consultations, Finding, Level, Report
 from holdfast.errors import Unavailable
@@ -37,6 +38,18 @@ async def test_the_gateway_finds_of_itself_what_the_command_finds(home: Path) ->
         report = await house.get("/api/doctor")
         (wrong,) = [each for each in report["checks"] if each["level"] == "fail"]
         assert ("holdfast.toml:2: gateway.busy" in wrong["found"], report["ok"]) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("approval", "disabled", "unsafe"), [("ask", (), False), ("allow", (), True), ("allow", ("terminal",), False)]
+)
+async def test_the_status_says_when_commands_run_unasked_and_unconfined(
+    home: Path, approval: Any, disabled: tuple[str, ...], unsafe: bool
+) -> None:
+    """SECURITY 10: the command line and the page show it in red.  Without a sandbox alone, a person is asked."""
+    tools = ToolsConfig(terminal=TerminalConfig(approval=approval), disabled=disabled)
+    async with open_house(home, tools=tools) as house:
+        assert (await house.get("/api/status"))["agent"]["unsafe"] is unsafe
 
 
 async def test_only_the_operator_sees_it(home: Path) -> None:

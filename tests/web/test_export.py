@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+
+import msgspec
 
 from holdfast.desk.export import Form, written
 from holdfast.ids import SessionId
@@ -12,7 +15,7 @@ from tests.web.house import open_house
 async def test_a_conversation_is_taken_along_in_either_form(home: Path) -> None:
     async with open_house(home) as house:
         session_id = await house.session(title='Größe: "A/B"; ../x')
-        await house.settled((await house.send(session_id, "echo: heliotrope"))["turn_id"])
+        await house.settled((await house.send(session_id, "heliotrope, count to 1"))["turn_id"])
         transcript = await house.desk.transcript(SessionId(session_id))
         for form, media, suffix in (
             (Form.MARKDOWN, "text/markdown; charset=utf-8", "md"),
@@ -32,3 +35,15 @@ async def test_a_conversation_is_taken_along_in_either_form(home: Path) -> None:
         )
         refused = await house.web.get(f"/api/sessions/{session_id}/export", params={"format": "pdf"})
         assert (refused.status_code, refused.json()["error"]["code"]) == (400, "bad_parameter")
+
+
+async def test_json_is_written_item_by_item_as_it_would_be_at_once(home: Path) -> None:
+    """A conversation of 200 MB held the interpreter for most of a second."""
+    async with open_house(home) as house:
+        session_id = await house.session(title='"items": []')
+        await house.settled((await house.send(session_id, 'count to 1\n"items": []'))["turn_id"])
+        transcript = await house.desk.transcript(SessionId(session_id))
+        assert len(transcript.items) > 1
+        for some in (transcript, replace(transcript, items=transcript.items[:1]), replace(transcript, items=[])):
+            at_once = msgspec.json.format(msgspec.json.encode(some), indent=2).decode()
+            assert written(some, Form.JSON) == f"{at_once}\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import stat
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -14,15 +15,21 @@ import pytest
 
 from holdfast import app
 from holdfast.config import Config, ServerConfig, load
+from holdfast.core import proofs
 from holdfast.core.keys import Key, Login, Purpose, digest
-from holdfast.errors import ConfigInvalid, Exposed
+from holdfast.desk.keys import check
+from holdfast.desk.plans import KeyPlan
+from holdfast.errors import ConfigInvalid, Exposed, Rejected
 from holdfast.ids import KeyId
+from holdfast.passwords import hashed
 from holdfast.web.answers import Refused
-from holdfast.web.guard import FAILURES_PER_MINUTE, Door, Rules, check_origin, cookie_name
+from holdfast.web.guard import FAILURES_PER_MINUTE, NONCE, PROOF, Asked, Door, Rules, check_origin
 from holdfast.web.keyring import Keyring
+from holdfast.web.nonces import Nonces
 from holdfast.web.principal import GUEST, NOBODY, OPERATOR, STRANGER, How, Principal
 from tests.engine.world import ManualClock
 from tests.web.house import Log, open_house
+from tests.web.signing import Signing
 
 KEY = "a-key-for-the-operator"
 TENANT = "hf_a-key-of-a-tenant"
@@ -30,25 +37,29 @@ OPEN = Rules()
 NAMED = Rules(host="10.0.0.7", allowed_hosts=("gateway.example", "Other.Example:8443"))
 HOST = {"host": "127.0.0.1:8420"}
 PORT = 8420
+ROOT = "what all secrets of browsers are made of"
+LOGIN = "the-login-of-a-browser"
+ME = os.geteuid()
+OTHER = ME + 1
 WRITES = ("POST", "PUT", "PATCH", "DELETE")
 
 
 class Shelf:
     """Keys and logins in memory, with everything that a door asks of a store."""
 
-    def __init__(self, *keys: Key, cookies: Mapping[str, str] | None = None) -> None:
+    def __init__(self, *keys: Key, logins: Mapping[str, str] | None = None) -> None:
         self.tell: Callable[[str], None] = lambda _topic: None
         self.keys = list(keys)
-        self.cookies = {digest(token): owner for token, owner in (cookies or {}).items()}
+        self.logins = {digest(login): owner for login, owner in (logins or {}).items()}
 
     async def list(self) -> list[Key]:
         return self.keys
 
     async def find(self, digest: str, now_ms: int) -> Login | None:
-        if digest not in self.cookies:
+        if digest not in self.logins:
             return None
-        owner = self.cookies[digest]
-        return Login(digest=digest, purpose=Purpose.COOKIE, owner=owner, created_at=0, expires_at=now_ms + 1)
+        owner = self.logins[digest]
+        return Login(digest=digest, purpose=Purpose.BROWSER, owner=owner, created_at=0, expires_at=now_ms + 1)
 
     def listen(self, listener: Callable[[str], None]) -> Callable[[], None]:
         self.tell = listener
@@ -61,18 +72,35 @@ def key(shown: str = TENANT, *scopes: str, owner: str = "alice", **more: int) ->
     )
 
 
-async def door(rules: Rules, shelf: Shelf | None = None, api_key: str = "", clock: ManualClock | None = None) -> Door:
+async def door(
+    rules: Rules,
+    shelf: Shelf | None = None,
+    api_key: str = "",
+    clock: ManualClock | None = None,
+    nonces: Nonces | None = None,
+) -> Door:
     shelf, clock = shelf or Shelf(), clock or ManualClock()
     keyring = Keyring(shelf, shelf, clock, api_key)  # type: ignore[arg-type]  # The shelf has what is asked of it.
     await keyring.load()
-    return Door(replace(rules, closed=bool(api_key)), keyring, shelf, clock)  # type: ignore[arg-type]
+    rules = replace(rules, closed=bool(api_key))
+    return Door(rules, keyring, shelf, clock, ROOT, nonces or Nonces())  # type: ignore[arg-type]
 
 
 async def judged(
-    way_in: Door, *, method: str = "GET", path: str = "/api/status", port: int = PORT, **headers: str
+    way_in: Door,
+    *,
+    method: str = "GET",
+    path: str = "/api/status",
+    port: int = PORT,
+    uid: int | None = ME,
+    **headers: str,
 ) -> Principal:
     titled = {title.replace("_", "-"): value for title, value in headers.items()}
-    return await way_in.judge(method, path, {**HOST, **titled}, port)
+    return await way_in.judge(Asked(method=method, target=path, headers={**HOST, **titled}, port=port, uid=lambda: uid))
+
+
+def signing(nonces: Nonces, login: str = LOGIN, port: int = PORT) -> Signing:
+    return Signing({"login": login, "secret": proofs.secret_of(ROOT, login, port), "nonce": nonces.current})
 
 
 @pytest.mark.parametrize(
@@ -155,12 +183,32 @@ async def test_the_gateway_answers_under_its_own_names(host: str) -> None:
 
 def test_a_page_behind_a_proxy_that_asks_under_another_name_is_our_own() -> None:
     """The proxy may speak to us as 127.0.0.1, while the browser knows its own name only."""
+
+    def look(origin: str) -> None:
+        check_origin(NAMED, Asked(method="GET", target="/api/me", headers={**HOST, "origin": origin}, port=PORT))
+
     for origin in ("https://gateway.example", "https://other.example:8443"):
-        check_origin(NAMED, {**HOST, "origin": origin})
+        look(origin)
     for origin in ("https://gateway.example:8443", "https://other.example", "https://10.0.0.7", "https://evil.example"):
         with pytest.raises(Refused) as refused:
-            check_origin(NAMED, {**HOST, "origin": origin})
+            look(origin)
         assert refused.value.status == 403
+
+
+async def test_a_link_may_lead_to_the_page_from_anywhere_and_to_nothing_else() -> None:
+    """The file that the browser is opened through is such a place; a frame in another page is none."""
+    way_in = await door(OPEN, api_key=KEY)
+    followed = {"sec_fetch_site": "cross-site", "sec_fetch_mode": "navigate", "sec_fetch_dest": "document"}
+    assert await judged(way_in, path="/", **followed) == NOBODY
+    for change in (
+        {"path": "/api/sessions"},
+        {"method": "POST"},
+        {"sec_fetch_dest": "iframe"},
+        {"sec_fetch_mode": "no-cors"},
+        {"host": "evil.example"},
+    ):
+        with pytest.raises(Refused):
+            await judged(way_in, **{"path": "/", **followed, **change})
 
 
 @pytest.mark.parametrize(
@@ -184,13 +232,19 @@ def test_a_page_behind_a_proxy_that_asks_under_another_name_is_our_own() -> None
 )
 async def test_another_site_is_refused_whatever_it_knows(headers: dict[str, str]) -> None:
     """SECURITY 2: on every route and for every method, streams and whoever is signed in included."""
-    way_in = await door(OPEN, Shelf(cookies={"token": "local"}), api_key=KEY)
-    shown = ({}, {"authorization": f"Bearer {KEY}"}, {"cookie": f"{cookie_name(PORT)}=token"})
+    nonces = Nonces()
+    way_in = await door(OPEN, Shelf(logins={LOGIN: "local"}), KEY, nonces=nonces)
     paths = ("/", "/health", "/api/sessions/x/events", "/api/sign-in")
-    for method, path, known in product(("GET", "HEAD", "OPTIONS", *WRITES), paths, shown):
-        with pytest.raises(Refused) as refused:
-            await judged(way_in, method=method, path=path, **known, **headers)
-        assert refused.value.status == 403
+    for method, path in product(("GET", "HEAD", "OPTIONS", *WRITES), paths):
+        signed = {"x_holdfast_proof": signing(nonces).proof(method, path)}
+        for known in ({}, {"authorization": f"Bearer {KEY}"}, signed):
+            await _is_refused(way_in, method, path, {**known, **headers})
+
+
+async def _is_refused(way_in: Door, method: str, path: str, headers: dict[str, str]) -> None:
+    with pytest.raises(Refused) as refused:
+        await judged(way_in, method=method, path=path, **headers)
+    assert refused.value.status == 403
 
 
 @pytest.mark.parametrize(
@@ -280,7 +334,7 @@ async def test_a_change_that_was_heard_of_counts_from_the_very_next_request_on()
     keyring = Keyring(shelf, shelf, clock)  # type: ignore[arg-type]  # The shelf has what is asked of it.
     running = asyncio.create_task(keyring.run())
     await asyncio.sleep(0)
-    way_in = Door(OPEN, keyring, shelf, clock)  # type: ignore[arg-type]
+    way_in = Door(OPEN, keyring, shelf, clock, ROOT, Nonces())  # type: ignore[arg-type]
     # Nothing lets the keyring's own task run between the change and the request.
     for keys, owner in (([key()], "alice"), ([key(revoked_at=1)], "local")):
         shelf.keys = keys
@@ -291,40 +345,90 @@ async def test_a_change_that_was_heard_of_counts_from_the_very_next_request_on()
     await asyncio.gather(running, return_exceptions=True)
 
 
-async def test_a_cookie_counts_at_its_own_port_only() -> None:
-    """Browsers show the cookies of one port to all others of the machine."""
-    way_in = await door(OPEN, Shelf(cookies={"token": "local", "token.proof": "local"}))
-    mine = f"{cookie_name(PORT)}=token"
-    signed_in = await judged(way_in, cookie=mine, x_holdfast_proof="proof")
-    assert (signed_in.owner, signed_in.how, signed_in.operator) == ("local", How.COOKIE, True)
-    theirs = f'theirs=1; bad cookie; {mine}; other="x;y"'
-    assert await judged(way_in, cookie=theirs, x_holdfast_proof="proof") == signed_in
-    reading = await judged(way_in, cookie=theirs)
-    assert (reading.owner, reading.how, reading.operator) == ("local", How.COOKIE, False)
-    assert await judged(way_in, cookie=theirs, x_holdfast_proof="another") == STRANGER
-    assert await judged(way_in, cookie=mine, port=8421) == GUEST
-    assert await judged(way_in, cookie=f"{cookie_name(8421)}=token") == GUEST
-    for wrong in ("", "other", digest("token")):
-        assert await judged(way_in, cookie=f"{cookie_name(PORT)}={wrong}") == STRANGER
+async def test_whoever_shows_nothing_is_known_by_their_user() -> None:
+    """S4: loopback says only that a client is on this machine."""
+    refusing, sharing = await door(OPEN), await door(replace(OPEN, guests="own"))
+    for shown in ({}, {"authorization": "Bearer none"}):
+        assert await judged(refusing, **shown) == GUEST
+        assert await judged(sharing, **shown) == GUEST
+        theirs = await judged(sharing, uid=OTHER, **shown)
+        assert (theirs.owner, theirs.scopes, theirs.how) == (f"guest#{OTHER}", frozenset({"api"}), How.GUEST)
+        # Nobody is trusted because it cannot be told who they are.
+        for way_in, uid in ((refusing, OTHER), (refusing, None), (sharing, None)):
+            assert (await judged(way_in, uid=uid, **shown)).scopes == frozenset()
+    assert await judged(await door(replace(OPEN, guests="own"), Shelf(key())), uid=OTHER) == NOBODY
 
 
-@pytest.mark.parametrize("method", WRITES)
-async def test_a_signed_in_browser_says_where_every_write_came_from(method: str) -> None:
-    """CSRF: a cookie is shown whoever made the browser ask."""
-    way_in = await door(OPEN, Shelf(cookies={"token": "local", "token.proof": "local"}))
-    shown = {"cookie": f"{cookie_name(PORT)}=token", "x_holdfast_proof": "proof"}
+async def test_no_key_can_be_made_for_the_owner_of_a_guest() -> None:
+    with pytest.raises(Rejected):
+        check(KeyPlan(owner=f"guest#{OTHER}"))
+
+
+async def test_a_signature_is_that_of_one_request() -> None:
+    """S2: over the method, the path with its query, the body and the port."""
+    nonces = Nonces()
+    way_in = await door(OPEN, Shelf(logins={LOGIN: "local"}), KEY, nonces=nonces)
+    shown = signing(nonces).proof("POST", "/api/turns?session=a", b"{}")
+    for change in (
+        {"method": "PUT"},
+        {"path": "/api/turns"},
+        {"path": "/api/turns?session=b"},
+        {"path": "/api/turns/?session=a"},
+        {"port": PORT + 1},
+        {"x_holdfast_proof": shown.replace(digest("{}"), digest("other"))},
+        {"x_holdfast_proof": shown.replace(LOGIN, f"{LOGIN}-2")},
+        {"x_holdfast_proof": shown.replace(nonces.current, "x" * len(nonces.current))},
+        {"x_holdfast_proof": shown[:-1]},
+        {"x_holdfast_proof": ""},
+    ):
+        asked = {"method": "POST", "path": "/api/turns?session=a", "port": PORT, "x_holdfast_proof": shown, **change}
+        assert await judged(way_in, **asked) == STRANGER, change  # type: ignore[arg-type]
+    found = await judged(way_in, method="POST", path="/api/turns?session=a", x_holdfast_proof=shown)
+    assert (found.owner, found.how, found.operator, found.body) == ("local", How.BROWSER, True, digest("{}"))
+
+
+async def test_a_login_alone_opens_nothing() -> None:
+    way_in = await door(OPEN, Shelf(logins={LOGIN: "local"}), KEY)
+    for headers in ({PROOF.replace("-", "_"): LOGIN}, {"cookie": f"holdfast_8420={LOGIN}"}, {"authorization": LOGIN}):
+        assert (await judged(way_in, **headers)).scopes == frozenset()
+
+
+async def test_a_signature_is_good_once() -> None:
+    """S2: who has recorded a request cannot make it again, and the page is told how to."""
+    nonces = Nonces()
+    way_in = await door(OPEN, Shelf(logins={LOGIN: "local"}), KEY, nonces=nonces)
+    shown = signing(nonces).proof("GET", "/api/status")
+    assert (await judged(way_in, x_holdfast_proof=shown)).operator
     with pytest.raises(Refused) as refused:
-        await judged(way_in, method=method, **shown)
-    assert (refused.value.status, refused.value.code) == (403, "no_origin")
-    own = "http://127.0.0.1:8420"
-    assert (await judged(way_in, method=method, **shown, origin=own)).how is How.COOKIE
-    # Without its proof it changes nothing, wherever it came from.
-    assert await judged(way_in, method=method, cookie=shown["cookie"], origin=own) == STRANGER
+        await judged(way_in, x_holdfast_proof=shown)
+    assert (refused.value.status, refused.value.code) == (401, "sign_again")
+    assert refused.value.response().headers[NONCE] == nonces.current
 
 
-async def test_a_key_wins_over_a_cookie() -> None:
-    way_in = await door(OPEN, Shelf(key(), cookies={"token": "local"}))
-    both = {"cookie": f"{cookie_name(PORT)}=token", "authorization": f"Bearer {TENANT}"}
+async def test_a_signature_is_good_in_one_process() -> None:
+    """S2: what was signed while the gateway was down opens nothing in the one that comes back."""
+    shown = signing(Nonces()).proof("GET", "/api/status")
+    way_in = await door(OPEN, Shelf(logins={LOGIN: "local"}), KEY)
+    with pytest.raises(Refused) as refused:
+        await judged(way_in, x_holdfast_proof=shown)
+    assert refused.value.code == "sign_again"
+
+
+def test_what_is_remembered_of_signatures_is_bounded() -> None:
+    nonces = Nonces(uses_max=3)
+    first = nonces.current
+    assert [nonces.use(first, str(each)) for each in (1, 2, 2, 3)] == [True, True, False, True]
+    second = nonces.current
+    # Requests that were on their way are still taken, and none of them twice.
+    assert (second != first, nonces.use(first, "4"), nonces.use(first, "1")) == (True, True, False)
+    assert all(nonces.use(second, str(each)) for each in range(3))
+    assert (nonces.use(first, "5"), nonces.use(second, "5")) == (False, True)
+
+
+async def test_a_key_wins_over_a_signature() -> None:
+    nonces = Nonces()
+    way_in = await door(OPEN, Shelf(key(), logins={LOGIN: "local"}), nonces=nonces)
+    both = {"x_holdfast_proof": signing(nonces).proof("POST", "/api/status"), "authorization": f"Bearer {TENANT}"}
     assert (await judged(way_in, method="POST", **both)).owner == "alice"
     assert await judged(way_in, **{**both, "authorization": "Bearer wrong"}) == STRANGER
 
@@ -376,8 +480,7 @@ async def test_a_home_too_deep_for_a_socket_works_all_the_same(home: Path) -> No
         ('api_key = "your-api-key"', "server.api_key"),
         ('api_key = "xxxxxxxxxxxx"', "server.api_key"),
         ('api_key = "<a long secret>"', "server.api_key"),
-        ('password = "short"', "server.password"),
-        ('password = "Password123"', "server.password"),
+        ('password = "a password as it is"', "server.password"),
         ('password = "scrypt$1$abc$def"', "server.password"),
         ("port = 70000", "server.port"),
     ],
@@ -401,7 +504,7 @@ def public() -> Iterator[Path]:
     ("secret", "key"),
     [
         (f'[server]\napi_key = "{KEY}"', "server.api_key"),
-        (f'[server]\npassword = "{KEY}"', "server.password"),
+        (f'[server]\npassword = "{hashed(KEY, bytes(16))}"', "server.password"),
         ('[store]\nurl = "postgresql://me:word@db/x"', "store.url"),
     ],
 )
@@ -482,19 +585,19 @@ async def test_others_are_let_near_only_where_something_is_asked_of_them(
     home: Path, host: str, more: dict[str, str], exposed: bool
 ) -> None:
     """SECURITY 1: the table of refusals at start, with nothing in the store."""
-    check = app._locked(ServerConfig(host=host, **more))
+    locked = app._locked(ServerConfig(host=host, **more))
     store = await app.open_store("sqlite", home)
     try:
         if exposed:
             with pytest.raises(Exposed, match=r"server\.host: .*holdfast keys create"):
-                await check(store)
+                await locked(store)
             # A key for webhooks opens nothing else, and one that was revoked nothing at all.
             await store.keys.add(key("hf_hook", "webhook:alerts"))
             await store.keys.add(key("hf_old", revoked_at=1))
             with pytest.raises(Exposed):
-                await check(store)
+                await locked(store)
             await store.keys.add(key())
-        await check(store)
+        await locked(store)
     finally:
         await store.close()
 

@@ -33,13 +33,13 @@ def words(entries: list[Any]) -> str:
 
 async def test_pages_of_the_journal_hold_every_entry_once_with_their_words_joined(home: Path) -> None:
     async with open_house(home) as house:
-        session_id = await talk(house, "count to 30", "echo: two", "echo: three")
+        session_id = await talk(house, "count to 30", "two, count to 1", "three, count to 1")
         path = f"/api/sessions/{session_id}/journal"
         newest = await house.get(path, turns=2)
         oldest = await house.get(path, turns=2, cursor=newest["next_cursor"])
         assert (oldest["next_cursor"], newest["session"]["id"]) == (None, session_id)
         assert [each["data"]["text"] for each in newest["entries"] if each["kind"] == "turn.accepted"] == [
-            "echo: two", "echo: three"
+            "two, count to 1", "three, count to 1"
         ]  # fmt: skip
         joined = oldest["entries"] + newest["entries"]
         entries = await raw(house, session_id, newest["seq"])

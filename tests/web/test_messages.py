@@ -234,8 +234,14 @@ async def test_a_failed_turn_is_retried_as_a_new_one(home: Path) -> None:
 
 async def test_search_finds_words_of_any_session(home: Path) -> None:
     async with open_house(home) as house:
-        session_id = await house.session()
+        session_id = await house.session(title="Über the sea")
         await house.settled((await house.send(session_id, "where is the lighthouse; count to 1"))["turn_id"])
         hits = (await house.get("/api/search", q="LIGHTHOUSE"))["items"]
         assert {hit["session_id"] for hit in hits} == {session_id}
+        found = await house.get("/api/search", q="uber s")
+        assert found == {"items": [], "indexing": False}
+        (hit,) = (await house.get("/api/search", q="uber se"))["items"]
+        assert (hit["kind"], hit["turn_id"], hit["seq"], hit["session_id"]) == ("title", None, 0, session_id)
+        assert (hit["label"], hit["snippet"], hit["marks"]) == ("Über the sea", "Über the sea", [[0, 4], [9, 11]])
+        assert len((await house.get("/api/search", q="lighth"))["items"]) == len(hits)
         assert (await house.get("/api/deliveries"))["items"] == []

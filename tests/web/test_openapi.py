@@ -99,7 +99,7 @@ async def test_the_document_is_for_everybody_and_says_what_a_key_is_for(home: Pa
         answer = await house.web.get("/openapi.json")
         assert (answer.status_code, answer.json()) == (200, DOCUMENT)
     stop = DOCUMENT["paths"]["/api/stop"]["post"]
-    assert (stop["x-scope"], stop["security"]) == ("admin", [{"key": []}, {"cookie": []}, {}])
+    assert (stop["x-scope"], stop["security"]) == ("admin", [{"key": []}, {"browser": []}, {}])
     assert DOCUMENT["paths"]["/health"]["get"]["security"] == []
 
 

@@ -24,7 +24,7 @@ async def pages(house: House, path: str, **params: Any) -> list[list[Any]]:
 async def talk(house: House, count: int) -> str:
     session_id = await house.session()
     for number in range(count):
-        sent = await house.send(session_id, f"echo: word{number}")
+        sent = await house.send(session_id, f"word{number}, count to 1")
         await house.settled(sent["turn_id"])
     return session_id
 
@@ -105,7 +105,7 @@ async def test_a_list_shows_what_each_session_is_about_and_what_it_is_at(home: P
         waits, done = await house.session(), await house.session(title="Mine")
         sent = await house.send(waits, "ask me which one?")
         await house.in_state(sent["turn_id"], "waiting")
-        await house.settled((await house.send(done, "echo: hi"))["turn_id"])
+        await house.settled((await house.send(done, "count to 1"))["turn_id"])
         shown = {each["id"]: (each["label"], each["activity"]) for each in (await house.get("/api/sessions"))["items"]}
         assert shown == {waits: ("ask me which one?", "waiting"), done: ("Mine", None)}
         assert {each.id: each.label for each in (await house.desk.sessions(pinned=False)).items}[SessionId(done)] == "Mine"

@@ -28,8 +28,8 @@ async def test_a_picture_is_shown_as_it_came_and_as_nothing_else(home: Path) -> 
             assert shown.headers["x-content-type-options"] == "nosniff"
             assert shown.headers["content-security-policy"] == "default-src 'none'; sandbox"
             assert shown.headers["cache-control"] == "private, max-age=31536000, immutable"
-            # Whoever has signed out has another cookie, and is asked again who they are.
-            assert shown.headers["vary"] == "Cookie, Authorization"
+            # After a sign-out the browser asks again.
+            assert shown.headers["vary"] == "Authorization, X-Holdfast-Proof"
         for number in ("2", "4", "-1", "00", "one", "%30x", "9" * 30):
             refused = await house.web.get(f"/api/turns/{turn_id}/images/{number}")
             assert (refused.status_code, refused.json()["error"]["code"]) == (404, "not_found"), number

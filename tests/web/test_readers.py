@@ -74,7 +74,7 @@ async def test_a_reader_that_does_not_read_costs_nothing_and_misses_nothing(
         reader, writer = await connect(house, session_id)
         await until(lambda: waiting() == 0)
         for number in range(TURNS):
-            turn = await house.send(session_id, f"{number} " + "x" * LONG)
+            turn = await house.send(session_id, f"{number} count to 1 " + "x" * LONG)
             assert (await house.settled(turn["turn_id"]))["state"] == "completed"
         last = (await house.get(f"/api/sessions/{session_id}"))["seq"]
         # An entry, and what a transport takes before it asks to wait; what was said is much more.
@@ -97,7 +97,7 @@ async def test_a_reader_that_takes_nothing_for_long_loses_its_connection(
         seen: list[int] = []
         reading = asyncio.create_task(follow(house, session_id, seen))
         for number in range(TURNS):
-            await house.settled((await house.send(session_id, f"{number} " + "x" * LONG))["turn_id"])
+            await house.settled((await house.send(session_id, f"{number} count to 1 " + "x" * LONG))["turn_id"])
 
         async def one_left() -> bool:
             return "holdfast_streams_open 1\n" in (await house.web.get("/metrics")).text
@@ -120,7 +120,7 @@ async def test_a_reader_that_does_not_read_does_not_keep_a_gateway_from_ending(h
         session_id = await house.session()
         _, writer = await connect(house, session_id)
         for number in range(TURNS):
-            await house.settled((await house.send(session_id, f"{number} " + "x" * LONG))["turn_id"])
+            await house.settled((await house.send(session_id, f"{number} count to 1 " + "x" * LONG))["turn_id"])
         begun = asyncio.get_running_loop().time()
         await house.stop()
         assert asyncio.get_running_loop().time() - begun < 5

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import subprocess
 import sys
 
 import pytest
 from starlette.types import Receive, Scope, Send
 
+from holdfast import app
+from holdfast.config import Config, ServerConfig
 from holdfast.web.server import serving, tcp_socket
 
 
@@ -40,3 +43,16 @@ def test_a_gateway_makes_room_for_its_connections_as_far_as_it_may() -> None:
     assert made(256, 8_000) == [4_000, 8_000]
     assert made(256, 1_000) == [1_000, 1_000]
     assert made(6_000, 8_000) == [6_000, 8_000]
+
+
+def test_an_answer_does_not_wait_for_the_client_to_acknowledge_its_head() -> None:
+    """asyncio turns Nagle's algorithm off only for sockets that name their protocol."""
+    with tcp_socket("127.0.0.1", 0) as listener:
+        assert listener.proto == socket.IPPROTO_TCP
+
+
+def test_the_port_that_no_command_may_reach_is_the_one_that_the_gateway_has() -> None:
+    """S4: also where it asked for any, or inherited the listener of a gateway with another setting."""
+    with tcp_socket("127.0.0.1", 0) as listener:
+        config = app.listening(Config(server=ServerConfig(port=0)), listener)
+        assert config.server.port == listener.getsockname()[1] > 0

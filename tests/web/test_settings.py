@@ -17,6 +17,7 @@ from holdfast.config.secrecy import held
 from holdfast.core.redaction import Redaction
 from holdfast.desk.settings import Origin, Settings, SettingsChange
 from holdfast.errors import Overridden, Rejected, Stale
+from holdfast.passwords import matches
 from tests.web.house import House, open_house
 
 KEY = "a-key-for-the-operator"
@@ -28,7 +29,7 @@ busy = "steer"  # people are impatient
 SECRETS = """\
 [server]
 api_key = "first-secret-of-9"
-password = "second-secret-of-9"
+password = "scrypt$32768$AAAAAAAAAAAAAAAAAAAAAA==$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
 [store]
 url = "postgresql://somebody:third-secret-of-9@127.0.0.1/none"
 [model]
@@ -194,7 +195,7 @@ async def test_only_the_operator_reads_and_changes_them(home: Path) -> None:
 
 
 async def test_a_secret_that_is_set_is_in_the_file_and_nowhere_else(home: Path, caplog: pytest.LogCaptureFixture) -> None:
-    secret = "hunter2-hunter2-hunter2"
+    secret = "hunter2-9eb18f493f8ec135d9eb2dad"
     caplog.set_level(logging.DEBUG)
     async with open_house(home, api_key=KEY) as house:
         good = await patch(house, {"model.api_key": secret})
@@ -207,6 +208,20 @@ async def test_a_secret_that_is_set_is_in_the_file_and_nowhere_else(home: Path, 
         await house.stop()
     holders = [each.name for each in home.rglob("*") if each.is_file() and secret.encode() in each.read_bytes()]
     assert (holders, secret in caplog.text) == (["holdfast.toml"], False)
+
+
+async def test_of_a_password_only_its_hash_is_written(home: Path) -> None:
+    async with open_house(home, api_key=KEY) as house:
+        assert (await patch(house, {"server.password": "tide and time"})).status_code == 200
+        kept = draft((home / "holdfast.toml").read_text()).config.server.password
+        assert (matches(kept, "tide and time"), "tide" in kept) == (True, False)
+        # A hash stays what it is.
+        assert (await patch(house, {"server.password": kept})).status_code == 200
+        assert draft((home / "holdfast.toml").read_text()).config.server.password == kept
+        for weak in ("short", "Password123"):
+            assert (await patch(house, {"server.password": weak})).status_code == 422
+        assert (await patch(house, {"server.password": None})).status_code == 200
+        assert "password" not in (home / "holdfast.toml").read_text()
 
 
 def test_no_setting_is_without_a_meaning() -> None:

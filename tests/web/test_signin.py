@@ -1,4 +1,4 @@
-"""People at a browser: links that are good once, the password, the cookie, and the page."""
+"""People at a browser: links that are good once, the password, what requests are signed with, and the page."""
 
 from __future__ import annotations
 
@@ -6,35 +6,32 @@ import asyncio
 import contextlib
 import json
 import re
-from http.cookies import SimpleCookie
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import httpx2
 import pytest
 
 from holdfast import app
 from holdfast.core.keys import digest
-from holdfast.desk.logins import CODE_MS, COOKIE_MS, LocalLogins, reachable
+from holdfast.desk.address import OPENING
+from holdfast.desk.logins import BROWSER_MS, CODE_MS, LocalLogins, reachable
 from holdfast.desk.plans import Opening
 from holdfast.passwords import hashed, is_usable, matches
-from holdfast.web.guard import PROOF
+from holdfast.web.guard import NONCE, PROOF
 from holdfast.web.page import ASKED_AGAIN, FOR_EVER, POLICY, built
 from holdfast.web.signin import GUESSES_PER_MINUTE
 from tests.engine.world import ManualClock
 from tests.web.house import House, open_house
+from tests.web.signing import Signing
 
 PASSWORD = "tide and time"
 SALT = bytes(range(16))
+HASH = hashed(PASSWORD, SALT)
 
 
 def own(house: House) -> dict[str, str]:
     return {"origin": house.url}
-
-
-def name_of(house: House) -> str:
-    return f"holdfast_{urlsplit(house.url).port}"
 
 
 async def enter(house: House, **credentials: str) -> httpx2.Response:
@@ -45,12 +42,13 @@ async def code(house: House) -> str:
     return (await house.desk.logins.link()).url.partition("#code=")[2]
 
 
-async def signed_in(house: House) -> str:
-    """Sign the client in as a browser would be, and return its cookie."""
+async def signed_in(house: House) -> Signing:
+    """Sign the client in as a browser would be."""
     answer = await enter(house, code=await code(house))
     assert answer.status_code == 200, answer.text
-    house.web.headers[PROOF] = answer.json()["proof"]
-    return house.web.cookies[name_of(house)]
+    signing = Signing(answer.json())
+    house.web.auth = signing
+    return signing
 
 
 async def error(answer: httpx2.Response) -> tuple[int, str]:
@@ -58,32 +56,33 @@ async def error(answer: httpx2.Response) -> tuple[int, str]:
 
 
 async def test_a_gateway_that_starts_shows_a_link_that_signs_one_browser_in_once(home: Path) -> None:
-    """SECURITY 2: the code is in the fragment, and what comes back no script can read."""
+    """SECURITY 2: the code is in the fragment; what comes back is told once, and never shown again."""
     async with open_house(home) as house:
         assert house.log.link
         address, _, shown = house.log.link.url.partition("#code=")
         assert (address, "?" in house.log.link.url) == (f"{house.url}/", False)
         answer = await enter(house, code=shown)
-        proof = answer.json()["proof"]
-        assert (answer.json(), len(proof) >= 43) == ({"signed_in": True, "proof": proof}, True)
-        (cookie,) = SimpleCookie(answer.headers["set-cookie"]).values()
-        assert (cookie.key, cookie["httponly"], cookie["samesite"].lower(), cookie["path"], cookie["secure"]) == (
-            name_of(house), True, "strict", "/", "",
-        )  # fmt: skip
-        assert (int(cookie["max-age"]), cookie["domain"], len(cookie.value) >= 43) == (COOKIE_MS // 1000, "", True)
-        house.web.headers[PROOF] = proof
-        assert await house.get("/api/me") == {"owner": "local", "scopes": ["admin", "api"], "how": "cookie"}
+        told = answer.json()
+        assert (told["signed_in"], "set-cookie" in answer.headers, len(told["secret"]) >= 43) == (True, False, True)
+        house.web.auth = Signing(told)
+        assert await house.get("/api/me") == {"owner": "local", "scopes": ["admin", "api"], "how": "browser"}
         # Admin, unlike the guest that this machine was before.
         assert (await house.get("/api/keys"))["items"] == []
+        house.web.auth = None
         assert await error(await enter(house, code=shown)) == (401, "wrong_code")
 
 
-async def test_behind_a_proxy_with_tls_the_cookie_is_never_sent_without(home: Path) -> None:
+async def test_nobody_chooses_the_login_of_a_browser(home: Path) -> None:
+    """Session fixation: a login that an attacker knows stays the attacker's, whatever is shown beside the code."""
     async with open_house(home) as house:
-        secure = {"origin": house.url.replace("http:", "https:")}
-        answer = await house.web.post("/api/sign-in", json={"code": await code(house)}, headers=secure)
-        (cookie,) = SimpleCookie(answer.headers["set-cookie"]).values()
-        assert cookie["secure"] is True
+        known = await signed_in(house)
+        shown = {"login": known.login, "secret": "known", "nonce": "known"}
+        answer = await enter(house, code=await code(house), **shown)
+        told = answer.json()
+        assert answer.status_code == 200, answer.text
+        assert (told["login"] != known.login, told["secret"] != "known", told["nonce"] != "known") == (True, True, True)
+        # A login is known to its browser alone, and the code of a link is none.
+        assert await error(await enter(house, code=told["login"])) == (401, "wrong_code")
 
 
 async def test_of_two_browsers_with_the_same_link_only_one_gets_in(home: Path) -> None:
@@ -107,36 +106,43 @@ async def test_of_two_browsers_with_the_same_link_only_one_gets_in(home: Path) -
         ({"password": PASSWORD}, 401, "no_password"),
     ],
 )
-async def test_what_opens_nothing_is_refused_and_leaves_no_cookie(
-    home: Path, body: dict[str, Any], status: int, problem: str
-) -> None:
+async def test_what_opens_nothing_is_refused(home: Path, body: dict[str, Any], status: int, problem: str) -> None:
     async with open_house(home) as house:
         headers = {**own(house), "content-type": "application/json"}
         answer = await house.web.post("/api/sign-in", content=json.dumps(body), headers=headers)
-        assert (*await error(answer), "set-cookie" in answer.headers) == (status, problem, False)
+        assert await error(answer) == (status, problem)
         assert (await house.get("/api/sign-in")) == {"password": False}
 
 
-async def test_a_code_and_a_cookie_end_by_themselves(home: Path) -> None:
-    """Codes after fifteen minutes, cookies after thirty days; and neither does what the other is for."""
+async def test_a_code_and_a_sign_in_end_by_themselves(home: Path) -> None:
+    """Codes after fifteen minutes, browsers after thirty days; and neither does what the other is for."""
     store, clock = await app.open_store("sqlite", home), ManualClock()
-    logins = LocalLogins(store, "local", clock, "", "http://127.0.0.1:8420")
+    logins = LocalLogins(store, "local", clock, "", "http://127.0.0.1:8420", "this", home / OPENING)
     try:
         first, second = [(await logins.link()).url.partition("#code=")[2] for _ in range(2)]
         await clock.advance(CODE_MS - 1)
-        token = await logins.by_code(first)
-        assert token
-        assert await store.logins.find(digest(second), clock.now_ms()) is None
-        assert await logins.by_code(token) is None
+        admitted = await logins.by_code(first, 8420)
+        assert admitted
+        assert await store.logins.find(digest(f"this.{second}"), clock.now_ms()) is None
+        assert await logins.by_code(admitted.login, 8420) is None
         await clock.advance(1)
-        assert await logins.by_code(second) is None
-        await clock.advance(COOKIE_MS - 2)
-        assert await store.logins.find(digest(token), clock.now_ms())
+        assert await logins.by_code(second, 8420) is None
+        await clock.advance(BROWSER_MS - 2)
+        assert await store.logins.find(digest(admitted.login), clock.now_ms())
         await clock.advance(1)
-        assert await store.logins.find(digest(token), clock.now_ms()) is None
-        assert await store.logins.forget(clock.now_ms()) == 3
+        assert await store.logins.find(digest(admitted.login), clock.now_ms()) is None
+        assert await store.logins.forget(clock.now_ms()) == 2
     finally:
         await store.close()
+
+
+async def test_a_link_is_good_until_the_gateway_restarts(home: Path) -> None:
+    """S2: a program that took the port meanwhile may have been shown its code."""
+    async with open_house(home) as house:
+        shown = await code(house)
+        await house.stop()
+    async with open_house(home) as house:
+        assert await error(await enter(house, code=shown)) == (401, "wrong_code")
 
 
 @pytest.mark.parametrize(
@@ -153,11 +159,10 @@ def test_a_link_leads_to_where_a_browser_can_go(bound: str, opened: str) -> None
 
 
 async def test_a_signed_in_browser_writes_only_from_the_page_of_the_gateway(home: Path) -> None:
-    """CSRF: the cookie comes along whoever made the browser ask."""
+    """CSRF: another site could not sign, and is refused before that is looked at."""
     async with open_house(home) as house:
         await signed_in(house)
         for headers, status in (
-            ({}, 403),
             ({"origin": "https://evil.example"}, 403),
             ({"origin": "null"}, 403),
             ({**own(house), "sec-fetch-site": "cross-site"}, 403),
@@ -166,7 +171,7 @@ async def test_a_signed_in_browser_writes_only_from_the_page_of_the_gateway(home
         ):
             answer = await house.web.post("/api/sessions", json={}, headers=headers)
             assert answer.status_code == status, headers
-        # What can be read with a cookie is refused to other sites as well, streams included.
+        # What can be read is refused to other sites as well, streams included.
         (session,) = (await house.get("/api/sessions"))["items"]
         for path in ("/api/sessions", f"/api/sessions/{session['id']}/events", "/api/me"):
             answer = await house.web.get(path, headers={"sec-fetch-site": "same-site"})
@@ -176,91 +181,109 @@ async def test_a_signed_in_browser_writes_only_from_the_page_of_the_gateway(home
 async def test_whoever_signs_out_is_out_for_good(home: Path) -> None:
     async with open_house(home, api_key="a-key-for-the-operator") as house:
         house.web.headers.pop("authorization")
-        token = await signed_in(house)
-        assert (await house.get("/api/me"))["how"] == "cookie"
-        assert await house.post("/api/sign-out", **own(house)) == {"signed_in": False, "proof": None}
-        assert name_of(house) not in house.web.cookies
-        proof = house.web.headers.pop(PROOF)
-        for shown in ({}, {PROOF: proof}):
-            stolen = await house.web.get("/api/me", headers={"cookie": f"{name_of(house)}={token}", **shown})
-            assert (stolen.status_code, stolen.headers["www-authenticate"]) == (401, "Bearer")
+        signing = await signed_in(house)
+        assert (await house.get("/api/me"))["how"] == "browser"
+        assert (await house.post("/api/sign-out"))["signed_in"] is False
+        assert (await house.web.get("/api/me")).status_code == 401
+        # Signed anew, with a nonce that is good.
+        signing.nonce = (await enter(house, code=await code(house))).json()["nonce"]
+        stolen = await house.web.get("/api/me")
+        assert (stolen.status_code, stolen.headers["www-authenticate"]) == (401, "Bearer")
 
 
 async def test_what_a_browser_has_open_ends_when_it_signs_out(home: Path) -> None:
-    """SECURITY 3: whoever holds a stolen cookie must not go on reading with what it opened before."""
     async with open_house(home, api_key="a-key-for-the-operator") as house:
         house.web.headers.pop("authorization")
-        token = await signed_in(house)
+        await signed_in(house)
         session = await house.desk.open(Opening())
-        async with house.events(session.id, cookie=f"{name_of(house)}={token}") as entries:
-            await house.post("/api/sign-out", **own(house))
+        async with house.events(session.id) as entries:
+            await house.post("/api/sign-out")
             await house.desk.send(session.id, "echo: not for you")
             async with asyncio.timeout(5):
                 with contextlib.suppress(httpx2.TransportError):
                     assert [entry async for entry in entries] == []
 
 
-async def test_a_cookie_that_another_port_was_shown_changes_nothing_and_consents_to_nothing(home: Path) -> None:
-    """Browsers show it to every server of this machine, and the agent may well run one; none of them is told the proof."""
+async def test_what_was_recorded_of_a_browser_opens_nothing_again(home: Path) -> None:
+    """S2: neither in this process nor in the next one, whatever is changed about it."""
     async with open_house(home, api_key="a-key-for-the-operator") as house:
         house.web.headers.pop("authorization")
-        await signed_in(house)
-        proof = house.web.headers.pop(PROOF)
-        assert await house.get("/api/me") == {"owner": "local", "scopes": ["api"], "how": "cookie"}
-        for method, path in (("POST", "/api/sessions"), ("POST", "/api/keys"), ("DELETE", "/api/grants/x")):
-            assert (await house.web.request(method, path, headers=own(house))).status_code == 401
-        assert await error(await house.web.get("/api/keys")) == (403, "wrong_scope")
-        for wrong in ("", proof[:-1], "x" * len(proof)):
-            assert (await house.web.get("/api/me", headers={PROOF: wrong})).status_code == 401
-        # Neither is the proof of any use without the cookie, and whoever has lost it can sign in again.
-        fresh = await code(house)
-        assert (await enter(house, code=fresh)).status_code == 200
-        house.web.cookies.clear()
-        assert (await house.web.get("/api/me", headers={PROOF: proof})).status_code == 401
+        signing = await signed_in(house)
+        recorded = signing.proof("POST", "/api/sessions", b"{}")
+        unsent = signing.proof("POST", "/api/sessions", b"{}")
+        house.web.auth = None
+        headers = {PROOF: recorded, **own(house), "content-type": "application/json"}
+        assert (await house.web.post("/api/sessions", content=b"{}", headers=headers)).status_code == 201
+        for method, path, body in (
+            ("POST", "/api/sessions", b"{}"),
+            ("POST", "/api/sessions", b'{"title":"x"}'),
+            ("POST", "/api/keys", b"{}"),
+            ("GET", "/api/sessions", b""),
+        ):
+            answer = await house.web.request(method, path, content=body, headers=headers)
+            assert answer.status_code == 401, (method, path)
+        await house.stop()
+    async with open_house(home, api_key="a-key-for-the-operator") as house:
+        house.web.headers.pop("authorization")
+        for proof in (recorded, unsent):
+            headers = {PROOF: proof, "content-type": "application/json"}
+            assert (await house.web.post("/api/sessions", content=b"{}", headers=headers)).status_code == 401
+
+
+async def test_a_body_that_was_not_signed_is_not_taken(home: Path) -> None:
+    async with open_house(home) as house:
+        signing = await signed_in(house)
+        house.web.auth = None
+        headers = {PROOF: signing.proof("POST", "/api/sessions", b"{}"), "content-type": "application/json"}
+        answer = await house.web.post("/api/sessions", content=b'{"title": "theirs"}', headers=headers)
+        assert await error(answer) == (401, "wrong_body")
+        assert (await house.get("/api/sessions"))["items"] == []
 
 
 async def test_a_browser_stays_signed_in_over_a_restart(home: Path) -> None:
+    """On its own port: the page is told what to sign now, and asks once more."""
     async with open_house(home) as house:
-        token = await signed_in(house)
+        signing = await signed_in(house)
+        port = httpx2.URL(house.url).port
         await house.stop()
+    async with open_house(home, port=port) as house:
+        house.web.auth = signing
+        assert (await house.get("/api/me"))["how"] == "browser"
+        await house.stop()
+    # On another port a program on the old one could pass requests on.
     async with open_house(home) as house:
-        answer = await house.web.get("/api/me", headers={"cookie": f"{name_of(house)}={token}"})
-        assert answer.json()["how"] == "cookie"
+        house.web.auth = None
+        fresh = (await enter(house, code=await code(house))).json()["nonce"]
+        signing.nonce = fresh
+        answer = await house.web.get("/api/me", headers={PROOF: signing.proof("GET", "/api/me")})
+        assert (answer.status_code, NONCE in answer.headers) == (401, False)
 
 
 async def test_what_one_gateway_gave_opens_no_other_on_the_same_machine(home: Path, tmp_path: Path) -> None:
-    """Browsers show the cookies of a host to all of its ports."""
-    async with open_house(home, api_key="a-key-for-the-operator") as one, open_house(tmp_path, password=PASSWORD) as other:
-        token = await signed_in(one)
-        for name in (name_of(one), name_of(other)):
-            answer = await other.web.get("/api/me", headers={"cookie": f"{name}={token}"})
-            assert answer.status_code == 401
-        # And the other way round: nobody there can put one in the place of ours.
-        mixed = f"{name_of(other)}=theirs; {name_of(one)}={token}"
-        assert (await one.web.get("/api/me", headers={"cookie": mixed, "authorization": ""})).status_code == 401
-        one.web.headers.pop("authorization")
-        one.web.cookies.clear()
-        assert (await one.web.get("/api/me", headers={"cookie": mixed})).status_code == 200
+    async with open_house(home, api_key="a-key-for-the-operator") as one, open_house(tmp_path, password=HASH) as other:
+        other.web.auth = await signed_in(one)
+        assert (await other.web.get("/api/me")).status_code == 401
 
 
-@pytest.mark.parametrize("kept", [PASSWORD, hashed(PASSWORD, SALT)], ids=["text", "hash"])
-async def test_the_password_signs_in_and_closes_the_gateway_to_guests(home: Path, kept: str) -> None:
-    async with open_house(home, password=kept) as house:
+async def test_the_password_signs_in_and_closes_the_gateway_to_guests(home: Path) -> None:
+    async with open_house(home, password=HASH) as house:
         assert (await house.web.get("/api/me")).status_code == 401
         assert await house.get("/api/sign-in") == {"password": True}
         wrong = await enter(house, password="time and tide")
         assert (*await error(wrong), wrong.headers["www-authenticate"]) == (401, "wrong_password", "Bearer")
         # What stands in the configuration is not what opens.
-        if kept != PASSWORD:
-            assert await error(await enter(house, password=kept)) == (401, "wrong_password")
-        assert (await enter(house, password=PASSWORD)).status_code == 200
-        assert (await house.get("/api/me"))["how"] == "cookie"
+        assert await error(await enter(house, password=HASH)) == (401, "wrong_password")
+        entered = await enter(house, password=PASSWORD)
+        assert entered.status_code == 200
+        house.web.auth = Signing(entered.json())
+        assert (await house.get("/api/me"))["how"] == "browser"
+        house.web.auth = None
         as_key = await house.web.get("/api/me", headers={"authorization": f"Bearer {PASSWORD}"})
         assert as_key.status_code == 401
 
 
 async def test_whoever_guesses_passwords_has_to_wait_and_a_link_still_works(home: Path) -> None:
-    async with open_house(home, password=PASSWORD) as house:
+    async with open_house(home, password=HASH) as house:
         tried = await asyncio.gather(*(enter(house, password=f"guess {n}") for n in range(GUESSES_PER_MINUTE + 3)))
         assert sorted(each.status_code for each in tried) == [401] * GUESSES_PER_MINUTE + [429] * 3
         # Not even the right one is looked at now: an answer would tell that it is.
@@ -268,12 +291,20 @@ async def test_whoever_guesses_passwords_has_to_wait_and_a_link_still_works(home
         assert await error(waiting) == (429, "too_many_failures")
         assert 0 < int(waiting.headers["retry-after"]) <= 60 // GUESSES_PER_MINUTE
         await signed_in(house)
-        assert (await house.get("/api/me"))["how"] == "cookie"
+        assert (await house.get("/api/me"))["how"] == "browser"
 
 
 @pytest.mark.parametrize(
     "kept",
-    ["scrypt$", "scrypt$32768$$", "scrypt$1$AAAA$AAAA", "scrypt$1048576$" + "A" * 24 + "$" + "A" * 44, "scrypt$32769$a$b"],
+    [
+        "",
+        "a password as it is",
+        "scrypt$",
+        "scrypt$32768$$",
+        "scrypt$1$AAAA$AAAA",
+        "scrypt$1048576$" + "A" * 24 + "$" + "A" * 44,
+        "scrypt$32769$a$b",
+    ],
 )
 def test_a_hash_that_cannot_be_checked_is_no_password(kept: str) -> None:
     assert (is_usable(kept), matches(kept, ""), matches(kept, kept)) == (False, False, False)

@@ -15,6 +15,7 @@ import httpx2
 from holdfast import app
 from holdfast.core.keys import ADMIN
 from holdfast.desk.plans import KeyPlan
+from holdfast.desk.views import Search
 from holdfast.web.application import operations
 from holdfast.web.events import Streams
 from holdfast.web.metrics import Meter
@@ -49,7 +50,7 @@ def lists() -> list[Operation]:
     found = [
         each for each in everything() if each.method == "GET" and "{" not in each.path and each.scope not in (None, ADMIN)
     ]
-    return [each for each in found if "Page[" in str(each.gives)]
+    return [each for each in found if "Page[" in str(each.gives) or each.gives is Search]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

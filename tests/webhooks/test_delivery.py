@@ -84,7 +84,8 @@ def test_the_type_is_what_the_sender_calls_it(headers: dict[str, str], data: obj
     ("headers", "verified", "data", "expected"),
     [
         ({"webhook-id": "msg_1", "X-Request-Id": "r"}, None, {}, "msg_1"),
-        ({"X-GitHub-Delivery": "72d3162e-cc78", "X-Request-Id": "r"}, Verified(scheme=Scheme.GITHUB), {}, "72d3162e-cc78"),
+        ({"X-GitHub-Delivery": "72d3162e-cc78"}, Verified(scheme=Scheme.GITHUB, mark="0"), {}, "sig_0"),
+        ({"X-Request-Id": "r"}, Verified(scheme=Scheme.GITHUB, mark="0"), {}, "sig_0"),
         ({"X-Gitlab-Event-UUID": "u"}, Verified(scheme=Scheme.GITLAB), {}, "u"),
         ({"X-Gitlab-Event-UUID": "u", "Idempotency-Key": "k"}, Verified(scheme=Scheme.GITLAB), {}, "k"),
         ({"X-Delivery-Id": "d", "Idempotency-Key": "k"}, TIMED, {}, "d"),
@@ -111,7 +112,7 @@ def test_a_delivery_has_its_senders_id(
 
 def test_a_delivery_without_an_id_gets_a_new_one_each_time() -> None:
     """W2: else generated."""
-    ids = {delivery_id(head({}), verified, payload(b"{}"), NOW) for verified in (None, Verified(scheme=Scheme.GITHUB)) * 50}
+    ids = {delivery_id(head({}), verified, payload(b"{}"), NOW) for verified in (None, Verified(scheme=Scheme.GITLAB)) * 50}
     assert len(ids) == 100
     assert all(each.startswith("whd_") for each in ids)
 

@@ -7,10 +7,18 @@ from typing import Any
 
 import pytest
 
-from holdfast.channels.webhook.filters import CONDITIONS_MAX, DEPTH_MAX, PATTERN_MAX, SEARCHED_MAX, parse
-from holdfast.channels.webhook.patience import TooSlow
+from holdfast.channels.webhook.filters import (
+    CONDITIONS_MAX,
+    DEPTH_MAX,
+    PATTERN_MAX,
+    SEARCHED_MAX,
+    TooSlow,
+    parse,
+    takes,
+)
 from holdfast.channels.webhook.payload import Payload
 from holdfast.errors import Rejected
+from holdfast.offload.pool import Pool
 
 DATA: dict[str, Any] = {
     "action": "opened",
@@ -161,9 +169,17 @@ def test_a_pattern_looks_at_so_much_and_no_more() -> None:
     ("pattern", "text"),
     [(r"^(\w+\s?)+$", "a" * 60 + "!"), (r"foo.*bar.*baz.*end", "foobarbaz" * 1_000), (r"(a|a)*b", "a" * 60)],
 )
-def test_a_pattern_that_a_stranger_can_keep_busy_is_given_up(pattern: str, text: str) -> None:
+async def test_a_pattern_that_a_stranger_can_keep_busy_is_given_up(pattern: str, text: str, pool: Pool) -> None:
     """The search would not end before whoever runs this has lost patience; `not` must not turn it into a yes."""
+    hostile, ordinary = (Payload(data={"text": each}, raw="") for each in (text, "foobarbazend aab"))
     with pytest.raises(TooSlow, match="took longer than"):
-        counts({"not": {"field": "text", "regex": pattern}}, {"text": text})
+        await takes({"not": {"field": "text", "regex": pattern}}, hostile, pool, "route")
     # Whatever comes next has its time again.
-    assert counts({"field": "text", "regex": pattern}, {"text": "foobarbazend aab"}) in (True, False)
+    assert await takes({"field": "text", "regex": pattern}, ordinary, pool, "route") in (True, False)
+
+
+async def test_a_filter_that_searches_decides_the_same_in_a_child(pool: Pool) -> None:
+    said = {"any": [{"field": "text", "regex": "^the disk"}, {"field": "event_type", "equals": "push"}]}
+    assert await takes(said, Payload(data=DATA, raw=""), pool, "route")
+    assert await takes(said, Payload(data={}, raw="", event_type="push"), pool, "route")
+    assert not await takes(said, Payload(data={"text": "no"}, raw=""), pool, "route")

@@ -15,6 +15,7 @@ import pytest
 from holdfast.channels.webhook.signatures import Scheme, sign
 from holdfast.config import RouteConfig
 from holdfast.desk.plans import KeyPlan, Pruning, RoutePlan
+from holdfast.desk.views import Pruned
 from holdfast.errors import ConfigInvalid, NotFound, Rejected
 from holdfast.ids import SessionId, TurnId
 from tests.engine.world import until
@@ -81,8 +82,8 @@ async def test_pruning_removes_what_has_ended(home: Path) -> None:
         busy = (await send(house, "alerts", {"do": "wait 600 seconds"}, "busy")).json()
         chat = await house.session()
         await house.post(f"/api/sessions/{chat}/end")
-        assert await house.desk.prune(Pruning(channel="webhook")) == 3
-        assert await house.desk.prune(Pruning(channel="webhook")) == 0
+        assert await house.desk.prune(Pruning(channel="webhook")) == Pruned(pruned=3)
+        assert await house.desk.prune(Pruning(channel="webhook")) == Pruned(pruned=0)
         assert (await house.get(f"/api/sessions/{busy['session_id']}"))["state"] == "open"
         assert (await house.web.get(f"/api/sessions/{done[0]['session_id']}")).status_code == 404
         # What came before is known for longer than what became of it.
@@ -139,6 +140,22 @@ async def test_a_replay_under_another_id_is_a_duplicate(home: Path, scheme: Sche
         assert told(await post(house, "other", body, signed)) == (202, "accepted")
 
 
+async def test_what_github_signed_is_one_delivery_under_any_id_and_after_a_restart(home: Path) -> None:
+    """S12: the signature covers the body alone, so that who overheard one can give it any id."""
+    body = b'{"action": "opened", "message": "x"}'
+    signed = dict(sign(Scheme.GITHUB, body, SECRET, now_ms(), "72d3162e"))
+    async with open_routes(home, alerts=route(), other=route()) as house:
+        first = await post(house, "alerts", body, signed)
+        assert told(first) == (202, "accepted")
+        assert told(await post(house, "other", body, signed)) == (202, "accepted")
+        assert told(await send(house, "alerts", {"message": "y"}, scheme=Scheme.GITHUB)) == (202, "accepted")
+    async with open_routes(home, alerts=route(), other=route()) as house:
+        without = {name: value for name, value in signed.items() if name != "X-GitHub-Delivery"}
+        for replayed in ({**signed, "X-GitHub-Delivery": "another"}, without, {**without, "webhook-id": "another"}, signed):
+            replay = await post(house, "alerts", body, replayed)
+            assert (told(replay), replay.json()["turn_id"]) == ((200, "duplicate"), first.json()["turn_id"])
+
+
 @pytest.mark.parametrize("scheme", Scheme)
 async def test_every_scheme_is_let_in_and_kept_out(home: Path, scheme: Scheme) -> None:
     """No or a flipped signature is 401, a stale or a future timestamp is 401, `sha1=` alone is 401."""
@@ -182,12 +199,13 @@ async def test_a_route_that_is_not_there_is_404(home: Path) -> None:
 
 
 async def test_too_large_is_413_before_anything_else(home: Path) -> None:
-    async with open_routes(home, alerts=route(body_limit=100)) as house:
+    async with open_routes(home, alerts=route(body_limit=100), large=route(body_limit=20_000)) as house:
         assert told(await post(house, "alerts", b"x" * 101)) == (413, "too_large")
         assert told(await send(house, "alerts", {"message": "x" * 90})) == (413, "too_large")
         assert told(await send(house, "alerts", {"message": "x" * 60})) == (202, "accepted")
         bomb = gzip.compress(b" " * 10_000_000)
-        assert told(await post(house, "alerts", bomb[:90], {"content-encoding": "gzip"}))[0] in (400, 401, 413)
+        assert len(bomb) < 20_000
+        assert told(await post(house, "large", bomb, {"content-encoding": "gzip"})) == (413, "too_large")
 
 
 @pytest.mark.parametrize("body", [b"", b"hello", b"[1]", b'{"a": NaN}', b'{"a": "\xff"}', b'{"a":' * 10_000, b"null"])
@@ -200,7 +218,7 @@ async def test_what_is_no_json_is_400_for_whoever_has_signed_it(home: Path, body
 
 async def test_an_id_that_is_none_is_400(home: Path) -> None:
     async with open_routes(home, alerts=route()) as house:
-        odd = await send(house, "alerts", {"message": "x"}, scheme=Scheme.GITHUB, X_GitHub_Delivery="x" * 300)
+        odd = await send(house, "alerts", {"message": "x"}, scheme=Scheme.HMAC, X_Delivery_Id="x" * 300)
         assert told(odd) == (400, "bad_delivery")
 
 
@@ -442,7 +460,7 @@ async def test_a_secret_may_come_from_the_environment(home: Path, monkeypatch: p
 
 async def test_secrets_of_routes_reach_no_transcript(home: Path, caplog: pytest.LogCaptureFixture) -> None:
     """K1: a secret is masked from the moment that its route is there, whole or without its prefix."""
-    async with open_routes(home, fixed=route(prompt="say: {message}")) as house:
+    async with open_routes(home, fixed=route(prompt="count to 1 and say: {message}")) as house:
         new = await house.desk.webhooks.add(RoutePlan(name="hot", prompt="say: {message}"))
         # What answers are signed with is made up where the operator chose nothing.
         own = await house.desk.webhooks.secret()

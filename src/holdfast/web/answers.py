@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 import msgspec
@@ -11,24 +13,32 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from holdfast.errors import (
+    Damaged,
     Fatal,
     HoldfastError,
     IllegalMove,
     KeyReused,
     NotFound,
     NotTrusted,
+    OverQuota,
     Overridden,
     QueueFull,
     Rejected,
     SessionBusy,
     Stale,
     Unavailable,
+    Unconfirmed,
 )
 
 RETRY_AFTER_S = 1
+# So much of a long answer is written before others are served.
+AT_ONCE_BYTES = 256 * 1024
 # Where clients of OpenAI ask.
 OPENAI_PATH = "/v1/"
+# The status, code, message and hint for what there is no memory for.
+NO_MEMORY = (503, "no_memory", "the gateway has no memory left for this", "send it again in a moment, or less at once")
 _encoder = msgspec.json.Encoder()
+log = logging.getLogger(__name__)
 
 
 class Refused(Rejected):
@@ -42,6 +52,7 @@ class Refused(Rejected):
         hint: str | None = None,
         retry_after_s: int = RETRY_AFTER_S,
         more: Mapping[str, str | int] = MappingProxyType({}),
+        headers: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         super().__init__(message)
         self.status = status
@@ -50,18 +61,36 @@ class Refused(Rejected):
         self.retry_after_s = retry_after_s
         # Further fields of the error.
         self.more = more
+        self.headers = headers
 
     def response(self, path: str = "") -> Response:
         """Return it as it is answered at a path."""
         found = refusal(self.status, self.code, str(self), self.hint or _HINTS.get(self.status), path=path, **self.more)
         if "Retry-After" in found.headers:
             found.headers["Retry-After"] = str(self.retry_after_s)
+        found.headers.update(self.headers)
         return found
 
 
 def answer(value: object, status: int = 200) -> Response:
     """Return a value as JSON."""
     return Response(_encoder.encode(value), status, media_type="application/json")
+
+
+async def listing(empty: object, name: str, items: Iterable[object]) -> Response:
+    """Return a value as JSON whose list `name` is left empty, with these items in it.
+
+    They are written one by one, and others are served in between: all at once would hold the loop for as long as it takes.
+    """
+    mark = b'"%b":[' % name.encode()
+    head, _, tail = _encoder.encode(empty).partition(mark)
+    body, rested = bytearray(head + mark), 0
+    for nth, item in enumerate(items):
+        body += (b"," if nth else b"") + _encoder.encode(item)
+        if len(body) - rested > AT_ONCE_BYTES:
+            rested = len(body)
+            await asyncio.sleep(0)
+    return Response(bytes(body + tail), media_type="application/json")
 
 
 def refusal(status: int, code: str, message: str, hint: str | None = None, *, path: str = "", **more: str | int) -> Response:
@@ -83,14 +112,28 @@ def refusal(status: int, code: str, message: str, hint: str | None = None, *, pa
 
 
 async def refuse(request: Request, error: Exception) -> Response:
-    """Answer for an error of our own tree; its family decides."""
-    path = request.url.path
+    """Answer for an error of our own tree; its family decides.  What was looked for in vain may have held a secret."""
+    found, redaction = _refusal(request.url.path, error), request.app.state.redaction
+    text = bytes(found.body).decode()
+    if redaction.finds(text):
+        found.body = redaction.text(text).encode()
+        found.headers["Content-Length"] = str(len(found.body))
+    return found
+
+
+def _refusal(path: str, error: Exception) -> Response:
     if isinstance(error, Refused):
         return error.response(path)
-    status = _status(error)
+    status = status_of(error)
     more = {"state": str(error.state)} if isinstance(error, IllegalMove) else {}
     hint = next((told for kind, told in _TOLD.items() if isinstance(error, kind)), _HINTS.get(status))
     return refusal(status, _code(error), str(error), hint, path=path, **more)
+
+
+async def starve(request: Request, error: Exception) -> Response:  # noqa: ARG001 - It says nothing but its name.
+    """Answer for a request that there was no memory for: it may be a good one, and come at a better time."""
+    log.warning("no memory for %s %s", request.method, request.url.path)
+    return refusal(*NO_MEMORY, path=request.url.path)
 
 
 async def apologise(request: Request, error: Exception) -> Response:  # noqa: ARG001 - What it was is in the log only.
@@ -98,8 +141,11 @@ async def apologise(request: Request, error: Exception) -> Response:  # noqa: AR
     return refusal(500, "internal", "something went wrong here", "the gateway's log has the details", path=request.url.path)
 
 
-def _status(error: Exception) -> int:
+def status_of(error: Exception) -> int:
+    """Return how an error is answered."""
     match error:
+        case Refused():
+            return error.status
         case NotFound():
             return 404
         case NotTrusted():
@@ -108,7 +154,7 @@ def _status(error: Exception) -> int:
             return 422
         case IllegalMove() | Overridden() | SessionBusy() | Stale():
             return 409
-        case QueueFull():
+        case OverQuota() | QueueFull():
             return 429
         case Rejected():
             return 400
@@ -121,7 +167,10 @@ def _status(error: Exception) -> int:
 # What is known better than its status would say.
 _TOLD: Mapping[type[Exception], str] = MappingProxyType(
     {
+        Unconfirmed: "it may have been accepted: look before you send it again, or send it with an Idempotency-Key",
+        Damaged: "other sessions are served; the operator sees what to do with: holdfast doctor",
         SessionBusy: "wait for its answer, cancel it, or send with busy=queue",
+        OverQuota: "make room as the message says, or ask the operator to raise it in [limits]",
         NotTrusted: "let the operator name this owner in tools.trusted_owners, or send it as text or as a picture",
     }
 )

@@ -13,13 +13,15 @@ from starlette.routing import Match
 from starlette.types import Scope
 
 from holdfast.channels.openai.models import OWN
+from holdfast.core.redaction import Redaction
 from holdfast.desk.lifecycle import Lifecycle
 from holdfast.desk.port import Host
 from holdfast.errors import HoldfastError
 from holdfast.web import page
 from holdfast.web.activity import Activity
-from holdfast.web.answers import apologise, refusal, refuse
+from holdfast.web.answers import apologise, refusal, refuse, starve
 from holdfast.web.approvals import Approvals
+from holdfast.web.clients import Clients
 from holdfast.web.completions import Completions
 from holdfast.web.deliveries import Deliveries
 from holdfast.web.doctor import Doctor
@@ -30,6 +32,7 @@ from holdfast.web.keys import Keys
 from holdfast.web.memory import Memories
 from holdfast.web.metrics import Meter, Metrics
 from holdfast.web.models import Models
+from holdfast.web.nonces import Nonces
 from holdfast.web.openapi import OpenApi
 from holdfast.web.operations import Group, Operation, route
 from holdfast.web.processes import Processes
@@ -48,14 +51,17 @@ from holdfast.web.webhooks import Webhooks
 _LISTED = "GET /openapi.json lists every address with its methods"
 
 
-def operations(streams: Streams, meter: Meter, models: Sequence[str] = (OWN,)) -> list[Operation]:
+def operations(
+    streams: Streams, meter: Meter, models: Sequence[str] = (OWN,), nonces: Nonces | None = None
+) -> list[Operation]:
     """Return everything that can be asked."""
+    clients = Clients(streams.closed)
     # A request is compared with one after the other, so what comes often stands first.
     groups: Sequence[Group] = (
         Receiving(),
-        Completions(streams, models),
-        Responses(streams, models),
-        Runs(streams),
+        Completions(streams, clients, models),
+        Responses(streams, clients, models),
+        Runs(streams, clients),
         House(),
         Sessions(streams),
         Activity(streams),
@@ -71,7 +77,7 @@ def operations(streams: Streams, meter: Meter, models: Sequence[str] = (OWN,)) -
         Doctor(),
         Settings(),
         Setup(),
-        SignIn(),
+        SignIn(nonces or Nonces()),
         Metrics(meter, streams),
         Models(models),
     )
@@ -81,10 +87,17 @@ def operations(streams: Streams, meter: Meter, models: Sequence[str] = (OWN,)) -
     return everything
 
 
-def application(host: Host, lifecycle: Lifecycle, meter: Meter, models: Sequence[str] = (OWN,)) -> Starlette:
+def application(
+    host: Host,
+    lifecycle: Lifecycle,
+    meter: Meter,
+    models: Sequence[str] = (OWN,),
+    nonces: Nonces | None = None,
+    redaction: Redaction | None = None,
+) -> Starlette:
     """Return the HTTP face of a host."""
-    routes = [route(each, host) for each in operations(Streams(lifecycle.closing), meter, models)]
-    refusals: Mapping[type[Exception], Handler] = {HoldfastError: refuse, ClientDisconnect: _give_up}
+    routes = [route(each, host) for each in operations(Streams(lifecycle.closing), meter, models, nonces)]
+    refusals: Mapping[type[Exception], Handler] = {HoldfastError: refuse, ClientDisconnect: _give_up, MemoryError: starve}
     app = Starlette(
         routes=[*routes, *page.routes()],
         middleware=[Middleware(Shortcut, routes, refusals)],
@@ -92,6 +105,7 @@ def application(host: Host, lifecycle: Lifecycle, meter: Meter, models: Sequence
     )
     # An address with another slash at its end is another address, and a redirect would repeat whatever host it came by.
     app.router.redirect_slashes = False
+    app.state.redaction = redaction or Redaction()
     return app
 
 

@@ -4,31 +4,36 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from functools import partial
 
 from starlette.responses import Response
 
 from holdfast.channels.openai import binding, chat, models
+from holdfast.channels.openai.binding import Caller
 from holdfast.channels.openai.chat import ChatRequest, Chunks, Completion
 from holdfast.channels.openai.progress import Progress
 from holdfast.core.intake import Inbound, Receipt
 from holdfast.core.turns import State
+from holdfast.desk.port import Host
 from holdfast.web.answers import answer
+from holdfast.web.clients import Clients
 from holdfast.web.conversations import conversation
 from holdfast.web.events import EventStream, Streams
 from holdfast.web.operations import Call, Operation
-from holdfast.web.reading import KEY_HEADER, SESSION_HEADER, Reading, caller, failure, named, parsing, taken
+from holdfast.web.reading import KEY_HEADER, RETRY_HEADER, SESSION_HEADER, Reading, caller, failure, parsing, served, taken
 from holdfast.web.sessions import MESSAGE_MAX
 
 ENDPOINT = "chat"
-_CLOSING = "the gateway closed before the answer had come to its end"
+_CUT_OFF = "the stream ended before the answer did: the gateway closed, or its store was lost"
 _AGAIN = "send the same request with the same Idempotency-Key, or read the answer in its session"
 
 
 class Completions:
     """What most programs ask by."""
 
-    def __init__(self, streams: Streams, names: Sequence[str]) -> None:
+    def __init__(self, streams: Streams, clients: Clients, names: Sequence[str]) -> None:
         self._streams = streams
+        self._clients = clients
         self._names = names
 
     def operations(self) -> list[Operation]:
@@ -42,36 +47,44 @@ class Completions:
                 body_max=MESSAGE_MAX,
                 gives=Completion,
                 streams=True,
-                headers=(SESSION_HEADER, KEY_HEADER),
+                headers=(SESSION_HEADER, KEY_HEADER, RETRY_HEADER),
             )
         ]
 
     async def create(self, call: Call) -> Response:
-        request = await call.body(ChatRequest)
-        message = await self._message(call, request)
-        receipt = await taken(call.desk, message)
-        reading = await Reading.of(call.desk, receipt, fresh=message.one_shot)
+        request, body = await call.hashed_body(ChatRequest)
+        session = call.header(SESSION_HEADER)
+        asker = caller(call, self._clients, ENDPOINT, body, session or "")
+        with self._clients.accepting(asker.tried):
+            message = await self._message(call.desk, request, asker, session)
+            receipt = await taken(call.desk, message, asker)
         # One that was cut off and did not go on by now never does: others have spoken in its conversation since.
         stuck = receipt.duplicate and receipt.state is State.INTERRUPTED
-        again = message.dedupe_key is not None and not stuck
-        if request.stream:
-            chunks = Chunks(receipt.turn_id, request.model, receipt.accepted_at, usage=request.wants_usage)
-            farewell = chunks.failure("closing", _CLOSING, _AGAIN, receipt.turn_id)
-            return named(EventStream(_frames(reading, chunks, again=again), self._streams, farewell=farewell), receipt)
-        return named(await _whole(reading, request, receipt, again=again), receipt)
+        again = asker.comes_back and not stuck
 
-    async def _message(self, call: Call, request: ChatRequest) -> Inbound:
-        session = call.header(SESSION_HEADER)
+        async def respond() -> Response:
+            reading = await Reading.of(call, receipt, fresh=message.one_shot)
+            if request.stream:
+                return self._stream(reading, request, receipt, again=again)
+            return await _whole(reading, request, receipt, again=again)
+
+        return await served(call, self._clients, asker, receipt, respond)
+
+    def _stream(self, reading: Reading, request: ChatRequest, receipt: Receipt, *, again: bool) -> Response:
+        chunks = Chunks(receipt.turn_id, request.model, receipt.accepted_at, usage=request.wants_usage)
+        farewell = partial(chunks.failure, "cut_off", _CUT_OFF, _AGAIN, receipt.turn_id)
+        return EventStream(_frames(reading, chunks, again=again), self._streams, farewell=farewell)
+
+    async def _message(self, desk: Host, request: ChatRequest, asker: Caller, session: str | None) -> Inbound:
         with parsing():
             models.check(request.model, self._names)
             found = chat.wanted(request, alone=session is not None)
         kept: dict[str, object] = {"endpoint": ENDPOINT, "model": request.model}
         if request.metadata:
             kept["metadata"] = dict(request.metadata)
-        asker = caller(call, ENDPOINT)
         if session is None:
             return binding.alone(asker, found, kept)
-        return binding.following(asker, found, kept, await conversation(call.desk, session), session=session)
+        return binding.following(asker, found, kept, await conversation(desk, session), session=session)
 
 
 async def _whole(reading: Reading, request: ChatRequest, receipt: Receipt, *, again: bool) -> Response:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 
 import msgspec
@@ -12,6 +12,7 @@ from starlette.types import Receive, Scope, Send
 
 from holdfast.core.journal import Entry
 from holdfast.errors import NotFound, Unavailable
+from holdfast.web.clients import Sending
 from holdfast.web.protocol import Connection, connection_of
 
 # Often enough for every proxy on the way to believe that somebody is there.
@@ -47,6 +48,11 @@ class Streams:
     @property
     def closing(self) -> bool:
         return self._closing.is_set()
+
+    @property
+    def closed(self) -> asyncio.Event:
+        """Is set when the gateway closes."""
+        return self._closing
 
     def add(self, reader: _Reader) -> None:
         self._open.add(reader)
@@ -143,7 +149,7 @@ class EventStream(Response):
 
     media_type = "text/event-stream"
 
-    def __init__(self, frames: AsyncGenerator[bytes], streams: Streams, *, farewell: bytes = b"") -> None:
+    def __init__(self, frames: AsyncGenerator[bytes], streams: Streams, *, farewell: Callable[[], bytes] = bytes) -> None:
         super().__init__(headers=_HEADERS)
         # What is sent has no length that could be known before.
         del self.headers["content-length"]
@@ -160,7 +166,9 @@ class EventStream(Response):
             whole = False
         else:
             whole = await self._show(reader)
-        await reader.say_goodbye(b"" if whole else self._farewell, hurried=self._streams.closing)
+        await reader.say_goodbye(b"" if whole else self._farewell(), hurried=self._streams.closing)
+        if isinstance(self.background, Sending):
+            self.background.ended(whole=whole)
 
     async def _show(self, reader: _Reader) -> bool:
         self._streams.add(reader)

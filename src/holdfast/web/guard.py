@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+import os
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from typing import Literal
 
-from starlette.requests import cookie_parser
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.clock import Clock
 from holdfast.config import is_loopback
+from holdfast.core import proofs
 from holdfast.core.keys import PREFIX, digest
-from holdfast.desk.logins import PROVED
 from holdfast.errors import Unavailable
 from holdfast.ports import Logins
 from holdfast.web.answers import Refused, refusal
 from holdfast.web.keyring import Keyring
+from holdfast.web.nonces import Nonces
 from holdfast.web.presence import Presence
-from holdfast.web.principal import AT_SOCKET, GUEST, NOBODY, STRANGER, Principal, reader, signed_in
+from holdfast.web.principal import AT_SOCKET, GUEST, NOBODY, STRANGER, How, Principal, guest_of, signed_in
 from holdfast.web.protocol import Connection, connection_of
 from holdfast.web.throttle import Bucket
 
-COOKIE = "holdfast"
 PROOF = "x-holdfast-proof"
+# Tells a page with which nonce to sign its request again.
+NONCE = "X-Holdfast-Nonce"
 # Whoever watches over a gateway is answered whatever they show, and while the store is away.
 OPEN_PATHS = frozenset({"/health", "/ready"})
 # Whoever revokes the very key that it shows is told that it is done, and so is whoever signs out.
@@ -34,7 +38,8 @@ FAILURES_PER_MINUTE = 30
 _OWN_SITE = frozenset({"same-origin", "none"})
 # What a proxy says of those it speaks for.
 _FORWARDED = frozenset({"forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via"})
-_READS = frozenset({"GET", "HEAD"})
+_PAGE = "/"
+ROOT = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,21 +47,46 @@ class Rules:
     """What the operator configured about access.
 
     `host` is where the gateway listens; `allowed_hosts` are further names of it, as a proxy in front of it has one.
-    With `closed` something has to be shown, even by this machine.
+    With `closed` something has to be shown, even by this machine.  `guests` says what becomes of programs of other users
+    of this machine that show nothing.
     """
 
     host: str = "127.0.0.1"
     allowed_hosts: tuple[str, ...] = ()
     closed: bool = False
+    guests: Literal["refuse", "own"] = "refuse"
 
 
-def check_origin(rules: Rules, headers: Mapping[str, str]) -> None:
+def _unknown() -> int | None:
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What the door looks at of a request.  `target` is the path with its query; `uid` finds out whose the client is."""
+
+    method: str
+    target: str
+    headers: Mapping[str, str]
+    port: int
+    uid: Callable[[], int | None] = _unknown
+
+    @property
+    def path(self) -> str:
+        return self.target.partition("?")[0]
+
+
+def check_origin(rules: Rules, asked: Asked) -> None:
     """Refuse whatever a page elsewhere could have sent.  Raises `Refused`."""
+    headers = asked.headers
     host = headers.get("host", "")
     if not _is_ours(rules, host):
         # A name that only resolves to this machine is how a web page elsewhere would get in.
         hint = "use 127.0.0.1 or localhost, or add the name to server.allowed_hosts"
         raise Refused(421, "foreign_host", f"this gateway does not answer for {host[:100]!r}", hint)
+    if _opens_page(asked):
+        # A link may lead here from anywhere: the page itself holds nothing, and opens nothing.
+        return
     origin = headers.get("origin")
     if (origin is not None and not _is_own(rules, origin, host)) or headers.get("sec-fetch-site", "none") not in _OWN_SITE:
         hint = "only the gateway's own page may; the name that a proxy has, with its port, belongs in server.allowed_hosts"
@@ -66,24 +96,6 @@ def check_origin(rules: Rules, headers: Mapping[str, str]) -> None:
 def is_near(headers: Mapping[str, str]) -> bool:
     """Return whether a request is this machine's own: whoever comes by another name or through a proxy may be anybody."""
     return is_loopback(_name(headers.get("host", ""))) and _FORWARDED.isdisjoint(headers)
-
-
-def cookie_name(port: int) -> str:
-    """Return the name of the cookie: browsers do not keep those of several ports apart."""
-    return f"{COOKIE}_{port}"
-
-
-def cookie_of(headers: Mapping[str, str], port: int) -> str | None:
-    """Return what a browser shows to this very port."""
-    if "cookie" not in headers:
-        return None
-    # Whatever else is served on this machine may have cookies here too, in any form.
-    return cookie_parser(headers["cookie"]).get(cookie_name(port))
-
-
-def shown_by(cookie: str, headers: Mapping[str, str]) -> str:
-    """Return all that a browser shows of a login: its cookie, with the proof that only its page has."""
-    return f"{cookie}{PROVED}{headers[PROOF]}" if PROOF in headers else cookie
 
 
 def port_of(scope: Scope) -> int:
@@ -102,27 +114,29 @@ def bearer_of(headers: Mapping[str, str]) -> str | None:
 
 
 class Door:
-    """Tells who somebody is by what they show."""
+    """Tells who a client is: by the key or the signature that it shows, else by its user.  `root` is that of all logins."""
 
-    def __init__(self, rules: Rules, keyring: Keyring, logins: Logins, clock: Clock) -> None:
+    def __init__(self, rules: Rules, keyring: Keyring, logins: Logins, clock: Clock, root: str, nonces: Nonces) -> None:
         self._rules = rules
         self._keyring = keyring
         self._logins = logins
         self._clock = clock
+        self._root = root
+        self._nonces = nonces
         self._failures = Bucket(FAILURES_PER_MINUTE, clock)
         self._browsers = Presence[str]()
 
-    async def judge(self, method: str, path: str, headers: Mapping[str, str], port: int) -> Principal:
+    async def judge(self, asked: Asked) -> Principal:
         """Return who is speaking.  Raises `Refused`."""
-        check_origin(self._rules, headers)
-        if path in OPEN_PATHS:
+        check_origin(self._rules, asked)
+        if asked.path in OPEN_PATHS:
             return NOBODY
         await self._keyring.catch_up()
-        if (key := bearer_of(headers)) is not None:
-            return self._of_key(key, headers)
-        if (cookie := cookie_of(headers, port)) is not None:
-            return await self._of_cookie(cookie, method, headers)
-        return GUEST if self._is_open(headers) else NOBODY
+        if (key := bearer_of(asked.headers)) is not None:
+            return self._of_key(key, asked)
+        if (shown := asked.headers.get(PROOF)) is not None:
+            return await self._of_proof(shown, asked)
+        return self._guest(asked)
 
     def held(self, principal: Principal, connection: Connection) -> AbstractContextManager[None]:
         """Let a connection be used by the right of a key or a sign-in, for as long as there is one."""
@@ -134,15 +148,23 @@ class Door:
         """Close whatever else a browser has open that has signed out."""
         self._browsers.withdraw(principal.login)
 
-    def _is_open(self, headers: Mapping[str, str]) -> bool:
-        asked = self._rules.closed or self._keyring.closes
-        return is_loopback(self._rules.host) and not asked and is_near(headers)
-
-    def _of_key(self, key: str, headers: Mapping[str, str]) -> Principal:
-        principal = self._keyring.find(key)
-        if principal is None and self._is_open(headers) and key and not key.startswith(PREFIX):
-            # Programs made for others cannot help showing something; it opens no more here than nothing would.
+    def _guest(self, asked: Asked) -> Principal:
+        """Return who a client is that shows nothing: loopback says only that it is on this machine."""
+        needed = self._rules.closed or self._keyring.closes
+        if needed or not is_loopback(self._rules.host) or not is_near(asked.headers):
+            return NOBODY
+        uid = asked.uid()
+        if uid == os.geteuid():
             return GUEST
+        return NOBODY if uid is None or self._rules.guests == "refuse" else guest_of(uid)
+
+    def _of_key(self, key: str, asked: Asked) -> Principal:
+        principal = self._keyring.find(key)
+        if principal is None and key and not key.startswith(PREFIX):
+            # Programs made for others cannot help showing something; it opens no more here than nothing would.
+            guest = self._guest(asked)
+            if guest.how is How.GUEST:
+                return guest
         if principal is None:
             # The right key is found first, so that nobody can lock it out by showing wrong ones.
             return replace(STRANGER, wait_s=self._failures.take())
@@ -151,18 +173,26 @@ class Door:
             raise Refused(429, "rate_limited", "this key has made too many requests", hint, wait_s)
         return principal
 
-    async def _of_cookie(self, cookie: str, method: str, headers: Mapping[str, str]) -> Principal:
-        login = await self._logins.find(digest(shown_by(cookie, headers)), self._clock.now_ms())
-        if login is None:
+    async def _of_proof(self, shown: str, asked: Asked) -> Principal:
+        proof = proofs.parse(shown)
+        login = proof and await self._logins.find(digest(proof.login), self._clock.now_ms())
+        if proof is None or login is None:
             return STRANGER
-        if PROOF not in headers:
-            # Whatever else listens on this machine may have been shown the cookie, be it a server of the agent's own.
-            return reader(login.owner, digest(cookie)) if method in _READS else STRANGER
-        if method not in _READS and "origin" not in headers:
-            # A browser shows its cookie whoever made it ask, and says of every write where it came from.
-            hint = "send the Origin of the gateway's own page, or use a key"
-            raise Refused(403, "no_origin", "a signed-in browser must say where this came from", hint)
-        return signed_in(login.owner, digest(cookie))
+        secret = proofs.secret_of(self._root, proof.login, asked.port)
+        if not proof.is_of(secret, asked.method, asked.target):
+            return STRANGER
+        if not self._nonces.use(proof.nonce, proof.signature):
+            # Whoever recorded a request cannot sign it again; the page can.
+            hint = f"sign it again, with the nonce of the header {NONCE}"
+            headers = {NONCE: self._nonces.current}
+            raise Refused(401, "sign_again", "this signature is too old or was used before", hint, headers=headers)
+        return signed_in(login.owner, login.digest, proof.body)
+
+
+def _opens_page(asked: Asked) -> bool:
+    """Return whether a browser goes to the page, in a tab of its own."""
+    fetched = (asked.headers.get("sec-fetch-mode"), asked.headers.get("sec-fetch-dest"))
+    return asked.method == "GET" and asked.path == _PAGE and fetched == ("navigate", "document")
 
 
 def _is_ours(rules: Rules, host: str) -> bool:
@@ -185,9 +215,17 @@ def _name(host: str) -> str:
     return name if colon and port.isdigit() else host
 
 
-def _headers(scope: Scope) -> Mapping[str, str]:
-    """Return the headers by their names, in small letters; of what came twice the first counts."""
-    return {name.decode("latin-1"): value.decode("latin-1") for name, value in reversed(scope["headers"])}
+def _asked(scope: Scope) -> Asked:
+    """Return what the door looks at; header names are in small letters, and of what came twice the first counts."""
+    headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in reversed(scope["headers"])}
+    target = scope["raw_path"] + (b"?" + scope["query_string"] if scope["query_string"] else b"")
+    return Asked(
+        method=scope["method"],
+        target=target.decode("latin-1"),
+        headers=headers,
+        port=port_of(scope),
+        uid=lambda: connection_of(scope).uid,
+    )
 
 
 class Guarded:
@@ -200,7 +238,7 @@ class Guarded:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             try:
-                principal = await self._door.judge(scope["method"], scope["path"], _headers(scope), port_of(scope))
+                principal = await self._door.judge(_asked(scope))
             except Refused as error:
                 await error.response(scope["path"])(scope, receive, send)
                 return
@@ -208,6 +246,8 @@ class Guarded:
                 await refusal(503, "store_down", str(error), "try again in a moment")(scope, receive, send)
                 return
             scope.setdefault("state", {})["principal"] = principal
+            if principal.body:
+                receive = _Signed(receive, principal.body)
             await self._let_in(principal, scope, receive, send)
             return
         await self._app(scope, receive, send)
@@ -224,6 +264,23 @@ class Guarded:
             self._door.leave(principal)
 
 
+class _Signed:
+    """A body that is read to its end only if it is the one that was signed."""
+
+    def __init__(self, receive: Receive, wanted: str) -> None:
+        self._receive = receive
+        self._wanted = wanted
+        self._read = hashlib.sha256()
+
+    async def __call__(self) -> Message:
+        message = await self._receive()
+        if message["type"] == "http.request":
+            self._read.update(message.get("body", b""))
+            if not message.get("more_body", False) and self._read.hexdigest() != self._wanted:
+                raise Refused(401, "wrong_body", "this body is not the one that was signed", "sign the body that is sent")
+        return message
+
+
 class Trusted:
     """An application behind a socket that only the operator can open."""
 
@@ -232,5 +289,7 @@ class Trusted:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            scope.setdefault("state", {})["principal"] = AT_SOCKET
+            # The mode of its file keeps others out; a descriptor could still have been handed to one of them.
+            is_ours = connection_of(scope).uid in (None, os.geteuid(), ROOT)
+            scope.setdefault("state", {})["principal"] = AT_SOCKET if is_ours else NOBODY
         await self._app(scope, receive, send)

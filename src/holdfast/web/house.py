@@ -6,7 +6,7 @@ from starlette.responses import Response
 
 from holdfast.core.keys import ADMIN
 from holdfast.desk.plans import Pruning
-from holdfast.desk.views import Health, HitView, Page, Pruned, Status, Stop
+from holdfast.desk.views import Health, Pruned, Search, Status, Stop
 from holdfast.web.answers import answer, refusal
 from holdfast.web.operations import Call, Operation
 
@@ -39,15 +39,15 @@ class House:
                 method="GET",
                 path="/api/search",
                 handle=self.search,
-                summary="Find messages and answers",
-                gives=Page[HitView],
+                summary="Find messages, answers and titles",
+                gives=Search,
                 query=("q", "limit"),
             ),
             Operation(
                 method="POST",
                 path="/api/prune",
                 handle=self.prune,
-                summary="Delete ended sessions of a channel",
+                summary="Delete ended sessions of a channel, for a second or two; with `more` in the answer, ask again",
                 scope=ADMIN,
                 takes=Pruning,
                 gives=Pruned,
@@ -80,7 +80,7 @@ class House:
         return answer(await call.desk.search(call.word("q") or "", call.number("limit", 50)))
 
     async def prune(self, call: Call) -> Response:
-        return answer(Pruned(pruned=await call.desk.prune(await call.body(Pruning))))
+        return answer(await call.desk.prune(await call.body(Pruning)))
 
     async def stop(self, call: Call) -> Response:
         await call.desk.stop(await call.body(Stop))

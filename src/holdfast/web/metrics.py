@@ -173,6 +173,7 @@ def _owed(status: Status) -> Iterator[str]:
         )
         for kind, number in (("turns", owed.turns), ("deliveries", owed.deliveries), ("segments", owed.segments)):
             yield _sample("holdfast_obligations", number, kind=kind)
+        yield from _gauge("holdfast_turns_retrying", "Turns that wait for their model.", owed.retrying)
     yield from _gauge("holdfast_questions_open", "Questions that turns wait for.", status.questions)
     yield from _gauge("holdfast_processes_running", "Background commands at work.", status.processes)
 

@@ -10,7 +10,8 @@ from itertools import islice
 
 # Enough to find a mistake in what people write; whoever sends more than that is told less about it.
 TOKENS_MAX = 20_000
-_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}:,]|[^\s\[\]{}:,"]+')
+# A string that never ends is a token too: looking for its end again from each of its quotes would take for ever.
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[\[\]{}:,]|[^\s\[\]{}:,"]+', re.DOTALL)
 _BYTE = re.compile(r"\(byte (\d+)\)")
 _PATH = re.compile(r" - at `\$(.*)`$")
 _STEP = re.compile(r"\.([^.\[]+)|\[(\d+)\]")

@@ -114,12 +114,22 @@ HEADERS: Mapping[str, Parameter] = MappingProxyType(
     {
         "Idempotency-Key": Parameter(meaning="The same key is the same message, however often it is sent.", schema=_NAME),
         "Last-Event-ID": Parameter(meaning="The id of the last event that was seen; it goes before `after`.", schema=_NAME),
+        "X-Stainless-Retry-Count": Parameter(
+            meaning="Which try of the same request this is, as the official clients count: 0 is the first, and any other "
+            "joins the turn of the try before it.",
+            schema=_NAME,
+        ),
         "X-Session-Key": Parameter(meaning="Go on in the session of this key.", schema=_NAME),
     }
 )
 _SECURITY = {
     "key": {"type": "http", "scheme": "bearer", "description": "server.api_key, or what holdfast keys create shows."},
-    "cookie": {"type": "apiKey", "in": "cookie", "name": "holdfast", "description": "A browser that has signed in."},
+    "browser": {
+        "type": "apiKey",
+        "in": "header",
+        "name": "X-Holdfast-Proof",
+        "description": "The signature of a browser that has signed in.",
+    },
 }
 
 
@@ -224,7 +234,7 @@ def _described(operation: Operation, shapes: _Shapes) -> Schema:
         "tags": [_tag(operation)],
         "parameters": list(_parameters(operation)),
         "responses": dict(_answers(operation, shapes)),
-        "security": [] if operation.scope is None else [{"key": []}, {"cookie": []}, {}],
+        "security": [] if operation.scope is None else [{"key": []}, {"browser": []}, {}],
     }
     if operation.scope is not None:
         found["x-scope"] = operation.scope

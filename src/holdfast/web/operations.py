@@ -74,14 +74,17 @@ class Call:
 
     async def body(self, kind: type[T]) -> T:
         """Return the JSON body.  An empty one counts as an empty object."""
-        if kind is not self.operation.takes:
-            raise TypeError(f"{self.operation.path} does not declare that it takes {kind.__name__}")
+        self._takes(kind)
         return await requests.body(self.request, kind, self.operation.body_max)
+
+    async def hashed_body(self, kind: type[T]) -> tuple[T, str]:
+        """Return the JSON body, and the SHA-256 of its bytes."""
+        self._takes(kind)
+        return await requests.hashed_body(self.request, kind, self.operation.body_max)
 
     async def content(self) -> bytes:
         """Return the body as it is."""
-        if self.operation.takes is not bytes:
-            raise TypeError(f"{self.operation.path} does not declare that it takes bytes")
+        self._takes(bytes)
         return await requests.content(self.request, self.operation.body_max, self.operation.body_timeout_s)
 
     def word(self, parameter: str) -> str | None:
@@ -108,6 +111,10 @@ class Call:
     def name(self, parameter: str = "id") -> str:
         """Return an id from the path."""
         return requests.name(self.request, parameter)
+
+    def _takes(self, kind: type) -> None:
+        if kind is not self.operation.takes:
+            raise TypeError(f"{self.operation.path} does not declare that it takes {kind.__name__}")
 
     def _asked(self, parameter: str) -> str | None:
         self._declared(parameter, self.operation.query)

@@ -14,7 +14,7 @@ class How(StrEnum):
 
     SOCKET = "socket"
     KEY = "key"
-    COOKIE = "cookie"
+    BROWSER = "browser"
     GUEST = "guest"
     # Of these two nobody knows who they are: one showed nothing, the other something that opens nothing.
     NOBODY = "nobody"
@@ -23,9 +23,9 @@ class How(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Principal:
-    """Whoever asks.  A guest is somebody on this machine who showed nothing, where nothing has to be shown.
+    """Whoever asks.  A guest is a program on this machine that showed nothing, where nothing has to be shown.
 
-    `login` is the digest of the cookie that a browser showed.  With `wait_s` there were too many before them who showed
+    `login` is the digest of the sign-in of a browser.  With `wait_s` there were too many before them who showed
     something wrong.
     """
 
@@ -33,6 +33,8 @@ class Principal:
     scopes: frozenset[str] = frozenset()
     key_id: KeyId | None = None
     login: str = ""
+    # SHA-256 of the body that a browser signed.
+    body: str = ""
     how: How = How.KEY
     wait_s: int = 0
 
@@ -41,7 +43,7 @@ class Principal:
 
     @property
     def known(self) -> bool:
-        return self.how in (How.SOCKET, How.KEY, How.COOKIE)
+        return self.how in (How.SOCKET, How.KEY, How.BROWSER)
 
     @property
     def operator(self) -> bool:
@@ -51,16 +53,17 @@ class Principal:
 _ALL = frozenset({API, ADMIN})
 OPERATOR = Principal(scopes=_ALL)
 AT_SOCKET = Principal(scopes=_ALL, how=How.SOCKET)
+# A program of the operator's own: it may talk and read, and may not consent, change settings or make keys.
 GUEST = Principal(scopes=frozenset({API}), how=How.GUEST)
 NOBODY = Principal(how=How.NOBODY)
 STRANGER = Principal(how=How.STRANGER)
 
 
-def reader(owner: str, login: str) -> Principal:
-    """Return whoever shows the cookie of a browser and cannot prove to be its page."""
-    return Principal(owner=owner, scopes=frozenset({API}), login=login, how=How.COOKIE)
+def guest_of(uid: int) -> Principal:
+    """Return a program of another user of this machine, which has an owner of its own; no key can have that name."""
+    return Principal(owner=f"guest#{uid}", scopes=frozenset({API}), how=How.GUEST)
 
 
-def signed_in(owner: str, login: str) -> Principal:
-    """Return a person at a browser that has signed in."""
-    return Principal(owner=owner, scopes=_ALL, login=login, how=How.COOKIE)
+def signed_in(owner: str, login: str, body: str) -> Principal:
+    """Return a person at a browser that has signed in and signed this request."""
+    return Principal(owner=owner, scopes=_ALL, login=login, body=body, how=How.BROWSER)

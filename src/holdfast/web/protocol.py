@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import functools
+import sys
 from collections.abc import Callable
 from typing import Any, Protocol, cast
 
+from starlette.responses import Response
 from starlette.types import ASGIApp, Scope
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from holdfast.web import lingering
-from holdfast.web.answers import refusal
+from holdfast.web.answers import NO_MEMORY, refusal
 from holdfast.web.lingering import Lingering
+from holdfast.web.peers import Peers
+from holdfast.web.users import uid_of
 
 HEAD_MAX = 64 * 1024
 HEAD_TIMEOUT_S = 10.0
@@ -20,8 +25,12 @@ WRITE_TIMEOUT_S = 60.0
 CONNECTIONS_MAX = 2_000
 # So many more are told that there are too many; whoever comes after them is told nothing.
 CROWD_MAX = 500
+_TWO_HOSTS = refusal(400, "bad_http", "a request names one host, in one Host header", "send Host once")
+_TWO_HOSTS.headers["Connection"] = "close"
 _CROWDED = refusal(503, "crowded", "too many connections are open", "try again in a moment")
 _CROWDED.headers["Connection"] = "close"
+# Made beforehand, because by then there is no memory to make it.
+_STARVED = refusal(*NO_MEMORY)
 _CONNECTION = "holdfast.connection"
 
 
@@ -41,6 +50,11 @@ class Connection(Protocol):
     @property
     def choked(self) -> bool:
         """Whether more was sent than the client takes."""
+        ...
+
+    @property
+    def uid(self) -> int | None:
+        """Which user of this machine the client is; None where that cannot be told."""
         ...
 
     def abort(self) -> None:
@@ -78,6 +92,9 @@ class BoundedProtocol(HttpToolsProtocol):
     """
 
     when_lost: Callable[[], None] | None = None
+    # Shared by all connections of a server.
+    peers = Peers()
+    _peer: str | None = None
     # What is being answered, which is not the last request where several came at once.
     _running: RequestResponseCycle | None = None
     # Whether the server closes, and no connection may take longer than it must.
@@ -90,6 +107,10 @@ class BoundedProtocol(HttpToolsProtocol):
     _behind = 0
     _head_timer: asyncio.TimerHandle | None = None
     _write_timer: asyncio.TimerHandle | None = None
+
+    @functools.cached_property
+    def uid(self) -> int | None:
+        return uid_of(self.transport.get_extra_info("socket"))
 
     @property
     def lost(self) -> bool:
@@ -109,11 +130,19 @@ class BoundedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # As uvicorn narrows it.
         super().connection_made(transport)
         self._outlet = cast("asyncio.Transport", _Outlet(transport, self._close))
-        if len(self.connections) > CONNECTIONS_MAX + CROWD_MAX:
+        # Whoever comes by the Unix socket has no address, and is the operator.
+        self._peer = self.client[0] if self.client else None
+        welcome = self._peer is None or self.peers.opened(self._peer)
+        if len(self.connections) > CONNECTIONS_MAX + CROWD_MAX or not welcome:
             self.transport.abort()
+        self._rest()
         self._await_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        if self._peer is not None:
+            # Told of twice where it lingers.
+            self.peers.closed(self._peer, self)
+            self._peer = None
         self._end_head()
         super().connection_lost(exc)
         if self._running:
@@ -125,7 +154,10 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         self._went_on = False
-        super().data_received(data)
+        try:
+            super().data_received(data)
+        except MemoryError:
+            self._refuse(_STARVED)
         # A head, and what may stand behind a body, is kept until it is complete, and may have no end.
         self._size = 0 if self._went_on else self._size + len(data)
         if self._size > HEAD_MAX:
@@ -134,10 +166,18 @@ class BoundedProtocol(HttpToolsProtocol):
             self._pass(len(data))
 
     def send_400_response(self, msg: str) -> None:
-        answer = refusal(400, "bad_http", msg, "send HTTP/1.1")
+        # The parser tells every error of its callbacks as one of the request.
+        error = sys.exception()
+        if error and isinstance(error.__context__, MemoryError):
+            self._refuse(_STARVED)
+        else:
+            self._refuse(refusal(400, "bad_http", msg, "send HTTP/1.1"))
+
+    def _refuse(self, answer: Response) -> None:
+        """Answer in place of the application, and close."""
         head = [*self.server_state.default_headers, *answer.raw_headers, (b"connection", b"close")]
         lines = (b"%b: %b\r\n" % each for each in head)
-        self.transport.write(b"".join((STATUS_LINE[400], *lines, b"\r\n", bytes(answer.body))))
+        self.transport.write(b"".join((STATUS_LINE[answer.status_code], *lines, b"\r\n", bytes(answer.body))))
         self._linger()
 
     def on_message_begin(self) -> None:
@@ -157,6 +197,11 @@ class BoundedProtocol(HttpToolsProtocol):
         # Judged at each request, because a connection stays while the crowd comes and goes.
         served = cast("ASGIApp", self.config.loaded_app)  # pyright: ignore[reportUnknownMemberType] - uvicorn does not say.
         self.app = _CROWDED if len(self.connections) > CONNECTIONS_MAX else served
+        if sum(name == b"host" for name, _ in self.headers) > 1:
+            # Who stands between may have judged by the other one.
+            self.app = _TWO_HOSTS
+        if self._peer is not None:
+            self.peers.works(self._peer, self)
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
@@ -167,6 +212,11 @@ class BoundedProtocol(HttpToolsProtocol):
         self._running = cycle
         cycle.transport = self._outlet
         super()._start_asgi_task(cycle, app)  # type: ignore[arg-type]
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self._is_idle:
+            self._rest()
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -179,6 +229,10 @@ class BoundedProtocol(HttpToolsProtocol):
     def shutdown(self) -> None:
         self._leaving = True
         super().shutdown()
+
+    def _rest(self) -> None:
+        if self._peer is not None:
+            self.peers.rests(self._peer, self, self.transport.abort)
 
     @property
     def _is_idle(self) -> bool:

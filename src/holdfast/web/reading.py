@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 
@@ -12,19 +12,23 @@ from starlette.responses import Response
 from holdfast.channels.openai.binding import Caller
 from holdfast.channels.openai.content import Unfit
 from holdfast.channels.openai.progress import Progress
+from holdfast.core import retries
 from holdfast.core.intake import Inbound, Receipt
 from holdfast.core.journal import CLOSING, Entry, Kind
-from holdfast.core.turns import FINAL, IN_FLIGHT, State
+from holdfast.core.turns import FINAL, IN_FLIGHT, Cause, State
 from holdfast.desk.port import Host
-from holdfast.errors import IllegalMove
+from holdfast.errors import IllegalMove, Unavailable, Unconfirmed
 from holdfast.ids import SessionId, TurnId
 from holdfast.web.answers import Refused
+from holdfast.web.clients import Clients
 from holdfast.web.operations import Call
+from holdfast.web.protocol import Connection, connection_of
 
 KEY_HEADER = "Idempotency-Key"
+RETRY_HEADER = "X-Stainless-Retry-Count"
 SESSION_HEADER = "X-Session-Key"
 _UNIQUE_BYTES = 16
-_GOES_ON = "send the same request with the same Idempotency-Key, and it goes on"
+_GOES_ON = "send the same request with the same Idempotency-Key, or as a retry of the client, and it goes on"
 _PASSED_BY = "it does not go on: read what it has said in its session, or send it again under an Idempotency-Key of its own"
 _FINAL_KINDS = frozenset(CLOSING[state] for state in FINAL)
 
@@ -53,12 +57,25 @@ def parsing() -> Generator[None]:
         raise Told(error.status, error.code, str(error), error.hint) from error
 
 
-def caller(call: Call, endpoint: str) -> Caller:
-    """Return who asks, and what their request is known by."""
-    principal, key = call.principal, call.header(KEY_HEADER)
-    # What has a key is known by that.
-    unique = "" if key else secrets.token_hex(_UNIQUE_BYTES)
-    return Caller(endpoint=endpoint, owner=principal.owner, unique=unique, key=key, user=principal.key_id or "")
+def caller(call: Call, clients: Clients, endpoint: str, body: str, session: str = "") -> Caller:
+    """Return who asks, and what their request is known by; `body` is the digest of its bytes."""
+    principal, key, count = call.principal, call.header(KEY_HEADER), call.header(RETRY_HEADER)
+    number = retries.number(count)
+    tried = None
+    if key is None:
+        who = (principal.owner, principal.how, principal.key_id or "", principal.login)
+        tried = clients.trying(retries.digest((endpoint, *who, session, body)), number)
+    return Caller(
+        endpoint=endpoint,
+        owner=principal.owner,
+        # What has a key is known by that.
+        unique="" if key else secrets.token_hex(_UNIQUE_BYTES),
+        key=key,
+        user=principal.key_id or "",
+        tried=tried,
+        repeated=number > 0,
+        comes_back=key is not None or count is not None,
+    )
 
 
 async def cancelled(desk: Host, turn_id: TurnId) -> None:
@@ -72,10 +89,25 @@ async def cancelled(desk: Host, turn_id: TurnId) -> None:
         ) from error
 
 
-async def taken(desk: Host, message: Inbound) -> Receipt:
-    """Return the receipt of a message for which somebody waits.  Raises `Refused` while the same one is being answered."""
+async def accepted(desk: Host, message: Inbound, asker: Caller) -> Receipt:
+    """Return the receipt of a message.  Raises `Refused` where it is not known whether it was accepted."""
+    try:
+        return await desk.accept(message)
+    except Unconfirmed as error:
+        hint = _GOES_ON if asker.comes_back else "look in the list of sessions before you send it again"
+        problem = "the store was lost while it took the request in, which may have been accepted"
+        raise Told(503, "unconfirmed", problem, hint, retry=asker.comes_back) from error
+
+
+async def taken(desk: Host, message: Inbound, asker: Caller) -> Receipt:
+    """Return the receipt of a message for which a client waits.
+
+    Raises `Refused` while the same one is being answered; a client that says that it repeats itself waits with the first.
+    """
     before = await desk.seen(message.dedupe_key) if message.dedupe_key else None
-    receipt = await desk.accept(message)
+    receipt = await accepted(desk, message, asker)
+    if asker.repeated:
+        return receipt
     going_on = before is not None and before.state is State.INTERRUPTED
     if receipt.duplicate and receipt.state in IN_FLIGHT - {State.WAITING} and not going_on:
         hint = f"send it again later for its answer, or follow it at /api/turns/{receipt.turn_id}"
@@ -98,12 +130,17 @@ class Reading:
     session_id: SessionId
     turn_id: TurnId
     known: list[Entry]
+    # Of the client that waits for the answer; None for one that only reads.
+    connection: Connection | None = None
 
     @classmethod
-    async def of(cls, desk: Host, receipt: Receipt, *, fresh: bool) -> Reading:
+    async def of(cls, call: Call, receipt: Receipt, *, fresh: bool) -> Reading:
         """Begin to read; the journal of a `fresh` session has nothing before this turn, so nothing is looked for."""
+        desk, connection = call.desk, connection_of(call.request.scope)
         known = [] if fresh and not receipt.duplicate else await desk.entries(receipt.turn_id)
-        return cls(desk=desk, session_id=receipt.session_id, turn_id=receipt.turn_id, known=known)
+        return cls(
+            desk=desk, session_id=receipt.session_id, turn_id=receipt.turn_id, known=known, connection=connection
+        )  # fmt: skip
 
     async def rests(self, progress: Progress) -> bool:
         """Return whether nothing more will come."""
@@ -120,10 +157,13 @@ class Reading:
                 if entry.turn_id != self.turn_id:
                     continue
                 yield entry
-                if entry.kind in _FINAL_KINDS or (_cut(entry) and await self._was_cut()):
+                if entry.kind in _FINAL_KINDS or (_cut(entry) and await self._was_cut(entry)):
                     return
 
-    async def _was_cut(self) -> bool:
+    async def _was_cut(self, entry: Entry) -> bool:
+        if entry.data.get("cause") == Cause.CRASH and self.connection and not self.connection.lost:
+            # Its client is still here, so it need not come back first.
+            await self.desk.go_on(self.turn_id)
         return (await self.desk.turn(self.turn_id)).state is State.INTERRUPTED
 
     async def to_the_end(self, progress: Progress, take: Callable[[Entry], object]) -> None:
@@ -156,6 +196,10 @@ def _cut(entry: Entry) -> bool:
 def failure(progress: Progress, turn_id: TurnId, *, again: bool) -> Told | None:
     """Return what to tell a client whose turn came to no answer; None where it did.  `again`: the same request goes on."""
     match progress.state:
+        case State.FAILED if progress.cause == Cause.MODEL_UNAVAILABLE:
+            told = progress.error or "the model cannot answer now"
+            hint = "send the message again later; with an Idempotency-Key, use a fresh one"
+            return Told(503, "model_unavailable", told, hint, retry=False, turn_id=turn_id)
         case State.FAILED:
             hint = "the gateway has tried what it could; change the message, or look at its log"
             return Told(502, "turn_failed", progress.error or "the turn failed", hint, retry=False, turn_id=turn_id)
@@ -169,6 +213,20 @@ def failure(progress: Progress, turn_id: TurnId, *, again: bool) -> Told | None:
             )
         case _:
             return None
+
+
+async def served(
+    call: Call, clients: Clients, asker: Caller, receipt: Receipt, making: Callable[[], Awaitable[Response]]
+) -> Response:
+    """Return the response to a request that was accepted.  Raises `Refused` where the store is lost meanwhile."""
+    try:
+        connection = connection_of(call.request.scope)
+        return named(await clients.served(call.desk, receipt.turn_id, connection, making()), receipt)
+    except Unavailable as error:
+        hint = _GOES_ON if asker.comes_back else f"read the answer later: GET /api/turns/{receipt.turn_id}"
+        problem = f"the request was accepted, and then the store did not answer: {error}"
+        turn = {"turn_id": receipt.turn_id, "session_id": receipt.session_id}
+        raise Told(503, "store_away", problem, hint, retry=asker.comes_back, **turn) from error
 
 
 def named(response: Response, receipt: Receipt) -> Response:

@@ -13,8 +13,8 @@ from starlette.responses import Response
 
 from holdfast.channels.webhook import payload as payloads
 from holdfast.channels.webhook.delivery import delivery_id, inbound
+from holdfast.channels.webhook.filters import TooSlow
 from holdfast.channels.webhook.head import BadHeader, Head
-from holdfast.channels.webhook.patience import TooSlow
 from holdfast.channels.webhook.payload import BadPayload, Payload
 from holdfast.channels.webhook.route import NoTarget, Route
 from holdfast.channels.webhook.signatures import SHOWN_BY, TOLERANCE_S, Scheme, Unverified, Verified, verify
@@ -108,7 +108,7 @@ class Receiving:
             found = self._replays.first(route.name, verified.mark, found)
         if (challenge := _challenge(verified, payload)) is not None:
             return answer({"challenge": challenge})
-        if not _counts(route, payload):
+        if not await _counts(call, route, payload):
             return answer(Taken(status="ignored", delivery_id=found))
         return await self._accept(call, route, found, payload)
 
@@ -181,16 +181,17 @@ class Receiving:
 
 
 async def _payload(head: Head, body: bytes) -> Payload:
+    requests.require_memory(body)
     if len(body) <= requests.BODY_MAX:
         return payloads.read(head, body)
     # What takes this long to read must not keep others waiting.
     return await asyncio.to_thread(payloads.read, head, body)
 
 
-def _counts(route: Route, payload: Payload) -> bool:
-    """Return whether a delivery counts.  Raises `Refused` where nobody can wait to find out."""
+async def _counts(call: Call, route: Route, payload: Payload) -> bool:
+    """Return whether a delivery counts.  Raises `Refused` where that takes too long to find out."""
     try:
-        return route.takes(payload)
+        return await call.desk.webhooks.takes(route, payload)
     except TooSlow as error:
         log.warning("webhook %s: %s", route.name, error)
         hint = "write the pattern so that it can match in one way only: nothing repeated inside what is repeated"

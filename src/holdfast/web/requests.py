@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import zlib
 from enum import StrEnum
 from typing import TypeVar
@@ -23,6 +24,8 @@ BODY_MAX = 1024 * 1024
 BODIES_MAX = 256 * BODY_MAX
 BODY_TIMEOUT_S = 10
 ID_MAX = 200
+# A byte of a body may become so many in a Python string.
+TEXT_WIDTH_MAX = 4
 UNPACKED_AT_ONCE = 256 * 1024
 # How zlib is told that it will be gzip, and no other of its formats.
 _GZIP = 16 + zlib.MAX_WBITS
@@ -30,7 +33,22 @@ _GZIP = 16 + zlib.MAX_WBITS
 
 async def body(request: Request, kind: type[T], most: int = BODY_MAX) -> T:
     """Return the JSON body of a request, `most` bytes long.  An empty one counts as an empty object."""
+    return await _parsed(request, await content(request, most), kind)
+
+
+async def hashed_body(request: Request, kind: type[T], most: int = BODY_MAX) -> tuple[T, str]:
+    """Return the JSON body of a request, and the SHA-256 of its bytes."""
     raw = await content(request, most)
+    if len(raw) > BODY_MAX:
+        return await _parsed(request, raw, kind), await asyncio.to_thread(_hashed, raw)
+    return await _parsed(request, raw, kind), _hashed(raw)
+
+
+def _hashed(raw: bytes) -> str:
+    return hashlib.sha256(raw).hexdigest()
+
+
+async def _parsed(request: Request, raw: bytes, kind: type[T]) -> T:
     if not raw:
         raw = b"{}"
     elif request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
@@ -46,7 +64,13 @@ async def body(request: Request, kind: type[T], most: int = BODY_MAX) -> T:
         raise Refused(400, "bad_json", problem, hint, more=more) from error
 
 
+def require_memory(raw: bytes) -> None:
+    """Raise `MemoryError` where there is none for the text of a body: the decoder would crash this process instead."""
+    bytes(len(raw) * TEXT_WIDTH_MAX)
+
+
 def _parse(raw: bytes, kind: type[T]) -> T:
+    require_memory(raw)
     # All of it is read first, so that what this route does not look at is checked as well.
     return msgspec.convert(msgspec.json.decode(raw), kind)
 
@@ -117,8 +141,15 @@ async def _unpacked(packed: bytes, most: int) -> bytes:
             # Others would read on, and so another body than the one that is judged here.
             raise Refused(400, "bad_gzip", "something stands behind the packed body", "pack all of it at once")
     except zlib.error as error:
+        if _lacks_memory(error):
+            raise MemoryError from error
         raise Refused(400, "bad_gzip", f"the body is not gzip: {error}", "send it as it is, or as gzip") from error
     return bytes(raw)
+
+
+def _lacks_memory(error: zlib.error) -> bool:
+    # Z_MEM_ERROR of zlib.h; Python has no exception of its own for it.
+    return str(error).startswith("Error -4 ")
 
 
 def _too_large(most: int) -> Refused:

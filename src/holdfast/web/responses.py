@@ -25,9 +25,10 @@ from holdfast.desk.views import SessionView
 from holdfast.errors import KeyReused, NotFound, SessionBusy
 from holdfast.ids import TurnId
 from holdfast.web.answers import answer
+from holdfast.web.clients import Clients
 from holdfast.web.events import EventStream, Streams
 from holdfast.web.operations import Call, Operation
-from holdfast.web.reading import KEY_HEADER, Reading, Told, caller, cancelled, named, parsing, taken
+from holdfast.web.reading import KEY_HEADER, RETRY_HEADER, Reading, Told, accepted, caller, cancelled, parsing, served, taken
 from holdfast.web.sessions import MESSAGE_MAX, SEQ_MAX
 
 ITEMS_MAX = 100
@@ -66,8 +67,9 @@ class Wish:
 class Responses:
     """Answers that are kept."""
 
-    def __init__(self, streams: Streams, names: Sequence[str]) -> None:
+    def __init__(self, streams: Streams, clients: Clients, names: Sequence[str]) -> None:
         self._streams = streams
+        self._clients = clients
         self._names = names
 
     def operations(self) -> list[Operation]:
@@ -82,7 +84,7 @@ class Responses:
                 body_max=MESSAGE_MAX,
                 gives=Fields,
                 streams=True,
-                headers=(KEY_HEADER,),
+                headers=(KEY_HEADER, RETRY_HEADER),
             ),
             Operation(
                 method="GET",
@@ -112,23 +114,29 @@ class Responses:
         ]
 
     async def create(self, call: Call) -> Response:
-        request = await call.body(ResponseRequest)
+        request, body = await call.hashed_body(ResponseRequest)
         with parsing():
             models.check(request.model, self._names)
             found, kept = responses.wanted(request), responses.kept(request)
-        wish = Wish(caller=caller(call, ENDPOINT), found=found, kept=kept, background=bool(request.background))
-        receipt = await _accepted(call.desk, request, wish)
-        # Only in the background nobody waits, so that what is known is answered with.
-        fresh = not request.previous_response_id and not wish.background
-        reading = await Reading.of(call.desk, receipt, fresh=fresh)
-        events = Events()
-        if request.stream:
-            return named(EventStream(_frames(reading, events), self._streams), receipt)
-        if wish.background:
-            _take_all(events, reading.known)
-        else:
-            await reading.to_the_end(events.progress, events.take)
-        return named(answer(events.response()), receipt)
+        asker = caller(call, self._clients, ENDPOINT, body)
+        wish = Wish(caller=asker, found=found, kept=kept, background=bool(request.background))
+        with self._clients.accepting(asker.tried):
+            receipt = await _accepted(call.desk, request, wish)
+
+        async def respond() -> Response:
+            # Only in the background nobody waits, so that what is known is answered with.
+            fresh = not request.previous_response_id and not wish.background
+            reading = await Reading.of(call, receipt, fresh=fresh)
+            events = Events()
+            if request.stream:
+                return EventStream(_frames(reading, events), self._streams, farewell=events.broken)
+            if wish.background:
+                _take_all(events, reading.known)
+            else:
+                await reading.to_the_end(events.progress, events.take)
+            return answer(events.response())
+
+        return await served(call, self._clients, asker, receipt, respond)
 
     async def show(self, call: Call) -> Response:
         known = await _entries(call.desk, call.name())
@@ -136,7 +144,7 @@ class Responses:
             return answer(_read(known).response())
         reading = Reading(desk=call.desk, session_id=known[0].session_id, turn_id=known[0].turn_id, known=known)
         events = Events(call.number("starting_after", -1, most=SEQ_MAX, least=0))
-        return EventStream(_frames(reading, events), self._streams)
+        return EventStream(_frames(reading, events), self._streams, farewell=events.broken)
 
     async def delete(self, call: Call) -> Response:
         known = await _entries(call.desk, call.name())
@@ -169,14 +177,17 @@ class Responses:
 async def _accepted(desk: Host, request: ResponseRequest, wish: Wish) -> Receipt:
     """Make a wish durable: on its own, as the beginning of a conversation, or as what follows another response."""
     if not request.is_kept:
-        return await taken(desk, binding.alone(wish.caller, wish.found, wish.kept))
+        return await taken(desk, binding.alone(wish.caller, wish.found, wish.kept), wish.caller)
     if request.previous_response_id is None:
-        return await _take(desk, binding.opening(wish.caller, wish.found, wish.kept, detached=wish.background))
+        return await _take(desk, wish, binding.opening(wish.caller, wish.found, wish.kept, detached=wish.background))
     before = await _entries(desk, request.previous_response_id)
     return await _going_on(desk, wish, request.previous_response_id, before)
 
 
 async def _going_on(desk: Host, wish: Wish, previous: str, before: Sequence[Entry]) -> Receipt:
+    tried = wish.caller.tried
+    if tried and tried.joins and (joined := await desk.rejoin(tried)):
+        return joined
     if _read(before).progress.state in IN_FLIGHT:
         hint = f"wait for it with GET /v1/responses/{previous}?stream=true"
         raise Told(409, "previous_in_flight", f"{previous} is not finished", hint)
@@ -197,22 +208,26 @@ async def _again(desk: Host, wish: Wish, previous: str) -> Receipt | None:
     first = await desk.seen(key) if key else None
     if first is None:
         return None
-    return await _take(desk, _next(wish, previous, (await desk.session(first.session_id)).key))
+    return await _take(desk, wish, _next(wish, previous, (await desk.session(first.session_id)).key))
 
 
-async def _behind(desk: Host, wish: Wish, previous: str, accepted: Entry) -> Receipt:
+async def _behind(desk: Host, wish: Wish, previous: str, before: Entry) -> Receipt:
     """Go on where a response ended: in its session if it is the last there, else on a branch."""
-    session = await desk.session(accepted.session_id)
-    if session.state is SessionState.OPEN and await desk.is_last(accepted.turn_id):
+    session = await desk.session(before.session_id)
+    if session.state is SessionState.OPEN and await desk.is_last(before.turn_id):
         with suppress(SessionBusy):
             # Whoever else goes on from there in this very moment must not come between.
-            return await _take(desk, _next(wish, previous, session.key, Busy.REJECT))
-    branch = await desk.fork(session.id, accepted.turn_id)
+            return await _take(desk, wish, _next(wish, previous, session.key, Busy.REJECT))
+    branch = await desk.fork(session.id, before.turn_id)
     try:
-        return await _take(desk, _next(wish, previous, branch.key))
+        receipt = await _take(desk, wish, _next(wish, previous, branch.key))
     except KeyReused:
         await desk.delete(branch.id)
         raise
+    if receipt.session_id != branch.id:
+        # The try before this one was accepted a moment ago, elsewhere.
+        await desk.delete(branch.id)
+    return receipt
 
 
 def _next(wish: Wish, previous: str, conversation: str, busy: Busy | None = None) -> Inbound:
@@ -228,8 +243,9 @@ def _next(wish: Wish, previous: str, conversation: str, busy: Busy | None = None
     )
 
 
-async def _take(desk: Host, message: Inbound) -> Receipt:
-    return await (desk.accept(message) if message.mode is Mode.DETACHED else taken(desk, message))
+async def _take(desk: Host, wish: Wish, message: Inbound) -> Receipt:
+    take = accepted if message.mode is Mode.DETACHED else taken
+    return await take(desk, message, wish.caller)
 
 
 async def _entries(desk: Host, response_id: str) -> list[Entry]:

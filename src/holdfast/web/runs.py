@@ -4,24 +4,27 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
+from functools import partial
 from typing import cast
 
 from starlette.responses import Response
 
 from holdfast.channels.openai import binding, runs
+from holdfast.channels.openai.binding import Caller
 from holdfast.channels.openai.progress import Progress
 from holdfast.channels.openai.runs import ENDPOINT, Run, RunReceipt, RunRequest, RunUsage, Verdict, waiting_for
-from holdfast.core.intake import Inbound, request_in
+from holdfast.core.intake import Inbound, Receipt, request_in
 from holdfast.core.journal import Entry
 from holdfast.desk.port import Host
 from holdfast.desk.views import TurnView
 from holdfast.errors import NotFound
 from holdfast.ids import TurnId
 from holdfast.web.answers import answer
+from holdfast.web.clients import Clients
 from holdfast.web.conversations import conversation
 from holdfast.web.events import EventStream, Streams, journal
 from holdfast.web.operations import Call, Operation, Stream
-from holdfast.web.reading import KEY_HEADER, Reading, caller, cancelled, parsing
+from holdfast.web.reading import KEY_HEADER, RETRY_HEADER, Reading, accepted, caller, cancelled, parsing, served
 from holdfast.web.sessions import MESSAGE_MAX, cursor
 from holdfast.web.turns import harmless_question
 
@@ -29,8 +32,9 @@ from holdfast.web.turns import harmless_question
 class Runs:
     """Detached work."""
 
-    def __init__(self, streams: Streams) -> None:
+    def __init__(self, streams: Streams, clients: Clients) -> None:
         self._streams = streams
+        self._clients = clients
 
     def operations(self) -> list[Operation]:
         one = "/v1/runs/{id}"
@@ -44,7 +48,7 @@ class Runs:
                 body_max=MESSAGE_MAX,
                 gives=RunReceipt,
                 status=202,
-                headers=(KEY_HEADER,),
+                headers=(KEY_HEADER, RETRY_HEADER),
             ),
             Operation(method="GET", path=one, handle=self.show, summary="Show how far a run has come", gives=Run),
             Operation(
@@ -70,8 +74,11 @@ class Runs:
         ]
 
     async def start(self, call: Call) -> Response:
-        receipt = await call.desk.accept(await self._message(call))
-        return answer(RunReceipt(run_id=receipt.turn_id, session_id=receipt.session_id, status=receipt.state), 202)
+        request, body = await call.hashed_body(RunRequest)
+        asker = caller(call, self._clients, ENDPOINT, body)
+        with self._clients.accepting(asker.tried):
+            receipt = await accepted(call.desk, await _message(call.desk, request, asker), asker)
+        return await served(call, self._clients, asker, receipt, partial(_started, receipt))
 
     async def show(self, call: Call) -> Response:
         return answer(await shown(call.desk, _run_id(call)))
@@ -102,16 +109,20 @@ class Runs:
         await call.desk.answer(_run_id(call), words, question_id)
         return answer(await shown(call.desk, _run_id(call)))
 
-    async def _message(self, call: Call) -> Inbound:
-        request = await call.body(RunRequest)
-        with parsing():
-            found = runs.wanted(request)
-        asker, kept = caller(call, ENDPOINT), runs.kept(request)
-        session = request.session_key or request.session_id
-        if not session:
-            return binding.alone(asker, found, kept, detached=True)
-        key = await conversation(call.desk, session)
-        return binding.following(asker, found, kept, key, session=session, detached=True)
+
+async def _message(desk: Host, request: RunRequest, asker: Caller) -> Inbound:
+    with parsing():
+        found = runs.wanted(request)
+    kept = runs.kept(request)
+    session = request.session_key or request.session_id
+    if not session:
+        return binding.alone(asker, found, kept, detached=True)
+    key = await conversation(desk, session)
+    return binding.following(asker, found, kept, key, session=session, detached=True)
+
+
+async def _started(receipt: Receipt) -> Response:
+    return answer(RunReceipt(run_id=receipt.turn_id, session_id=receipt.session_id, status=receipt.state), 202)
 
 
 async def _entries(desk: Host, run_id: TurnId) -> list[Entry]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import quote
 
 from starlette.responses import Response
@@ -17,7 +17,7 @@ from holdfast.desk.reading import JOURNAL_MAX
 from holdfast.desk.views import Deleted, JournalPage, Page, SessionView, Transcript
 from holdfast.ids import SessionId, TurnId
 from holdfast.web import requests
-from holdfast.web.answers import Refused, answer
+from holdfast.web.answers import Refused, answer, listing
 from holdfast.web.events import EventStream, Streams, journal
 from holdfast.web.operations import Call, Operation, Stream
 from holdfast.web.requests import BODY_MAX
@@ -181,11 +181,13 @@ class Sessions:
         newest = call.choice("order", Order) is Order.DESC
         # Whoever does not ask for a page gets all of it, and has to be content with its size.
         limit = call.number("limit", 0) or None
-        return answer(await call.desk.transcript(_session_id(call), cursor=call.word("cursor"), limit=limit, newest=newest))
+        found = await call.desk.transcript(_session_id(call), cursor=call.word("cursor"), limit=limit, newest=newest)
+        return await listing(replace(found, items=()), "items", found.items)
 
     async def journal(self, call: Call) -> Response:
         limit = call.number("turns", TURNS_SHOWN, most=JOURNAL_MAX)
-        return answer(await call.desk.journal(_session_id(call), cursor=call.word("cursor"), limit=limit))
+        found = await call.desk.journal(_session_id(call), cursor=call.word("cursor"), limit=limit)
+        return await listing(replace(found, entries=()), "entries", found.entries)
 
     async def send(self, call: Call) -> Response:
         message = await call.body(Message)

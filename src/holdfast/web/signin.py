@@ -1,4 +1,4 @@
-"""Signing in: a browser exchanges a code that is good once, or a password, for a cookie that no script can read."""
+"""Signing in: a browser exchanges a code that is good once, or a password, for a secret that it signs requests with."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from starlette.responses import Response
 
 from holdfast.clock import Clock, SystemClock
 from holdfast.core.keys import ADMIN
-from holdfast.desk.logins import COOKIE_MS, PROVED
-from holdfast.desk.views import SignInLink
+from holdfast.desk.views import Admission, SignInLink
 from holdfast.web.answers import Refused, answer
-from holdfast.web.guard import cookie_name, cookie_of, port_of, shown_by
+from holdfast.web.guard import port_of
+from holdfast.web.nonces import Nonces
 from holdfast.web.operations import Call, Operation
 from holdfast.web.throttle import Bucket
 
@@ -49,16 +49,22 @@ class Ways:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignedIn:
-    """Whether a browser is signed in now.  Its page keeps the proof, and shows it with whatever it asks."""
+    """Whether a browser is signed in now.  Its page names `login` and signs with `secret` whatever it asks.
+
+    Both are told once.  `nonce` is what it signs first; a 401 with the header X-Holdfast-Nonce tells the next one.
+    """
 
     signed_in: bool
-    proof: str | None = None
+    login: str | None = None
+    secret: str | None = None
+    nonce: str | None = None
 
 
 class SignIn:
     """The door for people."""
 
-    def __init__(self, clock: Clock | None = None) -> None:
+    def __init__(self, nonces: Nonces, clock: Clock | None = None) -> None:
+        self._nonces = nonces
         self._guesses = Bucket(GUESSES_PER_MINUTE, clock or SystemClock())
         # One at a time, so that a flood of guesses takes neither all memory nor all threads.
         self._checking = asyncio.Lock()
@@ -110,27 +116,27 @@ class SignIn:
         shown = await call.body(Credentials)
         if bool(shown.code) == bool(shown.password):
             raise Refused(400, "bad_sign_in", "send either a code or a password", "a code comes from: holdfast link")
-        token = await (self._by_code(call, shown.code) if shown.code else self._by_password(call, shown.password))
-        cookie, _, proof = token.partition(PROVED)
-        response = answer(SignedIn(signed_in=True, proof=proof))
-        _set_cookie(response, call, cookie, COOKIE_MS // 1000)
-        return response
+        port = port_of(call.request.scope)
+        admission = await (
+            self._by_code(call, shown.code, port) if shown.code else self._by_password(call, shown.password, port)
+        )
+        return answer(SignedIn(signed_in=True, login=admission.login, secret=admission.secret, nonce=self._nonces.current))
 
-    async def _by_code(self, call: Call, code: str) -> str:
-        if token := await call.desk.logins.by_code(code):
-            return token
-        hint = "a link is good once, for fifteen minutes; get a fresh one with: holdfast link"
+    async def _by_code(self, call: Call, code: str, port: int) -> Admission:
+        if admission := await call.desk.logins.by_code(code, port):
+            return admission
+        hint = "a link is good once, for fifteen minutes, until the gateway restarts; get a fresh one with: holdfast link"
         raise Refused(401, "wrong_code", "this link has been used, or is too old", hint)
 
-    async def _by_password(self, call: Call, password: str) -> str:
+    async def _by_password(self, call: Call, password: str, port: int) -> Admission:
         if not call.desk.logins.has_password:
             raise Refused(401, "no_password", "there is no password here", "get a link with: holdfast link")
         async with self._checking:
             if wait_s := self._guesses.wait_s():
                 hint = "wait, or get a link with: holdfast link"
                 raise Refused(429, "too_many_failures", "too many wrong passwords were tried", hint, wait_s)
-            if len(password) <= PASSWORD_MAX and (token := await call.desk.logins.by_password(password)):
-                return token
+            if len(password) <= PASSWORD_MAX and (admission := await call.desk.logins.by_password(password, port)):
+                return admission
             self._guesses.take()
         raise Refused(401, "wrong_password", "this is not the password", "get a link with: holdfast link")
 
@@ -138,25 +144,10 @@ class SignIn:
         return answer(await call.desk.logins.link(), 201)
 
     async def leave(self, call: Call) -> Response:
-        if cookie := cookie_of(call.request.headers, port_of(call.request.scope)):
-            await call.desk.logins.leave(shown_by(cookie, call.request.headers))
-        response = answer(SignedIn(signed_in=False))
-        _set_cookie(response, call, "", 0)
-        return response
+        if login := call.principal.login:
+            await call.desk.logins.leave(login)
+        return answer(SignedIn(signed_in=False))
 
     async def me(self, call: Call) -> Response:
         who = call.principal
         return answer(Me(owner=who.owner, scopes=sorted(who.scopes), how=who.how))
-
-
-def _set_cookie(response: Response, call: Call, token: str, max_age_s: int) -> None:
-    response.set_cookie(
-        cookie_name(port_of(call.request.scope)),
-        token,
-        max_age=max_age_s,
-        path="/",
-        httponly=True,
-        samesite="strict",
-        # Behind a proxy with TLS the browser must not send it without.
-        secure=call.request.headers.get("origin", "").startswith("https://"),
-    )

@@ -31,7 +31,7 @@ class Answer:
 PICTURE_HEADERS: Mapping[str, str] = MappingProxyType(
     {
         "Cache-Control": "private, max-age=31536000, immutable",
-        "Vary": "Cookie, Authorization",
+        "Vary": "Authorization, X-Holdfast-Proof",
         "Content-Security-Policy": "default-src 'none'; sandbox",
         "Cross-Origin-Resource-Policy": "same-origin",
     }
