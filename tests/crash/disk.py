@@ -4,7 +4,8 @@ Both disks are SQLite file systems ("VFS") over the ordinary one, so a connectio
 `apsw.Connection(path, vfs=disk.name)`.  A disk lives as long as Python holds it, so a test must keep it in a variable.
 
 - `PowerLossDisk` remembers what no sync has yet made durable, and draws what a power cut would leave behind.
-- `FaultyDisk` fails syncs and runs full.  It may stand on a `PowerLossDisk`: `FaultyDisk("faulty", base="powerloss")`.
+- `FaultyDisk` fails syncs and reads, and runs full.  It may stand on a `PowerLossDisk`:
+  `FaultyDisk("faulty", base="powerloss")`.
 """
 
 # ruff: noqa: N802 - SQLite has given these methods their names.
@@ -263,7 +264,7 @@ class PowerLossFile(apsw.VFSFile):
 
 
 class FaultyDisk(apsw.VFS):
-    """A disk whose syncs fail, or whose space ends, from when it is told so until it is healed.
+    """A disk whose syncs or reads fail, or whose space ends, from when it is told so until it is healed.
 
     It is louder than a real one: apsw raises what happened here even where SQLite goes on as if nothing had, which it
     does when the checkpoint fails that it makes by itself after a commit.  On a real disk nobody hears of that.
@@ -278,10 +279,12 @@ class FaultyDisk(apsw.VFS):
         self._passing = 0
         self._failing = 0.0
         self._quota: tuple[Path, int] | None = None
+        self.unreadable = False
 
     def heal(self) -> None:
         """Ends all faults."""
         with self._lock:
+            self.unreadable = False
             self._kinds = ()
             self._quota = None
 
@@ -293,6 +296,11 @@ class FaultyDisk(apsw.VFS):
             self._kinds = kinds
             self._passing = after
             self._failing = math.inf if times is None else times
+
+    def fail_reads(self) -> None:
+        """Fails every read of a page, as a drive does whose sectors have gone bad."""
+        with self._lock:
+            self.unreadable = True
 
     def limit(self, folder: Path, quota: int) -> None:
         """Makes the folder a disk of so many bytes, which every file below it takes from, whoever wrote it."""
@@ -329,6 +337,11 @@ class FaultyFile(apsw.VFSFile):
         if self._disk.refuse_sync(self._kind):
             raise apsw.exception_for(apsw.SQLITE_IOERR_FSYNC)
         super().xSync(flags)
+
+    def xRead(self, amount: int, offset: int) -> bytes:
+        if self._disk.unreadable:
+            raise apsw.exception_for(apsw.SQLITE_IOERR_READ)
+        return super().xRead(amount, offset)
 
     def xWrite(self, data: Any, offset: int) -> None:
         end = self.xFileSize() + max(0, self._disk.find_room())

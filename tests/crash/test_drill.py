@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 import pytest
 
+from holdfast.core import notes
 from holdfast.core.intake import Inbound
+from holdfast.core.journal import Entry, Kind
 from holdfast.core.memory import Event
-from holdfast.core.turns import Cause, Policy, Turn
+from holdfast.core.turns import Cause, Policy, State, Turn
 from holdfast.drill.commits import Commit, judge_commits
+from holdfast.drill.strikes import judge_strikes
 from holdfast.drill.verdict import Seen, drill, judge_drains
-from holdfast.ids import SegmentId, new_node_id, new_session_id, new_turn_id
+from holdfast.ids import SegmentId, SessionId, TurnId, new_node_id, new_session_id, new_turn_id
 from holdfast.store.opening import Store
 from tests.conformance.scenes import OWNER, Scene
 
@@ -47,6 +50,59 @@ def test_a_life_that_ends_in_another_way_than_it_was_told_is_noticed(by: signal.
     seen = Seen()
     seen.end(1, by, status)
     assert bool(seen.odd_ends) == odd
+
+
+CHAT, OTHER = SessionId("ses_chat"), SessionId("ses_other")
+CULPRIT, BESIDE = TurnId("trn_culprit"), TurnId("trn_beside")
+
+
+def crashes(session_id: SessionId, turn_id: TurnId, lives: Sequence[int], *, given_up: bool) -> list[Entry]:
+    """Return the journal of a turn that was cut off by the crash of each of these lives, which last a second each."""
+    found: list[Entry] = []
+    for attempt, life in enumerate(lives, 1):
+        is_last = given_up and attempt == len(lives)
+        data = {"cause": Cause.CRASH, **({"error": notes.GIVEN_UP} if is_last else {})}
+        for kind, at, said in (
+            (Kind.TURN_STARTED, 1_000 * life + 500, {}),
+            (Kind.TURN_INTERRUPTED, 1_000 * life + 1_100, data),
+        ):
+            place = {"session_id": session_id, "turn_id": turn_id, "seq": len(found) + 1, "attempt": attempt, "nth": None}
+            found.append(Entry(**place, kind=kind, at=at, data=said))  # type: ignore[arg-type] - The fields in two parts.
+    return found
+
+
+@pytest.mark.parametrize(
+    ("culprit", "beside", "violation"),
+    [
+        ([0, 1, 2], [], None),
+        ([0, 1, 2, 3], [0, 1, 2], None),
+        ([0, 1, 2], [0, 1, 2], "S2 given up after a crash that cut off 1 more: trn_culprit"),
+        ([0, 1], [], "S2 given up after 2 interruptions: trn_culprit"),
+    ],
+)
+def test_a_turn_that_is_given_up_too_early_is_noticed(culprit: list[int], beside: list[int], violation: str | None) -> None:
+    """S2: a crash that cuts off several turns gives none of them up."""
+    journals = {
+        CHAT: crashes(CHAT, CULPRIT, culprit, given_up=True),
+        OTHER: crashes(OTHER, BESIDE, beside, given_up=False),
+    }
+    ends_ms = [1_000 * life + 1_000 for life in range(4)]
+    assert [*judge_strikes([], journals, ends_ms)] == ([violation] if violation else [])
+
+
+@pytest.mark.parametrize(
+    ("state", "error", "violations"),
+    [
+        (State.COMPLETED, None, 0),
+        (State.INTERRUPTED, notes.GIVEN_UP, 0),
+        (State.INTERRUPTED, None, 1),
+        (State.CANCELLED, None, 1),
+    ],
+)
+def test_a_turn_without_an_answer_that_was_not_given_up_is_noticed(state: State, error: str | None, violations: int) -> None:
+    """A1 S2: no one cancels anything in a drill, and messages behind a turn that is given up are answered."""
+    turn = Turn(id=CULPRIT, session_id=CHAT, ordinal=1, accepted_at=NOW, state=state, error=error)
+    assert len([*judge_strikes([turn], {}, [])]) == violations
 
 
 @pytest.mark.parametrize(("cause", "recorded"), [(Cause.RESTART_TIMEOUT, 1), (Cause.CRASH, 0)])

@@ -30,7 +30,7 @@ def homes() -> Iterator[Path]:
 
 
 @pytest.mark.parametrize(
-    ("when", "stride", "points_min"), [("before", 5, 100), pytest.param("after", 2, 20, marks=pytest.mark.long)]
+    ("when", "stride", "points_min"), [("before", 9, 100), pytest.param("after", 2, 20, marks=pytest.mark.long)]
 )
 def test_killed_beside_any_write_every_task_is_told_once(
     runner: Runner, homes: Path, when: When, stride: int, points_min: int

@@ -11,16 +11,17 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import apsw
 import pytest
 
 from holdfast.agent.scripted import Line, Pause, Say, ScriptedAgent, Use
 from holdfast.core.effects import Effect
 from holdfast.core.intake import Inbound, Receipt
 from holdfast.core.journal import Kind
-from holdfast.core.turns import Cause, State
+from holdfast.core.turns import Cause, Mode, State
 from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.settings import Settings
-from holdfast.errors import DiskFull, StoreBroken
+from holdfast.errors import Damaged, DiskFull, StoreBroken, Unavailable
 from holdfast.ids import TurnId, new_session_id, new_turn_id
 from holdfast.store import home as store_home
 from holdfast.store import sqlite
@@ -61,9 +62,9 @@ def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Disk:
     return Disk(tmp_path / "home")
 
 
-async def accept(store: Store, text: str = "please") -> Receipt:
+async def accept(store: Store, text: str = "please", mode: Mode = Mode.CONVERSATION) -> Receipt:
     conversation = f"chat:{next(_numbers)}"
-    inbound = Inbound(conversation=conversation, text=text, channel="chat", reply_to=TARGET)
+    inbound = Inbound(conversation=conversation, text=text, channel="chat", reply_to=TARGET, mode=mode)
     return await store.intake.accept(inbound, new_turn_id(NOW), new_session_id(NOW), NOW)
 
 
@@ -191,6 +192,7 @@ async def test_a_process_whose_disk_failed_exits_by_itself(tmp_path: Path, kind:
 
 async def test_on_a_full_disk_new_work_is_refused_and_running_work_still_ends(disk: Disk) -> None:
     """A1 X1: the ballast pays for the end of what was begun; reads go on; with room, everything does."""
+    # What was done is recorded, so that it is neither repeated nor in doubt.
     touched = asyncio.Event()
     go_on = asyncio.Event()
 
@@ -212,16 +214,14 @@ async def test_on_a_full_disk_new_work_is_refused_and_running_work_still_ends(di
         with pytest.raises(DiskFull, match="free some space; everything accepted so far is safe"):
             await accept(store, "no room for this" * 10_000)
         go_on.set()
-        await until(store, lambda: is_in(store, receipt, State.FAILED), "failed")
+        await until(store, lambda: is_in(store, receipt, State.INTERRUPTED), "interrupted")
         turn = await store.turns.get(receipt.turn_id)
-        assert turn.error is not None
-        assert "the disk is full" in turn.error
-        # Nobody could record how the tool ended, so nobody knows, and people are told.
+        assert turn.cause == Cause.DISK_FULL
         (call,) = await store.journal.calls(turn.id)
-        assert call.state == "unknown"
+        assert (call.state, call.starts) == ("ok", 1)
         entries = await store.journal.read_turn(turn.id)
-        assert [entry.data["outcome"] for entry in entries if entry.kind is Kind.TOOL_FINISHED] == ["unknown"]
-        assert entries[-1].kind is Kind.TURN_FAILED
+        assert [entry.data["outcome"] for entry in entries if entry.kind is Kind.TOOL_FINISHED] == ["ok"]
+        assert entries[-1].kind is Kind.TURN_INTERRUPTED
         with pytest.raises(DiskFull):
             await accept(store, "no room for this" * 10_000)
         with pytest.raises(DiskFull):
@@ -231,10 +231,85 @@ async def test_on_a_full_disk_new_work_is_refused_and_running_work_still_ends(di
         disk.faulty.heal()
         second = await accept(store)
         assert (disk.home / "holdfast.ballast").stat().st_size == BALLAST
-        await until(store, lambda: delivered(store, receipt), "the failure delivered")
         await until(store, lambda: is_in(store, second, State.COMPLETED), "the next one completed")
     await store.close()
     await require_everything(disk.home, [receipt.turn_id, second.turn_id])
+
+
+WORDS = [f"x{number} " for number in range(400)]
+STREAM: list[Line] = [line for word in WORDS for line in (Say(word), Pause(2))]
+
+
+async def said(store: Store, turn_id: TurnId) -> str:
+    """Return the words of a turn as the journal has them."""
+    entries = await store.journal.read_turn(turn_id)
+    return "".join(str(entry.data["text"]) for entry in entries if entry.kind is Kind.TEXT)
+
+
+async def fill(disk: Disk, store: Store) -> None:
+    """Let the disk have no room from now on, as the next message is told."""
+    disk.faulty.limit(disk.home, measure(disk.home))
+    with pytest.raises(DiskFull):
+        await accept(store, "no room for this" * 10_000)
+
+
+async def test_a_full_disk_tears_no_transcript(disk: Disk) -> None:
+    """J1 R5: of what a turn says nothing is left out, also where the disk takes some of it and then no more."""
+    store = await disk.open()
+    async with running(store, disk, STREAM):
+        receipts = [await accept(store) for _ in range(16)]
+        for receipt in receipts:
+            await until(store, lambda each=receipt: has_said(store, each, "x20 "), "speaking")
+        await fill(disk, store)
+        for receipt in receipts:
+            await until(store, lambda each=receipt: is_stopped(store, each), "stopped")
+            text = await said(store, receipt.turn_id)
+            assert text == "".join(WORDS)[: len(text)]
+            turn = await store.turns.get(receipt.turn_id)
+            assert (turn.state, turn.cause) == (State.INTERRUPTED, Cause.DISK_FULL)
+            # Whoever reads the conversation is told why it stands still.
+            entries = await store.journal.read_turn(turn.id)
+            assert [entry.data.get("cause") for entry in entries if entry.kind is Kind.TURN_INTERRUPTED] == ["disk_full"]
+        disk.faulty.heal()
+    await store.close()
+    await require_everything(disk.home, [receipt.turn_id for receipt in receipts])
+
+
+async def is_stopped(store: Store, receipt: Receipt) -> bool:
+    return not await is_in(store, receipt, State.RUNNING)
+
+
+async def has_said(store: Store, receipt: Receipt, word: str) -> bool:
+    return word in await said(store, receipt.turn_id)
+
+
+async def test_work_that_a_full_disk_stops_goes_on_when_there_is_room(
+    disk: Disk, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """R8 R10: however often the disk runs full, detached work is interrupted, and continues from where it stopped."""
+    # A log that starts over needs no room, however full the disk is.
+    monkeypatch.setattr(sqlite, "CHECKPOINT_PAGES", 1_000_000)
+    store = await disk.open()
+    async with running(store, disk, STREAM):
+        receipt = await accept(store, mode=Mode.DETACHED)
+        for attempt, word in enumerate(("x20 ", "x80 ", "x140 ", "x200 ", "x260 "), 1):
+            await until(store, lambda word=word: has_said(store, receipt, word), "speaking")
+            await fill(disk, store)
+            await until(store, lambda: is_stopped(store, receipt), "stopped")
+            assert await is_in(store, receipt, State.QUEUED)
+            turn = await store.turns.get(receipt.turn_id)
+            assert (turn.attempt, turn.cause) == (attempt, Cause.DISK_FULL)
+            # It does not begin again while there is no room, and the log does not grow with every message.
+            for _ in range(20):
+                with pytest.raises(DiskFull):
+                    await accept(store, "no room for this" * 10_000)
+            assert sum("cannot claim: " in line for line in caplog.messages) <= 3 * attempt
+            assert (await store.turns.get(receipt.turn_id)).attempt == attempt
+            disk.faulty.heal()
+        await until(store, lambda: is_in(store, receipt, State.COMPLETED), "completed")
+        assert await said(store, receipt.turn_id) == "".join(WORDS)
+    await store.close()
+    await require_everything(disk.home, [receipt.turn_id])
 
 
 async def test_whoever_asks_hears_that_nothing_new_can_be_taken(disk: Disk) -> None:
@@ -271,6 +346,21 @@ async def test_when_even_the_ballast_is_used_up_nothing_breaks_and_room_heals_it
     await require_everything(disk.home, [receipt.turn_id for receipt in receipts])
 
 
+async def test_a_write_that_finds_no_memory_is_refused_and_breaks_nothing(disk: Disk) -> None:
+    """A1: it is safe to try again; the store goes on as soon as there is some."""
+    store = await disk.open()
+    acknowledged = [(await accept(store)).turn_id]
+    apsw.hard_heap_limit(apsw.memory_used() + 300_000)
+    try:
+        with pytest.raises(Unavailable, match="no memory"):
+            await accept(store, "too much of it" * 200_000)
+    finally:
+        apsw.hard_heap_limit(0)
+    acknowledged.append((await accept(store)).turn_id)
+    await store.close()
+    await require_everything(disk.home, acknowledged)
+
+
 def unlink(path: Path) -> None:
     path.unlink()
 
@@ -292,4 +382,19 @@ async def test_files_moved_under_us_stop_the_store(tmp_path: Path, name: str, mo
         await accept(store)
     with pytest.raises(StoreBroken):
         await accept(store)
+    await store.close()
+
+
+async def test_a_read_that_the_disk_fails_is_refused_as_damage(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SQLite ends the transaction of such a read by itself, which must not hide why."""
+    monkeypatch.setattr(sqlite, "READERS", 1)
+    store = await disk.open()
+    receipt = await accept(store)
+    await store.nodes.beats()
+    disk.faulty.fail_reads()
+    with pytest.raises(Damaged):
+        await store.journal.read(receipt.session_id)
+    assert store.damage
+    disk.faulty.heal()
+    assert len(await store.journal.read(receipt.session_id)) == 1
     await store.close()

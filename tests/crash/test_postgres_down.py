@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-from collections.abc import AsyncIterator, Iterator
+import re
+from collections.abc import AsyncIterator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -32,7 +33,8 @@ from holdfast.memory.bindings import Bindings
 from holdfast.store.audit import audit
 from holdfast.store.database import Run, Transaction
 from holdfast.store.opening import Store
-from holdfast.store.postgres import PostgresDatabase
+from holdfast.store.postgres import RECONNECT_WAIT_S, PostgresDatabase
+from holdfast.store.wire import Wire
 from tests import scratch
 from tests.crash.world import TARGET, World, WorldCarrier, WorldMemory, opened, query, until
 from tests.postgres import Server
@@ -40,12 +42,16 @@ from tests.postgres import Server
 SAID = ("one ", "two ", "three")
 # A client that waits longer than this for a refusal would call it a hang.
 PATIENCE_S = 8.0
-LEASE_MS = 1_500
+LEASE_MS = 3_000
 DEATHS = ("immediate", "killed")
 
 Death = Literal["immediate", "killed"]
 
 _names = itertools.count(1)
+_DISMISS_ALL = """
+    SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
+     WHERE datname = current_database() AND pid <> pg_backend_pid()
+"""
 
 
 @pytest.fixture(scope="module")
@@ -229,8 +235,8 @@ class ForgetfulDatabase(PostgresDatabase):
 
     left: float = float("inf")
 
-    async def _commit(self, batch: list[Any]) -> list[Any]:
-        results = await super()._commit(batch)
+    async def _commit(self, wire: Wire, batch: Sequence[Any], *, careful: bool) -> list[Any]:
+        results = await super()._commit(wire, batch, careful=careful)
         # Beats and sweeps come by the clock, and belong to no turn.
         if all("Nodes." in job.work.__qualname__ for job in batch):
             return results
@@ -295,8 +301,8 @@ async def test_a_farewell_that_arrives_between_two_statements_is_an_outage_like_
         await store.nodes.join(node, 0)
         database = store.database
         assert isinstance(database, PostgresDatabase)
-        assert database._connection
-        dismiss(url, database._connection.get_server_pid())
+        (writer,) = [wire for wire in database._writers.wires if wire]
+        dismiss(url, writer.pid)
         for _ in range(steps):
             await asyncio.sleep(0)
         try:
@@ -341,3 +347,44 @@ async def test_a_read_that_is_stopped_while_the_database_hangs_stops(server: Ser
     finally:
         postmaster.resume()
         await database.close()
+
+
+async def test_a_server_that_has_become_a_copy_is_an_outage_like_any_other(url: str, tmp_path: Path) -> None:
+    """A1: behind the same address another server writes now, and only a new connection finds it."""
+    admin = await asyncpg.connect(url)
+    async with opened(url, tmp_path) as store:
+        node = new_node_id(0)
+        await store.nodes.join(node, 0)
+        name = await admin.fetchval("SELECT current_database()")
+        await admin.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+        await admin.execute(_DISMISS_ALL)
+        with pytest.raises(StoreDown):
+            await store.nodes.beat(node)
+        with pytest.raises(StoreDown, match="read-only"):
+            await store.nodes.beat(node)
+        await admin.execute(f"ALTER DATABASE {name} RESET default_transaction_read_only")
+        await store.nodes.beat(node)
+    await admin.close()
+
+
+async def test_a_server_that_does_not_let_us_in_for_a_while_is_an_outage_like_any_other(url: str, tmp_path: Path) -> None:
+    """A1: whoever changes a password or a role does it in two steps; hints are heard again afterwards, too."""
+    admin = await asyncpg.connect(url)
+    await admin.execute("DROP ROLE IF EXISTS guest")
+    await admin.execute("CREATE ROLE guest LOGIN SUPERUSER")
+    async with opened(re.sub(r"//\w+@", "//guest@", url), tmp_path) as store:
+        node = new_node_id(0)
+        await store.nodes.join(node, 0)
+        await admin.execute("ALTER ROLE guest NOLOGIN")
+        await admin.execute(_DISMISS_ALL)
+        for _ in range(2):
+            with pytest.raises(StoreDown):
+                await store.nodes.beat(node)
+        await asyncio.sleep(2 * RECONNECT_WAIT_S)
+        missed = asyncio.Event()
+        store.wakes.listen(lambda topic: missed.set() if topic == "missed" else None)
+        await admin.execute("ALTER ROLE guest LOGIN")
+        await store.nodes.beat(node)
+        async with asyncio.timeout(PATIENCE_S):
+            await missed.wait()
+    await admin.close()

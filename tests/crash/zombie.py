@@ -24,8 +24,9 @@ from holdfast.engine.settings import Settings
 from holdfast.errors import NodeLost
 from holdfast.memory.bindings import Bindings
 from holdfast.store import postgres
-from holdfast.store.database import Run, Statement, Transaction, Work
+from holdfast.store.database import Add, Run, RunMany, Statement, Together, Transaction, Work
 from holdfast.store.opening import Store
+from holdfast.store.wire import Wire
 from tests.crash.world import World, WorldCarrier, WorldMemory
 
 T = TypeVar("T")
@@ -33,19 +34,18 @@ T = TypeVar("T")
 SAID = ("one ", "two ", "three")
 LOST = 3
 
-# Where it stops: before, inside or after a statement that contains these words, or inside what the name says.
+# Where it stops: before or after a statement that contains these words, or inside what the name says.
 STATEMENTS: Mapping[str, tuple[str, str]] = {
     "claimed": ("before", "SET state = 'running', attempt"),
     "starting": ("after", "SET state = 'running', attempt"),
     "appending": ("after", "SET nth = nth + :count"),
     "numbering": ("after", "UPDATE sessions SET seq = seq + :count WHERE"),
     "finishing": ("after", "answered_at = :now"),
-    "parsed": ("inside", "generation = generation + :remembered"),
     "closing": ("after", "INSERT INTO deliveries"),
     "sent": ("before", "receipt = :receipt"),
     "committed": ("before", "UPDATE segments SET state = :state"),
 }
-MOMENTS = (*STATEMENTS, "talking", "touching", "touched", "sending", "committing")
+MOMENTS = (*STATEMENTS, "parsed", "talking", "touching", "touched", "sending", "committing")
 
 
 class Stop:
@@ -57,13 +57,17 @@ class Stop:
         self._skip = {"sent": 1, "committed": 1}.get(moment, 0)
         self._armed = True
 
+    @property
+    def is_between_statements(self) -> bool:
+        return self._armed and self._moment in STATEMENTS
+
     def at(self, moment: str) -> None:
         if self._armed and moment == self._moment:
             self._armed = False
             os.kill(os.getpid(), signal.SIGSTOP)
 
     def beside(self, when: str, statement: Statement) -> None:
-        if when != self._when or self._words not in statement.sql:
+        if when != self._when or not any(self._words in each.sql for each in parts(statement)):
             return
         # The first move of a delivery or segment takes it, and the second settles it.
         if self._skip:
@@ -71,23 +75,30 @@ class Stop:
         else:
             self.at(self._moment)
 
-    def inside(self, statement: Statement) -> Statement:
-        """Return the statement, with a number in it that stops the process where that is the moment."""
-        if self._when != "inside" or self._words not in statement.sql or not isinstance(statement, Run):
-            return statement
-        count = StoppingNumber(statement.params["count"])
-        count.stop = self
-        return Run(statement.sql, {**statement.params, "count": count})
+
+def parts(statement: Statement) -> Sequence[Run | RunMany | Add]:
+    return statement.statements if isinstance(statement, Together) else [statement]
 
 
-class StoppingNumber(int):
-    """Stops the process when it is written into a message: by then the statement is parsed, and not yet executed."""
+class HalfWay:
+    """A transport that stops the process while a statement is half sent; what stood before it is executed by then."""
 
-    stop: Stop
+    _HALF = b"generation = generation + $"
 
-    def __int__(self) -> int:
-        self.stop.at("parsed")
-        return super().__int__()
+    def __init__(self, transport: asyncio.Transport, stop: Stop) -> None:
+        self._transport = transport
+        self._stop = stop
+
+    def write(self, data: bytes) -> None:
+        half = data.find(self._HALF)
+        if half >= 0:
+            self._transport.write(data[:half])
+            self._stop.at("parsed")
+            data = data[half:]
+        self._transport.write(data)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
 
 
 class StoppedDatabase(postgres.PostgresDatabase):
@@ -98,12 +109,18 @@ class StoppedDatabase(postgres.PostgresDatabase):
     async def write(self, work: Work[T], **options: Any) -> T:
         return await super().write(lambda: self._watched(work()), **options)
 
+    async def _commit(self, wire: Wire, batch: Sequence[Any], *, careful: bool) -> list[Any]:
+        if not isinstance(wire._transport, HalfWay):
+            wire._transport = HalfWay(wire._transport, self.stop)  # type: ignore[assignment]
+        # Else the commit would travel with the last statement, and nothing be held behind it.
+        return await super()._commit(wire, batch, careful=careful or self.stop.is_between_statements)
+
     def _watched(self, transaction: Transaction[T]) -> Transaction[T]:
         try:
             statement = next(transaction)
             while True:
                 self.stop.beside("before", statement)
-                rows = yield self.stop.inside(statement)
+                rows = yield statement
                 self.stop.beside("after", statement)
                 statement = transaction.send(rows)
         except StopIteration as done:

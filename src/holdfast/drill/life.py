@@ -56,6 +56,8 @@ class Ledger:
 class LedgerCarrier:
     """Delivers into the ledger."""
 
+    dedupes = False
+
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import signal
 import subprocess
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +19,7 @@ from holdfast.core.journal import Entry
 from holdfast.core.transcript import Role, fold
 from holdfast.core.turns import SETTLED, Cause, State, Turn
 from holdfast.drill.commits import COMMITTED, Commit, judge_commits
+from holdfast.drill.strikes import judge_strikes
 from holdfast.errors import NotFound, StoreBroken
 from holdfast.ids import SessionId, TurnId
 from holdfast.store import rows
@@ -43,6 +46,8 @@ class Seen:
     drained: int = 0
     ends: Counter[int] = field(default_factory=Counter[int])
     odd_ends: list[str] = field(default_factory=list[str])
+    # When each life was over, in milliseconds since 1970.
+    ends_ms: list[int] = field(default_factory=list[int])
 
     def read(self, line: str) -> None:
         match line.split():
@@ -60,6 +65,7 @@ class Seen:
     def end(self, life: int, by: signal.Signals, status: int) -> None:
         """Keep how a life ended: a kill takes it, a stop lets it end by itself."""
         self.ends[by] += 1
+        self.ends_ms.append(math.ceil(time.time() * 1000))
         if status != (0 if by is signal.SIGTERM else -by):
             self.odd_ends.append(f"life {life} was sent {by.name} and ended with {status}")
 
@@ -69,8 +75,8 @@ class Verdict:
     """What a drill found; no violations is the proof.
 
     `kills` is how often the gateway was ended, either way.  `drained` turns were cut by a stop that gave them too little
-    time.  `set_aside` were waiting in a session that was suspended.  `commits` are segments of conversations that memory was
-    told, `commits_repeated` of them again, because nobody knew any more whether it had been.
+    time.  `given_up` turns were cut off too often, and alone when a crash did it.  `commits` are segments of conversations
+    that memory was told, `commits_repeated` of them again, because nobody knew any more whether it had been.
     """
 
     kills: int
@@ -81,7 +87,6 @@ class Verdict:
     completed: int
     continued: int
     given_up: int
-    set_aside: int
     shown: int
     effects: int
     effects_unknown: int
@@ -161,6 +166,7 @@ async def _judge(home: Path, url: str, kills: int, seen: Seen) -> Verdict:
             *_judge_shown(seen, journals),
         ]
         found = [turn for turn in turns.values() if turn]
+        violations += judge_strikes(found, journals, seen.ends_ms)
         ledger = [line.split() for line in (home / "ledger.txt").read_text().splitlines()]
         world, world_violations = await _judge_world(ledger, store, found)
         commits = [Commit.read(words) for words in ledger if words[0] == COMMITTED]
@@ -174,7 +180,6 @@ async def _judge(home: Path, url: str, kills: int, seen: Seen) -> Verdict:
             completed=sum(turn.state is State.COMPLETED for turn in found),
             continued=sum(turn.state is State.COMPLETED and turn.attempt > 1 for turn in found),
             given_up=sum(turn.state is State.INTERRUPTED for turn in found),
-            set_aside=sum(turn.state is State.CANCELLED for turn in found),
             shown=len(seen.shown),
             effects=world["effects"],
             effects_unknown=world["unknown"],

@@ -1,0 +1,65 @@
+"""Which turns a drill may give up: those that were cut off often enough, and alone when a crash did it."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from holdfast.core import notes
+from holdfast.core.journal import Entry, Kind
+from holdfast.core.sessions import STRIKES_MAX
+from holdfast.core.turns import Cause, State, Turn
+from holdfast.ids import SessionId, TurnId
+
+_Attempt = tuple[TurnId, int]
+
+
+def judge_strikes(
+    turns: Sequence[Turn], journals: Mapping[SessionId, Sequence[Entry]], ends_ms: Sequence[int]
+) -> Iterator[str]:
+    """Compare the turns that have no answer with what cut them off.  `ends_ms` are the times at which lives ended."""
+    for turn in turns:
+        if turn.state is State.CANCELLED:
+            yield f"S2 cancelled, and no one asked for it: {turn.id}"
+        elif turn.state is State.INTERRUPTED and turn.error != notes.GIVEN_UP:
+            yield f"A1 cut off, neither continued nor given up: {turn.id}"
+    lives = _lives(journals, ends_ms)
+    company = Counter(
+        lives[attempt] for entries in journals.values() for entry in entries if (attempt := _crashed(entry)) in lives
+    )
+    for entries in journals.values():
+        yield from _judge_given_up(entries, lives, company)
+
+
+def _judge_given_up(entries: Sequence[Entry], lives: Mapping[_Attempt, int], company: Counter[int]) -> Iterator[str]:
+    strikes = 0
+    for entry in entries:
+        if entry.kind is Kind.TURN_COMPLETED:
+            strikes = 0
+        if entry.kind is not Kind.TURN_INTERRUPTED:
+            continue
+        strikes += 1
+        if entry.data.get("error") != notes.GIVEN_UP:
+            continue
+        if strikes < STRIKES_MAX:
+            yield f"S2 given up after {strikes} interruptions: {entry.turn_id}"
+        attempt = _crashed(entry)
+        if attempt is not None and attempt in lives and (cut := company[lives[attempt]]) > 1:
+            yield f"S2 given up after a crash that cut off {cut - 1} more: {entry.turn_id}"
+
+
+def _lives(journals: Mapping[SessionId, Sequence[Entry]], ends_ms: Sequence[int]) -> dict[_Attempt, int]:
+    """Return the life in which each attempt was started.  One life ends before the next begins."""
+    return {
+        (entry.turn_id, entry.attempt): bisect_left(ends_ms, entry.at)
+        for entries in journals.values()
+        for entry in entries
+        if entry.kind is Kind.TURN_STARTED
+    }
+
+
+def _crashed(entry: Entry) -> _Attempt | None:
+    """Return the attempt that an entry says was cut off by a crash."""
+    is_crash = entry.kind is Kind.TURN_INTERRUPTED and entry.data.get("cause") == Cause.CRASH
+    return (entry.turn_id, entry.attempt) if is_crash else None
