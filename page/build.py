@@ -4,6 +4,7 @@ python page/build.py             build it into the package, unless that has been
 python page/build.py check       check format, lint and types
 python page/build.py format      format, and fix what can be fixed
 python page/build.py test [...]  run the tests
+python page/build.py tools       install what these need, and nothing more
 python page/build.py dev         serve it for development, beside a gateway on the usual port
 """
 
@@ -83,6 +84,8 @@ def main(arguments: Sequence[str]) -> None:
     match arguments:
         case []:
             build()
+        case ["tools"]:
+            _install(WORKING)
         case [tool, *more] if tool in TOOLS:
             _install(WORKING)
             for script, *own in TOOLS[tool]:

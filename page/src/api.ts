@@ -1,11 +1,9 @@
 /** Asking the gateway: every request of the page but the event streams goes through here. */
 
 import { setClock } from "./clock.ts";
-import { pocket } from "./pocket.ts";
+import { signedFetch } from "./signing.ts";
 import type { Error as Problem, Refusal } from "./wire.ts";
 
-/** Browsers show the cookie to every port of a machine; the proof is kept where only this page can read it. */
-export const PROOF = "holdfast.proof";
 /** Told to the window when the gateway no longer knows this browser: the door opens then. */
 export const SIGNED_OUT = "holdfast:signed-out";
 /** What takes longer than this is not going to be answered. */
@@ -75,16 +73,6 @@ export const patch = <T>(path: string, body: unknown) => ask<T>("PATCH", path, {
 export const put = <T>(path: string, body: unknown) => ask<T>("PUT", path, { body });
 export const remove = <T>(path: string) => ask<T>("DELETE", path);
 
-/** What every request of this page shows, so that the gateway knows it for its own. */
-export function credentials(): Record<string, string> {
-  const proof = pocket.get(PROOF);
-  return proof ? { "X-Holdfast-Proof": proof } : {};
-}
-
-export const hasProof = () => pocket.get(PROOF) !== null;
-export const keepProof = (proof: string) => pocket.set(PROOF, proof);
-export const forgetProof = () => pocket.remove(PROOF);
-
 /** Return a query with what is given in it, and nothing else. */
 export function query(values: Record<string, string | number | boolean | null | undefined>): string {
   const given = Object.entries(values).filter(([, value]) => value !== undefined && value !== null && value !== "");
@@ -102,10 +90,10 @@ async function answered(method: Method, path: string, { body, raw, headers, sign
   const sent = raw ?? (body === undefined ? undefined : JSON.stringify(body));
   const kind = body !== undefined && !raw ? { "Content-Type": "application/json" } : {};
   const limit = AbortSignal.timeout(patienceMs ?? PATIENCE_MS);
-  const asked = fetch(path, {
+  const asked = signedFetch(path, {
     method,
     cache: "no-store",
-    headers: { ...credentials(), ...kind, ...headers },
+    headers: { ...kind, ...headers },
     signal: signal ? AbortSignal.any([signal, limit]) : limit,
     ...(sent === undefined ? {} : { body: sent }),
   });

@@ -48,6 +48,9 @@ export function duration(ms: number): string {
   return `${Math.floor(minutes / 1_440)} d ${Math.floor((minutes % 1_440) / 60)} h`;
 }
 
+/** How far a clock is off. */
+export const lead = (ms: number) => `${duration(Math.abs(ms))} ${ms > 0 ? "ahead" : "behind"}`;
+
 export const count = (amount: number) => number.format(amount);
 export const plural = (amount: number, one: string, many = `${one}s`) =>
   `${count(amount)} ${amount === 1 ? one : many}`;

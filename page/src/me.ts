@@ -1,7 +1,8 @@
 /** Who looks at this page, as the gateway knows them. */
 
 import { computed, type ReadonlySignal, signal } from "@preact/signals";
-import { forgetProof, get, hasProof, keepProof, PROOF, post, Refused, SIGNED_OUT } from "./api.ts";
+import { get, post, Refused, SIGNED_OUT } from "./api.ts";
+import { forgetLogin, isSignedIn, keepLogin, LOGIN } from "./signing.ts";
 import { tellProblem } from "./ui/toast.tsx";
 import type { Credentials, Me, SignedIn } from "./wire.ts";
 
@@ -42,7 +43,7 @@ export function startMe(): void {
   });
   // Another tab signed in or out: this one is the same browser, and shows nothing more of what somebody left.
   addEventListener("storage", (event) => {
-    if (event.key !== PROOF) return;
+    if (event.key !== LOGIN) return;
     if (event.newValue === null) location.reload();
     else enter();
   });
@@ -50,8 +51,7 @@ export function startMe(): void {
 
 /** Sign this browser in.  Throws what the gateway says against it. */
 export async function signIn(credentials: Credentials): Promise<void> {
-  const { proof } = await post<SignedIn>("/api/sign-in", credentials);
-  if (proof) keepProof(proof);
+  await keepLogin(await post<SignedIn>("/api/sign-in", credentials));
   await enter();
 }
 
@@ -68,7 +68,7 @@ export async function signInWith(code: string): Promise<void> {
 
 export async function signOut(): Promise<void> {
   await post<SignedIn>("/api/sign-out");
-  forgetProof();
+  await forgetLogin();
 }
 
 async function ask(): Promise<void> {
@@ -86,10 +86,9 @@ async function ask(): Promise<void> {
 
 async function whoAmI(): Promise<Me | null> {
   const found = await askedMe();
-  // Without its proof a cookie opens too little to be of use.
-  if (found && (found.how !== "cookie" || hasProof())) return found;
-  // An old cookie is in the way of whoever needs none.
-  await post<SignedIn>("/api/sign-out");
+  if (found || !isSignedIn()) return found;
+  // A sign-in that is over is in the way of a program of this machine, which needs none.
+  await forgetLogin();
   return askedMe();
 }
 

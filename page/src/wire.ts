@@ -10,6 +10,7 @@ export type EntryKind =
   | "approval.asked"
   | "approval.answered"
   | "note"
+  | "turn.deferred"
   | "usage"
   | "context.compacted"
   | "message.joined"
@@ -28,10 +29,12 @@ export type TurnCause =
   | "crash"
   | "restart_timeout"
   | "shutdown_timeout"
+  | "disk_full"
   | "user"
   | "superseded"
   | "session_ended"
-  | "session_suspended";
+  | "session_suspended"
+  | "model_unavailable";
 
 export type SessionState = "open" | "suspended" | "ended";
 
@@ -62,15 +65,16 @@ export const COMMANDS = {
   help: "show this list",
 } as const;
 
-/** What the turn of a session is doing that is not settled yet. */
-export type Activity = "queued" | "running" | "waiting";
+/** What the turn of a session is doing that is not settled yet. One that is `RETRYING` waits for its model. */
+export type Activity = "queued" | "retrying" | "running" | "waiting";
 
-/** Who answers, and with what: `mcp` says of each server how it is. */
+/** Who answers, and with what: `mcp` says of each server how it is. `unsafe` says that commands run unasked and without a sandbox. */
 export interface AgentView {
   model?: string;
   demonstration?: boolean;
   tools?: string[];
   sandbox?: string;
+  unsafe?: boolean;
   mcp?: Record<string, string>;
 }
 
@@ -106,6 +110,12 @@ export interface ChosenModel {
   name: string;
   base_url: string;
   has_key: boolean;
+}
+
+/** A node whose machine has a clock that is `off_ms` ahead or, below zero, behind; jobs and expiry do not go by it. */
+export interface ClockOff {
+  node: string;
+  off_ms: number;
 }
 
 /** Whether something was owed and is paid now. */
@@ -155,7 +165,7 @@ export interface Deleted {
   deleted?: boolean;
 }
 
-/** One part of an answer on its way to one target. `repeats` counts the labelled resends; the schema allows one. The parts of an answer are numbered from 1. What is below is no part of it: the banner of a stop, or a message that the turn sent while it was at work. */
+/** One part of an answer on its way to one target. `repeats` is 1 once a send may be a repeat, which is labelled. The parts of an answer are numbered from 1. What is below is no part of it: the banner of a stop, or a message that the turn sent while it was at work. */
 export interface Delivery {
   id: string;
   turn_id: string;
@@ -274,7 +284,7 @@ export interface GrantView {
   granted_at: number;
 }
 
-/** Who answers, and whether it can be given work. */
+/** Who answers, and whether it can be given work. `problem` is there also where it can, while part of it is damaged. */
 export interface Health {
   version: string;
   node: string;
@@ -287,7 +297,7 @@ export interface Health {
 /** Something that a search found, and where. The words stand in `snippet` between `marks`, which count as browsers do, in UTF-16 code units. */
 export interface HitView {
   session_id: string;
-  turn_id: string;
+  turn_id: string | null;
   seq: number;
   kind: string;
   at: number;
@@ -344,6 +354,7 @@ export type JournalKind =
   | "turn.accepted"
   | "turn.cancelled"
   | "turn.completed"
+  | "turn.deferred"
   | "turn.failed"
   | "turn.interrupted"
   | "turn.recovered"
@@ -456,6 +467,7 @@ export interface NewRoute {
 /** Everything that is not settled yet: answers, messages to be sent, and the unpaid segments of memory. */
 export interface Obligations {
   turns?: number;
+  retrying?: number;
   deliveries?: number;
   segments?: number;
 }
@@ -511,12 +523,6 @@ export interface PageOfDelivery {
 /** One page of a list; with `next_cursor` the next one can be asked for. */
 export interface PageOfGrantView {
   items: GrantView[];
-  next_cursor?: string | null;
-}
-
-/** One page of a list; with `next_cursor` the next one can be asked for. */
-export interface PageOfHitView {
-  items: HitView[];
   next_cursor?: string | null;
 }
 
@@ -603,9 +609,10 @@ export interface ProcessView {
 
 export type ProcessesState = "exited" | "lost" | "running";
 
-/** How many sessions were deleted. */
+/** How many sessions were deleted by this request; with `more`, the same request goes on where it ended. */
 export interface Pruned {
   pruned: number;
+  more?: boolean;
 }
 
 /** Which ended sessions to delete. */
@@ -621,7 +628,7 @@ export interface Recalled {
   problem?: string | null;
 }
 
-/** Proof that a message is durable. `duplicate` says that this key had been accepted before. `superseded` are the turns that made way for it. A command is answered at once: `reply` is that answer, and there may be no turn to wait for. */
+/** Proof that a message is durable. `duplicate` says that it had been accepted before. `superseded` are the turns that made way for it. A command is answered at once: `reply` is that answer, and there may be no turn to wait for. */
 export interface Receipt {
   turn_id: string;
   session_id: string;
@@ -722,6 +729,12 @@ export interface RouteView {
 }
 
 export type Scheme = "github" | "gitlab" | "hmac" | "slack" | "standard" | "stripe";
+
+/** What a search found. */
+export interface Search {
+  items: HitView[];
+  indexing: boolean;
+}
 
 /** The receipt of a segment: which turns it is made of, whom it is owed to, and what has come of it. `parked` is a debt to somebody whom nobody here can reach; only a person can waive it. */
 export interface SegmentView {
@@ -829,10 +842,12 @@ export interface Signed {
   body: string;
 }
 
-/** Whether a browser is signed in now. Its page keeps the proof, and shows it with whatever it asks. */
+/** Whether a browser is signed in now. Its page names `login` and signs with `secret` whatever it asks. Both are told once. `nonce` is what it signs first; a 401 with the header X-Holdfast-Nonce tells the next one. */
 export interface SignedIn {
   signed_in: boolean;
-  proof?: string | null;
+  login?: string | null;
+  secret?: string | null;
+  nonce?: string | null;
 }
 
 /** A delivery to be signed as its sender would; by the route's own scheme, where none is named. */
@@ -857,7 +872,7 @@ export interface SourceView {
   user_name: string | null;
 }
 
-/** A gateway at a glance. `accepted` is `settled` and `in_flight` together, always. `memory` says what the segments in `obligations` wait for, whosever they are. While the store does not answer there are no counts, and `problem` says so. */
+/** A gateway at a glance. `accepted` is `settled` and `in_flight` together, always. `memory` says what the segments in `obligations` wait for, whosever they are. `clocks_off` has every node, this one or another, whose clock is off. While the store does not answer there are no counts, and `problem` says so. */
 export interface Status {
   pid: number;
   node: string;
@@ -880,8 +895,10 @@ export interface Status {
   obligations?: Obligations | null;
   memory?: Debt | null;
   boot?: string[];
+  clocks_off?: ClockOff[];
   drain?: Drain | null;
   problem?: string | null;
+  damage?: string[];
 }
 
 /** A wish to end the gateway, or to have it begin anew. `timeout` is seconds; None is what is configured. */
@@ -942,6 +959,7 @@ export interface TurnView {
   delivered_at: number | null;
   error: string | null;
   joined_to?: string | null;
+  retry_at?: number | null;
 }
 
 export type TurnsState = "cancelled" | "completed" | "failed" | "interrupted" | "queued" | "running" | "waiting";
@@ -1025,16 +1043,23 @@ export interface EntryCompacted {
   through: string;
 }
 
+/** The turn waits for its model, which could not answer because of `error`, and is tried again at `retry_at`. */
+export interface EntryDeferred {
+  error: string;
+  retry_at: number;
+}
+
 /** The message of another turn, which became a part of this one. */
 export interface EntryJoined {
   text: string;
   turn_id: string;
 }
 
-/** What Holdfast says in its own name; with a `banner` it is about a stop. */
+/** What Holdfast says in its own name; with a `banner` it is about a stop, and with `waiting` about what it waits for. */
 export interface EntryNoted {
   banner?: string;
   text: string;
+  waiting?: string;
 }
 
 /** A picture that came with a message; its bytes are asked for by the number that its place in the list gives. */
@@ -1084,6 +1109,7 @@ export interface Payloads {
   "approval.asked": EntryAsked;
   "approval.answered": EntryAnswered;
   note: EntryNoted;
+  "turn.deferred": EntryDeferred;
   usage: EntryUsed;
   "context.compacted": EntryCompacted;
   "message.joined": EntryJoined;

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { bytes, dayOf, duration, price, relative, tokens } from "../src/format.ts";
+import { bytes, dayOf, duration, lead, price, relative, tokens } from "../src/format.ts";
 
 const NOON = new Date(2031, 4, 14, 12).getTime();
 const DAY = 86_400_000;
@@ -39,4 +39,8 @@ test("amounts are rounded where nobody counts", () => {
   expect([9_999, 12_345, 2_500_000].map(tokens).map((each) => each.replace(/\D/g, ""))).toEqual(["9999", "123", "250"]);
   expect([0, 1_023, 1_536, 20 * 1_024 ** 2].map(bytes)).toEqual(["0 B", "1023 B", "1.5 KB", "20 MB"]);
   expect([50, 1_234, 12_500_000].map(price)).toEqual(["under $0.0001", "$0.0012", "$12.50"]);
+});
+
+test("a clock is ahead or behind", () => {
+  expect([7_200_000, -61_000].map(lead)).toEqual(["2 h 0 min ahead", "1 min 1 s behind"]);
 });

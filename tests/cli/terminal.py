@@ -28,7 +28,13 @@ class Terminal:
 
     def environment(self) -> dict[str, str]:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
-        return {**inherited, "HOLDFAST_HOME": str(self.home), "COLUMNS": "120", "NO_COLOR": "1"}
+        return {
+            **inherited,
+            "HOLDFAST_HOME": str(self.home),
+            "HOLDFAST_TOOLS__TERMINAL__SANDBOX": "off",
+            "COLUMNS": "120",
+            "NO_COLOR": "1",
+        }
 
     def run(self, *words: str, stdin: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

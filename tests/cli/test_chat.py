@@ -145,9 +145,8 @@ def test_a_question_is_answered_in_place(terminal: Terminal) -> None:
 def test_an_approval_is_given_in_place_with_one_letter(terminal: Terminal) -> None:
     with serving(terminal), chatting(terminal) as typist:
         typist.type("run: rm -rf ../elsewhere; count to 2\n")
-        typist.sees(
-            "! May I run this command.*", " +rm -rf ../elsewhere", "› \\[o\\]nce  \\[s\\]ession  \\[a\\]lways  \\[d\\]eny"
-        )
+        # Not for always: nothing confines it, and what it does depends on what it finds.
+        typist.sees("! May I run this command.*", " +rm -rf ../elsewhere", "› \\[o\\]nce  \\[s\\]ession  \\[d\\]eny")
         typist.type("o\n")
         typist.sees("  → once", "✓ terminal  rm -rf ../elsewhere  .*", " ?1 2\\.", "›")
         typist.type("run: rm -rf ../elsewhere; count to 3\n")
@@ -199,8 +198,6 @@ def test_nothing_of_a_cancelled_answer_stands_below_the_cancel(terminal: Termina
             shown = typist.sees(f"› {calm}", f".*word{count - 1}.*", ".* out")
             below = shown.rpartition("Cancelled.")[2]
             assert re.findall("word[0-9]+", below) == [f"word{number}" for number in range(count)]
-        # The folder is made with the first words that a worker had to leave there.
-        assert len(list((terminal.home / "spool").iterdir())) == 1
 
 
 @contextlib.contextmanager

@@ -173,7 +173,7 @@ async def test_a_store_in_use_is_as_large_as_what_is_in_it(home: Path) -> None:
         found = (await visit(home))["store"][0].found
     finally:
         await store.close()
-    assert re.search(r"\(\d{3} kB\)", found), found
+    assert re.search(r"\((\d{3} kB|1\.\d MB)\)", found), found
 
 
 async def test_a_store_that_is_sound_is_well(home: Path) -> None:
@@ -423,23 +423,33 @@ async def test_a_route_that_was_added_and_is_closed_by_now_is_found(home: Path) 
 
 
 @pytest.mark.parametrize(
-    ("choice", "path", "level", "words"),
+    ("choice", "workspace", "level", "words"),
     [
-        ("off", None, Level.WARN, 'tools.terminal.sandbox is "off", and commands run as you do'),
-        ("auto", "", Level.WARN, "bwrap is not installed"),
-        ("on", "", Level.FAIL, 'holdfast.toml:2: tools.terminal.sandbox: is "on", but bwrap is not installed'),
+        ("off", "", Level.WARN, 'tools.terminal.sandbox is "off", and every command is asked about'),
+        pytest.param("auto", "", Level.OK, "by Holdfast's own launcher", marks=pytest.mark.launcher),
+        ("auto", "/", Level.WARN, "the workspace is the whole machine"),
+        ("on", "/", Level.FAIL, 'holdfast.toml:2: tools.terminal.sandbox: is "on", but the workspace is the whole machine'),
     ],
 )
-async def test_commands_without_a_sandbox_are_told(
-    home: Path, choice: str, path: str | None, level: Level, words: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """SECURITY 10: without one, it is an explicit choice that is shown."""
-    configure(home, f'[tools.terminal]\nsandbox = "{choice}"\n')
-    if path is not None:
-        monkeypatch.setenv("PATH", path)
+async def test_how_commands_are_confined_is_told(home: Path, choice: str, workspace: str, level: Level, words: str) -> None:
+    """SECURITY 10: without a sandbox it is an explicit choice, which is shown as a problem."""
+    configure(
+        home, f'[tools.terminal]\nsandbox = "{choice}"\n' + (f'[agent]\nworkspace = "{workspace}"\n' if workspace else "")
+    )
     found = await only(home, "sandbox")
     assert found.level is level
     assert words in found.found
+
+
+@pytest.mark.parametrize("more", ['sandbox = "off"\n', '[agent]\nworkspace = "/"\n'])
+async def test_commands_that_run_unasked_and_unconfined_are_a_failure(home: Path, more: str) -> None:
+    """SECURITY 10: an explicit setting, which is shown in red."""
+    configure(home, f'[tools.terminal]\napproval = "allow"\n{more}')
+    found = await only(home, "sandbox")
+    assert found.level is Level.FAIL
+    assert 'tools.terminal.approval is "allow"' in found.found
+    assert "nobody is asked" in found.found
+    assert 'set tools.terminal.approval = "ask"' in found.advice
 
 
 async def test_without_a_terminal_nothing_needs_a_sandbox(home: Path) -> None:
@@ -564,3 +574,7 @@ async def test_a_service_with_a_key_that_is_not_seen_from_here_is_only_told(home
     assert (await found_by("gateway", patient(home, gateway=running))).advice == "run: holdfast restart"
     away = replace(running, ready=False, problem="PostgreSQL does not answer")
     assert "is PostgreSQL does not answer" in (await found_by("gateway", patient(home, gateway=away))).found
+    # The service may have been started in another environment than the doctor.
+    unsafe = replace(running, agent=AgentView(sandbox="off: because", unsafe=True))
+    found = await found_by("sandbox", patient(home, gateway=unsafe))
+    assert (found.level, "started with other settings (off: because)" in found.found) == (Level.FAIL, True)

@@ -76,7 +76,7 @@ def test_a_running_gateway_prints_a_link_and_makes_more(terminal: Terminal) -> N
         ("", ("--host", "::"), {}, r"--host: '::' can be reached"),
         ("", (), {"HOLDFAST_SERVER__HOST": "0.0.0.0"}, r"environment: HOLDFAST_SERVER__HOST: server\.host: "),
         ('[server]\napi_key = "changeme123"\n', (), {}, r"holdfast\.toml:2: server\.api_key: is a placeholder"),
-        ('[server]\npassword = "secret"\n', (), {}, r"holdfast\.toml:2: server\.password: is too short"),
+        ('[server]\npassword = "secret"\n', (), {}, r"holdfast\.toml:2: server\.password: must be a hash"),
     ],
 )
 def test_an_open_door_is_refused_where_it_was_left_open(

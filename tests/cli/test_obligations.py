@@ -117,6 +117,8 @@ def ended(terminal: Terminal, process_id: str) -> Any:
 
 def test_a_background_command_is_listed_read_and_ended(terminal: Terminal) -> None:
     assert terminal.run("processes", "list").returncode == 2
+    terminal.home.mkdir(exist_ok=True)
+    (terminal.home / "holdfast.toml").write_text('[tools.terminal]\napproval = "allow"\n')
     with serving(terminal):
         terminal.read("ask", "background: echo ready && sleep 600; count to 1")
         (process,) = terminal.read("processes", "list", "--state", "running")["items"]

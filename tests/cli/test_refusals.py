@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -75,6 +77,44 @@ def test_a_number_in_place_of_a_table_is_refused_beside_a_variable_too(terminal:
     assert done.returncode == 78
     assert done.stderr.startswith("holdfast: ")
     assert "holdfast.toml:2: gateway: must be a table" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ('[agent]\nskills = "workspace/skills"', ("agent.skills", "is in the workspace")),
+        ('[agent]\npersona = "workspace/persona.md"', ("agent.persona", "is in the workspace")),
+        ('[tools.terminal]\nhosts = ["a_b..c"]', ("tools.terminal.hosts", "is no host")),
+    ],
+)
+def test_instructions_that_the_agent_could_write_and_hosts_that_are_none_are_refused(
+    terminal: Terminal, setting: str, words: tuple[str, ...]
+) -> None:
+    """SECURITY 8."""
+    (terminal.home / "workspace").mkdir(parents=True)
+    (terminal.home / "workspace" / "persona.md").write_text("You obey.")
+    (terminal.home / "holdfast.toml").write_text(f"{setting}\n")
+    assert_one_line(terminal.type("ask", "hello"), 78, *words)
+
+
+def test_a_configuration_that_the_agent_could_change_is_refused(terminal: Terminal) -> None:
+    """SECURITY 11: a command would allow itself everything there, from the next start on."""
+    file = terminal.home / "workspace" / "holdfast.toml"
+    file.parent.mkdir(parents=True)
+    file.write_text("")
+    words = ("agent.workspace", "holds the configuration file")
+    assert_one_line(terminal.type("--config", str(file), "ask", "hello"), 78, *words)
+    (terminal.home / "holdfast.toml").symlink_to(file)
+    assert_one_line(terminal.type("ask", "hello"), 78, *words)
+
+
+@pytest.mark.parametrize("folder", [sys.prefix, Path(sys.prefix).parent])
+@pytest.mark.parametrize("setting", ["agent]\nworkspace = {}", "tools.terminal]\nwritable = [{}]"])
+def test_a_folder_that_holds_the_program_of_the_gateway_is_refused(terminal: Terminal, setting: str, folder: object) -> None:
+    """SECURITY 11: a module that a command leaves in the virtual environment would run as the gateway."""
+    terminal.home.mkdir()
+    (terminal.home / "holdfast.toml").write_text("[" + setting.format(json.dumps(str(folder))) + "\n")
+    assert_one_line(terminal.type("ask", "hello"), 78, "holds the program of the gateway")
 
 
 def test_a_configuration_that_is_a_folder_or_is_missing_is_refused(terminal: Terminal) -> None:

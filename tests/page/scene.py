@@ -58,6 +58,7 @@ async def furnish(gateway: Gateway) -> dict[str, str]:
     """Put something of everything into a gateway with a scripted model.  Returns the sessions by what is in them."""
     async with operator(gateway) as web:
         sessions = {name: await _say(web, text) for name, text in SAID.items()}
+        await allow(web, "sleep 100")
         await _post(web, "/api/jobs", {"name": "news", "schedule": "0 7 * * *", "prompt": "What is new?", "deliver": "log"})
         await _post(web, "/api/webhooks", {"name": "alerts", "prompt": "Alert: {message}"})
         await _post(web, "/api/memory", {"text": "The harbour is Genoa."})
@@ -70,6 +71,15 @@ async def _say(web: httpx2.AsyncClient, text: str) -> str:
     turn = (await _post(web, f"/api/sessions/{session['id']}/messages", {"text": text}))["turn_id"]
     await until(lambda: _is_settled(web, turn), f"settled: {text}")
     return session["id"]
+
+
+async def allow(web: httpx2.AsyncClient, command: str) -> None:
+    """Consent to a command, which nothing confines here."""
+    listed = (await web.get("/api/approvals")).json()["items"]
+    (asked,) = [each for each in listed if each["detail"].get("command") == command]
+    turn = asked["turn_id"]
+    await _post(web, f"/api/turns/{turn}/answer", {"text": "once", "question_id": asked["question_id"]})
+    await until(lambda: _is_settled(web, turn), f"settled: {command}")
 
 
 async def _is_settled(web: httpx2.AsyncClient, turn: str) -> bool:

@@ -37,6 +37,12 @@ async () => {
   await Promise.all(document.getAnimations().filter(ends).map((each) => each.finished.catch(() => {})));
 }
 """
+# An animation that a millisecond ends is not seen; a delay before it moves nothing.
+_MOVING = """
+() => document.getAnimations()
+  .filter((each) => each.effect.getComputedTiming().activeDuration > 1)
+  .map((each) => each.transitionProperty ?? each.animationName)
+"""
 
 
 async def examine(page: Page) -> list[str]:
@@ -73,6 +79,19 @@ async def test_axe_finds_nothing(viewport: dict[str, int]) -> None:
             await expect(page.get_by_role("main").get_by_role("heading", level=1)).to_be_visible()
             found[name] = await examine(page)
         assert not {name: each for name, each in found.items() if each}
+
+
+async def test_nothing_moves_for_people_who_asked_for_that() -> None:
+    """No colour fades and nothing pulses; what is shown with a delay still is."""
+    async with a_model(reduced_motion="reduce") as visit:
+        page = await visit.sign_in()
+        await page.goto(f"{visit.url}/#/control/doctor")
+        await expect(page.get_by_role("heading", name="Doctor", level=1)).to_be_visible()
+        await page.evaluate(_REST)
+        await page.emulate_media(color_scheme="dark")
+        assert await page.evaluate(_MOVING) == []
+        await page.evaluate("document.body.append(Object.assign(document.createElement('i'), { className: 'spinner' }))")
+        assert await page.evaluate(_MOVING) == []
 
 
 async def test_a_keyboard_is_enough() -> None:

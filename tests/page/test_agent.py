@@ -89,13 +89,17 @@ async def test_an_answer_is_asked_for_anew_and_a_conversation_goes_two_ways() ->
         await answers_with(page, "first")
         await say(page, "second")
         await answers_with(page, "second")
-        await page.get_by_role("button", name="Edit and send again").last.click()
-        await page.get_by_role("textbox", name="Edit the message").fill("third")
+        await page.get_by_role("article").last.get_by_role("button", name="Edit and send again").click()
+        edit = page.get_by_role("textbox", name="Edit the message")
+        # With the focus the cursor goes to the end, and what is filled in meanwhile would stand there.
+        await expect(edit).to_be_focused()
+        await edit.fill("third")
         await page.get_by_role("button", name="Send", exact=True).first.click()
         await answers_with(page, "third")
         await expect(page.get_by_role("article")).to_have_count(2)
         answered = await page.get_by_role("article").last.get_attribute("data-turn") or ""
-        await page.get_by_role("button", name="Try again").last.click()
+        # The button of this very answer: until the turn is over, the last one on the page is that of the answer before.
+        await page.get_by_role("article").last.get_by_role("button", name="Try again").click()
         await expect(page.get_by_role("article").last).not_to_have_attribute("data-turn", answered)
         await answers_with(page, "third")
         await expect(page.get_by_role("article")).to_have_count(2)
@@ -107,3 +111,21 @@ async def test_an_answer_is_asked_for_anew_and_a_conversation_goes_two_ways() ->
         await answers_with(page, "another way")
         await page.goto(before)
         await answers_with(page, "third")
+
+
+async def test_a_turn_that_waits_for_its_model_says_so_and_can_be_stopped() -> None:
+    """A1: in the conversation with the next try, above it and in the list; a reload shows the same."""
+    async with a_model("status 429 retry-after 900") as visit:
+        page = await visit.tab()
+        await say(page, "is anybody there?")
+        waits = page.get_by_text("Waiting for the model. Next try at")
+        await expect(waits).to_be_visible()
+        await page.reload()
+        await expect(waits).to_be_visible()
+        await expect(page.get_by_text("cannot answer now (HTTP 429)")).to_have_count(1)
+        await expect(page.locator(".session-facts")).to_contain_text("Waiting for the model")
+        await expect(page.locator(".session-row .state-mark")).to_contain_text("Waiting for the model")
+        await page.get_by_role("button", name="Stop waiting").click()
+        await expect(waits).to_have_count(0)
+        await expect(page.get_by_role("button", name="Try again").first).to_be_visible()
+        await expect(page.locator(".session-row .state-mark")).to_have_count(0)

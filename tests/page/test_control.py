@@ -22,8 +22,8 @@ echo last-line
 @pytest.mark.long
 async def test_what_a_background_command_writes_is_seen_as_it_comes() -> None:
     """Across the kill of its gateway, which the command survives."""
-    # Without a choice and without a sandbox, code of the workspace would be asked about.
-    async with at_home({"tools__terminal__sandbox": "off"}) as (visit, _):
+    # Without a sandbox, every command would be asked about.
+    async with at_home({"tools__terminal__sandbox": "off", "tools__terminal__approval": "allow"}) as (visit, _):
         workspace = visit.gateway.home / "workspace"
         workspace.mkdir(exist_ok=True)
         (workspace / "go.sh").write_text(SCRIPT)

@@ -72,6 +72,8 @@ def everything() -> list[Entry]:
         entry(Kind.TEXT, "host", 2, 5, text="while it waits"),
         entry(Kind.APPROVAL_ANSWERED, "host", 2, question_id="q", text="deny"),
         entry(Kind.TEXT, "host", 2, 6, text="after that"),
+        entry(Kind.NOTE, "host", 2, 7, text="Waiting for the model: away.", waiting="model"),
+        entry(Kind.TURN_DEFERRED, "host", 2, 8, error="away", retry_at=9_000),
         entry(Kind.TURN_FAILED, "host", 3, error="no such model"),
         entry(Kind.TURN_ACCEPTED, "undone", 0, text="never mind"),
         entry(Kind.TURN_UNDONE, "undone", 0),

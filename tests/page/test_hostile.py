@@ -107,6 +107,8 @@ async def test_hostile_tools_are_text_and_ask_nobody() -> None:
         page = await visit.sign_in()
         page.on("dialog", _refuse)
         await say(page, "go on")
+        # Nothing confines the command, so it is asked about first, and shown as it is.
+        await page.get_by_role("button", name="Allow once").click()
         asked = page.get_by_role("region", name="Question")
         await expect(asked).to_contain_text("<script>top.done=1</script>")
         for card in ("Terminal", "Wrote"):

@@ -6,8 +6,8 @@ import httpx2
 from playwright.async_api import Page, expect
 
 from tests.blackbox.gateway import gateways, until
+from tests.line import line
 from tests.page.browser import at_home, needs_browser, say, visiting
-from tests.page.line import line
 from tests.page.words import messages
 
 pytestmark = needs_browser
@@ -46,6 +46,8 @@ async def test_a_conversation_that_is_begun_while_the_gateway_is_away_is_begun_o
         await page.evaluate("navigator.serviceWorker.ready")
         await visit.gateway.kill()
         await say(page, "count to 2")
+        # The next message belongs to the conversation that is shown.
+        await expect(page.get_by_role("article").last).to_contain_text("count to 2")
         await say(page, "count to 3")
         await expect(page.get_by_text("Will be sent when the gateway is back").last).to_be_visible()
         await page.reload()

@@ -13,8 +13,8 @@ import pytest
 from playwright.async_api import expect
 
 from tests.blackbox.gateway import gateways
+from tests.line import Line, line
 from tests.page.browser import Visit, at_home, needs_browser, say, visiting
-from tests.page.line import Line, line
 from tests.page.words import Reader, answers
 
 pytestmark = needs_browser

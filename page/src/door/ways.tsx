@@ -13,6 +13,12 @@ export function WaysIn() {
   const hasPassword = ways.value.value?.password ?? false;
   return (
     <>
+      {!isSecureContext && (
+        <p class="door-problem" role="note">
+          This address is not encrypted. Others on the network can read along, and can take over your sign-in. Use
+          https, or a tunnel to 127.0.0.1.
+        </p>
+      )}
       {hasPassword && <PasswordForm />}
       <div class="door-link">
         <p>

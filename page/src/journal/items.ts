@@ -165,7 +165,7 @@ function mark(making: Making, entry: Journalled, kind: MarkerItem["kind"]): void
   const text = {
     failed: () => failed(textOf(entry, "error")),
     cancelled: () => cancelled(cause),
-    interrupted: () => interrupted(cause, recovery),
+    interrupted: () => interrupted(cause, recovery, textOf(entry, "error")),
   }[kind]();
   add(making, entry, { ...base(making, entry), role: "marker", kind, text, cause, continues, recovery });
 }

@@ -9,9 +9,10 @@ const RECOVERY: Readonly<Record<Recovery, string>> = {
   pending: " Recovery of its output is pending.",
   output: " Its output was recovered from the run journal.",
 };
-const INTERRUPTION = new Map([
-  ["restart_timeout", "gateway restart"],
-  ["shutdown_timeout", "gateway shutdown"],
+const INTERRUPTED = new Map([
+  ["restart_timeout", "Interrupted by a gateway restart."],
+  ["shutdown_timeout", "Interrupted by a gateway shutdown."],
+  ["disk_full", "Interrupted: the disk was full."],
 ]);
 const CANCELLATION = new Map([
   ["superseded", "Cancelled: a newer message took its place."],
@@ -19,10 +20,10 @@ const CANCELLATION = new Map([
   ["session_suspended", "Cancelled: the session was suspended."],
 ]);
 
-export function interrupted(cause: string, recovery: Recovery): string {
-  const planned = INTERRUPTION.get(cause);
-  if (planned) return `Interrupted by a ${planned}.`;
-  return `Interrupted: the gateway stopped without warning.${RECOVERY[recovery]}`;
+export function interrupted(cause: string, recovery: Recovery, error: string): string {
+  const reason = error ? ` It was ${error}` : "";
+  const planned = INTERRUPTED.get(cause);
+  return `${planned ?? `Interrupted: the gateway stopped without warning.${RECOVERY[recovery]}`}${reason}`;
 }
 
 export const cancelled = (cause: string) => CANCELLATION.get(cause) ?? "Cancelled.";

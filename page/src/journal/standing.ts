@@ -24,6 +24,7 @@ export const newcomer = (id: string): Standing => ({
   hidden: false,
   error: "",
   cause: "",
+  wait: null,
   used: nothingUsed,
   joined: null,
   cut: false,
@@ -36,6 +37,8 @@ export function after(standing: Standing, entry: Journalled): Standing {
       return { ...standing, order: sinceOf(entry), acceptedAt: entry.at };
     case "turn.started":
       return started(standing, entry);
+    case "turn.deferred":
+      return deferred(standing, entry);
     case "approval.asked":
       return { ...standing, state: "waiting" };
     case "approval.answered":
@@ -64,8 +67,12 @@ export const afterLate = (standing: Standing, entry: Journalled) =>
 function started(standing: Standing, entry: Journalled): Standing {
   const startedAt = standing.startedAt ?? entry.at;
   const resumed = standing.resumed || standing.cut;
-  const again = { cut: false, cause: "", error: "", endedAt: null } as const;
+  const again = { cut: false, cause: "", error: "", wait: null, endedAt: null } as const;
   return { ...standing, ...again, state: "running", attempt: entry.attempt, startedAt, resumed };
+}
+
+function deferred(standing: Standing, entry: Journalled): Standing {
+  return { ...standing, state: "queued", wait: { error: textOf(entry, "error"), retryAt: countOf(entry, "retry_at") } };
 }
 
 function completed(standing: Standing, entry: Journalled): Standing {

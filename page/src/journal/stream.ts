@@ -1,8 +1,9 @@
 /** Following a stream of events for as long as somebody wants it, through every loss of the connection. */
 
-import { credentials, Refused, refusal } from "../api.ts";
+import { Refused, refusal } from "../api.ts";
 import type { Link } from "../connection.ts";
 import { mayPass, patience, pause, wake } from "../patience.ts";
+import { signedFetch } from "../signing.ts";
 import { Line } from "./line.ts";
 import { type Heard, hearing } from "./sse.ts";
 
@@ -19,8 +20,7 @@ export interface Listener {
 /** Asks for a stream; throws when nobody answers. */
 export type Ask = (path: string, headers: Record<string, string>, signal: AbortSignal) => Promise<Response>;
 
-const asked: Ask = (path, headers, signal) =>
-  fetch(path, { cache: "no-store", headers: { ...credentials(), ...headers }, signal });
+const asked: Ask = (path, headers, signal) => signedFetch(path, { cache: "no-store", headers, signal });
 
 /** Follow a stream; one with a cursor goes on behind it, and rests while nobody looks.  Returns what ends it. */
 export function follow(path: string, cursor: (() => number) | null, listener: Listener, ask = asked): () => void {

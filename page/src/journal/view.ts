@@ -91,6 +91,13 @@ export interface MarkerItem extends Common {
 
 export type Item = MessageItem | PriorItem | WordsItem | CallItem | QuestionItem | NoteItem | MarkerItem;
 
+/** A turn waits for its model. */
+export interface Wait {
+  /** Why the model could not answer. */
+  error: string;
+  retryAt: number;
+}
+
 /** One turn: a message, and everything that became of it. */
 export interface Turn {
   id: string;
@@ -107,6 +114,8 @@ export interface Turn {
   hidden: boolean;
   error: string;
   cause: string;
+  /** Set while it is in line because its model cannot answer. */
+  wait: Wait | null;
   items: readonly Item[];
   used: Used;
 }

@@ -2,10 +2,11 @@
 
 import { computed, signal } from "@preact/signals";
 import { forget } from "../activity.ts";
-import { credentials, Refused, remove } from "../api.ts";
+import { Refused, remove } from "../api.ts";
 import { mayPass } from "../patience.ts";
 import { pocket } from "../pocket.ts";
 import { go, place, to } from "../router.ts";
+import { proof } from "../signing.ts";
 import { tell, tellProblem } from "../ui/toast.tsx";
 import type { SessionView } from "../wire.ts";
 
@@ -19,8 +20,8 @@ const KEPT = "holdfast.deleting";
 type Pending = Readonly<Record<string, number>>;
 
 const pending = signal<Pending>(kept());
-/** Those that this tab sees to; what another one deletes can still be undone there. */
-const own = new Set<string>();
+/** Those that this tab sees to; what another one deletes can still be undone there.  A page that is closed has no time to sign. */
+const own = new Map<string, Record<string, string>>();
 
 export const deleting = computed(() => new Set(Object.keys(pending.value)));
 
@@ -50,7 +51,8 @@ export function startDeletion(): void {
 }
 
 function schedule(id: string, inMs: number): void {
-  own.add(id);
+  own.set(id, {});
+  proof("DELETE", path(id)).then((signed) => own.set(id, signed));
   setTimeout(() => deleteNow(id), inMs);
 }
 
@@ -73,7 +75,7 @@ async function deleteNow(id: string): Promise<void> {
 
 /** Without waiting for the answer: if it comes to nothing, the next page tries again. */
 function deleteWhileLeaving(id: string): void {
-  fetch(path(id), { method: "DELETE", headers: credentials(), keepalive: true }).catch(() => undefined);
+  fetch(path(id), { method: "DELETE", headers: own.get(id) ?? {}, keepalive: true }).catch(() => undefined);
 }
 
 const path = (id: string) => `/api/sessions/${encodeURIComponent(id)}`;

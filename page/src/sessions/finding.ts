@@ -2,16 +2,18 @@
 
 import { computed, effect, signal } from "@preact/signals";
 import { get, query } from "../api.ts";
-import type { HitView, PageOfHitView } from "../wire.ts";
+import type { HitView, Search } from "../wire.ts";
 
 /** Nobody means a single letter, and nobody has stopped typing yet. */
 const LETTERS_MIN = 2;
-const PAUSE_MS = 180;
+const PAUSE_MS = 100;
 const HITS_MAX = 50;
 
 export interface Found {
   words: string;
   hits: readonly HitView[];
+  /** Something older may be missing. */
+  isIndexing: boolean;
   error: unknown;
 }
 
@@ -39,9 +41,9 @@ export function startFinding(): void {
 
 async function look(wanted: string, signal: AbortSignal): Promise<void> {
   try {
-    const page = await get<PageOfHitView>(`/api/search${query({ q: wanted, limit: HITS_MAX })}`, { signal });
-    found.value = { words: wanted, hits: page.items, error: null };
+    const page = await get<Search>(`/api/search${query({ q: wanted, limit: HITS_MAX })}`, { signal });
+    found.value = { words: wanted, hits: page.items, isIndexing: page.indexing, error: null };
   } catch (error) {
-    if (!signal.aborted) found.value = { words: wanted, hits: [], error };
+    if (!signal.aborted) found.value = { words: wanted, hits: [], isIndexing: false, error };
   }
 }

@@ -64,12 +64,16 @@ function leave(field: HTMLInputElement | null): void {
   words.value = "";
 }
 
+const INDEXING = "Older messages are still being indexed: some may be missing.";
+
 /** What was found, in place of the sessions. */
 export function SearchResults() {
   const now = found.value;
   if (!now) return <SessionSkeleton />;
   if (now.error) return <Problem error={now.error} />;
-  if (now.hits.length === 0) return <p class="session-nothing">Nothing has all of these words.</p>;
+  if (now.hits.length === 0) {
+    return <p class="session-nothing">{now.isIndexing ? INDEXING : "Nothing has all of these words."}</p>;
+  }
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions: The keys move between the links, which are inside.
     <div class="hits" onKeyDown={step}>
@@ -81,22 +85,24 @@ export function SearchResults() {
           <Hit key={`${hit.session_id}/${hit.seq}`} hit={hit} />
         ))}
       </ul>
+      {now.isIndexing && <p class="session-nothing">{INDEXING}</p>}
     </div>
   );
 }
 
+/** A message leads to its turn; a title is the session itself. */
 function Hit({ hit }: { hit: HitView }) {
+  const isTitle = hit.turn_id === null;
+  const snippet = <Snippet text={hit.snippet} marks={hit.marks} />;
   return (
     <li>
       <a class="hit-link" href={to.session(hit.session_id, hit.turn_id)}>
         <span class="hit-head">
           <Icon name={channelOf(hit.channel).icon} size={13} />
-          <span class="hit-label">{hit.label}</span>
+          <span class="hit-label">{isTitle ? snippet : hit.label}</span>
           <Time at={hit.at} />
         </span>
-        <span class="hit-snippet">
-          <Snippet text={hit.snippet} marks={hit.marks} />
-        </span>
+        {!isTitle && <span class="hit-snippet">{snippet}</span>}
       </a>
     </li>
   );

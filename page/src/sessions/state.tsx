@@ -6,6 +6,7 @@ import type { SessionView } from "../wire.ts";
 export function stateOf(session: SessionView): string {
   if (session.activity === "waiting") return "Waiting for you";
   if (session.activity === "running") return "Running";
+  if (session.activity === "retrying") return "Waiting for the model";
   if (session.activity === "queued") return "Queued";
   if (session.resume_pending) return "Interrupted; goes on with your next message";
   if (session.state === "ended") return "Ended";
@@ -14,7 +15,12 @@ export function stateOf(session: SessionView): string {
 
 export const toneOf = ({ activity }: SessionView): Tone => (activity ? TONES[activity] : "plain");
 
-const TONES: Record<NonNullable<SessionView["activity"]>, Tone> = { running: "busy", waiting: "note", queued: "plain" };
+const TONES: Record<NonNullable<SessionView["activity"]>, Tone> = {
+  running: "busy",
+  waiting: "note",
+  retrying: "note",
+  queued: "plain",
+};
 
 /** The same as a small drawing, which says it to those who do not see it. */
 export function StateMark({ session, unread }: { session: SessionView; unread: boolean }) {
@@ -32,6 +38,7 @@ export function StateMark({ session, unread }: { session: SessionView; unread: b
 function markOf(session: SessionView, unread: boolean) {
   if (session.activity === "waiting") return <Icon name="question" size={16} />;
   if (session.activity === "running") return <span class="dot running" />;
+  if (session.activity === "retrying") return <Icon name="warning" size={14} />;
   if (session.activity === "queued") return <Icon name="clock" size={14} />;
   if (unread) return <span class="dot unread" />;
   return <Icon name={session.resume_pending ? "retry" : "pause"} size={14} />;

@@ -1,5 +1,6 @@
 /** How the turns of a session stand: which one is at work, and which wait for it. */
 
+import { clockTime } from "../format.ts";
 import type { MessageItem, QuestionItem, Turn } from "../journal/view.ts";
 
 const OVER: ReadonlySet<Turn["state"]> = new Set(["completed", "failed", "cancelled", "interrupted"]);
@@ -28,4 +29,13 @@ export function messageOf(turn: Turn): MessageItem | undefined {
 export function openQuestion(turn: Turn | undefined): QuestionItem | undefined {
   if (turn?.state !== "waiting") return undefined;
   return turn.items.findLast((each): each is QuestionItem => each.role === "question" && each.answer === null);
+}
+
+const MINUTE_MS = 60_000;
+
+/** Return when a turn that waits for its model is tried again, in words. */
+export function nextTry(at: number, now: number): string {
+  const left = at - now;
+  if (left < 1_000) return "Next try in a moment.";
+  return left < MINUTE_MS ? `Next try in ${Math.round(left / 1_000)} s.` : `Next try at ${clockTime(at)}.`;
 }

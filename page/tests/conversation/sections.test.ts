@@ -55,6 +55,10 @@ describe("sections", () => {
     );
   });
 
+  it("wait for the first line of a section to be whole", () => {
+    expect(grown(sections("- item\n\n2"), "- item\n\n2) second")).toEqual(["- item\n\n2) second"]);
+  });
+
   it("keep a finished part when the text grows, and give up when it is another text", () => {
     const before = sections("one\n\ntwo\n\nthr");
     expect(grown(before, "one\n\ntwo\n\nthree\n\nfour")).toEqual(["one\n\n", "two\n\n", "three\n\n", "four"]);

@@ -123,6 +123,16 @@ describe("the fold", () => {
     expect(turn!.items.map((each) => each.role)).toEqual(["user", "assistant"]);
   });
 
+  it("lets a turn that waits for its model wait until its next attempt", () => {
+    const accepted = entry(1, "turn.accepted", { text: "go" }, { attempt: 0, nth: null });
+    const begun = [accepted, entry(2, "turn.started"), entry(3, "note", { text: "Waiting for the model: away." })];
+    const view = fold(emptyView, [...begun, entry(4, "turn.deferred", { error: "away", retry_at: 9_000 })]);
+    expect(view.turns[0]).toMatchObject({ state: "queued", wait: { error: "away", retryAt: 9_000 } });
+    expect(view.turns[0]!.items.map((each) => each.role)).toEqual(["user", "note"]);
+    const again = fold(view, [entry(5, "turn.started", {}, { attempt: 2, nth: 1 })]);
+    expect(again.turns[0]).toMatchObject({ state: "running", wait: null, resumed: false });
+  });
+
   it("puts a question and its answer into one item, and lets the turn wait between", () => {
     const asked = entry(2, "approval.asked", {
       question_id: "q",

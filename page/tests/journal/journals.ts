@@ -10,7 +10,7 @@ type Fate = (typeof FATES)[number];
 type End = (typeof ENDS)[number];
 
 const STEPS = ["text", "text", "text", "reasoning", "note", "tool", "result", "usage"] as const;
-const FATES = ["parked", "interrupted", "continued"] as const;
+const FATES = ["parked", "interrupted", "continued", "deferred"] as const;
 const ENDS = ["at rest", "running", "completed", "failed", "cancelled", "undone", "joined"] as const;
 const CLOSED: ReadonlySet<EntryKind> = new Set(["turn.interrupted", "turn.cancelled"]);
 
@@ -40,6 +40,13 @@ function attemptOf(turn: string, attempt: number, steps: readonly Step[]): Unnum
 
 /** Write what becomes of an attempt that does not end its turn. */
 function parting(turn: string, attempt: number, nth: number, fate: Fate): Unnumbered[] {
+  if (fate === "deferred") {
+    const data = { error: "away", retry_at: 9_000 };
+    return [
+      entry("note", turn, attempt, nth + 1, { text: "Waiting for the model: away.", waiting: "model" }),
+      entry("turn.deferred", turn, attempt, nth + 2, data),
+    ];
+  }
   if (fate !== "parked") {
     const data = { cause: "crash", continues: fate === "continued", recovery: fate === "continued" ? "pending" : "" };
     return [entry("turn.interrupted", turn, attempt, null, data)];

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { base64 } from "../../src/turns/base64.ts";
-import { atWork, inLine, isOver, openQuestion } from "../../src/turns/standing.ts";
+import { atWork, inLine, isOver, nextTry, openQuestion } from "../../src/turns/standing.ts";
 import { question, turn } from "./turns.ts";
 
 const over = turn("a", "completed");
@@ -34,4 +34,11 @@ test("the last question without an answer is the open one, while the turn waits"
 test("bytes are written as base64, many of them too", () => {
   const bytes = Uint8Array.from({ length: 100_000 }, (_, at) => (at * 7) % 256);
   expect(base64(bytes)).toBe(Buffer.from(bytes).toString("base64"));
+});
+
+test("a turn that waits for its model says when it is tried again", () => {
+  expect(nextTry(2_000, 5_000)).toBe("Next try in a moment.");
+  expect(nextTry(17_400, 5_000)).toBe("Next try in 12 s.");
+  const soon = new Date(2026, 6, 1, 14, 5);
+  expect(nextTry(soon.getTime(), soon.getTime() - 300_000)).toMatch(/^Next try at .*05.*\.$/);
 });

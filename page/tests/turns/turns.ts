@@ -18,6 +18,7 @@ export function turn(id: string, state: TurnState, items: readonly Item[] = []):
     hidden: false,
     error: "",
     cause: "",
+    wait: null,
     items,
     used: NOTHING,
   };

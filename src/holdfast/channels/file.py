@@ -23,6 +23,9 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 class FileCarrier:
     """Takes deliveries to files in one folder."""
 
+    # The file is searched for the id before it is written again.
+    dedupes = True
+
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 

@@ -57,6 +57,9 @@ class _Fault(msgspec.Struct):
 class GithubCarrier:
     """Writes deliveries as comments, in the name of whoever the token belongs to."""
 
+    # Only the newest comments are searched, so one that is written again can be there twice.
+    dedupes = False
+
     def __init__(self, egress: Egress, base_url: str, token: str, token_env: str, clock: Clock) -> None:
         self._egress = egress
         self._base_url = base_url.rstrip("/")

@@ -28,6 +28,9 @@ _GONE = 410
 class UrlCarrier:
     """Posts deliveries to addresses on the web.  Raises `ConfigInvalid` for a secret that would protect nobody."""
 
+    # Standard Webhooks ask a receiver to drop an id that it has seen.
+    dedupes = True
+
     def __init__(self, egress: Egress, secret: str, clock: Clock) -> None:
         self._egress = egress
         self._secret = _checked(secret)

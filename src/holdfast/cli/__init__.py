@@ -20,6 +20,7 @@ from holdfast.cli.memory import memory
 from holdfast.cli.processes import processes
 from holdfast.cli.serve import serve
 from holdfast.cli.sessions import sessions
+from holdfast.cli.store import store
 from holdfast.cli.turns import turns
 from holdfast.cli.webhooks import webhooks
 from holdfast.config import home_folder
@@ -55,6 +56,7 @@ for command in (
     webhooks,
     keys,
     link,
+    store,
     doctor,
     drill,
 ):

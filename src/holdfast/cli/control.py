@@ -13,9 +13,22 @@ from rich.status import Status as Spinner
 from rich.table import Table
 from rich.text import Text
 
-from holdfast.cli.frame import Frame, console, json_option, moment, print_json, print_lines, run_async, say, tilde, visible
+from holdfast.cli.frame import (
+    Frame,
+    console,
+    json_option,
+    moment,
+    print_json,
+    print_lines,
+    run_async,
+    say,
+    spinning,
+    tilde,
+    visible,
+)
 from holdfast.cli.serve import count, progress, rest, verb
 from holdfast.contact import running_desk
+from holdfast.core.timekeeping import lead
 from holdfast.desk.address import LOCK
 from holdfast.desk.debts import in_words
 from holdfast.desk.port import Desk
@@ -49,7 +62,7 @@ async def status(frame: Frame, as_json: bool) -> None:
 @run_async
 async def stop(frame: Frame, timeout: float | None) -> None:
     """Stop the running gateway; what runs may finish first."""
-    async with running_desk(frame.home) as desk, _spinning() as spinner:
+    async with running_desk(frame.home) as desk, spinning() as spinner:
         pid = (await desk.health()).pid
         await desk.stop(Stop(timeout=timeout))
         await _drained(desk, spinner)
@@ -63,7 +76,7 @@ async def stop(frame: Frame, timeout: float | None) -> None:
 @run_async
 async def restart(frame: Frame, timeout: float | None) -> None:
     """Restart the running gateway; what runs may finish first, the rest tries to resume."""
-    async with running_desk(frame.home) as desk, _spinning() as spinner:
+    async with running_desk(frame.home) as desk, spinning() as spinner:
         before = await desk.health()
         await desk.stop(Stop(restart=True, timeout=timeout))
         await _drained(desk, spinner)
@@ -71,17 +84,6 @@ async def restart(frame: Frame, timeout: float | None) -> None:
         glance = await _back(frame.home, before.node)
     say(f"Restarted (pid {glance.pid}), listening on {glance.url}.")
     print_lines(glance.boot, indent=2)
-
-
-@contextlib.asynccontextmanager
-async def _spinning():
-    spinner = Spinner("", console=console)
-    if console.is_terminal:
-        spinner.start()
-    try:
-        yield spinner
-    finally:
-        spinner.stop()
 
 
 async def _drained(desk: Desk, spinner: Spinner) -> None:
@@ -139,13 +141,16 @@ def print_status(glance: Status) -> None:
         "running": (count(glance.running, "turn"), _beside(glance)),
         "turns": _tally(glance),
         "owed": _owed(glance),
+        **({"damage": "\n".join((*glance.damage, "what to do: holdfast doctor"))} if glance.damage else {}),
         **({"memory": in_words(glance.memory)} if glance.memory else {}),
         **_agent(glance.agent),
+        **_clock(glance),
     }
     for name, fact in facts.items():
         plain, dim = (fact, "") if isinstance(fact, str) else fact
         line = Table.grid(padding=(0, 0))
-        line.add_row(Text(f"  {name:<9} ", "dim"), Text.assemble(visible(plain), (dim, "dim")))
+        look = "bold red" if name in ("damage", "clock") or (name == "sandbox" and glance.agent.unsafe) else ""
+        line.add_row(Text(f"  {name:<9} ", "dim"), Text.assemble((visible(plain), look), (dim, "dim")))
         console.print(line)
     if glance.boot:
         console.print("  [dim]at start[/dim]")
@@ -171,6 +176,12 @@ def _agent(agent: AgentView) -> dict[str, str | tuple[str, str]]:
     return {name: fact for name, fact in facts.items() if (fact if isinstance(fact, str) else fact[0])}
 
 
+def _clock(glance: Status) -> dict[str, str]:
+    """Return which nodes have a clock that is off; nothing where all are right."""
+    off = [f"{'this node' if each.node == glance.node else each.node}: {lead(each.off_ms)}" for each in glance.clocks_off]
+    return {"clock": "\n".join(off)} if off else {}
+
+
 def _mood(glance: Status) -> str:
     if glance.drain:
         return f"{verb(glance.drain).lower()}, {rest(glance.drain)}"
@@ -190,7 +201,8 @@ def _owed(glance: Status) -> str:
     owed = glance.obligations
     if owed is None:
         return UNKNOWN
-    return f"{count(owed.turns, 'answer')}, {count(owed.deliveries, 'delivery', 'deliveries')}"
+    waits = f" ({owed.retrying} waiting for the model)" if owed.retrying else ""
+    return f"{count(owed.turns, 'answer')}{waits}, {count(owed.deliveries, 'delivery', 'deliveries')}"
 
 
 def _duration(seconds: float) -> str:

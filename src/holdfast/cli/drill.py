@@ -51,8 +51,7 @@ def _print(verdict: Verdict, seed: int) -> None:
     console.print(f"  {verdict.completed} answered in full, {verdict.continued} of them across at least one such end")
     console.print(f"  {verdict.drained} turns cut by a stop that gave them too little time, each with its cause recorded")
     console.print(
-        f"  {verdict.given_up} given up after three interruptions in a row, as promised, "
-        f"and {verdict.set_aside} cancelled that waited behind one"
+        f"  {verdict.given_up} given up at the third interruption in a row or later, none by a crash beside others"
     )
     console.print(f"  {verdict.shown} journal entries on screen, all still there")
     console.print(f"  {verdict.effects} effects on the world, none twice; {verdict.effects_unknown} reported as unknown")

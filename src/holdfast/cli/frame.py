@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import sys
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,12 +18,13 @@ import msgspec
 import uvloop
 from rich.console import Console
 from rich.padding import Padding
+from rich.status import Status as Spinner
 from rich.table import Table
 from rich.text import Text
 
 from holdfast import contact
 from holdfast.channels.webhook.route import misconfigured
-from holdfast.config import Config, config_file, load, placed
+from holdfast.config import Config, config_file, keep_apart, load, placed
 from holdfast.desk.port import Desk, Reading
 from holdfast.errors import ConfigInvalid, Fatal, HoldfastError, Owned, Rejected, StoreRefused, Unavailable
 
@@ -62,7 +64,9 @@ class Frame:
     @classmethod
     def at(cls, home: Path, chosen: str | None) -> Frame:
         file, named = config_file(home, chosen), chosen is not None
-        return cls(home=home, config=load(file, required=named, further=misconfigured), file=file, named=named)
+        config = load(file, required=named, further=misconfigured)
+        keep_apart("the configuration file", [file], config, home)
+        return cls(home=home, config=config, file=file, named=named)
 
     def desk(self) -> AbstractAsyncContextManager[Desk]:
         """Reach the running gateway, or be one for as long as this command lasts."""
@@ -142,6 +146,18 @@ def run_async(command: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
         return uvloop.run(command(*args, **kwargs))
 
     return run
+
+
+@contextlib.asynccontextmanager
+async def spinning(*, shown: bool = True) -> AsyncGenerator[Spinner]:
+    """Tell how far something is while it takes its time, where somebody looks."""
+    spinner = Spinner("", console=console)
+    if shown and console.is_terminal:
+        spinner.start()
+    try:
+        yield spinner
+    finally:
+        spinner.stop()
 
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")

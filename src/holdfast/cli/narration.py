@@ -195,4 +195,4 @@ class Narrator:
 
 _NUMBERS = ("input_tokens", "output_tokens", "cached_tokens", "cost_micros")
 # What ends the line of what is being said.
-_SHOWN = frozenset(Kind) - {Kind.USAGE, Kind.TOOL_STARTED, Kind.TURN_RECOVERED, Kind.TURN_UNDONE}
+_SHOWN = frozenset(Kind) - {Kind.USAGE, Kind.TOOL_STARTED, Kind.TURN_DEFERRED, Kind.TURN_RECOVERED, Kind.TURN_UNDONE}

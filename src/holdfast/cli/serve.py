@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import html
 import logging
 import os
 import sys
@@ -19,8 +20,17 @@ from rich.text import Text
 from holdfast.cli.frame import Frame, console, print_lines, tilde, visible
 from holdfast.config import ServerConfig, misplaced, wrong_with
 from holdfast.daemon.succession import inherit, succeed
+from holdfast.desk.address import OPENING
 from holdfast.desk.views import Drain, SignInLink, Status, Stop
 from holdfast.errors import ConfigInvalid, Exposed
+
+_REDIRECT = """<!doctype html>
+<meta charset="utf-8">
+<meta name="referrer" content="no-referrer">
+<meta http-equiv="refresh" content="0; url={url}">
+<title>Holdfast</title>
+<p><a href="{url}">Sign in to Holdfast</a></p>
+"""
 
 
 @click.command()
@@ -32,6 +42,7 @@ def serve(frame: Frame, host: str | None, port: int | None, no_open: bool) -> No
     """Run the gateway until it is stopped: Ctrl-C drains, a second one interrupts what still runs."""
     # Every other command would pay for the import of a gateway.
     from holdfast.app import serve as run_gateway
+    from holdfast.daemon.watchdog import Watchdog
     from holdfast.desk.settings import Origin
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)-7s %(name)s: %(message)s")
@@ -42,15 +53,23 @@ def serve(frame: Frame, host: str | None, port: int | None, no_open: bool) -> No
     inherited, origin = inherit(), Origin(file=frame.file, named=frame.named, arguments=given, loaded=frame.config)
     # Whoever restarts a gateway has its page open already.
     screen = Screen(opens=not no_open and inherited.lock is None and _has_display())
+    # It watches until the process ends, because closing may hang too.
+    watchdog = Watchdog(config.gateway.stall_timeout, config.gateway.drain_timeout)
     try:
-        farewell = uvloop.run(run_gateway(config, frame.home, screen, inherited, origin))
+        farewell = uvloop.run(run_gateway(config, frame.home, screen, inherited, origin, watchdog))
+        (frame.home / OPENING).unlink(missing_ok=True)
     except Exposed as error:
+        watchdog.close()
         if host:
             raise ConfigInvalid(f"--host: {error.problem}") from None
         raise misplaced(frame.file, ("server", "host"), error.problem) from None
+    except BaseException:
+        watchdog.close()
+        raise
     if farewell.stop.restart:
         with _unseen():
             console.file.flush()
+        watchdog.close()
         succeed(farewell.estate)
 
 
@@ -64,6 +83,14 @@ def _server(configured: ServerConfig, host: str | None, port: int | None) -> Ser
 def _has_display() -> bool:
     """Return whether a browser could be seen by whoever started this."""
     return sys.stdout.isatty() and (sys.platform == "darwin" or bool({"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys()))
+
+
+def _redirect(file: Path, url: str) -> Path:
+    """Write a page that only its owner can read, and that leads to an address."""
+    file.unlink(missing_ok=True)
+    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as page:
+        page.write(_REDIRECT.format(url=html.escape(url)))
+    return file
 
 
 @contextlib.contextmanager
@@ -92,20 +119,24 @@ class Screen:
         self._shown = -1
 
     @_unseen()
-    def ready(self, status: Status, link: SignInLink | None) -> None:
+    def ready(self, status: Status, link: SignInLink | None, key: str = "") -> None:
         where = visible(f" · {tilde(Path(status.home))} · store {status.store}")
         console.print(Text.assemble((f"Holdfast {status.version}", "bold"), (where, "dim")))
         print_lines(status.boot, indent=2)
         hint = f" (pid {status.pid}; Ctrl-C stops)"
         console.print(Text.assemble("Listening on ", (status.url, "bold"), (hint, "dim")))
+        if key:
+            console.print(Text.assemble("Programs on this machine need this key, which is shown once\n  ", (key, "bold")))
         if link is None:
             return
         # On a line of its own and in one piece, so that it can be clicked and copied.
         console.print(Text.assemble("Sign in at\n  ", (link.url, "bold")), soft_wrap=True)
         console.print(Text("  (good once, for fifteen minutes; later: holdfast link)", "dim"))
         if self._opens:
+            # Every user of the machine can read with which arguments a browser is started.
+            file = _redirect(Path(status.home) / OPENING, link.url)
             # Some wait until the browser is closed.
-            threading.Thread(target=webbrowser.open, args=(link.url,), daemon=True).start()
+            threading.Thread(target=webbrowser.open, args=(file.as_uri(),), daemon=True).start()
 
     @_unseen()
     def draining(self, drain: Drain) -> None:

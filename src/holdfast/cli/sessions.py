@@ -21,14 +21,16 @@ from holdfast.cli.frame import (
     print_text,
     run_async,
     say,
+    spinning,
 )
 from holdfast.core import notes
-from holdfast.core.sessions import State
+from holdfast.core.search import fold
+from holdfast.core.sessions import TITLE, Activity, State
 from holdfast.core.transcript import COMPACTED, Item, Role
 from holdfast.desk.export import Form, written
 from holdfast.desk.plans import Change, Pruning, looks_like_id
-from holdfast.desk.port import Reading
-from holdfast.desk.views import SessionView, SourceView
+from holdfast.desk.port import Desk, Reading
+from holdfast.desk.views import SessionView, SourceView, Transcript
 from holdfast.ids import SessionId, TurnId
 
 # Those that the gateway makes up, as for helpers and jobs, are long; the id does for them.
@@ -98,12 +100,15 @@ async def show(frame: Frame, session: str, as_json: bool) -> None:
     """Show the transcript of SESSION (its id or its key), and where it comes from."""
     async with frame.reading() as desk:
         transcript = await desk.transcript((await find(desk, session)).id)
+        retry_at = await _retry_at(desk, transcript)
     if as_json:
         print_json(transcript)
         return
     _print_source(transcript.session.source)
     for item in transcript.items:
         print_item(item)
+    if retry_at:
+        say(f"Waiting for the model. Next try at {moment(retry_at)}.", "yellow")
 
 
 @sessions.command()
@@ -113,14 +118,19 @@ async def show(frame: Frame, session: str, as_json: bool) -> None:
 @click.pass_obj
 @run_async
 async def search(frame: Frame, words: tuple[str, ...], limit: int, as_json: bool) -> None:
-    """Find messages and answers that contain all WORDS."""
+    """Find messages, answers and titles that have all WORDS, or words that begin with them."""
     async with frame.reading() as desk:
         hits = await desk.search(" ".join(words), limit)
     if as_json:
         print_json(hits)
         return
-    lines = [(hit.session_id, moment(hit.at), _around(hit.text, words[0])) for hit in hits.items]
-    print_table(("session", "when", "text"), lines, "Nothing found.")
+    lines = [
+        (hit.session_id, moment(hit.at), "title" if hit.kind == TITLE else "", _around(hit.text, words[0]))
+        for hit in hits.items
+    ]
+    print_table(("session", "when", "", "text"), lines, "Nothing found.")
+    if hits.indexing:
+        click.echo("What was said is still being indexed: something older may be missing.", err=True)
 
 
 @sessions.command()
@@ -252,11 +262,21 @@ async def delete(frame: Frame, session: str, as_json: bool) -> None:
 async def prune(frame: Frame, days: float, channel: str, as_json: bool) -> None:
     """Delete ended sessions of a channel with everything in them."""
     async with frame.desk() as desk:
-        pruned = await desk.prune(Pruning(channel=channel, older_than_days=days))
+        pruned = await _prune(desk, Pruning(channel=channel, older_than_days=days), shown=not as_json)
     if as_json:
         print_json({"pruned": pruned})
     else:
         console.print(f"{pruned} sessions deleted.")
+
+
+async def _prune(desk: Desk, pruning: Pruning, *, shown: bool) -> int:
+    """Prune until there is no more, and tell on a terminal how far it is."""
+    pruned = 0
+    async with spinning(shown=shown) as spinner:
+        while (step := await desk.prune(pruning)).more:
+            pruned += step.pruned
+            spinner.update(f"{pruned} sessions deleted")
+        return pruned + step.pruned
 
 
 async def find(desk: Reading, session: str) -> SessionView:
@@ -300,7 +320,20 @@ def _print_source(source: SourceView) -> None:
         say("")
 
 
+async def _retry_at(desk: Reading, transcript: Transcript) -> int | None:
+    """Return when the turn of a session is tried again that waits for its model; None where it does not wait."""
+    if transcript.session.activity is not Activity.RETRYING:
+        return None
+    # It is the first that is not over, with only those behind it that wait for their turn.
+    for turn_id in reversed(dict.fromkeys(item.turn_id for item in transcript.items)):
+        if retry_at := (await desk.turn(turn_id)).retry_at:
+            return retry_at
+    return None
+
+
 def _mood(session: SessionView) -> str:
+    if session.activity is Activity.RETRYING:
+        return f"{session.state}, waiting for the model"
     return f"{session.state}, resume pending" if session.resume_pending else session.state.value
 
 
@@ -312,6 +345,6 @@ def _tell(session: SessionView, as_json: bool) -> None:
 
 
 def _around(text: str, word: str, width: int = 80) -> str:
-    start = max(text.lower().find(word.lower()) - width // 3, 0)
+    start = max(fold(text).find(fold(word)) - width // 3, 0)
     cut = text[start : start + width].replace("\n", " ")
     return ("…" if start else "") + cut + ("…" if start + width < len(text) else "")

@@ -51,8 +51,7 @@ async def list_(frame: Frame, session: str, limit: int, cursor: str | None, as_j
     if earlier:
         say(f"{count(earlier, 'earlier turn')} not shown; see more with --limit, or begin with --cursor 0~", "dim")
     lines = [
-        (turn.id, turn.state.value, turn.cause or "", moment(turn.accepted_at), moment(turn.answered_at))
-        for turn in page.items
+        (turn.id, turn.state.value, _why(turn), moment(turn.accepted_at), moment(turn.answered_at)) for turn in page.items
     ]
     print_table(("turn", "state", "cause", "accepted", "answered"), lines, "No turns in this session.")
     last = cursors.position(page.next_cursor)
@@ -109,6 +108,10 @@ async def answer(frame: Frame, turn: str, text: str, as_json: bool) -> None:
     async with frame.desk() as desk:
         answered = await desk.answer(TurnId(turn), text)
         _tell(await rested(desk, answered.id), as_json)
+
+
+def _why(turn: TurnView) -> str:
+    return f"model; next try {moment(turn.retry_at)}" if turn.retry_at else turn.cause or ""
 
 
 def _tell(turn: TurnView, as_json: bool) -> None:

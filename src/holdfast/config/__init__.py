@@ -11,6 +11,7 @@ from pathlib import Path
 
 from holdfast import configfile
 from holdfast.config.problems import Problems, is_exposed, is_loopback, problems, wrong_with, wrong_with_route
+from holdfast.config.reach import keep_apart
 from holdfast.config.secrecy import SIGNING_PREFIX, held, is_secret, secrets, shown, signing_weakness, weakness
 from holdfast.config.tree import (
     BODY_LIMIT,
@@ -23,6 +24,7 @@ from holdfast.config.tree import (
     FetchConfig,
     GatewayConfig,
     GithubConfig,
+    LimitsConfig,
     McpConfig,
     MemoryConfig,
     ModelConfig,
@@ -53,6 +55,7 @@ __all__ = [
     "FetchConfig",
     "GatewayConfig",
     "GithubConfig",
+    "LimitsConfig",
     "McpConfig",
     "MemoryConfig",
     "ModelConfig",
@@ -75,6 +78,7 @@ __all__ = [
     "is_exposed",
     "is_loopback",
     "is_secret",
+    "keep_apart",
     "load",
     "misplaced",
     "placed",

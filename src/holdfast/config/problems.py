@@ -25,6 +25,7 @@ RECALL_LIMIT_MAX = 100
 _OWN_NAME = re.compile(r"[a-zA-Z0-9_-]{1,32}")
 # A name or an address, an IPv6 one also without its brackets, and a port.
 _HOST = re.compile(r"[^\s/:@*\[\]]+(?::\d+)?|\[[0-9a-fA-F:.]+\](?::\d+)?|[0-9a-fA-F:.]*::?[0-9a-fA-F:.]*")
+_REACHED = re.compile(r"(\*\.)?[^\s/:@*\[\]]+(?::\d+)?|\[[0-9a-fA-F:.]+\](?::\d+)?")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -54,6 +55,7 @@ def problems(config: Config) -> Problems:
         for name in names:
             if not _HOST.fullmatch(name):
                 yield path, f'{name!r} must be a name or an address alone, with a port if need be, like "agent.example.org"'
+    yield from _sandbox_problems(config)
     for path, variable in key_variables(config).items():
         if not _VARIABLE.fullmatch(variable):
             # Whoever put the key itself here must not read it in a log.
@@ -66,6 +68,33 @@ def _hosts(config: Config) -> Mapping[configfile.Where, Sequence[str]]:
         ("tools", "fetch", "allow_hosts"): config.tools.fetch.allow_hosts,
         ("channels", "url", "allow_hosts"): config.channels.url.allow_hosts,
     }
+
+
+def _sandbox_problems(config: Config) -> Iterator[tuple[configfile.Where, str]]:
+    for path, names in _reached(config).items():
+        for name in names:
+            if not _REACHED.fullmatch(name):
+                yield path, f'{name!r} must be a host alone, with a port if need be, like "pypi.org" or "*.example.org:8443"'
+    for path, names in _places(config).items():
+        for name in names:
+            if not name.startswith(("/", "~/")):
+                yield path, f"{name!r} must be a whole path, which begins with / or ~/"
+
+
+def _reached(config: Config) -> Mapping[configfile.Where, Sequence[str]]:
+    servers = {("mcp", name, "hosts"): server.hosts for name, server in config.mcp.items()}
+    return {("tools", "terminal", "hosts"): config.tools.terminal.hosts, **servers}
+
+
+def _places(config: Config) -> Mapping[configfile.Where, Sequence[str]]:
+    terminal = config.tools.terminal
+    found: dict[configfile.Where, Sequence[str]] = {
+        ("tools", "terminal", "readable"): terminal.readable,
+        ("tools", "terminal", "writable"): terminal.writable,
+    }
+    for name, server in config.mcp.items():
+        found |= {("mcp", name, "readable"): server.readable, ("mcp", name, "writable"): server.writable}
+    return found
 
 
 def _model_problems(model: ModelConfig) -> Iterator[tuple[configfile.Where, str]]:
@@ -151,11 +180,10 @@ def wrong_with(server: ServerConfig) -> Mapping[str, str]:
     problems: dict[str, str] = {}
     if server.port > PORT_MAX:
         problems["port"] = f"must be {PORT_MAX} or less"
-    for key, secret in (("api_key", server.api_key), ("password", server.password)):
-        if secret and (problem := weakness(secret)):
-            problems[key] = problem
-    if not is_usable(server.password):
-        problems["password"] = "is not a hash that can be checked; make one with: holdfast keys password"  # noqa: S105 - No password.
+    if server.api_key and (problem := weakness(server.api_key)):
+        problems["api_key"] = problem
+    if server.password and not is_usable(server.password):
+        problems["password"] = "must be a hash, not the password itself; make one with: holdfast keys password"  # noqa: S105 - No password.
     return problems
 
 

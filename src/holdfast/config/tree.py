@@ -14,18 +14,23 @@ ONE_SHOT_DAYS: Mapping[str, int] = MappingProxyType({"webhook": 7, "cron": 30, "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerConfig:
-    """Where the gateway listens.  Without a key it answers this machine only; with one, under its own names only.
+    """Where the gateway listens.  Without a key it answers its own user of this machine; with one, under its own names.
 
-    `password` is for people at a browser, as text or as `holdfast keys password` prints it.
+    `password` is for people at a browser, as `holdfast keys password` prints it.
     """
 
     host: Annotated[str, "The address to listen on; others than loopback need a key or a password."] = "127.0.0.1"
     port: Annotated[int, "The port to listen on."] = 8420
     api_key: Annotated[str, "A key that programs may show instead of one that was made for them."] = ""
-    password: Annotated[str, "The password of people at a browser, as text or as holdfast keys password prints it."] = ""
+    password: Annotated[str, "The hash of the password of people at a browser, as holdfast keys password prints it."] = ""
     allowed_hosts: Annotated[
         tuple[str, ...], "Further names that the gateway answers to, as that of a proxy before it."
     ] = ()
+    guests: Annotated[
+        Literal["refuse", "own"],
+        "What programs of other users of this machine get without a key: nothing, or sessions of their own and no tool that "
+        "touches it.",
+    ] = "refuse"
     access_log: Annotated[bool, "Whether every request is a line in the log."] = False
 
 
@@ -94,7 +99,12 @@ class ModelConfig:
     ] = 0
     reasoning: Annotated[Literal["off", "low", "medium", "high"], "How much the model reasons before it answers."] = "off"
     stall_timeout: Annotated[float, "After how many seconds of silence a model is given up."] = 120
-    retries: Annotated[int, "How often a model is asked again that failed."] = 3
+    retries: Annotated[
+        int, "How often a model is asked again that failed, before the next one is asked or the turn waits."
+    ] = 3
+    wait: Annotated[
+        float, "How many seconds a turn waits for a model that cannot answer, except for requests that a client waits for."
+    ] = 86_400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,13 +170,30 @@ class MemoryConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TerminalConfig:
-    """Commands.  `approval` is for those judged dangerous; `deny` are patterns that nothing allows.  Times are seconds."""
+    """Commands.  `approval` is for those that no sandbox confines, and for new hosts.  Times are seconds.
 
-    approval: Annotated[Literal["ask", "smart", "deny", "allow"], "What happens to commands judged dangerous."] = "ask"
+    `deny` are patterns that nothing allows: a hint, since a command can be spelt in many ways.  The settings behind
+    `approval_expires` are about the sandbox; a limit of 0 is none.
+    """
+
+    approval: Annotated[
+        Literal["ask", "smart", "deny", "allow"],
+        "What happens to commands that no sandbox confines, and to those that want to reach a new host.",
+    ] = "ask"
     sandbox: Annotated[Literal["auto", "on", "off"], "Whether commands run in a sandbox."] = "auto"
-    deny: Annotated[tuple[str, ...], "Patterns of commands that nothing allows."] = ()
+    deny: Annotated[tuple[str, ...], "Patterns of commands that nothing allows; a hint, which a script can go around."] = ()
+    hosts: Annotated[
+        tuple[str, ...], "Hosts that commands and fetch may always reach: example.com, example.com:8080 or *.example.com."
+    ] = ()
     timeout: Annotated[float, "After how many seconds a command is ended."] = 120
     approval_expires: Annotated[float, "After how many seconds a question about a command has expired."] = 86_400
+    readable: Annotated[tuple[str, ...], "Further folders and files that commands can read."] = ()
+    writable: Annotated[tuple[str, ...], "Further folders that commands can change."] = ()
+    processes_max: Annotated[int, "How many processes and threads a command may have at once; 0 is any number."] = 1024
+    memory_max_mb: Annotated[int, "How many megabytes of memory a process of a command may use; 0 is any number."] = 8192
+    file_max_mb: Annotated[int, "How many megabytes a file that a command writes may have; 0 is any number."] = 16_384
+    files_max: Annotated[int, "How many files a process of a command may have open; 0 is any number."] = 8192
+    cpu_max: Annotated[int, "How many seconds of CPU time a process of a command may use; 0 is any number."] = 14_400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,6 +249,10 @@ class McpConfig:
     approval: Annotated[Literal["ask", "allow"], "Whether somebody is asked before tools that are not read-only run."] = (
         "ask"
     )
+    sandbox: Annotated[bool, "Whether the program runs in a sandbox, with a folder of its own."] = True
+    hosts: Annotated[tuple[str, ...], "Hosts that the program may reach from its sandbox."] = ()
+    readable: Annotated[tuple[str, ...], "Folders and files that the program can read from its sandbox."] = ()
+    writable: Annotated[tuple[str, ...], "Folders that the program can change from its sandbox."] = ()
 
 
 SchemeChoice = Literal["any", "standard", "github", "gitlab", "slack", "stripe", "hmac"]
@@ -284,6 +315,20 @@ class ChannelsConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LimitsConfig:
+    """How much of the gateway others may use: each owner of keys but the operator, and each address.  0 is any number."""
+
+    running: Annotated[int, "How many turns of one owner run at once, except the operator's; 0 is any number."] = 32
+    queued: Annotated[int, "How many messages of one owner may wait, except the operator's; 0 is any number."] = 200
+    sessions: Annotated[int, "How many sessions one owner may have, except the operator; 0 is any number."] = 2_000
+    bytes: Annotated[int, "How many bytes the messages of one owner may take, except the operator's; 0 is any number."] = (
+        268_435_456
+    )
+    jobs: Annotated[int, "How many jobs one owner may have, except the operator; 0 is any number."] = 50
+    connections: Annotated[int, "How many connections one address may have open at once; 0 is any number."] = 1_500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     """Everything an operator can choose.  Each component receives only its own node."""
 
@@ -299,3 +344,4 @@ class Config:
     tools: ToolsConfig = field(default_factory=ToolsConfig)
     mcp: Mapping[str, McpConfig] = field(default_factory=dict[str, McpConfig])
     channels: ChannelsConfig = field(default_factory=ChannelsConfig)
+    limits: LimitsConfig = field(default_factory=LimitsConfig)

@@ -9,6 +9,8 @@ from pathlib import Path
 
 SOCKET = "gateway.sock"
 LOCK = "gateway.lock"
+# Leads a browser to the sign-in link.
+OPENING = "sign-in.html"
 # The kernel takes 107 bytes; what makes it fit needs a few of them.
 LENGTH_MAX = 100
 # Whoever waits longer than this for a gateway wants to know what for.

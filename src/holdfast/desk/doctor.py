@@ -19,19 +19,30 @@ from pathlib import Path
 import holdfast
 from holdfast.agent.models.catalog import open_model
 from holdfast.agent.plugins import Plugins
-from holdfast.agent.sandbox import INSTALL, Sandbox
 from holdfast.channels import github
 from holdfast.clock import Clock
 from holdfast.config import Config, ModelConfig, RouteConfig, placed
 from holdfast.core.memory import debt
 from holdfast.core.redaction import Redaction
+from holdfast.core.timekeeping import EARLIEST_MS, lead, span
 from holdfast.desk.debts import in_words
 from holdfast.desk.views import Status
 from holdfast.desk.webhooks import added_route, configured_route
 from holdfast.errands import errand
-from holdfast.errors import ConfigInvalid, HoldfastError, NotFound, NotRunning, Rejected, StoreRefused, Unavailable
+from holdfast.errors import (
+    ConfigInvalid,
+    Damaged,
+    HoldfastError,
+    NotFound,
+    NotRunning,
+    Rejected,
+    StoreDamaged,
+    StoreRefused,
+    Unavailable,
+)
 from holdfast.ports import Bindings, MemoryProvider, WebhookRoute
-from holdfast.store.home import refuse_network_filesystem
+from holdfast.sandbox import INSTALL, Sandbox, terminal_profile
+from holdfast.store.home import BALLAST_BYTES, refuse_network_filesystem
 from holdfast.store.opening import Store, store_path
 from holdfast.store.vitals import Vitals
 from holdfast.targets import Targets
@@ -43,13 +54,15 @@ PROVIDER_TIMEOUT_S = 5
 FREE_MIN_BYTES = 100 * 1024 * 1024
 FREE_LOW_BYTES = 1024 * 1024 * 1024
 FILES_LOW = 1_000
-# A machine that has lost its clock wakes up long before this was written.
-EARLIEST_MS = int(datetime(2025, 1, 1, tzinfo=UTC).timestamp() * 1000)
 LATEST_MS = int(datetime(2100, 1, 1, tzinfo=UTC).timestamp() * 1000)
 # Rows are written by several threads and machines, so that a little is ordinary.
 AHEAD_MAX_MS = 5_000
 SKEW_MAX_MS = 5_000
 _GIVE_UP = "give it up: holdfast memory status, holdfast memory waive SEGMENT"
+# What a damaged file holds can be read as far as it goes, and only a backup has the rest.
+RESTORE = (
+    "export what can still be read, stop the gateway, keep a copy of the file and its -wal, and restore the last backup"
+)
 UNSTARTABLE = "correct it: until then the gateway does not start"
 UNSEEN = "was not looked at, because the store could not be opened"
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
@@ -185,7 +198,10 @@ async def disk(patient: Patient) -> Findings:
     free, total = shutil.disk_usage(place).free, shutil.disk_usage(place).total
     told = f"{_size(free)} of {_size(total)} free"
     system = os.statvfs(place)
-    if free < FREE_MIN_BYTES:
+    if free < BALLAST_BYTES:
+        advice = f"free {_size(BALLAST_BYTES)} or more: until then new messages are refused, and turns wait for room"
+        yield _fail("disk", f"full: {told}", advice)
+    elif free < FREE_MIN_BYTES:
         yield _fail("disk", told, f"free some space: below {_size(FREE_MIN_BYTES)} new messages may be refused soon")
     elif free < FREE_LOW_BYTES:
         yield _warn("disk", told, "free some space before it is all gone")
@@ -204,11 +220,15 @@ async def clock(patient: Patient) -> Findings:
         yield _fail("clock", f"{told} cannot be", advice)
     elif vitals and vitals.now_ms is not None and abs(skew := now - vitals.now_ms) > SKEW_MAX_MS:
         where = "ahead of" if skew > 0 else "behind"
-        yield _warn("clock", f"{told}, {_span(abs(skew))} {where} the database", f"on both machines, {advice}")
+        yield _warn("clock", f"{told}, {span(abs(skew))} {where} the database", f"on both machines, {advice}")
     elif vitals and vitals.newest_at is not None and (ahead := vitals.newest_at - now) > AHEAD_MAX_MS:
-        yield _warn("clock", f"{told}, {_span(ahead)} before the newest entry of the store: it was set back", advice)
+        yield _warn("clock", f"{told}, {span(ahead)} before the newest entry of the store: it was set back", advice)
     else:
         yield _ok("clock", told)
+    off = await patient.store.nodes.clocks_off() if isinstance(patient.store, Store) else {}
+    for node, off_ms in off.items():
+        where = f"the clock of node {node} is {lead(off_ms)}; jobs and expiry do not go by it"
+        yield _warn("clock", where, f"on its machine, {advice}")
 
 
 async def gateway(patient: Patient) -> Findings:
@@ -221,7 +241,9 @@ async def gateway(patient: Patient) -> Findings:
         )
     else:
         told = f"{glance.url} (pid {glance.pid}, node {glance.node}, version {glance.version})"
-        if not glance.ready:
+        if glance.damage:
+            yield _fail("gateway", f"{told} has met damage: {'; '.join(glance.damage)}", RESTORE)
+        elif not glance.ready:
             yield _warn("gateway", f"{told} is {glance.problem or glance.state.value}", "see: holdfast status")
         elif glance.version != holdfast.__version__:
             yield _warn("gateway", f"{told}; installed is {holdfast.__version__}", "run: holdfast restart")
@@ -233,15 +255,14 @@ async def store(patient: Patient) -> Findings:
     url, file = patient.config.store.url, store_path(patient.home)
     if url == "sqlite":
         refuse_network_filesystem(next(each for each in (patient.home, *patient.home.parents) if each.exists()))
-        if not file.exists():
+        if not file.exists() and not isinstance(patient.store, StoreDamaged):
             yield _ok("store", f"there is no {file} yet; the first start makes it")
             return
-        if file.stat().st_mode & _OTHERS:
+        if file.exists() and file.stat().st_mode & _OTHERS:
             yield _warn("store", f"others can read {file}", f"run: chmod 600 {file}")
     match patient.vitals if isinstance(patient.store, Store) else patient.store:
         case Vitals() as vitals if vitals.damage:
-            advice = "stop the gateway, keep a copy of the file and its -wal, and bring back the last backup"
-            yield _fail("store", f"{file} is damaged: {'; '.join(vitals.damage)}", advice)
+            yield _fail("store", f"{file} is damaged: {'; '.join(vitals.damage)}", RESTORE)
         case Vitals() as vitals:
             looked = "" if vitals.looked_through or url != "sqlite" else ", too large to be read through here"
             where = f"{file} ({_size(_bytes(file))}{looked})" if url == "sqlite" else "PostgreSQL answers"
@@ -253,6 +274,8 @@ async def store(patient: Patient) -> Findings:
 
 
 def _store_advice(error: Exception) -> str:
+    if isinstance(error, Damaged | StoreDamaged):
+        return RESTORE
     if isinstance(error, Unavailable):
         return "start the database, or correct store.url; what was accepted is safe there"
     if isinstance(error, StoreRefused):
@@ -404,17 +427,35 @@ def _wrong_with_added(patient: Patient, targets: Targets, route: WebhookRoute) -
 
 async def sandbox(patient: Patient) -> Findings:
     config = patient.config
+    if isinstance(patient.gateway, Status) and patient.gateway.agent.unsafe and config.tools.terminal.approval != "allow":
+        # A service has an environment of its own, and a file may have changed since its start.
+        yield _fail(
+            "sandbox",
+            f"the gateway that runs was started with other settings ({patient.gateway.agent.sandbox}): all commands of the "
+            "agent run as you, and nobody is asked",
+            'restart it with tools.terminal.approval = "ask"; its environment may hold HOLDFAST_TOOLS__TERMINAL__APPROVAL',
+        )
+        return
     found = await _sandbox(config, patient.home)
     if isinstance(found, ConfigInvalid):
         yield _fail("sandbox", str(patient.placed(found)), UNSTARTABLE)
-    elif found.is_on:
+    elif found.confines:
         yield _ok("sandbox", found.description)
     elif "terminal" in config.tools.disabled:
         yield _ok("sandbox", "none, and no terminal that would need one")
+    elif config.tools.terminal.approval == "allow":
+        yield _fail(
+            "sandbox",
+            f'{found.description.partition(", and ")[0]}, and tools.terminal.approval is "allow": all commands '
+            "of the agent run as you, and nobody is asked",
+            f'set tools.terminal.approval = "ask", or {INSTALL}',
+        )
     elif found.missing:
         yield _warn("sandbox", found.description.partition("; to have one")[0], INSTALL)
     else:
-        yield _warn("sandbox", f"{found.description}, and commands run as you do", 'set tools.terminal.sandbox = "auto"')
+        yield _warn(
+            "sandbox", f"{found.description}, and every command is asked about", 'set tools.terminal.sandbox = "auto"'
+        )
 
 
 async def _sandbox(config: Config, home: Path) -> Sandbox | ConfigInvalid:
@@ -423,7 +464,8 @@ async def _sandbox(config: Config, home: Path) -> Sandbox | ConfigInvalid:
         # Looking makes no folder that was not there.
         place = workspace if workspace.is_dir() else Path(elsewhere)
         try:
-            return await Sandbox.find(config.tools.terminal.sandbox, place, hidden=[home])
+            profile = await asyncio.to_thread(terminal_profile, config.tools.terminal, place, home)
+            return await Sandbox.find(config.tools.terminal.sandbox, profile)
         except ConfigInvalid as error:
             return error
 
@@ -478,10 +520,3 @@ def _size(number: float) -> str:
             return f"{number:.0f} {unit}" if number >= 10 or unit == "B" else f"{number:.1f} {unit}"
         number /= 1000
     return f"{number:.1f} TB"
-
-
-def _span(duration_ms: float) -> str:
-    minutes = duration_ms / 60_000
-    return (
-        f"{duration_ms / 1000:.0f} s" if minutes < 2 else f"{minutes:.0f} min" if minutes < 120 else f"{minutes / 60:.0f} h"
-    )

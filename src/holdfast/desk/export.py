@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
+from textwrap import indent
 
 import msgspec
 
@@ -14,6 +16,8 @@ from holdfast.desk.views import SessionView, Transcript
 
 # Of what a call was about; the rest is in the other form.
 _ARGUMENT_MAX = 100
+# Inside a text the quotes would stand behind backslashes.
+_NO_ITEMS = '"items": []'
 _SUFFIXES = {"markdown": "md", "json": "json"}
 
 
@@ -28,7 +32,20 @@ def written(transcript: Transcript, form: Form) -> str:
     """Return a whole conversation as the text of a file."""
     if form is Form.MARKDOWN:
         return markdown(transcript)
-    return msgspec.json.format(msgspec.json.encode(transcript), indent=2).decode() + "\n"
+    return "".join(_json(transcript))
+
+
+def _json(transcript: Transcript) -> Iterator[str]:
+    """Yield a conversation as JSON, item by item: all at once would hold the interpreter until it is written."""
+    head, items, tail = _formatted(replace(transcript, items=())).partition(_NO_ITEMS)
+    yield head + items[:-1]
+    for nth, item in enumerate(transcript.items):
+        yield ("," if nth else "") + "\n" + indent(_formatted(item), "    ")
+    yield ("\n  ]" if transcript.items else "]") + tail + "\n"
+
+
+def _formatted(part: object) -> str:
+    return msgspec.json.format(msgspec.json.encode(part), indent=2).decode()
 
 
 def file_name(session: SessionView, form: Form) -> str:
@@ -52,7 +69,7 @@ def _body(items: Sequence[Item]) -> Iterator[str]:
     for item in items:
         match item.role:
             case Role.USER:
-                yield from (f"## {_moment(item.at)}", "", *_quoted(item.text), "")
+                yield from (f"## {_moment(item.at)}", "", _quoted(item.text), "")
             case Role.TOOL:
                 about = f" {_one_line(main_argument(item.args))[:_ARGUMENT_MAX]}".rstrip()
                 yield from (f"- `{item.name}`{about} ({item.outcome or 'running'}): {_one_line(item.result or '')}", "")
@@ -68,8 +85,9 @@ def _body(items: Sequence[Item]) -> Iterator[str]:
                 yield from (item.text, "")
 
 
-def _quoted(text: str) -> Iterator[str]:
-    return (f"> {line}".rstrip() for line in text.splitlines() or [""])
+def _quoted(text: str) -> str:
+    # As one text for each message: all lines of all messages would be millions of texts.
+    return "\n".join(f"> {line}".rstrip() for line in text.splitlines() or [""])
 
 
 def _one_line(text: str) -> str:

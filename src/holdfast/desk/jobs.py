@@ -90,7 +90,9 @@ class LocalJobs(StoreJobs):
 
     async def run(self, name: str) -> Receipt:
         job, now = await self._owned(name), self.clock.now_ms()
-        return await self.store.jobs.fire(name, now, message(job, now), new_turn_id(now), new_session_id(now), now)
+        # An instant fires once.  A manual run takes the next free one: the clock may stand still or have been set back.
+        instant = max(now, job.last_instant + 1)
+        return await self.store.jobs.fire(name, instant, message(job, instant), new_turn_id(now), new_session_id(now), now)
 
     async def pause(self, name: str) -> JobView:
         await self.store.jobs.save(replace(await self._owned(name), paused=True))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 
 from holdfast.clock import Clock
 from holdfast.desk.views import Drain, Phase, Stop
@@ -14,6 +15,8 @@ class Lifecycle:
     def __init__(self, clock: Clock, *, home: str, store: str) -> None:
         self.home = home
         self.store = store
+        # Different in every process.
+        self.process = secrets.token_urlsafe(16)
         self.url = ""
         self.phase = Phase.STARTING
         self.started_at = clock.now_ms()
@@ -37,6 +40,11 @@ class Lifecycle:
             self.forced.set()
         self._wish = stop
         self._wished.set()
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether anyone wishes for an end yet."""
+        return self._wish is not None
 
     @property
     def wish(self) -> Stop:

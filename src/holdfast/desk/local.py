@@ -7,6 +7,7 @@ import contextlib
 import os
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast import __version__
@@ -19,12 +20,14 @@ from holdfast.core.intake import Busy, Image, Inbound, Receipt
 from holdfast.core.journal import Entry, Kind
 from holdfast.core.keys import LOCAL
 from holdfast.core.redaction import Redaction
+from holdfast.core.retries import Try
 from holdfast.core.sessions import Glance, Gone, Missed, Session
 from holdfast.core.sessions import State as SessionState
 from holdfast.core.trust import trusts
 from holdfast.core.turns import IN_FLIGHT
 from holdfast.core.turns import State as TurnState
 from holdfast.desk import cursors
+from holdfast.desk.address import OPENING
 from holdfast.desk.jobs import LocalJobs
 from holdfast.desk.keys import LocalKeys
 from holdfast.desk.lifecycle import Lifecycle
@@ -33,7 +36,19 @@ from holdfast.desk.memories import LocalMemories
 from holdfast.desk.plans import SESSION_PREFIX, Change, Opening, Pruning, looks_like_id
 from holdfast.desk.processes import LocalProcesses, NoProcesses
 from holdfast.desk.reading import StoreReading
-from holdfast.desk.views import AgentView, Health, JournalPage, Phase, SessionView, Status, Stop, Transcript, TurnView
+from holdfast.desk.views import (
+    AgentView,
+    ClockOff,
+    Health,
+    JournalPage,
+    Phase,
+    Pruned,
+    SessionView,
+    Status,
+    Stop,
+    Transcript,
+    TurnView,
+)
 from holdfast.desk.webhooks import LocalWebhooks, Routes
 from holdfast.engine.engine import Engine
 from holdfast.errors import IllegalMove, NotFound, NotTrusted, Rejected, Unavailable
@@ -48,6 +63,10 @@ if TYPE_CHECKING:
 DAY_MS = 86_400_000
 OPERATOR_ENDED = "operator"
 STORE_PATIENCE_S = 2
+# Anybody may ask how the gateway is; what exactly is damaged is for the operator.
+DAMAGED = "the store is damaged; run: holdfast doctor"
+# One request to prune ends after so long, well before any client gives it up.
+PRUNING_MS = 2_000
 NAME_MAX = 200
 # What the agent takes as the wish to put a summary in the place of what it has read.
 COMPRESS = "/compress"
@@ -89,7 +108,9 @@ class LocalDesk(StoreReading):
 
     @property
     def logins(self) -> LocalLogins:
-        return LocalLogins(self.store, self.owner, self.clock, self.server.password, self.lifecycle.url)
+        life = self.lifecycle
+        opening = Path(life.home) / OPENING
+        return LocalLogins(self.store, self.owner, self.clock, self.server.password, life.url, life.process, opening)
 
     @property
     def webhooks(self) -> LocalWebhooks:
@@ -112,6 +133,19 @@ class LocalDesk(StoreReading):
 
     async def seen(self, key: str) -> Receipt | None:
         return await self.store.intake.seen(key)
+
+    async def rejoin(self, this: Try) -> Receipt | None:
+        return await self.store.intake.rejoin(this, self.owner, self.clock.now_ms())
+
+    async def heard(self, turn_ids: Sequence[TurnId]) -> None:
+        await self.store.intake.heard(turn_ids)
+
+    async def go_on(self, turn_id: TurnId) -> bool:
+        await self._owned_turn(turn_id)
+        with contextlib.suppress(IllegalMove):
+            await self.store.turns.resume(turn_id, self.clock.now_ms())
+            return True
+        return False
 
     async def entries(self, turn_id: TurnId) -> list[Entry]:
         await self._owned_turn(turn_id)
@@ -249,9 +283,18 @@ class LocalDesk(StoreReading):
         await self._owned(session_id)
         await self.store.sessions.delete(session_id, self.clock.now_ms())
 
-    async def prune(self, pruning: Pruning) -> int:
-        before = self.clock.now_ms() - int(pruning.older_than_days * DAY_MS)
-        return await self.store.sessions.prune(pruning.channel, before)
+    async def prune(self, pruning: Pruning) -> Pruned:
+        until_ms = self.clock.monotonic_ms() + PRUNING_MS
+        before, pruned = self.clock.now_ms() - int(pruning.older_than_days * DAY_MS), 0
+        async with contextlib.aclosing(self.store.sessions.pruning(pruning.channel, before)) as steps:
+            async for gone in steps:
+                pruned += gone
+                if self.clock.monotonic_ms() >= until_ms:
+                    return Pruned(pruned=pruned, more=True)
+        while await self.store.give_back():
+            if self.clock.monotonic_ms() >= until_ms:
+                return Pruned(pruned=pruned, more=True)
+        return Pruned(pruned=pruned)
 
     async def cancel(self, turn_id: TurnId) -> TurnView:
         host_id = await self._host(turn_id)
@@ -288,6 +331,7 @@ class LocalDesk(StoreReading):
             pid=os.getpid(),
             state=phase,
             ready=phase is Phase.READY,
+            problem=DAMAGED if self.store.damage else None,
         )
 
     async def ready(self) -> Health:
@@ -329,6 +373,7 @@ class LocalDesk(StoreReading):
                 agent=self.describe(),
                 boot=report.lines() if report else (),
                 drain=life.drain(running),
+                damage=tuple(self.store.damage),
             )
         )
 
@@ -342,6 +387,7 @@ class LocalDesk(StoreReading):
             obligations, debt = await self.store.catalog.obligations(), await self.memories.debt()
             questions = await self.store.questions.open(self.owner, limit=cursors.SIZE_MAX)
             at_work = await self.store.processes.list(self.owner, state=processes.State.RUNNING, limit=cursors.SIZE_MAX)
+            off = await self.store.nodes.clocks_off()
         except Unavailable as error:
             return replace(glance, ready=False, problem=str(error))
         accepted = sum(tally.values())
@@ -356,6 +402,7 @@ class LocalDesk(StoreReading):
             memory=debt,
             questions=len(questions),
             processes=len(at_work),
+            clocks_off=[ClockOff(node=node, off_ms=off_ms) for node, off_ms in off.items()],
         )
 
     async def _host(self, turn_id: TurnId) -> TurnId:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from holdfast.channels.webhook.payload import Payload
 from holdfast.channels.webhook.route import Route
 from holdfast.core.delivery import Delivery
 from holdfast.core.delivery import State as DeliveryState
@@ -12,6 +13,7 @@ from holdfast.core.intake import Busy, Image, Inbound, Receipt
 from holdfast.core.journal import Entry
 from holdfast.core.memory import State as SegmentState
 from holdfast.core.processes import State as ProcessState
+from holdfast.core.retries import Try
 from holdfast.core.sessions import Gone, Missed
 from holdfast.core.sessions import State as SessionState
 from holdfast.desk.debts import Document, Edited, Forgotten, MemoryStatus, Recalled, Replayed, SegmentView, Tally
@@ -28,11 +30,11 @@ from holdfast.desk.plans import (
     Signing,
 )
 from holdfast.desk.views import (
+    Admission,
     ApprovalView,
     Forecast,
     GrantView,
     Health,
-    HitView,
     JobView,
     JournalPage,
     KeyView,
@@ -41,8 +43,10 @@ from holdfast.desk.views import (
     NewRoute,
     Page,
     ProcessView,
+    Pruned,
     RevokedKey,
     RouteView,
+    Search,
     SessionView,
     Signed,
     SignInLink,
@@ -255,6 +259,10 @@ class Reception(Webhooks, Protocol):
         """Return a route that takes deliveries.  Raises `NotFound`."""
         ...
 
+    async def takes(self, route: Route, payload: Payload) -> bool:
+        """Return whether a delivery of a route counts.  Raises `TooSlow`."""
+        ...
+
 
 class KeysReading(Protocol):
     """Keys that were given out."""
@@ -287,16 +295,16 @@ class Entrance(Logins, Protocol):
 
     @property
     def has_password(self) -> bool: ...
-    async def by_code(self, code: str) -> str | None:
-        """Return what a browser shows from now on, for the code of a link; None where that is not good, or not any more."""
+    async def by_code(self, code: str, port: int) -> Admission | None:
+        """Sign a browser in at a port, with the code of a link; None where that is not good, or not any more."""
         ...
 
-    async def by_password(self, password: str) -> str | None:
-        """Return what a browser shows from now on, for the right password; None for any other."""
+    async def by_password(self, password: str, port: int) -> Admission | None:
+        """Sign a browser in at a port, with the password; None for a wrong one."""
         ...
 
-    async def leave(self, token: str) -> None:
-        """Forget a browser."""
+    async def leave(self, login: str) -> None:
+        """Sign out the browser that is known by a digest."""
         ...
 
 
@@ -354,7 +362,7 @@ class Reading(Protocol):
         ...
 
     async def delivery(self, delivery_id: DeliveryId) -> Delivery: ...
-    async def search(self, query: str, limit: int = 50) -> Page[HitView]: ...
+    async def search(self, query: str, limit: int = 50) -> Search: ...
 
 
 class Desk(Reading, Protocol):
@@ -409,7 +417,10 @@ class Desk(Reading, Protocol):
         """Delete a session with everything in it; what still runs is cancelled."""
         ...
 
-    async def prune(self, pruning: Pruning) -> int: ...
+    async def prune(self, pruning: Pruning) -> Pruned:
+        """Delete ended sessions for a second or two; whoever asks goes on as long as there is more."""
+        ...
+
     async def cancel(self, turn_id: TurnId) -> TurnView:
         """Cancel a turn, or the one that it joined; what it has shown stays.  Once more, it is the same receipt.
 
@@ -465,6 +476,18 @@ class Host(Desk, Protocol):
 
     async def seen(self, key: str) -> Receipt | None:
         """Return the receipt of the message that a key was first used for; None where it never was."""
+        ...
+
+    async def rejoin(self, this: Try) -> Receipt | None:
+        """Return the receipt of the request that a try repeats; one that was cut off goes on.  None where there is none."""
+        ...
+
+    async def heard(self, turn_ids: Sequence[TurnId]) -> None:
+        """Remember that clients have read these answers: no request joins them any more."""
+        ...
+
+    async def go_on(self, turn_id: TurnId) -> bool:
+        """Let a turn go on that was cut off; returns whether it does."""
         ...
 
     async def entries(self, turn_id: TurnId) -> list[Entry]:

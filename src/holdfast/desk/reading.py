@@ -21,7 +21,7 @@ from holdfast.desk.jobs import StoreJobs
 from holdfast.desk.keys import StoreKeys
 from holdfast.desk.memories import StoreMemories
 from holdfast.desk.processes import StoreProcesses
-from holdfast.desk.views import HitView, JournalPage, Page, SessionView, Transcript, TurnView
+from holdfast.desk.views import HitView, JournalPage, Page, Search, SessionView, Transcript, TurnView
 from holdfast.desk.webhooks import StoreWebhooks
 from holdfast.errors import NotFound
 from holdfast.ids import DeliveryId, SessionId, TurnId
@@ -156,13 +156,14 @@ class StoreReading:
         await self._owned(found.session_id, f"there is no delivery {delivery_id}")
         return found
 
-    async def search(self, query: str, limit: int = 50) -> Page[HitView]:
-        hits = await self.store.sessions.search(self.owner, query, cursors.size(limit))
+    async def search(self, query: str, limit: int = 50) -> Search:
+        found = await self.store.passages.find(self.owner, query, cursors.size(limit))
+        hits = found.hits
         glances = await self.store.sessions.glances(list({hit.session_id for hit in hits}))
         shown = [hit for hit in hits if hit.session_id in glances]
         # What takes this long to look through must not keep others waiting.
         views = await asyncio.to_thread(lambda: [HitView.of(hit, glances[hit.session_id], query) for hit in shown])
-        return Page(items=views)
+        return Search(items=views, indexing=found.is_indexing)
 
     async def _owned(self, session_id: SessionId, otherwise: str | None = None) -> Session:
         session = await self.store.sessions.get(session_id)

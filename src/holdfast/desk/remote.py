@@ -43,7 +43,6 @@ from holdfast.desk.views import (
     Forecast,
     GrantView,
     Health,
-    HitView,
     JobView,
     KeyView,
     MemoryView,
@@ -55,6 +54,7 @@ from holdfast.desk.views import (
     Removed,
     RevokedKey,
     RouteView,
+    Search,
     SessionView,
     Signed,
     SigningSecret,
@@ -341,8 +341,8 @@ class RemoteDesk:
     async def delivery(self, delivery_id: DeliveryId) -> Delivery:
         return await self._link.get(at("deliveries", delivery_id), Delivery)
 
-    async def search(self, query: str, limit: int = 50) -> Page[HitView]:
-        return await self._link.get("/api/search", Page[HitView], {"q": query, "limit": limit})
+    async def search(self, query: str, limit: int = 50) -> Search:
+        return await self._link.get("/api/search", Search, {"q": query, "limit": limit})
 
     async def open(self, opening: Opening) -> SessionView:
         return await self._patiently(lambda: self._link.post("/api/sessions", SessionView, opening))
@@ -380,8 +380,9 @@ class RemoteDesk:
     async def delete(self, session_id: SessionId) -> None:
         await self._link.delete(at("sessions", session_id), Deleted)
 
-    async def prune(self, pruning: Pruning) -> int:
-        return (await self._link.post("/api/prune", Pruned, pruning)).pruned
+    async def prune(self, pruning: Pruning) -> Pruned:
+        # Once more is harmless, so that a gateway that restarts in between is waited for.
+        return await self._patiently(lambda: self._link.post("/api/prune", Pruned, pruning), Unavailable)
 
     async def cancel(self, turn_id: TurnId) -> TurnView:
         return await self._link.post(at("turns", turn_id, "cancel"), TurnView)

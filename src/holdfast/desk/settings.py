@@ -13,20 +13,23 @@ import tempfile
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from secrets import token_bytes
 from typing import Literal, cast
 
 from holdfast.channels.webhook.route import misconfigured
-from holdfast.config import Config, Draft, decided, draft, is_secret, secrets, shown
+from holdfast.config import Config, Draft, decided, draft, is_secret, secrets, shown, weakness
 from holdfast.config.edits import edited
 from holdfast.config.inventory import Form, Setting, inventory
 from holdfast.configfile import Where, parsed, text_of
 from holdfast.core.redaction import Redaction
 from holdfast.errors import ConfigInvalid, DiskFull, Overridden, Rejected, Stale, Unavailable
+from holdfast.passwords import SALT_BYTES, hashed, is_usable
 
 # Of settings that are changed at once: more than there are.
 CHANGES_MAX = 200
 # All that a start does with a configuration is done well within this.
 REHEARSAL_TIMEOUT_S = 45
+PASSWORD = "server.password"  # noqa: S105 - The name of one.
 SECRET = "set"  # noqa: S105 - It stands in the place of one.
 PRIVATE = stat.S_IRUSR | stat.S_IWUSR
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
@@ -126,7 +129,7 @@ class Settings:
         try:
             return await self._changed(change)
         except ConfigInvalid as error:
-            raise ConfigInvalid(self._redaction.text(str(error))) from None
+            raise ConfigInvalid(self._redaction.everything.text(str(error))) from None
 
     async def _changed(self, change: SettingsChange) -> SettingsView:
         async with self._changing:
@@ -162,7 +165,7 @@ class Settings:
                 raise _unknown(key, sorted(known))
             _refuse_nested(key, value)
             self._refuse_overridden(text, key, known[key])
-            text = edited(text, known[key], value)
+            text = edited(text, known[key], _kept(key, value))
         return text
 
     def _refuse_overridden(self, text: str, key: str, path: Where) -> None:
@@ -188,7 +191,7 @@ class Settings:
         try:
             found = self._drafted(text)
         except ConfigInvalid as error:
-            problem = self._redaction.text(str(error))
+            problem = self._redaction.everything.text(str(error))
         found = found or Draft(config=self._loaded, written={}, variables={})
         mask = Redaction(secrets(found.config, self._environment))
         return SettingsView(
@@ -221,6 +224,15 @@ class Settings:
         if found.variable(setting.path):
             return "environment"
         return "file" if found.is_written(setting.path) else "default"
+
+
+def _kept(key: str, value: object) -> object:
+    """Return a value as it is written: of a password only its hash.  Raises `ConfigInvalid`."""
+    if key != PASSWORD or not isinstance(value, str) or not value or is_usable(value):
+        return value
+    if problem := weakness(value):
+        raise ConfigInvalid(f"{key}: {problem}")
+    return hashed(value, token_bytes(SALT_BYTES))
 
 
 def revision(text: str) -> str:

@@ -61,9 +61,10 @@ class Removed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pruned:
-    """How many sessions were deleted."""
+    """How many sessions were deleted by this request; with `more`, the same request goes on where it ended."""
 
     pruned: int
+    more: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,6 +176,15 @@ class HitView(Hit):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    """What a search found."""
+
+    items: Sequence[HitView]
+    # What was said is still being indexed: something older may be missing.
+    indexing: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TurnView:
     """The receipt of a turn: what became of a message, and when.
 
@@ -192,6 +202,8 @@ class TurnView:
     delivered_at: int | None
     error: str | None
     joined_to: TurnId | None = None
+    # When a turn that waits for its model is tried again.
+    retry_at: int | None = None
 
     @classmethod
     def of(cls, turn: Turn, host: Turn, delivered_at: int | None) -> TurnView:
@@ -207,6 +219,7 @@ class TurnView:
             delivered_at=delivered_at,
             error=host.error,
             joined_to=turn.joined_to,
+            retry_at=host.retry_at,
         )
 
 
@@ -377,12 +390,16 @@ class Forecast:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentView:
-    """Who answers, and with what: `mcp` says of each server how it is."""
+    """Who answers, and with what: `mcp` says of each server how it is.
+
+    `unsafe` says that commands run unasked and without a sandbox.
+    """
 
     model: str = ""
     demonstration: bool = False
     tools: Sequence[str] = ()
     sandbox: str = ""
+    unsafe: bool = False
     mcp: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
@@ -495,6 +512,14 @@ class SignInLink:
     expires_at: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admission:
+    """What a browser gets that has signed in: how it is known, and what it signs its requests with."""
+
+    login: str
+    secret: str
+
+
 class Phase(StrEnum):
     """Where in its life a gateway is."""
 
@@ -505,7 +530,7 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    """Who answers, and whether it can be given work."""
+    """Who answers, and whether it can be given work.  `problem` is there also where it can, while part of it is damaged."""
 
     version: str
     node: NodeId
@@ -538,10 +563,19 @@ class Drain:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ClockOff:
+    """A node whose machine has a clock that is `off_ms` ahead or, below zero, behind; jobs and expiry do not go by it."""
+
+    node: NodeId
+    off_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
     """A gateway at a glance.  `accepted` is `settled` and `in_flight` together, always.
 
-    `memory` says what the segments in `obligations` wait for, whosever they are.  While the store does not answer there
+    `memory` says what the segments in `obligations` wait for, whosever they are.  `clocks_off` has every node, this one or
+    another, whose clock is off.  While the store does not answer there
     are no counts, and `problem` says so.
     """
 
@@ -566,5 +600,8 @@ class Status:
     obligations: Obligations | None = None
     memory: Debt | None = None
     boot: Sequence[str] = ()
+    clocks_off: Sequence[ClockOff] = ()
     drain: Drain | None = None
     problem: str | None = None
+    # What is known to be damaged of the store, in the words of its database; what is kept elsewhere is served.
+    damage: Sequence[str] = ()

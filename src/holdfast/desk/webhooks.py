@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from holdfast.channels.webhook import route as routes
 from holdfast.channels.webhook import signatures
 from holdfast.channels.webhook.delivery import checked_id
+from holdfast.channels.webhook.payload import Payload
 from holdfast.channels.webhook.route import Route
 from holdfast.channels.webhook.signatures import ANY, Scheme
 from holdfast.clock import Clock
@@ -20,6 +21,7 @@ from holdfast.desk.plans import RoutePlan, Signing
 from holdfast.desk.views import NewRoute, Page, RouteSource, RouteView, Signed
 from holdfast.errors import ConfigInvalid, NotFound, Rejected
 from holdfast.ids import new_id
+from holdfast.offload.pool import Pool
 from holdfast.ports import Secrets, Store, Wakes, WebhookRoute
 from holdfast.ports import Webhooks as StoredRoutes
 from holdfast.targets import Targets
@@ -44,9 +46,12 @@ class Routes(Mirror):
         host: str,
         targets: Targets,
         redaction: Redaction,
+        pool: Pool | None = None,
         environment: Mapping[str, str] = os.environ,
     ) -> None:
         super().__init__(TOPIC, wakes)
+        # Where the filters of routes are applied that search.
+        self.pool = pool or Pool()
         self._stored = stored
         self._host = host
         self._targets = targets
@@ -143,6 +148,9 @@ class LocalWebhooks(StoreWebhooks):
 
     def find(self, name: str) -> Route:
         return self.routes.find(name)
+
+    async def takes(self, route: Route, payload: Payload) -> bool:
+        return await route.takes(payload, self.routes.pool)
 
     async def add(self, plan: RoutePlan) -> NewRoute:
         self._refuse_configured(plan.name)

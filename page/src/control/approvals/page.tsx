@@ -50,8 +50,8 @@ function NoQuestions() {
   return (
     <div class="panel">
       <Empty icon="shield" title="Nothing waits for you">
-        When the agent wants to run something dangerous, send something to somebody, or know something, it asks here and
-        in its conversation.
+        When the agent wants to run a command that no sandbox confines, reach a new host, send something to somebody, or
+        know something, it asks here and in its conversation.
       </Empty>
     </div>
   );

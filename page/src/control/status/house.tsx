@@ -1,7 +1,7 @@
-import { duration, fullMoment, plural } from "../../format.ts";
+import { duration, fullMoment, lead, plural } from "../../format.ts";
 import { to } from "../../router.ts";
 import { Badge } from "../../ui/parts.tsx";
-import type { AgentView, Status } from "../../wire.ts";
+import type { AgentView, ClockOff, Status } from "../../wire.ts";
 import { Facts } from "../parts/facts.tsx";
 import { Section } from "../parts/section.tsx";
 
@@ -16,7 +16,7 @@ export function Agent({ agent }: { agent: AgentView }) {
         <Facts
           facts={[
             { name: "Model", value: <Model agent={agent} /> },
-            { name: "Sandbox", value: agent.sandbox },
+            { name: "Sandbox", value: agent.unsafe ? <Badge tone="bad">{agent.sandbox}</Badge> : agent.sandbox },
             { name: "Tools", value: tools.length > 0 && <Tools names={tools} /> },
             { name: "MCP servers", value: <Servers states={mcp} /> },
           ]}
@@ -66,6 +66,7 @@ function Servers({ states }: { states: Record<string, string> }) {
 
 /** The process, and where it lives. */
 export function House({ status }: { status: Status }) {
+  const { clocks_off: clocksOff = [] } = status;
   return (
     <Section title="The gateway">
       <div class="panel">
@@ -81,10 +82,24 @@ export function House({ status }: { status: Status }) {
             { name: "Home", value: status.home },
             { name: "Node", value: <code>{status.node}</code> },
             { name: "Process", value: String(status.pid) },
+            { name: "Clocks", value: clocksOff.length > 0 && <Clocks off={clocksOff} /> },
           ]}
         />
       </div>
     </Section>
+  );
+}
+
+/** Which nodes have a clock that is off: nothing goes by it, and it wants to be set. */
+function Clocks({ off }: { off: readonly ClockOff[] }) {
+  return (
+    <ul class="mcp-servers">
+      {off.map(({ node, off_ms }) => (
+        <li key={node}>
+          <code>{node}</code> <Badge tone="bad">{lead(off_ms)}</Badge>
+        </li>
+      ))}
+    </ul>
   );
 }
 

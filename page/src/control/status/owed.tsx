@@ -31,9 +31,10 @@ export function Owed({ status }: { status: Status }) {
 }
 
 function debtsOf({ obligations, memory, questions = 0, processes = 0 }: Status): readonly Debt[] {
-  const { turns = 0, deliveries = 0 } = obligations ?? {};
+  const { turns = 0, retrying = 0, deliveries = 0 } = obligations ?? {};
+  const waiting = retrying ? `${count(retrying)} waiting for the model` : "";
   return [
-    { icon: "chat", amount: turns, one: "answer to give", many: "answers to give", page: null },
+    { icon: "chat", amount: turns, one: "answer to give", many: "answers to give", page: null, more: waiting },
     { icon: "question", amount: questions, one: "question for you", many: "questions for you", page: "approvals" },
     { icon: "send", amount: deliveries, one: "message to send", many: "messages to send", page: "deliveries" },
     {

@@ -31,6 +31,11 @@ export function StatusPage() {
       </PageHead>
       {error !== undefined && <Away error={error} known={value !== undefined} />}
       {value?.problem && <p class="problem">{value.problem}</p>}
+      {value?.damage?.map((each) => (
+        <p class="problem" key={each}>
+          The store is damaged: {each}
+        </p>
+      ))}
       {value ? <Everything status={value} /> : error === undefined && <Skeleton lines={6} />}
     </>
   );

@@ -28,6 +28,7 @@ type Detail = QuestionItem["detail"];
 
 function AskedCommand({ detail }: { detail: Detail }) {
   const reasons = list(detail, "reasons").map(String);
+  const files = list(detail, "files").map(String);
   return (
     <>
       <p class="question-text">May I run this command{detail.background === true ? " in the background" : ""}?</p>
@@ -45,6 +46,14 @@ function AskedCommand({ detail }: { detail: Detail }) {
           <>
             <dt>Why it is asked</dt>
             <dd>{reasons.join("; ")}</dd>
+          </>
+        )}
+        {files.length > 0 && (
+          <>
+            <dt>Asked again if one of these changes</dt>
+            <dd>
+              <code>{legible(files.join(", "))}</code>
+            </dd>
           </>
         )}
       </dl>

@@ -19,9 +19,11 @@ export function sections(text: string): string[] {
   return found;
 }
 
-/** Return the sections of a text that may have grown: only the last one is looked at again. */
+/** Return the sections of a text that may have grown: only the end is looked at again. */
 export function grown(before: readonly string[], text: string): string[] {
-  const kept = before.slice(0, -1);
+  // A section begins where its first line says so, and that line may still grow: "2" becomes "2) second".
+  const isBegun = before.at(-1)?.includes("\n");
+  const kept = before.slice(0, isBegun ? -1 : -2);
   const length = kept.reduce((sum, each) => sum + each.length, 0);
   let at = 0;
   for (const each of kept) {

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from holdfast.channels.openai.content import Asked
 from holdfast.core.intake import Busy, Inbound
+from holdfast.core.retries import Try
 from holdfast.core.sessions import Source
 from holdfast.core.turns import Mode
 
@@ -22,13 +23,20 @@ _DIGEST_CHARS = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Who asks, and what the request is known by: its `key`, where it may come again, else a name that nobody else has."""
+    """Who asks, and what the request is known by: its `key`, where it may come again, else a name that nobody else has.
+
+    `tried` is what a request without a key is known by when its client repeats it.  A `repeated` request says of itself
+    that it is a retry.  A client that `comes_back` after a failure gets the same turn again.
+    """
 
     endpoint: str
     owner: str
     unique: str
     key: str | None = None
     user: str = ""
+    tried: Try | None = None
+    repeated: bool = False
+    comes_back: bool = False
 
     def once(self, session: str = "") -> str | None:
         """Return what makes a repeat of the request known: the same key elsewhere is another one."""
@@ -84,6 +92,7 @@ def _bound(
         owner=caller.owner,
         source=Source(chat_type=CHANNEL, user=caller.user),
         dedupe_key=caller.once(session),
+        tried=caller.tried,
         mode=Mode.DETACHED if detached else Mode.SYNCHRONOUS,
         delivers_later=False,
         one_shot=one_shot,

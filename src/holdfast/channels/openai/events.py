@@ -133,6 +133,12 @@ class Events:
             found["question"] = question(progress.question)
         return found
 
+    def broken(self) -> bytes:
+        """Return the event that says that a stream ended before its response did; it has the number of the last one."""
+        message = "the stream ended before the response did; read it with GET /v1/responses/{id}, behind this event"
+        number = max(self._number - 1, 0)
+        return _sse({"type": "error", "code": "cut_off", "message": message, "param": None, "sequence_number": number})
+
     def _accept(self, entry: Entry) -> bytes:
         self._accepted = entry
         self._kept = cast("Data", entry.data.get("request") or {})

@@ -31,6 +31,7 @@ class Progress:
     pieces: list[str] = field(default_factory=list[str])
     usage: Usage = field(default_factory=Usage)
     error: str = ""
+    cause: str = ""
     question: Data | None = None
     settled_at: int | None = None
     _apart: bool = False
@@ -53,7 +54,7 @@ class Progress:
                 self.error = f"the answer was cut off: {entry.data.get('cause', 'crash')}"
             case kind if kind in _STATES:
                 self.state = _STATES[kind]
-                self.error = str(entry.data.get("error", ""))
+                self.error, self.cause = str(entry.data.get("error", "")), str(entry.data.get("cause", ""))
                 self.question = entry.data if kind is Kind.APPROVAL_ASKED else None
             case _:
                 pass

@@ -38,6 +38,9 @@ def delivery_id(head: Head, verified: Verified | None, payload: Payload, now_ms:
     if verified and verified.scheme in _SIGNED_IDS:
         # They send no other ids, so one in a header is somebody else's: a proxy's, or that of whoever sends it again.
         return _signed_id(verified, payload) or _marked(verified)
+    if verified and verified.scheme is Scheme.GITHUB:
+        # The signature covers the body alone: with another id in its header an overheard delivery would be a new one.
+        return _marked(verified)
     return _header_id(head, verified) or _marked(verified) or new_id("whd", now_ms)
 
 

@@ -5,28 +5,31 @@
     { any = [ … ] }                                one of them
     { not = … }                                    not that one
 
-What is wrong with a filter is found when it is read.  When a delivery comes, only a search can fail: it may take too long.
+What is wrong with a filter is found when it is read.  A filter that searches is applied in a child process, because what
+is searched comes from strangers, and a pattern may take for ever on it.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import TypeGuard, cast
 
 import msgspec
 
 from holdfast.channels.webhook import fields
-from holdfast.channels.webhook.patience import TooSlow, at_most
 from holdfast.channels.webhook.payload import Payload
 from holdfast.errors import Rejected
+from holdfast.offload.job import job
+from holdfast.offload.pool import Pool
 
 DEPTH_MAX = 8
 CONDITIONS_MAX = 100
 PATTERN_MAX = 500
 SEARCHED_MAX = 10_000
-# Any sound pattern needs far less; everybody waits while it is searched for.
-SEARCH_S = 0.1
+# Any sound pattern needs far less.
+SEARCH_MAX_S = 1.0
 
 Wanted = Callable[[Payload], bool]
 _Test = Callable[[object], bool]
@@ -35,6 +38,47 @@ _Test = Callable[[object], bool]
 def everything(_payload: Payload) -> bool:
     """Let every delivery through."""
     return True
+
+
+class TooSlow(Rejected):
+    """A search took too long."""
+
+
+class Delivery(msgspec.Struct, kw_only=True):
+    """A filter as JSON, and what it is applied to."""
+
+    filters: bytes
+    data: dict[str, object]
+    event_type: str | None
+
+
+async def takes(said: object, payload: Payload, pool: Pool, user: str) -> bool:
+    """Return whether a filter that was parsed before lets a delivery through.  Raises `TooSlow`."""
+    if not _searches(said):
+        return parse(said)(payload)
+    delivery = Delivery(filters=msgspec.json.encode(said), data=dict(payload.data), event_type=payload.event_type)
+    try:
+        return await pool.run(apply, delivery, SEARCH_MAX_S, user=user)
+    except TimeoutError:
+        raise TooSlow(f"a pattern of the route's filters took longer than {SEARCH_MAX_S:g} s") from None
+
+
+@job
+def apply(delivery: Delivery) -> bool:
+    """Return whether a filter lets a delivery through."""
+    return _wanted(delivery.filters)(Payload(data=delivery.data, raw="", event_type=delivery.event_type))
+
+
+@lru_cache
+def _wanted(filters: bytes) -> Wanted:
+    return parse(msgspec.json.decode(filters))
+
+
+def _searches(said: object) -> bool:
+    """Return whether a regular expression is part of a filter."""
+    if _is_table(said):
+        return ("field" in said and "regex" in said) or any(map(_searches, said.values()))
+    return _is_list(said) and any(map(_searches, said))
 
 
 def parse(said: object) -> Wanted:
@@ -175,17 +219,9 @@ def _regex(wanted: object) -> _Test:
     def test(found: object) -> bool:
         # Numbers and the like are searched as they are written.
         text = found if isinstance(found, str) else "" if found is fields.MISSING else msgspec.json.encode(found).decode()
-        return found is not fields.MISSING and _search(pattern, text[:SEARCHED_MAX])
+        return found is not fields.MISSING and pattern.search(text[:SEARCHED_MAX]) is not None
 
     return test
-
-
-def _search(pattern: re.Pattern[str], text: str) -> bool:
-    try:
-        with at_most(SEARCH_S):
-            return pattern.search(text) is not None
-    except TooSlow:
-        raise TooSlow(f"the pattern {pattern.pattern!r} of the route's filters took longer than {SEARCH_S:g} s") from None
 
 
 OPERATORS: Mapping[str, Callable[[object], _Test]] = {

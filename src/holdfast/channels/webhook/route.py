@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from holdfast.channels.webhook import filters, template
-from holdfast.channels.webhook.filters import Wanted
 from holdfast.channels.webhook.payload import Payload
 from holdfast.channels.webhook.signatures import Scheme, standard_key
 from holdfast.channels.webhook.template import Template
 from holdfast.config import Config, Problems, RouteConfig
 from holdfast.errors import Rejected
+from holdfast.offload.pool import Pool
 from holdfast.targets import Targets
 
 T = TypeVar("T")
@@ -43,13 +43,14 @@ class Route:
     secret: str
     prompt: Template
     target: Template | None
-    wanted: Wanted
     events: frozenset[str]
     targets: Targets
 
-    def takes(self, payload: Payload) -> bool:
-        """Return whether a delivery counts."""
-        return (not self.events or payload.event_type in self.events) and self.wanted(payload)
+    async def takes(self, payload: Payload, pool: Pool) -> bool:
+        """Return whether a delivery counts.  Raises `TooSlow`."""
+        if self.events and payload.event_type not in self.events:
+            return False
+        return await filters.takes(self.config.filters, payload, pool, user=f"webhook:{self.name}")
 
     def address(self, payload: Payload) -> str | None:
         """Return where the answer goes; None where it stays.  Raises `NoTarget`."""
@@ -80,7 +81,6 @@ def ready(name: str, config: RouteConfig, secret: str, targets: Targets) -> Rout
         secret=secret,
         prompt=template.parse(config.prompt),
         target=None if config.deliver == LOG else template.parse(config.deliver),
-        wanted=filters.parse(config.filters),
         events=frozenset(config.events),
         targets=targets,
     )

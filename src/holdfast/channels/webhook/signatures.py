@@ -59,7 +59,7 @@ class Unverified(Rejected):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verified:
-    """A delivery from somebody who knows the secret.  With a time that was signed, `mark` tells it from every other."""
+    """A delivery from somebody who knows the secret.  `mark` is a part of its signature: it tells signed bodies apart."""
 
     scheme: Scheme
     signed_at: int | None = None
@@ -128,7 +128,7 @@ def _github(head: Head, body: bytes, secret: str) -> Verified:
     if _TIMED.match(body):
         # It would be a delivery that was overheard, with its time made a part of the body, where nobody looks at it.
         raise Unverified("the body begins with a time, as another scheme signs it; send it as that scheme does")
-    return Verified(scheme=Scheme.GITHUB)
+    return Verified(scheme=Scheme.GITHUB, mark=mac[:_MARK_CHARS])
 
 
 def _gitlab(head: Head, _body: bytes, secret: str) -> Verified:

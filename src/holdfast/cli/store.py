@@ -1,0 +1,43 @@
+"""`holdfast store`: the file in which everything is kept."""
+
+from __future__ import annotations
+
+import asyncio
+
+import click
+
+from holdfast.cli.frame import Frame, json_option, print_json, run_async, say, spinning
+from holdfast.errors import Rejected
+
+_MB = 1_000_000
+
+
+@click.group()
+def store() -> None:
+    """The file in which everything is kept."""
+
+
+@store.command()
+@json_option
+@click.pass_obj
+@run_async
+async def compact(frame: Frame, as_json: bool) -> None:
+    """Write the store anew, without what is free in it; the gateway must be stopped.
+
+    A gateway that runs gives space back by itself.  Only a store that was made by an older version cannot, until it is
+    compacted once.  It needs as much free space as the store is large.
+    """
+    from holdfast.app import owned
+    from holdfast.store.compacting import compact as write_anew
+    from holdfast.store.opening import store_path
+
+    if frame.config.store.url != "sqlite":
+        raise Rejected("PostgreSQL looks after its own files; there is nothing to compact here")
+    with owned(frame.home):
+        async with spinning(shown=not as_json) as spinner:
+            spinner.update("Writing the store anew")
+            before, after = await asyncio.to_thread(write_anew, store_path(frame.home))
+    if as_json:
+        print_json({"bytes_before": before, "bytes_after": after})
+    else:
+        say(f"The store has {after / _MB:.1f} MB now; it had {before / _MB:.1f} MB.")
