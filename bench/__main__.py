@@ -23,12 +23,17 @@ NAMES = (
     "recovery",
     "restart",
     "failover",
+    "distance",
     "relay",
     "agent",
     "http",
+    "loop",
     "growth",
+    "search",
+    "prune",
     "memory",
     "page",
+    "sandbox",
 )
 
 

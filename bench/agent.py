@@ -234,7 +234,7 @@ async def _scene(ground: Ground, wire: Format, model_port: int) -> AsyncGenerato
     home = ground.home()
     (home / "holdfast.toml").write_text(
         f'[model]\nname = "{wire}:bench"\nbase_url = "http://127.0.0.1:{model_port}/v1"\napi_key = "bench-key"\n'
-        '[tools.terminal]\nsandbox = "off"\n'
+        '[tools.terminal]\nsandbox = "off"\napproval = "allow"\n'
     )
     (home / "holdfast.toml").chmod(0o600)
     with Gateway(home) as gateway:
