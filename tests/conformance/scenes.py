@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -171,8 +171,8 @@ class Scene:
         await self.interrupt(turn)
         return await self.store.turns.get(turn.id)
 
-    async def sweep(self, resume: Resume = Resume.ON_MESSAGE) -> Swept:
-        return await self.store.nodes.sweep(Cause.CRASH, Policy(resume=resume), self.now)
+    async def sweep(self, resume: Resume = Resume.ON_MESSAGE, dedupes: Collection[str] = ()) -> Swept:
+        return await self.store.nodes.sweep(Cause.CRASH, Policy(resume=resume), self.now, dedupes=dedupes)
 
     async def state(self, turn: Turn | Receipt | TurnId) -> State:
         turn_id = turn if isinstance(turn, str) else turn.id if isinstance(turn, Turn) else turn.turn_id

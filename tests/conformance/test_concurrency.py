@@ -11,11 +11,12 @@ import asyncpg
 import pytest
 
 from holdfast.core import delivery, memory, sessions
+from holdfast.core.intake import Busy
 from holdfast.core.journal import Entry, Kind
 from holdfast.core.schedule import slot_key
 from holdfast.core.turns import Cause, Mode, Policy, Resume, State, Turn
-from holdfast.errors import IllegalMove, KeyReused, NodeLost, Rejected, Stale, StoreDown
-from holdfast.ids import NodeId, new_session_id, new_turn_id
+from holdfast.errors import IllegalMove, KeyReused, NodeLost, Rejected, SessionBusy, Stale, StoreDown
+from holdfast.ids import NodeId, TurnId, new_session_id, new_turn_id
 from holdfast.store import cancellation, deliveries, intake, journal, nodes, segments, settlement, turns
 from holdfast.store.database import POSTGRES, Run, Transaction, Work
 from holdfast.store.opening import Store
@@ -48,6 +49,25 @@ async def test_fifty_accepts_of_one_conversation_open_one_session(scene: Scene) 
     assert {turn.id for turn in found} == {each.turn_id for each in receipts}
     said = [(entry.seq, entry.turn_id) for entry in await scene.entries(receipts[0].session_id)]
     assert said == [(turn.ordinal, turn.id) for turn in found]
+
+
+async def test_messages_of_one_conversation_are_accepted_in_the_order_in_which_they_came(scene: Scene) -> None:
+    """T2: whatever their keys are, and however many connections write."""
+    wanted = [scene.accept(str(number), dedupe_key=f"{99 - number}") for number in range(20)]
+    others = [scene.accept("other", conversation=f"other:{number}") for number in range(20)]
+    receipts = await asyncio.gather(*(each for pair in zip(wanted, others, strict=True) for each in pair))
+    found = await scene.store.turns.list(receipts[0].session_id)
+    assert [turn.id for turn in found] == [receipt.turn_id for receipt in receipts[::2]]
+
+
+async def test_a_message_that_must_not_wait_is_the_only_one_refused(scene: Scene) -> None:
+    """A2: of all that share its commit."""
+    await scene.accept("first", conversation="c")
+    done = await asyncio.gather(
+        *(scene.accept("next", conversation=key, busy=Busy.REJECT) for key in "abcde"), return_exceptions=True
+    )
+    assert [isinstance(each, SessionBusy) for each in done] == [key == "c" for key in "abcde"]
+    assert await scene.store.turns.tally() == {State.QUEUED: 5}
 
 
 async def test_a_message_that_is_refused_does_not_spoil_its_neighbours(scene: Scene) -> None:
@@ -239,6 +259,37 @@ async def test_ending_a_session_reaches_a_turn_that_is_claimed_at_the_same_momen
 
 
 @on_postgres
+async def test_a_turn_is_put_away_behind_its_session(scene: Scene) -> None:
+    """A1: whoever holds the session needs its turns next, and must not meet a worker there that waits for the session."""
+    turn = await scene.running()
+    connection = await asyncpg.connect(scene.url)
+    async with asyncio.timeout(20), connection.transaction():
+        await connection.execute("SELECT 1 FROM sessions WHERE id = $1 FOR NO KEY UPDATE", turn.session_id)
+        away = asyncio.ensure_future(scene.store.turns.defer(turn, [scene.text("later")], scene.now, scene.now))
+        while not await connection.fetchval("SELECT COUNT(*) FROM pg_locks WHERE NOT granted"):
+            pass
+        await connection.execute("SELECT 1 FROM turns WHERE id = $1 FOR UPDATE NOWAIT", turn.id)
+    await connection.close()
+    await away
+    assert await scene.state(turn) is State.QUEUED
+
+
+@on_postgres
+async def test_a_deferred_turn_that_somebody_holds_keeps_no_node_from_claiming(scene: Scene) -> None:
+    """A1: a node ripens what was deferred before it claims, and another may stand still with one of them."""
+    held, free = await scene.running(conversation="a"), await scene.running(conversation="b")
+    for turn in (held, free):
+        await scene.store.turns.defer(turn, [scene.text("later")], scene.now, scene.now)
+    _, ripe = await pass_by(
+        scene,
+        lambda: cancellation.cancel(POSTGRES, held.id, Cause.USER, scene.now),
+        lambda: scene.store.turns.ripen(scene.now),
+    )
+    assert ripe == 1
+    assert [turn.id for turn in await scene.claim()] == [free.id]
+
+
+@on_postgres
 async def test_a_session_that_is_suspended_while_it_is_ended_has_ended(scene: Scene) -> None:
     turn = await scene.finished()
     _, ended = await race(
@@ -352,7 +403,7 @@ async def test_of_two_sweeps_at_once_one_takes_over_and_neither_fails(scene: Sce
     await scene.store.segments.claim(scene.node, OWNER, scene.now, 10)
     await scene.store.nodes.leave(scene.node)
     first, second = await pass_by(
-        scene, lambda: nodes._sweep(POSTGRES, Cause.CRASH, Policy(), scene.now, 500, ""), scene.sweep
+        scene, lambda: nodes._sweep(POSTGRES, Cause.CRASH, Policy(), scene.now, 500, "", ()), scene.sweep
     )
     assert (first.total, second.total) == (4, 0)
 
@@ -379,7 +430,7 @@ async def test_a_sender_that_comes_back_while_it_is_swept_changes_nothing(scene:
     await scene.store.nodes.leave(scene.node)
     _, error = await race(
         scene,
-        lambda: nodes._sweep(POSTGRES, Cause.CRASH, Policy(), scene.now, 500, ""),
+        lambda: nodes._sweep(POSTGRES, Cause.CRASH, Policy(), scene.now, 500, "", ()),
         lambda: scene.settle(sent, delivery.Event.CONFIRM),
     )
     assert isinstance(error, Stale)
@@ -393,7 +444,7 @@ async def test_a_turn_that_finishes_while_it_is_swept_is_interrupted(scene: Scen
     await scene.store.nodes.leave(scene.node)
     swept, error = await race(
         scene,
-        lambda: nodes._sweep(POSTGRES, Cause.CRASH, Policy(), scene.now, 500, ""),
+        lambda: nodes._sweep(POSTGRES, Cause.CRASH, Policy(), scene.now, 500, "", ()),
         lambda: scene.finish(turn),
     )
     assert (swept.turns.rested, isinstance(error, Stale)) == ((turn.id,), True)
@@ -643,3 +694,17 @@ async def test_a_closed_store_refuses_instead_of_keeping_its_callers_waiting(sce
     async with asyncio.timeout(5):
         with pytest.raises(StoreDown):
             await other.sessions.change("nothing", title="title")
+
+
+def breaks_off(turn_id: TurnId) -> Transaction[None]:
+    yield Run("UPDATE turns SET error = 'half' WHERE id = :id", {"id": turn_id})
+    yield Run("UPDATE turns SET cause = :cause WHERE id = :id", {"id": turn_id})
+
+
+async def test_what_a_transaction_did_before_a_bug_in_it_is_not_committed_by_the_next(scene: Scene) -> None:
+    """A parameter is missing, so that its second statement never reaches the database."""
+    turn = await scene.running()
+    with pytest.raises(Exception, match="cause"):
+        await scene.store.database.write(lambda: breaks_off(turn.id))
+    await scene.store.journal.append(turn, [scene.text("next")])
+    assert (await scene.store.turns.get(turn.id)).error is None

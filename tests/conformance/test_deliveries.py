@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.core.delivery import EXPIRES_AFTER_MS, REPEAT_LABEL, Delivery, Event, State
+from holdfast.core.delivery import ATTEMPTS_MAX, EXPIRES_AFTER_MS, REPEAT_LABEL, Delivery, Event, State
 from holdfast.errors import IllegalMove, NotFound, Stale
 from holdfast.ids import DeliveryId, TurnId
 from tests.conformance.scenes import MINUTE, TARGET, Scene
@@ -156,6 +156,68 @@ async def test_parts_wait_for_an_unknown_one_until_its_repeat(scene: Scene) -> N
     assert [each.text for each in await scene.send()] == ["two"]
 
 
+async def test_parts_wait_for_one_that_is_sent_again_and_again(scene: Scene) -> None:
+    """D1, D3: where the far side drops what it has, a lost send is retried with its label, and holds the next part back."""
+    sent = await sending(scene, "one", "two")
+    for _ in range(3):
+        lost = await scene.settle(sent, Event.RESEND, due_at=scene.now + MINUTE, error="no answer")
+        assert (lost.state, lost.repeats, lost.settled_at) == (State.RETRY, 1, None)
+        assert await scene.store.deliveries.get(sent.id) == lost
+        assert await scene.send() == []
+        scene.now += MINUTE
+        (sent,) = await scene.send()
+        assert (sent.id, sent.repeats, sent.outgoing) == (lost.id, 1, f"{REPEAT_LABEL} one")
+    await scene.settle(sent, Event.CONFIRM)
+    assert [each.text for each in await scene.send()] == ["two"]
+
+
+async def test_killed_while_sending_again_and_again_it_is_sent_again_where_that_is_harmless(scene: Scene) -> None:
+    """D1, D2: the sweep decides by the kind of the target; anywhere else one labelled repeat is all there is."""
+    turn = await scene.running()
+    parts = (*scene.parts(turn, "safe", target="url:https://a"), *scene.parts(turn, "once", target="urls:b"))
+    await scene.finish(turn, deliveries=parts)
+    for death in range(1, 4):
+        node = await scene.joined()
+        claimed = {each.text: each for each in await scene.send(node=node)}
+        assert claimed["safe"].repeats == int(death > 1)
+        assert ("once" in claimed) is (death < 3)
+        await scene.store.nodes.leave(node)
+        assert (await scene.sweep(dedupes=("url",))).deliveries == len(claimed)
+        found = {each.text: each for each in await scene.store.deliveries.of_turn(turn.id)}
+        assert (found["safe"].state, found["safe"].repeats, found["safe"].due_at) == (State.RETRY, 1, scene.now)
+        assert found["safe"].error == "the sender stopped while sending"
+        assert found["once"].state is State.UNKNOWN
+        assert await scene.store.deliveries.held(node) == []
+    (last,) = await scene.send(node=await scene.joined())
+    await scene.settle(last, Event.CONFIRM)
+    assert await states(scene, turn.id) == [State.DELIVERED, State.UNKNOWN]
+
+
+async def test_tries_that_were_cut_by_kills_end_like_refused_ones(scene: Scene) -> None:
+    """A1, D1: a process that dies of what it sends does not send it for ever."""
+    (made,) = await scene.sent_for("hi", conversation="chat:2")
+    await scene.sql(
+        "UPDATE deliveries SET target = :to, attempt = :tried WHERE id = :id", to="url:x", tried=ATTEMPTS_MAX - 2, id=made.id
+    )
+    for expected in (State.RETRY, State.UNKNOWN):
+        node = await scene.joined()
+        (sent,) = await scene.send(node=node)
+        await scene.store.nodes.leave(node)
+        await scene.sweep(dedupes=("url",))
+        assert (await scene.store.deliveries.get(sent.id)).state is expected
+    assert await scene.send() == []
+
+
+async def test_a_possible_repeat_that_is_too_old_says_that_the_first_may_have_arrived(scene: Scene) -> None:
+    """D1: `too old to send` alone would claim that nothing has left."""
+    sent = await sending(scene, "hi")
+    await scene.settle(sent, Event.RESEND, due_at=scene.now, error="no answer")
+    scene.now += EXPIRES_AFTER_MS + 1
+    assert await scene.send() == []
+    expired = await scene.store.deliveries.get(sent.id)
+    assert expired.error == "too old to send again; the first may have arrived; the last try: no answer"
+
+
 async def test_a_failed_part_fails_the_rest(scene: Scene) -> None:
     """D3, A1: the second half of an answer alone would mislead, and nothing waits for ever."""
     claimed = await sending(scene, "one", "two", "three")
@@ -207,13 +269,13 @@ async def test_what_expires_does_not_keep_the_young_from_being_sent(scene: Scene
     assert [each.text for each in await scene.send()] == ["young"]
 
 
-@pytest.mark.parametrize("event", [Event.CONFIRM, Event.REFUSE, Event.FAIL, Event.LOSE])
+@pytest.mark.parametrize("event", [Event.CONFIRM, Event.REFUSE, Event.FAIL, Event.LOSE, Event.RESEND])
 async def test_a_send_is_settled_once(scene: Scene, event: Event) -> None:
     """T4, D1: a repeat after a lost answer, or a slow sender, changes nothing."""
     claimed = await sending(scene, "one", "two")
     await scene.settle(claimed, event)
     before = await scene.snapshot()
-    for late in (Event.CONFIRM, Event.REFUSE, Event.FAIL, Event.LOSE):
+    for late in (Event.CONFIRM, Event.REFUSE, Event.FAIL, Event.LOSE, Event.RESEND):
         with pytest.raises(Stale):
             await scene.settle(claimed, late)
     assert await scene.snapshot() == before

@@ -17,6 +17,7 @@ from holdfast.core.turns import Cause, Mode, State
 from holdfast.errors import IllegalMove, NotFound
 from holdfast.ids import SessionId, TurnId, new_session_id
 from tests.conformance.scenes import Scene
+from tests.conformance.test_wakes import listen
 
 
 def copy_of(scene: Scene) -> Session:
@@ -156,8 +157,7 @@ async def test_any_exchange_is_left_out_and_the_last_one_says_so(scene: Scene) -
     first = await scene.finished("first", "one")
     second = await scene.interrupted("second")
     third = await scene.finished("third", "three")
-    heard: list[str] = []
-    scene.store.wakes.listen(heard.append)
+    heard, _ = listen(scene.store)
     assert await scene.store.settlement.leave_out(first.id, scene.now)
     assert heard == [f"session:{first.session_id}"]
     assert [text for role, text in await shown(scene, first.session_id) if role == "user"] == ["second", "third"]

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from holdfast.core.intake import Receipt
 from holdfast.core.schedule import Job, Outcome, due_slots, slot_key
+from holdfast.core.timekeeping import STEP_MAX_MS
 from holdfast.core.turns import Event, Mode, State
 from holdfast.errors import KeyReused, Rejected, Stale
 from holdfast.ids import new_session_id, new_turn_id
 from holdfast.store.retention import DAY_MS
-from tests.conformance.scenes import MINUTE, START, Scene
+from tests.conformance.scenes import MINUTE, START, Scene, on_postgres, on_sqlite
 
 HOUR = 60 * MINUTE
 
@@ -256,3 +259,80 @@ async def test_retention_keeps_young_slots(scene: Scene) -> None:
     assert len(await scene.store.jobs.slots("report")) == 1
     await scene.store.enforce_retention({}, START + 100 * DAY_MS)
     assert await scene.store.jobs.slots("report") == []
+
+
+@on_postgres
+async def test_the_database_has_the_last_word_on_whether_an_instant_has_come(scene: Scene) -> None:
+    """C1: a node whose clock is ahead by a day records nothing, whatever it believes."""
+    now = await scene.store.nodes.database_ms()
+    assert now is not None
+    await scene.store.jobs.save(job(last_instant=now - HOUR))
+    before = await scene.snapshot()
+    for early in (STEP_MAX_MS + MINUTE, DAY_MS):
+        with pytest.raises(Stale, match="has not come"):
+            await scene.store.jobs.miss("report", now + early)
+        with pytest.raises(Stale, match="has not come"):
+            await fire(scene, now + early)
+    assert await scene.snapshot() == before
+    await fire(scene, now)
+
+
+@on_sqlite
+async def test_an_embedded_store_has_no_clock_of_its_own(scene: Scene) -> None:
+    assert await scene.store.nodes.database_ms() is None
+
+
+async def test_a_job_is_brought_back_from_the_future_with_what_it_missed_there(scene: Scene) -> None:
+    """C1: what was missed ahead of time is due again, what was fired is not, and what lies back stays as it is."""
+    await scene.store.jobs.save(job())
+    for number in (1, 3, 5):
+        await scene.store.jobs.miss("report", START + number * HOUR)
+    fired = await fire(scene, START + 6 * HOUR)
+    (ahead,) = await scene.store.jobs.list()
+    now = START + 2 * HOUR
+    rewound = await scene.store.jobs.rewind(ahead, now)
+    assert [rewound] == await scene.store.jobs.list() == [replace(ahead, last_instant=now)]
+    assert [each.instant for each in await scene.store.jobs.slots("report")] == [START + 6 * HOUR, START + HOUR]
+    await fire(scene, START + 3 * HOUR)
+    with pytest.raises(Stale):
+        await fire(scene, START + 6 * HOUR)
+    assert (await scene.store.jobs.slots("report"))[0].turn_id == fired.turn_id
+
+
+async def test_a_job_that_has_moved_is_not_brought_back(scene: Scene) -> None:
+    """C1: another node was faster."""
+    await scene.store.jobs.save(job())
+    await scene.store.jobs.miss("report", START + HOUR)
+    (seen,) = await scene.store.jobs.list()
+    await scene.store.jobs.miss("report", START + 2 * HOUR)
+    before = await scene.snapshot()
+    assert await scene.store.jobs.rewind(seen, START) == seen
+    assert await scene.snapshot() == before
+
+
+async def test_a_job_goes_back_no_further_than_its_slots_go(scene: Scene) -> None:
+    """C1: of an instant whose slot was forgotten nobody could tell that it has fired."""
+    await scene.store.jobs.save(job())
+    await scene.store.jobs.save(job(name="young"))
+    for number in (1, 2, 3, 4):
+        await fire(scene, START + number * HOUR)
+    await fire(scene, START + 4 * HOUR, "young")
+    await scene.store.jobs.forget_slots(START + 2 * HOUR)
+    # The next round finds nothing, and changes nothing.
+    await scene.store.jobs.forget_slots(START + 2 * HOUR)
+    by_name = {each.name: each for each in await scene.store.jobs.list()}
+    assert (await scene.store.jobs.rewind(by_name["report"], START)).last_instant == START + 2 * HOUR
+    assert (await scene.store.jobs.rewind(by_name["young"], START)).last_instant == START
+
+
+async def test_a_job_goes_on_behind_an_instant_that_has_its_slot(scene: Scene) -> None:
+    """C1: what was fired ahead of time is not tried for ever when it comes; what has no slot is not skipped."""
+    await scene.store.jobs.save(job())
+    await fire(scene, START + 3 * HOUR)
+    (ahead,) = await scene.store.jobs.list()
+    await scene.store.jobs.rewind(ahead, START + HOUR)
+    await scene.store.jobs.skip("report", START + 2 * HOUR)
+    assert [each.last_instant for each in await scene.store.jobs.list()] == [START + HOUR]
+    await scene.store.jobs.skip("report", START + 3 * HOUR)
+    await scene.store.jobs.skip("report", START + HOUR)
+    assert [each.last_instant for each in await scene.store.jobs.list()] == [START + 3 * HOUR]

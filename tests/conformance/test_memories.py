@@ -323,6 +323,17 @@ async def test_there_is_only_so_much_room(scene: Scene, monkeypatch: pytest.Monk
     assert await scene.store.memories.change("local", changes, scene.now) == Changed(added=1, removed=1)
 
 
+async def test_many_at_once_take_no_more_than_the_room(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """S11: on PostgreSQL they come through two nodes, and none may count before another has added."""
+    monkeypatch.setattr(memories_sql, "FACTS_MAX", 3)
+    stores = [scene.store, await scene.another_store() if scene.postgres else scene.store]
+    facts = [scene.fact(f"fact {nth}") for nth in range(12)]
+    added = [stores[nth % 2].memories.add(fact) for nth, fact in enumerate(facts)]
+    found = await asyncio.gather(*added, return_exceptions=True)
+    assert sum(isinstance(each, Rejected) for each in found) == 9
+    assert len(await scene.store.memories.list("local")) == 3
+
+
 async def test_a_segment_is_absorbed_once(scene: Scene) -> None:
     """M4, M6: a commit that is repeated after a crash changes nothing, and answers as before."""
     segment = await scene.sealed()

@@ -12,8 +12,11 @@ from holdfast.core.journal import Kind
 from holdfast.core.turns import Cause, Mode, Policy, Resume, State
 from holdfast.errors import NodeLost, Stale
 from holdfast.ids import NodeId
+from holdfast.ports import BootClock
 from holdfast.store.retention import DAY_MS
-from tests.conformance.scenes import OWNER, Scene, on_postgres, on_sqlite
+from tests.conformance.scenes import MINUTE, OWNER, Scene, on_postgres, on_sqlite
+
+HOUR = 60 * MINUTE
 
 
 async def die(scene: Scene, node: NodeId) -> None:
@@ -273,3 +276,28 @@ async def test_an_interruption_is_the_last_entry_of_its_attempt(scene: Scene) ->
     kinds = await scene.kinds(turn.session_id)
     assert kinds[-1] is Kind.TURN_INTERRUPTED
     assert kinds.count(Kind.TURN_INTERRUPTED) == 1
+
+
+async def test_nodes_whose_clock_is_off_are_named_while_they_live(scene: Scene) -> None:
+    """C1: whichever node is asked."""
+    node = scene.node
+    await scene.store.nodes.note_clock(node, BootClock(boot="a", offset_ms=5, off_ms=-HOUR))
+    assert await scene.store.nodes.clocks_off() == {node: -HOUR}
+    await scene.store.nodes.note_clock(node, BootClock(boot="a", offset_ms=5, off_ms=0))
+    assert await scene.store.nodes.clocks_off() == {}
+    await scene.store.nodes.note_clock(node, BootClock(boot="a", offset_ms=5, off_ms=HOUR))
+    await scene.store.nodes.leave(node)
+    assert await scene.store.nodes.clocks_off() == {}
+
+
+async def test_the_time_at_the_start_of_a_machine_is_what_the_last_node_knew(scene: Scene) -> None:
+    """C1: dead nodes count, because the next process is asked; other machines, and other starts, do not."""
+    assert await scene.store.nodes.boot_clock("a") is None
+    for boot, offset in (("a", 1), ("b", 2), ("a", 3)):
+        node = await scene.joined()
+        assert await scene.store.nodes.boot_clock("c") is None
+        await scene.store.nodes.note_clock(node, BootClock(boot=boot, offset_ms=offset, off_ms=0))
+        await scene.store.nodes.leave(node)
+        scene.now += MINUTE
+    await scene.joined()
+    assert [await scene.store.nodes.boot_clock(boot) for boot in ("a", "b")] == [3, 2]

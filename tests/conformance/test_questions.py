@@ -12,7 +12,7 @@ from holdfast.core.intake import Busy
 from holdfast.core.journal import Kind
 from holdfast.core.questions import About, Question
 from holdfast.core.turns import Cause, State, Turn
-from holdfast.errors import IllegalMove, Stale
+from holdfast.errors import IllegalMove, Rejected, Stale
 from holdfast.ids import SessionId, TurnId
 from holdfast.ports import Asked
 from holdfast.store import cancellation, turns
@@ -290,3 +290,25 @@ async def test_a_cancel_that_comes_while_the_turn_is_answered_leaves_the_answer(
     )
     assert await scene.state(turn) is State.CANCELLED
     assert (await only(scene, turn)).answer == "yes"
+
+
+async def test_an_answer_allows_no_more_than_was_offered(scene: Scene) -> None:
+    """Q2: what could be another thing tomorrow is not granted for always, however it is asked for."""
+    turn = await scene.park(await scene.running(), question=scene.approval(choices=questions.PASSING_CHOICES))
+    before = await scene.snapshot()
+    for more in ("always", "forever."):
+        with pytest.raises(Rejected, match="not offered"):
+            await scene.answer(turn, more)
+    assert await scene.snapshot() == before
+    await scene.answer(turn, "session")
+    (grant,) = await scene.store.questions.grants(OWNER)
+    assert grant.session_id == turn.session_id
+
+
+async def test_a_question_about_several_things_grants_each_of_them(scene: Scene) -> None:
+    """Q2: two hosts that were asked about together are approved one by one."""
+    turn = await scene.park(await scene.running(), question=scene.approval(fingerprint="one two"))
+    await scene.answer(turn, "session")
+    granted = [await scene.store.questions.is_granted(OWNER, turn.session_id, each) for each in ("one", "two", "three")]
+    assert granted == [True, True, False]
+    assert not await scene.store.questions.is_granted(OWNER, turn.session_id, "one two")

@@ -1,4 +1,4 @@
-"""Sessions: found by key or id, listed, searched, and pruned when they are over."""
+"""Sessions: found by key or id, listed, and pruned when they are over."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from holdfast.core.usage import Usage
 from holdfast.errors import NotFound
 from holdfast.ids import SessionId, new_session_id, new_turn_id
 from holdfast.store import intake as intake_sql
-from holdfast.store import sessions as sessions_sql
 from holdfast.store.database import POSTGRES
 from holdfast.store.retention import DAY_MS, DEDUPE_DAYS, NODE_DAYS
-from holdfast.store.sessions import PRUNE_BATCH
+from holdfast.store.sessions import EXPIRE_MAX
 from tests.conformance.scenes import MINUTE, START, Scene, closed_gate, on_postgres, on_sqlite
+from tests.conformance.test_wakes import listen
 
 
 async def opened(scene: Scene, key: str, **changes: object) -> SessionId:
@@ -188,8 +188,7 @@ async def test_a_conversation_that_nobody_goes_on_with_expires(scene: Scene) -> 
     scene.now += MINUTE
     fresh = await scene.finished(conversation="resp_2", channel="responses")
     other = await scene.finished(conversation="chat:1", channel="web")
-    heard: list[str] = []
-    scene.store.wakes.listen(heard.append)
+    heard, _ = listen(scene.store)
     assert await scene.store.sessions.expire("responses", START) == 1
     assert {"segments", f"session:{turn.session_id}"} <= set(heard)
     assert await scene.store.sessions.expire("responses", START) == 0
@@ -204,9 +203,9 @@ async def test_a_conversation_that_nobody_goes_on_with_expires(scene: Scene) -> 
 
 
 async def test_more_than_a_batch_expires_at_once(scene: Scene) -> None:
-    for number in range(PRUNE_BATCH + 3):
+    for number in range(EXPIRE_MAX + 3):
         await scene.store.sessions.open("local", f"resp_{number}", "responses", new_session_id(START), START)
-    assert await scene.store.sessions.expire("responses", START) == PRUNE_BATCH + 3
+    assert await scene.store.sessions.expire("responses", START) == EXPIRE_MAX + 3
 
 
 async def test_what_is_still_at_something_or_pinned_does_not_expire(scene: Scene) -> None:
@@ -237,7 +236,6 @@ async def test_a_message_that_comes_at_the_last_moment_keeps_a_conversation(scen
     """A1: it is either answered in the old one or begins a new one, and is never cancelled with it."""
     await scene.finished(conversation="resp_1", channel="responses", remembers=False)
     other = await scene.another_store()
-    params = {"channel": "responses", "idle_before": START, "limit": 10}
     scene.now += MINUTE
     async with closed_gate(scene.url) as gate:
         held = gate.pause(lambda: intake_sql.accept(POSTGRES, late, *ids, scene.now))
@@ -245,11 +243,10 @@ async def test_a_message_that_comes_at_the_last_moment_keeps_a_conversation(scen
         ids = (new_turn_id(scene.now), new_session_id(scene.now))
         accepting = asyncio.create_task(other.database.write(held))
         await gate.waiting(1)
-        expiring = asyncio.create_task(scene.store.database.write(lambda: sessions_sql._expire(POSTGRES, params)))
-        await gate.waiting(2)
+        # What somebody is at is passed over, and not waited for.
+        assert await scene.store.sessions.expire("responses", START) == 0
         await gate.open()
         receipt = await accepting
-        assert await expiring == []
     assert (await scene.store.sessions.get(receipt.session_id)).state is State.OPEN
     assert await scene.state(receipt) is TurnState.QUEUED
 
@@ -301,139 +298,6 @@ async def test_a_turn_that_goes_on_by_itself_leaves_nothing_pending(scene: Scene
     turn = await scene.running(mode=Mode.DETACHED)
     await scene.interrupt(turn)
     assert await scene.store.sessions.resume_cause(turn.session_id) is None
-
-
-async def texts(scene: Scene, query: str, owner: str = "local") -> list[str]:
-    return [hit.text for hit in await scene.store.sessions.search(owner, query)]
-
-
-async def test_search_finds_messages_and_answers_of_their_owner_alone(scene: Scene) -> None:
-    turn = await scene.finished("where is the harbour", answer="the harbour is north")
-    scene.now += MINUTE
-    await scene.accept("a harbour of mine", owner="somebody else")
-    assert set(await texts(scene, "harbour")) == {"where is the harbour", "the harbour is north"}
-    assert await texts(scene, "harbour", "somebody else") == ["a harbour of mine"]
-    (hit,) = await scene.store.sessions.search("local", "north")
-    entry = (await scene.entries(turn.session_id))[-1]
-    assert (hit.session_id, hit.turn_id, hit.seq, hit.at) == (turn.session_id, turn.id, entry.seq, entry.at)
-    assert hit.kind == entry.kind
-
-
-async def test_search_wants_all_words_in_any_case_and_order(scene: Scene) -> None:
-    await scene.accept("The quick brown fox")
-    assert await texts(scene, "FOX quick") == ["The quick brown fox"]
-    assert await texts(scene, "fox slow") == []
-    assert await texts(scene, "qui") == []
-
-
-async def test_search_does_not_cover_what_was_only_streamed(scene: Scene) -> None:
-    """The whole answer is in its closing entry; its pieces would be found twice."""
-    turn = await scene.say(await scene.running(), "albatross")
-    assert await texts(scene, "albatross") == []
-    await scene.finish(turn, text="albatross")
-    assert await texts(scene, "albatross") == ["albatross"]
-
-
-async def test_search_returns_the_newest_first_up_to_its_limit(scene: Scene) -> None:
-    for number in range(5):
-        scene.now += 1
-        await scene.accept(f"harbour {number}", conversation=f"chat:{number}")
-    hits = await scene.store.sessions.search("local", "harbour", limit=3)
-    assert [hit.text for hit in hits] == ["harbour 4", "harbour 3", "harbour 2"]
-
-
-async def test_a_query_without_words_finds_nothing(scene: Scene) -> None:
-    await scene.accept("anything at all")
-    for query in ("", " ", "\t\n", "-", "*", '"', '""', "'", "()", "\0", "...", "\ud800", "😀"):
-        assert await texts(scene, query) == [], query
-
-
-OPERATORS = [
-    "cats AND dogs",
-    "cats OR dogs",
-    "NOT dogs",
-    "NEAR(cats dogs)",
-    "cats NOT dogs",
-    "text:cats",
-    "^cats",
-    "cats*",
-    "-cats",
-    "+cats",
-    "cats & dogs",
-    "cats | dogs",
-    "!cats",
-    "cats:*",
-    "cats <-> dogs",
-    "(cats",
-    "cats)",
-    "{cats}",
-    "'cats",
-    '"cats dogs',
-    'cats""dogs',
-    "cats\\",
-    "cats; DROP TABLE sessions",
-    "cats -- dogs",
-    "cats\0dogs",
-    "cats \ud800",
-    "%cats%",
-]
-
-
-async def test_operators_are_plain_words(scene: Scene) -> None:
-    """No query is an error, and no word of it an operator: every word must be there."""
-    await scene.accept("cats")
-    await scene.accept("dogs")
-    await scene.accept("nothing of the kind")
-    for query in OPERATORS:
-        words = "".join(letter if letter.isalnum() else " " for letter in query.lower()).split()
-        expected = {"cats"} if words == ["cats"] else {"dogs"} if words == ["dogs"] else set()
-        assert set(await texts(scene, query)) == expected, query
-
-
-async def test_operators_can_be_searched_for(scene: Scene) -> None:
-    await scene.accept("this AND that or NOT near")
-    assert await texts(scene, "and OR not NEAR") == ["this AND that or NOT near"]
-
-
-async def test_a_word_in_quotes_is_found_without_them(scene: Scene) -> None:
-    await scene.accept('he said "harbour" and left')
-    for query in ('"harbour"', "'harbour'", "harbour", '"harbour" left', "harbour,"):
-        assert len(await texts(scene, query)) == 1, query
-
-
-async def test_words_are_found_inside_addresses_paths_and_numbers(scene: Scene) -> None:
-    """Punctuation separates words, on each database alike."""
-    text = "see https://example.com/usr/path, user@host.org v3.14, 2.71, state-of-the-art snake_case -5"
-    await scene.accept(text)
-    for query in ("example", "com/usr", "path", "user@host", "14", "2.71", "71", "art", "state-of-the-art", "snake", "5"):
-        assert await texts(scene, query) == [text], query
-
-
-async def test_words_of_other_alphabets_are_found(scene: Scene) -> None:
-    await scene.accept("Grüße aus Zürich, привет, γειά")
-    for query in ("Grüße", "zürich", "привет", "γειά"):
-        assert len(await texts(scene, query)) == 1, query
-    assert await texts(scene, "Zurich") == []
-
-
-async def test_a_huge_message_is_accepted_and_found_by_its_first_words(scene: Scene) -> None:
-    """A2: no size of text is refused by an index."""
-    await scene.accept("harbour " + " ".join(f"w{number}" for number in range(200_000)))
-    await scene.accept("x" * 3_000_000, conversation="chat:2")
-    await scene.accept("".join(chr(0x20000 + number) + " " for number in range(40_000)) * 6, conversation="chat:3")
-    assert len(await scene.store.sessions.search("local", "harbour")) == 1
-    assert await scene.store.sessions.search("local", "y" * 100_000) == []
-    assert await scene.store.sessions.search("local", "harbour " * 2_000 + "nowhere") == []
-
-
-async def test_pruned_messages_are_not_found(scene: Scene) -> None:
-    """W6, W7: the index keeps nothing of what is gone."""
-    await scene.finished("albatross", answer="albatross", channel="webhook", one_shot=True, remembers=False)
-    assert len(await texts(scene, "albatross")) == 2
-    assert await scene.store.sessions.prune("webhook", scene.now) == 1
-    assert await texts(scene, "albatross") == []
-    if not scene.postgres:
-        assert await scene.sql("SELECT COUNT(*) FROM passages") == [(0,)]
 
 
 async def test_pruning_removes_ended_sessions_of_the_channel_and_counts_them(scene: Scene) -> None:

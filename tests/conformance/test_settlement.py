@@ -7,7 +7,7 @@ from itertools import product
 
 import pytest
 
-from holdfast.core import delivery, effects, memory, sessions
+from holdfast.core import delivery, effects, memory, notes, sessions
 from holdfast.core.effects import Effect
 from holdfast.core.journal import Kind
 from holdfast.core.turns import Cause, Event, Mode, OnCrash, Policy, Resume, State, Turn
@@ -297,6 +297,19 @@ async def test_what_follows_an_interruption_depends_on_who_waits(scene: Scene) -
         await scene.store.settlement.end_session(turn.session_id, "done with", scene.now)
 
 
+@pytest.mark.parametrize("resume", Resume)
+async def test_a_full_disk_never_uses_up_the_strikes_of_a_session(scene: Scene, resume: Resume) -> None:
+    """R5, R8: it is a reason to be resumed, however often it comes; crashes before and after it count as ever."""
+    turn = await scene.running(mode=Mode.DETACHED)
+    causes = [Cause.DISK_FULL, Cause.DISK_FULL, Cause.CRASH, Cause.DISK_FULL, Cause.DISK_FULL, Cause.CRASH]
+    for cause, strikes in zip(causes, (1, 1, 2, 2, 2, 3), strict=True):
+        cut = await scene.store.settlement.interrupt(scene.node, [turn.id], cause, Policy(resume=resume), scene.now)
+        session = await scene.store.sessions.get(turn.session_id)
+        assert (session.strikes, cut.given_up) == (strikes, (turn.id,) if strikes == 3 else ())
+        if not cut.given_up:
+            turn = await scene.claim_and_start(turn.id)
+
+
 async def test_with_suspend_a_crash_suspends_a_session_unless_it_was_resume_pending(scene: Scene) -> None:
     """R9, R7: what was cut off stays readable, and the next message gets a new session that says why."""
     policy = Policy(on_crash=OnCrash.SUSPEND)
@@ -364,7 +377,7 @@ async def strike(scene: Scene, turn: Turn) -> None:
 
 
 async def test_three_strikes_suspend(scene: Scene) -> None:
-    """S2, R8: and what queued behind the stuck turn gets its outcome."""
+    """S2, R8, A1: what queued behind the stuck turn did nothing wrong, and is answered."""
     turn = await scene.running("one")
     queued = await scene.accept("two")
     await strike(scene, turn)
@@ -375,9 +388,11 @@ async def test_three_strikes_suspend(scene: Scene) -> None:
     session = await scene.store.sessions.get(turn.session_id)
     assert (session.state, session.strikes) == (sessions.State.SUSPENDED, 3)
     assert await scene.state(turn) is State.INTERRUPTED
-    later = await scene.store.turns.get(queued.turn_id)
-    assert (later.state, later.cause) == (State.CANCELLED, "session_suspended")
-    assert await scene.claim() == []
+    assert (await scene.store.turns.get(turn.id)).error == notes.GIVEN_UP
+    assert (await scene.entries(turn.session_id))[-1].data["error"] == notes.GIVEN_UP
+    assert await scene.state(queued) is State.QUEUED
+    await scene.finish(await scene.claim_and_start(queued.turn_id))
+    assert (await scene.store.sessions.get(turn.session_id)).state is sessions.State.SUSPENDED
 
 
 async def test_strikes_of_several_turns_add_up(scene: Scene) -> None:

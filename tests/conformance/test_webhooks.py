@@ -7,6 +7,7 @@ from dataclasses import replace
 from holdfast.config import RouteConfig
 from holdfast.ports import WebhookRoute
 from tests.conformance.scenes import Scene
+from tests.conformance.test_wakes import listen
 
 ALERTS = WebhookRoute(
     name="alerts",
@@ -49,8 +50,7 @@ async def test_a_route_is_removed_once(scene: Scene) -> None:
 
 
 async def test_whoever_serves_routes_hears_of_every_change(scene: Scene) -> None:
-    heard: list[str] = []
-    scene.store.wakes.listen(heard.append)
+    heard, _ = listen(scene.store)
     await scene.store.webhooks.save(ALERTS)
     await scene.store.webhooks.remove("alerts")
     assert heard == ["webhooks", "webhooks"]

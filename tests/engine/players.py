@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from holdfast.clock import Clock
 from holdfast.core.effects import Call, Effect
@@ -14,7 +14,7 @@ from holdfast.core.intake import Receipt
 from holdfast.core.journal import Draft, Entry, Kind
 from holdfast.core.turns import State, Turn
 from holdfast.engine.engine import Engine
-from holdfast.errors import Unavailable
+from holdfast.errors import DiskFull, Unavailable
 from holdfast.ids import SessionId
 from holdfast.ports import Agent, Assignment, Stage, Store
 from holdfast.store.journal import Journal
@@ -139,16 +139,35 @@ class ReluctantJournal(Journal):
         self.may_write.set()
 
     async def append(
-        self, turn: Turn, drafts: Sequence[Draft], moves: Sequence[tuple[Call, Call]] = ()
+        self, turn: Turn, drafts: Sequence[Draft], moves: Sequence[tuple[Call, Call]] = (), *, essential: bool = False
     ) -> tuple[Turn, list[Entry]]:
         self.asked += 1
         await self.may_write.wait()
         if self.failures_before:
             raise self.failures_before.pop(0)
-        appended = await super().append(turn, drafts, moves)
+        appended = await super().append(turn, drafts, moves, essential=essential)
         if self.failures_after:
             raise self.failures_after.pop(0)
         return appended
+
+
+class FullJournal(Journal):
+    """A journal on a disk that has `room`, or for what is essential only, or not even for that."""
+
+    def __init__(self, store: Any, room: Literal["any", "essential", "none"] = "any") -> None:
+        super().__init__(store.database)
+        self.room = room
+        self.refused = 0
+        # What it refuses is told as this.
+        self.refusal: type[Unavailable] = DiskFull
+
+    async def append(
+        self, turn: Turn, drafts: Sequence[Draft], moves: Sequence[tuple[Call, Call]] = (), *, essential: bool = False
+    ) -> tuple[Turn, list[Entry]]:
+        if self.room == "none" or (self.room == "essential" and not essential):
+            self.refused += 1
+            raise self.refusal("no room")
+        return await super().append(turn, drafts, moves, essential=essential)
 
 
 async def in_state(store: Store, receipt: Receipt, *states: State) -> Turn:

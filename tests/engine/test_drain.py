@@ -241,7 +241,8 @@ async def test_what_waits_stays_queued_and_what_comes_is_still_accepted_and_the_
         await ran(store, slow)
         for receipt in (behind, during):
             turn = await store.turns.get(receipt.turn_id)
-            assert (turn.state, turn.attempt, turn.fence) == (State.QUEUED, 0, 0), "it was not even claimed"
+            # A claim that was on its way may have reached it, and has given it back then.
+            assert (turn.state, turn.attempt, turn.node_id) == (State.QUEUED, 0, None), "it was not started"
         assert agent.messages == ["slow"]
         async with running_engine(store, agent):
             await ran(store, behind, during)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from itertools import pairwise
 
 import pytest
 
@@ -64,4 +63,5 @@ async def test_in_a_crowd_they_begin_one_by_one_and_whoever_waits_does_not_wait_
         for receipt in (first, chat, *hooks):
             await settled(store, receipt)
     begun = [at for text, at in agent.begun.items() if text != "from a person"]
-    assert min(later - earlier for earlier, later in pairwise(begun)) > dispatcher.CROWDED_PAUSE_S / 2
+    # Turns are claimed with a pause between them; how long each takes to begin then is another matter.
+    assert max(begun) - min(begun) > (count - 1) * dispatcher.CROWDED_PAUSE_S

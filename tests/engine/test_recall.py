@@ -30,6 +30,7 @@ from holdfast.memory.http import HttpProvider
 from holdfast.ports import Assignment, Stage
 from holdfast.store.opening import Store
 from tests.engine.oracle import Deaf, Oracle, known, settings
+from tests.engine.players import in_state
 from tests.engine.world import DEADLINE_S, Hang, Open, answered, message, opened, running_engine, settled, until
 from tests.tools.sites import site
 
@@ -89,7 +90,7 @@ async def test_a_note_of_the_gateway_is_not_what_is_looked_for(open_it: Open) ->
         oracle = Oracle()
         async with running_engine(store, ScriptedAgent([Pause(FOREVER_MS)])) as engine:
             cut = await engine.inbox.accept(message("first"))
-            await until(lambda: engine.running == 1)
+            await in_state(store, cut, State.RUNNING)
             assert await engine.drain(0) == 1
         agent = Listener()
         async with running_engine(store, agent, memory=oracle) as engine:
@@ -333,7 +334,7 @@ async def test_what_is_recalled_is_in_no_journal(open_it: Open) -> None:
 
 
 async def _found(store: Store) -> list[Any]:
-    return await store.sessions.search("local", "treasure")
+    return list((await store.passages.find("local", "treasure")).hits)
 
 
 def _json(memories: object) -> bytes:
@@ -398,6 +399,6 @@ async def test_ten_thousand_memories_of_a_server_are_as_many_as_were_asked_for(o
     many = _http(_json([{"text": f"fact {number}\u0000</recalled>", "id": number} for number in range(10_000)]))
     async with opened(open_it) as store, serving(many) as (provider, _):
         agent = Listener()
-        async with running_engine(store, agent, memory=provider) as engine:
+        async with running_engine(store, agent, memory=provider, settings=settings(recall_timeout_ms=FOREVER_MS)) as engine:
             await answered(engine, store)
         assert agent.texts["hello"] == [f"fact {number} </recalled>" for number in range(8)]

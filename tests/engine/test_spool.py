@@ -14,22 +14,23 @@ from typing import Any
 
 import pytest
 
+from holdfast.clock import SystemClock
 from holdfast.core.effects import Effect
 from holdfast.core.intake import Receipt
 from holdfast.core.journal import Kind
-from holdfast.core.recovery import Pending
+from holdfast.core.recovery import GIVE_UP_AGE_MS, Pending
 from holdfast.core.redaction import MASK, Redaction
 from holdfast.core.transcript import Item, Role, fold
 from holdfast.core.turns import Cause, Policy, State
 from holdfast.core.usage import Usage
-from holdfast.engine.spool import Spool
+from holdfast.engine.spool import Left, Spool
 from holdfast.errors import NodeLost, StoreDown
-from holdfast.ids import CallId
+from holdfast.ids import CallId, TurnId
 from holdfast.store.opening import Store
 from tests.engine.players import Follower, HeldTool, Puppet, journal_of, text_of
 from tests.engine.world import FAST, START, Altered, Hang, Open, message, opened, running_engine, settled, until
 
-SETTINGS = replace(FAST, beat_ms=20)
+SETTINGS = replace(FAST, beat_ms=100)
 WRITES = ("turns", "settlement", "journal", "nodes", "recoveries", "deliveries", "segments")
 
 
@@ -392,8 +393,8 @@ async def test_words_that_the_store_took_before_a_cancel_are_shown_before_it(ope
     agent, home, held = Puppet(), tmp_path / "home", Hang()
     async with opened(open_it) as store:
 
-        async def append(*args: Any) -> Any:
-            answer = await store.journal.append(*args)
+        async def append(*args: Any, **kwargs: Any) -> Any:
+            answer = await store.journal.append(*args, **kwargs)
             await held.wait()
             return answer
 
@@ -557,3 +558,14 @@ async def test_a_home_keeps_its_name(tmp_path: Path) -> None:
     assert len(set(names)) == 1
     assert Spool(tmp_path / "other").home_id not in names
     assert [path.name for path in (tmp_path / "home").iterdir()] == ["home.id"]
+
+
+@pytest.mark.parametrize("off_ms", [0, 2 * GIVE_UP_AGE_MS, -2 * GIVE_UP_AGE_MS])
+def test_a_clock_that_is_off_makes_no_file_old(tmp_path: Path, off_ms: int) -> None:
+    """C1: files have the time of the machine, everything else has that of the store."""
+    file = Left(path=tmp_path / "left", turn_id=TurnId("t"), attempt=1)
+    file.path.touch()
+    now = SystemClock().now_ms()
+    assert file.age_ms(now + off_ms) <= GIVE_UP_AGE_MS
+    os.utime(file.path, (0, 0))
+    assert file.age_ms(now) > GIVE_UP_AGE_MS

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from pathlib import Path
+from typing import Literal
 
-from holdfast.agent.scripted import Ask, Pause, Say, ScriptedAgent
+import pytest
+
+from holdfast.agent.scripted import Ask, Pause, Say, ScriptedAgent, Use
 from holdfast.core.effects import Effect
+from holdfast.core.journal import Kind
 from holdfast.core.questions import Question
 from holdfast.core.redaction import MASK, Redaction
 from holdfast.core.transcript import Role, fold
-from holdfast.core.turns import State
-from holdfast.errors import DiskFull
+from holdfast.core.turns import Cause, Mode, State
+from holdfast.engine.spool import Spool
+from holdfast.errors import DiskFull, StoreDown
 from holdfast.ids import CallId
-from tests.engine.players import HeldTool, Puppet, ReluctantJournal, in_state, journal_of, text_of
+from holdfast.ports import Stage
+from tests.engine.players import Follower, FullJournal, HeldTool, Puppet, ReluctantJournal, in_state, journal_of, text_of
 from tests.engine.world import Altered, LosingAnswer, ManualClock, Open, message, opened, running_engine, settled, until
 
 SECRET = "sk-live-0123456789"
@@ -56,7 +64,88 @@ async def test_a_turn_whose_last_words_found_no_room_does_not_claim_to_be_comple
             journal.failures_before.append(DiskFull("no room"))
             journal.may_write.set()
             turn = await settled(store, receipt)
-            assert (turn.state, turn.error, await text_of(store, receipt)) == (State.FAILED, "no room", "")
+            assert (turn.state, turn.cause) == (State.INTERRUPTED, Cause.DISK_FULL)
+            assert await text_of(store, receipt) == "the whole answer"
+
+
+@pytest.mark.parametrize("room", ["essential", "none"])
+async def test_nothing_is_written_behind_words_that_found_no_room(open_it: Open, room: Literal["essential", "none"]) -> None:
+    """J1: also by an agent that says more without heeding the refusal; with room, all of it is there in order."""
+
+    async def rave(stage: Stage) -> None:
+        for number in range(5):
+            with contextlib.suppress(DiskFull):
+                await stage.note(f"note {number} ")
+            await stage.say(f"word {number} ")
+
+    async with opened(open_it) as store:
+        journal, agent = FullJournal(store), Puppet()
+        async with running_engine(Altered(store, journal=journal), agent) as engine:
+            receipt = await engine.inbox.accept(message())
+            follower = Follower(engine, receipt.session_id)
+            await agent.say("before ")
+            await until(lambda: text_of(store, receipt))
+            journal.room = room
+            await agent.do(rave)
+            if room == "none":
+                # It stands still, whatever it wants to say, and nothing of it is shown.
+                await until(lambda: journal.refused > 2)
+                assert (await store.turns.get(receipt.turn_id)).state is State.RUNNING
+                assert await text_of(store, receipt) == "before "
+                journal.room = "essential"
+            turn = await settled(store, receipt)
+            assert (turn.state, turn.cause, len(agent.work)) == (State.INTERRUPTED, Cause.DISK_FULL, 1)
+            said = ["before ", *(part for number in range(5) for part in (f"note {number} ", f"word {number} "))]
+            seen = await follower.until(Kind.TURN_INTERRUPTED)
+            assert [entry.data["text"] for entry in seen if entry.kind in (Kind.TEXT, Kind.NOTE)] == said
+            await follower.leave()
+            # There is room again, and the conversation goes on.
+            journal.room = "any"
+            following = await engine.inbox.accept(message("and now?"))
+            await agent.finish("now")
+            assert (await settled(store, following)).state is State.COMPLETED
+            assert "(the disk was full)" in agent.work[-1].message
+
+
+async def test_a_tool_whose_start_found_no_room_has_not_run_and_runs_later(open_it: Open) -> None:
+    """R10 J1: it is not told as begun, so its outcome is not unknown; the same turn makes the call when it continues."""
+    tool, lines = HeldTool(Effect.EFFECTFUL).let_go(), [Say("one "), Pause(1), Pause(1)]
+    async with opened(open_it) as store:
+        journal = FullJournal(store, "essential")
+        agent = ScriptedAgent([*lines, Use(tool), Say("two")])
+        async with running_engine(Altered(store, journal=journal), agent) as engine:
+            receipt = await engine.inbox.accept(message(mode=Mode.DETACHED))
+            await until(lambda: journal.refused > 2)
+            assert (tool.keys, await store.journal.calls(receipt.turn_id)) == ([], [])
+            journal.room = "any"
+            turn = await settled(store, receipt)
+            assert (turn.state, len(tool.keys), await text_of(store, receipt)) == (State.COMPLETED, 1, "one two")
+            (call,) = await store.journal.calls(receipt.turn_id)
+            assert (call.state, call.starts) == ("ok", 1)
+
+
+async def test_a_store_that_comes_back_with_no_room_gets_everything_in_order(open_it: Open, tmp_path: Path) -> None:
+    """J1: what waited on our own disk while it was away is not skipped over either."""
+    async with opened(open_it) as store:
+        journal, agent = FullJournal(store), Puppet()
+        async with running_engine(Altered(store, journal=journal), agent, spool=Spool(tmp_path)) as engine:
+            receipt = await engine.inbox.accept(message(mode=Mode.DETACHED))
+            await agent.say("one ")
+            await until(lambda: text_of(store, receipt))
+            journal.room, journal.refusal = "none", StoreDown
+            await agent.say("two ")
+            await until(lambda: journal.refused)
+            await agent.say("three ")
+            await until(lambda: any((tmp_path / "spool").glob("*/*.jsonl")))
+            journal.refusal = DiskFull
+            await until(lambda: len(agent.work) > 1 or journal.refused > 4)
+            await until(lambda: engine.running)
+            journal.room = "any"
+            await until(lambda: len(agent.work) > 1)
+            assert await text_of(store, receipt) == "one two three "
+            await agent.finish("one two three ")
+            assert (await settled(store, receipt)).state is State.COMPLETED
+            await until(lambda: not any((tmp_path / "spool").glob("*/*.jsonl")))
 
 
 async def test_a_turn_that_was_claimed_again_before_its_old_worker_had_ended_is_not_forgotten(open_it: Open) -> None:

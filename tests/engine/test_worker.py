@@ -399,10 +399,10 @@ async def test_an_append_while_the_store_is_away_is_repeated_until_it_is_back(op
     async with opened(open_it) as store:
         refusals = iter([StoreDown("away"), StoreDown("still away")])
 
-        async def append(*args: object) -> object:
+        async def append(*args: object, **kwargs: object) -> object:
             for refusal in refusals:
                 raise refusal
-            return await store.journal.append(*args)
+            return await store.journal.append(*args, **kwargs)
 
         shaky = Altered(store, journal=Altered(store.journal, append=append))
         lines: list[Line] = [Say("one "), Use(Tool(Effect.PURE)), Say("two")]

@@ -35,6 +35,7 @@ Open = Callable[[], Awaitable[Store]]
 
 START = 1_700_000_000_000
 DEADLINE_S = 20
+LOOK_S, LOOK_MAX_S = 0.003, 0.03
 TARGET = "chat:1"
 # What only waits for a lost hint waits briefly, so that no test has to.
 FAST = Settings(poll_ms=20, batch_ms=1)
@@ -43,13 +44,16 @@ FAST = Settings(poll_ms=20, batch_ms=1)
 async def until(look: Callable[[], Awaitable[T] | T]) -> T:
     """Return the first thing that `look` sees and that counts as true; fail at the deadline."""
     deadline = time.monotonic() + DEADLINE_S
+    pause_s = LOOK_S
     while True:
         seen = look()
         found: Any = await seen if inspect.isawaitable(seen) else seen
         if found:
             return found
         assert time.monotonic() < deadline, f"still {found!r} after {DEADLINE_S} s: {inspect.getsource(look).strip()}"
-        await asyncio.sleep(0.003)
+        await asyncio.sleep(pause_s)
+        # Looking costs time of its own, which what is waited for needs more.
+        pause_s = min(pause_s * 1.3, LOOK_MAX_S)
 
 
 @asynccontextmanager
@@ -192,7 +196,10 @@ async def _play(answer: Any) -> Any:
 class RecordingCarrier:
     """Carries deliveries nowhere and remembers them.  A `|` parts a text; each send and each search plays its script."""
 
-    def __init__(self, *answers: str | Exception | Hang, finds: Sequence[str | Exception | Hang | None] = ()) -> None:
+    def __init__(
+        self, *answers: str | Exception | Hang, finds: Sequence[str | Exception | Hang | None] = (), dedupes: bool = False
+    ) -> None:
+        self.dedupes = dedupes
         self.sent: list[Delivery] = []
         self.sought: list[Delivery] = []
         self._answers = list(answers)

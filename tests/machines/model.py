@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
-from holdfast.core import delivery, effects, memory, questions, sessions
+from holdfast.core import delivery, effects, memory, notes, questions, sessions
 from holdfast.core.delivery import BACKOFF_MAX_MS, EXPIRES_AFTER_MS, SKEW_MAX_MS, Delivery
 from holdfast.core.effects import Call, Effect
 from holdfast.core.ending import Ending
@@ -20,7 +20,7 @@ from holdfast.core.memory import Segment
 from holdfast.core.questions import About, Decision, Question
 from holdfast.core.recovery import Interrupted, Swept
 from holdfast.core.sessions import Session
-from holdfast.core.turns import IN_FLIGHT, Aftermath, Cause, Event, Mode, Policy, State, Turn, after_loss
+from holdfast.core.turns import IN_FLIGHT, Aftermath, Cause, Event, Mode, Policy, State, Turn, after_loss, struck
 from holdfast.errors import IllegalMove, KeyReused, NodeLost, NotFound, SessionBusy, Stale
 from holdfast.ids import CallId, DeliveryId, NodeId, SegmentId, SessionId, TurnId
 
@@ -103,6 +103,7 @@ class Model:
             reply_to=message.reply_to,
             steers=message.busy is Busy.STEER,
             parent_turn_id=message.parent_turn_id,
+            owner=message.owner,
         )
         self.turns[turn_id] = turn
         self.sessions[session.id] = replace(session, turns=turn.ordinal)
@@ -327,17 +328,26 @@ class Model:
         self._close(turn.session_id, now)
         return cancelled
 
-    def interrupt(self, node_id: NodeId, turn_ids: Iterable[TurnId], cause: Cause, policy: Policy, now: int) -> Interrupted:
+    def interrupt(
+        self,
+        node_id: NodeId,
+        turn_ids: Iterable[TurnId],
+        cause: Cause,
+        policy: Policy,
+        now: int,
+        *,
+        in_company: bool = False,
+    ) -> Interrupted:
         after: dict[Aftermath, list[TurnId]] = {each: [] for each in Aftermath}
         held = [self.turns[each] for each in turn_ids if each in self.turns]
         cut = [turn for turn in held if (turn.state, turn.node_id) == (State.RUNNING, node_id)]
         for turn in cut:
-            after[self._cut(turn, cause, policy, now)].append(turn.id)
+            after[self._cut(turn, cause, policy, now, in_company)].append(turn.id)
         # Sessions are left behind that: a task whose giver is cancelled with its session was interrupted by then.
         left = {*after[Aftermath.SUSPEND], *after[Aftermath.GIVE_UP]}
         ends = {turn.id for turn in cut if self.sessions[turn.session_id].one_shot} - {*after[Aftermath.CONTINUE]}
         for turn in sorted((turn for turn in cut if turn.id in left | ends), key=lambda turn: turn.id in ends):
-            self.suspend_session(turn.session_id, now)
+            self._leave(turn.session_id, now)
         return Interrupted(
             continued=tuple(after[Aftermath.CONTINUE]),
             rested=tuple(after[Aftermath.REST]),
@@ -345,17 +355,48 @@ class Model:
             given_up=tuple(after[Aftermath.GIVE_UP]),
         )
 
-    def _cut(self, turn: Turn, cause: Cause, policy: Policy, now: int) -> Aftermath:
-        session = replace(self.sessions[turn.session_id], strikes=self.sessions[turn.session_id].strikes + 1)
+    def _leave(self, session_id: SessionId, now: int) -> None:
+        """Suspend or end a session for what one of its turns did; those that wait in it are still answered."""
+        session = self.sessions[session_id]
+        if session.state is sessions.State.ENDED:
+            return
+        if session.one_shot:
+            self._end(session, session.channel + sessions.COMPLETE_SUFFIX, now)
+        else:
+            self.sessions[session_id] = replace(session, state=sessions.State.SUSPENDED)
+        self.seal(session_id, now)
+
+    def _cut(self, turn: Turn, cause: Cause, policy: Policy, now: int, in_company: bool) -> Aftermath:
+        session = self.sessions[turn.session_id]
+        session = replace(session, strikes=struck(session.strikes, cause, in_company=in_company))
         self.sessions[session.id] = session
-        fate = after_loss(turn.mode, policy, cause, session.strikes)
+        mode = Mode.DETACHED if session.state is sessions.State.SUSPENDED else turn.mode
+        fate = after_loss(mode, policy, cause, session.strikes, in_company=in_company)
         goes_on = fate is Aftermath.CONTINUE
         state = State.QUEUED if goes_on else State.INTERRUPTED
-        self._save(replace(turn, state=state, cause=cause.value, fence=turn.fence + 1, node_id=None))
-        marker = Draft(kind=Kind.TURN_INTERRUPTED, at=now, data={"cause": cause.value, "continues": goes_on})
+        error = notes.GIVEN_UP if fate is Aftermath.GIVE_UP else turn.error
+        self._save(replace(turn, state=state, cause=cause.value, error=error, fence=turn.fence + 1, node_id=None))
+        facts = {"error": error, "cause": cause.value} if fate is Aftermath.GIVE_UP else {"cause": cause.value}
+        marker = Draft(kind=Kind.TURN_INTERRUPTED, at=now, data={**facts, "continues": goes_on})
         self._decide_calls(turn, now)
         self._write(turn, None, [marker])
+        if fate is Aftermath.GIVE_UP and turn.reply_to and turn.delivers_later:
+            self._tell(turn, notes.failed(notes.GIVEN_UP), now)
         return fate
+
+    def _tell(self, turn: Turn, text: str, now: int) -> None:
+        """Send why a turn was given up where its answer would have gone."""
+        each = Delivery(
+            id=DeliveryId(f"dlv_{turn.id}"),
+            turn_id=turn.id,
+            session_id=turn.session_id,
+            target=turn.reply_to or "",
+            part=1,
+            text=text,
+            created_at=now,
+            due_at=now,
+        )
+        self.deliveries[each.id] = each
 
     def end_session(self, session_id: SessionId, reason: str | None, now: int) -> None:
         session = self.sessions.get(session_id)
@@ -579,7 +620,8 @@ class Model:
         turns = Interrupted()
         held = [turn for turn in self.turns.values() if turn.state is State.RUNNING]
         for node_id in dict.fromkeys(turn.node_id for turn in held if turn.node_id and self._dead(turn.node_id)):
-            turns += self.interrupt(node_id, [turn.id for turn in held if turn.node_id == node_id], cause, policy, now)
+            ran = [turn.id for turn in held if turn.node_id == node_id]
+            turns += self.interrupt(node_id, ran, cause, policy, now, in_company=len(ran) > 1)
         sending = [each for each, node_id in self.senders.items() if self._dead(node_id)]
         for each in sending:
             self.settle(self.deliveries[each], delivery.Event.LOSE, now)

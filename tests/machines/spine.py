@@ -576,7 +576,7 @@ class Spine(RuleBasedStateMachine):
             case "take over":
                 self.sweep(policy)
             case _:
-                self.drain(_pick(self.model.nodes, pick), policy)
+                self.drain(_pick(self.model.nodes, pick), policy, (Cause.RESTART_TIMEOUT, Cause.DISK_FULL)[pick % 2])
 
     def crash(self, node_id: NodeId, policy: Policy) -> None:
         """Let a node go without a word, and another take over."""
@@ -607,12 +607,12 @@ class Spine(RuleBasedStateMachine):
         self.witness(swept and swept.turns)
         return swept
 
-    def drain(self, node_id: NodeId, policy: Policy) -> None:
+    def drain(self, node_id: NodeId, policy: Policy, cause: Cause) -> None:
         now, turn_ids = self.wall, list(self.model.turns)
         cut = self.ask(
             "drain",
-            lambda: self.model.interrupt(node_id, turn_ids, Cause.RESTART_TIMEOUT, policy, now),
-            lambda: self.store.settlement.interrupt(node_id, turn_ids, Cause.RESTART_TIMEOUT, policy, now),
+            lambda: self.model.interrupt(node_id, turn_ids, cause, policy, now),
+            lambda: self.store.settlement.interrupt(node_id, turn_ids, cause, policy, now),
         )
         self.witness(cut)
 

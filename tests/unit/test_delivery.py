@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.core.delivery import (
+    ASIDE_FIRST,
+    ASIDE_LAST,
     ATTEMPTS_MAX,
     BACKOFF_FIRST_MS,
     BACKOFF_MAX_MS,
@@ -19,6 +21,7 @@ from holdfast.core.delivery import (
     Delivery,
     Event,
     State,
+    after_loss,
     after_refusal,
     after_rejection,
     backoff_ms,
@@ -70,6 +73,34 @@ def test_of_a_resend_that_is_never_taken_it_is_only_known_that_the_first_may_hav
     assert after_rejection(sent(2, repeats=1)) is Event.LOSE
     assert after_refusal(sent(ATTEMPTS_MAX, repeats=1)) is Event.LOSE
     assert after_refusal(sent(2, repeats=1)) is Event.REFUSE
+
+
+@pytest.mark.parametrize("dedupes", [True, False])
+@pytest.mark.parametrize("repeats", [0, 1])
+@pytest.mark.parametrize("part", [1, 7, banner_part(1), banner_part(9), ASIDE_FIRST, ASIDE_LAST])
+@pytest.mark.parametrize("attempt", range(1, ATTEMPTS_MAX + 3))
+def test_what_may_have_arrived_is_sent_again_for_as_long_as_the_far_side_drops_repeats(
+    attempt: int, part: int, repeats: int, dedupes: bool
+) -> None:
+    """D1 A1: every case there is.  A banner is over with its stop, and tries end where those of a refused one end."""
+    lost = replace(sent(attempt, repeats), part=part, state=State.SENDING)
+    event = after_loss(lost, dedupes=dedupes)
+    assert (event is Event.RESEND) is (dedupes and attempt < ATTEMPTS_MAX and not -1_000_001 < part < 0)
+    after = lost.on(event)
+    if event is Event.RESEND:
+        assert (after.state, after.repeats, after.outgoing) == (State.RETRY, 1, f"{REPEAT_LABEL} hello")
+    else:
+        assert (event, after.state, after.repeats) == (Event.LOSE, State.UNKNOWN, repeats)
+
+
+@pytest.mark.parametrize("event", Event)
+@pytest.mark.parametrize("state", State)
+@pytest.mark.parametrize("repeats", [0, 1])
+def test_a_label_is_never_taken_off_again(state: State, event: Event, repeats: int) -> None:
+    """D1: whatever happens to a delivery that may have arrived, its next send says so."""
+    if (state, event) in MOVES:
+        after = replace(sent(1, repeats), state=state).on(event)
+        assert after.repeats == (1 if event in (Event.RESEND, Event.REPEAT) else repeats)
 
 
 @pytest.mark.parametrize(("attempt", "wait_ms"), [(0, 500), (1, 500), (2, 1_000), (5, 8_000), (11, 450_000), (40, 450_000)])

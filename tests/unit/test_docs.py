@@ -123,7 +123,7 @@ def test_every_invariant_that_is_audited_is_explained() -> None:
 
 
 def test_every_invariant_is_tried_where_the_page_says() -> None:
-    assert len(invariants()) == 29
+    assert len(invariants()) == 30
     for name, folders in invariants().items():
         for folder in folders:
             tests = [path.read_text("utf-8") for path in (ROOT / "tests" / folder).glob("**/*.py")]
@@ -144,3 +144,14 @@ def test_the_words_are_explained_once_and_in_order() -> None:
     words = re.findall(r"^\| \*\*`?(\w+)`?\*\* \|", PAGE.read_text("utf-8"), re.MULTILINE)
     assert len(words) > 30
     assert words == sorted(set(words), key=str.lower)
+
+
+def test_every_proof_that_the_page_about_security_names_is_there() -> None:
+    text = (DOCS / "security.md").read_text("utf-8")
+    named = re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", text)
+    assert len(named) > 20
+    for file, test in named:
+        assert (ROOT / file).exists(), file
+        assert not test or f"def {test}(" in (ROOT / file).read_text("utf-8"), (file, test)
+    for link in re.findall(r"\((decisions/[\w.-]+)\)", text):
+        assert (DOCS / link).exists(), link

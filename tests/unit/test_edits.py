@@ -158,11 +158,10 @@ def test_what_was_set_and_is_taken_back_leaves_every_line_that_was_there(
 ) -> None:
     text, _ = written
     here: Any = tomllib.loads(text)
-    for key in path:
-        if not isinstance(here, dict):
-            return
-        here = here.get(key, {})
-    if here != {}:
+    for key in path[:-1]:
+        here = here.get(key, {}) if isinstance(here, dict) else None
+    if not isinstance(here, dict) or path[-1] in here:
+        # Something was set there before, if only an empty table.
         return
     try:
         back = edited(edited(text, path, "for a moment"), path, None)

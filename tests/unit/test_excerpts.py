@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.core.excerpts import EXCERPT_MAX_CHARS, LOOKED_MAX_CHARS, Excerpt, excerpt
+from holdfast.core.search import fold
 
 FAMILY = "👨‍👩‍👧‍👦"
 CAFE = "cafe\u0301"
@@ -20,13 +21,28 @@ def marked(found: Excerpt) -> list[str]:
 
 def test_words_are_marked_where_a_browser_finds_them() -> None:
     found = excerpt(f"{FAMILY} and {FAMILY}: the Café, no cafeteria, THE café", "café the")
-    assert marked(found) == ["the", "Café", "THE", "café"]
+    assert marked(found) == ["the", "Café", "cafe", "THE", "café"]
+
+
+def test_what_begins_with_a_word_is_marked_as_far_as_it_is_the_word() -> None:
+    assert marked(excerpt("the lighthouse, a LIGHTHOUSE", "lighth")) == ["lighth", "LIGHTH"]
+    assert marked(excerpt("a cat and a", "a")) == ["a", "a"]
+
+
+def test_accents_and_case_do_not_count() -> None:
+    assert marked(excerpt("Straße nach Zürich, ŁÓDŹ und e\u0301te\u0301", "strasse zurich ETE")) == [
+        "Straße", "Zürich", "e\u0301te\u0301"
+    ]  # fmt: skip
+
+
+def test_a_script_without_spaces_is_marked_anywhere() -> None:
+    assert marked(excerpt("彼は東京都庁にいる", "東京都")) == ["東京都"]
 
 
 def test_a_letter_and_its_mark_are_not_torn_apart() -> None:
     """What looks like a part of a letter is no word of its own, in front of one or behind it."""
-    assert marked(excerpt(f"{CAFE} cafe {CAFE}", "cafe")) == ["cafe"]
-    assert marked(excerpt(f"{CAFE} cafe", CAFE)) == [CAFE]
+    assert marked(excerpt(f"{CAFE} cafe {CAFE}", "cafe")) == [CAFE, "cafe", CAFE]
+    assert marked(excerpt(f"{CAFE} cafe", CAFE)) == [CAFE, "cafe"]
     assert marked(excerpt("e\u0301tat tat", "tat")) == ["tat"]
     assert marked(excerpt("snake_case is case", "case")) == ["case", "case"]
 
@@ -63,8 +79,8 @@ def test_whatever_is_looked_for_is_what_is_marked(text: list[str], query: list[s
     found = excerpt(" ".join(text), " ".join(query))
     assert len(found.snippet) <= EXCERPT_MAX_CHARS
     assert found.snippet.isprintable() or FAMILY in found.snippet
-    wanted = {part.casefold() for word in query for part in word.split("_")}
-    assert {word.casefold() for word in marked(found)} <= wanted
+    wanted = {fold(part) for word in query for part in word.split("_")}
+    assert {fold(word) for word in marked(found)} <= wanted
     if set(text) & set(query) & {"alpha", "Beta", "straße", CAFE, "日本語"}:
         assert found.marks
 

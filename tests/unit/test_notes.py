@@ -13,11 +13,13 @@ OPENING = "[System note:"
 EVENTS = {
     "restart_timeout": "gateway restart",
     "shutdown_timeout": "gateway shutdown",
+    "disk_full": "gateway interruption (the disk was full)",
     "crash": "gateway interruption",
     "user": "gateway interruption",
     "superseded": "gateway interruption",
     "session_ended": "gateway interruption",
     "session_suspended": "gateway interruption",
+    "model_unavailable": "gateway interruption",
     "": "gateway interruption",
     "a cause of a later version": "gateway interruption",
 }
@@ -38,8 +40,8 @@ def test_an_interruption_is_named_after_its_cause(cause: str) -> None:
 def test_the_marker_tells_a_planned_stop_from_one_without_warning(cause: str) -> None:
     """R4, R9."""
     planned = cause in ("restart_timeout", "shutdown_timeout")
-    unplanned = "Interrupted: the gateway stopped without warning."
-    assert notes.interrupted(cause) == (f"Interrupted by a {EVENTS[cause]}." if planned else unplanned)
+    unplanned = "the disk was full" if cause == "disk_full" else "the gateway stopped without warning"
+    assert notes.interrupted(cause) == (f"Interrupted by a {EVENTS[cause]}." if planned else f"Interrupted: {unplanned}.")
 
 
 @given(st.text(), causes, st.booleans())

@@ -7,10 +7,11 @@ from itertools import product
 
 import pytest
 
-from holdfast.core.sessions import STRIKES_MAX
-from holdfast.core.turns import Aftermath, Cause, Mode, OnCrash, Policy, Resume, Turn, after_loss
+from holdfast.core.sessions import STRIKES_MAX, STRIKES_SUSPECT, alone_ms
+from holdfast.core.turns import Aftermath, Cause, Mode, OnCrash, Policy, Resume, Turn, after_loss, strikes_max, struck
 
-# One column per number of strikes, 0 to 5.  The mode decides, the policy only for conversations, the third strike always.
+# One column per number of strikes, 0 to 5.  The mode decides, the policy only for conversations, the third strike always,
+# unless others were cut off by the same crash.
 FATES = """
     conversation  on_message resume  crash  rest     rest     rest     give_up  give_up  give_up
     conversation  auto       resume  crash  continue continue continue give_up  give_up  give_up
@@ -21,7 +22,7 @@ FATES = """
     detached      *          *       *      continue continue continue give_up  give_up  give_up
     synchronous   *          *       *      rest     rest     rest     give_up  give_up  give_up
 """
-STOPS = ("restart_timeout", "shutdown_timeout")
+STOPS = ("restart_timeout", "shutdown_timeout", "disk_full")
 CAUSES = {"crash": ("crash",), "stop": STOPS, "*": ("crash", *STOPS)}
 
 
@@ -46,6 +47,31 @@ def test_an_interruption_has_the_fate_that_was_promised(
     assert after_loss(Mode(mode), policy, Cause(cause), strikes) is Aftermath(fate)
 
 
+@pytest.mark.parametrize(("mode", "resume", "on_crash", "cause", "strikes", "fate"), CASES)
+def test_no_crash_in_company_gives_a_turn_up(
+    mode: str, resume: str, on_crash: str, cause: str, strikes: int, fate: str
+) -> None:
+    """S2: which of several turns was the cause is not known, so each goes on as if it had fewer strikes."""
+    policy = Policy(resume=Resume(resume), on_crash=OnCrash(on_crash))
+    in_company = after_loss(Mode(mode), policy, Cause(cause), strikes, in_company=True)
+    assert in_company is not Aftermath.GIVE_UP
+    assert in_company is after_loss(Mode(mode), policy, Cause(cause), min(strikes, STRIKES_SUSPECT))
+
+
+def test_a_crash_in_company_makes_suspects_and_convicts_none() -> None:
+    """S2, R8."""
+    most = [strikes_max(Cause.CRASH, in_company=in_company) for in_company in (True, False)]
+    assert most == [STRIKES_SUSPECT, STRIKES_MAX]
+    assert STRIKES_SUSPECT == STRIKES_MAX - 1
+
+
+def test_a_suspect_runs_alone_for_longer_with_every_attempt_and_never_for_ever() -> None:
+    """Nothing waits beside it for more than minutes, and no cause needs longer than the attempts in a row allow."""
+    times = [alone_ms(attempt) for attempt in range(1, 60)]
+    assert times == sorted(times)
+    assert (times[0], times[2], times[3], times[-1]) == (2_000, 2_000, 4_000, 300_000)
+
+
 def test_the_table_of_fates_is_complete() -> None:
     assert {case[:5] for case in CASES} == set(product(Mode, Resume, OnCrash, CAUSES["*"], range(6)))
     assert {case[5] for case in CASES} == set(Aftermath)
@@ -54,6 +80,14 @@ def test_the_table_of_fates_is_complete() -> None:
 def test_the_third_strike_suspends() -> None:
     """S2, R8."""
     assert STRIKES_MAX == 3
+
+
+@pytest.mark.parametrize("cause", Cause)
+@pytest.mark.parametrize("strikes", range(4))
+def test_a_full_disk_is_a_strike_only_where_there_was_none(cause: Cause, strikes: int) -> None:
+    """R5, R8: it makes a session resume pending, and brings none closer to being given up."""
+    counts = strikes < (1 if cause == "disk_full" else STRIKES_MAX)
+    assert struck(strikes, cause) == strikes + counts
 
 
 @pytest.mark.parametrize("resume", Resume)

@@ -16,6 +16,8 @@ LATER = f"{CHANNEL}:later:"
 NOW = f"{CHANNEL}:now:"
 # The key under which the end of a child has come home begins with this, and its turn follows.
 HOME = f"{CHANNEL}:home:"
+# The key of a child ends with this whose task may tell private things.
+PRIVATE = ":private"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,9 +42,16 @@ def depth(session: Session) -> int:
     return int(number) if number.isdecimal() else 1
 
 
-def errand(task: Task, session: Session, turn: Turn, call_key: str, number: int, *, later: bool) -> Inbound:
+def is_private(session: Session) -> bool:
+    """Return whether a session was given its task by a turn that had read private things."""
+    return session.channel == CHANNEL and session.key.endswith(PRIVATE)
+
+
+def errand(
+    task: Task, session: Session, turn: Turn, call_key: str, number: int, *, later: bool, private: bool = False
+) -> Inbound:
     """Return the message that makes a child of a turn; a repeated call makes the same one, and so finds the same child."""
-    conversation = f"{LATER if later else NOW}{depth(session) + 1}:{call_key}:{number}"
+    conversation = f"{LATER if later else NOW}{depth(session) + 1}:{call_key}:{number}{PRIVATE if private else ''}"
     return Inbound(
         conversation=conversation,
         text=task.prompt,

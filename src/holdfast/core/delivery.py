@@ -44,12 +44,14 @@ class Event(StrEnum):
     REFUSE = "refuse"
     FAIL = "fail"
     LOSE = "lose"
+    RESEND = "resend"
     REPEAT = "repeat"
     REVIVE = "revive"
     EXPIRE = "expire"
 
 
-# REFUSE means that the far side certainly has nothing; LOSE means that nobody can tell.  REVIVE is an operator's wish.
+# REFUSE means that the far side certainly has nothing; LOSE means that nobody can tell.  RESEND means that nobody can tell,
+# and that the far side drops what it has already.  REVIVE is an operator's wish.
 MOVES: Mapping[tuple[State, Event], State] = MappingProxyType(
     {
         (State.PENDING, Event.SEND): State.SENDING,
@@ -58,6 +60,7 @@ MOVES: Mapping[tuple[State, Event], State] = MappingProxyType(
         (State.SENDING, Event.REFUSE): State.RETRY,
         (State.SENDING, Event.FAIL): State.FAILED,
         (State.SENDING, Event.LOSE): State.UNKNOWN,
+        (State.SENDING, Event.RESEND): State.RETRY,
         (State.RETRY, Event.SEND): State.SENDING,
         (State.RETRY, Event.EXPIRE): State.EXPIRED,
         (State.UNKNOWN, Event.CONFIRM): State.DELIVERED,
@@ -68,6 +71,9 @@ MOVES: Mapping[tuple[State, Event], State] = MappingProxyType(
     }
 )
 
+# From then on every send may be a repeat, and says so.
+_REPEATING = frozenset({Event.RESEND, Event.REPEAT})
+
 UNSETTLED = frozenset({State.PENDING, State.SENDING, State.RETRY})
 SETTLED = frozenset(State) - UNSETTLED
 GIVEN_UP = frozenset(state for state, event in MOVES if event is Event.REVIVE)
@@ -75,7 +81,7 @@ GIVEN_UP = frozenset(state for state, event in MOVES if event is Event.REVIVE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
-    """One part of an answer on its way to one target.  `repeats` counts the labelled resends; the schema allows one.
+    """One part of an answer on its way to one target.  `repeats` is 1 once a send may be a repeat, which is labelled.
 
     The parts of an answer are numbered from 1.  What is below is no part of it: the banner of a stop, or a message that the
     turn sent while it was at work.
@@ -99,7 +105,13 @@ class Delivery:
 
     def on(self, event: Event) -> Self:
         """Return the delivery after `event`."""
-        return replace(self, state=move(MOVES, self.id, self.state, event))
+        repeats = 1 if event in _REPEATING else self.repeats
+        return replace(self, state=move(MOVES, self.id, self.state, event), repeats=repeats)
+
+    @property
+    def kind(self) -> str:
+        """The kind of its target, which is the name of the carrier that takes it there."""
+        return self.target.partition(":")[0]
 
     @property
     def next_try_at(self) -> int | None:
@@ -148,6 +160,16 @@ def due_after_refusal(sent: Delivery, now_ms: int, wanted_s: float | None, jitte
 def after_refusal(sent: Delivery) -> Event:
     """Decide whether a refused delivery is tried again."""
     return Event.REFUSE if sent.attempt < ATTEMPTS_MAX else after_rejection(sent)
+
+
+def after_loss(sent: Delivery, *, dedupes: bool) -> Event:
+    """Decide what becomes of a send of which nobody can tell whether it arrived.
+
+    Where the far side `dedupes` by the delivery's id, it is sent again as often as a refused one; anywhere else there is
+    one labelled repeat.  The banner of a stop is never sent again, because the stop is over.
+    """
+    again = dedupes and sent.attempt < ATTEMPTS_MAX and not is_banner(sent.part)
+    return Event.RESEND if again else Event.LOSE
 
 
 def after_rejection(sent: Delivery) -> Event:

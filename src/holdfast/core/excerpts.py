@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from holdfast.core.legible import one_line
-from holdfast.core.words import MARKS, RUN
+from holdfast.core.search import Wanted, fold, is_unspaced, resizes, wanted
+from holdfast.core.words import MARKS
 
 EXCERPT_MAX_CHARS = 240
 # What is shown of the text before the first word that was found.
 LEAD_CHARS = 60
-# A query may be long; so many of its words are looked for.
-WORDS_MAX = 50
 # So far a text is looked through for them: a search finds many, and each may be as long as a book.
 LOOKED_MAX_CHARS = 50_000
 # How far a cut is moved for the sake of one character; what is piled up higher is no character to anybody.
@@ -37,9 +37,9 @@ class Excerpt:
 
 def excerpt(text: str, query: str) -> Excerpt:
     """Return what stands around the first of a query's words in a text; without any near, how the text begins."""
-    wanted = _pattern(query)
-    found = wanted.search(text, 0, LOOKED_MAX_CHARS) if wanted else None
-    begin = _begin(text, found.start()) if found else 0
+    sought = _pattern(query)
+    found = next(_found(text[:LOOKED_MAX_CHARS], sought), None)
+    begin = _begin(text, found[0]) if found else 0
     # What cannot be seen is left out, so there may be room for more; looking twice as far finds most of it.
     shown = one_line(text[begin : begin + 2 * EXCERPT_MAX_CHARS])
     lead = _ELLIPSIS if begin else ""
@@ -47,27 +47,60 @@ def excerpt(text: str, query: str) -> Excerpt:
     if len(shown) > room or begin + 2 * EXCERPT_MAX_CHARS < len(text):
         shown = shown[: _cut(shown, min(room - 1, len(shown)))].rstrip() + _ELLIPSIS
     snippet = lead + shown
-    return Excerpt(snippet=snippet, marks=_marks(snippet, wanted))
+    marks = tuple((_units(snippet[:start]), _units(snippet[:end])) for start, end in _found(snippet, sought))
+    return Excerpt(snippet=snippet, marks=marks)
 
 
 def _pattern(query: str) -> re.Pattern[str] | None:
-    words = list(dict.fromkeys(RUN.findall(query)))[:WORDS_MAX]
-    if not words:
-        return None
-    # A word ends where neither a letter goes on nor a mark that belongs to its last one.
-    alone = rf"(?<!{_LETTER})(?<!{_MARK})(?:{{}})(?!{_LETTER}|{_MARK})"
-    return re.compile(alone.format("|".join(map(re.escape, words))), re.IGNORECASE)
+    words = [_shape(each) for each in sorted(wanted(query), key=lambda each: len(each.text), reverse=True)]
+    return re.compile("|".join(words)) if words else None
+
+
+def _shape(word: Wanted) -> str:
+    if is_unspaced(word.text):
+        return re.escape(word.text)
+    # A word begins where no letter is before it, nor a mark that belongs to one; and so it ends, if it is a whole one.
+    end = rf"(?!{_LETTER}|{_MARK})" if word.is_whole else ""
+    return rf"(?<!{_LETTER})(?<!{_MARK}){re.escape(word.text)}{end}"
+
+
+def _found(text: str, sought: re.Pattern[str] | None) -> Iterator[tuple[int, int]]:
+    """Yield where a text has what is sought, whatever its case and its accents."""
+    if sought is None:
+        return
+    folded = fold(text)
+    # Where no character became more or fewer, as in most texts, a place is the same in both.
+    places = None if text.isascii() or not resizes(text) else [at for at, each in enumerate(text) for _ in fold(each)]
+    for start, end in _joined(sought.finditer(folded)):
+        if places is None:
+            yield start, end
+        else:
+            yield places[start], _end(text, places[end - 1] + 1)
+
+
+def _joined(found: Iterator[re.Match[str]]) -> Iterator[tuple[int, int]]:
+    """Yield what was found, and as one what stands together: a script without spaces is looked for by pairs of letters."""
+    begun: tuple[int, int] | None = None
+    for each in found:
+        if begun and begun[1] != each.start():
+            yield begun
+            begun = None
+        begun = (begun or each.span())[0], each.end()
+    if begun:
+        yield begun
+
+
+def _end(text: str, at: int) -> int:
+    # The accents behind the last letter belong to it.
+    while at < len(text) and not fold(text[at]):
+        at += 1
+    return at
 
 
 def _begin(text: str, first: int) -> int:
     begin = max(first - LEAD_CHARS, 0)
     space = text.find(" ", begin, begin + WORD_CHARS) if begin else -1
     return space + 1 if space >= 0 else _cut(text, begin)
-
-
-def _marks(snippet: str, wanted: re.Pattern[str] | None) -> tuple[tuple[int, int], ...]:
-    found = wanted.finditer(snippet) if wanted else ()
-    return tuple((_units(snippet[: each.start()]), _units(snippet[: each.end()])) for each in found)
 
 
 def _units(text: str) -> int:

@@ -11,6 +11,7 @@ from typing import cast
 
 from holdfast.core.keys import LOCAL
 from holdfast.core.resets import Reset
+from holdfast.core.retries import Try
 from holdfast.core.sessions import Source
 from holdfast.core.turns import Mode, State
 from holdfast.ids import SessionId, TurnId
@@ -71,7 +72,8 @@ class Once:
 class Inbound:
     """One message, already parsed and authorised by its channel.
 
-    `conversation` is the key of its session.  `dedupe_key` is scoped by the channel; without it a repeat is a new turn.
+    `conversation` is the key of its session.  `dedupe_key` is scoped by the channel; without it a repeat is a new turn,
+    unless `tried` says which turns it may belong to.
     `sent_as` is what its sender calls it, who finds it in the journal by that.
     `busy` and `reset` are what the operator chose, unless the message says otherwise.
     A turn with a `parent_turn_id` works for that turn, and is cancelled with it.
@@ -86,6 +88,7 @@ class Inbound:
     owner: str = LOCAL
     source: Source = field(default_factory=Source)
     dedupe_key: str | None = None
+    tried: Try | None = None
     sent_as: str | None = None
     mode: Mode = Mode.CONVERSATION
     delivers_later: bool = True
@@ -100,6 +103,13 @@ class Inbound:
     prior: tuple[Prior, ...] = ()
     request: Mapping[str, object] = field(default_factory=dict[str, object])
     verbatim: bool = False
+
+    @property
+    def size(self) -> int:
+        """How many bytes of a store it takes, beside what Holdfast adds."""
+        texts = [self.text, *(each.text for each in self.prior)]
+        sizes = [len(text.encode("utf-8", "surrogatepass")) for text in texts] + [len(each.data) for each in self.images]
+        return sum(sizes) + (len(json.dumps(self.request)) if self.request else 0)
 
     def once(self) -> Once:
         """Return what tells this message from every other, for what is done without making it a turn."""
@@ -149,7 +159,7 @@ def _word(said: object, name: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """Proof that a message is durable.  `duplicate` says that this key had been accepted before.
+    """Proof that a message is durable.  `duplicate` says that it had been accepted before.
 
     `superseded` are the turns that made way for it.  A command is answered at once: `reply` is that answer, and there
     may be no turn to wait for.

@@ -23,6 +23,7 @@ class Kind(StrEnum):
     APPROVAL_ASKED = "approval.asked"
     APPROVAL_ANSWERED = "approval.answered"
     NOTE = "note"
+    TURN_DEFERRED = "turn.deferred"
     USAGE = "usage"
     CONTEXT_COMPACTED = "context.compacted"
     MESSAGE_JOINED = "message.joined"

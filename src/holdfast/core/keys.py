@@ -34,10 +34,11 @@ class Key:
 
 
 class Purpose(StrEnum):
-    """What a login is: the code of a link, which is good once, or the session of a browser that used one."""
+    """What a login is: the code of a link, which is good once, or a browser that used one."""
 
     CODE = "code"
-    COOKIE = "cookie"
+    # The schema was written when browsers showed a cookie.
+    BROWSER = "cookie"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

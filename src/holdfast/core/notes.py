@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from types import MappingProxyType
 
+from holdfast.core.sessions import STRIKES_MAX
 from holdfast.core.turns import Cause
 
 RESTART_BANNER = (
@@ -18,6 +19,11 @@ BANNERS: Mapping[Cause, tuple[str, str]] = MappingProxyType(
         Cause.RESTART_TIMEOUT: ("restart", RESTART_BANNER),
         Cause.SHUTDOWN_TIMEOUT: ("shutdown", SHUTDOWN_BANNER),
     }
+)
+
+# What a turn is told to have failed with that crashed the gateway, or was cut off, once too often.
+GIVEN_UP = (
+    f"given up after {STRIKES_MAX} interruptions in a row without an answer, so that it cannot stop the gateway again."
 )
 
 # How everything begins that the gateway itself says in a person's place.
@@ -45,6 +51,14 @@ _INTERRUPTION: Mapping[str, str] = MappingProxyType(
     {
         Cause.RESTART_TIMEOUT: "gateway restart",
         Cause.SHUTDOWN_TIMEOUT: "gateway shutdown",
+        Cause.DISK_FULL: "gateway interruption (the disk was full)",
+    }
+)
+_INTERRUPTED: Mapping[str, str] = MappingProxyType(
+    {
+        Cause.RESTART_TIMEOUT: "Interrupted by a gateway restart.",
+        Cause.SHUTDOWN_TIMEOUT: "Interrupted by a gateway shutdown.",
+        Cause.DISK_FULL: "Interrupted: the disk was full.",
     }
 )
 _CANCELLATION: Mapping[str, str] = MappingProxyType(
@@ -61,11 +75,11 @@ def interruption(cause: str) -> str:
     return _INTERRUPTION.get(cause, "gateway interruption")
 
 
-def interrupted(cause: str, recovery: Recovery = Recovery.NOTHING) -> str:
-    """Return the marker below what an interrupted attempt had shown."""
-    if planned := _INTERRUPTION.get(cause):
-        return f"Interrupted by a {planned}."
-    return f"Interrupted: the gateway stopped without warning.{_RECOVERY[recovery]}"
+def interrupted(cause: str, recovery: Recovery = Recovery.NOTHING, error: str = "") -> str:
+    """Return the marker below what an interrupted attempt had shown; `error` says why it is given up."""
+    reason = f" It was {error}" if error else ""
+    without_warning = f"Interrupted: the gateway stopped without warning.{_RECOVERY[recovery]}"
+    return _INTERRUPTED.get(cause, without_warning) + reason
 
 
 def cancelled(cause: str) -> str:
@@ -76,6 +90,20 @@ def cancelled(cause: str) -> str:
 def failed(error: str) -> str:
     """Return the marker of a failed turn."""
     return f"Failed: {error}" if error else "Failed."
+
+
+def waits_for_model(error: str, limit_ms: int) -> str:
+    """Return what is said once while a turn waits for its model."""
+    hours = limit_ms / 3_600_000
+    limit = f"{hours:.0f} h" if hours >= 1 else f"{limit_ms / 1000:.0f} s"
+    return (
+        f"Waiting for the model: {error}. It is asked again by itself for up to {limit}; cancel this turn to stop waiting."
+    )
+
+
+def waited_in_vain(error: str) -> str:
+    """Return why a turn has failed that has waited for its model as long as it may."""
+    return f"{error}; the turn has waited as long as model.wait allows"
 
 
 def compacted(summary: str) -> str:

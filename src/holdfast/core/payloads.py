@@ -77,10 +77,18 @@ class Answered(TypedDict):
 
 
 class Noted(TypedDict):
-    """What Holdfast says in its own name; with a `banner` it is about a stop."""
+    """What Holdfast says in its own name; with a `banner` it is about a stop, and with `waiting` about what it waits for."""
 
     text: str
     banner: NotRequired[str]
+    waiting: NotRequired[str]
+
+
+class Deferred(TypedDict):
+    """The turn waits for its model, which could not answer because of `error`, and is tried again at `retry_at`."""
+
+    error: str
+    retry_at: int
 
 
 class Used(TypedDict):
@@ -137,6 +145,7 @@ PAYLOADS: Mapping[Kind, type] = MappingProxyType(
         Kind.APPROVAL_ASKED: Asked,
         Kind.APPROVAL_ANSWERED: Answered,
         Kind.NOTE: Noted,
+        Kind.TURN_DEFERRED: Deferred,
         Kind.USAGE: Used,
         Kind.CONTEXT_COMPACTED: Compacted,
         Kind.MESSAGE_JOINED: Joined,

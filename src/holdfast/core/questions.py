@@ -31,6 +31,9 @@ EXPIRED = "expired"
 # What stands in place of an answer once the turn that asked was cancelled.
 CANCELLED = "cancelled"
 APPROVAL_CHOICES = tuple(Decision)
+# For what may be another thing tomorrow, although it looks the same.
+PASSING_CHOICES = (Decision.ONCE, Decision.SESSION, Decision.DENY)
+ONCE_CHOICES = (Decision.ONCE, Decision.DENY)
 
 _SAID: Mapping[str, Decision] = {
     **dict.fromkeys(("once", "yes", "y", "ok", "okay", "allow", "approve", "approved"), Decision.ONCE),
@@ -43,7 +46,8 @@ _SAID: Mapping[str, Decision] = {
 class Question:
     """One question to a person.
 
-    An approval is bound to exactly what it is about: its `fingerprint` is part of what is granted, and of its id.
+    An approval is bound to exactly what it is about: its `fingerprint` is part of what is granted, and of its id.  It may be
+    several, with blanks between: each is granted for itself, and all of them must be.
     `detail` is what the person should see beside the text, such as the command and its folder.
     """
 
@@ -59,6 +63,11 @@ class Question:
 def decide(answer: str) -> Decision:
     """Return what an answer allows.  Whatever is not clearly a yes is a no."""
     return _SAID.get(answer.strip().strip(".!").lower(), Decision.DENY)
+
+
+def is_offered(question: Question, decision: Decision) -> bool:
+    """Return whether a decision is one of those that a question leaves open; a no always is."""
+    return decision is Decision.DENY or not question.choices or decision in question.choices
 
 
 def fingerprint(**bound: object) -> str:

@@ -25,13 +25,10 @@ class Interrupted:
     given_up: tuple[TurnId, ...] = ()
     # Whose readers should look; which turn is whose says the store.
     sessions: tuple[SessionId, ...] = field(default=(), compare=False)
-    # What was cancelled with a session that was given up: their workers should stop.
-    cancelled: tuple[TurnId, ...] = field(default=(), compare=False)
 
     def __add__(self, other: Interrupted) -> Interrupted:
         return Interrupted(
             sessions=self.sessions + other.sessions,
-            cancelled=self.cancelled + other.cancelled,
             continued=self.continued + other.continued,
             rested=self.rested + other.rested,
             suspended=self.suspended + other.suspended,

@@ -3,29 +3,68 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from typing import cast
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Self, cast
 
 MASK = "[redacted]"
 # Shorter values would mask ordinary words.
 LENGTH_MIN = 8
+# Whoever can make a text pass a mask can try out guesses: 2^72 of them are too many, at any rate that a gateway could take.
+BITS_MIN = 72
+_PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+|[^A-Za-z\d]")
+# A word is one of some ten thousand, whatever it is made of; a longer run of letters counts as several.
+_WORD_BITS = 14
+_WORD_LETTERS = 8
+_LETTER_BITS, _DIGIT_BITS, _MARK_BITS = 4.7, 3.3, 3.0
+
+
+def is_long(secret: str) -> bool:
+    """Return whether a secret is no ordinary word."""
+    return len(secret) >= LENGTH_MIN
+
+
+def is_unguessable(secret: str) -> bool:
+    """Return whether a secret is so random that nobody finds it by trying: words count as words, not as letters."""
+    # What is repeated adds nothing.
+    return sum(map(_bits, set(_PARTS.findall(secret)))) >= BITS_MIN
+
+
+def _bits(part: str) -> float:
+    if part.isdigit():
+        return len(part) * _DIGIT_BITS
+    if part.isascii() and part.isalpha():
+        return min(len(set(part)) * _LETTER_BITS, -(-len(part) // _WORD_LETTERS) * _WORD_BITS)
+    return _MARK_BITS
 
 
 class Redaction:
-    """Masks secret values in text and JSON: those it begins with, and those that it learns of later."""
+    """Masks secret values in text and JSON: those it begins with, and those that it learns of later.
 
-    def __init__(self, secrets: Iterable[str] = ()) -> None:
+    `masks` says which of them.  `everything` masks all that are known, for texts that only the operator sees.
+    """
+
+    def __init__(self, secrets: Iterable[str] = (), masks: Callable[[str], bool] = is_long) -> None:
         self._secrets: list[str] = []
+        self._masks = masks
+        self.everything: Self | Redaction = self if masks is is_long else Redaction()
         self.learn(secrets)
 
     def learn(self, secrets: Iterable[str]) -> None:
         """Mask further secrets from now on."""
-        long_enough = {secret for secret in secrets if len(secret) >= LENGTH_MIN}
+        known = frozenset(secrets)
+        if self.everything is not self:
+            self.everything.learn(known)
+        masked = set(filter(self._masks, known))
         # Inside JSON text a secret with a quote or a line break is spelt differently.
-        spelt = long_enough | {json.dumps(secret)[1:-1] for secret in long_enough}
+        spelt = masked | {json.dumps(secret)[1:-1] for secret in masked}
         if not spelt.issubset(self._secrets):
             # A new list, because another thread may be reading the old one.
             self._secrets = sorted(spelt.union(self._secrets))
+
+    def finds(self, text: str) -> bool:
+        """Return whether there is a secret in a text."""
+        return any(secret in text for secret in self._secrets)
 
     def text(self, text: str) -> str:
         """Return text with every secret masked; where secrets overlap, one mask covers them all."""

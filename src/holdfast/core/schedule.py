@@ -9,6 +9,7 @@ from enum import StrEnum
 from holdfast.core import turns
 from holdfast.core.intake import Inbound
 from holdfast.core.sessions import Source
+from holdfast.core.timekeeping import EARLIEST_MS, STEP_MAX_MS
 from holdfast.ids import TurnId
 
 CHANNEL = "cron"
@@ -49,6 +50,13 @@ class Job:
     last_instant: int
     deliver: str | None = None
     paused: bool = False
+
+    def is_ahead(self, now_ms: int) -> bool:
+        """Return whether it has got to an instant that has not come: the clock was ahead, and is back.
+
+        A clock that shows what cannot be proves nothing.
+        """
+        return self.last_instant > now_ms + 2 * STEP_MAX_MS and now_ms >= EARLIEST_MS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,12 +14,21 @@ from holdfast.ids import SessionId, TurnId
 
 # After this many interruptions in a row a session would only crash the gateway again.
 STRIKES_MAX = 3
+# From this many on a session is a suspect: its turn runs alone, so that the next crash shows whether it is the cause.
+STRIKES_SUSPECT = STRIKES_MAX - 1
+# For how long nothing begins beside a suspect.  Each further attempt doubles it, so that it outlasts any cause in the end.
+_ALONE_FIRST_MS = 2_000
+_ALONE_MAX_MS = 300_000
 # The end reason of a one-shot session is its channel and this: webhook_complete, cron_complete, api_complete.
 COMPLETE_SUFFIX = "_complete"
 # The end reason of a conversation that nobody came back to.
 EXPIRED = "expired"
+# The owner of a session that was removed and whose rows are on their way out.  No owner is called that.
+NOBODY = ""
 # What a conversation without a title is called by is the beginning of what was first said in it.
 LABEL_MAX_CHARS = 80
+# The kind of a hit that is no entry.
+TITLE = "title"
 # A message may begin with a heading; its marks are no part of what it is called by.
 _HEADING = re.compile(r"^\s*#{1,6}\s+")
 
@@ -87,9 +96,10 @@ class Session:
 
 
 class Activity(StrEnum):
-    """What the turn of a session is doing that is not settled yet."""
+    """What the turn of a session is doing that is not settled yet.  One that is `RETRYING` waits for its model."""
 
     QUEUED = "queued"
+    RETRYING = "retrying"
     RUNNING = "running"
     WAITING = "waiting"
 
@@ -125,14 +135,31 @@ class Missed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """One message or answer that a search found."""
+    """One message or answer that a search found, or a session that is called so.
+
+    A title has no turn, 0 as its `seq` and `title` as its kind; `at` is when its session was last used.
+    """
 
     session_id: SessionId
-    turn_id: TurnId
+    turn_id: TurnId | None
     seq: int
     kind: str
     at: int
     text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """What a search found."""
+
+    hits: tuple[Hit, ...] = ()
+    # Words are still being indexed, so that something older may be missing.
+    is_indexing: bool = False
+
+
+def alone_ms(attempt: int) -> int:
+    """Return for how long nothing begins beside a suspect in its nth attempt."""
+    return min(_ALONE_FIRST_MS << min(max(attempt - STRIKES_MAX, 0), 10), _ALONE_MAX_MS)
 
 
 def conversation_key(channel: str, source: Source) -> str:

@@ -172,7 +172,9 @@ def _recoveries(placed: Sequence[Entry]) -> dict[int, Recovery]:
 # What comes in pieces that belong together.
 _SPOKEN = {Kind.TEXT: Role.ASSISTANT, Kind.REASONING: Role.REASONING}
 # What shows nothing: most entries of a long conversation, so they are passed over before anything is made of them.
-_SILENT = frozenset({Kind.TURN_STARTED, Kind.TURN_COMPLETED, Kind.TURN_RECOVERED, Kind.TURN_UNDONE, Kind.USAGE})
+_SILENT = frozenset(
+    {Kind.TURN_STARTED, Kind.TURN_DEFERRED, Kind.TURN_COMPLETED, Kind.TURN_RECOVERED, Kind.TURN_UNDONE, Kind.USAGE}
+)
 _ROLES = {
     **_SPOKEN,
     Kind.TURN_ACCEPTED: Role.USER,
@@ -242,7 +244,14 @@ def _item(entry: Entry, recovery: Recovery | None) -> Item | None:
         case Kind.TURN_FAILED | Kind.TURN_CANCELLED | Kind.TURN_INTERRUPTED:
             kind = entry.kind.partition(".")[2]
             return replace(plain, kind=kind, text=_marker(entry, recovery))
-        case Kind.TURN_STARTED | Kind.TURN_COMPLETED | Kind.TURN_RECOVERED | Kind.TURN_UNDONE | Kind.USAGE:
+        case (
+            Kind.TURN_STARTED
+            | Kind.TURN_DEFERRED
+            | Kind.TURN_COMPLETED
+            | Kind.TURN_RECOVERED
+            | Kind.TURN_UNDONE
+            | Kind.USAGE
+        ):
             return None
         case _:
             assert_never(entry.kind)
@@ -254,7 +263,7 @@ def _marker(entry: Entry, recovery: Recovery | None) -> str:
         return notes.failed(_text(entry.data, "error"))
     if entry.kind is Kind.TURN_CANCELLED:
         return notes.cancelled(_text(entry.data, "cause"))
-    return notes.interrupted(_text(entry.data, "cause"), recovery or Recovery.NOTHING)
+    return notes.interrupted(_text(entry.data, "cause"), recovery or Recovery.NOTHING, _text(entry.data, "error"))
 
 
 def cut_off_by(entries: Sequence[Entry]) -> str | None:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Self, assert_never
 
 from holdfast.core.moves import move
-from holdfast.core.sessions import STRIKES_MAX
+from holdfast.core.sessions import STRIKES_MAX, STRIKES_SUSPECT
 from holdfast.ids import NodeId, SessionId, TurnId
 
 
@@ -26,6 +26,7 @@ class State(StrEnum):
 class Event(StrEnum):
     START = "start"
     ASK = "ask"
+    DEFER = "defer"
     ANSWER = "answer"
     FINISH = "finish"
     FAIL = "fail"
@@ -43,6 +44,7 @@ MOVES: Mapping[tuple[State, Event], State] = MappingProxyType(
         (State.QUEUED, Event.CANCEL): State.CANCELLED,
         (State.QUEUED, Event.JOIN): State.COMPLETED,
         (State.RUNNING, Event.ASK): State.WAITING,
+        (State.RUNNING, Event.DEFER): State.QUEUED,
         (State.RUNNING, Event.FINISH): State.COMPLETED,
         (State.RUNNING, Event.FAIL): State.FAILED,
         (State.RUNNING, Event.CANCEL): State.CANCELLED,
@@ -71,15 +73,21 @@ class Mode(StrEnum):
 
 
 class Cause(StrEnum):
-    """Why a turn was interrupted or cancelled."""
+    """Why a turn was interrupted or cancelled, or failed."""
 
     CRASH = "crash"
     RESTART_TIMEOUT = "restart_timeout"
     SHUTDOWN_TIMEOUT = "shutdown_timeout"
+    DISK_FULL = "disk_full"
     USER = "user"
     SUPERSEDED = "superseded"
     SESSION_ENDED = "session_ended"
     SESSION_SUSPENDED = "session_suspended"
+    MODEL_UNAVAILABLE = "model_unavailable"
+
+
+# A full disk says nothing against the turn that it stops.
+BLAMELESS = frozenset({Cause.DISK_FULL})
 
 
 class Resume(StrEnum):
@@ -120,7 +128,7 @@ class Turn:
     `fence` grows with every claim and every loss: a write that carries an old one changes nothing.  `attempt` counts
     the starts; `nth` numbers the entries of the running attempt.  `generation` is set when the turn completes.  A turn that
     `steers` joins the one that runs at its next step, and shares its outcome from then on.  One that is `verbatim` is
-    answered with its own words.
+    answered with its own words.  One that waits for its model is queued, and is not tried again before `retry_at`.
     """
 
     id: TurnId
@@ -145,15 +153,33 @@ class Turn:
     joined_to: TurnId | None = None
     parent_turn_id: TurnId | None = None
     verbatim: bool = False
+    owner: str = "local"
+    retry_at: int | None = None
 
     def on(self, event: Event) -> Self:
         """Return the turn after `event`; the store saves it by compare-and-set on state and fence."""
         return replace(self, state=move(MOVES, self.id, self.state, event))
 
 
-def after_loss(mode: Mode, policy: Policy, cause: Cause, strikes: int) -> Aftermath:
-    """Decide what follows the interruption that brought the session to `strikes` in a row."""
-    if strikes >= STRIKES_MAX:
+def strikes_max(cause: Cause, *, in_company: bool) -> int:
+    """Return how many strikes an interruption can bring a session to.
+
+    A crash `in_company` cut off several turns of one node at once.  It makes suspects of them, and convicts none.  What is
+    no fault of the turn brings the first strike only, which also says that the session is resume pending.
+    """
+    if cause in BLAMELESS:
+        return 1
+    return STRIKES_SUSPECT if in_company else STRIKES_MAX
+
+
+def struck(strikes: int, cause: Cause, *, in_company: bool = False) -> int:
+    """Return the strikes of a session after one more interruption."""
+    return strikes + (strikes < strikes_max(cause, in_company=in_company))
+
+
+def after_loss(mode: Mode, policy: Policy, cause: Cause, strikes: int, *, in_company: bool = False) -> Aftermath:
+    """Decide what follows the interruption that left the session with `strikes`; `in_company` as for `strikes_max`."""
+    if strikes >= STRIKES_MAX and not in_company:
         return Aftermath.GIVE_UP
     match mode:
         case Mode.DETACHED:

@@ -16,7 +16,7 @@ ASKED_MAX = 30
 MARKS = "".join(chr(code) for code in range(0x300, 0x2000) if unicodedata.category(chr(code)).startswith("M"))
 RUN = re.compile(rf"[^\W_](?:[^\W_]|[{re.escape(MARKS)}])*")
 # Scripts that put no space between words, or too much into one: every two letters that stand together are a word.
-_UNSPACED = re.compile(
+UNSPACED = re.compile(
     "([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\U00020000-\U0003ffff]+)"
 )
 # So common that they say nothing of what is meant.  Those of other languages count little by themselves, for being common.
@@ -37,14 +37,15 @@ def words(text: str) -> list[str]:
     """Return the words of a text, each once, without case or punctuation."""
     found: dict[str, None] = {}
     for run in RUN.findall(unicodedata.normalize("NFKC", text).casefold()):
-        for number, part in enumerate(_UNSPACED.split(run)):
-            found.update(dict.fromkeys(_pairs(part) if number % 2 else [part[:WORD_MAX_CHARS]] if part else []))
+        for number, part in enumerate(UNSPACED.split(run)):
+            found.update(dict.fromkeys(pairs(part) if number % 2 else [part[:WORD_MAX_CHARS]] if part else []))
         if len(found) >= WORDS_MAX:
             break
     return list(found)[:WORDS_MAX]
 
 
-def _pairs(part: str) -> list[str]:
+def pairs(part: str) -> list[str]:
+    """Return every two letters that stand together."""
     # The last letter stands alone, so that every letter begins a word.
     return [part[at : at + 2] for at in range(len(part))]
 

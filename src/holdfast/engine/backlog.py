@@ -1,7 +1,8 @@
 """The backlog of a running turn: what it has brought forth and the store has not taken yet, in order.
 
 While the store answers, the backlog is one batch long.  When it does not, the batches are kept on disk as well, and are
-repeated exactly as they were tried until the store has them; the agent need not wait for that.
+repeated exactly as they were tried until the store has them; the agent need not wait for that.  When the store has no room
+for a batch, the turn is stopped: nothing is written behind that batch before it is.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from holdfast.clock import Clock
-from holdfast.core.effects import Call
-from holdfast.core.journal import LATE, Draft, Entry
+from holdfast.core.effects import Call, State
+from holdfast.core.journal import LATE, Draft, Entry, Kind
 from holdfast.core.turns import Turn
 from holdfast.engine.feed import Feed
 from holdfast.engine.persistence import persist
@@ -38,6 +39,11 @@ class Batch:
 
     drafts: Sequence[Draft]
     moves: Sequence[tuple[Call, Call]] = ()
+
+    def that_happened(self) -> Batch:
+        """Return a batch that the store refused without the starts of calls: these were recorded first, so none ran."""
+        moves = [(before, after) for before, after in self.moves if after.state is not State.STARTED]
+        return Batch(drafts=[draft for draft in self.drafts if draft.kind is not Kind.TOOL_STARTED], moves=moves)
 
 
 class Backlog:
@@ -61,15 +67,22 @@ class Backlog:
         self._wake = wake
         self._batches: deque[Batch] = deque()
         self._catching_up: asyncio.Task[None] | None = None
+        # Why the store does not take the oldest batch; what comes behind it is kept in order.
+        self._refusal: DiskFull | None = None
         # What is on disk is what is in the backlog: neither changes while the other is made to follow.
         self._filing = asyncio.Lock()
 
     def is_behind(self) -> bool:
-        """Return whether the store has been away and lacks something.  Raises what kept it from being taken for good."""
+        """Return whether the store has been away and lacks something.
+
+        Raises what kept it from being taken for good, and `DiskFull` from when there was no room until `rescue`.
+        """
         if self._catching_up is not None and self._catching_up.done():
             # Forgotten first: what it raises is raised once, or the end of the turn would fail of it again.
             caught_up, self._catching_up = self._catching_up, None
             caught_up.result()
+        if self._refusal is not None:
+            raise self._refusal
         return self._catching_up is not None
 
     async def put(self, drafts: Sequence[Draft], moves: Sequence[tuple[Call, Call]] = ()) -> bool:
@@ -77,17 +90,19 @@ class Backlog:
 
         Raises `Stale` when the turn is not ours any more, and `DiskFull` where there is no room for it to go on.
         """
+        batch = Batch(drafts=drafts, moves=moves)
+        if drafts:
+            # Also when the next line raises: it belongs behind what could not be written.
+            self._batches.append(batch)
         behind = self.is_behind()
         if not drafts:
             return True
-        batch = Batch(drafts=drafts, moves=moves)
-        self._batches.append(batch)
         if not behind:
             try:
                 async with asyncio.timeout(_PATIENCE_S if self._file else None):
                     await self._land()
-            except DiskFull:
-                self._batches.clear()
+            except DiskFull as refusal:
+                self._stop(refusal)
                 raise
             except (Unavailable, TimeoutError):
                 self._catching_up = asyncio.create_task(self._catch_up())
@@ -103,9 +118,22 @@ class Backlog:
 
     async def move(self, write: Callable[[Turn], Awaitable[tuple[Turn, list[Entry]]]]) -> list[Entry]:
         """Let the store write to the turn by itself, while it lacks nothing of ours; returns what it wrote."""
-        self.turn, entries = await write(self.turn)
+        try:
+            self.turn, entries = await write(self.turn)
+        except DiskFull as refusal:
+            self._stop(refusal)
+            raise
         self._feed.publish(entries)
         return entries
+
+    async def rescue(self, drafts: Sequence[Draft]) -> None:
+        """Let the store take what it refused, and then these entries, once there is room, be it that kept for ends."""
+        self._refusal = None
+        refused = [batch.that_happened() for batch in (*self._batches, Batch(drafts=drafts))]
+        self._batches = deque(batch for batch in refused if batch.drafts)
+        while self._batches:
+            await persist(self._clock, lambda: self._land(essential=True))
+        await self._tidy()
 
     async def settle(self, drafts: Sequence[Draft], write: Callable[[], Awaitable[T]]) -> T:
         """Let the store take the end of the turn with its last entries, which are on our disk for as long as that takes."""
@@ -139,10 +167,15 @@ class Backlog:
             # Even when we are cancelled here: whoever hands the file in finds it whole, before or after.
             file.release()
 
-    async def _land(self) -> None:
+    def _stop(self, refusal: DiskFull) -> None:
+        self._refusal = refusal
+        # The turn ends even if its agent ignores the refusal.
+        self._wake()
+
+    async def _land(self, *, essential: bool = False) -> None:
         """Let the store take the oldest batch, exactly as it was tried before, if it was."""
         batch = self._batches[0]
-        self.turn, entries = await self._journal.append(self.turn, batch.drafts, batch.moves)
+        self.turn, entries = await self._journal.append(self.turn, batch.drafts, batch.moves, essential=essential)
         self._batches.popleft()
         self._feed.publish(entries)
 
@@ -152,9 +185,9 @@ class Backlog:
         while self._batches:
             try:
                 await persist(self._clock, self._land, give_up_on=(DiskFull,), has_failed=has_failed)
-            except DiskFull:
-                self._batches.clear()
-                raise
+            except DiskFull as refusal:
+                self._stop(refusal)
+                return
             has_failed = False
             if not self._batches:
                 await self._tidy()

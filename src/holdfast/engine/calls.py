@@ -78,7 +78,12 @@ class Calls:
                 moves = [(each, _awaiting(each) if each is call else each) for _, each, _ in judged]
                 raise Parked(self._asking(verdict, use, call), self._shown(verdict), moves)
         await self._close([(call, verdict) for _, call, verdict in judged if isinstance(verdict, Call)])
-        free = [(use, call) for use, call, verdict in judged if verdict is None]
+        allowed = [(use, call) for use, call, verdict in judged if verdict is None]
+        # What a person was asked about goes first, and alone: nothing beside it can change what it was bound to.
+        for each in allowed:
+            if each[0].question:
+                await self._run_all([each])
+        free = [each for each in allowed if not each[0].question]
         for first in range(0, len(free), SIDE_BY_SIDE_MAX):
             await self._run_all(free[first : first + SIDE_BY_SIDE_MAX])
         return [self._calls[use.call_id] for use in uses]
@@ -112,9 +117,15 @@ class Calls:
         return said[-1] if said else None
 
     async def _is_granted(self, question: Question) -> bool:
-        if question.about is not About.APPROVAL:
+        if question.about is not About.APPROVAL or not question.fingerprint:
             return False
-        fingerprint, session_id = question.fingerprint, self._turn.session_id
+        for each in question.fingerprint.split():
+            if not await self._has_grant(each):
+                return False
+        return True
+
+    async def _has_grant(self, fingerprint: str) -> bool:
+        session_id = self._turn.session_id
         return await persist(self._clock, lambda: self._questions.is_granted(self._owner, session_id, fingerprint))
 
     def _shown(self, question: Question) -> Question:

@@ -5,10 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 from holdfast.clock import Clock
+from holdfast.core.fairness import Load
+from holdfast.core.journal import Entry
 from holdfast.core.recovery import orphans
+from holdfast.core.sessions import alone_ms
 from holdfast.core.turns import Cause, Mode, State, Turn
 from holdfast.engine.settings import Settings
 from holdfast.engine.wake import Wake
@@ -30,6 +34,10 @@ CROWDED_PAUSE_S = 0.05
 _SHARE_OVER_S = 0.1
 # How soon after that it is looked again.
 _LOOK_AGAIN_MS = 25
+# One place in so many is kept for the operator.
+OPERATORS_PART = 4
+# How often a node looks for turns whose time to be tried again has come, and for suspects while it knows of none.
+_SUSPECTS_EVERY_S = 1.0
 # What was told to stop has little left to do.
 _STOPPING_MAX_S = 2
 
@@ -37,7 +45,15 @@ _STOPPING_MAX_S = 2
 class Dispatcher:
     """Running turns of this node."""
 
-    def __init__(self, node_id: NodeId, store: Store, worker: Worker, settings: Settings, clock: Clock) -> None:
+    def __init__(
+        self,
+        node_id: NodeId,
+        store: Store,
+        worker: Worker,
+        settings: Settings,
+        clock: Clock,
+        recovered: asyncio.Event | None = None,
+    ) -> None:
         self.wake = Wake()
         self._node_id = node_id
         self._store = store
@@ -50,11 +66,20 @@ class Dispatcher:
         self._doubted: set[TurnId] = set()
         # Those whose worker is gone although they run.
         self._crashed: set[TurnId] = set()
+        # Nothing is claimed before what crashed earlier has been taken over: suspects come first, and alone.
+        self._recovered = recovered
+        # The suspect that waits for this node to be empty, and since when it does.
+        self._awaited: tuple[Turn, int] | None = None
+        # The suspect that runs, and until when nothing begins beside it.
+        self._guarded: tuple[TurnId, int] | None = None
+        self._looked_for_suspects_at: float | None = None
         self._nudged = worker.nudged
         self._resting = worker.resting
         self._resting.freed = self.wake.set
         self._draining = False
         self._claiming = False
+        # Whether the store refused the last claim.
+        self._in_vain = False
         self._crowded = self._busy = False
         self._looked_at = self._used = 0.0
         # When a turn that nobody waits for last began.
@@ -68,6 +93,8 @@ class Dispatcher:
 
     async def run(self) -> None:
         """Claim and run turns until cancelled."""
+        if self._recovered:
+            await self._recovered.wait()
         try:
             async with asyncio.TaskGroup() as self._group:
                 while True:
@@ -150,15 +177,23 @@ class Dispatcher:
         self._claiming = True
         self._idle.clear()
         try:
+            if await self._keeps_clear():
+                # Whoever ends meanwhile looks again.
+                self._full = True
+                return
             claimed = await self._take(free)
         except Unavailable as error:
             # What is ours by now, because only the answer was lost, `reconcile` finds.
-            log.warning("cannot claim: %s", error)
+            if not self._in_vain:
+                # Told once: every message that comes meanwhile has us look again, for hours if need be.
+                log.warning("cannot claim: %s", error)
+            self._in_vain = True
             return
         finally:
             self._claiming = False
             self._rest()
-        self._full = len(claimed) >= free
+        self._in_vain = False
+        self._full = len(claimed) >= free or self._load().is_capped
         if self._full and self._free() > 0:
             # A turn ended while the claim was on its way.
             self.wake.set()
@@ -174,13 +209,61 @@ class Dispatcher:
             self._looked_at, self._used = now, used
         self._crowded = self._busy or now - began > CROWDED_S
 
+    async def _keeps_clear(self) -> bool:
+        """Return whether nothing else may begin now, for the sake of a suspect: one that runs, or one that waits."""
+        now = self._clock.monotonic_ms()
+        if self._is_guarded(now):
+            return True
+        suspect = await self._suspect()
+        if suspect is None:
+            self._awaited = None
+            return False
+        if self._awaited is None or self._awaited[0] != suspect:
+            self._awaited = (suspect, now)
+        allowed_ms = alone_ms(suspect.attempt)
+        if self._working() and now - self._awaited[1] < allowed_ms:
+            return True
+        taken = await self._store.turns.take_suspect(self._node_id, self._clock.now_ms())
+        self._awaited = None
+        for turn, _ in taken:
+            self._guarded = (turn.id, now + allowed_ms)
+        await self._begin(taken)
+        return bool(taken)
+
+    def _is_guarded(self, now: int) -> bool:
+        """Return whether a suspect runs alone.  One that only waits for others does not keep them from running."""
+        if self._guarded is None:
+            return False
+        turn_id, until = self._guarded
+        if turn_id in self._tasks and turn_id not in self._resting and now < until:
+            return True
+        self._guarded, self._looked_for_suspects_at = None, None
+        return False
+
+    async def _suspect(self) -> Turn | None:
+        """Return the next suspect; while there is none, nobody asks for one at every claim."""
+        now = asyncio.get_running_loop().time()
+        if self._looked_for_suspects_at is not None and now - self._looked_for_suspects_at < _SUSPECTS_EVERY_S:
+            return None
+        await self._store.turns.ripen(self._clock.now_ms())
+        suspect = await self._store.turns.suspect()
+        self._looked_for_suspects_at = None if suspect else now
+        return suspect
+
+    def _working(self) -> int:
+        """Return how many turns have a place, and do not rest."""
+        return max(len(self._tasks) - len(self._resting), 0)
+
     async def _take(self, free: int) -> list[Turn]:
         few = self._few()
-        taken = await self._store.turns.take(self._node_id, free, self._clock.now_ms(), detached=few)
+        taken = await self._store.turns.take(self._node_id, free, self._clock.now_ms(), detached=few, load=self._load())
         detached = sum(turn.mode is Mode.DETACHED for turn, _ in taken)
         self._held_back = detached >= few
         if detached:
             self._began_at = asyncio.get_running_loop().time()
+        return await self._begin(taken)
+
+    async def _begin(self, taken: Sequence[tuple[Turn, list[Entry]]]) -> list[Turn]:
         for turn, entries in taken:
             if turn.state is State.RUNNING or not self._draining:
                 self._launch(turn)
@@ -213,8 +296,14 @@ class Dispatcher:
             return DETACHED_AT_ONCE
         return int(asyncio.get_running_loop().time() - self._began_at >= CROWDED_PAUSE_S)
 
+    def _load(self) -> Load:
+        """Return how many turns of each owner have a place."""
+        running = Counter(turn.owner for turn, _ in self._tasks.values() if turn.id not in self._resting)
+        places, tenant_max = self._settings.max_running, self._settings.tenant_running
+        return Load(running=running, tenant_max=tenant_max, tenants_max=max(places - places // OPERATORS_PART, 1))
+
     def _free(self) -> int:
-        return self._settings.max_running - max(len(self._tasks) - len(self._resting), 0)
+        return self._settings.max_running - self._working()
 
     async def _run(self, turn: Turn) -> None:
         try:

@@ -23,6 +23,8 @@ from holdfast.engine.heart import Heart
 from holdfast.engine.histories import Histories
 from holdfast.engine.homecoming import Homecoming
 from holdfast.engine.inbox import Inbox
+from holdfast.engine.indexer import Indexer
+from holdfast.engine.inspector import Inspector
 from holdfast.engine.janitor import Janitor
 from holdfast.engine.live import Live
 from holdfast.engine.mirror import Mirror
@@ -36,6 +38,7 @@ from holdfast.engine.spool import Spool
 from holdfast.engine.supervisor import supervise
 from holdfast.engine.sweeper import Sweeper
 from holdfast.engine.tempo import Tempo
+from holdfast.engine.timekeeper import SteadyClock, Timekeeper
 from holdfast.engine.worker import Worker
 from holdfast.errors import HoldfastError, Unavailable
 from holdfast.ids import SessionId, TurnId, new_node_id
@@ -62,6 +65,8 @@ class Parts:
     settings: Settings = field(default_factory=Settings)
     redaction: Redaction = field(default_factory=Redaction)
     clock: Clock = field(default_factory=SystemClock)
+    # The clock again, where it is one that is to be kept right.
+    steady: SteadyClock | None = None
     # Where turns keep what they cannot write while the store is away; without it they wait.
     spool: Spool | None = None
     # What else runs for as long as this node does, and is started again when it crashes.
@@ -99,15 +104,18 @@ class Engine:
             spool=parts.spool,
             histories=(histories := Histories()),
         )
-        self._dispatcher = Dispatcher(self.node_id, store, worker, settings, clock)
+        self._home = parts.spool.home_id if parts.spool else ""
+        dedupes = frozenset(kind for kind, carrier in parts.carriers.items() if carrier.dedupes)
+        self._sweeper = Sweeper(self.node_id, store, settings, clock, home=self._home, dedupes=dedupes)
+        self._dispatcher = Dispatcher(self.node_id, store, worker, settings, clock, self._sweeper.recovered)
         self._outbox = Outbox(self.node_id, store, parts.carriers, settings, parts.redaction, clock)
         self._committer = Committer(self.node_id, store, parts.memory, settings, parts.redaction, clock)
         self.live = Live(store, parts.agent, self._committer, self._dispatcher, histories, settings, clock)
         # Whoever reads the history of a conversation begins a turn of it.
         histories.told = self.live.enter
-        self._home = parts.spool.home_id if parts.spool else ""
-        self._sweeper = Sweeper(self.node_id, store, settings, clock, home=self._home)
         self._janitor = Janitor(store, settings, clock)
+        self._indexer = Indexer(store.passages, settings, clock)
+        self._inspector = Inspector(store, settings, clock)
         self._expiry = Expiry(store, settings, clock)
         self._scheduler = Scheduler(store, settings, clock)
         self._homecoming = Homecoming(store, self.inbox.accept, settings, clock)
@@ -129,6 +137,8 @@ class Engine:
             "recall": self._recall.run,
             "mirror": self._mirror.run,
             "janitor": self._janitor.run,
+            "indexer": self._indexer.run,
+            "inspector": self._inspector.run,
             "expiry": self._expiry.run,
             "scheduler": self._scheduler.run,
             "homecoming": self._homecoming.run,
@@ -138,6 +148,8 @@ class Engine:
         if spool := self._parts.spool:
             settings, clock = self._parts.settings, self._parts.clock
             components["salvage"] = Salvage(self.node_id, store, spool, self._sweeper.recovered, settings, clock).run
+        if steady := self._parts.steady:
+            components["timekeeper"] = Timekeeper(self.node_id, store.nodes, steady, self._parts.settings).run
         try:
             await supervise(components, self._parts.clock)
         finally:
@@ -233,6 +245,9 @@ class Engine:
             case "gone":
                 session_id, _, owner = subject.partition(":")
                 self.board.gone(SessionId(session_id), owner)
+                self._janitor.wake.set()
+            case "damage":
+                self._inspector.wake.set()
             case "missed":
                 self.board.miss()
             case "cancelled":

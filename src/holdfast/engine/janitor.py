@@ -1,4 +1,4 @@
-"""The janitor deletes what has outlived its retention."""
+"""The janitor deletes what has outlived its retention, and gives the space back."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import logging
 
 from holdfast.clock import Clock
 from holdfast.engine.settings import Settings
+from holdfast.engine.wake import Wake
 from holdfast.errors import Unavailable
 from holdfast.ports import Store
 
@@ -13,21 +14,29 @@ log = logging.getLogger(__name__)
 
 
 class Janitor:
-    """Retention, now and then."""
+    """Retention, now and then; and the rows of removed sessions, as soon as it is told of them."""
 
     def __init__(self, store: Store, settings: Settings, clock: Clock) -> None:
         self._store = store
         self._settings = settings
         self._clock = clock
+        self.wake = Wake()
 
     async def run(self) -> None:
         """Prune until cancelled."""
+        due_ms = self._clock.monotonic_ms()
         while True:
             try:
-                pruned = await self._store.enforce_retention(self._settings.one_shot_days, self._clock.now_ms())
+                if self._clock.monotonic_ms() >= due_ms:
+                    await self._retain()
+                    due_ms = self._clock.monotonic_ms() + self._settings.retention_ms
+                while await self._store.sessions.sweep() or await self._store.give_back():
+                    pass
             except Unavailable as error:
                 log.warning("cannot prune: %s", error)
-            else:
-                if pruned:
-                    log.info("pruned %d ended sessions", pruned)
-            await self._clock.sleep_ms(self._settings.retention_ms)
+            await self.wake.wait(self._settings.retention_ms)
+
+    async def _retain(self) -> None:
+        pruned = await self._store.enforce_retention(self._settings.one_shot_days, self._clock.now_ms())
+        if pruned:
+            log.info("pruned %d ended sessions", pruned)

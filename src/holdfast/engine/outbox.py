@@ -8,7 +8,7 @@ import random
 from collections.abc import Mapping
 
 from holdfast.clock import Clock
-from holdfast.core.delivery import Delivery, Event, after_refusal, after_rejection, due_after_refusal
+from holdfast.core.delivery import Delivery, Event, after_loss, after_refusal, after_rejection, backoff_ms, due_after_refusal
 from holdfast.core.recovery import orphans
 from holdfast.core.redaction import Redaction
 from holdfast.engine.persistence import persist
@@ -74,7 +74,7 @@ class Outbox:
         held = {each.id: each for each in await self._store.deliveries.held(self._node_id)}
         lost, self._suspected = orphans(held.keys(), self._sending, self._suspected)
         for delivery_id in lost:
-            await self._settle(held[delivery_id], Event.LOSE, error="the store went away before it was sent")
+            await self._lose(held[delivery_id], "the store went away before it was sent")
 
     async def _patience_ms(self) -> int:
         due_at = await persist(self._clock, self._store.deliveries.next_due_at)
@@ -101,7 +101,7 @@ class Outbox:
         self.wake.set()
 
     async def _send(self, claimed: Delivery) -> None:
-        carrier = self._carriers.get(claimed.target.partition(":")[0])
+        carrier = self._carriers.get(claimed.kind)
         if carrier is None:
             await self._settle(claimed, Event.FAIL, error=f"no channel can reach {claimed.target}")
             return
@@ -111,20 +111,19 @@ class Outbox:
                 async with asyncio.timeout(self._settings.send_timeout_ms / 1000):
                     receipt = await carrier.send(claimed)
         except Unavailable as error:
-            jitter = random.random()  # noqa: S311 - Not a secret.
             # One look at the clock: what is due long after it was refused is taken for a wish of the far side.
             now = self._clock.now_ms()
-            due_at = due_after_refusal(claimed, now, error.retry_after_s, jitter)
+            due_at = due_after_refusal(claimed, now, error.retry_after_s, _jitter())
             await self._settle(claimed, after_refusal(claimed), now, error=str(error), due_at=due_at)
         except OutcomeUnknown as error:
-            await self._settle(claimed, Event.LOSE, error=f"{error}: it may or may not have arrived")
+            await self._lose(claimed, f"{error}: it may or may not have arrived")
         except Rejected as error:
             await self._settle(claimed, after_rejection(claimed), error=str(error))
         except TimeoutError:
-            await self._settle(claimed, Event.LOSE, error="no answer in time: it may or may not have arrived")
+            await self._lose(claimed, "no answer in time: it may or may not have arrived")
         except Exception as error:  # The edge to a channel: after an unforeseen failure nobody knows what arrived.
             log.exception("sending %s failed", claimed.id)
-            await self._settle(claimed, Event.LOSE, error=f"{type(error).__name__}: it may or may not have arrived")
+            await self._lose(claimed, f"{type(error).__name__}: it may or may not have arrived")
         else:
             await self._settle(claimed, Event.CONFIRM, receipt=receipt)
 
@@ -138,6 +137,13 @@ class Outbox:
         except Exception:  # The edge to a channel: asking has sent nothing.
             log.exception("looking for %s failed", claimed.id)
             return None
+
+    async def _lose(self, sent: Delivery, error: str) -> None:
+        """Record that nobody knows whether a send arrived; it is sent again where that can do no harm."""
+        carrier, now = self._carriers.get(sent.kind), self._clock.now_ms()
+        event = after_loss(sent, dedupes=carrier is not None and carrier.dedupes)
+        due_at = now + backoff_ms(sent.attempt, _jitter()) if event is Event.RESEND else None
+        await self._settle(sent, event, now, due_at=due_at, error=error)
 
     async def _settle(
         self,
@@ -161,3 +167,7 @@ class Outbox:
         except Stale as stale:
             # Somebody decided about it while we were away, or our own first answer was lost.
             log.info("delivery %s: %s", sent.id, stale)
+
+
+def _jitter() -> float:
+    return random.random()  # noqa: S311 - Not a secret.

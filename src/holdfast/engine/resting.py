@@ -20,6 +20,9 @@ class Resting:
     def __len__(self) -> int:
         return len(self._waits)
 
+    def __contains__(self, turn_id: TurnId) -> bool:
+        return turn_id in self._waits
+
     @asynccontextmanager
     async def rest(self, turn_id: TurnId) -> AsyncGenerator[None]:
         """Let a turn rest for as long as the context lasts; afterwards it counts again, even where that is one too many."""

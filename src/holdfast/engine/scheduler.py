@@ -55,7 +55,8 @@ class Scheduler:
         nearest = NEVER
         jobs = await self._store.jobs.list()
         self._worked_out = {job.name: self._worked_out[job.name] for job in jobs if job.name in self._worked_out}
-        for job in jobs:
+        for found in jobs:
+            job = await self._store.jobs.rewind(found, now) if found.is_ahead(now) else found
             due = self._next(job)
             if due <= now:
                 # After a long sleep there may be thousands to list; the loop is not held up by it.
@@ -94,8 +95,9 @@ class Scheduler:
             else:
                 await self._store.jobs.miss(job.name, slot.instant)
         except Stale:
-            # Another node was faster, or the job is gone.
+            # Another node was faster, the job is gone, or the instant was fired while a clock was ahead.
             log.debug("job %s has dealt with %d already", job.name, slot.instant)
+            await self._store.jobs.skip(job.name, slot.instant)
 
     async def _fire(self, job: Job, slot: Slot) -> None:
         now = self._clock.now_ms()

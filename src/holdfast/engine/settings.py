@@ -17,6 +17,8 @@ class Settings:
     """Durations are milliseconds unless the name says otherwise."""
 
     max_running: int = 256
+    # How many turns of one tenant run at once; 0 is any number.
+    tenant_running: int = 32
     policy: Policy = field(default_factory=Policy)
     busy: Busy = Busy.QUEUE
     reset: When = When.NONE
@@ -27,6 +29,8 @@ class Settings:
     batch_ms: int = 50
     # While the store is away, a turn that has so much on our own disk waits for it.
     spool_max_bytes: int = 8 * 1024 * 1024
+    # How long a turn waits for a model that cannot answer.
+    model_wait_ms: int = 86_400_000
     # How often each component looks by itself, in case a hint was lost.
     poll_ms: int = 1_000
     beat_ms: int = 1_000
@@ -47,5 +51,9 @@ class Settings:
     recall_limit: int = 8
     note_timeout_ms: int = 10_000
     retention_ms: int = 3_600_000
+    # When the whole store is read for damage: after the start, each day, and how long at least between two times.
+    inspection_first_ms: int = 5 * 60_000
+    inspection_ms: int = 24 * 3_600_000
+    inspection_pause_ms: int = 60_000
     expiry_ms: int = 5_000
     one_shot_days: Mapping[str, int] = field(default_factory=lambda: dict(ONE_SHOT_DAYS))

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
+from holdfast.clock import SystemClock
 from holdfast.core.journal import LATE, Draft, Kind
 from holdfast.core.turns import Turn
 from holdfast.ids import NodeId, TurnId
@@ -46,7 +47,8 @@ class Left:
 
     def age_ms(self, now_ms: int) -> int:
         """Return how long ago it was last written."""
-        return now_ms - int(self.path.stat().st_mtime * 1000)
+        # The system dates files by the machine's clock, which may be off, or have jumped since: what is young by either is.
+        return min(now_ms, SystemClock().now_ms()) - int(self.path.stat().st_mtime * 1000)
 
     def remove(self) -> None:
         self.path.unlink(missing_ok=True)

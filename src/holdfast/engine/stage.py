@@ -73,6 +73,8 @@ class TurnStage:
         self._steering = steering
         self._dirty = asyncio.Event()
         self.spoke = False
+        # Whether a step has come to its end in this attempt.
+        self.advanced = False
         self._writing = asyncio.Lock()
         self._backlog = Backlog(turn, journal=journal, feed=feed, clock=clock, file=spool, wake=self._dirty.set)
 
@@ -102,12 +104,14 @@ class TurnStage:
         return (await self.use_all([Use(tool=tool, call_id=call_id, args=args)]))[0]
 
     async def use_all(self, uses: Sequence[Use]) -> list[Call]:
+        self.advanced = True
         return await self._calls.make(uses)
 
     async def ask(self, question: Question) -> str:
         return self._calls.answer(question)
 
     async def spend(self, used: Usage) -> None:
+        self.advanced = True
         # Nothing waits for it: it is durable with whatever is written next.
         self._gather()
         self._drafts.append(Draft(kind=Kind.USAGE, at=self._clock.now_ms(), data=asdict(used)))
@@ -158,13 +162,20 @@ class TurnStage:
         return tuple(self._take())
 
     async def settle(self, write: Callable[[tuple[Draft, ...]], Awaitable[T]]) -> T:
-        """Let the store take the end of the turn, with what is not written yet before it."""
+        """Let the store take the end of the turn, with what is not written yet before it.
+
+        Raises `DiskFull` where it had no room for something that belongs before that.
+        """
         if self._backlog.is_behind():
             async with self._writing:
                 await self._backlog.put(self.take_rest())
             await self._backlog.caught_up()
         rest = self.take_rest()
         return await self._backlog.settle(rest, lambda: write(rest))
+
+    async def rescue(self) -> None:
+        """Let the store take everything said so far once it has room for it; it had none, and the agent has stopped."""
+        await self._backlog.rescue(self.take_rest())
 
     async def leave(self) -> None:
         """Stop; what the store has not taken is left on disk, if there is a place for it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from holdfast.clock import Clock
 from holdfast.core.leases import Sighting, lapsed, watch
@@ -29,12 +29,14 @@ class Sweeper:
         settings: Settings,
         clock: Clock,
         home: str = "",
+        dedupes: Collection[str] = (),
     ) -> None:
         self._node_id = node_id
         self._store = store
         self._settings = settings
         self._clock = clock
         self._home = home
+        self._dedupes = dedupes
         self._seen: Mapping[NodeId, Sighting] = {}
         # Set once the first sweep is over: from then on nothing of an earlier boot is left half done.
         self.recovered = asyncio.Event()
@@ -73,7 +75,9 @@ class Sweeper:
         """Take over everything that dead nodes hold, and return it."""
         total = Swept()
         while True:
-            swept = await self._store.nodes.sweep(Cause.CRASH, self._settings.policy, self._clock.now_ms(), home=self._home)
+            swept = await self._store.nodes.sweep(
+                Cause.CRASH, self._settings.policy, self._clock.now_ms(), home=self._home, dedupes=self._dedupes
+            )
             if swept.total == 0:
                 return total
             total += swept

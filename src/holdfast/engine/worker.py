@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from holdfast.clock import Clock
@@ -13,6 +13,7 @@ from holdfast.core.delivery import Delivery
 from holdfast.core.ending import Ending
 from holdfast.core.intake import Image
 from holdfast.core.journal import Draft, Entry, Kind
+from holdfast.core.outages import MODEL, retry_at, waiting_since
 from holdfast.core.redaction import Redaction
 from holdfast.core.transcript import Role, cut_off_by, tool_unanswered
 from holdfast.core.turns import Cause, Event, State, Turn
@@ -28,7 +29,7 @@ from holdfast.engine.spool import Spool
 from holdfast.engine.stage import TurnStage
 from holdfast.engine.steering import Steering
 from holdfast.engine.tempo import Tempo
-from holdfast.errors import Fatal, HoldfastError, Stale
+from holdfast.errors import DiskFull, Fatal, HoldfastError, ModelUnavailable, Stale
 from holdfast.ids import NodeId, SessionId, TurnId, new_delivery_id, new_segment_id
 from holdfast.ports import Agent, Assignment, Bindings, Brief, Carrier, Store
 
@@ -59,26 +60,51 @@ class Worker:
 
     async def run(self, turn: Turn) -> None:
         """Run a claimed turn.  Whatever happens, it ends in a state that its user can see, or is queued again."""
-        if turn.state is State.QUEUED:
-            try:
-                turn, entries = await persist(self.clock, lambda: self.store.turns.start(turn, self.clock.now_ms()))
-            except Stale:
-                # Another turn of the session is live, or this one was taken away: it is not our time.
-                await persist(self.clock, lambda: self.store.turns.release(turn))
-                return
-            self.feed.publish(entries)
+        if turn.state is not State.QUEUED:
+            await self._go(turn, self._read(turn))
+            return
+        # Both at once, because the store may be far away.  The attempt that begins is the one behind the last.
+        reading = asyncio.create_task(self._read(replace(turn, attempt=turn.attempt + 1)))
         try:
-            await self._perform(turn)
+            if (started := await self._start(turn)) is not None:
+                await self._go(started[0], self._caught_up(reading, *started))
+        finally:
+            reading.cancel()
+            await asyncio.gather(reading, return_exceptions=True)
+
+    async def _start(self, turn: Turn) -> tuple[Turn, int] | None:
+        """Begin a claimed turn; returns it with its place in the journal, None when it is not our time."""
+        try:
+            started, entries = await persist(self.clock, lambda: self.store.turns.start(turn, self.clock.now_ms()))
+        except Stale:
+            # Another turn of the session is live, or this one was taken away.
+            await persist(self.clock, lambda: self.store.turns.release(turn))
+            return None
+        self.feed.publish(entries)
+        return started, entries[0].seq
+
+    async def _caught_up(self, reading: Awaitable[tuple[Brief, History]], turn: Turn, seq: int) -> tuple[Brief, History]:
+        """Read again where something came in before the turn began and after it was read, such as an answer's last words."""
+        brief, history = await reading
+        newest = history.journal[-1].seq if history.journal else history.after
+        return (brief, history) if newest >= seq - 1 else await self._read(turn)
+
+    async def _read(self, turn: Turn) -> tuple[Brief, History]:
+        return await persist(self.clock, lambda: self.histories.read(self.store.journal, turn))
+
+    async def _go(self, turn: Turn, reading: Awaitable[tuple[Brief, History]]) -> None:
+        try:
+            await self._perform(turn, reading)
         except Stale as stale:
             log.info("turn %s was taken away: %s", turn.id, stale)
         except Fatal:
             raise
         except Exception:  # The edge of a turn: a bug in it is like a crash of its worker, and ends the same way.
             log.exception("turn %s crashed", turn.id)
-            await persist(self.clock, lambda: self._interrupt(turn))
+            await persist(self.clock, lambda: self._interrupt(turn, Cause.CRASH))
 
-    async def _perform(self, turn: Turn) -> None:
-        brief, history = await persist(self.clock, lambda: self.histories.read(self.store.journal, turn))
+    async def _perform(self, turn: Turn, reading: Awaitable[tuple[Brief, History]]) -> None:
+        brief, history = await reading
         entries = history.entries
         work = await self._assignment(turn, brief, history)
         stage = TurnStage(
@@ -98,13 +124,20 @@ class Worker:
             spool=self.spool.file(self.node_id, turn, self.settings.spool_max_bytes) if self.spool else None,
         )
         try:
-            await self._play(work, stage)
+            await self._play(work, stage, waiting_since(entries, turn.id))
+        except DiskFull as full:
+            log.warning("turn %s is interrupted: %s", turn.id, full)
+            await stage.rescue()
+            await persist(self.clock, lambda: self._interrupt(turn, Cause.DISK_FULL))
         finally:
             part.leave()
             await stage.leave()
 
-    async def _play(self, work: Assignment, stage: TurnStage) -> None:
-        """Let the agent act, and bring the turn to the end that it calls for."""
+    async def _play(self, work: Assignment, stage: TurnStage, since: int | None) -> None:
+        """Let the agent act, and bring the turn to the end that it calls for; it waits for its model `since` then.
+
+        Raises `DiskFull` where the store had no room for what it said: such a turn has no end yet.
+        """
         try:
             text = await (self._repeat(work.turn.id) if work.turn.verbatim else self._act(work, stage))
         except Parked as parked:
@@ -113,6 +146,8 @@ class Worker:
             self.feed.publish(shown)
         except (Stale, Fatal):
             raise
+        except ModelUnavailable as error:
+            await self._wait_for_model(stage, error, since)
         except HoldfastError as error:
             await self._finish(stage, Event.FAIL, error=self.redaction.text(str(error)))
         else:
@@ -122,6 +157,22 @@ class Worker:
             await self._finish(stage, Event.FINISH, text=self.redaction.text(text))
             if work.turn.remembers:
                 self.mirror.tell(work.session, work.turn.id)
+
+    async def _wait_for_model(self, stage: TurnStage, error: ModelUnavailable, since: int | None) -> None:
+        """Put the turn away until its model may answer, and say so once; or fail, where it has waited long enough."""
+        now, limit_ms, reason = self.clock.now_ms(), self.settings.model_wait_ms, self.redaction.text(str(error))
+        since = None if stage.advanced else since
+        again_at = retry_at(stage.turn.mode, since, now, limit_ms, error.retry_after_s)
+        if again_at is None:
+            reason = notes.waited_in_vain(reason) if since is not None else reason
+            await self._finish(stage, Event.FAIL, error=reason, cause=Cause.MODEL_UNAVAILABLE)
+            return
+        note = {"text": notes.waits_for_model(reason, limit_ms), "waiting": MODEL}
+        said = [Draft(kind=Kind.NOTE, at=now, data=note)] if since is None else []
+        # Readers of the journal see each wait, and when it ends.
+        said.append(Draft(kind=Kind.TURN_DEFERRED, at=now, data={"error": reason, "retry_at": again_at}))
+        _, shown = await stage.settle(lambda rest: self.store.turns.defer(stage.turn, [*rest, *said], again_at, now))
+        self.feed.publish(shown)
 
     async def _repeat(self, turn_id: TurnId) -> str:
         """Answer a message with its own words."""
@@ -146,13 +197,16 @@ class Worker:
                 task.cancel()
             await asyncio.gather(acting, flushing, return_exceptions=True)
 
-    async def _finish(self, stage: TurnStage, event: Event, *, text: str = "", error: str | None = None) -> None:
+    async def _finish(
+        self, stage: TurnStage, event: Event, *, text: str = "", error: str | None = None, cause: str | None = None
+    ) -> None:
         now = self.clock.now_ms()
         ending = Ending(
             event=event,
             at=now,
             text=text,
             error=error,
+            cause=cause,
             deliveries=self._deliveries(stage.turn, text if error is None else notes.failed(error), now),
             memory_owner=self.memory.current.owner if self.memory and self.memory.current else None,
             segment_id=new_segment_id(now),
@@ -183,9 +237,9 @@ class Worker:
             for number, part in enumerate(parts, 1)
         )
 
-    async def _interrupt(self, turn: Turn) -> None:
+    async def _interrupt(self, turn: Turn, cause: Cause) -> None:
         now = self.clock.now_ms()
-        await self.store.settlement.interrupt(self.node_id, [turn.id], Cause.CRASH, self.settings.policy, now)
+        await self.store.settlement.interrupt(self.node_id, [turn.id], cause, self.settings.policy, now)
 
     async def _assignment(self, turn: Turn, brief: Brief, history: History) -> Assignment:
         entries, items = history.entries, history.items

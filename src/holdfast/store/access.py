@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast.core.keys import Key, Login, Purpose
 from holdfast.errors import NotFound
 from holdfast.ids import KeyId
-from holdfast.store import rows
+from holdfast.store import removal, rows
 from holdfast.store.database import Database, Params, Row, Run, Transaction
 
 _KEY = "id, name, owner, digest, scopes, created_at, rate_limit, revoked_at"
@@ -23,7 +23,6 @@ _TAKE = f"""
 """
 _FIND = f"SELECT {_LOGIN} FROM logins WHERE digest = :digest AND purpose = 'cookie' AND expires_at > :now"
 _REMOVE = "DELETE FROM logins WHERE digest = :digest RETURNING digest"
-_FORGET = "DELETE FROM logins WHERE expires_at <= :now RETURNING digest"
 
 _KEEP = "INSERT INTO secrets (name, value) VALUES (:name, :value) ON CONFLICT (name) DO NOTHING"
 _KEPT = "SELECT value FROM secrets WHERE name = :name"
@@ -95,7 +94,7 @@ class Logins:
 
     async def forget(self, now_ms: int) -> int:
         """Delete what has expired."""
-        return len(await self._database.write(lambda: _run(_FORGET, {"now": now_ms})))
+        return await removal.forget(self._database, "logins", ("digest",), "expires_at <= :now", {"now": now_ms})
 
 
 class Secrets:

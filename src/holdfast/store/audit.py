@@ -9,7 +9,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from holdfast.core.delivery import ASIDE_LAST
-from holdfast.store.database import Database, Run, Transaction
+from holdfast.core.sessions import NOBODY
+from holdfast.store.database import Database, Dialect, Run, Transaction
+from holdfast.store.passages import INDEXED
 
 _IN_FLIGHT = "('queued', 'running', 'waiting')"
 
@@ -26,7 +28,7 @@ CHECKS: Mapping[str, str] = MappingProxyType(
         """,
         "A1 nothing in flight is left in a session that is over": f"""
             SELECT t.id FROM turns t JOIN sessions s ON s.id = t.session_id
-             WHERE t.state IN {_IN_FLIGHT} AND s.state <> 'open' AND s.one_shot = 0
+             WHERE t.state IN {_IN_FLIGHT} AND s.state = 'ended' AND s.one_shot = 0
         """,
         "A3 one turn per dedupe key": "SELECT turn_id FROM dedupe GROUP BY turn_id HAVING COUNT(*) > 1",
         "T1 one live turn per session": """
@@ -128,7 +130,8 @@ CHECKS: Mapping[str, str] = MappingProxyType(
             SELECT g.fingerprint FROM grants g
              WHERE g.session_id IS NOT NULL AND NOT EXISTS
                 (SELECT 1 FROM questions q WHERE q.session_id = g.session_id AND q.owner = g.owner
-                    AND q.fingerprint = g.fingerprint AND q.about = 'approval' AND q.answer IS NOT NULL)
+                    AND ' ' || q.fingerprint || ' ' LIKE '% ' || g.fingerprint || ' %'
+                    AND q.about = 'approval' AND q.answer IS NOT NULL)
         """,
         "S3 a background process has a session of its owner": """
             SELECT p.id FROM processes p LEFT JOIN sessions s ON s.id = p.session_id AND s.owner = p.owner
@@ -152,6 +155,24 @@ CHECKS: Mapping[str, str] = MappingProxyType(
             SELECT w.memory_id FROM memory_words w LEFT JOIN memories m ON m.id = w.memory_id AND m.owner = w.owner
              WHERE m.id IS NULL
         """,
+        "S4 a word of a title is of a session of its owner that has one": """
+            SELECT w.session_id FROM title_words w
+              LEFT JOIN sessions s ON s.id = w.session_id AND s.owner = w.owner AND s.title IS NOT NULL
+             WHERE s.id IS NULL
+        """,
+        "F1 what can be found is there": """
+            SELECT i.id FROM indexed i LEFT JOIN entries e ON e.id = i.id AND e.kind IN ('turn.accepted', 'turn.completed')
+             WHERE e.id IS NULL
+        """,
+        "F1 what can be searched is either indexed or waits for it": """
+            SELECT e.id FROM entries e LEFT JOIN indexed i ON i.id = e.id LEFT JOIN unsearched u ON u.id = e.id
+             WHERE e.kind IN ('turn.accepted', 'turn.completed') AND (i.id IS NULL) = (u.id IS NULL)
+        """,
+        "F1 what waits to be indexed is there": """
+            SELECT u.id FROM unsearched u
+              LEFT JOIN entries e ON e.session_id = u.session_id AND e.seq = u.seq AND e.id = u.id
+             WHERE e.id IS NULL
+        """,
         "S1 a one-shot session whose turn is at rest has ended": f"""
             SELECT s.id FROM sessions s WHERE s.one_shot = 1 AND s.state <> 'ended' AND NOT EXISTS
                 (SELECT 1 FROM turns t WHERE t.session_id = s.id AND t.state IN {_IN_FLIGHT})
@@ -172,14 +193,38 @@ CHECKS: Mapping[str, str] = MappingProxyType(
 )
 
 
+# What is left of a session that was removed keeps no promise any more, so that it is looked past where there is any.
+_REMOVED = f"SELECT 1 FROM sessions WHERE owner = '{NOBODY}' LIMIT 1"
+
+
+_OF_SESSIONS = (
+    *("turns", "entries", "segments", "processes", "recoveries", "tool_calls", "deliveries", "questions"),
+    *("unsearched", "title_words"),
+)
+
+
+def _past_removed(dialect: Dialect) -> str:
+    """Return what shadows the tables with their rows of sessions that are still there."""
+    place = "main." if dialect.name == "sqlite" else ""
+    kept = f"(SELECT id FROM {place}sessions WHERE owner <> '{NOBODY}')"
+    # First, because PostgreSQL lets each of these see those before it, and this one must see every entry.
+    gone = f"LEFT JOIN {place}entries e ON e.id = i.id WHERE e.id IS NULL OR e.session_id IN {kept}"
+    shadows = [f"indexed AS (SELECT i.id FROM {place}{INDEXED[dialect.name]} i {gone})"]
+    shadows += [f"sessions AS (SELECT * FROM {place}sessions WHERE owner <> '{NOBODY}')"]
+    shadows += [f"{table} AS (SELECT * FROM {place}{table} WHERE session_id IN {kept})" for table in _OF_SESSIONS]
+    return f"WITH {', '.join(shadows)} "
+
+
 async def audit(database: Database) -> list[str]:
     """Return every violation as `check: offender`; an empty list is the proof."""
-    return await database.read(_audit)
+    return await database.read(lambda: _audit(database.dialect))
 
 
-def _audit() -> Transaction[list[str]]:
+def _audit(dialect: Dialect) -> Transaction[list[str]]:
     violations: list[str] = []
+    whole = f"WITH indexed AS (SELECT id FROM {INDEXED[dialect.name]}) "
+    shadows = _past_removed(dialect) if (yield Run(_REMOVED)) else whole
     for name, sql in CHECKS.items():
-        offenders = yield Run(sql)
+        offenders = yield Run(shadows + sql)
         violations.extend(f"{name}: {offender[0]}" for offender in offenders)
     return violations

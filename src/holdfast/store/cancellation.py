@@ -9,11 +9,11 @@ from holdfast.core import sessions
 from holdfast.core.turns import Cause, Event, State, Turn
 from holdfast.errors import IllegalMove
 from holdfast.ids import SessionId, TurnId
-from holdfast.store import closing, journal, questions, recoveries, rows, segments, turns
+from holdfast.store import closing, journal, locks, questions, recoveries, rows, segments, turns
 from holdfast.store.database import Dialect, Run, Transaction
 
 _CANCEL = """
-    UPDATE turns SET state = 'cancelled', cause = :cause, fence = fence + 1, node_id = NULL
+    UPDATE turns SET state = 'cancelled', cause = :cause, fence = fence + 1, node_id = NULL, retry_at = NULL
      WHERE id = :id AND fence = :fence AND state = :before
  RETURNING id
 """
@@ -29,10 +29,6 @@ _MOVE_SESSIONS = """
            ended_at = CASE WHEN CAST(:ends AS BIGINT) = 1 THEN CAST(:now AS BIGINT) END
      WHERE id IN {ids} AND state <> :state AND state <> 'ended'
  RETURNING id
-"""
-_IN_FLIGHT_OF_ALL = """
-    SELECT id FROM turns WHERE session_id IN {ids} AND state IN ('queued', 'running', 'waiting')
-     ORDER BY session_id, ordinal
 """
 _IN_FLIGHT = """
     SELECT id FROM turns WHERE session_id = :id AND state IN ('queued', 'running', 'waiting') ORDER BY ordinal
@@ -69,9 +65,11 @@ def _cancel_unless_at_rest(dialect: Dialect, turn_id: TurnId, cause: Cause, now_
 
 
 def _cancel_one(dialect: Dialect, turn_id: TurnId, cause: Cause, now_ms: int) -> Transaction[Turn]:
+    # It may be an errand, or of a session that was opened a moment ago: then nobody could name its session before.
+    yield from locks.hold(dialect, turn_ids=[turn_id])
     while True:
         turn = yield from turns.get(turn_id)
-        cancelled = replace(turn.on(Event.CANCEL), cause=cause.value, fence=turn.fence + 1, node_id=None)
+        cancelled = replace(turn.on(Event.CANCEL), cause=cause.value, fence=turn.fence + 1, node_id=None, retry_at=None)
         before = {"id": turn_id, "fence": turn.fence, "before": turn.state.value, "cause": cause.value}
         # On a shared database its holder may move it between our look and our write: then look again.
         if (yield Run(_CANCEL, before)):
@@ -117,21 +115,17 @@ def leave(
     return cancelled
 
 
-def leave_all(
-    dialect: Dialect, session_ids: Sequence[SessionId], event: sessions.Event, now_ms: int
-) -> Transaction[list[Turn]]:
-    """Move sessions out of use that this transaction has locked already: all with each statement, since they may be many."""
+def leave_all(dialect: Dialect, session_ids: Sequence[SessionId], event: sessions.Event, now_ms: int) -> Transaction[None]:
+    """Move sessions out of use that this transaction has locked already: all with each statement, since they may be many.
+
+    Messages that wait in them are still answered: none of them is the reason.
+    """
     state = sessions.MOVES[sessions.State.OPEN, event]
     ends = state is sessions.State.ENDED
     params = {"state": state.value, "ends": int(ends), "suffix": sessions.COMPLETE_SUFFIX, "now": now_ms}
     found = yield Run(_MOVE_SESSIONS.format(ids=dialect.each("ids")), {**params, "ids": rows.encode(list(session_ids))})
     moved = rows.encode([session_id for (session_id,) in found])
-    cause = Cause.SESSION_ENDED if ends else Cause.SESSION_SUSPENDED
-    cancelled: list[Turn] = []
-    for (turn_id,) in (yield Run(_IN_FLIGHT_OF_ALL.format(ids=dialect.each("ids")), {"ids": moved})):
-        cancelled += yield from _cancel_unless_at_rest(dialect, turn_id, cause, now_ms)
     yield from segments.seal_all(dialect, moved, now_ms)
-    return cancelled
 
 
 def _move_session(

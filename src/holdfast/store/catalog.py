@@ -28,6 +28,7 @@ _OF_SESSION = f"""
 """
 # Each count reads a partial index, so that looking is cheap however much lies behind us.
 _OWED_TURNS = "SELECT COUNT(*) FROM turns WHERE state IN ('queued', 'running', 'waiting')"
+_RETRYING = "SELECT COUNT(*) FROM turns WHERE retry_at IS NOT NULL"
 _OWED_DELIVERIES = """
     SELECT (SELECT COUNT(*) FROM deliveries WHERE state IN ('pending', 'retry') OR (state = 'unknown' AND repeats = 0))
          + (SELECT COUNT(*) FROM deliveries WHERE node_id IS NOT NULL)
@@ -73,5 +74,6 @@ def _deliveries(sql: str, params: Params) -> Transaction[list[Delivery]]:
 
 def _obligations() -> Transaction[Obligations]:
     turns = yield Run(_OWED_TURNS)
+    retrying = yield Run(_RETRYING)
     deliveries = yield Run(_OWED_DELIVERIES)
-    return Obligations(turns=turns[0][0], deliveries=deliveries[0][0])
+    return Obligations(turns=turns[0][0], retrying=retrying[0][0], deliveries=deliveries[0][0])

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from holdfast.core import sessions
 from holdfast.core.journal import CLOSING, Draft
 from holdfast.core.turns import State
 from holdfast.ids import SessionId
-from holdfast.store.database import Run, Transaction
+from holdfast.store.database import Params, Row, Run, Transaction
 
 _ENDS = "one_shot = 1 AND state = 'open'"
 _CLOSE = f"""
@@ -31,15 +33,14 @@ def move_session(
     session_id: SessionId, count: int, remembered: int, completed: bool, now_ms: int
 ) -> Transaction[tuple[int, int, bool, bool]]:
     """Move a session along with its turn; also returns whether it has ended, and whether it has an open segment."""
-    ((seq, generation, state, owes),) = yield Run(
-        _CLOSE,
-        {
-            "id": session_id,
-            "count": count,
-            "remembered": remembered,
-            "completed": int(completed),
-            "now": now_ms,
-            "suffix": sessions.COMPLETE_SUFFIX,
-        },
-    )
+    return moved((yield moving(session_id, count, remembered, completed, now_ms)))
+
+
+def moving(session_id: SessionId, count: int, remembered: int, completed: bool, now_ms: int) -> Run:
+    params: Params = {"id": session_id, "count": count, "remembered": remembered, "completed": int(completed)}
+    return Run(_CLOSE, {**params, "now": now_ms, "suffix": sessions.COMPLETE_SUFFIX})
+
+
+def moved(found: Sequence[Row]) -> tuple[int, int, bool, bool]:
+    ((seq, generation, state, owes),) = found
     return seq, generation, state == "ended", bool(owes)

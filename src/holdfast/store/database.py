@@ -4,13 +4,15 @@
         rows = yield Run("UPDATE sessions SET title = :title WHERE id = :id RETURNING id", {...})
         return bool(rows)
 
-The SQLite driver runs it in the writer thread, the PostgreSQL driver awaits each statement, and neither needs to know
+The SQLite driver runs it in the writer thread, the PostgreSQL driver awaits its statements, and neither needs to know
 what it means.  A transaction may run more than once before it is committed, so it must have no effect but its statements.
+
+Every yield may be a round trip to a database that is far away: statements that need no rows of each other are yielded
+`Together`, and rows that are only added are `Add`ed.
 """
 
 from __future__ import annotations
 
-import string
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
@@ -23,8 +25,6 @@ Params = Mapping[str, Value]
 Row = tuple[Any, ...]  # A database cannot promise types; each aggregate decodes its own rows at once.
 
 _NONE: Params = {}
-# What stands between words in every language of the web; NUL would end the text for a database.
-_PUNCTUATION = str.maketrans(dict.fromkeys(string.punctuation + "\0", " "))
 
 
 def clean(text: str) -> str:
@@ -53,6 +53,8 @@ class Run(NamedTuple):
 
     sql: str
     params: Params = _NONE
+    # Of several that are yielded together: where this one finds no row, none behind it runs.
+    needed: bool = False
 
 
 class RunMany(NamedTuple):
@@ -63,13 +65,25 @@ class RunMany(NamedTuple):
 
 
 class Add(NamedTuple):
-    """New rows; a driver may keep them back, and write many at once, until a statement names their table."""
+    """Rows to be written that nothing asks back about; a driver may keep them back until a statement names their table."""
 
     sql: str
     params: Sequence[Params]
 
 
-Statement: TypeAlias = Run | RunMany | Add
+class Together(NamedTuple):
+    """Statements in one round trip, in their order; one row comes back for each, which is the tuple of its rows.
+
+    Where they are the `last`, the transaction only returns behind them, so that its commit can travel with them.
+    """
+
+    statements: Sequence[Run | RunMany | Add]
+    last: bool = False
+
+
+Statement: TypeAlias = Run | RunMany | Add | Together
+# What a transaction touches: its kind, and what identifies it.  See locks.py.
+Name: TypeAlias = tuple[str, ...]
 Transaction: TypeAlias = Generator[Statement, list[Row], T]
 Work: TypeAlias = Callable[[], Transaction[T]]
 # What a committed transaction wakes, from its result.
@@ -92,6 +106,8 @@ class Dialect:
     rowid: str
     json: str
     integer: str
+    # The time in milliseconds by the clock of the database, where that is not the machine's own.
+    now_ms: str | None
 
     def ddl(self, sql: str) -> str:
         """Return a schema file in this dialect."""
@@ -112,31 +128,15 @@ class Dialect:
             return f"(SELECT value FROM json_each(:{parameter}))"
         return f"(SELECT json_array_elements_text(CAST(:{parameter} AS json)))"
 
-    def matches(self, parameter: str) -> str:
-        """Return the condition that an entry `e` contains all words of a parameter made by `words`."""
-        if self.name == "sqlite":
-            return f"e.id IN (SELECT rowid FROM passages WHERE passages MATCH :{parameter})"
-        return (
-            "e.kind IN ('turn.accepted', 'turn.completed') AND "
-            f"searchable(e.data ->> 'text') @@ plainto_tsquery('simple', :{parameter})"
-        )
-
     def text(self, data: str, chars: int) -> str:
         """Return the first of the characters that the data of an entry has as its text; NULL where it cannot be read."""
         if self.name == "sqlite":
             return f"CASE WHEN json_valid({data}) THEN substr({data} ->> '$.text', 1, {chars}) END"
         return f"substr({data} ->> 'text', 1, {chars})"
 
-    def words(self, query: str) -> str:
-        """Return a user's query as a parameter for `matches`: all words, none of them an operator."""
-        words = query.translate(_PUNCTUATION).split()
-        if self.name == "sqlite":
-            return " ".join(f'"{word}"' for word in words) or '""'
-        return " ".join(words)
-
 
 SQLITE = Dialect(
-    name="sqlite", skip_locked="", strict="STRICT", rowid="INTEGER PRIMARY KEY", json="TEXT", integer=" INTEGER"
+    name="sqlite", skip_locked="", strict="STRICT", rowid="INTEGER PRIMARY KEY", json="TEXT", integer=" INTEGER", now_ms=None
 )
 POSTGRES = Dialect(
     name="postgres",
@@ -145,6 +145,7 @@ POSTGRES = Dialect(
     rowid="BIGINT GENERATED ALWAYS AS IDENTITY",
     json="JSON",
     integer=" BIGINT",
+    now_ms="CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)",
 )
 
 
@@ -185,14 +186,15 @@ class Database(Protocol):
         *,
         wakes: Topics[T] = no_topics,
         essential: bool = False,
-        touches: Sequence[str] = (),
+        touches: Sequence[Name] = (),
         heralds: Sequence[str] = (),
         heeds: Sequence[str] = (),
     ) -> T:
         """Return once durable, and wake whom it concerns.
 
-        `essential` work, which ends what was begun, may use the room that is kept for a full disk.  `touches` names all
-        that it depends on: work that touches nothing in common may run side by side.  Without names it may be anything.
+        `essential` work, which ends what was begun, may use the room that is kept for a full disk.  `touches` names what
+        it depends on: work that touches nothing in common may run side by side, and the sessions among the names are
+        locked before the work begins, as locks.py says.  Without names it may be anything.
         Where everything that waits is committed together, `heralds` are woken as soon as the work waits, so that what it
         calls for can share its commit, and nobody is woken once more for what work that `heeds` it has seen already.
         """
@@ -204,6 +206,19 @@ class Database(Protocol):
 
     def unhurried(self) -> AbstractAsyncContextManager[None]:
         """Lift every limit on how long a write may take; nobody else may write meanwhile."""
+        ...
+
+    @property
+    def damage(self) -> Sequence[str]:
+        """What is known to be damaged, as far as anybody has looked."""
+        ...
+
+    async def inspect(self) -> Sequence[str]:
+        """Read the whole store beside everything else, and return what is damaged.  It may take minutes."""
+        ...
+
+    async def tidy(self) -> None:
+        """Bring the files of the store down to what they hold, where it has files."""
         ...
 
     async def close(self) -> None: ...

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from holdfast.core.intake import Cursor, Once
 from holdfast.errors import KeyReused, Repeated
 from holdfast.ids import SessionId, TurnId
-from holdfast.store.database import Run, Transaction
+from holdfast.store.database import Add, Run, Transaction
 
 _REMEMBER = """
     INSERT INTO dedupe (key, body_hash, turn_id, session_id, accepted_at)
@@ -32,9 +32,19 @@ class First(NamedTuple):
 
 def remember(key: str, body_hash: str, turn_id: TurnId, session_id: SessionId, now_ms: int) -> Transaction[First | None]:
     """Remember a key; returns what it was first used for if it came before.  Raises `KeyReused` where the body differs."""
-    params = {"key": key, "body_hash": body_hash, "turn_id": turn_id, "session_id": session_id, "now": now_ms}
-    if (yield Run(_REMEMBER, params)):
+    if (yield remembering(key, body_hash, turn_id, session_id, now_ms)):
         return None
+    return (yield from first(key, body_hash))
+
+
+def remembering(key: str, body_hash: str, turn_id: TurnId, session_id: SessionId, now_ms: int) -> Run:
+    """Return the statement that remembers a key; it finds no row where the key came before."""
+    params = {"key": key, "body_hash": body_hash, "turn_id": turn_id, "session_id": session_id, "now": now_ms}
+    return Run(_REMEMBER, params, needed=True)
+
+
+def first(key: str, body_hash: str) -> Transaction[First]:
+    """Return what a key that came before was first used for.  Raises `KeyReused` where the body differs."""
     ((first_hash, *first),) = yield Run(_FIND, {"key": key})
     if first_hash != body_hash:
         raise KeyReused(key, first[0])
@@ -62,7 +72,7 @@ def once(request: Once | None, session_id: SessionId, now_ms: int) -> Transactio
 
 def save_cursor(cursor: Cursor) -> Transaction[None]:
     """Remember how far a channel has been read."""
-    yield Run(_SAVE_CURSOR, {"channel": cursor.channel, "position": cursor.position})
+    yield Add(_SAVE_CURSOR, [{"channel": cursor.channel, "position": cursor.position}])
 
 
 def cursor(channel: str) -> Transaction[str | None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from holdfast.core.delivery import (
@@ -15,6 +15,7 @@ from holdfast.core.delivery import (
     Delivery,
     Event,
     State,
+    after_loss,
     banner_part,
     is_banner,
     lifetime_ms,
@@ -81,10 +82,10 @@ _INSTEAD = {
     State.DELIVERED: "it has arrived",
 }
 # What another node sweeps at the same moment is left to it.
-_HELD_BY_DEAD = """
-    SELECT d.id FROM deliveries d
+_HELD_BY_DEAD = f"""
+    SELECT {rows.qualified(rows.DELIVERY, "d")} FROM deliveries d
      WHERE d.node_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM nodes n WHERE n.id = d.node_id AND n.state = 'alive')
-     ORDER BY d.node_id LIMIT :limit {skip_locked}
+     ORDER BY d.node_id LIMIT :limit {{skip_locked}}
 """
 # A banner counts as repeated already, because its stop is over.
 _LOSE = f"""
@@ -93,6 +94,12 @@ _LOSE = f"""
            due_at = :now, settled_at = :now,
            error = 'the sender stopped while sending'
      WHERE id IN {{ids}}
+"""
+_RESEND = """
+    UPDATE deliveries
+       SET state = 'retry', repeats = 1, node_id = NULL, fence = fence + 1, due_at = :now, refused_at = :now,
+           error = 'the sender stopped while sending'
+     WHERE id IN {ids}
 """
 _EXPIRE_BANNERS = f"""
     UPDATE deliveries SET state = 'expired', settled_at = :now, error = 'the gateway was back before it was sent'
@@ -252,17 +259,14 @@ def _claim(sql: str, node_id: NodeId, now_ms: int, limit: int) -> Transaction[li
     claimed: list[Delivery] = []
     for each in map(rows.delivered, due):
         if now_ms - each.created_at > lifetime_ms(each.part):
-            unknown = each.state is State.UNKNOWN
-            late = "too old to send again; the first may have arrived" if unknown else "too old to send"
-            late = f"{late}; the last try: {each.error}" if each.error else late
             # Whoever revives it sends what may be a repeat.
-            repeats = 1 if unknown else each.repeats
+            repeats = 1 if each.state is State.UNKNOWN else each.repeats
+            late = "too old to send again; the first may have arrived" if repeats else "too old to send"
+            late = f"{late}; the last try: {each.error}" if each.error else late
             yield from _move(each, replace(each.on(Event.EXPIRE), settled_at=now_ms, error=late, repeats=repeats), None)
             continue
-        if each.state is State.UNKNOWN:
-            sending = replace(each.on(Event.REPEAT), repeats=1, attempt=each.attempt + 1)
-        else:
-            sending = replace(each.on(Event.SEND), attempt=each.attempt + 1)
+        event = Event.REPEAT if each.state is State.UNKNOWN else Event.SEND
+        sending = replace(each.on(event), attempt=each.attempt + 1)
         claimed.append((yield from _move(each, sending, node_id)))
     return claimed
 
@@ -313,12 +317,14 @@ def expire_banners(now_ms: int) -> Transaction[None]:
     yield Run(_EXPIRE_BANNERS, {"now": now_ms})
 
 
-def lose_held(dialect: Dialect, now_ms: int, limit: int) -> Transaction[int]:
-    """Mark what dead nodes were sending as unknown: nobody saw how it ended."""
+def lose_held(dialect: Dialect, now_ms: int, limit: int, dedupes: Collection[str]) -> Transaction[int]:
+    """Decide about what dead nodes were sending, of which nobody saw how it ended; `dedupes` names kinds of targets."""
     free = _HELD_BY_DEAD.format(skip_locked=dialect.skip_locked and "FOR UPDATE OF d SKIP LOCKED")
-    held = [delivery_id for (delivery_id,) in (yield Run(free, {"limit": limit}))]
-    if held:
-        yield Run(_LOSE.format(ids=dialect.each("ids")), {"ids": rows.encode(held), "now": now_ms})
+    held = yield from _list(free, {"limit": limit})
+    for event, sql in ((Event.LOSE, _LOSE), (Event.RESEND, _RESEND)):
+        ids = [each.id for each in held if after_loss(each, dedupes=each.kind in dedupes) is event]
+        if ids:
+            yield Run(sql.format(ids=dialect.each("ids")), {"ids": rows.encode(ids), "now": now_ms})
     return len(held)
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from holdfast.core.fairness import Quota
 from holdfast.core.journal import Data, Entry, Kind
 from holdfast.core.sessions import Session
 from holdfast.core.turns import SETTLED, Turn
 from holdfast.errors import NotFound
 from holdfast.ids import SessionId, TurnId, new_turn_id
-from holdfast.store import journal, rows
+from holdfast.store import journal, passages, quotas, rows
 from holdfast.store.database import Run, RunMany, Transaction, Value
 
 _SESSION = f"SELECT {rows.SESSION} FROM sessions WHERE id = :id"
@@ -18,15 +19,16 @@ _TURNS = f"SELECT {rows.TURN} FROM turns WHERE session_id = :id ORDER BY ordinal
 _ENTRIES = f"SELECT {rows.ENTRY} FROM entries WHERE session_id = :id ORDER BY seq"
 _COPY_SESSION = """
     INSERT INTO sessions
-        (id, key, channel, owner, one_shot, source, title, parent_id, created_at, updated_at, seq, turns)
-    VALUES (:id, :key, :channel, :owner, 0, :source, :title, :parent_id, :created_at, :created_at, :seq, :turns)
+        (id, key, channel, owner, one_shot, source, title, parent_id, created_at, updated_at, seq, turns, bytes)
+    VALUES (:id, :key, :channel, :owner, 0, :source, :title, :parent_id, :created_at, :created_at, :seq, :turns,
+            (SELECT bytes FROM sessions WHERE id = :parent_id))
 """
 _COPY_TURN = """
     INSERT INTO turns
         (id, session_id, ordinal, accepted_at, mode, delivers_later, remembers, state, attempt, nth, cause, error,
-         started_at, answered_at, steers, joined_to, verbatim)
+         started_at, answered_at, steers, joined_to, verbatim, owner)
     VALUES (:id, :session_id, :ordinal, :accepted_at, :mode, :delivers_later, :remembers, :state, :attempt, :nth, :cause,
-            :error, :started_at, :answered_at, :steers, :joined_to, :verbatim)
+            :error, :started_at, :answered_at, :steers, :joined_to, :verbatim, :owner)
 """
 
 # What a call has done in the world it has done for the copy too.  One that was to be repeated under its own key would get
@@ -45,11 +47,19 @@ _COPY_IMAGES = """
 """
 
 
-def fork(session_id: SessionId, copy: Session, through: TurnId | None, before: TurnId | None = None) -> Transaction[Session]:
+def fork(
+    session_id: SessionId,
+    copy: Session,
+    through: TurnId | None,
+    before: TurnId | None = None,
+    quota: Quota | None = None,
+) -> Transaction[Session]:
     """Copy the settled turns of a session, up to and with `through` or only `before` one, to `copy`.  Raises `NotFound`."""
     found = yield Run(_SESSION, {"id": session_id})
     if not found:
         raise NotFound(f"there is no session {session_id}")
+    if quota:
+        yield from quotas.check_session(quota, copy.owner, like=session_id)
     turns = yield from _copied_turns(session_id, through, before)
     entries = [rows.entry(row) for row in (yield Run(_ENTRIES, {"id": session_id}))]
     ids = {turn.id: new_turn_id(copy.created_at) for turn in turns}
@@ -60,6 +70,7 @@ def fork(session_id: SessionId, copy: Session, through: TurnId | None, before: T
     ]
     copy = replace(copy, seq=len(copied), turns=len(turns), parent_id=session_id)
     yield Run(_COPY_SESSION, {**params(copy), "seq": copy.seq, "turns": copy.turns})
+    yield from passages.name(copy.id, copy.owner, copy.title)
     if turns:
         yield RunMany(_COPY_TURN, [_params(turn, copy, ids, ordinal) for ordinal, turn in enumerate(turns, 1)])
         yield RunMany(_COPY_CALLS, [{"to": ids[turn.id], "session_id": copy.id, "turn_id": turn.id} for turn in turns])
@@ -132,4 +143,5 @@ def _params(turn: Turn, copy: Session, ids: dict[TurnId, TurnId], ordinal: int) 
         "steers": int(turn.steers),
         "joined_to": ids.get(turn.joined_to) if turn.joined_to else None,
         "verbatim": int(turn.verbatim),
+        "owner": copy.owner,
     }

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Sequence
 from dataclasses import replace
 
 from holdfast.core import resets, sessions
+from holdfast.core.fairness import Quota
 from holdfast.core.intake import QUEUE_MAX, Busy, Inbound, Once, Receipt, prior_in, request_in
 from holdfast.core.journal import Data, Entry, Kind
+from holdfast.core.keys import LOCAL
+from holdfast.core.retries import Try
 from holdfast.core.turns import Cause, Mode, State
 from holdfast.errors import IllegalMove, NotFound, QueueFull, SessionBusy
 from holdfast.ids import SessionId, TurnId
-from holdfast.store import cancellation, dedupe, journal, rows, settlement, turns
-from holdfast.store.database import Add, Database, Dialect, Params, Run, Transaction
+from holdfast.store import cancellation, dedupe, journal, locks, quotas, retries, rows, settlement, turns
+from holdfast.store.database import Add, Database, Dialect, Name, Params, Run, Together, Transaction
 
 _KEY_SESSION = "UPDATE dedupe SET session_id = :session_id WHERE key = :key"
-_JOIN_SESSION = """
-    UPDATE sessions SET seq = seq + 1, turns = turns + 1, updated_at = :now
-     WHERE owner = :owner AND key = :key AND state = 'open'
- RETURNING id, seq, turns,
-           (SELECT COUNT(*) FROM turns t WHERE t.session_id = sessions.id AND t.state IN ('queued', 'running', 'waiting'))
-"""
 # Whoever decides about a session holds it first, so that no other node's message slips in between.
 _HOLD = "UPDATE sessions SET updated_at = updated_at WHERE owner = :owner AND key = :key AND state = 'open' RETURNING id"
 _COUNT = "SELECT COUNT(*) FROM turns WHERE session_id = :id AND state IN ('queued', 'running', 'waiting')"
@@ -40,21 +38,27 @@ _SUSPENDED = """
 """
 # Held while its child is accepted, so that whoever cancels it afterwards finds the child.
 _HOLD_PARENT = "UPDATE turns SET nth = nth WHERE id = :id RETURNING session_id, state"
-_OPEN_SESSION = f"""
+# Opens a session, or joins the one that is open: either way the turn gets its numbers, and nobody else gets the same.
+_ENTER = f"""
     INSERT INTO sessions
-        (id, key, channel, owner, one_shot, source, parent_id, auto_reset_reason, created_at, updated_at, seq, turns)
+        (id, key, channel, owner, one_shot, source, parent_id, auto_reset_reason, created_at, updated_at, seq, turns, bytes)
     VALUES (:id, :key, :channel, :owner, :one_shot, :source,
             COALESCE(CAST(:before AS TEXT), CAST(:parent AS TEXT), {_SUSPENDED}),
             CASE WHEN CAST(:before AS TEXT) IS NOT NULL THEN CAST(:reset AS TEXT)
                  WHEN CAST(:parent AS TEXT) IS NOT NULL THEN NULL
-                 WHEN {_SUSPENDED} IS NOT NULL THEN CAST(:suspended AS TEXT) END, :now, :now, 1, 1)
-    ON CONFLICT (owner, key) WHERE state = 'open' DO NOTHING RETURNING id
+                 WHEN {_SUSPENDED} IS NOT NULL THEN CAST(:suspended AS TEXT) END, :now, :now, 1, 1, :bytes)
+    ON CONFLICT (owner, key) WHERE state = 'open' DO UPDATE
+       SET seq = sessions.seq + 1, turns = sessions.turns + 1, updated_at = excluded.updated_at,
+           bytes = sessions.bytes + excluded.bytes
+ RETURNING id, seq, turns,
+           (SELECT COUNT(*) FROM turns t WHERE t.session_id = sessions.id AND t.state IN ('queued', 'running', 'waiting'))
 """
 _INSERT = """
     INSERT INTO turns
-        (id, session_id, ordinal, accepted_at, mode, delivers_later, remembers, reply_to, steers, parent_turn_id, verbatim)
+        (id, session_id, ordinal, accepted_at, mode, delivers_later, remembers, reply_to, steers, parent_turn_id, verbatim,
+         owner, request_digest, request_tries)
     VALUES (:id, :session_id, :ordinal, :now, :mode, :delivers_later, :remembers, :reply_to, :steers, :parent_turn_id,
-            :verbatim)
+            :verbatim, :owner, :request_digest, :request_tries)
 """
 _INSERT_IMAGE = "INSERT INTO images (turn_id, number, media_type, data) VALUES (:turn_id, :number, :media_type, :data)"
 
@@ -62,18 +66,20 @@ _INSERT_IMAGE = "INSERT INTO images (turn_id, number, media_type, data) VALUES (
 class Intake:
     """Messages on their way to becoming turns."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, quota: Quota | None = None) -> None:
         self._database = database
+        self._quota = quota
 
     async def accept(self, message: Inbound, turn_id: TurnId, session_id: SessionId, now_ms: int) -> Receipt:
         """Make a message durable as a queued turn; the ids are used only if a new turn or session is needed.
 
-        A repeated key returns the first receipt.  Raises `KeyReused` where its body differs, `QueueFull` on a flood,
-        `SessionBusy` where the message is not to wait, `IllegalMove` where it would work for a turn that was cancelled.
+        A repeated key returns the first receipt, and so does a repeated try.  Raises `KeyReused` where the body of a key
+        differs, `QueueFull` on a flood, `OverQuota` where its owner has used up a quota, `SessionBusy` where the message is
+        not to wait, `IllegalMove` where it would work for a turn that was cancelled.
         """
-        dialect = self._database.dialect
+        dialect, quota = self._database.dialect, self._quota
         return await self._database.write(
-            lambda: accept(dialect, message, turn_id, session_id, now_ms),
+            lambda: accept(dialect, message, turn_id, session_id, now_ms, quota),
             touches=_touched(message),
             heralds=("turns",),
             wakes=lambda receipt: (
@@ -86,6 +92,18 @@ class Intake:
     async def seen(self, key: str) -> Receipt | None:
         """Return the receipt of the message that a key was first used for; None where it never was.  Nothing is written."""
         return await self._database.read(lambda: _seen(key))
+
+    async def rejoin(self, this: Try, owner: str, now_ms: int) -> Receipt | None:
+        """Return the receipt of the request that a try repeats; one that was cut off goes on.  None where there is none."""
+        return await self._database.write(
+            lambda: _rejoin(this, owner, now_ms),
+            wakes=lambda receipt: ("turns", f"session:{receipt.session_id}") if receipt else (),
+        )
+
+    async def heard(self, turn_ids: Sequence[TurnId]) -> None:
+        """Remember that clients have read these answers, and so will not repeat what they asked."""
+        dialect = self._database.dialect
+        await self._database.write(lambda: retries.forget(dialect, turn_ids))
 
     async def cursor(self, channel: str) -> str | None:
         """Return how far a channel has been read."""
@@ -101,6 +119,7 @@ class Intake:
         dialect = self._database.dialect
         return await self._database.write(
             lambda: _redo(dialect, message, session_id, turn_id, new_session_id, now_ms),
+            touches=(locks.session(session_id), *_touched(message), locks.ANYTHING),
             wakes=lambda receipt: ("turns", f"session:{receipt.session_id}") if receipt else (),
         )
 
@@ -109,30 +128,62 @@ class Intake:
         await self._database.write(lambda: dedupe.once(request, session_id, now_ms))
 
 
-def _touched(message: Inbound) -> list[str]:
+def _touched(message: Inbound) -> list[Name]:
     """Name what an accept depends on; with a worker of the same session it shares no more than two counters."""
-    if message.busy is Busy.INTERRUPT or message.reset is not None or message.parent_turn_id is not None:
-        return []  # It may move turns and sessions that it cannot name yet.
-    names = [f"conversation:{message.owner}:{message.conversation}"]
+    names = [locks.conversation(message.owner, message.conversation)]
     if message.dedupe_key is not None:
-        names.append(f"key:{message.dedupe_key}")
+        names.append(("key", message.dedupe_key))
+    if message.tried is not None:
+        # A retry stands behind the try before it.
+        names.append(("request", message.tried.digest))
     if message.cursor:
-        names.append(f"cursor:{message.cursor.channel}")
+        names.append(("cursor", message.cursor.channel))
+    if message.parent_turn_id is not None:
+        names.append(locks.turn(message.parent_turn_id))
+    if _may_move_more(message) or message.owner != LOCAL:
+        names.append(locks.ANYTHING)
     return names
 
 
-def accept(dialect: Dialect, message: Inbound, turn_id: TurnId, session_id: SessionId, now_ms: int) -> Transaction[Receipt]:
-    if message.dedupe_key is not None:
+def _may_move_more(message: Inbound) -> bool:
+    """Return whether an accept may move turns and sessions that it cannot name yet."""
+    joins = message.tried is not None and message.tried.joins
+    return joins or message.busy is Busy.INTERRUPT or message.reset is not None or message.parent_turn_id is not None
+
+
+def accept(
+    dialect: Dialect,
+    message: Inbound,
+    turn_id: TurnId,
+    session_id: SessionId,
+    now_ms: int,
+    quota: Quota | None = None,
+) -> Transaction[Receipt]:
+    superseded: list[TurnId] = []
+    if message.dedupe_key is not None and not quota and not _may_move_more(message):
+        entering = _entering(message, session_id, None, None, now_ms)
+        remembered, entered = yield Together((_remembering(message, turn_id, session_id, now_ms), entering))
+        if not remembered:
+            return (yield from _repeated(message, now_ms))
+    else:
         first = yield from _first_receipt(message, turn_id, session_id, now_ms)
         if first:
             return first
-    superseded: list[TurnId] = []
-    if message.busy is Busy.INTERRUPT:
-        superseded = yield from _supersede(dialect, message, now_ms)
-    parent = yield from _hold_parent(message)
-    found_id = yield from _join_or_open(dialect, message, turn_id, session_id, parent, now_ms)
+        if message.tried and (joined := (yield from _rejoin(message.tried, message.owner, now_ms))):
+            return joined
+        if quota and message.owner != LOCAL:
+            yield from quotas.check_message(quota, message)
+        if message.busy is Busy.INTERRUPT:
+            superseded = yield from _supersede(dialect, message, now_ms)
+        parent = yield from _hold_parent(message)
+        before = yield from _give_way(dialect, message, now_ms)
+        entered = yield _entering(message, session_id, before, parent, now_ms)
+    ((found_id, seq, ordinal, in_flight),) = entered
+    if found_id != session_id:
+        yield from _meet(message.busy, found_id, in_flight)
+    yield from _insert(message, turn_id, found_id, seq, ordinal, now_ms)
     if message.dedupe_key is not None and found_id != session_id:
-        yield Run(_KEY_SESSION, {"key": message.dedupe_key, "session_id": found_id})
+        yield Add(_KEY_SESSION, [{"key": message.dedupe_key, "session_id": found_id}])
     if message.cursor:
         yield from dedupe.save_cursor(message.cursor)
     return Receipt(
@@ -153,13 +204,31 @@ def _hold_parent(message: Inbound) -> Transaction[SessionId | None]:
     return session_id
 
 
+def _remembering(message: Inbound, turn_id: TurnId, session_id: SessionId, now_ms: int) -> Run:
+    return dedupe.remembering(message.dedupe_key or "", message.body_hash(), turn_id, session_id, now_ms)
+
+
 def _first_receipt(message: Inbound, turn_id: TurnId, session_id: SessionId, now_ms: int) -> Transaction[Receipt | None]:
-    key = message.dedupe_key or ""
-    first = yield from dedupe.remember(key, message.body_hash(), turn_id, session_id, now_ms)
-    if first is None:
+    if message.dedupe_key is None or (yield _remembering(message, turn_id, session_id, now_ms)):
         return None
+    return (yield from _repeated(message, now_ms))
+
+
+def _repeated(message: Inbound, now_ms: int) -> Transaction[Receipt]:
+    """Answer a message that came before like the first time.  Raises `KeyReused` where its body differs."""
+    first = yield from dedupe.first(message.dedupe_key or "", message.body_hash())
     if message.cursor:
         yield from dedupe.save_cursor(message.cursor)
+    state = yield from _state_for_repeat(first.turn_id, now_ms)
+    return Receipt(
+        turn_id=first.turn_id, session_id=first.session_id, state=state, accepted_at=first.accepted_at, duplicate=True
+    )
+
+
+def _rejoin(this: Try, owner: str, now_ms: int) -> Transaction[Receipt | None]:
+    first = yield from retries.join(this, owner, now_ms)
+    if first is None:
+        return None
     state = yield from _state_for_repeat(first.turn_id, now_ms)
     return Receipt(
         turn_id=first.turn_id, session_id=first.session_id, state=state, accepted_at=first.accepted_at, duplicate=True
@@ -188,30 +257,12 @@ def _state_for_repeat(turn_id: TurnId, now_ms: int) -> Transaction[State]:
     return turn.state
 
 
-def _join_or_open(
-    dialect: Dialect, message: Inbound, turn_id: TurnId, session_id: SessionId, parent: SessionId | None, now_ms: int
-) -> Transaction[SessionId]:
-    before = yield from _give_way(dialect, message, now_ms)
-    # A one-shot message hardly ever finds a session to join, so it looks for one only where it cannot open its own.
-    opened = (message.one_shot or before is not None) and (yield from _open(message, session_id, before, parent, now_ms))
-    while not opened:
-        joined = yield Run(_JOIN_SESSION, {"owner": message.owner, "key": message.conversation, "now": now_ms})
-        if joined:
-            ((joined_id, seq, ordinal, in_flight),) = joined
-            if message.busy is Busy.REJECT:
-                # What another node accepted a moment ago shows only now that the session is held.
-                ((others,),) = yield Run(_COUNT, {"id": joined_id})
-                in_flight = max(in_flight, others)
-            _meet(message.busy, joined_id, in_flight)
-            yield from _insert(message, turn_id, joined_id, seq, ordinal, now_ms)
-            return joined_id
-        opened = yield from _open(message, session_id, None, parent, now_ms)
-    yield from _insert(message, turn_id, session_id, 1, 1, now_ms)
-    return session_id
-
-
-def _meet(busy: Busy | None, session_id: SessionId, in_flight: int) -> None:
+def _meet(busy: Busy | None, session_id: SessionId, in_flight: int) -> Transaction[None]:
     """Refuse a message that must not wait behind so many others."""
+    if busy is Busy.REJECT:
+        # What another node accepted a moment ago shows only now that the session is held.
+        ((others,),) = yield Run(_COUNT, {"id": session_id})
+        in_flight = max(in_flight, others)
     if in_flight >= QUEUE_MAX:
         raise QueueFull(f"{QUEUE_MAX} messages are waiting in this conversation already; wait for an answer")
     if in_flight and busy is Busy.REJECT:
@@ -242,15 +293,16 @@ def _give_way(dialect: Dialect, message: Inbound, now_ms: int) -> Transaction[tu
     return None
 
 
-def _open(
+def _entering(
     message: Inbound,
     session_id: SessionId,
     before: tuple[SessionId, resets.Reason] | None,
     parent: SessionId | None,
     now_ms: int,
-) -> Transaction[bool]:
-    opened = yield Run(
-        _OPEN_SESSION,
+) -> Run:
+    """Return the statement that finds the session of a message a number, in the open session of its key or in a new one."""
+    return Run(
+        _ENTER,
         {
             "id": session_id,
             "owner": message.owner,
@@ -263,30 +315,31 @@ def _open(
             "reset": before[1].value if before else None,
             "suspended": sessions.reset_reason(sessions.State.SUSPENDED),
             "now": now_ms,
+            "bytes": message.size,
         },
     )
-    return bool(opened)
 
 
 def _insert(
     message: Inbound, turn_id: TurnId, session_id: SessionId, seq: int, ordinal: int, now_ms: int
 ) -> Transaction[None]:
-    yield Run(
-        _INSERT,
-        {
-            "id": turn_id,
-            "session_id": session_id,
-            "ordinal": ordinal,
-            "now": now_ms,
-            "mode": message.mode.value,
-            "delivers_later": int(message.delivers_later),
-            "remembers": int(message.remembers),
-            "reply_to": message.reply_to,
-            "steers": int(message.busy is Busy.STEER),
-            "parent_turn_id": message.parent_turn_id,
-            "verbatim": int(message.verbatim),
-        },
-    )
+    params: Params = {
+        "id": turn_id,
+        "session_id": session_id,
+        "ordinal": ordinal,
+        "now": now_ms,
+        "mode": message.mode.value,
+        "delivers_later": int(message.delivers_later),
+        "remembers": int(message.remembers),
+        "reply_to": message.reply_to,
+        "steers": int(message.busy is Busy.STEER),
+        "parent_turn_id": message.parent_turn_id,
+        "verbatim": int(message.verbatim),
+        "owner": message.owner,
+        "request_digest": message.tried.digest if message.tried else None,
+        "request_tries": message.tried.number if message.tried else 0,
+    }
+    yield Add(_INSERT, [params])
     if message.images:
         yield Add(_INSERT_IMAGE, _image_params(message, turn_id))
     entry = Entry(
@@ -331,10 +384,9 @@ def _image_params(message: Inbound, turn_id: TurnId) -> list[Params]:
 def _redo(
     dialect: Dialect, message: Inbound, session_id: SessionId, turn_id: TurnId, new_session_id: SessionId, now_ms: int
 ) -> Transaction[Receipt | None]:
-    if message.dedupe_key is not None:
-        first = yield from _first_receipt(message, turn_id, session_id, now_ms)
-        if first:
-            return first
+    first = yield from _first_receipt(message, turn_id, session_id, now_ms)
+    if first:
+        return first
     undone = yield from settlement.undo(session_id, now_ms)
     if undone is None:
         return None

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from holdfast.core.fairness import Quota
 from holdfast.core.intake import Inbound, Receipt
+from holdfast.core.keys import LOCAL
 from holdfast.core.schedule import Fired, Job, outcome
+from holdfast.core.timekeeping import STEP_MAX_MS
 from holdfast.core.turns import State
 from holdfast.errors import Rejected, Stale
 from holdfast.ids import SessionId, TurnId
-from holdfast.store import intake
+from holdfast.store import intake, locks, quotas, removal
 from holdfast.store.database import Database, Dialect, Params, Row, Run, Transaction
 
 _COLUMNS = "name, owner, schedule, prompt, deliver, paused, created_at, last_instant"
@@ -26,23 +29,45 @@ _ALL = f"SELECT {_COLUMNS} FROM jobs ORDER BY name"
 _OF_OWNER = f"SELECT {_COLUMNS} FROM jobs WHERE owner = :owner AND name > :after ORDER BY name LIMIT :limit"
 _FIND = f"SELECT {_COLUMNS} FROM jobs WHERE name = :name"
 _REMOVE = "DELETE FROM jobs WHERE name = :name RETURNING name"
-_ADVANCE = "UPDATE jobs SET last_instant = :instant WHERE name = :name AND last_instant < :instant RETURNING name"
+# Where the database has a clock of its own, it has the last word on whether an instant has come.
+_ADVANCE = """
+    UPDATE jobs SET last_instant = :instant WHERE name = :name AND last_instant < :instant AND {come} RETURNING name
+"""
+_SKIP = """
+    UPDATE jobs SET last_instant = :instant WHERE name = :name AND last_instant < :instant
+       AND EXISTS (SELECT 1 FROM slots s WHERE s.job = jobs.name AND s.instant = :instant)
+ RETURNING name
+"""
+_REWIND = f"""
+    UPDATE jobs SET last_instant = CASE WHEN forgotten > :now THEN forgotten ELSE :now END
+     WHERE name = :name AND last_instant = :last_instant AND last_instant > forgotten
+ RETURNING {_COLUMNS}
+"""
+# What has fired keeps its slot, so that it does not fire again.
+_UNMISS = "DELETE FROM slots WHERE job = :name AND instant > :last_instant AND turn_id IS NULL"
 _SLOT = "INSERT INTO slots (job, instant, turn_id) VALUES (:name, :instant, :turn_id)"
 _SLOTS = """
     SELECT s.instant, s.turn_id, t.state FROM slots s LEFT JOIN turns t ON t.id = s.turn_id
      WHERE s.job = :name ORDER BY s.instant DESC LIMIT :limit
 """
-_FORGET = "DELETE FROM slots WHERE instant <= :before RETURNING instant"
+_NOTE_FORGOTTEN = """
+    UPDATE jobs SET forgotten = (SELECT MAX(s.instant) FROM slots s WHERE s.job = jobs.name AND s.instant <= :before)
+     WHERE EXISTS (SELECT 1 FROM slots s WHERE s.job = jobs.name AND s.instant <= :before)
+"""
 
 
 class Jobs:
     """All scheduled work."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, quota: Quota | None = None) -> None:
         self._database = database
+        self._quota = quota
 
     async def save(self, job: Job) -> None:
-        """Add a job, or change it; its past slots stay.  Raises `Rejected` where the name is another owner's."""
+        """Add a job, or change it; its past slots stay.
+
+        Raises `Rejected` where the name is another owner's, and `OverQuota` where its owner has as many as they may.
+        """
         params: Params = {
             "name": job.name,
             "owner": job.owner,
@@ -53,7 +78,8 @@ class Jobs:
             "created_at": job.created_at,
             "last_instant": job.last_instant,
         }
-        if not await self._database.write(lambda: _run(_ADD, params)):
+        quota = self._quota if job.owner != LOCAL else None
+        if not await self._database.write(lambda: _save(params, quota)):
             raise Rejected(f"the name {job.name!r} is taken; choose another")
 
     async def list(self) -> list[Job]:
@@ -77,16 +103,33 @@ class Jobs:
     async def fire(
         self, name: str, instant: int, message: Inbound, turn_id: TurnId, session_id: SessionId, now_ms: int
     ) -> Receipt:
-        """Accept the turn of a due instant, with its slot.  Raises `Stale` when the instant has one already."""
+        """Accept the turn of a due instant, with its slot.
+
+        Raises `Stale` when the instant has one already, or has not come by the clock of the database.
+        """
         dialect = self._database.dialect
         return await self._database.write(
             lambda: _fire(dialect, name, instant, message, turn_id, session_id, now_ms),
+            touches=(("job", name), locks.conversation(message.owner, message.conversation), locks.ANYTHING),
             wakes=lambda receipt: ("turns", f"session:{receipt.session_id}"),
         )
 
     async def miss(self, name: str, instant: int) -> None:
         """Record that an instant passed unserved.  Raises `Stale` when it has a slot already."""
-        await self._database.write(lambda: _miss(name, instant))
+        dialect = self._database.dialect
+        await self._database.write(lambda: _miss(dialect, name, instant))
+
+    async def skip(self, name: str, instant: int) -> None:
+        """Go on behind an instant that has its slot from a time when the clock was ahead."""
+        await self._database.write(lambda: _run(_SKIP, {"name": name, "instant": instant}))
+
+    async def rewind(self, job: Job, now_ms: int) -> Job:
+        """Bring a job back that a clock led into the future: what it missed there is due again, what it fired is not.
+
+        It is brought back no further than its slots go.  A job that was changed meanwhile is returned as it was.
+        """
+        params = {"name": job.name, "last_instant": job.last_instant, "now": now_ms}
+        return await self._database.write(lambda: _rewind(params)) or job
 
     async def slots(self, name: str, limit: int = 50) -> list[Fired]:
         """Return the newest slots of a job with what became of each."""
@@ -98,27 +141,46 @@ class Jobs:
 
     async def forget_slots(self, before: int) -> int:
         """Delete slots older than their retention."""
-        return len(await self._database.write(lambda: _run(_FORGET, {"before": before})))
+        await self._database.write(lambda: _note_forgotten(before))
+        return await removal.forget(self._database, "slots", ("job", "instant"), "instant <= :before", {"before": before})
+
+
+def _save(params: Params, quota: Quota | None) -> Transaction[list[Row]]:
+    if quota and not (yield Run(_FIND, {"name": params["name"]})):
+        yield from quotas.check_job(quota, str(params["owner"]))
+    return (yield Run(_ADD, params))
 
 
 def _fire(
     dialect: Dialect, name: str, instant: int, message: Inbound, turn_id: TurnId, session_id: SessionId, now_ms: int
 ) -> Transaction[Receipt]:
-    yield from _advance(name, instant)
+    yield from _advance(dialect, name, instant)
     receipt = yield from intake.accept(dialect, message, turn_id, session_id, now_ms)
     # The turn of a job of the same name that was removed may have the key already.
     yield Run(_SLOT, {"name": name, "instant": instant, "turn_id": receipt.turn_id})
     return receipt
 
 
-def _miss(name: str, instant: int) -> Transaction[None]:
-    yield from _advance(name, instant)
+def _miss(dialect: Dialect, name: str, instant: int) -> Transaction[None]:
+    yield from _advance(dialect, name, instant)
     yield Run(_SLOT, {"name": name, "instant": instant, "turn_id": None})
 
 
-def _advance(name: str, instant: int) -> Transaction[None]:
-    if not (yield Run(_ADVANCE, {"name": name, "instant": instant})):
-        raise Stale(f"job {name} has dealt with {instant} already, or is gone")
+def _advance(dialect: Dialect, name: str, instant: int) -> Transaction[None]:
+    come = "TRUE" if dialect.now_ms is None else f":instant <= {dialect.now_ms} + {STEP_MAX_MS}"
+    if not (yield Run(_ADVANCE.format(come=come), {"name": name, "instant": instant})):
+        raise Stale(f"job {name} has dealt with {instant} already, or is gone, or the database says that it has not come")
+
+
+def _rewind(params: Params) -> Transaction[Job | None]:
+    rewound = [_job(row) for row in (yield Run(_REWIND, params))]
+    if rewound:
+        yield Run(_UNMISS, {"name": rewound[0].name, "last_instant": rewound[0].last_instant})
+    return rewound[0] if rewound else None
+
+
+def _note_forgotten(before: int) -> Transaction[None]:
+    yield Run(_NOTE_FORGOTTEN, {"before": before})
 
 
 def _state(turn_id: TurnId | None, state: str | None) -> State | None:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from holdfast.core import effects
 from holdfast.core.effects import Call
 from holdfast.core.journal import Draft, Entry, Kind, takes_late
 from holdfast.core.memory import Segment
+from holdfast.core.sessions import NOBODY
 from holdfast.core.turns import State, Turn
 from holdfast.errors import NotFound, Stale
 from holdfast.ids import SessionId, TurnId
 from holdfast.ports import Brief
-from holdfast.store import rows, spending
-from holdfast.store.database import Add, Database, Dialect, Params, Run, RunMany, Transaction
+from holdfast.store import locks, rows, spending
+from holdfast.store.database import Add, Database, Dialect, Params, Row, Run, RunMany, Together, Transaction
 
 READ_MAX = 1_000
 
@@ -28,15 +29,36 @@ _INSERT = """
     INSERT INTO entries (session_id, seq, turn_id, attempt, nth, kind, at, data)
     VALUES (:session_id, :seq, :turn_id, :attempt, :nth, :kind, :at, :data)
 """
+# Behind the statement that gave them their numbers, and on the same trip.
+_INSERT_NEXT = """
+    INSERT INTO entries (session_id, seq, turn_id, attempt, nth, kind, at, data)
+    VALUES (:session_id, (SELECT s.seq FROM sessions s WHERE s.id = :session_id) - :behind, :turn_id, :attempt, :nth, :kind,
+            :at, :data)
+"""
 _INSERT_LATE = _INSERT + " ON CONFLICT (turn_id, attempt, nth) DO NOTHING RETURNING seq"
 # Held while we write, so that it is neither started again nor cancelled meanwhile.
 _HOLD_OVER = "UPDATE turns SET nth = nth WHERE id = :id RETURNING state, attempt"
-_READ = f"SELECT {rows.ENTRY} FROM entries WHERE session_id = :id AND seq > :after ORDER BY seq LIMIT :limit"
-_IS_THERE = "SELECT 1 FROM sessions WHERE id = :id"
-_READ_TURN = f"SELECT {rows.ENTRY} FROM entries WHERE turn_id = :id ORDER BY seq"
+# A session whose rows are on their way out is not shown in part.
+_THERE = f"SELECT 1 FROM sessions WHERE id = :id AND owner <> '{NOBODY}'"
+_READ = f"""
+    SELECT {rows.ENTRY} FROM entries
+     WHERE session_id = :id AND seq > :after AND EXISTS ({_THERE}) ORDER BY seq LIMIT :limit
+"""
+# From the beginning, where the context of the session begins there.
+_READ_WHOLE = f"""
+    SELECT {rows.ENTRY} FROM entries WHERE session_id = :id AND seq > :after AND EXISTS ({_THERE})
+       AND NOT EXISTS (SELECT 1 FROM entries c WHERE c.session_id = :id AND c.kind = 'context.compacted')
+     ORDER BY seq LIMIT :limit
+"""
+_READ_TURN = f"""
+    SELECT {rows.ENTRY} FROM entries
+     WHERE turn_id = :id AND EXISTS (SELECT 1 FROM turns t JOIN sessions s ON s.id = t.session_id
+                                      WHERE t.id = :id AND s.owner <> '{NOBODY}')
+     ORDER BY seq
+"""
 _READ_TURNS = f"""
     SELECT {rows.qualified(rows.ENTRY, "e")} FROM entries e JOIN turns t ON t.id = e.turn_id
-     WHERE t.session_id = :id AND t.ordinal BETWEEN :first AND :last ORDER BY e.seq
+     WHERE t.session_id = :id AND t.ordinal BETWEEN :first AND :last AND EXISTS ({_THERE}) ORDER BY e.seq
 """
 _READ_ATTEMPT = f"""
     SELECT {rows.ENTRY} FROM entries
@@ -74,16 +96,18 @@ class Journal:
         self._database = database
 
     async def append(
-        self, turn: Turn, drafts: Sequence[Draft], moves: Sequence[tuple[Call, Call]] = ()
+        self, turn: Turn, drafts: Sequence[Draft], moves: Sequence[tuple[Call, Call]] = (), *, essential: bool = False
     ) -> tuple[Turn, list[Entry]]:
         """Store entries and tool-call moves of a running turn; returns the turn to append with next.
 
-        Raises `Stale` when the turn is not the caller's any more.  Repeating an append whose answer was lost is safe.
+        What is `essential` may use the room that is kept for the end of turns when the disk is full.  Raises `Stale` when
+        the turn is not the caller's any more.  Repeating an append whose answer was lost is safe.
         """
         return await self._database.write(
             lambda: _append(turn, drafts, moves),
             wakes=lambda _: (f"appended:{turn.session_id}",),
-            touches=(turn.session_id,),
+            touches=(locks.session(turn.session_id),),
+            essential=essential,
         )
 
     async def append_late(self, entries: Sequence[Entry]) -> int:
@@ -92,7 +116,11 @@ class Journal:
         Words come too late once the next attempt has begun, or the turn is cancelled: see `takes_late`.
         """
         topics = tuple({f"session:{entry.session_id}" for entry in entries})
-        return await self._database.write(lambda: _append_late(entries), wakes=lambda _: topics)
+        return await self._database.write(
+            lambda: _append_late(entries),
+            wakes=lambda _: topics,
+            touches=[locks.session(session_id) for session_id in {entry.session_id for entry in entries}],
+        )
 
     async def read(self, session_id: SessionId, after: int = 0, limit: int = READ_MAX) -> list[Entry]:
         """Return the entries after a cursor, oldest first."""
@@ -142,12 +170,31 @@ class Journal:
 def _append(
     turn: Turn, drafts: Sequence[Draft], moves: Sequence[tuple[Call, Call]]
 ) -> Transaction[tuple[Turn, list[Entry]]]:
-    held = yield Run(_HOLD, {"id": turn.id, "fence": turn.fence, "nth": turn.nth, "count": len(drafts)})
+    hold = Run(_HOLD, {"id": turn.id, "fence": turn.fence, "nth": turn.nth, "count": len(drafts)}, needed=True)
+    saves = [_saving(before, after) for before, after in moves]
+    writes, entries = writing_next(turn, turn.nth + 1, drafts)
+    held, *found = yield Together((hold, *saves, *writes), last=True)
     if not held:
         return (yield from _already_appended(turn, drafts))
-    for before, after in moves:
-        yield from save_call(before, after)
-    return (yield from write_held(turn, drafts))
+    for (before, after), saved in zip(moves, found, strict=False):
+        if not saved:
+            raise _moved(before, after)
+    return replace(turn, nth=turn.nth + len(drafts)), entries(found[len(saves)])
+
+
+def writing_next(
+    turn: Turn, first_nth: int | None, drafts: Sequence[Draft]
+) -> tuple[tuple[Run | RunMany | Add, ...], Callable[[Row], list[Entry]]]:
+    """Return what writes entries in one go, and what makes them of the rows of the first of these statements."""
+    unnumbered = numbered(turn, 0, first_nth, drafts)
+
+    def entries(rows: Row) -> list[Entry]:
+        ((last,),) = rows
+        return [replace(entry, seq=entry.seq + last) for entry in unnumbered]
+
+    number = Run(_NUMBER, {"id": turn.session_id, "count": len(drafts)})
+    insert = Add(_INSERT_NEXT, [{**_params(entry), "behind": -entry.seq} for entry in unnumbered])
+    return (number, insert, *spending.recording(unnumbered)), entries
 
 
 def _already_appended(turn: Turn, drafts: Sequence[Draft]) -> Transaction[tuple[Turn, list[Entry]]]:
@@ -236,7 +283,16 @@ def _params(entry: Entry) -> dict[str, str | int | None]:
 
 def save_call(before: Call, after: Call) -> Transaction[None]:
     """Move a tool call.  Raises `Stale` when it is not in the state it was read in."""
-    saved = yield Run(
+    if not (yield _saving(before, after)):
+        raise _moved(before, after)
+
+
+def _moved(before: Call, after: Call) -> Stale:
+    return Stale(f"tool call {after.id} is not {before.state} any more")
+
+
+def _saving(before: Call, after: Call) -> Run:
+    return Run(
         _SAVE_CALL,
         {
             "turn_id": after.turn_id,
@@ -250,9 +306,8 @@ def save_call(before: Call, after: Call) -> Transaction[None]:
             "result": after.result,
             "before": before.state.value,
         },
+        needed=True,
     )
-    if not saved:
-        raise Stale(f"tool call {after.id} is not {before.state} any more")
 
 
 def decide_calls(dialect: Dialect, cut: Sequence[Turn], now_ms: int) -> Transaction[None]:
@@ -271,7 +326,6 @@ def decide_calls(dialect: Dialect, cut: Sequence[Turn], now_ms: int) -> Transact
 
 
 def _append_late(entries: Sequence[Entry]) -> Transaction[int]:
-    # All turns before any session, as a cancel takes them: else the two could wait for each other.
     held: dict[TurnId, tuple[State, int]] = {}
     for turn_id in sorted({entry.turn_id for entry in entries}):
         for state, attempt in (yield Run(_HOLD_OVER, {"id": turn_id})):
@@ -297,26 +351,35 @@ def _read(sql: str, params: Params) -> Transaction[list[Entry]]:
 
 def _news(params: Params) -> Transaction[list[Entry]]:
     found = yield from _read(_READ, params)
-    if not found and not (yield Run(_IS_THERE, {"id": params["id"]})):
+    if not found and not (yield Run(_THERE, {"id": params["id"]})):
         raise NotFound(f"there is no session {params['id']} any more")
     return found
 
 
 def _context_begins(session_id: SessionId) -> Transaction[int]:
-    found = yield Run(_COMPACTED, {"id": session_id})
-    after = rows.data(found[0][0]).get("after") if found else None
+    return _begins((yield Run(_COMPACTED, {"id": session_id})))
+
+
+def _begins(compacted: Sequence[Row]) -> int:
+    after = rows.data(compacted[0][0]).get("after") if compacted else None
     return after if isinstance(after, int) else 0
 
 
 def _brief(turn: Turn, after: int | None) -> Transaction[Brief]:
-    found = yield Run(_SESSION, {"id": turn.session_id})
+    here = {"id": turn.session_id}
+    read = Run(_READ_WHOLE if after is None else _READ, {**here, "after": after or 0, "limit": READ_MAX})
+    calls = [Run(_CALLS, {"id": turn.id})] if turn.attempt > 1 else []
+    found, compacted, read, *called = yield Together((Run(_SESSION, here), Run(_COMPACTED, here), read, *calls))
     if not found:
         raise NotFound(f"there is no session {turn.session_id}")
-    if after is None:
-        after = yield from _context_begins(turn.session_id)
-    entries = yield from _read(_READ, {"id": turn.session_id, "after": after, "limit": READ_MAX})
-    calls = (yield from _calls(turn.id)) if turn.attempt > 1 else []
-    return Brief(session=rows.session(found[0]), after=after, entries=entries, calls=calls)
+    if after is None and (after := _begins(compacted)):
+        read = yield Run(_READ, {**here, "after": after, "limit": READ_MAX})
+    return Brief(
+        session=rows.session(found[0]),
+        after=after,
+        entries=[rows.entry(row) for row in read],
+        calls=[rows.call(row) for row in (called[0] if called else ())],
+    )
 
 
 def _calls(turn_id: TurnId) -> Transaction[list[Call]]:

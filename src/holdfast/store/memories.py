@@ -12,7 +12,7 @@ from holdfast.core.memories import FACTS_MAX, Changed, Changes, Kind, Memory, Or
 from holdfast.core.words import ASKED_MAX, QUERY_MAX_CHARS, stem, telling, words
 from holdfast.errors import NotFound, Rejected
 from holdfast.ids import MemoryId, SegmentId, SessionId, TurnId
-from holdfast.store import rows
+from holdfast.store import quotas, rows
 from holdfast.store.database import Database, Dialect, Params, Row, Run, Transaction, clean
 
 _MEMORY = "id, owner, text, created_at, updated_at, turn_id, kind, segment_id"
@@ -199,6 +199,7 @@ class _Outcome(StrEnum):
 
 
 def _add(dialect: Dialect, memory: Memory) -> Transaction[Memory]:
+    yield from quotas.hold(memory.owner)
     if (yield from _admit(dialect, memory.owner, memory)) is _Outcome.LEFT_OUT:
         raise Rejected(f"{FACTS_MAX:,} facts are remembered already; replace or remove one first")
     found = yield from _like(memory.owner, memory.kind, memory.text)
@@ -216,6 +217,8 @@ def _replace(dialect: Dialect, owner: str, memory_id: MemoryId, text: str, now_m
 
 def _change(dialect: Dialect, owner: str, changes: Changes, now_ms: int) -> Transaction[Changed]:
     counts: Counter[str] = Counter()
+    # Before any row of theirs, as everywhere, so that no two can wait for each other.
+    yield from quotas.hold(owner)
     for memory_id in dict.fromkeys(changes.removed):
         counts[_Outcome.REMOVED] += yield from _remove(owner, memory_id)
     counts.update((yield from _revise(dialect, owner, {each.id: each for each in changes.replaced}, now_ms)))
@@ -277,6 +280,7 @@ def _update(dialect: Dialect, memory: Memory) -> Transaction[Memory]:
 
 def _absorb(dialect: Dialect, owner: str, segment_id: SegmentId, changes: Changes, now_ms: int) -> Transaction[str]:
     named: Params = {"id": segment_id}
+    yield from quotas.hold(owner)
     if not (yield Run(_ABSORB, {**named, "owner": owner, "now": now_ms})):
         earlier = yield Run(_ABSORBED, named)
         if not earlier:

@@ -7,13 +7,13 @@ from importlib import resources
 from types import MappingProxyType
 
 from holdfast.errors import StoreRefused
-from holdfast.store import memories
+from holdfast.store import memories, passages
 from holdfast.store.database import Database, Dialect, Run, Transaction
 
 _VERSIONS_TABLE = "CREATE TABLE IF NOT EXISTS schema_versions (version BIGINT PRIMARY KEY, applied_at BIGINT NOT NULL)"
 _LOCK = "SELECT pg_advisory_xact_lock(7305804402566)"
 # What a migration does behind its statements, where no database could do it.
-_BEHIND: Mapping[int, Callable[[Dialect], Transaction[None]]] = MappingProxyType({6: memories.adopt})
+_BEHIND: Mapping[int, Callable[[Dialect], Transaction[None]]] = MappingProxyType({6: memories.adopt, 11: passages.adopt})
 
 
 def known(dialect: Dialect) -> dict[int, list[str]]:
@@ -33,7 +33,8 @@ def _statements(script: str) -> list[str]:
     current: list[str] = []
     for line in lines:
         current.append(line)
-        inside_trigger = current[0].startswith("CREATE TRIGGER") and line.strip() != "END;"
+        ends_trigger = line.strip().startswith(("END;", "EXECUTE FUNCTION"))
+        inside_trigger = current[0].startswith("CREATE TRIGGER") and not ends_trigger
         if line.rstrip().endswith(";") and not inside_trigger:
             statements.append("\n".join(current))
             current = []

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from holdfast.core.recovery import Interrupted, Swept
 from holdfast.core.turns import Cause, Policy
 from holdfast.errors import NodeLost
 from holdfast.ids import NodeId, TurnId
+from holdfast.ports import BootClock
 from holdfast.store import deliveries, segments
-from holdfast.store.database import Database, Dialect, Run, Transaction
+from holdfast.store.database import Database, Dialect, Params, Run, Transaction
 from holdfast.store.rows import encode
 from holdfast.store.settlement import interrupt, interrupted_topics
 
@@ -29,10 +32,24 @@ _CLAIMED = """
 """
 _RELEASE = "UPDATE turns SET node_id = NULL, fence = fence + 1 WHERE id IN {ids}"
 _CUT = """
-    SELECT t.id, t.node_id, (SELECT n.home FROM nodes n WHERE n.id = t.node_id) FROM turns t
+    SELECT t.id, t.node_id, (SELECT n.home FROM nodes n WHERE n.id = t.node_id)
+      FROM turns t JOIN sessions s ON s.id = t.session_id
      WHERE t.state = 'running' AND t.node_id IS NOT NULL
        AND NOT EXISTS (SELECT 1 FROM nodes n WHERE n.id = t.node_id AND n.state = 'alive')
      ORDER BY t.node_id LIMIT :limit {skip_locked}
+"""
+_NOTE_CLOCK = """
+    UPDATE nodes SET clock_off_ms = :off_ms, boot = :boot, boot_clock_ms = :offset_ms WHERE id = :id RETURNING id
+"""
+_BOOT_CLOCK = """
+    SELECT boot_clock_ms FROM nodes WHERE boot = :boot AND boot_clock_ms IS NOT NULL ORDER BY joined_at DESC, id DESC LIMIT 1
+"""
+_CLOCKS_OFF = "SELECT id, clock_off_ms FROM nodes WHERE state = 'alive' AND clock_off_ms <> 0 ORDER BY id"
+# Counted once: a sweep that takes over a part of them leaves the others no more alone than they were.
+_COMPANY = """
+    UPDATE nodes SET ran = COALESCE(ran, (SELECT COUNT(*) FROM turns t WHERE t.node_id = nodes.id AND t.state = 'running'))
+     WHERE id = :id
+ RETURNING ran
 """
 _FORGET = """
     DELETE FROM nodes WHERE state = 'dead' AND joined_at <= :before
@@ -78,17 +95,44 @@ class Nodes:
         """Stop being alive; whatever the node still holds is for the others."""
         await self._database.write(lambda: _found(_LEAVE, {"id": node_id}), essential=True)
 
-    async def sweep(self, cause: Cause, policy: Policy, now_ms: int, limit: int = 500, home: str = "") -> Swept:
+    async def sweep(
+        self,
+        cause: Cause,
+        policy: Policy,
+        now_ms: int,
+        limit: int = 500,
+        home: str = "",
+        dedupes: Collection[str] = (),
+    ) -> Swept:
         """Take over up to `limit` of each kind from dead nodes.  Repeated until it finds nothing, it changes nothing.
 
-        What such a node may have left in another home than ours is awaited from there.
+        What such a node may have left in another home than ours is awaited from there.  `dedupes` names the kinds of
+        targets that drop a delivery whose id they have already.
         """
         dialect = self._database.dialect
         return await self._database.write(
-            lambda: _sweep(dialect, cause, policy, now_ms, limit, home),
+            lambda: _sweep(dialect, cause, policy, now_ms, limit, home, dedupes),
             wakes=_woken,
             essential=True,
         )
+
+    async def database_ms(self) -> int | None:
+        """Return the time by the clock of the database; None where that is the machine's own."""
+        now_ms = self._database.dialect.now_ms
+        return None if now_ms is None else await self._database.read(lambda: _number(f"SELECT {now_ms}", {}))
+
+    async def note_clock(self, node_id: NodeId, clock: BootClock) -> None:
+        """Record what a node knows of the time."""
+        params = {"id": node_id, "boot": clock.boot, "offset_ms": clock.offset_ms, "off_ms": clock.off_ms}
+        await self._database.write(lambda: _found(_NOTE_CLOCK, params), essential=True)
+
+    async def boot_clock(self, boot: str) -> int | None:
+        """Return what time it was at a start of the machine, as the last node since then knew it."""
+        return await self._database.read(lambda: _number(_BOOT_CLOCK, {"boot": boot}))
+
+    async def clocks_off(self) -> dict[NodeId, int]:
+        """Return the living nodes whose clock is off, and by how much."""
+        return await self._database.read(_clocks_off)
 
     async def forget(self, before: int) -> None:
         """Delete dead nodes that nobody needs any more."""
@@ -110,26 +154,48 @@ def _found(sql: str, params: dict[str, str | int | None]) -> Transaction[bool]:
     return bool((yield Run(sql, params)))
 
 
+def _number(sql: str, params: Params) -> Transaction[int | None]:
+    found = yield Run(sql, params)
+    return int(found[0][0]) if found else None
+
+
+def _clocks_off() -> Transaction[dict[NodeId, int]]:
+    found = yield Run(_CLOCKS_OFF)
+    return {NodeId(node_id): off_ms for node_id, off_ms in found}
+
+
 def _beats() -> Transaction[dict[NodeId, int]]:
     found = yield Run(_BEATS)
     return {NodeId(node_id): beat for node_id, beat in found}
 
 
-def _sweep(dialect: Dialect, cause: Cause, policy: Policy, now_ms: int, limit: int, home: str) -> Transaction[Swept]:
+def _sweep(
+    dialect: Dialect, cause: Cause, policy: Policy, now_ms: int, limit: int, home: str, dedupes: Collection[str]
+) -> Transaction[Swept]:
     released = yield from _release(dialect, limit)
-    cut = yield Run(_CUT.format(skip_locked=dialect.skip_locked and "FOR UPDATE OF t SKIP LOCKED"), {"limit": limit})
+    cut = yield Run(
+        _CUT.format(skip_locked=dialect.skip_locked and "FOR NO KEY UPDATE OF s, t SKIP LOCKED"), {"limit": limit}
+    )
     held: dict[tuple[NodeId, str], list[TurnId]] = {}
     for turn_id, node_id, its_home in cut:
         held.setdefault((node_id, its_home if its_home and its_home != home else ""), []).append(turn_id)
     turns = Interrupted()
     for (node_id, elsewhere), turn_ids in held.items():
-        turns += yield from interrupt(dialect, node_id, turn_ids, cause, policy, now_ms, elsewhere)
+        in_company = yield from _in_company(node_id)
+        turns += yield from interrupt(
+            dialect, node_id, turn_ids, cause, policy, now_ms, home=elsewhere, in_company=in_company
+        )
     return Swept(
         turns=turns,
         released=released,
-        deliveries=(yield from deliveries.lose_held(dialect, now_ms, limit)),
+        deliveries=(yield from deliveries.lose_held(dialect, now_ms, limit, dedupes)),
         segments=(yield from segments.return_held(dialect, limit)),
     )
+
+
+def _in_company(node_id: NodeId) -> Transaction[bool]:
+    """Return whether several turns ran on a node when it was found dead."""
+    return any(ran > 1 for (ran,) in (yield Run(_COMPANY, {"id": node_id})))
 
 
 def _release(dialect: Dialect, limit: int) -> Transaction[int]:

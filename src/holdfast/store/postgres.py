@@ -1,4 +1,8 @@
-"""PostgreSQL: any number of nodes on one database; each commits what waits in it as one transaction."""
+"""PostgreSQL: any number of nodes on one database.
+
+A node has a few connections that write and a few that read.  Each that is free takes what waits, and runs it as one
+transaction of the database; what touches the same things waits until the one before it is done.
+"""
 
 # asyncpg ships no complete types, so what it returns is checked where rows.py decodes it.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -8,20 +12,26 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Generator, Sequence
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import asyncpg
 
-from holdfast.errors import DiskFull, HoldfastError, Stale, StoreDown, StoreRefused, Unavailable
-from holdfast.store.database import POSTGRES, Run, Topics, Wakes, Work, no_topics
-from holdfast.store.pipeline import Connection, Pipeline, fetch
+from holdfast.errors import DiskFull, HoldfastError, Stale, StoreDown, StoreRefused, Unavailable, Unconfirmed
+from holdfast.store import locks
+from holdfast.store.database import POSTGRES, Name, Topics, Wakes, Work, no_topics
+from holdfast.store.pipeline import USELESS, Pipeline, Spoiled, query
+from holdfast.store.wire import Query, Wire
 
 T = TypeVar("T")
 
 BATCH_MAX = 128
 QUEUE_MAX = 20_000
+WRITERS = 4
 READERS = 4
+# Reads that share a snapshot wait for each other's rows.
+READS_MAX = 16
 CONNECT_TIMEOUT_S = 5
 STATEMENT_TIMEOUT_S = 30
 # A node that stands still in the middle of a transaction must not keep its locks from those who take over.
@@ -36,12 +46,22 @@ CHANNEL = "holdfast"
 # PostgreSQL refuses a longer notification.
 NOTIFICATION_MAX_BYTES = 7_900
 
+_BEGIN: Query = ("BEGIN", ())
+_BEGIN_READING: Query = ("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", ())
+_ROLLBACK: Query = ("ROLLBACK", ())
+_NOTIFY = f"SELECT pg_notify('{CHANNEL}', $1)"
+_READING = {"default_transaction_read_only": "on"}
+_WRITING = {"idle_in_transaction_session_timeout": f"{TRANSACTION_IDLE_MAX_S * 1000:.0f}"}
+# A hint may be lost, so none is waited for; and one that is written down would hold up every other commit.
+_TELLING = {"synchronous_commit": "off"}
+
 # A farewell of the server that arrives between two statements leaves the driver in a state that it calls internal.
 _LOST = (
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
     asyncpg.InternalClientError,
     asyncpg.CannotConnectNowError,
+    asyncpg.TooManyConnectionsError,
     OSError,
     TimeoutError,
 )
@@ -51,6 +71,9 @@ _LOST_STATES = (
     asyncpg.InvalidCatalogNameError,
     asyncpg.IdleInTransactionSessionTimeoutError,
     asyncpg.TransactionTimeoutError,
+    # A password or a role that is changed while we run may let us in again a moment later.
+    asyncpg.InvalidAuthorizationSpecificationError,
+    *USELESS,
 )
 _AGAIN = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
 
@@ -60,11 +83,117 @@ class _Job:
 
     __slots__ = ("future", "touches", "wakes", "work")
 
-    def __init__(self, work: Work[Any], future: asyncio.Future[Any], wakes: Topics[Any], touches: Sequence[str]) -> None:
+    def __init__(self, work: Work[Any], wakes: Topics[Any] = no_topics, touches: Sequence[Name] = ()) -> None:
         self.work = work
-        self.future = future
         self.wakes = wakes
         self.touches = touches
+        self.future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+    @property
+    def alone(self) -> bool:
+        return not self.touches or locks.ANYTHING in self.touches
+
+    def succeed(self, result: Any) -> None:
+        if not self.future.done():
+            self.future.set_result(result)
+
+    def fail(self, error: Exception) -> None:
+        if not self.future.done():
+            self.future.set_exception(error)
+
+
+class _Line:
+    """Jobs that wait for one of a few connections.  Those that touch the same things keep their order."""
+
+    def __init__(self, places: int, batch_max: int, connect: Callable[[], Any], serve: Callable[..., Any]) -> None:
+        self.wires: list[Wire | None] = [None] * places
+        self._free = list(range(places))
+        self._batch_max = batch_max
+        self._connect = connect
+        self._serve = serve
+        self._waiting: deque[_Job] = deque()
+        self._touched: set[Name] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._due = False
+
+    def put(self, job: _Job) -> None:
+        if len(self._waiting) >= QUEUE_MAX:
+            raise Unavailable("the store has more work waiting than it can take; try again in a moment")
+        self._waiting.append(job)
+        if not self._due:
+            # Whatever else is put in line in this round of the loop goes with it.
+            self._due = True
+            asyncio.get_running_loop().call_soon(self._fill)
+
+    async def drain(self) -> None:
+        """Return once nothing waits or is under way."""
+        while self._tasks or self._waiting:
+            await (asyncio.wait(self._tasks) if self._tasks else asyncio.sleep(0))
+
+    async def abandon(self) -> None:
+        """Give up what waits and is under way."""
+        while self._waiting:
+            self._waiting.popleft().fail(StoreDown("the store is closed"))
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    def drop(self) -> None:
+        """Let the next job begin with a connection of its own."""
+        for place in self._free:
+            wire, self.wires[place] = self.wires[place], None
+            if wire is not None:
+                wire.close()
+
+    def _fill(self) -> None:
+        self._due = False
+        while self._free and (batch := self._choose()):
+            # The place that was used last, whose connection is there already.
+            task = asyncio.create_task(self._run(self._free.pop(), batch), name="postgres")
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    def _choose(self) -> list[_Job]:
+        """Take the oldest jobs out of the line that may run now, and share a commit."""
+        batch: list[_Job] = []
+        passed: list[_Job] = []
+        blocked = set(self._touched)
+        while self._waiting and len(batch) < self._batch_max and len(passed) < BATCH_MAX:
+            job = self._waiting.popleft()
+            names = set(job.touches) - {locks.ANYTHING}
+            if not blocked.isdisjoint(names) or (batch and (job.alone or batch[0].alone)):
+                passed.append(job)
+            else:
+                batch.append(job)
+                self._touched |= names
+            blocked |= names
+        self._waiting.extendleft(reversed(passed))
+        # In one order on all nodes, so that none waits for a new key or session of another that waits for it.
+        return sorted(batch, key=lambda job: tuple(job.touches))
+
+    async def _run(self, place: int, batch: list[_Job]) -> None:
+        wire = self.wires[place]
+        try:
+            if wire is None or wire.closed:
+                wire = self.wires[place] = await self._connect()
+            await self._serve(wire, batch)
+        except (*_LOST, *_LOST_STATES, Unconfirmed) as error:
+            if wire:
+                wire.hang_up()
+            _fail(batch, error if isinstance(error, Unconfirmed) else StoreDown(f"PostgreSQL does not answer: {error}"))
+        except Exception as error:
+            if wire:
+                # It may stand in the middle of a transaction, which the next batch would commit with its own.
+                wire.hang_up()
+            _fail(batch, _translate(error))
+        except BaseException:
+            _fail(batch, StoreDown("the store is closed"))
+            raise
+        finally:
+            self._touched.difference_update(name for job in batch for name in job.touches)
+            self._free.append(place)
+            self._fill()
 
 
 class PostgresDatabase:
@@ -73,35 +202,29 @@ class PostgresDatabase:
     dialect = POSTGRES
     exclusive = False
 
-    def __init__(self, url: str, pool: asyncpg.Pool) -> None:
+    def __init__(self, url: str, first: Wire) -> None:
         self.wakes = Wakes()
         self._url = url
-        self._pool = pool
-        self._jobs: asyncio.Queue[_Job | None] = asyncio.Queue(QUEUE_MAX)
-        self._connection: asyncpg.Connection | None = None
         self._closing = False
         self._hurried = True
-        self._writer = asyncio.create_task(self._write_all(), name="postgres-writer")
+        self._writers = _Line(WRITERS, BATCH_MAX, self._connect_writer, self._write_all)
+        self._readers = _Line(READERS, READS_MAX, lambda: _connect(url, _READING), self._read_all)
+        self._readers.wires[-1] = first
+        self._told: dict[str, None] = {}
+        self._telling: asyncio.Task[None] | None = None
+        self._teller: Wire | None = None
         self._listener = asyncio.create_task(self._listen(), name="postgres-listener")
 
     @classmethod
     async def open(cls, url: str) -> PostgresDatabase:
-        """Connect.  Raises `StoreDown` when nobody answers, `StoreRefused` when we are not let in."""
+        """Connect.  Raises `StoreDown` when the server does not answer, `StoreRefused` when it does not let us in."""
         try:
-            pool = await asyncpg.create_pool(
-                url,
-                min_size=1,
-                max_size=READERS,
-                timeout=CONNECT_TIMEOUT_S,
-                command_timeout=STATEMENT_TIMEOUT_S,
-                server_settings={"default_transaction_read_only": "on"},
-                reset=_leave_as_it_is,
-            )
+            first = await _connect(url, _READING)
         except asyncpg.InvalidAuthorizationSpecificationError as error:
             raise StoreRefused(f"PostgreSQL does not let us in: {error}") from error
         except (*_LOST, *_LOST_STATES) as error:
             raise StoreDown(f"PostgreSQL does not answer: {error}") from error
-        return cls(url, pool)
+        return cls(url, first)
 
     async def write(
         self,
@@ -109,132 +232,147 @@ class PostgresDatabase:
         *,
         wakes: Topics[T] = no_topics,
         essential: bool = False,  # noqa: ARG002
-        touches: Sequence[str] = (),
+        touches: Sequence[Name] = (),
         heralds: Sequence[str] = (),  # noqa: ARG002
         heeds: Sequence[str] = (),  # noqa: ARG002
     ) -> T:
         # What waits is committed by several connections, and seen by others only then: there is nothing to herald.
         # PostgreSQL keeps its own reserve for a full disk: an essential write is like any other here.
-        if self._writer.done() or self._closing:
+        return await self._put(self._writers, _Job(work, wakes, sorted(touches)))
+
+    async def read(self, work: Work[T]) -> T:
+        # Any name will do, so that it shares a snapshot with the other reads that wait.
+        return await self._put(self._readers, _Job(work, no_topics, [("read", str(id(work)))]))
+
+    async def _put(self, line: _Line, job: _Job) -> Any:
+        if self._closing:
             raise StoreDown("the store is closed")
-        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        try:
-            self._jobs.put_nowait(_Job(work, future, wakes, touches))
-        except asyncio.QueueFull:
-            raise Unavailable("the store has more work waiting than it can take; try again in a moment") from None
-        return await future
+        line.put(job)
+        return await job.future
 
     @contextlib.asynccontextmanager
     async def unhurried(self) -> AsyncGenerator[None]:
         self._hurried = False
-        await self._drop_connection()
+        self._writers.drop()
         try:
             yield
         finally:
             self._hurried = True
-            await self._drop_connection()
+            self._writers.drop()
 
-    async def _drop_connection(self) -> None:
-        """Let the next write begin with a connection of its own."""
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            await connection.close(timeout=CONNECT_TIMEOUT_S)
+    @property
+    def damage(self) -> Sequence[str]:
+        # PostgreSQL checks its pages by itself, and so do its own tools.
+        return ()
 
-    async def read(self, work: Work[T]) -> T:
-        with _stoppable():
-            try:
-                async with self._pool.acquire(timeout=CONNECT_TIMEOUT_S) as connection:
-                    return await _read(connection, work)
-            except (*_LOST, *_LOST_STATES) as error:
-                raise StoreDown(f"PostgreSQL does not answer: {error}") from error
+    async def inspect(self) -> Sequence[str]:
+        return ()
+
+    async def tidy(self) -> None:
+        # PostgreSQL looks after its own files.
+        return
 
     async def close(self) -> None:
         self._closing = True
-        await self._jobs.put(None)
-        await self._writer
-        self._listener.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self._listener
-        if self._connection:
-            await self._connection.close(timeout=CONNECT_TIMEOUT_S)
-        await self._pool.close()
+        await self._writers.drain()
+        await self._readers.abandon()
+        if self._telling:
+            await asyncio.wait([self._telling], timeout=CONNECT_TIMEOUT_S)
+        for task in (self._listener, self._telling):
+            if task:
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await task
+        for wire in (*self._writers.wires, *self._readers.wires, self._teller):
+            if wire:
+                wire.close()
 
-    async def _write_all(self) -> None:
-        running = True
-        while running and (job := await self._jobs.get()) is not None:
-            batch = [job]
-            while len(batch) < BATCH_MAX and not self._jobs.empty():
-                if (more := self._jobs.get_nowait()) is None:
-                    running = False
-                    break
-                batch.append(more)
-            await self._finish(batch)
+    async def _connect_writer(self) -> Wire:
+        return await (_connect(self._url, _WRITING, limited=True) if self._hurried else _connect(self._url))
 
-    async def _finish(self, batch: list[_Job]) -> None:
-        """Commit a batch as one transaction; where one job spoils it, each by itself."""
-        try:
-            results = await self._commit(batch)
-        except (*_LOST, *_LOST_STATES) as error:
-            # Whether a commit in flight took effect is not known: the same request again finds out.
-            self._hang_up()
-            _fail(batch, StoreDown(f"PostgreSQL does not answer: {error}"))
-        except Exception as error:
-            if len(batch) == 1 and not isinstance(error, _AGAIN):
-                _fail(batch, _translate(error))
-            else:
-                await self._finish_alone(batch)
-        else:
-            self._answer(batch, results)
-
-    def _answer(self, batch: list[_Job], results: list[Any]) -> None:
-        for job, result in zip(batch, results, strict=True):
-            if not job.future.done():
-                job.future.set_result(result)
-        self.wakes.wake(_topics(batch, results))
-
-    async def _finish_alone(self, batch: list[_Job]) -> None:
-        for job in batch:
-            for retry in range(RETRIES_MAX):
-                try:
-                    results = await self._commit([job])
-                except _AGAIN as error:
-                    if retry == RETRIES_MAX - 1:
-                        _fail([job], StoreDown(f"other nodes hold the same rows: {error}"))
-                except (*_LOST, *_LOST_STATES) as error:
-                    self._hang_up()
-                    _fail([job], StoreDown(f"PostgreSQL does not answer: {error}"))
-                    break
-                except Exception as error:
-                    _fail([job], _translate(error))
-                    break
+    async def _write_all(self, wire: Wire, batch: Sequence[_Job]) -> None:
+        """Commit a batch as one transaction; one that spoils it is left out, and the others are done again."""
+        left, retries, careful = list(batch), 0, False
+        while left:
+            try:
+                results = await self._commit(wire, left, careful=careful)
+            except Spoiled as spoiled:
+                wire.send([_ROLLBACK])
+                if isinstance(spoiled.error, _AGAIN) and retries < RETRIES_MAX:
+                    retries += 1
+                elif isinstance(spoiled.error, asyncpg.DivisionByZeroError) and not careful:
+                    # What one of them needed was not there, and so it may be for many: all are told, one statement after
+                    # the other.
+                    careful = True
                 else:
-                    self._answer([job], results)
-                    break
+                    self._leave_out(left.pop(spoiled.number or 0), spoiled.error)
+            else:
+                for job, result in zip(left, results, strict=True):
+                    job.succeed(result)
+                self._wake(_topics(left, results))
+                return
 
-    def _hang_up(self) -> None:
-        """Drop a connection that cannot be trusted any more, without a word to the far side."""
-        if self._connection is not None:
-            self._connection.terminate()
-            self._connection = None
-
-    async def _commit(self, batch: list[_Job]) -> list[Any]:
-        connection = self._connection
-        if connection is None or connection.is_closed():
-            connection = self._connection = await _connect(self._url, hurried=self._hurried)
-        async with connection.transaction():
-            pipeline, results = Pipeline(connection), list[Any]()
-            for jobs in _side_by_side(batch):
-                results += await pipeline.run([job.work() for job in jobs])
-            await pipeline.write_added()
-            for payload in _payloads(_topics(batch, results)):
-                await connection.execute("SELECT pg_notify($1, $2)", CHANNEL, payload)
+    async def _commit(self, wire: Wire, batch: Sequence[_Job], *, careful: bool) -> list[Any]:
+        names = [name for job in batch for name in job.touches]
+        begin = [_BEGIN, *(query(each.sql, each.params) for each in locks.in_front(names))]
+        pipeline = Pipeline(wire, begin, careful=careful, timeout_s=STATEMENT_TIMEOUT_S if self._hurried else None)
+        try:
+            results = await pipeline.run([job.work() for job in batch])
+            await pipeline.commit()
+        except (*_LOST, *_LOST_STATES) as error:
+            if pipeline.committing and not isinstance(error, USELESS):
+                # Whether it took effect is not known: the same request again finds out.
+                raise Unconfirmed(f"PostgreSQL was lost while it committed: {error}") from error
+            raise
         return results
+
+    def _leave_out(self, job: _Job, error: Exception) -> None:
+        if isinstance(error, _AGAIN):
+            job.fail(StoreDown(f"other nodes hold the same rows: {error}"))
+        else:
+            job.fail(_translate(error))
+
+    async def _read_all(self, wire: Wire, batch: Sequence[_Job]) -> None:
+        """Run reads on one snapshot.  Nobody has to wait for its end."""
+        left = list(batch)
+        while left:
+            pipeline = Pipeline(wire, [_BEGIN_READING], timeout_s=STATEMENT_TIMEOUT_S)
+            try:
+                results = await pipeline.run([job.work() for job in left])
+            except Spoiled as spoiled:
+                wire.send([_ROLLBACK])
+                left.pop(spoiled.number or 0).fail(_translate(spoiled.error))
+            else:
+                wire.send([_ROLLBACK])
+                for job, result in zip(left, results, strict=True):
+                    job.succeed(result)
+                return
+
+    def _wake(self, topics: Sequence[str]) -> None:
+        self.wakes.wake(topics)
+        self._told.update(dict.fromkeys(topics))
+        if self._told and self._telling is None:
+            self._telling = asyncio.create_task(self._tell(), name="postgres-teller")
+
+    async def _tell(self) -> None:
+        """Pass our hints on to the other nodes: behind the commit, since a commit that notifies is waited for by all."""
+        try:
+            with contextlib.suppress(*_LOST, *_LOST_STATES):
+                while self._told:
+                    if self._teller is None or self._teller.closed:
+                        self._teller = await _connect(self._url, _TELLING)
+                    payloads = _payloads(tuple(self._told))
+                    self._told.clear()
+                    await self._teller.run([(_NOTIFY, [payload]) for payload in payloads], STATEMENT_TIMEOUT_S)
+        finally:
+            self._told.clear()
+            self._telling = None
 
     async def _listen(self) -> None:
         """Pass other nodes' hints on, for as long as the database lets us hear them."""
         while True:
-            with contextlib.suppress(*_LOST, *_LOST_STATES), _stoppable():
-                connection = await _connect(self._url)
+            with contextlib.suppress(*_LOST, *_LOST_STATES):
+                connection = await asyncpg.connect(self._url, timeout=CONNECT_TIMEOUT_S)
                 try:
                     await connection.add_listener(CHANNEL, self._hear)
                     # What was said before anybody listened was not heard.
@@ -245,44 +383,19 @@ class PostgresDatabase:
             await asyncio.sleep(RECONNECT_WAIT_S)
 
     def _hear(self, _connection: object, pid: int, _channel: str, payload: object) -> None:
-        mine = self._connection is not None and pid == self._connection.get_server_pid()
-        if not mine:
+        if self._teller is None or pid != self._teller.pid:
             self.wakes.wake(str(payload).split(","))
 
 
-@contextlib.contextmanager
-def _stoppable() -> Generator[None]:
-    """Let a stop be a stop, also where the driver, which could not take its question back in time, calls it a time-out."""
-    task = asyncio.current_task()
-    before = task.cancelling() if task else 0
+async def _connect(url: str, settings: Mapping[str, str] | None = None, *, limited: bool = False) -> Wire:
+    connection = await asyncpg.connect(url, timeout=CONNECT_TIMEOUT_S, server_settings=dict(settings or {}))
     try:
-        yield
-    except Exception as error:
-        if task and task.cancelling() > before:
-            raise asyncio.CancelledError from error
-        raise
-
-
-async def _leave_as_it_is(_connection: object) -> None:
-    """A reader changes nothing of its session, so nothing of it has to be undone between two reads."""
-
-
-async def _connect(url: str, *, hurried: bool = True) -> asyncpg.Connection:
-    if not hurried:
-        return await asyncpg.connect(url, timeout=CONNECT_TIMEOUT_S)
-    connection = await asyncpg.connect(
-        url,
-        timeout=CONNECT_TIMEOUT_S,
-        command_timeout=STATEMENT_TIMEOUT_S,
-        server_settings={"idle_in_transaction_session_timeout": f"{TRANSACTION_IDLE_MAX_S * 1000:.0f}"},
-    )
-    try:
-        if connection.get_server_version().major >= TRANSACTION_LIMIT_SINCE:
+        if limited and connection.get_server_version().major >= TRANSACTION_LIMIT_SINCE:
             await connection.execute(f"SET transaction_timeout = {TRANSACTION_MAX_S * 1000:.0f}")
+        return Wire(connection)
     except BaseException:
         connection.terminate()
         raise
-    return connection
 
 
 async def _closing(connection: asyncpg.Connection) -> None:
@@ -297,18 +410,9 @@ async def _closing(connection: asyncpg.Connection) -> None:
         await closed.wait()
 
 
-def _side_by_side(batch: Sequence[_Job]) -> list[list[_Job]]:
-    """Cut a batch into runs of jobs that touch nothing in common, in their order."""
-    runs: list[list[_Job]] = []
-    touched: set[str] = set()
+def _fail(batch: Sequence[_Job], error: Exception) -> None:
     for job in batch:
-        if job.touches and touched and touched.isdisjoint(job.touches):
-            runs[-1].append(job)
-        else:
-            runs.append([job])
-            touched = set()
-        touched.update(job.touches)
-    return runs
+        job.fail(error)
 
 
 def _topics(batch: Sequence[_Job], results: Sequence[Any]) -> tuple[str, ...]:
@@ -325,12 +429,6 @@ def _payloads(topics: Sequence[str]) -> list[str]:
     return payloads
 
 
-def _fail(batch: Sequence[_Job], error: Exception) -> None:
-    for job in batch:
-        if not job.future.done():
-            job.future.set_exception(error)
-
-
 def _translate(error: Exception) -> Exception:
     if isinstance(error, HoldfastError):
         return error
@@ -339,18 +437,3 @@ def _translate(error: Exception) -> Exception:
     if isinstance(error, asyncpg.DiskFullError):
         return DiskFull("the database's disk is full: free some space; everything accepted so far is safe")
     return error
-
-
-async def _read(connection: Connection, work: Work[T]) -> T:
-    """Run a read.  One statement sees one snapshot by itself; only where more follow is it begun again in a transaction."""
-    transaction = work()
-    try:
-        statement = next(transaction)
-        if isinstance(statement, Run):
-            transaction.send(await fetch(connection, statement.sql, statement.params))
-    except StopIteration as done:
-        return done.value
-    transaction.close()
-    async with connection.transaction(isolation="repeatable_read", readonly=True):
-        (result,) = await Pipeline(connection).run([work()])
-        return result

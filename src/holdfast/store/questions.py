@@ -6,7 +6,7 @@ from holdfast.core import questions
 from holdfast.core.journal import Draft
 from holdfast.core.questions import About, Decision, Question
 from holdfast.core.turns import Turn
-from holdfast.errors import IllegalMove
+from holdfast.errors import IllegalMove, Rejected
 from holdfast.ids import SessionId, TurnId
 from holdfast.ports import Asked, Grant
 from holdfast.store import rows
@@ -120,7 +120,8 @@ def ask(turn: Turn, question: Question, now_ms: int) -> Transaction[None]:
 def answer(turn: Turn, draft: Draft) -> Transaction[None]:
     """Close the question a turn waits with, and grant what the answer grants.
 
-    Raises `IllegalMove` for any other question, and for one that has expired unless that is the answer.
+    Raises `IllegalMove` for any other question, and for one that has expired unless that is the answer; `Rejected` for an
+    answer that would allow more than was offered.
     """
     question_id, text = str(draft.data.get("question_id", "")), str(draft.data.get("text", ""))
     (asked,) = yield from _list(_WAITING, {"turn_id": turn.id})
@@ -130,8 +131,14 @@ def answer(turn: Turn, draft: Draft) -> Transaction[None]:
     expires_at = question.expires_at
     if text != questions.EXPIRED and expires_at is not None and draft.at >= expires_at:
         raise IllegalMove(question.id, "expired", "be answered; ask again if it is still wanted")
+    decision = questions.decide(text)
+    if question.about is About.APPROVAL and not questions.is_offered(question, decision):
+        offered = ", ".join(question.choices)
+        raise Rejected(
+            f"{decision.value!r} is not offered here, because what was approved could change; say one of {offered}"
+        )
     yield Run(_CLOSE, {"turn_id": turn.id, "answer": text, "now": draft.at})
-    yield from _grant_for_longer(asked, questions.decide(text), draft.at)
+    yield from _grant_for_longer(asked, decision, draft.at)
 
 
 def withdraw(turn_id: TurnId, now_ms: int) -> Transaction[None]:
@@ -145,16 +152,17 @@ def _grant_for_longer(asked: Asked, decision: Decision, now_ms: int) -> Transact
         return
     if decision not in (Decision.SESSION, Decision.ALWAYS):
         return
-    yield Run(
-        _GRANT,
-        {
-            "owner": asked.owner,
-            "fingerprint": question.fingerprint,
-            "session_id": asked.session_id if decision is Decision.SESSION else None,
-            "text": question.text,
-            "now": now_ms,
-        },
-    )
+    for each in question.fingerprint.split():
+        yield Run(
+            _GRANT,
+            {
+                "owner": asked.owner,
+                "fingerprint": each,
+                "session_id": asked.session_id if decision is Decision.SESSION else None,
+                "text": question.text,
+                "now": now_ms,
+            },
+        )
 
 
 def _list(sql: str, params: Params) -> Transaction[list[Asked]]:

@@ -10,7 +10,7 @@ from holdfast.core.recovery import Pending, Sight
 from holdfast.core.turns import Turn
 from holdfast.errors import NotFound, Stale
 from holdfast.ids import NodeId, SessionId
-from holdfast.store import journal, turns
+from holdfast.store import journal, locks, turns
 from holdfast.store.database import Add, Database, Params, Row, Run, Transaction
 
 _OUTPUT = ", ".join(f"'{kind}'" for kind in sorted(OUTPUT))
@@ -70,7 +70,9 @@ class Recoveries:
         """End a search, and say in the journal how much there is; False when it is over already."""
         try:
             return await self._database.write(
-                lambda: _resolve(pending, now_ms), wakes=lambda _: (f"session:{pending.session_id}",)
+                lambda: _resolve(pending, now_ms),
+                wakes=lambda _: (f"session:{pending.session_id}",),
+                touches=(locks.session(pending.session_id),),
             )
         except (Stale, NotFound):
             return False

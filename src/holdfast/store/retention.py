@@ -42,6 +42,8 @@ TABLES: Mapping[str, Keep] = MappingProxyType(
         "turns": Keep.SESSION,
         "entries": Keep.SESSION,
         "passages": Keep.SESSION,
+        "unsearched": Keep.SESSION,
+        "title_words": Keep.SESSION,
         "tool_calls": Keep.SESSION,
         "deliveries": Keep.SESSION,
         "segments": Keep.SESSION,
@@ -52,6 +54,7 @@ TABLES: Mapping[str, Keep] = MappingProxyType(
         "images": Keep.SESSION,
         "processes": Keep.SESSION,
         "dedupe": Keep.AGE,
+        "tenants": Keep.OPERATOR,
         "cursors": Keep.OPERATOR,
         "jobs": Keep.OPERATOR,
         "grants": Keep.OPERATOR,
@@ -86,6 +89,9 @@ async def enforce(
     now_ms: int,
 ) -> Pruned:
     """Delete what has outlived its retention."""
+    # What a crash left of sessions that were removed, and what was too much for whoever removed one.
+    while await sessions.sweep():
+        pass
     for channel in EXPIRING & one_shot_days.keys():
         await sessions.expire(channel, now_ms - one_shot_days[channel] * DAY_MS)
     removed = [await sessions.prune(channel, now_ms - days * DAY_MS) for channel, days in one_shot_days.items()]

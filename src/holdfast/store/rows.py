@@ -29,7 +29,8 @@ SESSION = (
 )
 TURN = (
     "id, session_id, ordinal, accepted_at, mode, delivers_later, remembers, reply_to, state, attempt, nth, fence, "
-    "node_id, cause, error, generation, started_at, answered_at, steers, joined_to, parent_turn_id, verbatim"
+    "node_id, cause, error, generation, started_at, answered_at, steers, joined_to, parent_turn_id, verbatim, owner, "
+    "retry_at"
 )
 ENTRY = "session_id, seq, turn_id, attempt, nth, kind, at, data"
 CALL = "id, turn_id, session_id, name, effect, args, state, starts, result"
@@ -131,7 +132,8 @@ def session(row: Row) -> sessions.Session:
 def turn(row: Row) -> turns.Turn:
     (
         id_, session_id, ordinal, accepted_at, mode, delivers_later, remembers, reply_to, state, attempt, nth, fence,
-        node_id, cause, error, generation, started_at, answered_at, steers, joined_to, parent_turn_id, verbatim,
+        node_id, cause, error, generation, started_at, answered_at, steers, joined_to, parent_turn_id, verbatim, owner,
+        retry_at,
     ) = row  # fmt: skip
     return turns.Turn(
         id=id_,
@@ -156,6 +158,8 @@ def turn(row: Row) -> turns.Turn:
         joined_to=joined_to,
         parent_turn_id=parent_turn_id,
         verbatim=bool(verbatim),
+        owner=owner,
+        retry_at=retry_at,
     )
 
 

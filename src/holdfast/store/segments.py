@@ -11,15 +11,17 @@ from holdfast.core.memory import Event, Record, Segment, State, Unpaid, next_to_
 from holdfast.core.memory import record as decide
 from holdfast.errors import IllegalMove, NotFound, Stale
 from holdfast.ids import NodeId, SegmentId, SessionId, TurnId
-from holdfast.store import rows
-from holdfast.store.database import Database, Dialect, Params, Row, Run, Transaction
+from holdfast.store import locks, rows
+from holdfast.store.database import Add, Database, Dialect, Params, Row, Run, Transaction
 
 # As the indexes name them; what was waived is owed no more than what was committed.
 _OWED = "('open', 'sealed', 'committing')"
 
 _OPEN_OWNER = "SELECT owner FROM segments WHERE session_id = :session_id AND state = 'open'"
 _EXTEND = """
-    UPDATE segments SET last_generation = :generation, due_at = :now WHERE session_id = :session_id AND state = 'open'
+    UPDATE segments
+       SET last_generation = (SELECT s.generation FROM sessions s WHERE s.id = segments.session_id), due_at = :now
+     WHERE session_id = :session_id AND state = 'open' AND owner = :owner
  RETURNING id
 """
 _SEAL = """
@@ -160,12 +162,16 @@ class Segments:
 
     async def seal(self, session_id: SessionId, now_ms: int) -> bool:
         """Close the open segment at a boundary; False when nothing is owed in it."""
-        return await self._database.write(lambda: seal(session_id, now_ms), wakes=lambda _: ("segments",))
+        return await self._database.write(
+            lambda: seal(session_id, now_ms), wakes=lambda _: ("segments",), touches=(locks.session(session_id),)
+        )
 
     async def seal_all(self, session_ids: Sequence[SessionId], now_ms: int) -> int:
         """Close the open segments of sessions; returns how many there were."""
         dialect, ids = self._database.dialect, rows.encode(list(session_ids))
-        return await self._database.write(lambda: seal_all(dialect, ids, now_ms), wakes=_if_any)
+        return await self._database.write(
+            lambda: seal_all(dialect, ids, now_ms), wakes=_if_any, touches=list(map(locks.session, session_ids))
+        )
 
     async def seal_idle(self, used_before: int, now_ms: int, limit: int = 500) -> int:
         """Close the open segments of sessions that nobody has used since and that are at nothing; returns how many."""
@@ -174,7 +180,9 @@ class Segments:
 
     async def close_off(self, session_id: SessionId, now_ms: int, due_at: int) -> Segment | None:
         """Close the open segment, and leave it to the caller until `due_at`; returns the oldest that is owed."""
-        return await self._database.write(lambda: _close_off(session_id, max(now_ms, due_at)))
+        return await self._database.write(
+            lambda: _close_off(session_id, max(now_ms, due_at)), touches=(locks.session(session_id),)
+        )
 
     async def closed_off(self, session_id: SessionId) -> Sequence[Segment]:
         """Return what a session owes behind its last boundary, oldest first."""
@@ -311,28 +319,30 @@ def _if_any(count: int) -> Sequence[str]:
     return ("segments",) if count else ()
 
 
-def record(session_id: SessionId, generation: int, ending: Ending) -> Transaction[None]:
-    """Enter a completed turn into the ledger."""
+def looking(session_id: SessionId, ending: Ending) -> tuple[Run, Run]:
+    """Return what finds the open segment of a session, and what extends it where it is owed to the same owner."""
+    extend = Run(_EXTEND, {"session_id": session_id, "owner": ending.memory_owner, "now": ending.at})
+    return Run(_OPEN_OWNER, {"session_id": session_id}), extend
+
+
+def record(
+    session_id: SessionId, generation: int, ending: Ending, opened: Sequence[Row], extended: Sequence[Row]
+) -> Transaction[None]:
+    """Enter a completed turn into the ledger, given what `looking` has found."""
     owner = ending.memory_owner or ""
-    found = yield Run(_OPEN_OWNER, {"session_id": session_id})
-    choice = decide(found[0][0] if found else None, owner)
-    # On a shared database a boundary may seal it between our look and our write: then the turn opens the next one.
-    if choice is Record.EXTEND and (
-        yield Run(_EXTEND, {"session_id": session_id, "generation": generation, "now": ending.at})
-    ):
+    choice = decide(opened[0][0] if opened else None, owner)
+    # On a shared database a boundary may seal it between the look and the write: then the turn opens the next one.
+    if choice is Record.EXTEND and extended:
         return
     if choice is Record.SEAL_AND_OPEN:
-        yield from seal(session_id, ending.at)
-    yield Run(
-        _INSERT,
-        {
-            "id": ending.segment_id,
-            "session_id": session_id,
-            "owner": owner,
-            "generation": generation,
-            "now": ending.at,
-        },
-    )
+        yield sealing(session_id, ending.at)
+    params: Params = {"id": ending.segment_id, "session_id": session_id, "owner": owner, "generation": generation}
+    yield Add(_INSERT, [{**params, "now": ending.at}])
+
+
+def sealing(session_id: SessionId, now_ms: int) -> Add:
+    """Return what closes the open segment of a session, for those who need not know whether there was one."""
+    return Add(_SEAL, [{"session_id": session_id, "due_at": now_ms}])
 
 
 def seal(session_id: SessionId, now_ms: int) -> Transaction[bool]:

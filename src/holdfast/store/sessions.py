@@ -1,18 +1,21 @@
-"""Sessions: looked up by key or id, listed, searched, and pruned when they are over."""
+"""Sessions: looked up by key or id, listed, and pruned when they are over."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import AsyncGenerator, Sequence
 
+from holdfast.core.fairness import Quota
+from holdfast.core.keys import LOCAL
 from holdfast.core.recovery import Standing
-from holdfast.core.sessions import EXPIRED, Activity, Event, Glance, Hit, Session, Source, State, reset_reason
+from holdfast.core.sessions import EXPIRED, NOBODY, Activity, Event, Glance, Session, Source, State, reset_reason
 from holdfast.core.turns import Turn
-from holdfast.errors import NotFound
+from holdfast.errors import Damaged, NotFound
 from holdfast.ids import SessionId, TurnId
-from holdfast.store import cancellation, forks, rows
+from holdfast.store import cancellation, forks, locks, passages, quotas, removal, rows
 from holdfast.store.database import Database, Dialect, Params, Run, Transaction
 
-_GET = f"SELECT {rows.SESSION} FROM sessions WHERE id = :id"
+_GET = f"SELECT {rows.SESSION} FROM sessions WHERE id = :id AND owner <> '{NOBODY}'"
 _FIND = f"SELECT {rows.SESSION} FROM sessions WHERE owner = :owner AND key = :key AND state = 'open'"
 _OF_KEY = f"""
     SELECT {rows.SESSION} FROM sessions
@@ -44,18 +47,20 @@ _LIST_CHANNEL = _page("channel = :channel")
 _LIST_ARCHIVED = _page(f"archived = 1 AND {_OF_ANY_CHANNEL}")
 _LIST_PINNED = _page(f"pinned = 1 AND {_OF_ANY_CHANNEL}")
 _LIST_IN_USE = _page(f"state IN ('open', 'suspended') AND {_OF_ANY_CHANNEL}")
-# A session has one turn at most that runs or waits, and what is in line behind it comes first in the alphabet.  Its model is
-# looked for from the last turn backwards, because a long conversation has many calls: `CROSS` makes SQLite keep to that.
+# A session has one turn at most that runs, waits or is retried, and what is in line behind it comes first in the alphabet.
+# Its model is looked for from the last turn backwards, because a long conversation has many calls: `CROSS` makes SQLite keep
+# to that.
 # Attempt 0 is what was used after a turn, as to remember it.
 _GLANCES = f"""
     SELECT {rows.qualified(rows.SESSION, "s")},
-           (SELECT MAX(t.state) FROM turns t WHERE t.session_id = s.id AND t.state IN ('queued', 'running', 'waiting')),
+           (SELECT MAX(CASE WHEN t.retry_at IS NULL THEN t.state ELSE 'retrying' END) FROM turns t
+             WHERE t.session_id = s.id AND t.state IN ('queued', 'running', 'waiting')),
            (SELECT {{opening}} FROM entries e WHERE e.session_id = s.id AND e.seq = 1),
            CASE WHEN EXISTS (SELECT 1 FROM spending p WHERE p.session_id = s.id) THEN
                (SELECT p.model FROM turns t CROSS JOIN spending p
                  WHERE t.session_id = s.id AND p.turn_id = t.id AND p.attempt > 0
                  ORDER BY t.ordinal DESC, p.attempt DESC, p.nth DESC LIMIT 1) END
-      FROM sessions s WHERE s.id IN {{ids}}
+      FROM sessions s WHERE s.id IN {{ids}} AND s.owner <> '{NOBODY}'
 """
 # Of a first message: enough for a line behind a few that are empty.
 OPENING_MAX_CHARS = 400
@@ -79,24 +84,6 @@ _INTERRUPTION = f"""
        AND NOT EXISTS (SELECT 1 FROM entries e WHERE e.turn_id = t.id AND e.kind = 'turn.undone')
      ORDER BY t.ordinal DESC LIMIT 1
 """
-# A session at rest: nothing of it is still on its way, neither a turn of its own or of a task that it gave away, nor a
-# delivery nor a memory nor a process.
-_PRUNE = """
-    DELETE FROM sessions WHERE id IN (
-        SELECT s.id FROM sessions s
-         WHERE s.channel = :channel AND s.state = 'ended' AND s.ended_at <= :ended_before
-           AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.session_id = s.id AND t.state IN ('queued', 'running', 'waiting'))
-           AND NOT EXISTS (SELECT 1 FROM deliveries d JOIN turns t ON t.id = d.turn_id
-                            WHERE t.session_id = s.id AND (d.state IN ('pending', 'sending', 'retry')
-                                                           OR (d.state = 'unknown' AND d.repeats = 0)))
-           AND NOT EXISTS (SELECT 1 FROM segments m
-                            WHERE m.session_id = s.id AND m.state IN ('open', 'sealed', 'committing'))
-           AND NOT EXISTS (SELECT 1 FROM processes p WHERE p.session_id = s.id AND p.state = 'running')
-           AND NOT EXISTS (SELECT 1 FROM turns t JOIN turns c ON c.parent_turn_id = t.id
-                            WHERE t.session_id = s.id AND c.state IN ('queued', 'running', 'waiting'))
-         LIMIT :limit)
- RETURNING id, owner
-"""
 # What somebody has pinned they want to keep.
 _IDLE = """
     SELECT s.id, s.updated_at FROM sessions s
@@ -106,19 +93,10 @@ _IDLE = """
        AND NOT EXISTS (SELECT 1 FROM processes p WHERE p.session_id = s.id AND p.state = 'running')
        AND NOT EXISTS (SELECT 1 FROM turns t JOIN turns c ON c.parent_turn_id = t.id
                         WHERE t.session_id = s.id AND c.state IN ('queued', 'running', 'waiting'))
-     LIMIT :limit
+     LIMIT :limit {skip_locked}
 """
 # Everything that uses a session writes the time into it, so that one which another node has just used is not held.
 _HOLD_IDLE = "UPDATE sessions SET updated_at = updated_at WHERE id = :id AND updated_at = :used_at RETURNING id"
-_SEARCH = """
-    SELECT e.session_id, e.turn_id, e.seq, e.kind, e.at, e.data
-      FROM entries e JOIN sessions s ON s.id = e.session_id
-     WHERE s.owner = :owner AND {matches}
-     ORDER BY e.at DESC, e.session_id, e.seq DESC LIMIT :limit
-"""
-# By name, so that what was only just journalled is written first, and goes too.
-_DELETE_ENTRIES = "DELETE FROM entries WHERE session_id = :id"
-_DELETE = "DELETE FROM sessions WHERE id = :id RETURNING id, owner"
 # The whole list of states is named as well, because that is what the index holds.
 _STANDING = f"""
     SELECT (SELECT COUNT(*) FROM turns WHERE state IN ('queued', 'running', 'waiting') AND state = 'queued'),
@@ -126,17 +104,19 @@ _STANDING = f"""
            (SELECT COUNT(DISTINCT t.session_id) FROM turns t JOIN sessions s ON s.id = t.session_id
              WHERE t.state = 'interrupted' AND s.state = 'open' AND s.strikes > 0 AND {_UNCLEARED})
 """
-_FORGET_KEYS = "DELETE FROM dedupe WHERE accepted_at <= :before RETURNING key"
-PRUNE_BATCH = 100
+EXPIRE_MAX = 20
+# Whoever deletes a session waits for so many steps; what is left of it then is for the janitor.
+SWEEPS_MAX = 25
 
 
 class Sessions:
     """Every conversation that is kept."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, quota: Quota | None = None) -> None:
         self._database = database
+        self._quota = quota
         dialect = database.dialect
-        self._search = _SEARCH.format(matches=dialect.matches("words"))
+        self._idle = _IDLE.format(skip_locked=dialect.skip_locked and "FOR UPDATE OF s SKIP LOCKED")
         self._glances = _GLANCES.format(ids=dialect.each("ids"), opening=dialect.text("e.data", OPENING_MAX_CHARS))
 
     async def get(self, session_id: SessionId) -> Session:
@@ -163,8 +143,11 @@ class Sessions:
     async def open(self, owner: str, key: str, channel: str, session_id: SessionId, now_ms: int) -> Session:
         """Return the open session of a key; an empty one with the given id if it has none."""
         params = {"owner": owner, "key": key, "channel": channel, "id": session_id, "now": now_ms}
+        quota = self._quota if owner != LOCAL else None
         return await self._database.write(
-            lambda: _open(params), touches=(f"conversation:{owner}:{key}",), wakes=lambda opened: (f"session:{opened.id}",)
+            lambda: _open(params, quota),
+            touches=(locks.conversation(owner, key), *((locks.ANYTHING,) if quota else ())),
+            wakes=lambda opened: (f"session:{opened.id}",),
         )
 
     async def list(
@@ -202,8 +185,19 @@ class Sessions:
 
     async def glances(self, session_ids: Sequence[SessionId]) -> dict[SessionId, Glance]:
         """Return sessions with what they are at and how they begin; those that are not there are left out."""
-        sql = self._glances
-        return await self._database.read(lambda: _glance(sql, {"ids": rows.encode(list(session_ids))}))
+        try:
+            return await self._database.read(lambda: _glance(self._glances, session_ids))
+        except Damaged:
+            # One that cannot be read must not hide the others.
+            return {each: glance for each in session_ids for glance in await self._glimpse(each)}
+
+    async def _glimpse(self, session_id: SessionId) -> list[Glance]:
+        """Return what can still be read of one session among damaged ones: all, itself alone, or nothing."""
+        with contextlib.suppress(Damaged):
+            return list((await self._database.read(lambda: _glance(self._glances, [session_id]))).values())
+        with contextlib.suppress(Damaged, NotFound):
+            return [Glance(session=await self.get(session_id), activity=None, opening="", model=None)]
+        return []
 
     async def change(
         self,
@@ -221,7 +215,7 @@ class Sessions:
             "archived": None if archived is None else int(archived),
         }
         changed = await self._database.write(
-            lambda: _list(_CHANGE, params), wakes=lambda changed: tuple(f"session:{each.id}" for each in changed)
+            lambda: _change(params), wakes=lambda changed: tuple(f"session:{each.id}" for each in changed)
         )
         if not changed:
             raise NotFound(f"there is no session {session_id}")
@@ -234,18 +228,26 @@ class Sessions:
 
         What is still in flight is not copied.  Memory is not owed again, and no effect is remembered as the copy's own.
         """
+        quota = self._quota if fork.owner != LOCAL else None
         return await self._database.write(
-            lambda: forks.fork(session_id, fork, through, before), wakes=lambda made: (f"session:{made.id}",)
+            lambda: forks.fork(session_id, fork, through, before, quota), wakes=lambda made: (f"session:{made.id}",)
         )
 
     async def delete(self, session_id: SessionId, now_ms: int) -> bool:
-        """Delete a session with all that belongs to it, cancelling what it is at; False when there is none."""
+        """Delete a session with all that belongs to it, cancelling what it is at; False when there is none.
+
+        It is gone at once.  Of a long one some rows may still be there, which the janitor sweeps.
+        """
         dialect = self._database.dialect
         deleted, _ = await self._database.write(
             lambda: _delete(dialect, session_id, now_ms),
-            wakes=lambda done: (f"session:{session_id}", *_gone(done[0]), *cancellation.topics(done[1])),
+            wakes=lambda done: (f"session:{session_id}", *removal.topics(done[0]), *cancellation.topics(done[1])),
+            touches=(locks.session(session_id), locks.ANYTHING),
             essential=True,
         )
+        for _ in range(SWEEPS_MAX):
+            if not await self.sweep():
+                break
         return bool(deleted)
 
     async def standing(self) -> Standing:
@@ -257,26 +259,16 @@ class Sessions:
         found = await self._database.read(lambda: _run(_INTERRUPTION, {"id": session_id}))
         return found[0][0] if found else None
 
-    async def search(self, owner: str, query: str, limit: int = 50) -> list[Hit]:
-        """Find messages and answers that contain all words of a query, newest first."""
-        words = self._database.dialect.words(query)
-        sql = self._search
-        found = await self._database.read(lambda: _run(sql, {"owner": owner, "words": words, "limit": limit}))
-        return [
-            Hit(session_id=session_id, turn_id=turn_id, seq=seq, kind=kind, at=at, text=str(rows.data(data).get("text", "")))
-            for session_id, turn_id, seq, kind, at, data in found
-        ]
-
     async def expire(self, channel: str, idle_before: int) -> int:
         """End the conversations of a channel that nobody has used since, nor pinned; returns how many.
 
         What is still at something stays.  Each has ended when it was last used, so that retention counts from there.
         """
-        dialect = self._database.dialect
-        params = {"channel": channel, "idle_before": idle_before, "limit": PRUNE_BATCH}
+        dialect, sql = self._database.dialect, self._idle
+        params = {"channel": channel, "idle_before": idle_before, "limit": EXPIRE_MAX}
         total = 0
         while expired := await self._database.write(
-            lambda: _expire(dialect, params),
+            lambda: _expire(dialect, sql, params),
             wakes=lambda ended: ("segments", *(f"session:{session_id}" for session_id in ended)),
         ):
             total += len(expired)
@@ -284,20 +276,42 @@ class Sessions:
 
     async def prune(self, channel: str, ended_before: int) -> int:
         """Delete the ended sessions of a channel with all that belongs to them; returns how many."""
-        params = {"channel": channel, "ended_before": ended_before, "limit": PRUNE_BATCH}
-        total = 0
-        # In batches, so that a large prune never keeps other writers waiting.
-        while pruned := await self._database.write(lambda: _run(_PRUNE, params), wakes=_gone):
-            total += len(pruned)
-        return total
+        return sum([pruned async for pruned in self.pruning(channel, ended_before)])
+
+    async def pruning(self, channel: str, ended_before: int) -> AsyncGenerator[int]:
+        """Prune in steps that keep no other write waiting; yields after each how many sessions are gone by it.
+
+        Whoever stops in between leaves nothing half done that another one, or the next `sweep`, would not go on with.
+        """
+        database, ended_since = self._database, 0
+        while True:
+            while await self.sweep():
+                yield 0
+            # Looked for beside the writer: many may have to be passed by that are not at rest yet.
+            prunable = removal.Prunable(channel=channel, ended_before=ended_before, ended_since=ended_since)
+            found = await database.read(lambda prunable=prunable: removal.find(prunable))
+            gone = await database.write(
+                lambda prunable=prunable, found=found: removal.hide_prunable(database.dialect, prunable, found),
+                wakes=removal.topics,
+            )
+            if not gone:
+                return
+            yield len(gone)
+            ended_since = found[-1].ended_at
+
+    async def sweep(self) -> int:
+        """Delete some rows of sessions that were removed; returns how many, and 0 once nothing is left of them."""
+        return await removal.sweep(self._database)
 
     async def forget_keys(self, before: int) -> int:
         """Delete dedupe keys that no sender will repeat any more."""
-        return len(await self._database.write(lambda: _run(_FORGET_KEYS, {"before": before})))
+        return await removal.forget(self._database, "dedupe", ("key",), "accepted_at <= :before", {"before": before})
 
 
-def _open(params: Params) -> Transaction[Session]:
+def _open(params: Params, quota: Quota | None) -> Transaction[Session]:
     of_key = {"owner": params["owner"], "key": params["key"]}
+    if quota and not (yield from _list(_FIND, of_key)):
+        yield from quotas.check_session(quota, str(params["owner"]))
     latest = yield from _list(_OF_KEY, {**of_key, "limit": 1, "before_id": "", "state": ""})
     reason = reset_reason(latest[0].state) if latest else None
     source = rows.encode({name: getattr(Source(), name) for name in Source.__slots__})
@@ -311,9 +325,17 @@ def _list(sql: str, params: Params) -> Transaction[list[Session]]:
     return [rows.session(row) for row in found]
 
 
-def _glance(sql: str, params: Params) -> Transaction[dict[SessionId, Glance]]:
+def _change(params: Params) -> Transaction[list[Session]]:
+    changed = yield from _list(_CHANGE, params)
+    if params["title"] is not None:
+        for session in changed:
+            yield from passages.name(session.id, session.owner, session.title)
+    return changed
+
+
+def _glance(sql: str, session_ids: Sequence[SessionId]) -> Transaction[dict[SessionId, Glance]]:
     found: dict[SessionId, Glance] = {}
-    for *row, at, opening, model in (yield Run(sql, params)):
+    for *row, at, opening, model in (yield Run(sql, {"ids": rows.encode(list(session_ids))})):
         session, activity = rows.session(tuple(row)), at and Activity(at)
         found[session.id] = Glance(session=session, activity=activity, opening=opening or "", model=model or None)
     return found
@@ -323,22 +345,16 @@ def _run(sql: str, params: Params) -> Transaction[list[rows.Row]]:
     return (yield Run(sql, params))
 
 
-def _gone(deleted: Sequence[rows.Row]) -> tuple[str, ...]:
-    # With its owner, whom nobody could look up any more.
-    return tuple(f"gone:{session_id}:{owner}" for session_id, owner in deleted)
-
-
-def _delete(dialect: Dialect, session_id: SessionId, now_ms: int) -> Transaction[tuple[list[rows.Row], list[Turn]]]:
+def _delete(dialect: Dialect, session_id: SessionId, now_ms: int) -> Transaction[tuple[removal.Gone, list[Turn]]]:
     cancelled = yield from cancellation.leave(dialect, session_id, Event.END, "deleted", now_ms)
     # What was given away in the background would have nowhere to come home to.
     cancelled += yield from cancellation.cancel_errands(dialect, session_id, now_ms)
-    yield Run(_DELETE_ENTRIES, {"id": session_id})
-    return (yield Run(_DELETE, {"id": session_id})), cancelled
+    return (yield from removal.hide(session_id)), cancelled
 
 
-def _expire(dialect: Dialect, params: Params) -> Transaction[list[SessionId]]:
+def _expire(dialect: Dialect, sql: str, params: Params) -> Transaction[list[SessionId]]:
     expired: list[SessionId] = []
-    for session_id, used_at in (yield Run(_IDLE, params)):
+    for session_id, used_at in (yield Run(sql, params)):
         if (yield Run(_HOLD_IDLE, {"id": session_id, "used_at": used_at})):
             yield from cancellation.leave(dialect, session_id, Event.END, EXPIRED, used_at)
             expired.append(session_id)

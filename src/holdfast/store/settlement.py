@@ -9,16 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from holdfast.core import sessions
+from holdfast.core import notes, sessions
+from holdfast.core.delivery import Delivery
 from holdfast.core.ending import Ending
 from holdfast.core.intake import Once
 from holdfast.core.journal import PENDING, Draft, Entry, Kind
 from holdfast.core.recovery import Interrupted
-from holdfast.core.turns import SETTLED, Aftermath, Cause, Policy, State, Turn, after_loss
+from holdfast.core.turns import SETTLED, Aftermath, Cause, Mode, Policy, State, Turn, after_loss, strikes_max
 from holdfast.errors import IllegalMove
-from holdfast.ids import NodeId, SessionId, TurnId
-from holdfast.store import cancellation, closing, dedupe, deliveries, journal, recoveries, rows, segments, turns
-from holdfast.store.database import Database, Dialect, Run, Transaction
+from holdfast.ids import DeliveryId, NodeId, SessionId, TurnId
+from holdfast.store import cancellation, closing, dedupe, deliveries, journal, locks, recoveries, rows, segments, turns
+from holdfast.store.database import Database, Dialect, Run, Together, Transaction
 
 _SETTLE = f"""
     UPDATE turns
@@ -26,17 +27,23 @@ _SETTLE = f"""
            generation = CASE WHEN CAST(:remembered AS BIGINT) = 1
                              THEN (SELECT generation + 1 FROM sessions WHERE sessions.id = turns.session_id) END
      WHERE id = :id AND fence = :fence AND state = 'running' AND nth = :nth
- RETURNING {rows.TURN}, EXISTS (SELECT 1 FROM tool_calls c WHERE c.turn_id = turns.id AND c.state = 'started')
+ RETURNING {rows.TURN}
 """
+# A worker that gives up may leave calls behind that had started.
+_WHOLE = "SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM tool_calls c WHERE c.turn_id = :id AND c.state = 'started')"
 _INTERRUPT = f"""
     UPDATE turns SET state = 'interrupted', cause = :cause, fence = fence + 1, node_id = NULL
      WHERE id IN {{ids}} AND state = 'running' AND node_id = :node_id
  RETURNING {rows.TURN}
 """
+# As `struck` has it.
 _STRIKE = """
-    UPDATE sessions SET seq = seq + 1, strikes = strikes + 1, updated_at = :now WHERE id IN {ids}
- RETURNING id, seq, strikes, one_shot
+    UPDATE sessions SET seq = seq + 1, updated_at = :now,
+           strikes = CASE WHEN strikes < CAST(:most AS BIGINT) THEN strikes + 1 ELSE strikes END
+     WHERE id IN {ids}
+ RETURNING id, seq, strikes, one_shot, state
 """
+_GIVE_UP = "UPDATE turns SET error = :error WHERE id IN {ids}"
 # They were interrupted in this very transaction; comparing the state, PostgreSQL would look for that first, in all turns.
 _CONTINUE = "UPDATE turns SET state = 'queued' WHERE id IN {ids}"
 # Asked behind the session's own row, so that what is accepted at the same moment is seen here, or sees this end.
@@ -44,8 +51,8 @@ _NEXT = "SELECT EXISTS (SELECT 1 FROM turns WHERE session_id = :id AND state = '
 # Held, so that of two who leave it out at once only one says so.
 _HOLD_TURN = "UPDATE turns SET nth = nth WHERE id = :id"
 _UNDONE = "SELECT 1 FROM entries WHERE turn_id = :id AND kind = 'turn.undone' LIMIT 1"
-# Held, so that nothing is said in a turn that is cancelled at the same moment.
-_HOLD_RUNNING = f"UPDATE turns SET nth = nth WHERE node_id = :node_id AND state = 'running' RETURNING {rows.TURN}"
+_AT_WORK = "SELECT session_id FROM turns WHERE node_id = :node_id AND state = 'running'"
+_RUNNING = f"SELECT {rows.TURN} FROM turns WHERE node_id = :node_id AND state = 'running' AND session_id IN {{ids}}"
 _ANNOUNCED = """
     SELECT turn_id, attempt FROM entries WHERE turn_id IN {ids} AND kind = 'note' AND data ->> 'banner' IS NOT NULL
 """
@@ -62,7 +69,7 @@ class Settlement:
         dialect = self._database.dialect
         ended, entries, _ = await self._database.write(
             lambda: _finish(dialect, turn, ending),
-            touches=(turn.session_id,),
+            touches=(locks.session(turn.session_id),),
             wakes=lambda result: (
                 *(("turns",) if result[2] else ()),
                 *(("deliveries",) if ending.deliveries else ()),
@@ -80,7 +87,10 @@ class Settlement:
         """
         dialect = self._database.dialect
         turn, *_ = await self._database.write(
-            lambda: cancellation.cancel(dialect, turn_id, cause, now_ms), wakes=cancellation.topics, essential=True
+            lambda: cancellation.cancel(dialect, turn_id, cause, now_ms),
+            wakes=cancellation.topics,
+            touches=(locks.turn(turn_id), locks.ANYTHING),
+            essential=True,
         )
         return turn
 
@@ -92,6 +102,7 @@ class Settlement:
         return await self._database.write(
             lambda: interrupt(dialect, node_id, turn_ids, cause, policy, now_ms),
             wakes=interrupted_topics,
+            touches=(*map(locks.turn, turn_ids), locks.ANYTHING),
             essential=True,
         )
 
@@ -110,7 +121,9 @@ class Settlement:
         Returns its turn, or None when there is none.  Raises `IllegalMove` while it is in flight.
         """
         return await self._database.write(
-            lambda: _undo_once(session_id, now_ms, once), wakes=lambda _: (f"session:{session_id}",)
+            lambda: _undo_once(session_id, now_ms, once),
+            wakes=lambda _: (f"session:{session_id}",),
+            touches=(locks.session(session_id), locks.ANYTHING),
         )
 
     async def leave_out(self, turn_id: TurnId, now_ms: int) -> bool:
@@ -119,7 +132,9 @@ class Settlement:
         Raises `IllegalMove` while it is in flight.  Repeating it changes nothing.
         """
         _, left = await self._database.write(
-            lambda: _leave_out(turn_id, now_ms), wakes=lambda done: (f"session:{done[0].session_id}",)
+            lambda: _leave_out(turn_id, now_ms),
+            wakes=lambda done: (f"session:{done[0].session_id}",),
+            touches=(locks.turn(turn_id), locks.ANYTHING),
         )
         return left
 
@@ -138,6 +153,7 @@ class Settlement:
         await self._database.write(
             lambda: _leave_once(dialect, session_id, event, reason, now_ms, once),
             wakes=lambda cancelled: (f"session:{session_id}", *cancellation.topics(cancelled)),
+            touches=(locks.session(session_id), locks.ANYTHING),
             essential=True,
         )
 
@@ -145,7 +161,7 @@ class Settlement:
 def interrupted_topics(cut: Interrupted) -> tuple[str, ...]:
     """Name what interrupting turns concerns."""
     readers = (f"session:{session_id}" for session_id in cut.sessions)
-    return ("turns", *readers, *(f"cancelled:{turn_id}" for turn_id in cut.cancelled))
+    return ("turns", *(("deliveries",) if cut.given_up else ()), *readers)
 
 
 def _finish(dialect: Dialect, turn: Turn, ending: Ending) -> Transaction[tuple[Turn, list[Entry], bool]]:
@@ -154,7 +170,7 @@ def _finish(dialect: Dialect, turn: Turn, ending: Ending) -> Transaction[tuple[T
     completed = state is State.COMPLETED
     remembered = int(completed and turn.remembers and ending.memory_owner is not None)
     drafts = [*ending.drafts, closing.draft(state, ending.at, ending.text, ending.error, ending.cause)]
-    moved = yield Run(
+    settle = Run(
         _SETTLE,
         {
             "id": turn.id,
@@ -167,25 +183,27 @@ def _finish(dialect: Dialect, turn: Turn, ending: Ending) -> Transaction[tuple[T
             "now": ending.at,
             "remembered": remembered,
         },
+        needed=True,
     )
-    if not moved:
+    move = closing.moving(turn.session_id, len(drafts), remembered, completed, ending.at)
+    rest = [move, Run(_NEXT, {"id": turn.session_id}), *(segments.looking(turn.session_id, ending) if remembered else ())]
+    settled, whole, *found = yield Together((settle, Run(_WHOLE, {"id": turn.id}, needed=True), *rest))
+    if not settled:
         return (yield from _already_finished(turn, state, len(drafts)))
-    *settled, cut_calls = moved[0]
-    if cut_calls:
-        # A worker that gives up leaves no call running behind it.
+    if not whole:
+        # No call is left running behind it, and what became of each stands before the end.
         yield from journal.decide_calls(dialect, [turn], ending.at)
-    last, generation, ended, owes = yield from closing.move_session(
-        turn.session_id, len(drafts), remembered, completed, ending.at
-    )
+        found = yield Together(rest)
+    moved, ((others_wait,),), *segment = found
+    last, generation, ended, owes = closing.moved(moved)
     entries = journal.numbered(turn, last, turn.nth + 1, drafts)
     yield from journal.insert(entries)
-    if remembered:
-        yield from segments.record(turn.session_id, generation, ending)
+    if segment:
+        yield from segments.record(turn.session_id, generation, ending, *segment)
     if ended and (owes or remembered):
-        yield from segments.seal(turn.session_id, ending.at)
+        yield segments.sealing(turn.session_id, ending.at)
     yield from deliveries.insert(ending.deliveries)
-    ((others_wait,),) = yield Run(_NEXT, {"id": turn.session_id})
-    return rows.turn(tuple(settled)), entries, bool(others_wait)
+    return rows.turn(settled[0]), entries, bool(others_wait)
 
 
 def _already_finished(turn: Turn, state: State, count: int) -> Transaction[tuple[Turn, list[Entry], bool]]:
@@ -195,11 +213,20 @@ def _already_finished(turn: Turn, state: State, count: int) -> Transaction[tuple
 
 
 def interrupt(
-    dialect: Dialect, node_id: NodeId, turn_ids: Sequence[TurnId], cause: Cause, policy: Policy, now_ms: int, home: str = ""
+    dialect: Dialect,
+    node_id: NodeId,
+    turn_ids: Sequence[TurnId],
+    cause: Cause,
+    policy: Policy,
+    now_ms: int,
+    *,
+    home: str = "",
+    in_company: bool = False,
 ) -> Transaction[Interrupted]:
     """Interrupt the running turns of a node, decide their tool calls, and let each go on, rest or be given up.
 
-    `home` is where the node may have left more of them, if that is out of our own reach.
+    `home` is where the node may have left more of them, if that is out of our own reach.  They were cut off `in_company`
+    if the node crashed and ran others, so that each of them may be the cause.
     """
     # Every running turn has a session of its own, so both tables can be moved as sets.
     named = {"ids": rows.encode(list(turn_ids)), "node_id": node_id, "cause": cause.value}
@@ -208,15 +235,19 @@ def interrupt(
     if not lost:
         return Interrupted()
     yield from journal.decide_calls(dialect, list(lost.values()), now_ms)
-    struck = yield Run(_STRIKE.format(ids=dialect.each("ids")), {"ids": rows.encode(list(lost)), "now": now_ms})
+    most = {"ids": rows.encode(list(lost)), "now": now_ms, "most": strikes_max(cause, in_company=in_company)}
+    struck = yield Run(_STRIKE.format(ids=dialect.each("ids")), most)
     entries: list[Entry] = []
     after: dict[Aftermath, list[Turn]] = {each: [] for each in Aftermath}
     leaving: dict[sessions.Event, list[SessionId]] = {each: [] for each in sessions.Event}
-    for session_id, seq, strikes, one_shot in struck:
+    for session_id, seq, strikes, one_shot, state in struck:
         turn = lost[session_id]
-        fate = after_loss(turn.mode, policy, cause, strikes)
+        # No message will follow in a session that was suspended while this one waited, so it rests for none.
+        mode = Mode.DETACHED if state == sessions.State.SUSPENDED else turn.mode
+        fate = after_loss(mode, policy, cause, strikes, in_company=in_company)
         after[fate].append(turn)
-        draft = closing.draft(State.INTERRUPTED, now_ms, cause=cause.value)
+        error = notes.GIVEN_UP if fate is Aftermath.GIVE_UP else None
+        draft = closing.draft(State.INTERRUPTED, now_ms, error=error, cause=cause.value)
         awaited = {"recovery": PENDING} if home else {}
         draft = replace(draft, data={**draft.data, "continues": fate is Aftermath.CONTINUE, **awaited})
         entries.extend(journal.numbered(turn, seq, None, [draft]))
@@ -230,13 +261,13 @@ def interrupt(
     going_on = [turn.id for turn in after[Aftermath.CONTINUE]]
     if going_on:
         yield Run(_CONTINUE.format(ids=dialect.each("ids")), {"ids": rows.encode(going_on)})
-    cancelled: list[Turn] = []
     for event, session_ids in leaving.items():
         if session_ids:
-            cancelled += yield from cancellation.leave_all(dialect, session_ids, event, now_ms)
+            yield from cancellation.leave_all(dialect, session_ids, event, now_ms)
+    if after[Aftermath.GIVE_UP]:
+        yield from _give_up(dialect, after[Aftermath.GIVE_UP], now_ms)
     return Interrupted(
-        sessions=(*lost, *(turn.session_id for turn in cancelled)),
-        cancelled=tuple(turn.id for turn in cancelled),
+        sessions=tuple(lost),
         continued=tuple(going_on),
         rested=tuple(turn.id for turn in after[Aftermath.REST]),
         suspended=tuple(turn.id for turn in after[Aftermath.SUSPEND]),
@@ -244,9 +275,35 @@ def interrupt(
     )
 
 
+def _give_up(dialect: Dialect, given_up: Sequence[Turn], now_ms: int) -> Transaction[None]:
+    """Say why turns are given up, also where their answers would have gone."""
+    ids = rows.encode([turn.id for turn in given_up])
+    yield Run(_GIVE_UP.format(ids=dialect.each("ids")), {"ids": ids, "error": notes.GIVEN_UP})
+    yield from deliveries.insert(
+        [
+            Delivery(
+                # A turn is given up once, so its name will do; a driver may run this again.
+                id=DeliveryId(f"dlv_{turn.id}"),
+                turn_id=turn.id,
+                session_id=turn.session_id,
+                target=turn.reply_to,
+                part=1,
+                text=notes.failed(notes.GIVEN_UP),
+                created_at=now_ms,
+                due_at=now_ms,
+            )
+            for turn in given_up
+            if turn.reply_to is not None and turn.delivers_later
+        ]
+    )
+
+
 def _announce(dialect: Dialect, node_id: NodeId, banner: str, text: str, now_ms: int) -> Transaction[list[Turn]]:
-    held = [rows.turn(row) for row in (yield Run(_HOLD_RUNNING, {"node_id": node_id}))]
-    running = sorted(held, key=lambda turn: turn.id)
+    at_work = [session_id for (session_id,) in (yield Run(_AT_WORK, {"node_id": node_id}))]
+    # Held, so that nothing is said in a turn that is cancelled at the same moment.
+    yield from locks.hold(dialect, at_work)
+    found = yield Run(_RUNNING.format(ids=dialect.each("ids")), {"node_id": node_id, "ids": rows.encode(at_work)})
+    running = sorted(map(rows.turn, found), key=lambda turn: turn.id)
     ids = {"ids": rows.encode([turn.id for turn in running])}
     told_before = {(turn_id, attempt) for turn_id, attempt in (yield Run(_ANNOUNCED.format(ids=dialect.each("ids")), ids))}
     told = [turn for turn in running if (turn.id, turn.attempt) not in told_before]

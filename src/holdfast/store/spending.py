@@ -9,7 +9,8 @@ from holdfast.core.sessions import Session
 from holdfast.core.turns import Turn
 from holdfast.core.usage import CONTINUE, Scope, Spent, Usage, question_id
 from holdfast.ids import SessionId, TurnId
-from holdfast.store.database import Database, Params, Row, Run, RunMany, Transaction
+from holdfast.store import removal
+from holdfast.store.database import Add, Database, Params, Row, Run, Transaction
 
 _RECORD = """
     INSERT INTO spending
@@ -41,7 +42,6 @@ _ALLOWED = """
      WHERE owner = :owner AND about = 'budget' AND LOWER(TRIM(answer)) = :yes
        AND ((session_id = :session_id AND id LIKE :of_session) OR (asked_at >= :since AND id LIKE :of_day))
 """
-_FORGET = "DELETE FROM spending WHERE at <= :before RETURNING turn_id"
 
 
 class Spending:
@@ -68,14 +68,20 @@ class Spending:
 
     async def forget(self, before: int) -> int:
         """Delete what is too old for any budget or report; returns how much."""
-        return len(await self._database.write(lambda: _run(_FORGET, {"before": before})))
+        key = ("turn_id", "attempt", "nth")
+        return await removal.forget(self._database, "spending", key, "at <= :before", {"before": before})
 
 
 def record(entries: Sequence[Entry]) -> Transaction[None]:
-    """Write what new entries say was used.  Their place in the journal is their key, so nothing counts twice."""
+    """Write what new entries say was used."""
+    if used := recording(entries):
+        yield used[0]
+
+
+def recording(entries: Sequence[Entry]) -> list[Add]:
+    """Return what writes what entries say was used.  Their place in the journal is their key, so nothing counts twice."""
     used = [_params(entry) for entry in entries if entry.kind is Kind.USAGE and entry.nth is not None]
-    if used:
-        yield RunMany(_RECORD, used)
+    return [Add(_RECORD, used)] if used else []
 
 
 def _params(entry: Entry) -> Params:

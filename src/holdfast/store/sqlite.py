@@ -9,15 +9,44 @@ import asyncio
 import contextlib
 import queue
 import threading
+import time
 from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import apsw
 
-from holdfast.errors import DiskFull, Fatal, NotFound, Stale, StoreBroken, StoreDown, StoreRefused, Unavailable
-from holdfast.store.database import SQLITE, Run, Statement, Topics, Transaction, Wakes, Work, no_topics, storable
+from holdfast.core.damage import is_writable
+from holdfast.errors import (
+    Damaged,
+    DiskFull,
+    Fatal,
+    NotFound,
+    Stale,
+    StoreBroken,
+    StoreDamaged,
+    StoreDown,
+    StoreRefused,
+    Unavailable,
+)
+from holdfast.store.database import (
+    SQLITE,
+    Add,
+    Name,
+    Run,
+    RunMany,
+    Statement,
+    Together,
+    Topics,
+    Transaction,
+    Wakes,
+    Work,
+    no_topics,
+    storable,
+)
+from holdfast.store.files import ballast_of, fresh_of, log_of, not_a_store, refuse_stump
 from holdfast.store.home import Ballast, Ownership, make_home, refuse_network_filesystem
+from holdfast.store.wal import keep_unreadable_wal
 
 T = TypeVar("T")
 
@@ -28,6 +57,17 @@ QUEUE_MAX = 20_000
 READERS = 2
 # Checkpoints are explicit, because SQLite keeps the errors of automatic ones to itself.
 CHECKPOINT_PAGES = 1_000
+BUSY_TIMEOUT_MS = 5_000
+# What SQLite says where a file cannot be what it wrote; half a page is an error of reading.
+_DAMAGE = (apsw.CorruptError, apsw.NotADBError, apsw.IOError, UnicodeDecodeError)
+# Damage is seldom alone, and the first of it says enough.
+DAMAGE_MAX = 10
+# An inspection rests so long after each of so many steps of SQLite's, which take about as long.
+INSPECTION_STEPS = 20_000
+INSPECTION_REST_S = 0.005
+
+# Without those of the full-text search, which are made by SQLite itself.
+_TABLES = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'passages%' AND name NOT LIKE 'sqlite%'"
 
 _SETTINGS = """
     PRAGMA foreign_keys = ON;
@@ -80,6 +120,7 @@ class SqliteDatabase:
         self._vfs = vfs
         self._loop = asyncio.get_running_loop()
         self._broken: Fatal | None = None
+        self._damage: tuple[str, ...] = ()
         self._looks: queue.SimpleQueue[_Look | None] = queue.SimpleQueue()
         self._readers: list[threading.Thread] = []
         self._closed = False
@@ -93,11 +134,13 @@ class SqliteDatabase:
     async def open(cls, path: Path, *, vfs: str | None = None) -> SqliteDatabase:
         """Open for writing.  Raises `Owned` when another process has it, `StoreRefused` when the file is not ours."""
         _refuse_folder(path)
+        refuse_stump(path)
         return cls(path, vfs=vfs)
 
     @classmethod
     async def open_readonly(cls, path: Path) -> SqliteDatabase:
         """Open beside the owner, for looking only."""
+        refuse_stump(path)
         if not path.exists():
             raise NotFound(f"there is no store at {path} yet; `holdfast ask hello` makes one")
         _refuse_folder(path)
@@ -110,20 +153,31 @@ class SqliteDatabase:
         refuse_network_filesystem(self._path.parent)
         self._ownership = Ownership(self._path.with_suffix(".lock"))
         try:
+            # Of a compaction that was killed; it may be as large as the store.
+            fresh_of(self._path).unlink(missing_ok=True)
+            self._damage = keep_unreadable_wal(self._path)
             self._connection = self._connect(apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
             _refuse_foreign(self._connection, self._path)
             self._path.chmod(0o600)
+            _look_at_the_ends(self._connection)
+            if self._connection.execute("PRAGMA page_count").fetchall() == [(0,)]:
+                # A file can give pages back only if it is told before its first one is written.
+                self._connection.execute("PRAGMA auto_vacuum = INCREMENTAL").fetchall()
             # Without its rows being fetched, a script stops at the first statement that has one.
             self._connection.execute(_WRITER_SETTINGS).fetchall()
+        except _DAMAGE as error:
+            self._ownership.release()
+            raise StoreDamaged(self._path, error) from error
         except BaseException:
             self._ownership.release()
             raise
-        self._files = (self._path, self._path.with_name(self._path.name + "-wal"))
+        self._files = (self._path, log_of(self._path))
         self._identities: dict[Path, tuple[int, int]] = {}
         self._wal_pages = 0
+        self._truncates = False
         # Our hook takes the place of the automatic checkpoint.
         self._connection.set_wal_hook(self._count_pages)
-        self._ballast = Ballast(self._path.with_suffix(".ballast"))
+        self._ballast = Ballast(ballast_of(self._path))
         self._ballast.restore()
         self._writer = threading.Thread(target=self._write_all, name="holdfast-writer", daemon=True)
         self._writer.start()
@@ -131,12 +185,12 @@ class SqliteDatabase:
     def _connect(self, flags: int) -> apsw.Connection:
         try:
             connection = apsw.Connection(str(self._path), flags=flags, vfs=self._vfs, statementcachesize=256)
-            connection.set_busy_timeout(5_000)
+            connection.set_busy_timeout(BUSY_TIMEOUT_MS)
             # Without it SQLite plans many a statement anew for each set of values, which costs more than running it.
             connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
             connection.execute(_SETTINGS).fetchall()
         except apsw.NotADBError as error:
-            raise StoreRefused(f"{self._path} is not a Holdfast store; move it away or choose another --home") from error
+            raise not_a_store(self._path) from error
         return connection
 
     async def write(
@@ -145,13 +199,15 @@ class SqliteDatabase:
         *,
         wakes: Topics[T] = no_topics,
         essential: bool = False,
-        touches: Sequence[str] = (),  # noqa: ARG002
+        touches: Sequence[Name] = (),  # noqa: ARG002
         heralds: Sequence[str] = (),
         heeds: Sequence[str] = (),
     ) -> T:
         # Within one process no transaction can get in another's way, whatever they touch.
         if self._broken:
             raise self._broken
+        if not is_writable(self._damage):
+            raise Damaged("; ".join(self._damage))
         if self._writer is None:
             raise StoreDown("the store is closed, or open for reading only")
         if self._jobs.qsize() > QUEUE_MAX:
@@ -170,6 +226,53 @@ class SqliteDatabase:
     async def unhurried(self) -> AsyncGenerator[None]:
         # Nothing limits a write here, and no other process can write.
         yield
+
+    @property
+    def damage(self) -> Sequence[str]:
+        return self._damage
+
+    async def inspect(self) -> Sequence[str]:
+        found = await asyncio.to_thread(self._inspect)
+        # What was met by itself stays known, also where a look at the whole does not find it again.
+        self._damage = tuple(dict.fromkeys((*self._damage, *found)))[:DAMAGE_MAX]
+        return self._damage
+
+    def _inspect(self) -> list[str]:
+        """Read the whole file on a connection of its own, slowly enough that nothing else notices."""
+        found: list[str] = []
+        connection: apsw.Connection | None = None
+        try:
+            connection = self._connect_reader()
+            connection.set_progress_handler(self._rest, INSPECTION_STEPS)
+            for (line,) in connection.execute(f"PRAGMA quick_check({DAMAGE_MAX})"):
+                found.extend(str(line).splitlines())
+        except apsw.InterruptError:
+            return []
+        except (*_DAMAGE, Fatal) as error:
+            found.append(str(error))
+        finally:
+            if connection is not None:
+                connection.close()
+        return [line for line in found if line != "ok"]
+
+    def _rest(self) -> bool:
+        """Leave the machine to others for a moment; True once the store is closed, and nobody wants to know any more."""
+        time.sleep(INSPECTION_REST_S)
+        return self._closed
+
+    def _suspect(self, error: Exception) -> Damaged:
+        """Remember damage that was met, and have somebody look at the whole."""
+        if not self._damage:
+            self._damage = (str(error),)
+        with contextlib.suppress(RuntimeError):  # The loop is gone, and with it everyone who would look.
+            self._loop.call_soon_threadsafe(self.wakes.wake, ("damage",))
+        return Damaged(error)
+
+    async def tidy(self) -> None:
+        self._truncates = True
+        # A checkpoint follows the commit of the first of these, and is over before the second.
+        for _ in range(2):
+            await self.write(_nothing)
 
     async def read(self, work: Work[T]) -> T:
         if self._closed:
@@ -205,6 +308,8 @@ class SqliteDatabase:
             try:
                 connection = connection or self._connect_reader()
                 outcome: object = _read(connection, look.work)
+            except _DAMAGE as error:
+                outcome = self._suspect(error)
             except Exception as error:
                 outcome = error
             with contextlib.suppress(RuntimeError):  # The loop is gone, and with it everyone who waited.
@@ -233,6 +338,11 @@ class SqliteDatabase:
         try:
             if self._broken is None:
                 self._commit_with_room(batch)
+        except apsw.CorruptError as error:
+            # Not of one job but of the commit of all, or of the room on the disk.
+            self._roll_back()
+            for job in batch:
+                job.outcome = self._suspect(error)
         except Exception as error:
             self._break(error)
         if self._broken is not None:
@@ -248,14 +358,28 @@ class SqliteDatabase:
 
     def _checkpoint(self) -> None:
         """Move a long WAL into the database, after those who waited for its commits have their answers."""
-        if self._broken is not None or self._wal_pages < CHECKPOINT_PAGES:
+        if self._broken is not None or not (self._truncates or self._wal_pages >= CHECKPOINT_PAGES):
             return
         try:
             self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+            if self._truncates:
+                self._truncate()
         except apsw.FullError:
             return  # The WAL keeps everything until there is room.
+        except apsw.CorruptError as error:
+            self._suspect(error)
         except apsw.Error as error:
             self._break(error)
+
+    def _truncate(self) -> None:
+        """Empty the WAL, unless somebody reads from it: nobody waits for that."""
+        self._truncates = False
+        self._connection.set_busy_timeout(0)
+        try:
+            with contextlib.suppress(apsw.BusyError):
+                self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        finally:
+            self._connection.set_busy_timeout(BUSY_TIMEOUT_MS)
 
     def _commit_with_room(self, batch: list[_Job]) -> None:
         essential = [job for job in batch if job.essential]
@@ -270,6 +394,10 @@ class SqliteDatabase:
             self._ballast.release()
             _refuse(batch, essential)
             self._commit_from_ballast(essential)
+        except apsw.NoMemError:
+            self._roll_back()
+            for job in batch:
+                job.outcome = Unavailable("the store has no memory left for this; try again in a moment")
 
     def _commit_from_ballast(self, essential: list[_Job]) -> None:
         try:
@@ -288,8 +416,13 @@ class SqliteDatabase:
             execute("SAVEPOINT job")
             try:
                 job.outcome = _drive(self._connection, job.work())
-            except (apsw.FullError, apsw.IOError, apsw.CorruptError):
+            except (apsw.FullError, apsw.IOError, apsw.NoMemError):
+                # SQLite may have rolled the whole transaction back by then.
                 raise
+            except (apsw.CorruptError, UnicodeDecodeError) as error:
+                # Whoever needs these rows is refused; the others of the batch are kept elsewhere.
+                execute("ROLLBACK TO job")
+                job.outcome = self._suspect(error)
             except Exception as error:
                 execute("ROLLBACK TO job")
                 job.outcome = error
@@ -337,12 +470,19 @@ def _tell(future: asyncio.Future[Any], outcome: object) -> None:
         future.set_result(outcome)
 
 
+def _nothing() -> Transaction[None]:
+    return
+    yield
+
+
 def _read(connection: apsw.Connection, work: Work[T]) -> T:
     connection.execute("BEGIN")
     try:
         return _drive(connection, work())
     finally:
-        connection.execute("ROLLBACK")
+        # SQLite has ended it already where the disk failed, and what it says about that is what counts.
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
 
 
 def _refuse_folder(path: Path) -> None:
@@ -369,10 +509,29 @@ def _drive(connection: apsw.Connection, transaction: Transaction[T]) -> T:
 
 
 def _run(connection: apsw.Connection, statement: Statement) -> list[tuple[Any, ...]]:
+    return _run_together(connection, statement) if isinstance(statement, Together) else _run_one(connection, statement)
+
+
+def _run_together(connection: apsw.Connection, together: Together) -> list[tuple[Any, ...]]:
+    found: list[tuple[Any, ...]] = [()] * len(together.statements)
+    for place, statement in enumerate(together.statements):
+        found[place] = tuple(_run_one(connection, statement))
+        if isinstance(statement, Run) and statement.needed and not found[place]:
+            break
+    return found
+
+
+def _run_one(connection: apsw.Connection, statement: Run | RunMany | Add) -> list[tuple[Any, ...]]:
     if isinstance(statement, Run):
         return connection.execute(statement.sql, storable(statement.params)).fetchall()
     connection.executemany(statement.sql, [storable(params) for params in statement.params])
     return []
+
+
+def _look_at_the_ends(connection: apsw.Connection) -> None:
+    """Read the end of every table: where that is damaged nothing new can be written, so that there is nothing to serve."""
+    for (name,) in connection.execute(_TABLES).fetchall():
+        connection.execute(f'SELECT 1 FROM "{name}" ORDER BY rowid DESC LIMIT 1').fetchall()
 
 
 def _refuse_foreign(connection: apsw.Connection, path: Path) -> None:

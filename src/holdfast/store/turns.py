@@ -7,28 +7,32 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from holdfast.core import delegation, sessions
+from holdfast.core import delegation, outages, sessions
 from holdfast.core.effects import Call
+from holdfast.core.fairness import Load
 from holdfast.core.intake import Image, Once
 from holdfast.core.journal import CLOSING, Data, Draft, Entry, Kind
 from holdfast.core.questions import Question
 from holdfast.core.turns import Event, State, Turn
 from holdfast.errors import IllegalMove, NotFound, Stale
 from holdfast.ids import NodeId, SessionId, TurnId
-from holdfast.store import dedupe, journal, questions, rows
-from holdfast.store.database import Database, Dialect, Params, Run, Transaction
+from holdfast.store import dedupe, journal, locks, questions, rows
+from holdfast.store.database import Database, Dialect, Params, Row, Run, Together, Transaction
+
+# A turn is claimable when it is the oldest of its session that is still in flight: acceptance order, one at a time.
+_IS_FIRST = """NOT EXISTS (SELECT 1 FROM turns o WHERE o.session_id = t.session_id AND o.ordinal < t.ordinal
+                              AND o.state IN ('queued', 'running', 'waiting'))"""
+_FIRST_COME = "t.accepted_at, t.id"
 
 
-def _claiming(which: str = "", changes: str = "", unless: str = "") -> str:
+def _claiming(which: str = "", changes: str = "", unless: str = "", order: str = _FIRST_COME) -> str:
     """Return the statement that takes the oldest turns; it leaves open how others are passed over that are being taken."""
-    # A turn is claimable when it is the oldest of its session that is still in flight: acceptance order, one at a time.
     return f"""
     WITH heads AS MATERIALIZED (
         SELECT t.id AS head FROM turns t
-         WHERE t.state = 'queued' AND t.node_id IS NULL {which} AND {rows.NOT_GIVEN_UP}
-           AND NOT EXISTS (SELECT 1 FROM turns o WHERE o.session_id = t.session_id AND o.ordinal < t.ordinal
-                              AND o.state IN ('queued', 'running', 'waiting'))
-         ORDER BY t.accepted_at, t.id LIMIT :limit {{skip_locked}})
+         WHERE t.state = 'queued' AND t.node_id IS NULL AND t.retry_at IS NULL {which} AND {rows.NOT_GIVEN_UP}
+           AND {_IS_FIRST}
+         ORDER BY {order} LIMIT :limit {{skip_locked}})
     UPDATE turns SET node_id = :node_id, fence = fence + 1 {changes}
       FROM heads WHERE turns.id = heads.head AND turns.state = 'queued' AND turns.node_id IS NULL
        {unless}
@@ -36,16 +40,40 @@ def _claiming(which: str = "", changes: str = "", unless: str = "") -> str:
 """
 
 
+_SUSPECT = f"EXISTS (SELECT 1 FROM sessions s WHERE s.id = t.session_id AND s.strikes >= {sessions.STRIKES_SUSPECT})"
+# The last one to begin before a crash first: the others had run for longer without one.
+_LAST_BEGUN = f"""
+    COALESCE((SELECT MAX(e.at) FROM entries e WHERE e.turn_id = t.id AND e.kind = 'turn.started'), 0) DESC, {_FIRST_COME}
+"""
+_OF_OWNER = f"AND t.owner = :owner AND NOT {_SUSPECT}"
 # The words of an index of its own, so that nobody who waits is looked for among thousands that nobody waits for.
-_WAITED_FOR = "AND t.mode <> 'detached'"
+_WAITED_FOR = f"{_OF_OWNER} AND t.mode <> 'detached'"
+# One step of the index for each owner, however many turns of one wait.
+_OWNERS = """
+    WITH RECURSIVE owners (owner) AS (
+        SELECT MIN(owner) FROM turns WHERE state = 'queued' AND node_id IS NULL AND retry_at IS NULL
+         UNION ALL
+        SELECT (SELECT MIN(t.owner) FROM turns t
+                 WHERE t.state = 'queued' AND t.node_id IS NULL AND t.retry_at IS NULL AND t.owner > owners.owner)
+          FROM owners WHERE owners.owner IS NOT NULL)
+    SELECT owner FROM owners WHERE owner IS NOT NULL
+"""
 _STARTS = ", state = 'running', attempt = attempt + 1, nth = 1, started_at = COALESCE(started_at, :now)"
 _LIVE = """
     AND NOT EXISTS (SELECT 1 FROM turns l WHERE l.session_id = turns.session_id AND l.state IN ('running', 'waiting'))
 """
 _CLAIM = _claiming()
+_CLAIM_OF_OWNER = _claiming(_OF_OWNER)
 _CLAIM_WAITED_FOR = _claiming(_WAITED_FOR)
-_TAKE = _claiming("", _STARTS, _LIVE)
+_TAKE = _claiming(_OF_OWNER, _STARTS, _LIVE)
 _TAKE_WAITED_FOR = _claiming(_WAITED_FOR, _STARTS, _LIVE)
+_CLAIM_SUSPECT = _claiming(f"AND {_SUSPECT}", order=_LAST_BEGUN)
+_TAKE_SUSPECT = _claiming(f"AND {_SUSPECT}", _STARTS, _LIVE, order=_LAST_BEGUN)
+_NEXT_SUSPECT = f"""
+    SELECT {rows.qualified(rows.TURN, "t")} FROM turns t
+     WHERE t.state = 'queued' AND t.node_id IS NULL AND t.retry_at IS NULL AND {_SUSPECT} AND {_IS_FIRST}
+     ORDER BY {_LAST_BEGUN} LIMIT 1
+"""
 _NUMBER_ALL = "UPDATE sessions SET seq = seq + 1 WHERE id IN {ids} RETURNING id, seq"
 _RELEASE = """
     UPDATE turns SET node_id = NULL, fence = fence + 1 WHERE id = :id AND fence = :fence AND state = 'queued'
@@ -59,6 +87,17 @@ _START = """
 _PARK = """
     UPDATE turns SET state = 'waiting', node_id = NULL, nth = nth + :count
      WHERE id = :id AND fence = :fence AND state = 'running' AND nth = :nth
+ RETURNING id
+"""
+_DEFER = """
+    UPDATE turns SET state = 'queued', node_id = NULL, nth = nth + :count, fence = fence + 1, retry_at = :retry_at
+     WHERE id = :id AND fence = :fence AND state = 'running' AND nth = :nth
+ RETURNING id
+"""
+# A clock that was set back keeps no turn waiting for longer than any could have meant.
+_RIPEN = """
+    UPDATE turns SET retry_at = NULL
+     WHERE id IN (SELECT id FROM turns WHERE retry_at IS NOT NULL AND (retry_at <= :now OR retry_at > :latest) {skip_locked})
  RETURNING id
 """
 _UNPARK = "UPDATE turns SET state = 'queued', fence = fence + 1 WHERE id = :id AND state = 'waiting' RETURNING id"
@@ -142,6 +181,8 @@ _TALLY = """
      UNION ALL SELECT state, COUNT(*) FROM turns WHERE state = 'interrupted' GROUP BY state
      UNION ALL SELECT state, COUNT(*) FROM turns WHERE state IN ('failed', 'cancelled') GROUP BY state
 """
+# A node with so many times the room that turns may have for which nobody waits claims both kinds at once.
+ROOMY = 4
 
 
 class Turns:
@@ -151,8 +192,11 @@ class Turns:
         self._database = database
         self._claim = _CLAIM.format(skip_locked=database.dialect.skip_locked)
         # Where nobody else can be in the way, what is claimed starts in the same breath.
-        both = (_TAKE_WAITED_FOR, _TAKE) if database.exclusive else (_CLAIM_WAITED_FOR, _CLAIM)
+        both = (_TAKE_WAITED_FOR, _TAKE) if database.exclusive else (_CLAIM_WAITED_FOR, _CLAIM_OF_OWNER)
         self._take = [sql.format(skip_locked=database.dialect.skip_locked) for sql in both]
+        alone = _TAKE_SUSPECT if database.exclusive else _CLAIM_SUSPECT
+        self._take_suspect = alone.format(skip_locked=database.dialect.skip_locked)
+        self._ripen = _RIPEN.format(skip_locked=database.dialect.skip_locked)
 
     async def claim(self, node_id: NodeId, limit: int) -> list[Turn]:
         """Take the oldest claimable turns for a node; they stay queued until they start."""
@@ -160,16 +204,31 @@ class Turns:
         return await self._database.write(lambda: _claim(sql, node_id, limit), heeds=("turns",))
 
     async def take(
-        self, node_id: NodeId, limit: int, now_ms: int, *, detached: int | None = None
+        self, node_id: NodeId, limit: int, now_ms: int, *, detached: int | None = None, load: Load | None = None
     ) -> list[tuple[Turn, list[Entry]]]:
         """Claim turns, those first that somebody waits for, and of the others not more than `detached`.
 
+        They are shared between their owners, by what runs already.  Suspects are left out.
         They have started already where that cannot fail, because the store is ours alone; else they are still queued.
         """
         dialect, (waited_for, any_) = self._database.dialect, self._take
         wanted = ((waited_for, limit), (any_, limit if detached is None else detached))
         return await self._database.write(
-            lambda: _take(dialect, wanted, node_id, limit, now_ms),
+            lambda: _take(dialect, wanted, node_id, limit, now_ms, load or Load()),
+            wakes=lambda taken: [f"appended:{turn.session_id}" for turn, entries in taken if entries],
+            heeds=("turns",),
+        )
+
+    async def suspect(self) -> Turn | None:
+        """Return the suspect that is taken next: a turn that may have crashed its nodes, so that it has to run alone."""
+        found = await self._database.read(lambda: _turns(_NEXT_SUSPECT, {}))
+        return found[0] if found else None
+
+    async def take_suspect(self, node_id: NodeId, now_ms: int) -> list[tuple[Turn, list[Entry]]]:
+        """Claim one suspect, as `take` does the others."""
+        dialect, sql = self._database.dialect, self._take_suspect
+        return await self._database.write(
+            lambda: _take_one(dialect, sql, node_id, now_ms),
             wakes=lambda taken: [f"appended:{turn.session_id}" for turn, entries in taken if entries],
             heeds=("turns",),
         )
@@ -181,7 +240,9 @@ class Turns:
     async def start(self, turn: Turn, now_ms: int) -> tuple[Turn, list[Entry]]:
         """Begin a claimed turn.  Raises `Stale` when it is not ours, or its session has a live turn already."""
         return await self._database.write(
-            lambda: _start(turn, now_ms), wakes=lambda _: (f"appended:{turn.session_id}",), touches=(turn.session_id,)
+            lambda: _start(turn, now_ms),
+            wakes=lambda _: (f"appended:{turn.session_id}",),
+            touches=(locks.session(turn.session_id),),
         )
 
     async def park(
@@ -193,8 +254,25 @@ class Turns:
         """
         dialect = self._database.dialect
         return await self._database.write(
-            lambda: _park(dialect, turn, drafts, question, calls), wakes=lambda _: (f"appended:{turn.session_id}",)
+            lambda: _park(dialect, turn, drafts, question, calls),
+            wakes=lambda _: (f"appended:{turn.session_id}",),
+            touches=(locks.session(turn.session_id),),
         )
+
+    async def defer(self, turn: Turn, drafts: list[Draft], retry_at: int, now_ms: int) -> tuple[Turn, list[Entry]]:
+        """Queue a running turn again, to be tried later.  Raises `Stale` when it is not ours."""
+        dialect = self._database.dialect
+        return await self._database.write(
+            lambda: _defer(dialect, turn, drafts, retry_at, now_ms),
+            wakes=lambda _: (f"appended:{turn.session_id}",),
+            touches=(locks.session(turn.session_id),),
+        )
+
+    async def ripen(self, now_ms: int) -> int:
+        """Let the turns be claimed whose time has come; returns how many."""
+        times = {"now": now_ms, "latest": now_ms + outages.RETRY_AFTER_MAX_MS}
+        sql = self._ripen
+        return await self._database.write(lambda: _ripen(sql, times), wakes=lambda ripe: ("turns",) if ripe else ())
 
     async def answer(self, turn_id: TurnId, draft: Draft) -> Turn:
         """Put the person's answer in the journal, grant what it grants, and queue the turn again.
@@ -202,7 +280,9 @@ class Turns:
         Raises `IllegalMove` unless the turn waits with the question that the draft names, and it has not expired.
         """
         return await self._database.write(
-            lambda: _answer(turn_id, draft), wakes=lambda turn: ("turns", f"session:{turn.session_id}")
+            lambda: _answer(turn_id, draft),
+            wakes=lambda turn: ("turns", f"session:{turn.session_id}"),
+            touches=(locks.turn(turn_id), locks.ANYTHING),
         )
 
     async def heed(self, turn: Turn, now_ms: int) -> tuple[Turn, list[Entry]]:
@@ -211,7 +291,9 @@ class Turns:
         Raises `Stale` when the turn is not the caller's any more.  Repeating it after a lost answer is safe.
         """
         return await self._database.write(
-            lambda: _heed(turn, now_ms), wakes=lambda _: ("turns", f"session:{turn.session_id}"), touches=(turn.session_id,)
+            lambda: _heed(turn, now_ms),
+            wakes=lambda _: ("turns", f"session:{turn.session_id}"),
+            touches=(locks.session(turn.session_id),),
         )
 
     async def steered(self, turn: Turn) -> bool:
@@ -224,7 +306,9 @@ class Turns:
         Raises `Repeated` where the same request had let it go on before.
         """
         return await self._database.write(
-            lambda: _resume(turn_id, now_ms, once), wakes=lambda turn: ("turns", f"session:{turn.session_id}")
+            lambda: _resume(turn_id, now_ms, once),
+            wakes=lambda turn: ("turns", f"session:{turn.session_id}"),
+            touches=(locks.turn(turn_id), locks.ANYTHING),
         )
 
     async def asked(self, turn_id: TurnId) -> str:
@@ -275,18 +359,45 @@ class Turns:
         return await self._database.read(_tally)
 
 
-def _claim(sql: str, node_id: NodeId, limit: int, now_ms: int = 0) -> Transaction[list[Turn]]:
-    claimed = yield Run(sql, {"node_id": node_id, "limit": limit, "now": now_ms})
+def _claim(sql: str, node_id: NodeId, limit: int, now_ms: int = 0, owner: str | None = None) -> Transaction[list[Turn]]:
+    return _in_order((yield _claiming_of(sql, node_id, limit, now_ms, owner)))
+
+
+def _claiming_of(sql: str, node_id: NodeId, limit: int, now_ms: int, owner: str | None) -> Run:
+    params: Params = {"node_id": node_id, "limit": limit, "now": now_ms}
+    return Run(sql, params if owner is None else {**params, "owner": owner})
+
+
+def _in_order(claimed: Sequence[Row]) -> list[Turn]:
     return sorted((rows.turn(row) for row in claimed), key=lambda turn: (turn.accepted_at, turn.id))
 
 
 def _take(
-    dialect: Dialect, wanted: Sequence[tuple[str, int]], node_id: NodeId, room: int, now_ms: int
+    dialect: Dialect, wanted: Sequence[tuple[str, int]], node_id: NodeId, room: int, now_ms: int, load: Load
 ) -> Transaction[list[tuple[Turn, list[Entry]]]]:
     taken: list[Turn] = []
+    owners: list[str] = [owner for (owner,) in (yield Run(_OWNERS))]
+    detached = wanted[1][1]
+    if dialect.name == "postgres" and len(owners) == 1 and room >= ROOMY * detached:
+        return [(turn, []) for turn in (yield from _claim_at_once(wanted, node_id, room, now_ms, load, owners[0]))]
     for sql, limit in wanted:
-        if (left := min(limit, room - len(taken))) > 0:
-            taken += yield from _claim(sql, node_id, left, now_ms)
+        waiting, left = owners, min(limit, room - len(taken))
+        while shares := load.shares(waiting, left):
+            waiting = list[str]()
+            for owner, share in shares.items():
+                claimed = yield from _claim(sql, node_id, share, now_ms, owner)
+                taken, left, load = taken + claimed, left - len(claimed), load.and_(owner, len(claimed))
+                # What one owner has no use for is shared between those who may have more.
+                waiting += [owner] if len(claimed) == share else []
+    return (yield from _begun(dialect, taken, now_ms))
+
+
+def _take_one(dialect: Dialect, sql: str, node_id: NodeId, now_ms: int) -> Transaction[list[tuple[Turn, list[Entry]]]]:
+    return (yield from _begun(dialect, (yield from _claim(sql, node_id, 1, now_ms)), now_ms))
+
+
+def _begun(dialect: Dialect, taken: Sequence[Turn], now_ms: int) -> Transaction[list[tuple[Turn, list[Entry]]]]:
+    """Write the first entry of what has started with its claim."""
     running = [turn for turn in taken if turn.state is State.RUNNING]
     if not running:
         return [(turn, []) for turn in taken]
@@ -295,6 +406,19 @@ def _take(
     started = [(turn, journal.numbered(turn, numbers[turn.session_id], 1, [_started(turn, now_ms)])) for turn in running]
     yield from journal.insert([entry for _, entries in started for entry in entries])
     return started
+
+
+def _claim_at_once(
+    wanted: Sequence[tuple[str, int]], node_id: NodeId, room: int, now_ms: int, load: Load, owner: str
+) -> Transaction[list[Turn]]:
+    """Claim turns of the only owner on one round trip.  The few places of those that nobody waits for are set aside."""
+    (waited_for, _), (any_, detached) = wanted
+    share = load.shares([owner], room).get(owner, 0)
+    claims = [(waited_for, share - detached), (any_, min(detached, share))]
+    found = yield Together(
+        [_claiming_of(sql, node_id, limit, now_ms, owner) for sql, limit in claims if limit > 0], last=True
+    )
+    return [turn for claimed in found for turn in _in_order(claimed)]
 
 
 def _started(turn: Turn, now_ms: int) -> Draft:
@@ -307,12 +431,14 @@ def _move(sql: str, params: Params) -> Transaction[bool]:
 
 
 def _start(turn: Turn, now_ms: int) -> Transaction[tuple[Turn, list[Entry]]]:
-    started = yield Run(_START, {"id": turn.id, "fence": turn.fence, "now": now_ms})
+    # Every attempt numbers its own entries, whatever an earlier one had written.
+    running = replace(turn.on(Event.START), attempt=turn.attempt + 1, nth=0, started_at=turn.started_at or now_ms)
+    writes, entries = journal.writing_next(running, 1, [_started(running, now_ms)])
+    start = Run(_START, {"id": turn.id, "fence": turn.fence, "now": now_ms}, needed=True)
+    started, *found = yield Together((start, *writes), last=True)
     if not started:
         return (yield from _already_started(turn))
-    # Every attempt numbers its own entries, whatever an earlier one had written.
-    running = replace(turn.on(Event.START), attempt=started[0][0], nth=0, started_at=turn.started_at or now_ms)
-    return (yield from journal.write_held(running, [_started(running, now_ms)]))
+    return replace(running, nth=1), entries(found[0])
 
 
 def _already_started(turn: Turn) -> Transaction[tuple[Turn, list[Entry]]]:
@@ -351,6 +477,21 @@ def _already_parked(turn: Turn, count: int) -> Transaction[tuple[Turn, list[Entr
     """Answer a repeated park like the first, while nobody has answered the question."""
     waiting = yield from unmoved(turn, State.WAITING, turn.nth + count)
     return waiting, (yield from journal.written(waiting, turn.nth))
+
+
+def _defer(
+    dialect: Dialect, turn: Turn, drafts: list[Draft], retry_at: int, now_ms: int
+) -> Transaction[tuple[Turn, list[Entry]]]:
+    deferred = replace(turn.on(Event.DEFER), fence=turn.fence + 1, node_id=None, retry_at=retry_at)
+    hold = {"id": turn.id, "fence": turn.fence, "nth": turn.nth, "count": len(drafts), "retry_at": retry_at}
+    if not (yield Run(_DEFER, hold)):
+        raise Stale(f"turn {turn.id} is not held with fence {turn.fence} any more")
+    yield from journal.decide_calls(dialect, [turn], now_ms)
+    return (yield from journal.write_held(deferred, drafts)) if drafts else (deferred, [])
+
+
+def _ripen(sql: str, times: Params) -> Transaction[int]:
+    return len((yield Run(sql, times)))
 
 
 def _answer(turn_id: TurnId, draft: Draft) -> Transaction[Turn]:

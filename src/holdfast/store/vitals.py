@@ -36,8 +36,8 @@ async def vitals(database: Database) -> Vitals:
 
 def _look(dialect: Dialect) -> Transaction[Vitals]:
     ((newest_at,),) = yield Run(_NEWEST)
-    if dialect.name == "postgres":
-        ((now_ms,),) = yield Run("SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)")
+    if dialect.now_ms is not None:
+        ((now_ms,),) = yield Run(f"SELECT {dialect.now_ms}")
         return Vitals(newest_at=newest_at, now_ms=int(now_ms), looked_through=False, damage=())
     ((size,),) = yield Run(_SIZE_BYTES)
     if size > LOOKED_THROUGH_MAX_BYTES:
