@@ -125,14 +125,15 @@ class Glass:
         if letter == "\r":
             self._column = 0
             return
+        # A full row is left when there is something to show behind it, and not before.
+        if letter == "\n" or self._column == WIDTH:
+            self._row, self._column = self._row + 1, 0
+            self._rows += [[] for _ in range(self._row + 1 - len(self._rows))]
         if letter != "\n":
             row = self._rows[self._row]
             row += [(" ", "")] * (self._column + 1 - len(row))
             row[self._column] = (letter, self._colour)
             self._column += 1
-        if letter == "\n" or self._column == WIDTH:
-            self._row, self._column = self._row + 1, 0
-            self._rows += [[] for _ in range(self._row + 1 - len(self._rows))]
 
     def _steer(self, steer: str, numbers: str) -> None:
         number = int(numbers) if numbers.isdigit() else 1
@@ -192,12 +193,13 @@ def main() -> None:
             screen.run("sessions", "show", "terminal")
         screen.save("gateway.svg", "holdfast")
         screen = Screen(folder)
-        with screen.gateway():
+        with screen.gateway(TOOLS__TERMINAL__SANDBOX="off"):
             typed = (
-                "run: mkdir -p build && ls\r",
+                "run: ls\r",
                 "run: rm -rf build\r",
                 "o\r",
                 "background: sleep 8 && echo deployed\r",
+                "o\r",
                 "delegate: count to 5\r",
                 "/title Cleaning up\r",
                 "\x04",

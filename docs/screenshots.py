@@ -16,7 +16,7 @@ from tests.blackbox.gateway import Gateway, gateways, until
 from tests.models.servers import ModelServer
 from tests.page.browser import PHONE, Visit, close, visiting
 from tests.page.model import call
-from tests.page.scene import SETTLED, operator
+from tests.page.scene import SETTLED, allow, operator
 
 HERE = Path(__file__).parent
 WIDE = {"width": 1280, "height": 900}
@@ -94,6 +94,8 @@ async def furnish(studio: Studio) -> dict[str, str]:
     (WORKSPACE / "test_words.py").write_text(TESTS)
     await studio.talk("How many lighthouses are there on the way?", "stream 3000 at 4", ("running",))
     code = await studio.talk("Let the parser accept comments, and test it.", _coding())
+    async with operator(studio.gateway) as web:
+        await allow(web, "python3 -m unittest")
     approval = await studio.talk("What in the build folder can go? Clean it up.", _cleaning())
     return {"code": code, "approval": approval}
 
@@ -155,7 +157,8 @@ async def photograph(gateway: Gateway, sessions: dict[str, str]) -> None:
 async def main() -> None:
     async with ModelServer().running() as model:
         settings = {"model__name": "compatible:sonata-2", "model__base_url": model.url, "agent__workspace": str(WORKSPACE)}
-        with gateways(1, **settings) as (gateway,):
+        # The question about a command is in one of the pictures, and inside of a sandbox nobody is asked.
+        with gateways(1, tools__terminal__sandbox="off", **settings) as (gateway,):
             try:
                 await gateway.start()
                 await photograph(gateway, await furnish(Studio(gateway, model)))

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.offload.pool import Pool
 from holdfast.store.opening import Store, open_store
 from tests import scratch
 from tests.machine import Surroundings
@@ -106,6 +107,12 @@ def home() -> Iterator[Path]:
 
 
 @pytest.fixture
+def pool() -> Pool:
+    """Child processes for one asynchronous test; they end with its loop."""
+    return Pool()
+
+
+@pytest.fixture
 def runner() -> Iterator[asyncio.Runner]:
     with asyncio.Runner() as runner:
         yield runner
@@ -116,5 +123,14 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     if not asyncio.iscoroutinefunction(pyfuncitem.function):
         return None
     arguments: dict[str, Any] = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
-    asyncio.run(pyfuncitem.function(**arguments))
+    pool: Pool | None = pyfuncitem.funcargs.get("pool")
+    asyncio.run(_run(pyfuncitem.function(**arguments), pool))
     return True
+
+
+async def _run(test: Awaitable[None], pool: Pool | None) -> None:
+    try:
+        await test
+    finally:
+        if pool:
+            await pool.close()

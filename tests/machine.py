@@ -1,12 +1,15 @@
 """What some tests need of the machine beyond Python, and what no other test may depend on: a sandbox, a browser.
 
-A test that needs one says so by its marker.  It is skipped where the machine has none, with the reason; it fails there if
-HOLDFAST_SANDBOX_REQUIRED or HOLDFAST_BROWSER_REQUIRED is set.  All other tests do not find bubblewrap, also where it is
-installed, so that they mean the same everywhere.  HOLDFAST_HIDE=sandbox,browser makes this machine one that has neither.
+A test that needs one says so by its marker: `sandbox` (bubblewrap), `launcher` (user namespaces, for our own launcher),
+`landlock`, `browser`, `mounts` (user and mount namespaces, for a file system that runs full).  It is skipped on a machine
+that has none, with the reason; it fails there if HOLDFAST_SANDBOX_REQUIRED or the like is set.  All other tests do not find
+bubblewrap even if it is installed, and their gateways have no sandbox, so that they mean the same everywhere.
+HOLDFAST_HIDE=sandbox,browser makes this machine one that has neither.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import subprocess
@@ -17,12 +20,19 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.agent.sandbox import PROGRAM
+from holdfast.sandbox import Kind, Sandbox, profile
+from holdfast.sandbox.bubblewrap import PROGRAM
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 # The first process of a run keeps it here for those that it starts, whose own PATH lacks bubblewrap.
 _KEPT = "HOLDFAST_TEST_PATH"
 PATH = os.environ.setdefault(_KEPT, os.environ.get("PATH", os.defpath))
+
+# The mechanisms that confine commands, for tests of each of them.
+BUBBLEWRAP = pytest.param(Kind.BUBBLEWRAP, marks=pytest.mark.sandbox)
+LAUNCHER = pytest.param(Kind.LAUNCHER, marks=pytest.mark.launcher)
+LANDLOCK = pytest.param(Kind.LANDLOCK, marks=pytest.mark.landlock)
+CONFINING = (BUBBLEWRAP, LAUNCHER)
 
 # For a test whose promise holds on both sides: it gets the choice of the operator.
 with_and_without_a_sandbox = pytest.mark.parametrize("sandbox", [pytest.param("on", marks=pytest.mark.sandbox), "off"])
@@ -56,7 +66,44 @@ def no_sandbox() -> str:
     return f"bubblewrap does not work on this machine: {tried.stderr.strip()}" if tried.returncode else ""
 
 
-NEEDS: Mapping[str, Callable[[], str]] = {"sandbox": no_sandbox, "browser": no_browser}
+def no_launcher() -> str:
+    """Return why our own launcher cannot confine anything here; nothing if it can."""
+    return _missing(Kind.LAUNCHER)
+
+
+def no_landlock() -> str:
+    """Return why Landlock cannot be used here; nothing if it can."""
+    return _missing(Kind.LANDLOCK)
+
+
+@cache
+def no_mounts() -> str:
+    """Return why no file system can be mounted here; nothing if one can."""
+    if is_hidden("mounts"):
+        return "mounting is hidden"
+    if missing := [name for name in ("unshare", "nsenter", "mount") if not shutil.which(name)]:
+        return f"{', '.join(missing)} is not installed on this machine"
+    words = ["unshare", "-Urm", "mount", "-t", "tmpfs", "none", tempfile.gettempdir()]
+    tried = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    return f"nothing can be mounted on this machine: {tried.stderr.strip()}" if tried.returncode else ""
+
+
+@cache
+def _missing(kind: Kind) -> str:
+    if is_hidden(kind.value):
+        return f"the {kind.value} is hidden"
+    with tempfile.TemporaryDirectory(prefix="hf-probe-") as folder:
+        found = asyncio.run(Sandbox.find("auto", profile(Path(folder)), kinds=[kind]))
+    return "" if found.kind is kind else found.description
+
+
+NEEDS: Mapping[str, Callable[[], str]] = {
+    "sandbox": no_sandbox,
+    "launcher": no_launcher,
+    "landlock": no_landlock,
+    "browser": no_browser,
+    "mounts": no_mounts,
+}
 
 
 class Surroundings:

@@ -14,18 +14,34 @@ from typing import TYPE_CHECKING
 
 from holdfast.channels.openai.models import offered
 from holdfast.clock import Clock, SystemClock
-from holdfast.config import ONE_SHOT_DAYS, ChannelsConfig, Config, ServerConfig, config_file, is_exposed, secrets, shown
+from holdfast.config import (
+    ONE_SHOT_DAYS,
+    ChannelsConfig,
+    Config,
+    LimitsConfig,
+    ServerConfig,
+    config_file,
+    is_exposed,
+    keep_apart,
+    secrets,
+    shown,
+)
+from holdfast.core.fairness import Quota
 from holdfast.core.intake import Busy
-from holdfast.core.redaction import Redaction
+from holdfast.core.keys import API
+from holdfast.core.redaction import Redaction, is_unguessable
 from holdfast.core.resets import When
 from holdfast.core.turns import OnCrash, Policy, Resume
 from holdfast.daemon.life import Farewell, Witness, live, signals, watched
 from holdfast.daemon.notice import Notice
 from holdfast.daemon.succession import Estate
+from holdfast.daemon.watchdog import Watchdog
 from holdfast.desk.address import LOCK, SOCKET
 from holdfast.desk.keys import opens_api
 from holdfast.desk.lifecycle import Lifecycle
 from holdfast.desk.local import LocalDesk
+from holdfast.desk.logins import root_of
+from holdfast.desk.plans import KeyPlan
 from holdfast.desk.port import Desk
 from holdfast.desk.reading import StoreReading
 from holdfast.desk.views import AgentView, Stop
@@ -36,7 +52,9 @@ from holdfast.engine.inbox import Inbox
 from holdfast.engine.settings import Settings
 from holdfast.engine.spool import Spool
 from holdfast.engine.supervisor import supervise
+from holdfast.engine.timekeeper import steady_clock
 from holdfast.errors import ConfigInvalid, Exposed, Fatal, NodeLost, NotFound, StoreDown, Unavailable
+from holdfast.offload.pool import Pool
 from holdfast.ports import ProcessControl, Uploads
 from holdfast.store.home import Ownership, make_home
 from holdfast.store.opening import Store, open_readonly, open_store
@@ -60,6 +78,8 @@ def settings(config: Config) -> Settings:
     """Return what the operator chose about the engine."""
     return Settings(
         max_running=config.gateway.max_running,
+        tenant_running=config.limits.running,
+        model_wait_ms=int(config.model.wait * 1000),
         policy=Policy(resume=Resume(config.gateway.resume), on_crash=OnCrash(config.gateway.on_crash)),
         busy=Busy(config.gateway.busy),
         reset=When(config.sessions.reset),
@@ -78,9 +98,14 @@ def settings(config: Config) -> Settings:
     )
 
 
+def quota(limits: LimitsConfig) -> Quota:
+    """Return how much of the store a tenant may use."""
+    return Quota(queued=limits.queued, sessions=limits.sessions, bytes=limits.bytes, jobs=limits.jobs)
+
+
 def redaction(config: Config) -> Redaction:
-    """Return the mask for every secret that the configuration holds."""
-    return Redaction(tuple(secrets(config)))
+    """Return the mask for the secrets that the configuration holds, as far as nobody can find them out by asking it."""
+    return Redaction(secrets(config), is_unguessable)
 
 
 @contextlib.contextmanager
@@ -117,13 +142,14 @@ class Node:
     routes: Routes
     redaction: Redaction
     home_id: str
+    clock: Clock
 
-    def desk(self, lifecycle: Lifecycle, clock: Clock) -> LocalDesk:
+    def desk(self, lifecycle: Lifecycle) -> LocalDesk:
         return LocalDesk(
             store=self.store,
             engine=self.engine,
             lifecycle=lifecycle,
-            clock=clock,
+            clock=self.clock,
             control=self.control,
             describe=self.describe,
             server=self.server,
@@ -149,15 +175,19 @@ async def node(config: Config, home: Path, check: Callable[[Store], Awaitable[No
     # Whoever only looks does not pay for importing an agent.
     from holdfast.outfit import Setting, carriers_of, outfit
 
-    mask, clock, chosen = redaction(config), SystemClock(), settings(config)
+    mask, machine, chosen = redaction(config), SystemClock(), settings(config)
     spool = Spool(home)
-    with discreet(mask):
+    with discreet(mask.everything):
         with _named(config.store.url):
-            store = await open_store(config.store.url, home)
+            store = await open_store(config.store.url, home, redaction=mask, quota=quota(config.limits))
         async with contextlib.AsyncExitStack() as stack:
             stack.push_async_callback(store.close)
             await check(store)
-            carriers = await stack.enter_async_context(carriers_of(config.channels, home, store, mask, clock))
+            clock = await steady_clock(machine, store.nodes)
+            pool = Pool()
+            stack.push_async_callback(pool.close)
+            # What is signed for others has the time that this machine would tell them.
+            carriers = await stack.enter_async_context(carriers_of(config.channels, home, store, mask, machine))
             fitted = await stack.enter_async_context(
                 outfit(
                     Setting(
@@ -169,10 +199,11 @@ async def node(config: Config, home: Path, check: Callable[[Store], Awaitable[No
                         accept=Inbox(store, chosen, mask, clock).accept,
                         redaction=mask,
                         clock=clock,
+                        pool=pool,
                     )
                 )
             )
-            routes = await _routes(config, store, Targets(carriers), mask)
+            routes = await _routes(config, store, Targets(carriers), mask, pool)
             parts = Parts(
                 store=store,
                 agent=fitted.agent,
@@ -181,6 +212,7 @@ async def node(config: Config, home: Path, check: Callable[[Store], Awaitable[No
                 settings=chosen,
                 redaction=mask,
                 clock=clock,
+                steady=clock,
                 spool=spool,
                 components={**fitted.components, "webhooks": routes.run},
             )
@@ -199,10 +231,11 @@ async def node(config: Config, home: Path, check: Callable[[Store], Awaitable[No
                     routes=routes,
                     redaction=mask,
                     home_id=spool.home_id,
+                    clock=clock,
                 )
 
 
-async def _routes(config: Config, store: Store, targets: Targets, mask: Redaction) -> Routes:
+async def _routes(config: Config, store: Store, targets: Targets, mask: Redaction, pool: Pool) -> Routes:
     """Return the webhook routes; the mask knows their secrets before any turn runs."""
     routes = Routes(
         store.webhooks,
@@ -211,6 +244,7 @@ async def _routes(config: Config, store: Store, targets: Targets, mask: Redactio
         host=config.server.host,
         targets=targets,
         redaction=mask,
+        pool=pool,
     )
     await routes.load()
     return routes
@@ -252,8 +286,7 @@ async def _running(engine: Engine) -> AsyncGenerator[None]:
 async def own_desk(config: Config, home: Path) -> AsyncGenerator[Desk]:
     """Be the gateway of a home for one command.  Raises `Owned`."""
     async with gateway(config, home) as running:
-        clock = SystemClock()
-        yield running.desk(Lifecycle(clock, home=str(home), store=shown(config.store.url)), clock)
+        yield running.desk(Lifecycle(running.clock, home=str(home), store=shown(config.store.url)))
 
 
 @contextlib.asynccontextmanager
@@ -277,7 +310,12 @@ def _named(url: str) -> Generator[None]:
 
 
 async def serve(
-    config: Config, home: Path, witness: Witness, inherited: Estate | None = None, origin: Origin | None = None
+    config: Config,
+    home: Path,
+    witness: Witness,
+    inherited: Estate | None = None,
+    origin: Origin | None = None,
+    watchdog: Watchdog | None = None,
 ) -> Farewell:
     """Run the gateway until somebody wishes it to end; return that wish once it has."""
     # Only a gateway pays for importing a web server.
@@ -290,18 +328,19 @@ async def serve(
         ownership = stack.enter_context(owned(home, inherited.lock))
         # Whoever connects before we are ready waits until we are.
         tcp = stack.enter_context(tcp_socket(config.server.host, config.server.port, inherited.listener))
-        unix = stack.enter_context(unix_socket(home / SOCKET))
+        unix = stack.enter_context(unix_socket(home / SOCKET, inherited.unix))
 
         def estate() -> Estate:
-            return Estate(listener=tcp.dup(), lock=ownership.hand_over())
+            return Estate(listener=tcp.dup(), unix=unix.dup(), lock=ownership.hand_over())
 
-        try:
-            stop = await _serve_on(tcp, unix, config, home, origin, witness, estate, follows=inherited.lock is not None)
-        except NodeLost as error:
-            # A machine that slept has lost its turns to the others, and nothing else.
-            log.warning("%s; beginning anew", error)
-            stop = Stop(restart=True)
+        follows = inherited.lock is not None
+        stop = await _serve_on(tcp, unix, config, home, origin, witness, estate, watchdog, follows=follows)
         return Farewell(stop=stop, estate=estate() if stop.restart else Estate())
+
+
+def listening(config: Config, listener: socket.socket) -> Config:
+    """Return a configuration with the port that the gateway really has: it may have asked for any, or inherited one."""
+    return replace(config, server=replace(config.server, port=listener.getsockname()[1]))
 
 
 async def _serve_on(
@@ -312,6 +351,7 @@ async def _serve_on(
     origin: Origin,
     witness: Witness,
     estate: Callable[[], Estate],
+    watchdog: Watchdog | None,
     *,
     follows: bool,
 ) -> Stop:
@@ -321,42 +361,68 @@ async def _serve_on(
     from holdfast.web.guard import Door, Guarded, Rules, Trusted
     from holdfast.web.keyring import Keyring
     from holdfast.web.metrics import Meter
+    from holdfast.web.nonces import Nonces
     from holdfast.web.server import serving
+    from holdfast.web.users import can_tell
 
-    clock, notice = SystemClock(), Notice()
-    life = Lifecycle(clock, home=str(home), store=shown(config.store.url))
+    notice = Notice()
+    life = Lifecycle(SystemClock(), home=str(home), store=shown(config.store.url))
     life.url = _url(tcp)
-    async with contextlib.AsyncExitStack() as stack:
-        started = await _started(stack, config, home, notice, patient=follows)
-        # Not before: a start that hangs must be possible to end, and nothing is lost by it.
-        stack.enter_context(signals(life))
-        await stack.enter_async_context(watched(config.gateway.stall_timeout, notice, estate))
-        desk = started.desk(life, clock)
-        local = replace(desk, care=await stack.enter_async_context(_upkeep(desk, started, config, home, origin)))
-        meter, server = Meter(), config.server
-        app = application(local, life, meter, offered(config.model.name))
-        keyring = Keyring(started.store.keys, started.store.wakes, clock, server.api_key)
-        await keyring.load()
-        await stack.enter_async_context(_beside({"keyring": keyring.run}, clock))
-        rules = Rules(host=server.host, allowed_hosts=server.allowed_hosts, closed=bool(server.api_key or server.password))
-        door = Door(rules, keyring, started.store.logins, clock)
-        # The server closes what it gets, and a successor may need the original.
-        doors = ((stack.enter_context(tcp.dup()), Guarded(app, door)), (unix, Trusted(app)))
-        if server.access_log:
-            stack.enter_context(written(redaction(config)))
-        await stack.enter_async_context(serving(doors, partial(Observed, meter=meter, logs=server.access_log)))
-        # Whatever ends us, open streams end before the server does.
-        stack.callback(life.closing.set)
-        await live(local, config.gateway.drain_timeout, witness, notice)
+    try:
+        async with contextlib.AsyncExitStack() as stack:
+            started = await _started(stack, listening(config, tcp), home, notice, patient=follows)
+            # Not before: a start that hangs must be possible to end, and nothing is lost by it.
+            heard = stack.enter_context(signals(life))
+            if watchdog:
+                stack.enter_context(watchdog.hearing(heard))
+            await stack.enter_async_context(watched(watchdog, notice, estate))
+            desk, clock = started.desk(life), started.clock
+            local = replace(desk, care=await stack.enter_async_context(_upkeep(desk, started, config, home, origin)))
+            meter, server = Meter(), config.server
+            nonces = Nonces()
+            app = application(local, life, meter, offered(config.model.name), nonces, started.redaction)
+            keyring = Keyring(started.store.keys, started.store.wakes, clock, server.api_key)
+            await keyring.load()
+            await stack.enter_async_context(_beside({"keyring": keyring.run}, clock))
+            key = "" if can_tell() else await _programs_key(local, server, closed=keyring.closes)
+            rules = Rules(
+                host=server.host,
+                allowed_hosts=server.allowed_hosts,
+                closed=bool(server.api_key or server.password),
+                guests=server.guests,
+            )
+            door = Door(rules, keyring, started.store.logins, clock, await root_of(started.store.secrets), nonces)
+            # The server closes what it gets, and a successor may need the originals.
+            public, commands = stack.enter_context(tcp.dup()), stack.enter_context(unix.dup())
+            doors = ((public, Guarded(app, door)), (commands, Trusted(app)))
+            observed = partial(Observed, meter=meter, logs=server.access_log)
+            if server.access_log:
+                stack.enter_context(written(redaction(config).everything))
+            await stack.enter_async_context(serving(doors, observed, config.limits.connections))
+            # Whatever ends us, open streams end before the server does.
+            stack.callback(life.closing.set)
+            await live(local, config.gateway.drain_timeout, witness, notice, key, watchdog)
+    except NodeLost as error:
+        # A machine that slept has lost its turns to the others, and nothing else.  If it was to stop anyway, it stops.
+        log.warning("%s; %s", error, "stopping, as it was asked to" if life.is_asked else "beginning anew")
+        if not life.is_asked:
+            life.ask(Stop(restart=True))
     # What is wished for while the last connections close counts too.
     return life.wish
+
+
+async def _programs_key(desk: LocalDesk, server: ServerConfig, *, closed: bool) -> str:
+    """Return a new key for programs of this machine, where it cannot be told whose they are; empty where they have one."""
+    if closed or server.api_key or server.password:
+        return ""
+    return (await desk.keys.create(KeyPlan(name="programs of this machine", scopes=(API,)))).key
 
 
 async def _rehearse(running: Node, config: Config, other: Config, home: Path) -> None:
     """Do with another configuration all that a start does, short of starting.  Raises `ConfigInvalid`."""
     from holdfast.outfit import Setting, carriers_of, outfit
 
-    server, mask, clock, store = other.server, redaction(other), SystemClock(), running.store
+    server, mask, clock, store, pool = other.server, redaction(other), running.clock, running.store, running.routes.pool
     if other.store.url != config.store.url:
         await _answers(other.store.url, home)
     if (server.host, server.port) != (config.server.host, config.server.port):
@@ -373,9 +439,10 @@ async def _rehearse(running: Node, config: Config, other: Config, home: Path) ->
             accept=running.engine.inbox.accept,
             redaction=mask,
             clock=clock,
+            pool=pool,
         )
         await stack.enter_async_context(outfit(setting))
-        await _routes(other, store, Targets(carriers), mask)
+        await _routes(other, store, Targets(carriers), mask, pool)
 
 
 async def _answers(url: str, home: Path) -> None:
@@ -411,6 +478,7 @@ async def _upkeep(desk: LocalDesk, running: Node, config: Config, home: Path, or
 
     async def rehearse(other: Config) -> None:
         server = replace(other.server, **{key.partition(".")[2]: value for key, value in origin.arguments.items()})
+        await asyncio.to_thread(keep_apart, "the configuration file", [origin.file], other, home)
         await _rehearse(running, config, replace(other, server=server), home)
 
     doctor = Consultations(report)

@@ -1,14 +1,21 @@
 """Time comes in as a parameter: wall time for people, monotonic time for deadlines.
 
-Every `…_at` in Holdfast is wall time in milliseconds since 1970 (UTC).  Nothing that guards correctness compares two of
-them: leases and timeouts use monotonic milliseconds, which no clock jump can move.
+Every `…_at` in Holdfast is wall time in milliseconds since 1970 (UTC).  Leases and timeouts use monotonic milliseconds,
+which no clock jump can move.  What falls due or expires goes by steady time, which is made of both: see
+`engine/timekeeper.py`.
 """
 
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
+from pathlib import Path
 from typing import Protocol
+
+# Both go on while the machine sleeps, which `time.monotonic` does not do everywhere.
+_PASSED = time.CLOCK_BOOTTIME if sys.platform == "linux" else time.CLOCK_MONOTONIC
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 class Clock(Protocol):
@@ -36,3 +43,11 @@ class SystemClock:
 
     async def sleep_ms(self, duration_ms: float) -> None:
         await asyncio.sleep(duration_ms / 1000)
+
+    def passed_ms(self) -> int:
+        """Return the milliseconds that have passed since the machine was started, also while it slept."""
+        return time.clock_gettime_ns(_PASSED) // 1_000_000
+
+    def boot(self) -> str:
+        """Return what identifies this start of the machine; nothing where the system does not tell."""
+        return _BOOT.read_text("ascii").strip() if _BOOT.exists() else ""

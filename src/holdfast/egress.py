@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 import httpx2
 
 from holdfast.errors import OutcomeUnknown, Rejected, Unavailable
+from holdfast.unpacking import unpacked
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 # Returns the addresses of a host as text; raises `OSError` when there is none.
@@ -326,14 +327,16 @@ class Egress:
         headers: Mapping[str, str] | None = None,
         bytes_max: int = BODY_MAX_BYTES,
         redirects_max: int = REDIRECTS_MAX,
+        same_host: bool = False,
     ) -> Answer:
         """Ask for something and return what came back.  Raises `Rejected` where it must not, `Unavailable` where it fails.
 
-        Headers go to the first host only: another one that it redirects to has no business with a key.
+        Headers go to the first host only: another one that it redirects to has no business with a key.  With `same_host` no
+        other one is asked at all.
         """
         try:
             async with asyncio.timeout(self._timeout_s):
-                return await self._follow(method, _parsed(url), dict(headers or {}), bytes_max, redirects_max)
+                return await self._follow(method, _parsed(url), dict(headers or {}), bytes_max, redirects_max, same_host)
         except TimeoutError:
             raise Unavailable(f"{url} did not answer within {self._timeout_s:g} s") from None
         except httpx2.TimeoutException as error:
@@ -365,7 +368,13 @@ class Egress:
         await self._transport.aclose()
 
     async def _follow(
-        self, method: str, url: httpx2.URL, headers: dict[str, str], bytes_max: int, redirects_max: int
+        self,
+        method: str,
+        url: httpx2.URL,
+        headers: dict[str, str],
+        bytes_max: int,
+        redirects_max: int,
+        same_host: bool,
     ) -> Answer:
         first = (url.scheme, url.host, url.port)
         for _ in range(redirects_max + 1):
@@ -374,7 +383,9 @@ class Egress:
                 where = response.headers.get("location")
                 if response.status_code not in _REDIRECTS or not where:
                     return await _answer(response, url, bytes_max)
-            url = _next(url, where)
+            before, url = url, _next(url, where)
+            if same_host and _host(url) != _host(before):
+                raise Rejected(f"{before} redirects to another host, which has to be asked for by itself: {url}")
         raise Rejected(f"{url} redirects more than {redirects_max} times")
 
     @contextlib.asynccontextmanager
@@ -411,6 +422,17 @@ def _parsed(url: str) -> httpx2.URL:
         raise Rejected(f"{url!r} is no URL: {error}") from error
 
 
+def host_of(url: str) -> str:
+    """Return the host that a URL leads to, with its port where it names one.  Raises `Rejected` for what is no URL."""
+    return _host(_parsed(url))
+
+
+def _host(url: httpx2.URL) -> str:
+    name = url.raw_host.decode("ascii").lower()
+    shown = f"[{name}]" if ":" in name and not name.startswith("[") else name
+    return shown if url.port is None else f"{shown}:{url.port}"
+
+
 def _next(url: httpx2.URL, where: str) -> httpx2.URL:
     try:
         found = url.join(_parsed(where))
@@ -445,11 +467,12 @@ async def _answer(response: httpx2.Response, url: httpx2.URL, bytes_max: int) ->
         raise Rejected(f"{url} is compressed more than once")
     body, cut = bytearray(), False
     # Decoded in small pieces, so that a bomb is noticed before it has gone off.
-    async for piece in response.aiter_bytes():
-        body += piece[: bytes_max - len(body) + 1]
-        if cut := len(body) > bytes_max:
-            del body[bytes_max:]
-            break
+    async with contextlib.aclosing(unpacked(response)) as pieces:
+        async for piece in pieces:
+            body += piece[: bytes_max - len(body) + 1]
+            if cut := len(body) > bytes_max:
+                del body[bytes_max:]
+                break
     return _of(response, url, bytes(body), cut)
 
 

@@ -14,20 +14,24 @@ The family decides the answer.  Anything outside this tree is a bug: it crashes 
     │   ├── NotFound        no such thing, or not yours: 404
     │   ├── NotTrusted      it touches the machine, and whoever asks may not: 403
     │   ├── OutcomeUnknown  it may have been done or not: nobody knows, and it is not repeated
+    │   ├── OverQuota       a tenant has used up a quota: 429
     │   ├── QueueFull       the session has too many turns waiting: 429
     │   ├── Overridden      something else decides it: 409
     │   ├── Repeated        it came before with the same key, and was done then
     │   └── SessionBusy     the session is at an earlier message, and this one is not to wait: 409
     ├── Stale               somebody else moved it first: 409, reload
     ├── Unavailable         try again later: 503, back off
+    │   ├── Damaged         the rows that it needs cannot be read or written; others can
     │   ├── DiskFull        no room for new work; what was accepted is safe
     │   ├── ModelUnavailable  the model did not answer, or not to the end: ask again, or another
     │   ├── NotRunning      no gateway runs in this home: exit 69
     │   └── StoreDown       the database does not answer
+    │       └── Unconfirmed  it was lost while it committed: what was asked may have been done
     └── Fatal               this process must not go on
         ├── Owned           another process owns this home: exit 75
         ├── StoreBroken     the disk failed or the files were moved under us
         ├── StoreRefused    not ours to open: foreign file, newer schema, network filesystem
+        │   └── StoreDamaged  the file is damaged so that nothing can be done with it
         └── NodeLost        the other nodes declared this one dead
 """
 
@@ -95,6 +99,10 @@ class OutcomeUnknown(Rejected):
     """It may have been done or not: nobody knows, and repeating it could do it twice."""
 
 
+class OverQuota(Rejected):
+    """A tenant has used up a quota; the message says which, and what makes room."""
+
+
 class QueueFull(Rejected):
     """The session has too many turns waiting already."""
 
@@ -123,6 +131,13 @@ class Unavailable(HoldfastError):
         self.retry_after_s = retry_after_s
 
 
+class Damaged(Unavailable):
+    """The store is damaged where this is kept; what is kept elsewhere is served."""
+
+    def __init__(self, found: object) -> None:
+        super().__init__(f"the store is damaged where this is kept ({found}); run: holdfast doctor")
+
+
 class DiskFull(Unavailable):
     """No room for new work; everything accepted so far is safe."""
 
@@ -140,6 +155,10 @@ class NotRunning(Unavailable):
 
 class StoreDown(Unavailable):
     """The database does not answer."""
+
+
+class Unconfirmed(StoreDown):
+    """The database was lost while it committed: what was asked may have been done or not."""
 
 
 class Fatal(HoldfastError):
@@ -161,6 +180,16 @@ class StoreBroken(Fatal):
 
 class StoreRefused(Fatal):
     """The store is not ours to open; it was left untouched."""
+
+
+class StoreDamaged(StoreRefused):
+    """The file of the store is damaged; it was left as it is."""
+
+    def __init__(self, path: object, found: object) -> None:
+        super().__init__(
+            f"{path} is damaged ({found}) and was left as it is; "
+            "keep a copy of it and of its -wal, and restore the last backup; holdfast doctor says more"
+        )
 
 
 class NodeLost(Fatal):

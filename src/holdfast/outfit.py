@@ -7,6 +7,7 @@ import contextlib
 import difflib
 import logging
 import os
+import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,14 +16,15 @@ from holdfast.agent import budget, plugins
 from holdfast.agent.demonstration import demonstration
 from holdfast.agent.files import TextFiles
 from holdfast.agent.loop import ModelAgent
+from holdfast.agent.mcp.confinement import Confinement
 from holdfast.agent.mcp.servers import McpServers
 from holdfast.agent.models.catalog import BUILT_IN, ModelMaker, open_model
+from holdfast.agent.models.gate import Gates
 from holdfast.agent.models.port import Model
 from holdfast.agent.processes.control import Control
 from holdfast.agent.processes.keeping import Keeping
 from holdfast.agent.processes.watcher import Watcher
 from holdfast.agent.prompt import Prompt, names_file
-from holdfast.agent.sandbox import Sandbox, scrubbed
 from holdfast.agent.skills import Skills
 from holdfast.agent.smart import SmartJudge
 from holdfast.agent.toolbox import Toolbox
@@ -30,6 +32,7 @@ from holdfast.agent.tools import delegate
 from holdfast.agent.tools.ask_user import ask_user_tool
 from holdfast.agent.tools.fetch import fetch_tool
 from holdfast.agent.tools.files import Workspace, file_tools
+from holdfast.agent.tools.hosts import Hosts
 from holdfast.agent.tools.memory import memory_tool
 from holdfast.agent.tools.port import Site, Tool
 from holdfast.agent.tools.process import ProcessTool
@@ -39,25 +42,27 @@ from holdfast.agent.tools.session_search import session_search_tool
 from holdfast.agent.tools.skills import skill_tool
 from holdfast.agent.tools.terminal import Smart, Terminal, unsure
 from holdfast.agent.tools.todo import todo_tool
-from holdfast.agent.tools.web_search import searcher, web_search_tool
+from holdfast.agent.tools.web_search import search_host, searcher, web_search_tool
 from holdfast.agent.uploads import WorkspaceUploads
 from holdfast.channels import github, url
 from holdfast.channels.file import FOLDER, FileCarrier
 from holdfast.clock import Clock
-from holdfast.config import ChannelsConfig, Config, ModelConfig
-from holdfast.core.evidence import Judgement
+from holdfast.config import ChannelsConfig, Config, ModelConfig, keep_apart
 from holdfast.core.intake import Inbound, Receipt
 from holdfast.core.redaction import Redaction
 from holdfast.desk.views import AgentView
 from holdfast.desk.webhooks import answers_secret, told_of
 from holdfast.egress import Egress, Guard
-from holdfast.errors import ConfigInvalid
+from holdfast.errors import ConfigInvalid, Rejected
 from holdfast.memory.bindings import Bindings
 from holdfast.memory.builtin.extraction import Extractor, ModelExtractor
 from holdfast.memory.builtin.plain import PlainExtractor
 from holdfast.memory.builtin.provider import Builtin
 from holdfast.memory.opening import open_bindings
+from holdfast.offload.pool import Pool
 from holdfast.ports import Agent, Carrier, ProcessControl, Store, Turns, Uploads
+from holdfast.sandbox import Sandbox, scrubbed, terminal_profile
+from holdfast.sandbox.proxy import Network
 
 log = logging.getLogger(__name__)
 
@@ -79,6 +84,7 @@ class Setting:
     accept: Callable[[Inbound], Awaitable[Receipt]]
     redaction: Redaction
     clock: Clock
+    pool: Pool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,17 +135,31 @@ async def outfit(setting: Setting) -> AsyncGenerator[Outfit]:
     await asyncio.to_thread(_check_persona, config, setting.home)
     environment = scrubbed(os.environ)
     workspace = Workspace(await _workspace(setting.home, config.agent.workspace))
-    sandbox = await Sandbox.find(config.tools.terminal.sandbox, workspace.root, hidden=[setting.home])
-    servers = McpServers(config.mcp, clock, environment)
+    await asyncio.to_thread(_check_instructions, config, setting.home, workspace)
+    terminal = config.tools.terminal
+    profile = await asyncio.to_thread(terminal_profile, terminal, workspace.root, setting.home)
+    sandbox = await Sandbox.find(terminal.sandbox, profile)
+    local = [*terminal.hosts, *(host for each in config.mcp.values() for host in each.hosts)]
+    network = Network(setting.home, local=local, own_port=config.server.port)
+    servers = McpServers(config.mcp, clock, environment, confinement=Confinement(sandbox, network, setting.home))
     async with contextlib.AsyncExitStack() as stack:
+        stack.push_async_callback(network.close)
         found = plugins.load(providers=BUILT_IN | set(config.providers))
+        gates = Gates(clock)
         model: Model | None = None
         if config.model.name:
-            model = open_model(config.model, config.providers, os.environ, clock=clock, makers=found.models)
+            model = open_model(config.model, config.providers, os.environ, clock=clock, gates=gates, makers=found.models)
             stack.push_async_callback(model.close)
-        memory = await _memory(stack, setting, model, found)
-        keeping = Keeping(setting.store.processes, setting.home, setting.home_id, clock=clock, redaction=setting.redaction)
-        tools = _with_plugins(_tools(setting, workspace, sandbox, environment, keeping, model, memory), found.tools)
+        memory = await _memory(stack, setting, model, gates, found)
+        keeping = Keeping(
+            setting.store.processes,
+            setting.home,
+            setting.home_id,
+            clock=clock,
+            redaction=setting.redaction,
+            pool=setting.pool,
+        )
+        tools = _with_plugins(_tools(setting, workspace, sandbox, network, environment, keeping, model, memory), found.tools)
         _check_disabled(config, {tool.name for tool in tools} | SOMETIMES)
         toolbox = Toolbox(
             tools,
@@ -153,12 +173,15 @@ async def outfit(setting: Setting) -> AsyncGenerator[Outfit]:
         if config.mcp:
             components["mcp"] = servers.run
 
+        runs_unasked = terminal.approval == "allow" and "terminal" not in config.tools.disabled
+
         def describe() -> AgentView:
             return AgentView(
                 model=model.name if model else DEMONSTRATION,
                 demonstration=model is None,
                 tools=sorted(tool.name for tool in tools if tool.name not in config.tools.disabled),
                 sandbox=sandbox.description,
+                unsafe=runs_unasked and not sandbox.confines,
                 mcp=servers.status,
             )
 
@@ -178,14 +201,14 @@ def makers() -> Mapping[str, ModelMaker]:
 
 
 async def _memory(
-    stack: contextlib.AsyncExitStack, setting: Setting, model: Model | None, found: plugins.Plugins
+    stack: contextlib.AsyncExitStack, setting: Setting, model: Model | None, gates: Gates, found: plugins.Plugins
 ) -> Bindings:
     """Open memory, to be closed with the stack.  Raises `ConfigInvalid`."""
     config = setting.config
     if config.memory.model:
         chosen = extracting(config.model, config.memory.model)
         try:
-            model = open_model(chosen, config.providers, os.environ, clock=setting.clock, makers=found.models)
+            model = open_model(chosen, config.providers, os.environ, clock=setting.clock, gates=gates, makers=found.models)
         except ConfigInvalid as error:
             raise ConfigInvalid(f"memory.model: {str(error).removeprefix('model.name: ')}") from error
         stack.push_async_callback(model.close)
@@ -222,13 +245,23 @@ def _agent(setting: Setting, model: Model | None, toolbox: Toolbox, memory: Bind
         return demonstration(setting.home / NOTES, clock, toolbox)
     memories = setting.store.memories if memory.current else None
     prompt = Prompt(config.agent, setting.home, memories, clock, config.tools.trusted_owners)
-    return ModelAgent(model, toolbox, prompt, setting.store.spending, agent=config.agent, budget=config.budget, clock=clock)
+    return ModelAgent(
+        model,
+        toolbox,
+        prompt,
+        setting.store.spending,
+        agent=config.agent,
+        budget=config.budget,
+        clock=clock,
+        is_granted=setting.store.questions.is_granted,
+    )
 
 
 def _tools(
     setting: Setting,
     workspace: Workspace,
     sandbox: Sandbox,
+    network: Network,
     environment: Mapping[str, str],
     keeping: Keeping,
     model: Model | None,
@@ -236,15 +269,29 @@ def _tools(
 ) -> Sequence[Tool]:
     config, store, clock = setting.config.tools, setting.store, setting.clock
     smart = _second_opinion(SmartJudge(model), store.turns, workspace.root) if model else unsure
-    private = [setting.home]
-    terminal = Terminal(config.terminal, workspace, keeping, sandbox, environment, private=private, smart=smart, clock=clock)
+    try:
+        hosts = Hosts(store.questions.is_granted, clock, config.terminal.hosts)
+        # What the operator lets the agent fetch by name is no new host either.
+        fetched = Hosts(store.questions.is_granted, clock, (*config.terminal.hosts, *config.fetch.allow_hosts))
+    except Rejected as error:
+        raise ConfigInvalid(f"tools.terminal.hosts, tools.fetch.allow_hosts: {error}") from error
+    terminal = Terminal(
+        config.terminal, workspace, keeping, sandbox, environment, hosts, smart=smart, network=network, clock=clock
+    )
     tools: list[Tool] = [
         terminal.tool(),
-        ProcessTool(store.processes, store.sessions, keeping).tool(),
-        *file_tools(workspace),
-        fetch_tool(Egress(Guard(allow_hosts=config.fetch.allow_hosts), config.fetch.timeout)),
+        ProcessTool(
+            store.processes,
+            store.sessions,
+            keeping,
+            confines=sandbox.confines,
+            approval=config.terminal.approval,
+            clock=clock,
+        ).tool(),
+        *file_tools(workspace, setting.pool),
+        fetch_tool(Egress(Guard(allow_hosts=config.fetch.allow_hosts), config.fetch.timeout), setting.pool, fetched),
         delegate.delegate_tool(store, setting.accept, config.delegate),
-        session_search_tool(store.sessions),
+        session_search_tool(store.passages),
         todo_tool(store.journal),
         ask_user_tool(),
         schedule_tool(store.jobs, setting.carriers, setting.redaction, clock),
@@ -255,7 +302,7 @@ def _tools(
     if setting.carriers:
         tools.append(send_message_tool(store.deliveries, setting.carriers, setting.redaction, clock))
     if provider := searcher(config.web_search):
-        tools.append(web_search_tool(provider))
+        tools.append(web_search_tool(provider, hosts, search_host(config.web_search)))
     return tools
 
 
@@ -269,9 +316,9 @@ def _with_plugins(own: Sequence[Tool], others: Sequence[Tool]) -> list[Tool]:
 
 
 def _second_opinion(judge: SmartJudge, turns: Turns, workspace: Path) -> Smart:
-    async def allows(command: str, judgement: Judgement, site: Site) -> bool:
+    async def allows(command: str, reasons: Sequence[str], hosts: Sequence[str], site: Site) -> bool:
         asked = await turns.asked(site.turn.id)
-        return await judge.allows(command, judgement, asked=asked, workdir=str(workspace), spend=site.spend)
+        return await judge.allows(command, reasons, asked=asked, workdir=str(workspace), hosts=hosts, spend=site.spend)
 
     return allows
 
@@ -282,6 +329,24 @@ def _check_persona(config: Config, home: Path) -> None:
         raise ConfigInvalid(
             f"agent.persona: there is no file {home / persona.strip()}; write one, or put the text itself in its place"
         )
+
+
+def _check_instructions(config: Config, home: Path, workspace: Workspace) -> None:
+    """Refuse instructions and programs of the operator that the agent could write itself."""
+    places = {"agent.skills": config.agent.skills}
+    if names_file(config.agent.persona):
+        places["agent.persona"] = config.agent.persona.strip()
+    for setting, name in places.items():
+        if (home / name).resolve().is_relative_to(workspace.root):
+            raise ConfigInvalid(
+                f"{setting}: {name!r} is in the workspace, where the agent could change it; choose another place"
+            )
+    keep_apart("the program of the gateway", _program(), config, home)
+
+
+def _program() -> list[Path]:
+    """Return what this process runs, and its next start will: a virtual environment, and where modules are looked for."""
+    return [Path(sys.prefix), Path(sys.executable), Path(__file__).parent, *(Path(each) for each in sys.path if each)]
 
 
 def _check_disabled(config: Config, known: Set[str]) -> None:

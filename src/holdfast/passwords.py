@@ -1,4 +1,4 @@
-"""Passwords of people: kept as text or as a hash that takes long to guess from, and compared so that time tells nothing."""
+"""Passwords of people: kept as a hash that takes long to guess from, and compared so that time tells nothing."""
 
 from __future__ import annotations
 
@@ -22,21 +22,13 @@ def hashed(password: str, salt: bytes) -> str:
     return f"{SCHEME}${_COST}${_text(salt)}${_text(_derived(password, salt, _COST))}"
 
 
-def is_hash(kept: str) -> bool:
-    """Return whether a kept password is meant as a hash, well formed or not."""
-    return kept.startswith(f"{SCHEME}$")
-
-
 def is_usable(kept: str) -> bool:
     """Return whether a password can be checked against this."""
-    return not is_hash(kept) or _parts(kept) is not None
+    return _parts(kept) is not None
 
 
 def matches(kept: str, shown: str) -> bool:
-    """Return whether it is the password.  For a hash this takes long on purpose, so call it in a thread."""
-    if not is_hash(kept):
-        # Digests have one length, whatever the passwords have.
-        return hmac.compare_digest(_digest(kept), _digest(shown))
+    """Return whether it is the password.  This takes long on purpose, so call it in a thread."""
     parts = _parts(kept)
     if parts is None:
         return False
@@ -59,10 +51,6 @@ def _parts(kept: str) -> tuple[int, bytes, bytes] | None:
 def _derived(password: str, salt: bytes, cost: int) -> bytes:
     text = password.encode("utf-8", "surrogatepass")
     return hashlib.scrypt(text, salt=salt, n=cost, r=_BLOCK, p=_LANES, maxmem=_MEMORY_MAX, dklen=32)
-
-
-def _digest(password: str) -> bytes:
-    return hashlib.sha256(password.encode("utf-8", "surrogatepass")).digest()
 
 
 def _text(raw: bytes) -> str:

@@ -25,12 +25,15 @@ SETTLED = ("completed", "failed", "cancelled", "interrupted")
 
 
 class Follower:
-    """Reads the events of a session for as long as it lives, and asks again with its cursor whenever the stream breaks."""
+    """Reads the events of a session for as long as it lives, and asks again with its cursor whenever the stream breaks.
 
-    def __init__(self, web: httpx2.AsyncClient, stream: Stream) -> None:
+    With several addresses each connection is made to the next of them.
+    """
+
+    def __init__(self, webs: Sequence[httpx2.AsyncClient], stream: Stream) -> None:
         self.stream = stream
         self.connections = 0
-        self._web = web
+        self._webs = itertools.cycle(webs)
         self._news = asyncio.Event()
 
     async def run(self) -> None:
@@ -57,7 +60,7 @@ class Follower:
 
     async def _connect(self) -> None:
         address = f"/api/sessions/{self.stream.session_id}/events"
-        async with self._web.stream("GET", address, headers={"Last-Event-ID": str(self.seq)}) as response:
+        async with next(self._webs).stream("GET", address, headers={"Last-Event-ID": str(self.seq)}) as response:
             if response.status_code != 200:
                 return
             self.connections += 1
@@ -74,13 +77,19 @@ class Follower:
 class Client:
     """Whoever uses a gateway; several gateways on one store are taken in turn."""
 
-    def __init__(self, gateways: Sequence[Gateway], history: History) -> None:
+    def __init__(self, gateways: Sequence[Gateway], history: History, mark: str = "n") -> None:
         self.history = history
         self._gateways = gateways
         self._following: dict[Follower, asyncio.Task[None]] = {}
-        self._webs = [httpx2.AsyncClient(base_url=each.url, verify=False, trust_env=False, timeout=30) for each in gateways]
+        # A follower keeps a connection for as long as it lives.
+        limits = httpx2.Limits(max_connections=None, max_keepalive_connections=20)
+        self._webs = [
+            httpx2.AsyncClient(base_url=each.url, verify=False, trust_env=False, timeout=30, limits=limits)
+            for each in gateways
+        ]
         # Another client of the same store has conversations of its own.
         self._name = f"blackbox-{secrets.token_hex(4)}"
+        self._mark = mark
         self._nonces = itertools.count(1)
         self._keys = itertools.count(1)
 
@@ -115,12 +124,16 @@ class Client:
 
     async def send(self, session_id: str, text: str, via: int = 0) -> Receipt:
         """Send a message until it is acknowledged, as the same message however often that takes."""
-        nonce = f"n{next(self._nonces):06d}"
+        nonce = self.nonce()
         text = self.history.sent[nonce] = f"{nonce} {text}"
         receipt = await self._insist(f"/api/sessions/{session_id}/messages", {"text": text}, via, nonce)
         told = Acknowledgement(nonce=nonce, session_id=receipt["session_id"], turn_id=receipt["turn_id"])
         self.history.acknowledged.append(told)
         return await self.turn(told.turn_id, via)
+
+    def nonce(self) -> str:
+        """Return the word by which the next message is known."""
+        return f"{self._mark}{next(self._nonces):06d}"
 
     async def repeat(self, receipt: Receipt) -> Any:
         """Send a message once more, as a client does that has not heard the acknowledgement."""
@@ -164,7 +177,7 @@ class Client:
     def follow(self, session_id: str, via: int = 0, after: int = 0) -> Follower:
         stream = Stream(session_id=session_id, after=after)
         self.history.streams.append(stream)
-        follower = Follower(self._webs[via], stream)
+        follower = Follower([self._webs[via]], stream)
         self.come_back(follower)
         return follower
 
@@ -245,7 +258,7 @@ class Client:
     async def _journal(self, session_id: str, via: int) -> list[Entry]:
         """Read the whole journal anew, as a fresh follower."""
         seq = (await self.get(f"/api/sessions/{session_id}", via))["seq"]
-        follower = Follower(self._webs[via], Stream(session_id=session_id))
+        follower = Follower([self._webs[via]], Stream(session_id=session_id))
         reading = asyncio.create_task(follower.run())
         try:
             await follower.caught_up(seq)

@@ -18,7 +18,7 @@ import httpx2
 
 from tests import scratch
 
-PATIENCE_S = 40
+PATIENCE_S = 40.0
 LOOK_S = 0.02
 # Below what the system hands out by itself, so that nobody else takes the port while its gateway is down.
 _PORTS = range(20_000, 30_000)
@@ -37,6 +37,8 @@ class Gateway:
         self.url = f"http://127.0.0.1:{self.port}"
         self.notes = home / "demonstration-notes.txt"
         self.log = home.with_suffix(".log")
+        # How long anything about it may take.
+        self.patience_s = PATIENCE_S
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -46,14 +48,18 @@ class Gateway:
 
     async def start(self, **settings: str) -> None:
         """Start a process and return when it is ready."""
+        self.launch(**settings)
+        await self.ready()
+
+    def launch(self, **settings: str) -> None:
+        """Start a process, which may end before it is ever ready."""
         assert self._process is None or self._process.poll() is not None, "the gateway runs already"
         self.settings |= settings
         self._process = self._spawn()
-        await self.ready()
 
     async def ready(self) -> None:
         async with httpx2.AsyncClient(base_url=self.url, verify=False, trust_env=False) as web:
-            await until(lambda: self._is_ready(web), f"the gateway gets ready:\n{self.tail()}")
+            await until(lambda: self._is_ready(web), f"the gateway gets ready:\n{self.tail()}", self.patience_s)
 
     async def _is_ready(self, web: httpx2.AsyncClient) -> bool:
         assert self.process.poll() is None, f"the gateway ended by itself:\n{self.tail()}"
@@ -76,7 +82,7 @@ class Gateway:
         async def has_begun() -> bool:
             return await self.node() not in ("", after)
 
-        await until(has_begun, f"the gateway is another node:\n{self.tail()}")
+        await until(has_begun, f"the gateway is another node:\n{self.tail()}", self.patience_s)
         await self.ready()
 
     def signal(self, number: signal.Signals) -> None:
@@ -84,7 +90,7 @@ class Gateway:
 
     async def ended(self) -> int:
         """Return how the process ended, once it has."""
-        return await asyncio.to_thread(self.process.wait, PATIENCE_S)
+        return await asyncio.to_thread(self.process.wait, self.patience_s)
 
     async def kill(self) -> None:
         """End it without warning."""
@@ -97,12 +103,18 @@ class Gateway:
 
     async def run(self, *words: str) -> str:
         """Run a command on the same home in a process of its own; it must succeed."""
+        status, output, errors = await self.attempt(*words)
+        assert status == 0, f"{words}: {errors}"
+        return output
+
+    async def attempt(self, *words: str) -> tuple[int, str, str]:
+        """Run a command on the same home; returns its exit code, its output and its errors."""
         process = await asyncio.create_subprocess_exec(
             *self._command(), *words, env=self._environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
-        output, errors = await asyncio.wait_for(process.communicate(), PATIENCE_S)
-        assert process.returncode == 0, f"{words}: {errors.decode()}"
-        return output.decode()
+        output, errors = await asyncio.wait_for(process.communicate(), self.patience_s)
+        assert process.returncode is not None
+        return process.returncode, output.decode(), errors.decode()
 
     def close(self) -> None:
         if self._process is not None and self._process.poll() is None:
@@ -122,6 +134,7 @@ class Gateway:
 
     def _environment(self) -> dict[str, str]:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
+        inherited["HOLDFAST_TOOLS__TERMINAL__SANDBOX"] = "off"
         return inherited | self.environment | {f"HOLDFAST_{name.upper()}": value for name, value in self.settings.items()}
 
 

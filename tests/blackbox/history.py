@@ -94,10 +94,12 @@ class Poll:
 class History:
     """What the clients did and saw, in the order in which they did.  One client at a time writes to a session.
 
-    `sent` has the text of each message by its nonce, which is its first word.
+    `sent` has the text of each message by its nonce, which is its first word, and `answers` the whole answer to it where the
+    model says the same however often it is asked.
     """
 
     sent: dict[str, str] = field(default_factory=dict[str, str])
+    answers: dict[str, str] = field(default_factory=dict[str, str])
     acknowledged: list[Acknowledgement] = field(default_factory=list[Acknowledgement])
     streams: list[Stream] = field(default_factory=list[Stream])
     polls: list[Poll] = field(default_factory=list[Poll])
@@ -123,6 +125,7 @@ def check(history: History, outcome: Outcome) -> list[str]:
         *_streamed(history, outcome),
         *_read(history, outcome),
         *_answered_once(history, outcome),
+        *_answered_in_full(history, outcome),
         *_ended_once(outcome),
         *_noted_once(outcome),
         *_marked(outcome),
@@ -212,9 +215,12 @@ def _read(history: History, outcome: Outcome) -> Iterator[str]:
 def _answered_once(history: History, outcome: Outcome) -> Iterator[str]:
     """A completed turn repeats its nonce exactly once; any other turn at most once.
 
-    What an attempt had said unheard before it was cut off does not count: whoever went on could not know of it.
+    What an attempt had said unheard before it was cut off does not count: whoever went on could not know of it.  Answers
+    that are known in advance are compared word by word instead.
     """
     for ack in history.acknowledged:
+        if ack.nonce in history.answers:
+            continue
         entries = _of(outcome.journals.get(ack.session_id, ()), ack.turn_id)
         turn = outcome.turns.get(ack.turn_id)
         if turn is None or any("joined" in entry.data for entry in entries):
@@ -224,6 +230,40 @@ def _answered_once(history: History, outcome: Outcome) -> Iterator[str]:
             yield f"answer: {ack.nonce} is {times} times in the answer of {ack.turn_id}"
         elif times > 1:
             yield f"answer: {ack.nonce} is {times} times in what {turn.state} {ack.turn_id} had said"
+
+
+def _answered_in_full(history: History, outcome: Outcome) -> Iterator[str]:
+    """A completed turn has said its whole answer, any other a beginning of it; each attempt goes on where the last one was.
+
+    An attempt may or may not have known what another had said unheard before it was cut off.
+    """
+    for ack in history.acknowledged:
+        whole, turn = history.answers.get(ack.nonce), outcome.turns.get(ack.turn_id)
+        if whole is None or turn is None:
+            continue
+        entries = _of(outcome.journals.get(ack.session_id, ()), ack.turn_id)
+        reached = _reach(whole, entries)
+        if reached is None:
+            yield f"answer: {ack.turn_id} said {_said(entries, ack.turn_id)!r}, which is no part of {whole!r}"
+        elif turn.state == "completed" and reached != len(whole):
+            yield f"answer: {ack.turn_id} is completed, and its answer ends at {whole[:reached]!r}"
+
+
+def _reach(whole: str, entries: Sequence[Entry]) -> int | None:
+    """Return how much of an answer was said; None where an attempt left something out, or repeated what it knew."""
+    punctual = {id(entry) for entry in _punctual(entries)}
+    known = far = 0
+    for attempt in sorted({entry.attempt for entry in entries if entry.kind == "text"}):
+        pieces = sorted(
+            (entry for entry in entries if (entry.kind, entry.attempt) == ("text", attempt)), key=lambda each: each.nth or 0
+        )
+        said = "".join(entry.text for entry in pieces)
+        begin = next((place for place in range(known, far + 1) if whole.startswith(said, place)), None)
+        if begin is None:
+            return None
+        heard = sum(len(entry.text) for entry in pieces if id(entry) in punctual)
+        known, far = max(known, begin + heard), max(far, begin + len(said))
+    return far
 
 
 def _ended_once(outcome: Outcome) -> Iterator[str]:
@@ -351,6 +391,12 @@ def _punctual(entries: Sequence[Entry]) -> Iterator[Entry]:
             yield entry
         if entry.kind in ("turn.interrupted", "turn.cancelled"):
             cut.add(entry.attempt)
+
+
+def came_late(journal: Sequence[Entry], turn_id: str) -> bool:
+    """Return whether a turn has words that came in after their attempt had been cut off."""
+    entries = _of(journal, turn_id)
+    return len(list(_punctual(entries))) < len(entries)
 
 
 def _turns(journal: Sequence[Entry]) -> list[str]:

@@ -65,7 +65,8 @@ class ModelProcess:
         assert not wrong, wrong
 
 
-_PATH = os.pathsep.join([str(_ROOT / "src"), str(_ROOT)])
+# What the tests run against comes first: a mutant is a copy of the sources.
+_PATH = os.pathsep.join([os.environ.get("PYTHONPATH", str(_ROOT / "src")), str(_ROOT)])
 
 
 class Workshop:
@@ -112,20 +113,25 @@ def _commands_in(folder: str) -> Iterator[str]:
                 yield f"{command} ({entry.name})"
 
 
+def plug_in(folder: Path) -> dict[str, str]:
+    """Make a folder that has the probes as a plugin; return the environment in which a gateway finds it."""
+    plugin = folder / "holdfast_probe-1.dist-info"
+    plugin.mkdir(parents=True)
+    (plugin / "METADATA").write_text(_METADATA)
+    (plugin / "entry_points.txt").write_text(_POINTS)
+    return {"PYTHONPATH": f"{folder}{os.pathsep}{_PATH}", probe.FOLDER: str(folder)}
+
+
 @contextlib.contextmanager
 def workshop(count: int = 1, wire: str = "openai", script: str = "say noted", **settings: str) -> Iterator[Workshop]:
     """Give out homes for gateways whose model answers by script; whatever runs at the end is killed."""
     with gateways(count, **settings) as nodes:
         folder = nodes[0].home.parent / "probe"
-        folder.mkdir()
-        plugin = folder / "holdfast_probe-1.dist-info"
-        plugin.mkdir()
-        (plugin / "METADATA").write_text(_METADATA)
-        (plugin / "entry_points.txt").write_text(_POINTS)
+        environment = plug_in(folder)
         model = ModelProcess(folder, script)
         model.start()
         for node in nodes:
-            node.environment = {"PYTHONPATH": f"{folder}{os.pathsep}{_PATH}", probe.FOLDER: str(folder)}
+            node.environment = environment
             node.settings |= {
                 "model__name": f"{wire}:scripted",
                 "model__base_url": f"http://127.0.0.1:{model.port}/v1",

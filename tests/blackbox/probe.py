@@ -1,13 +1,14 @@
 """Tools of a plugin, one for each way of taking effect, that can be held in the middle of it and count how often they began.
 
 A folder that is named in the environment has a file for all of them, with a line for each beginning; a call that is told to
-waits there until somebody opens the gate.
+waits there until somebody opens the gate, and one that is told to kills the gateway.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import signal
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -24,6 +25,7 @@ _LOOK_S = 0.02
 class ProbeArgs(msgspec.Struct):
     word: str
     waits: bool = False
+    kills: bool = False
 
 
 def tools() -> Sequence[StructTool[ProbeArgs]]:
@@ -36,6 +38,8 @@ def _tool(effect: Effect) -> StructTool[ProbeArgs]:
         folder = Path(os.environ[FOLDER])
         with (folder / LINES).open("a") as file:
             file.write(f"{args.word} {site.key}\n")
+        if args.kills:
+            os.kill(os.getpid(), signal.SIGKILL)
         while args.waits and not (folder / GATE).exists():  # noqa: ASYNC110 - Who opens it is another process.
             await asyncio.sleep(_LOOK_S)
         return f"{args.word} is done"

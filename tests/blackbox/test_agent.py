@@ -8,6 +8,7 @@ from typing import Any
 from tests.blackbox.client import Client, client
 from tests.blackbox.gateway import Gateway, gateways, until
 from tests.blackbox.history import Receipt
+from tests.blackbox.models import workshop
 from tests.machine import with_and_without_a_sandbox
 
 
@@ -27,7 +28,7 @@ async def killed_and_started(gateway: Gateway) -> None:
 @with_and_without_a_sandbox
 async def test_a_background_command_ends_while_no_gateway_runs_and_is_told_once(sandbox: str) -> None:
     """A5, A8: kill -9 neither ends the command nor loses its end; the next gateway keeps the promise, and only once."""
-    with gateways(tools__terminal__sandbox=sandbox) as (gateway,):
+    with gateways(tools__terminal__sandbox=sandbox, tools__terminal__approval="allow") as (gateway,):
         await gateway.start()
         async with client(gateway) as somebody:
             session_id = await somebody.session()
@@ -88,7 +89,11 @@ async def test_an_approval_is_still_asked_for_after_a_kill_and_then_allows_exact
 _ALLOWING = """
 import json, sys, urllib.error, urllib.request
 base = sys.argv[1]
-for each in json.load(urllib.request.urlopen(base + "/api/approvals"))["items"]:
+try:
+    found = json.load(urllib.request.urlopen(base + "/api/approvals"))
+except urllib.error.URLError as error:
+    sys.exit(f"unreachable {error.reason}")
+for each in found["items"]:
     body = json.dumps({"text": "always", "question_id": each["question_id"]}).encode()
     path = base + "/api/turns/" + each["turn_id"] + "/answer"
     wish = urllib.request.Request(path, body, {"content-type": "application/json"})
@@ -102,16 +107,21 @@ for each in json.load(urllib.request.urlopen(base + "/api/approvals"))["items"]:
 @with_and_without_a_sandbox
 async def test_a_command_cannot_allow_what_a_person_was_asked_about(sandbox: str) -> None:
     """SECURITY 9: a gateway without a key can be reached by what it runs, which must not speak for the operator."""
-    with gateways(tools__terminal__sandbox=sandbox) as (gateway,):
+    with workshop(tools__terminal__sandbox=sandbox, tools__terminal__approval="allow") as shop:
+        gateway = shop.gateway
         await gateway.start()
         async with client(gateway) as somebody:
-            asked, _ = await _asking(somebody, await somebody.session(), "run: rm -rf build")
+            # Commands run unasked here, but a job never does.
+            job = {"action": "add", "name": "helper", "schedule": "* * * * *", "prompt": "Help.", "deliver": "none"}
+            asked, _ = await _asking(somebody, await somebody.session(), f"script: call schedule {json.dumps(job)} | result")
             (gateway.home / "workspace" / "allow.py").write_text(_ALLOWING)
             session_id = await somebody.session()
-            trying = await somebody.send(session_id, f"run: python3 allow.py {gateway.url}")
+            command = json.dumps({"command": f"python3 allow.py {gateway.url}"})
+            trying = await somebody.send(session_id, f"script: call terminal {command} | result")
             await somebody.comes_to(trying.id, "completed")
             items = (await somebody.get(f"/api/sessions/{session_id}/messages"))["items"]
-            assert "refused 403" in json.dumps(items)
+            # In a sandbox there is no gateway to ask.
+            assert ("unreachable" if sandbox == "on" else "refused 403") in json.dumps(items)
             await somebody.comes_to(asked.id, "waiting")
             assert (await somebody.answer(asked.id, "deny")).status_code == 200
             await somebody.comes_to(asked.id, "completed")

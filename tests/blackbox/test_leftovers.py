@@ -25,7 +25,7 @@ async def helpers(somebody: Client) -> list[Any]:
 
 async def test_a_command_that_is_waited_for_ends_with_the_gateway_that_waits() -> None:
     """R10: killed or not, nothing of a command in the foreground goes on when nobody is left to see its end."""
-    with workshop(tools__terminal__sandbox="off") as shop:
+    with workshop(tools__terminal__sandbox="off", tools__terminal__approval="allow") as shop:
         await shop.gateway.start()
         async with client(shop.gateway) as somebody:
             session_id = await somebody.session()
@@ -44,7 +44,7 @@ async def test_a_command_that_is_waited_for_ends_with_the_gateway_that_waits() -
 
 async def test_a_deleted_session_takes_its_background_commands_with_it() -> None:
     """A5: nobody could read what they print, or be told how they end; so they do, also when nobody was there to see it."""
-    with workshop() as shop:
+    with workshop(tools__terminal__approval="allow") as shop:
         await shop.gateway.start()
         async with client(shop.gateway) as somebody:
             for is_away in (False, True):

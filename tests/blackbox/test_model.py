@@ -29,7 +29,6 @@ def call(name: str, **args: object) -> str:
 
 
 SCRIPTS = {
-    "streaming": f"stream {WORDS} at 40",
     "between": f"{call('probe_effectful', word='between')} | first 1 hang; say went on",
     "parallel": "; ".join(
         [
@@ -56,6 +55,7 @@ SCRIPTS = {
     "cut": "first 1 say half; first 1 cut; say  and the other half",
     "stalled": "first 1 say half; first 1 stall; say  and the other half",
 }
+STREAMING = f"stream {WORDS} at 40"
 # Turns that are over before anything ends, and whose promises are kept later.
 PROMISED = ("errand", "notified")
 ASKING = {"approval": "once", "question": "blue"}
@@ -71,9 +71,9 @@ async def bring_about(somebody: Client, shop: Workshop) -> dict[str, Scene]:
     """Have everything in its middle at once."""
     scenes: dict[str, Scene] = {}
     for name, script in SCRIPTS.items():
-        session_id = await somebody.session()
-        follower = somebody.follow(session_id)
-        scenes[name] = Scene(turn=await somebody.send(session_id, f"script: {script}"), follower=follower)
+        scenes[name] = await _begin(somebody, script)
+    await somebody.comes_to(scenes["notified"].turn.id, "waiting")
+    assert (await somebody.answer(scenes["notified"].turn.id, "once")).status_code == 200
     for name in PROMISED:
         await somebody.comes_to(scenes[name].turn.id, "completed")
     for name in ASKING:
@@ -81,10 +81,18 @@ async def bring_about(somebody: Client, shop: Workshop) -> dict[str, Scene]:
     await shop.has_begun("pure", "keyed", "effectful", "quick", "between")
     await until(lambda: shop.model.asked(f"script: {SCRIPTS['between']}") >= 2, "the model is asked for the second step")
     await scenes["parallel"].follower.saw("tool.finished", scenes["parallel"].turn.id, "probe_effectful")
-    await scenes["streaming"].follower.saw("text", scenes["streaming"].turn.id)
     await scenes["helper"].follower.saw("tool.started", scenes["helper"].turn.id, "delegate_task")
     await until(lambda: shop.model.asked(f"script: stream {CHILD_WORDS} at 40") == 2, "both helpers are at work")
+    # The last to begin: an answer that is over before the end comes was not cut.
+    scenes["streaming"] = await _begin(somebody, STREAMING)
+    await scenes["streaming"].follower.saw("text", scenes["streaming"].turn.id)
     return scenes
+
+
+async def _begin(somebody: Client, script: str) -> Scene:
+    session_id = await somebody.session()
+    follower = somebody.follow(session_id)
+    return Scene(turn=await somebody.send(session_id, f"script: {script}"), follower=follower)
 
 
 async def kill(shop: Workshop) -> None:

@@ -67,6 +67,8 @@ async def test_a_node_is_killed_with_its_helper_its_question_and_its_command(url
         }
         turns = {name: await somebody.send(await somebody.session(), f"script: {each}") for name, each in scripts.items()}
         await somebody.comes_to(turns["approval"].id, "waiting")
+        await somebody.comes_to(turns["command"].id, "waiting")
+        await somebody.answer(turns["command"].id, "once")
         await somebody.comes_to(turns["command"].id, "completed")
         await shop.has_begun("once")
         await until(lambda: shop.model.asked("script: held"), "the helper is at work")
@@ -105,7 +107,7 @@ async def test_a_node_is_killed_with_its_helper_its_question_and_its_command(url
 
 async def test_a_turn_whose_client_waits_is_promised_nothing(url: str, tmp_path: Path) -> None:
     """A4, A6, R10: it is told that nobody will be told; cut off, it goes on when the same request comes again."""
-    async with two(url) as (shop, somebody):
+    async with two(url, tools__terminal__approval="allow") as (shop, somebody):
         one, other = shop.nodes
         begun = call(
             "terminal", command="echo hi && sleep 1", background=True, notify_on_complete=True, watch_patterns=["hi"]

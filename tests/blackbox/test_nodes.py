@@ -113,6 +113,22 @@ async def test_a_zombie_changes_nothing_and_begins_anew(url: str) -> None:
         assert all(follower.connections for follower in others)
 
 
+async def test_a_node_that_is_frozen_while_it_stops_still_stops(url: str) -> None:
+    """R2, T4: what it ran is taken over, and it does not begin anew in the place of the end that it was asked for."""
+    async with two(url, gateway__resume="auto", gateway__drain_timeout="60") as (one, other, somebody):
+        session_id = await somebody.session()
+        follower = somebody.follow(session_id)
+        turn = await somebody.send(session_id, "wait 30 seconds")
+        await follower.saw("tool.started", turn.id, "wait")
+        one.signal(signal.SIGTERM)
+        await one.says("Stopping")
+        one.signal(signal.SIGSTOP)
+        await other.start()
+        await until(lambda: somebody.has_attempt(turn.id, 2, OTHER), "it goes on elsewhere")
+        one.signal(signal.SIGCONT)
+        assert await one.ended() == 0, one.tail()
+
+
 async def test_one_node_stops_while_the_other_serves_the_same_conversation(url: str) -> None:
     """R2, R4, J8: the stream of the other shows every word, the cause and the next answer without a break."""
     async with two(url, gateway__drain_timeout="0.5") as (one, other, somebody):

@@ -12,6 +12,7 @@ import httpx2
 from tests.blackbox.client import client
 from tests.blackbox.gateway import Gateway, gateways
 from tests.models.servers import ModelServer
+from tests.web.signing import Signing
 
 KEY = "sk-the-key-of-the-first-run"
 MODEL = "compatible:first-model"
@@ -26,7 +27,7 @@ async def signed_in(gateway: Gateway) -> AsyncIterator[httpx2.AsyncClient]:
     async with httpx2.AsyncClient(base_url=gateway.url, verify=False, headers=headers, trust_env=False, timeout=30) as page:
         answer = await page.post("/api/sign-in", json={"code": link})
         assert answer.status_code == 200, answer.text
-        page.headers["X-Holdfast-Proof"] = answer.json()["proof"]
+        page.auth = Signing(answer.json())
         yield page
 
 

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import signal
+from collections.abc import AsyncIterator
 
 import pytest
 
 from tests.blackbox.client import Client, client
-from tests.blackbox.gateway import gateways
+from tests.blackbox.gateway import LOOK_S, Gateway, gateways, until
 from tests.blackbox.history import SYSTEM_NOTE, Receipt
+from tests.blackbox.models import Workshop, workshop
+from tests.blackbox.test_nodes import url
+
+__all__ = ["url"]
 
 
 async def running(somebody: Client, session_id: str) -> Receipt:
@@ -95,3 +102,81 @@ async def test_an_operator_may_have_crashed_conversations_suspended() -> None:
             assert following.session_id == pending
             assert (await somebody.said(following, "reasoning")).count(SYSTEM_NOTE) == 1
             await somebody.verify()
+
+
+async def test_the_turn_that_kills_the_gateway_is_found_and_the_others_are_answered() -> None:
+    """S2, R7, R8, A1: however often it takes them down with it, only the killer is given up, and says why."""
+    with workshop(gateway__resume="auto") as shop:
+        await shop.gateway.start()
+        async with client(shop.gateway) as somebody, started_again(shop) as crashes:
+            held = [await somebody.send(await somebody.session(), f"script: {_held(word)}") for word in ("one", "two")]
+            behind = [await somebody.send(each.session_id, "script: echo") for each in held]
+            await shop.has_begun("one", "two")
+            killer = await somebody.send(await somebody.session(), f"script: {_KILLS}")
+            behind.append(await somebody.send(killer.session_id, "script: echo"))
+            await somebody.comes_to(killer.id, "interrupted")
+            assert 3 <= len(crashes) <= 6, crashes
+            shop.open_gate()
+            for turn in (*held, *behind):
+                assert (await somebody.comes_to(turn.id)).state == "completed", shop.gateway.tail()
+            await judge_killer(somebody, killer)
+            shop.model.check()
+            await somebody.verify()
+
+
+@pytest.mark.long
+async def test_two_nodes_find_the_turn_that_kills_them(url: str) -> None:
+    """S2, R7, R8, A1: it goes from node to node, and takes nothing with it that is not its own."""
+    with workshop(2, store__url=url, gateway__resume="auto") as shop:
+        for each in shop.nodes:
+            await each.start()
+        async with client(*shop.nodes) as somebody, started_again(shop) as crashes:
+            held = [await somebody.send(await somebody.session(), f"script: {_held(word)}") for word in ("one", "two")]
+            await shop.has_begun("one", "two")
+            killer = await somebody.send(await somebody.session(), f"script: {_KILLS}")
+            await until(lambda: len(crashes) >= 3, "it has killed three times", patience_s=90)
+            await somebody.comes_to(killer.id, "interrupted")
+            assert len(crashes) <= 9, crashes
+            shop.open_gate()
+            for turn in held:
+                assert (await somebody.comes_to(turn.id)).state == "completed"
+            await judge_killer(somebody, killer)
+
+
+_KILLS = 'call probe_pure {"word": "killer", "kills": true} | say I should not be here'
+
+
+def _held(word: str) -> str:
+    return f'call probe_pure {{"word": "{word}", "waits": true}} | echo'
+
+
+@contextlib.asynccontextmanager
+async def started_again(shop: Workshop) -> AsyncIterator[list[str]]:
+    """Start every gateway again that is killed, as a service manager does; yields a line for each time."""
+    crashes: list[str] = []
+
+    async def keep_up(node: Gateway) -> None:
+        while True:
+            if node.process.poll() is not None:
+                crashes.append(f"{node.home.name}: {node.process.returncode}")
+                # The turn that kills it may do so before it answers.
+                node.launch()
+            await asyncio.sleep(LOOK_S)
+
+    tasks = [asyncio.create_task(keep_up(node)) for node in shop.nodes]
+    try:
+        yield crashes
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def judge_killer(somebody: Client, killer: Receipt) -> None:
+    session = await somebody.get(f"/api/sessions/{killer.session_id}")
+    assert session["state"] == "suspended"
+    turn = await somebody.get(f"/api/turns/{killer.id}")
+    assert "given up after 3 interruptions" in turn["error"]
+    page = await somebody.get(f"/api/sessions/{killer.session_id}/messages")
+    markers = [item["text"] for item in page["items"] if item["turn_id"] == killer.id and item["role"] == "marker"]
+    assert "given up after 3 interruptions" in markers[-1]

@@ -1,4 +1,4 @@
-"""Through the outbox to a URL and to GitHub: tried again when they want it, repeated once with a word, never forgotten."""
+"""Through the outbox to a URL and to GitHub: tried again when they want it, repeated with a word, never forgotten."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from holdfast.channels.url import UrlCarrier
-from holdfast.core.delivery import EXPIRES_AFTER_MS, State, backoff_ms
+from holdfast.core.delivery import ATTEMPTS_MAX, EXPIRES_AFTER_MS, State, backoff_ms
 from holdfast.egress import Egress, Guard
 from holdfast.engine.engine import Engine
 from holdfast.errors import IllegalMove
@@ -103,30 +103,55 @@ async def test_a_wish_for_longer_than_a_delivery_lives_ends_with_it_and_it_can_b
 
 
 @pytest.mark.parametrize("reads", [True, False])
-async def test_a_send_that_was_cut_off_is_repeated_once_and_says_so(open_it: Open, reads: bool) -> None:
+async def test_a_send_that_was_cut_off_is_repeated_and_says_so(open_it: Open, reads: bool) -> None:
     """D1: with the same id, so that a receiver which had the first drops the second."""
     clock = ManualClock()
     async with receiving(Cut(reads), Reply()) as there, opened(open_it) as store:
         async with engine_to(there, store, clock) as engine:
             turn = await say(engine, store, "hello", reply_to=f"url:{there.url()}")
+            await deliveries_in(store, turn, State.RETRY)
+            await clock.advance(backoff_ms(1, 1))
             (sent,) = await deliveries_in(store, turn, State.DELIVERED)
         assert (sent.repeats, there.connections) == (1, 2)
         assert (there.posts[-1].json["text"], there.posts[-1].json["possible_repeat"]) == ("hello", True)
         assert {each.headers["webhook-id"] for each in there.posts} == {sent.id}
 
 
-async def test_a_second_cut_stays_unknown_and_nobody_can_wish_it_away(open_it: Open) -> None:
-    """D1: the table of moves has no third send."""
+async def test_a_send_that_is_cut_off_again_and_again_arrives_in_the_end(open_it: Open) -> None:
+    """D1: a receiver that knows the id drops the rest, so it is repeated for as long as a refused one is tried again."""
+    clock, cuts = ManualClock(), 5
+    async with receiving(*[Cut()] * cuts, Reply()) as there, opened(open_it) as store:
+        async with engine_to(there, store, clock) as engine:
+            turn = await say(engine, store, "hello", reply_to=f"url:{there.url()}")
+            for attempt in range(1, cuts + 1):
+                await until(lambda after=attempt: len(there.posts) == after)
+                (waiting,) = await deliveries_in(store, turn, State.RETRY)
+                assert backoff_ms(attempt, 0) <= waiting.due_at - clock.now_ms() <= backoff_ms(attempt, 1)
+                await clock.advance(waiting.due_at - clock.now_ms())
+            (sent,) = await deliveries_in(store, turn, State.DELIVERED)
+        assert {each.headers["webhook-id"] for each in there.posts} == {sent.id}
+        assert [each.json["possible_repeat"] for each in there.posts] == [False, *[True] * cuts]
+
+
+async def test_a_send_that_is_cut_off_for_ever_stays_unknown_and_nobody_can_wish_it_away(open_it: Open) -> None:
+    """D1 A1: it ends after as many tries as a refused one, and nobody pretends to know."""
     clock = ManualClock()
-    async with receiving(Cut(), Cut()) as there, opened(open_it) as store, engine_to(there, store, clock) as engine:
+    async with (
+        receiving(by=lambda _: Cut()) as there,
+        opened(open_it) as store,
+        engine_to(there, store, clock) as engine,
+    ):
         turn = await say(engine, store, "hello", reply_to=f"url:{there.url()}")
-        await until(lambda: len(there.posts) == 2)
+        for attempt in range(1, ATTEMPTS_MAX):
+            await until(lambda after=attempt: len(there.posts) == after)
+            (waiting,) = await deliveries_in(store, turn, State.RETRY)
+            await clock.advance(waiting.due_at - clock.now_ms())
         (lost,) = await deliveries_in(store, turn, State.UNKNOWN)
         assert "may or may not have arrived" in (lost.error or "")
         with pytest.raises(IllegalMove, match=r"is unknown: it cannot be sent again: .* ask whoever should have it"):
             await store.deliveries.retry(lost.id, clock.now_ms())
         await something_else_arrives(engine, store)
-        assert [each.json["possible_repeat"] for each in there.posts] == [False, True]
+        assert [each.json["possible_repeat"] for each in there.posts] == [False, *[True] * (ATTEMPTS_MAX - 1)]
 
 
 async def test_what_was_being_sent_when_the_gateway_stopped_is_repeated_by_the_next(open_it: Open) -> None:

@@ -72,6 +72,21 @@ async def test_killed_while_it_sends_it_repeats_that_once_and_says_so() -> None:
     assert all(is_signed(secret, each, int(time.time())) for each in there.posts)
 
 
+async def test_killed_in_the_middle_of_several_tries_in_a_row_it_is_received_in_the_end() -> None:
+    """D1 D2: the receiver knows the id, so that each repeat is harmless, and it takes the one that it hears to the end."""
+    kills = 3
+    async with receiving(*[Hang() for _ in range(kills)], Reply("202 Accepted")) as there, a_gateway(there) as gateway:
+        await answer_to(gateway, f"url:{there.url()}")
+        for killed in range(1, kills + 1):
+            await until(lambda tries=killed: len(there.posts) == tries, f"try {killed} is on its way")
+            await gateway.kill()
+            await gateway.start()
+        sent = await in_state(gateway, "delivered")
+    assert (sent["receipt"], sent["attempt"], sent["repeats"]) == ("202", kills + 1, 1)
+    assert {each.headers["webhook-id"] for each in there.posts} == {sent["id"]}
+    assert [each.json["possible_repeat"] for each in there.posts] == [False, *[True] * kills]
+
+
 @pytest.mark.long
 async def test_an_operator_sees_why_and_when_and_can_have_it_sent_again() -> None:
     answers = {

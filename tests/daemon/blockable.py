@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import signal
 import sys
 import time
@@ -12,23 +13,32 @@ from pathlib import Path
 from holdfast import app
 from holdfast.config import Config, GatewayConfig, ServerConfig
 from holdfast.daemon.succession import inherit
+from holdfast.daemon.watchdog import Watchdog
 from holdfast.desk.views import Drain, SignInLink, Status, Stop
 
 
 class Announcer:
-    def ready(self, status: Status, link: SignInLink | None) -> None:
+    def ready(self, status: Status, link: SignInLink | None, key: str = "") -> None:
         print(status.url, flush=True)
 
     def draining(self, drain: Drain) -> None: ...
     def drained(self, stop: Stop, interrupted: int) -> None: ...
 
 
-async def main(home: Path) -> None:
-    asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, time.sleep, 600)
-    config = Config(server=ServerConfig(port=0), gateway=GatewayConfig(stall_timeout=1))
-    await app.serve(config, home, Announcer(), inherit())
+def hold_the_interpreter() -> None:
+    """Do what no other thread can interrupt, and no signal handler of Python: sum for minutes in one call."""
+    sum(range(10**13))
+
+
+BLOCKS = {"sleep": lambda: time.sleep(600), "hold": hold_the_interpreter, "search": lambda: re.search("(a|a)*b", "a" * 100)}
+
+
+async def main(home: Path, how: str, stall_s: float) -> None:
+    asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, BLOCKS[how])
+    config = Config(server=ServerConfig(port=0), gateway=GatewayConfig(stall_timeout=stall_s, drain_timeout=1))
+    await app.serve(config, home, Announcer(), inherit(), watchdog=Watchdog(stall_s, 1))
 
 
 if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO)
-    asyncio.run(main(Path(sys.argv[1])))
+    asyncio.run(main(Path(sys.argv[1]), sys.argv[2], float(sys.argv[3])))

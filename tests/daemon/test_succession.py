@@ -1,4 +1,4 @@
-"""What one process leaves to the next: its listener, and the lock of the home."""
+"""What one process leaves to the next: its listeners, and the lock of the home."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from holdfast.daemon.succession import Estate, bequeath, inherit
 from holdfast.errors import Owned
 from holdfast.store.home import Ownership
-from holdfast.web.server import tcp_socket
+from holdfast.web.server import tcp_socket, unix_socket
 
 
 def test_a_lock_that_was_handed_over_is_never_free(tmp_path: Path) -> None:
@@ -52,7 +52,8 @@ def test_an_estate_is_found_once_and_closed_to_children() -> None:
 
 @pytest.mark.parametrize("number", ["", "x", "-1", "99999"])
 def test_an_estate_that_is_none_is_passed_over(number: str) -> None:
-    assert inherit({"HOLDFAST_LISTENER": number, "HOLDFAST_LOCK": number}) == Estate()
+    names = ("HOLDFAST_LISTENER", "HOLDFAST_UNIX_LISTENER", "HOLDFAST_LOCK")
+    assert inherit(dict.fromkeys(names, number)) == Estate()
 
 
 def test_a_listener_is_used_only_where_it_is_what_was_asked_for() -> None:
@@ -66,3 +67,14 @@ def test_a_listener_is_used_only_where_it_is_what_was_asked_for() -> None:
         with tcp_socket("127.0.0.2", 0, wrong) as other:
             assert other.getsockname()[0] == "127.0.0.2"
         assert wrong.fileno() == -1
+
+
+def test_a_unix_listener_is_used_only_while_its_file_is_there(tmp_path: Path) -> None:
+    path = tmp_path / "socket"
+    with unix_socket(path) as listener:
+        kept, lost = listener.dup(), listener.dup()
+    with unix_socket(path, kept) as same:
+        assert same is kept
+    path.unlink()
+    with unix_socket(path, lost) as other:
+        assert (lost.fileno(), other.getsockname()) == (-1, str(path))

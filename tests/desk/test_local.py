@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from holdfast.clock import SystemClock
+from holdfast.core.intake import Inbound
 from holdfast.core.memory import State as SegmentState
 from holdfast.core.sessions import Source
+from holdfast.core.sessions import State as SessionState
 from holdfast.core.turns import Mode, State, Turn
 from holdfast.desk.lifecycle import Lifecycle
-from holdfast.desk.local import LocalDesk
-from holdfast.desk.plans import Opening
+from holdfast.desk.local import PRUNING_MS, LocalDesk
+from holdfast.desk.plans import Opening, Pruning
 from holdfast.engine.engine import Engine
 from holdfast.errors import Rejected
 from holdfast.ids import SessionId
 from holdfast.ports import Assignment, Stage
 from holdfast.store.opening import Store
+from holdfast.store.removal import HIDE_MAX
 from tests.engine.debts import segments_in
 from tests.engine.world import TARGET, Open, RecordingCarrier, RecordingMemory, answered, opened, running_engine, until
 
@@ -101,3 +106,37 @@ async def test_naming_somebody_elses_session_is_no_boundary_for_it(open_it: Open
         assert (await desk_of(store, engine).of("bob").open(Opening(previous_session_id=turn.session_id))).id
         await segments_in(store, turn.session_id, SegmentState.OPEN)
         assert memory.given == []
+
+
+class Hasty(SystemClock):
+    """A clock by which every request has taken too long when somebody looks."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._looks = 0
+
+    def monotonic_ms(self) -> int:
+        self._looks += 1
+        return self._looks * 10 * PRUNING_MS
+
+
+async def test_a_prune_that_takes_long_is_done_in_several_requests(open_it: Open) -> None:
+    """W6: no request lasts so long that its client gives up, and all of them together delete every session once."""
+    async with opened(open_it) as store, running_engine(store, Echo()) as engine:
+        for number in range(HIDE_MAX + 5):
+            key = f"webhook:{number}"
+            await engine.inbox.accept(
+                Inbound(conversation=key, text="hi", channel="webhook", mode=Mode.DETACHED, one_shot=True, remembers=False)
+            )
+
+        async def all_over() -> bool:
+            return len(await store.sessions.list("local", limit=1_000, state=SessionState.ENDED)) == HIDE_MAX + 5
+
+        await until(all_over)
+        desk = replace(desk_of(store, engine), clock=Hasty())
+        steps = [await desk.prune(Pruning(channel="webhook"))]
+        while steps[-1].more:
+            steps.append(await desk.prune(Pruning(channel="webhook")))
+        assert len(steps) > 2
+        assert sum(step.pruned for step in steps) == HIDE_MAX + 5
+        assert await store.sessions.list("local") == []

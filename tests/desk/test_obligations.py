@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from holdfast.clock import SystemClock
+from holdfast.clock import Clock, SystemClock
 from holdfast.core.effects import Effect
 from holdfast.core.intake import Image
 from holdfast.core.processes import Event, Process
@@ -23,7 +23,7 @@ from holdfast.errors import IllegalMove, NotFound, Rejected
 from holdfast.ids import CallId, ProcessId, SessionId, TurnId
 from holdfast.ports import Assignment, Output, Stage, Store, Use
 from holdfast.targets import Targets
-from tests.engine.world import Open, RecordingCarrier, opened, running_engine, until
+from tests.engine.world import ManualClock, Open, RecordingCarrier, opened, running_engine, until
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(16)
 
@@ -74,8 +74,8 @@ class Kept:
         return await self.store.processes.end(process_id, Event.EXIT, -9, 5)
 
 
-def desk_of(store: Store, engine: Engine, owner: str = "local") -> LocalDesk:
-    clock = SystemClock()
+def desk_of(store: Store, engine: Engine, owner: str = "local", clock: Clock | None = None) -> LocalDesk:
+    clock = clock or SystemClock()
     life = Lifecycle(clock, home="", store="")
     view = AgentView(model="mine:small", tools=("terminal",), sandbox="none")
     return LocalDesk(
@@ -249,6 +249,17 @@ async def test_a_job_is_added_changed_paused_run_and_removed(open_it: Open) -> N
             await other.save(Plan(name="tides", schedule="* * * * *", prompt="mine"))
         await jobs.remove("tides")
         assert (await jobs.list()).items == []
+
+
+async def test_a_job_runs_each_time_it_is_told_to_whatever_the_clock_says(open_it: Open) -> None:
+    clock = ManualClock(SystemClock().now_ms())
+    async with opened(open_it) as store, running_engine(store, Asking()) as engine:
+        jobs = desk_of(store, engine, clock=clock).jobs
+        await jobs.save(Plan(name="tides", schedule="30 7 * * *", prompt="ask when"))
+        runs = [await jobs.run("tides"), await jobs.run("tides")]
+        await clock.advance(-3_600_000)
+        runs.append(await jobs.run("tides"))
+        assert len({run.turn_id for run in runs}) == len((await jobs.get("tides")).slots) == 3
 
 
 @pytest.mark.parametrize(

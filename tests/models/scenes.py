@@ -10,6 +10,7 @@ from holdfast.agent.models.anthropic import Anthropic
 from holdfast.agent.models.catalog import open_model
 from holdfast.agent.models.exchange import Wire
 from holdfast.agent.models.failures import Endpoint
+from holdfast.agent.models.gate import Gates
 from holdfast.agent.models.openai import OpenAI
 from holdfast.agent.models.port import Event, Facts, Message, Model, Request, Said, ToolSpec, UserMessage
 from holdfast.config import ModelConfig, ProviderConfig
@@ -65,10 +66,10 @@ def text_of(events: Sequence[Event]) -> str:
     return "".join(event.text for event in events if isinstance(event, Said))
 
 
-def configured(server: ModelServer, **settings: object) -> Model:
+def configured(server: ModelServer, gates: Gates | None = None, **settings: object) -> Model:
     """Return a model opened from a configuration, with this server as the provider `here`."""
     providers = {
         "here": ProviderConfig(base_url=server.url, api_key=KEY),
         "there": ProviderConfig(wire="anthropic", base_url=server.url, api_key=KEY),
     }
-    return open_model(ModelConfig(**{"name": "here:m", **settings}), providers, {})  # type: ignore[arg-type]
+    return open_model(ModelConfig(**{"name": "here:m", **settings}), providers, {}, gates=gates)  # type: ignore[arg-type]

@@ -15,11 +15,13 @@ of actions, divided by `; `:
     say TEXT · think TEXT       one piece of text or reasoning
     echo · result               says what the person said, or what the last tool call gave
     stream N at R               N tokens at R per second; at 0 as fast as they are taken
+    count N at R                the first word of the message, then N numbered words in the same way
     call NAME {JSON}            a tool call in pieces; several in one part are parallel
     whole NAME {JSON}           a tool call in one piece
     usage IN OUT CACHED         the numbers at the end
     stop REASON                 ends the answer as it says, in the words of the wire format
     first N ACTION              only for the first N requests with this script
+    storm S                     answers 429 with `retry-after 1` until S seconds after the first request of all
     status CODE [HEADER VALUE]  answers with this status, and with one header, such as `retry-after 2`
     says CODE TEXT              answers with this status and message, in the shape of the vendor
     cut · stall · hang          closes in the middle; sends nothing more; does not even begin to answer
@@ -39,7 +41,7 @@ import json
 import re
 import ssl
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -260,6 +262,7 @@ class ModelServer:
     port: int = 0
     record: Path | None = None
     _done: Counter[str] = field(default_factory=Counter)
+    _began_at: float = 0
     # Whoever waits for nothing is held by nobody else.
     _serving: set[asyncio.Task[Any]] = field(default_factory=set)
 
@@ -325,6 +328,10 @@ class ModelServer:
         return [each for action in actions if (each := self._due(script, action))]
 
     def _due(self, script: str, action: str) -> str:
+        if action.startswith("storm "):
+            now = asyncio.get_running_loop().time()
+            self._began_at = self._began_at or now
+            return "status 429 retry-after 1" if now - self._began_at < float(action.split()[1]) else ""
         if not action.startswith("first "):
             return action
         _, count, action = action.split(" ", 2)
@@ -414,11 +421,28 @@ async def _result(answer: Answer, _: str) -> None:
 
 async def _stream(answer: Answer, rest: str) -> None:
     count, _, rate = rest.partition(" at ")
+    await _pour(answer, _words_left(last_written(answer.request.body), int(count)), float(rate))
+
+
+async def _count(answer: Answer, rest: str) -> None:
+    count, _, rate = rest.partition(" at ")
+    everything = counted(subject(answer.request.body).partition(" ")[0], int(count))
+    written = last_written(answer.request.body)
+    left = "" if written.startswith(everything) else everything.removeprefix(written)
+    await _pour(answer, re.findall(r"\s*\S+", left), float(rate))
+
+
+def counted(nonce: str, count: int) -> str:
+    """Return the whole answer of `count`: the word by which a message is known, once, and numbered words."""
+    return f"{nonce}:" + "".join(f" w{each:03d}" for each in range(count))
+
+
+async def _pour(answer: Answer, words: Sequence[str], rate: float) -> None:
     loop = asyncio.get_running_loop()
     due = loop.time()
-    for word in _words_left(last_written(answer.request.body), int(count)):
+    for word in words:
         await answer.send(answer.wire.text(word))
-        due += 1 / float(rate) if float(rate) else 0
+        due += 1 / rate if rate else 0
         if (wait := due - loop.time()) > 0:
             await asyncio.sleep(wait)
 
@@ -426,9 +450,8 @@ async def _stream(answer: Answer, rest: str) -> None:
 def _words_left(written: str, count: int) -> list[str]:
     """Return what is left to say.  A word was cut in two where its end could have been the beginning of a secret."""
     everything = "".join(f" word{each}" for each in range(count))
-    _, begun, more = written.partition("word0")
-    said = f" {begun}{more}" if begun else ""
-    rest = everything.removeprefix(said)
+    begins = max(written.find(" word0"), 0 if everything.startswith(written) else -1)
+    rest = everything.removeprefix(written[begins:]) if begins >= 0 else everything
     return re.findall(r"\s*\S+", rest)
 
 
@@ -522,6 +545,7 @@ _ACTIONS: dict[str, Callable[[Answer, str], Awaitable[None]]] = {
     "echo": _echo,
     "result": _result,
     "stream": _stream,
+    "count": _count,
     "call": _call,
     "whole": _whole,
     "usage": _usage,

@@ -2,34 +2,44 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import math
+from collections import Counter
+from dataclasses import replace
 
 import pytest
 
-from holdfast.agent.models.port import Done, Model, Said
+from holdfast.agent.models.gate import Gate, Gates
+from holdfast.agent.models.port import Done, Event, Model, Said
+from holdfast.agent.models.providers import Account
 from holdfast.agent.models.resilient import PAUSE_S, WAIT_MAX_S, Resilient
+from holdfast.clock import SystemClock
 from holdfast.errors import ContextTooLong, ModelRejected, ModelUnavailable, ModelUnusable
 from tests.models.scenes import KEY, Scene, configured, heard, request, scene, text_of
 
 
 class Waits:
-    """A clock on which waiting takes no time, and is remembered."""
+    """A clock on which waiting passes at once, and is remembered."""
 
     def __init__(self) -> None:
         self.waited_ms: list[float] = []
+        self._now = 0
 
     def now_ms(self) -> int:
         return 0
 
     def monotonic_ms(self) -> int:
-        return 0
+        return self._now
 
     async def sleep_ms(self, duration_ms: float) -> None:
         self.waited_ms.append(duration_ms)
+        self._now += math.ceil(duration_ms)
 
 
 def chain(here: Scene, clock: Waits, *names: str, retries: int = 3) -> Model:
-    return Resilient([here.model("openai", name=name) for name in names], retries, clock)
+    gate = Gate(clock)
+    return Resilient([(here.model("openai", name=name), gate) for name in names], retries, clock)
 
 
 async def test_what_passes_is_asked_again(caplog: pytest.LogCaptureFixture) -> None:
@@ -110,6 +120,16 @@ async def test_nothing_is_repeated_behind_words_that_were_shown() -> None:
         assert len(here.server.requests) == 1
 
 
+async def test_a_model_that_breaks_off_may_go_on_once_and_then_the_next_one_does() -> None:
+    """A1: a model that begins and never comes to an end does not keep the fallback from answering."""
+    async with scene("say half; cut") as here:
+        model = chain(here, Waits(), "first", "second", "third")
+        for breaks in range(5):
+            with pytest.raises(ModelUnavailable):
+                _ = [event async for event in model.stream(replace(request("hi"), breaks=breaks))]
+        assert [seen.body["model"] for seen in here.server.requests] == ["first", "first", "second", "third", "third"]
+
+
 async def test_a_fallback_can_speak_the_other_format() -> None:
     """From a configuration: the first provider fails, the second answers, and its usage names it."""
     async with scene("first 1 status 500; echo") as here:
@@ -120,3 +140,78 @@ async def test_a_fallback_can_speak_the_other_format() -> None:
     assert text_of(events) == "nonce 17"
     assert isinstance(done, Done)
     assert done.usage.model == "there:other"
+
+
+# A server that asks for so long a pause is not waited for, so nothing in these tests waits.
+STORM = f"status 429 retry-after {WAIT_MAX_S + 1:.0f}"
+CROWD = 20
+
+
+def models_asked(here: Scene) -> Counter[str]:
+    return Counter(str(seen.body["model"]) for seen in here.server.requests)
+
+
+async def answers(model: Model) -> list[list[Event] | BaseException]:
+    """Return what becomes of many requests at once."""
+    return await asyncio.gather(*(heard(model, "hi") for _ in range(CROWD)), return_exceptions=True)
+
+
+async def test_a_storm_is_not_multiplied_by_the_models_of_one_provider() -> None:
+    """W4: one request finds out for all whether the second model answers where the first does not."""
+    async with scene(STORM) as here:
+        model = configured(here.server, fallback=("here:second",))
+        assert {type(each) for each in await answers(model)} == {ModelUnavailable}
+        assert models_asked(here)["second"] == 1
+        await model.close()
+
+
+async def test_a_fallback_at_another_provider_is_asked_at_once() -> None:
+    """W4: all requests go there, and none waits for the first provider."""
+    async with scene(STORM) as here, scene("say done") as there:
+        gates = Gates(SystemClock())
+        members = [(here.model("openai", name="first"), gates.of("here")), (there.model("openai"), gates.of("there"))]
+        assert [text_of(each) for each in await answers(Resilient(members, 3, SystemClock()))] == ["done"] * CROWD  # type: ignore[arg-type]
+        assert len(there.server.requests) == CROWD
+
+
+async def test_a_model_that_answers_is_not_held_back_by_another_of_its_provider() -> None:
+    """W4: limits of one model are common.  The other answers everyone, and the limited one is left alone meanwhile."""
+    async with scene(STORM) as here:
+        model = configured(here.server, fallback=("here:echo",))
+        for _ in range(2):
+            assert [text_of(each) for each in await answers(model)] == ["hi"] * CROWD  # type: ignore[arg-type]
+        asked = models_asked(here)
+        assert asked["echo"] == 2 * CROWD
+        assert asked["m"] <= CROWD, "a model that asked for a pause was asked again"
+        await model.close()
+
+
+async def test_chains_share_the_gate_of_their_provider() -> None:
+    """W4: the model of memory does not ask anew what the model of conversations has found out."""
+    async with scene(STORM) as here:
+        gates = Gates(SystemClock())
+        first, second = (configured(here.server, gates, name=f"here:{name}") for name in ("first", "second"))
+        with pytest.raises(ModelUnavailable):
+            await heard(first, "hi")
+        assert {type(each) for each in await answers(second)} == {ModelUnavailable}
+        assert models_asked(here) == {"first": 1, "second": 1}
+        await first.close()
+        await second.close()
+
+
+def test_another_account_has_a_gate_of_its_own() -> None:
+    """W4: a limit belongs to an account."""
+    gates = Gates(SystemClock())
+    mine, same, other = (Account(base_url="http://a", key=key) for key in ("one", "one", "two"))
+    assert gates.of(mine) is gates.of(same)
+    assert gates.of(mine) is not gates.of(other)
+
+
+async def test_a_request_that_is_called_off_lets_the_next_one_find_out() -> None:
+    """W4: a cancelled turn does not keep its provider closed."""
+    gate = Gate(SystemClock())
+    gate.ask("m").failed(ModelUnavailable("away"), 0)
+    probe = gate.ask("m")
+    assert not gate.may_ask("m")
+    probe.close()
+    assert gate.may_ask("m")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ssl
 from collections.abc import AsyncIterator, Callable, Coroutine
 
+import httpx2
 import pytest
 import uvloop
 
@@ -41,6 +43,10 @@ class Server:
 
     def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._tasks.append(asyncio.create_task(self._serve(reader, writer)))
+
+    async def left(self) -> None:
+        """Return when every client has closed its connection."""
+        await asyncio.wait(self._tasks)
 
     async def close(self) -> None:
         for task in self._tasks:
@@ -112,6 +118,17 @@ async def test_a_server_that_closes_politely_is_asked_on_a_new_connection() -> N
 async def test_a_kept_connection_that_was_closed_meanwhile_costs_nothing() -> None:
     """The server hangs up as we write: nothing was heard, so it is said again on a new connection."""
     assert await said(HEAD + LENGTH + SAID, None, HEAD + LENGTH + SAID, times=2) == (["hello", "hello"], 2)
+
+
+async def test_connections_that_are_not_used_any_more_are_closed() -> None:
+    """After a rush there are as many as were busy at once, and nothing may come that would look at them."""
+    server = Server(*[HEAD + LENGTH + SAID] * 3)
+    async with await asyncio.start_server(server.accept, "127.0.0.1", 0) as listener:
+        port = listener.sockets[0].getsockname()[1]
+        plain = transport.Transport(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), idle_max_s=0.05)
+        async with httpx2.AsyncClient(transport=plain) as web, asyncio.timeout(10):
+            await asyncio.gather(*(web.post(f"http://127.0.0.1:{port}/", content=b"{}") for _ in range(3)))
+            await server.left()
 
 
 async def test_a_new_connection_that_is_closed_unheard_is_a_failure() -> None:

@@ -349,10 +349,10 @@ async def test_the_items_of_a_response_by_pages(home: Path) -> None:
 
 async def test_the_same_on_every_store(home: Path, store_url: str) -> None:
     async with demonstrated(home, store=store_url) as (house, client):
-        root = await create(client, "root", background=True)
+        root = await create(client, "root, count to 1", background=True)
         assert "root" in (await settled(client, root.id)).output_text
-        left = await create(client, "left", previous_response_id=root.id)
-        right = await create(client, "right", previous_response_id=root.id)
+        left = await create(client, "left, count to 9", previous_response_id=root.id)
+        right = await create(client, "right, count to 1", previous_response_id=root.id)
         assert len({(await session_of(house, each))["id"] for each in (root, left, right)}) == 2
         await client.responses.delete(right.id)
         stream = await client.responses.retrieve(left.id, stream=True, starting_after=3)
@@ -365,7 +365,7 @@ async def test_what_is_another_owners_is_not_there(home: Path) -> None:
     async with demonstrated(home) as (house, client):
         made = await house.post("/api/keys", {"name": "bobs", "scopes": ["api"], "owner": "bob"}, 201)
         keyed = {"Idempotency-Key": "k1"}
-        mine = await create(client, "hello", extra_headers=keyed)
+        mine = await create(client, "count to 1", extra_headers=keyed)
         async with client_of(house, made["key"]) as bob:
             for attempt in (
                 bob.responses.retrieve(mine.id),
@@ -375,7 +375,7 @@ async def test_what_is_another_owners_is_not_there(home: Path) -> None:
             ):
                 with pytest.raises(openai.NotFoundError):
                     await attempt
-            his = await create(bob, "another", extra_headers=keyed)
+            his = await create(bob, "another, count to 1", extra_headers=keyed)
             assert his.id != mine.id
         with pytest.raises(openai.NotFoundError):
             await client.responses.retrieve(his.id)
@@ -383,7 +383,7 @@ async def test_what_is_another_owners_is_not_there(home: Path) -> None:
 
 async def test_what_no_database_likes_is_kept_or_refused(home: Path, store_url: str) -> None:
     """A NUL in what is said is kept as what stands for it; in what names something it names nothing."""
-    odd = "be\x00fore \u2028 \U0001f600"
+    odd = "be\x00fore \u2028 \U0001f600 count to 1"
     async with demonstrated(home, store=store_url) as (_, client):
         response = await create(client, odd, instructions=odd, metadata={"a": odd}, background=True)
         assert (await settled(client, response.id)).metadata == {"a": odd.replace("\x00", "\ufffd")}
