@@ -13,6 +13,17 @@ pytestmark = needs_browser
 FIRST_PAINT_MAX_MS = 1_000
 TRIES = 8
 KEY = "sk-the-key-of-the-page"
+# Choose a provider, go to the field of the key in the moment when it appears, and say which field has the focus later.
+GO_TO_KEY_AT_ONCE = """provider => new Promise(resolve => {
+  new MutationObserver((_, observer) => {
+    const key = document.querySelector("input[type=password]");
+    if (!key) return;
+    observer.disconnect();
+    key.focus();
+    setTimeout(() => resolve(document.activeElement.type), 500);
+  }).observe(document.body, { childList: true, subtree: true });
+  provider.click();
+})"""
 
 
 async def test_from_the_link_of_the_start_to_an_answer() -> None:
@@ -68,6 +79,15 @@ async def test_a_model_is_chosen_tried_and_answers_after_a_restart() -> None:
         assert {each.headers.get("authorization") for each in server.requests} == {f"Bearer {KEY}"}
         stored: str = await page.evaluate("JSON.stringify([{ ...localStorage }, { ...sessionStorage }])")
         assert KEY not in stored
+
+
+async def test_a_step_takes_the_focus_before_anybody_can_type() -> None:
+    """A key that was pasted at once went into the address, because the step took the focus a moment after it appeared."""
+    async with at_home() as (visit, _):
+        page = await visit.sign_in()
+        await page.get_by_role("link", name="Set up a model").click()
+        focused = await page.get_by_role("button", name="compatible").evaluate(GO_TO_KEY_AT_ONCE)
+        assert focused == "password"
 
 
 async def test_the_page_can_be_installed() -> None:

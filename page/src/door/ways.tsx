@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { told } from "../api.ts";
 import { signIn } from "../me.ts";
 import { Button } from "../ui/button.tsx";
@@ -35,7 +35,7 @@ function PasswordForm() {
   const [busy, setBusy] = useState(false);
   const [refusal, setRefusal] = useState("");
   const field = useRef<HTMLInputElement>(null);
-  useEffect(() => field.current?.focus(), []);
+  useLayoutEffect(() => field.current?.focus(), []);
   const submit = async (event: Event) => {
     event.preventDefault();
     setBusy(true);

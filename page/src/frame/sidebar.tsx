@@ -1,4 +1,4 @@
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { place, to } from "../router.ts";
 import { SessionFilter } from "../sessions/filters.tsx";
 import { isSearching } from "../sessions/finding.ts";
@@ -13,7 +13,7 @@ import "../sessions/sessions.css";
 /** Everything one can go to.  Where it lies over the page it takes the focus, and Escape closes it. */
 export function Sidebar({ isOver }: { isOver: boolean }) {
   const element = useRef<HTMLElement>(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!isOver) return;
     element.current?.focus();
     const onKey = (event: KeyboardEvent) => event.key === "Escape" && !event.defaultPrevented && setOpen(false);

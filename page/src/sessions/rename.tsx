@@ -1,4 +1,4 @@
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import type { SessionView } from "../wire.ts";
 import { rename } from "./actions.ts";
 import { renaming } from "./renaming.ts";
@@ -8,7 +8,7 @@ const TITLE_MAX = 200;
 /** The name of a session as a field: Enter and leaving it keep what was typed, Escape does not. */
 export function RenameField({ session }: { session: SessionView }) {
   const field = useRef<HTMLInputElement>(null);
-  useEffect(() => field.current?.select(), []);
+  useLayoutEffect(() => field.current?.select(), []);
   const finish = (keep: boolean) => {
     if (renaming.peek() === null) return;
     renaming.value = null;

@@ -1,7 +1,7 @@
 /** The guided way to a model: provider, key, model, and a trial before anything is saved. */
 
 import "./setup.css";
-import { useEffect, useMemo, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { Pending } from "../control/parts/pending.tsx";
 import { Access } from "./access.tsx";
 import { Course } from "./course.ts";
@@ -25,10 +25,10 @@ export function ModelSetup() {
   );
 }
 
-/** Whoever goes on by keyboard goes on in the step that has come. */
+/** A step that takes the focus when it appears, before the next key: what is typed stays in the field it was typed in. */
 function Stage({ course }: { course: Course }) {
   const element = useRef<HTMLDivElement>(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const first = element.current?.querySelector<HTMLElement>("input, .setup-end .button");
     (first ?? element.current)?.focus({ preventScroll: true });
   }, []);

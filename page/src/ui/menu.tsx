@@ -1,4 +1,4 @@
-import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { IconButton } from "./button.tsx";
 import { Icon, type IconName } from "./icon.tsx";
 
@@ -18,9 +18,10 @@ export function Menu({ label, icon = "more", items }: { label: string; icon?: Ic
   const [open, setOpen] = useState(false);
   const root = useRef<HTMLDivElement>(null);
   const id = useId();
-  useEffect(() => {
-    if (!open) return;
-    root.current?.querySelector<HTMLElement>("[role=menuitem]")?.focus();
+  useLayoutEffect(() => {
+    if (!open || !root.current) return;
+    arrange(root.current);
+    root.current.querySelector<HTMLElement>("[role=menuitem]")?.focus();
     const away = (event: Event) => root.current?.contains(event.target as Node) || setOpen(false);
     const moved = (event: Event) => {
       if (root.current && (event.target as Node).contains(root.current)) arrange(root.current);
@@ -31,9 +32,6 @@ export function Menu({ label, icon = "more", items }: { label: string; icon?: Ic
       document.removeEventListener("pointerdown", away);
       document.removeEventListener("scroll", moved, { capture: true });
     };
-  }, [open]);
-  useLayoutEffect(() => {
-    if (open && root.current) arrange(root.current);
   }, [open]);
   const close = () => {
     setOpen(false);

@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { told } from "../../api.ts";
 import { Button } from "../../ui/button.tsx";
 import { Field } from "../../ui/parts.tsx";
@@ -18,7 +18,7 @@ export function FactForm({ label, text, verb, hint, onSave, onCancel }: FactForm
   const [written, setWritten] = useState(text);
   const [problem, setProblem] = useState("");
   const area = useRef<HTMLTextAreaElement>(null);
-  useEffect(() => area.current?.focus(), []);
+  useLayoutEffect(() => area.current?.focus(), []);
   const save = (event: Event) => {
     event.preventDefault();
     if (!written.trim()) return;

@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { isTouched } from "../../composer/field.tsx";
 import type { MessageItem } from "../../journal/view.ts";
 import { editAndResend } from "../../turns/actions.ts";
@@ -19,7 +19,7 @@ export function Editor({ item, onClose }: EditorProps) {
   const [isSending, setSending] = useState(false);
   const conversation = useTalk();
   const area = useRef<HTMLTextAreaElement>(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     area.current?.focus();
     area.current?.setSelectionRange(item.text.length, item.text.length);
   }, [item]);
