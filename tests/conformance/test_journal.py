@@ -12,11 +12,13 @@ from holdfast.core.effects import Effect
 from holdfast.core.intake import Busy
 from holdfast.core.journal import Draft, Entry, Kind
 from holdfast.core.memory import messages
+from holdfast.core.redaction import MASK, Redaction
 from holdfast.core.transcript import Role, fold
 from holdfast.core.turns import Cause, Event, Mode, Resume, Turn
 from holdfast.errors import NotFound, Stale
 from holdfast.ids import CallId, SessionId, TurnId
 from holdfast.store.database import Run, Transaction
+from holdfast.store.opening import Store
 from tests.conformance.scenes import OWNER, START, Scene
 
 
@@ -186,6 +188,20 @@ async def test_a_repeated_append_after_a_lost_answer_returns_the_same_entries(sc
     await scene.say(first[0], "c")
     with pytest.raises(Stale):
         await scene.store.journal.append(turn, drafts, moves)
+
+
+async def test_a_repeated_append_of_a_secret_that_the_store_masks_is_the_same_append(scene: Scene) -> None:
+    """J1: what is stored differs from what was sent, and is not taken for something else."""
+    secret = "sk-4f9c2b7e1d6a8053"
+    masked = Store(scene.store.database, Redaction([secret]))
+    turn = await scene.running()
+    drafts = [scene.text("a"), scene.text(f"the key is {secret}")]
+    stands, _ = await masked.journal.append(turn, drafts)
+    again, entries = await masked.journal.append(turn, drafts)
+    assert again == stands
+    assert [entry.data["text"] for entry in entries] == ["a", f"the key is {MASK}"]
+    with pytest.raises(Stale):
+        await masked.journal.append(turn, [scene.text("a"), scene.text("the key is lost")])
 
 
 async def test_a_repeated_append_of_another_length_is_refused(scene: Scene) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import itertools
 from typing import Any
 
+import asyncpg
 import pytest
 
 from holdfast.core.intake import Receipt
@@ -13,8 +14,10 @@ from holdfast.core.retries import FINISHED_MS, Try
 from holdfast.core.turns import Mode, State
 from holdfast.ids import TurnId
 from holdfast.store.opening import Store
-from tests.conformance.scenes import Scene
+from tests.conformance.scenes import Scene, on_postgres
 
+PATIENCE_S = 10
+WAITING = "SELECT COUNT(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
 _names = itertools.count(1)
 
 
@@ -33,6 +36,27 @@ def request(number: int = 0, digest: str = "d", **more: Any) -> dict[str, Any]:
 
 async def ask(scene: Scene, number: int = 0, by: Store | None = None, owner: str = "local", **more: Any) -> Receipt:
     return await scene.accept("hello", by=by, owner=owner, **request(number, **more))
+
+
+@on_postgres
+async def test_a_retry_locks_a_session_before_its_turn(scene: Scene) -> None:
+    """Else it waits for whoever holds the session, and that one for the turn."""
+    turn_id = await bring_about(scene, State.INTERRUPTED)
+    session_id = (await scene.store.turns.get(turn_id)).session_id
+    other, looker = await asyncpg.connect(scene.url), await asyncpg.connect(scene.url)
+    try:
+        async with other.transaction():
+            await other.execute("SELECT 1 FROM sessions WHERE id = $1 FOR UPDATE", session_id)
+            retry = asyncio.create_task(ask(scene, 1))
+            async with asyncio.timeout(PATIENCE_S):
+                while not await looker.fetchval(WAITING):
+                    await asyncio.sleep(0.01)
+            await other.execute("SELECT 1 FROM turns WHERE id = $1 FOR UPDATE NOWAIT", turn_id)
+    finally:
+        await other.close()
+        await looker.close()
+    assert (await retry).turn_id == turn_id
+    assert (await scene.store.turns.get(turn_id)).state is State.QUEUED
 
 
 async def count(scene: Scene) -> int:

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import parse_qs, urlsplit
 
 import asyncpg
 import psutil
@@ -31,12 +32,14 @@ from holdfast.errors import StoreDown, Unavailable
 from holdfast.ids import new_node_id
 from holdfast.memory.bindings import Bindings
 from holdfast.store.audit import audit
-from holdfast.store.database import Run, Transaction
+from holdfast.store.database import Run, Together, Transaction
 from holdfast.store.opening import Store
+from holdfast.store.pipeline import Pipeline
 from holdfast.store.postgres import RECONNECT_WAIT_S, PostgresDatabase
 from holdfast.store.wire import Wire
 from tests import scratch
 from tests.crash.world import TARGET, World, WorldCarrier, WorldMemory, opened, query, until
+from tests.line import lay
 from tests.postgres import Server
 
 SAID = ("one ", "two ", "three")
@@ -52,6 +55,12 @@ _DISMISS_ALL = """
     SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
      WHERE datname = current_database() AND pid <> pg_backend_pid()
 """
+
+_CANCEL_WAITING = """
+    SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()
+"""
+
+_LISTENING = "SELECT COUNT(*) FROM pg_stat_activity WHERE query ILIKE 'LISTEN%' AND datname = current_database()"
 
 
 @pytest.fixture(scope="module")
@@ -388,3 +397,71 @@ async def test_a_server_that_does_not_let_us_in_for_a_while_is_an_outage_like_an
         async with asyncio.timeout(PATIENCE_S):
             await missed.wait()
     await admin.close()
+
+
+async def test_a_statement_that_an_administrator_cancels_is_an_outage_like_any_other(url: str, tmp_path: Path) -> None:
+    """A1: whoever waits for it is told to try again, and the next one works."""
+    admin, other = await asyncpg.connect(url), await asyncpg.connect(url)
+    async with opened(url, tmp_path) as store:
+        node = new_node_id(0)
+        await store.nodes.join(node, 0)
+        async with other.transaction():
+            await other.execute("LOCK TABLE nodes")
+            beat = asyncio.create_task(store.nodes.beat(node))
+            async with asyncio.timeout(PATIENCE_S):
+                while not await admin.fetchval(_CANCEL_WAITING):
+                    await asyncio.sleep(0.01)
+            with pytest.raises(StoreDown, match="cancel"):
+                await beat
+        await store.nodes.beat(node)
+    await admin.close()
+    await other.close()
+
+
+async def test_a_listener_behind_a_router_that_forgot_it_listens_again(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R6: the connection looks open for ever, and nothing comes through it."""
+    monkeypatch.setattr("holdfast.store.postgres.LISTENER_CHECK_S", 0.2)
+    monkeypatch.setattr("holdfast.store.postgres.CONNECT_TIMEOUT_S", 1)
+    admin = await asyncpg.connect(url)
+    there = urlsplit(url)
+    (folder,), (port,) = (parse_qs(there.query)[name] for name in ("host", "port"))
+    async with (
+        lay(lambda: asyncio.open_unix_connection(f"{folder}/.s.PGSQL.{port}")) as line,
+        opened(f"postgresql://{there.username}@127.0.0.1:{line.port}{there.path}", tmp_path) as store,
+    ):
+        async with asyncio.timeout(PATIENCE_S):
+            while not await admin.fetchval(_LISTENING):
+                await asyncio.sleep(0.01)
+            missed = asyncio.Event()
+            store.wakes.listen(lambda topic: missed.set() if topic == "missed" else None)
+            line.cut()
+            line.replace()
+            await missed.wait()
+    await admin.close()
+
+
+async def test_a_commit_that_was_a_rollback_is_not_taken_for_one(url: str) -> None:
+    """A1: PostgreSQL takes a COMMIT behind an error, and rolls back."""
+    wire = Wire(await asyncpg.connect(url))
+    with pytest.raises(asyncpg.DivisionByZeroError):
+        await wire.run([("BEGIN", ()), ("SELECT 1 / 0", ())], PATIENCE_S)
+    with pytest.raises(asyncpg.InternalClientError, match="ROLLBACK"):
+        await Pipeline(wire, []).commit()
+    wire.close()
+
+
+async def test_a_transaction_that_goes_on_behind_its_end_is_refused(url: str) -> None:
+    """A1: its last statements travel with the commit, so what it would still write could not be part of it."""
+
+    def writes_on() -> Transaction[None]:
+        yield Together([Run("SELECT 1")], last=True)
+        yield Run("SELECT 2")
+
+    database = await PostgresDatabase.open(url)
+    try:
+        with pytest.raises(AssertionError, match="SELECT 2"):
+            await database.write(writes_on)
+    finally:
+        await database.close()

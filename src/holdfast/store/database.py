@@ -25,6 +25,8 @@ Params = Mapping[str, Value]
 Row = tuple[Any, ...]  # A database cannot promise types; each aggregate decodes its own rows at once.
 
 _NONE: Params = {}
+# What a store says that has more in line than it could do in any useful time.
+TOO_BUSY = "the store has more work waiting than it can take; try again in a moment"
 
 
 def clean(text: str) -> str:

@@ -95,8 +95,9 @@ class Intake:
 
     async def rejoin(self, this: Try, owner: str, now_ms: int) -> Receipt | None:
         """Return the receipt of the request that a try repeats; one that was cut off goes on.  None where there is none."""
+        dialect = self._database.dialect
         return await self._database.write(
-            lambda: _rejoin(this, owner, now_ms),
+            lambda: _rejoin(dialect, this, owner, now_ms),
             wakes=lambda receipt: ("turns", f"session:{receipt.session_id}") if receipt else (),
         )
 
@@ -169,7 +170,7 @@ def accept(
         first = yield from _first_receipt(message, turn_id, session_id, now_ms)
         if first:
             return first
-        if message.tried and (joined := (yield from _rejoin(message.tried, message.owner, now_ms))):
+        if message.tried and (joined := (yield from _rejoin(dialect, message.tried, message.owner, now_ms))):
             return joined
         if quota and message.owner != LOCAL:
             yield from quotas.check_message(quota, message)
@@ -225,8 +226,8 @@ def _repeated(message: Inbound, now_ms: int) -> Transaction[Receipt]:
     )
 
 
-def _rejoin(this: Try, owner: str, now_ms: int) -> Transaction[Receipt | None]:
-    first = yield from retries.join(this, owner, now_ms)
+def _rejoin(dialect: Dialect, this: Try, owner: str, now_ms: int) -> Transaction[Receipt | None]:
+    first = yield from retries.join(dialect, this, owner, now_ms)
     if first is None:
         return None
     state = yield from _state_for_repeat(first.turn_id, now_ms)

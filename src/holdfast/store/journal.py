@@ -73,6 +73,8 @@ _COMPACTED = """
     SELECT data FROM entries WHERE session_id = :id AND kind = 'context.compacted' ORDER BY seq DESC LIMIT 1
 """
 _SESSION = f"SELECT {rows.SESSION} FROM sessions WHERE id = :id"
+# Comes back as it would have been written: masked.
+_WRITTEN_LIKE = "SELECT CAST(:data AS TEXT)"
 _READ_HOLD = "SELECT fence, state, nth FROM turns WHERE id = :id"
 _CALLS = f"SELECT {rows.CALL} FROM tool_calls WHERE turn_id = :id ORDER BY id"
 _CUT_CALLS = f"SELECT {rows.CALL} FROM tool_calls WHERE state = 'started' AND turn_id IN {{ids}} ORDER BY turn_id, id"
@@ -203,13 +205,15 @@ def _already_appended(turn: Turn, drafts: Sequence[Draft]) -> Transaction[tuple[
     found = yield Run(_READ_HOLD, {"id": turn.id})
     stands = replace(turn, nth=last)
     stored = yield from written(stands, turn.nth)
-    if not found or tuple(found[0]) != (turn.fence, "running", last) or _facts(stored) != _facts(drafts):
+    expected = yield Together([Run(_WRITTEN_LIKE, {"data": rows.encode(draft.data)}) for draft in drafts])
+    facts = [(draft.kind, draft.at, data) for draft, ((data,),) in zip(drafts, expected, strict=True)]
+    if not found or tuple(found[0]) != (turn.fence, "running", last) or _facts(stored) != facts:
         raise Stale(f"turn {turn.id} is not held with fence {turn.fence} at entry {turn.nth} any more")
     return stands, stored
 
 
-def _facts(written: Sequence[Entry | Draft]) -> list[tuple[Kind, int, str]]:
-    return [(each.kind, each.at, rows.encode(each.data)) for each in written]
+def _facts(stored: Sequence[Entry]) -> list[tuple[Kind, int, str]]:
+    return [(each.kind, each.at, rows.encode(each.data)) for each in stored]
 
 
 def written(turn: Turn, after: int) -> Transaction[list[Entry]]:

@@ -20,6 +20,8 @@ Place: TypeAlias = tuple[int, int]
 Sent: TypeAlias = tuple[Place | None, Query]
 
 COMMIT: Query = ("COMMIT", ())
+# A transaction that has failed is rolled back by the same statement, which is then called by another name.
+COMMITTED = b"COMMIT\0"
 # What says of the connection that it is of no use any more, and of the work that nothing of it was done.
 USELESS = (
     # Another node has changed the schema: what was prepared before does not fit.
@@ -83,6 +85,8 @@ class Pipeline:
         while standing:
             for number, rows in (await self._trip(standing)).items():
                 step(number, rows)
+            if self.committing and standing:
+                raise AssertionError(f"a transaction goes on behind what it called its last: {standing}")
         return results
 
     async def commit(self) -> None:
@@ -136,6 +140,8 @@ class Pipeline:
                 raise
             place = sent[trip.place][0]
             raise Spoiled(place[0] if place else None, error) from error
+        if self.committing and trip.tag != COMMITTED:
+            raise asyncpg.InternalClientError(f"PostgreSQL answered a COMMIT with {trip.tag!r}")
         return {place: each for (place, _), each in zip(sent, rows, strict=True) if place is not None}
 
     def _take_added(self, before: str | None = None) -> list[Sent]:

@@ -20,7 +20,7 @@ import asyncpg
 
 from holdfast.errors import DiskFull, HoldfastError, Stale, StoreDown, StoreRefused, Unavailable, Unconfirmed
 from holdfast.store import locks
-from holdfast.store.database import POSTGRES, Name, Topics, Wakes, Work, no_topics
+from holdfast.store.database import POSTGRES, TOO_BUSY, Name, Topics, Wakes, Work, no_topics
 from holdfast.store.pipeline import USELESS, Pipeline, Spoiled, query
 from holdfast.store.wire import Query, Wire
 
@@ -42,6 +42,7 @@ TRANSACTION_MAX_S = 10
 TRANSACTION_LIMIT_SINCE = 17
 RETRIES_MAX = 5
 RECONNECT_WAIT_S = 0.5
+LISTENER_CHECK_S = 30
 CHANNEL = "holdfast"
 # PostgreSQL refuses a longer notification.
 NOTIFICATION_MAX_BYTES = 7_900
@@ -55,24 +56,23 @@ _WRITING = {"idle_in_transaction_session_timeout": f"{TRANSACTION_IDLE_MAX_S * 1
 # A hint may be lost, so none is waited for; and one that is written down would hold up every other commit.
 _TELLING = {"synchronous_commit": "off"}
 
-# A farewell of the server that arrives between two statements leaves the driver in a state that it calls internal.
-_LOST = (
-    asyncpg.PostgresConnectionError,
+# The server is away, or has no room or no leave for us now: the same may work in a moment.  A farewell that arrives
+# between two statements leaves the driver in a state that it calls internal.
+_OUTAGE = (
     asyncpg.InterfaceError,
     asyncpg.InternalClientError,
-    asyncpg.CannotConnectNowError,
-    asyncpg.TooManyConnectionsError,
     OSError,
     TimeoutError,
-)
-_LOST_STATES = (
-    asyncpg.AdminShutdownError,
-    asyncpg.CrashShutdownError,
+    # Whole classes of PostgreSQL's errors: 08, 53 and 57.  A statement that an administrator cancels is one of them.
+    asyncpg.PostgresConnectionError,
+    asyncpg.InsufficientResourcesError,
+    asyncpg.OperatorInterventionError,
+    # 28 and 3D: a password, a role or a database that is changed while we run may let us in again a moment later.
+    asyncpg.InvalidAuthorizationSpecificationError,
     asyncpg.InvalidCatalogNameError,
+    # Two of 25: a transaction that stood still for too long.
     asyncpg.IdleInTransactionSessionTimeoutError,
     asyncpg.TransactionTimeoutError,
-    # A password or a role that is changed while we run may let us in again a moment later.
-    asyncpg.InvalidAuthorizationSpecificationError,
     *USELESS,
 )
 _AGAIN = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
@@ -118,7 +118,7 @@ class _Line:
 
     def put(self, job: _Job) -> None:
         if len(self._waiting) >= QUEUE_MAX:
-            raise Unavailable("the store has more work waiting than it can take; try again in a moment")
+            raise Unavailable(TOO_BUSY)
         self._waiting.append(job)
         if not self._due:
             # Whatever else is put in line in this round of the loop goes with it.
@@ -178,10 +178,6 @@ class _Line:
             if wire is None or wire.closed:
                 wire = self.wires[place] = await self._connect()
             await self._serve(wire, batch)
-        except (*_LOST, *_LOST_STATES, Unconfirmed) as error:
-            if wire:
-                wire.hang_up()
-            _fail(batch, error if isinstance(error, Unconfirmed) else StoreDown(f"PostgreSQL does not answer: {error}"))
         except Exception as error:
             if wire:
                 # It may stand in the middle of a transaction, which the next batch would commit with its own.
@@ -222,7 +218,7 @@ class PostgresDatabase:
             first = await _connect(url, _READING)
         except asyncpg.InvalidAuthorizationSpecificationError as error:
             raise StoreRefused(f"PostgreSQL does not let us in: {error}") from error
-        except (*_LOST, *_LOST_STATES) as error:
+        except _OUTAGE as error:
             raise StoreDown(f"PostgreSQL does not answer: {error}") from error
         return cls(url, first)
 
@@ -319,7 +315,7 @@ class PostgresDatabase:
         try:
             results = await pipeline.run([job.work() for job in batch])
             await pipeline.commit()
-        except (*_LOST, *_LOST_STATES) as error:
+        except _OUTAGE as error:
             if pipeline.committing and not isinstance(error, USELESS):
                 # Whether it took effect is not known: the same request again finds out.
                 raise Unconfirmed(f"PostgreSQL was lost while it committed: {error}") from error
@@ -357,7 +353,7 @@ class PostgresDatabase:
     async def _tell(self) -> None:
         """Pass our hints on to the other nodes: behind the commit, since a commit that notifies is waited for by all."""
         try:
-            with contextlib.suppress(*_LOST, *_LOST_STATES):
+            with contextlib.suppress(*_OUTAGE):
                 while self._told:
                     if self._teller is None or self._teller.closed:
                         self._teller = await _connect(self._url, _TELLING)
@@ -371,7 +367,7 @@ class PostgresDatabase:
     async def _listen(self) -> None:
         """Pass other nodes' hints on, for as long as the database lets us hear them."""
         while True:
-            with contextlib.suppress(*_LOST, *_LOST_STATES):
+            with contextlib.suppress(*_OUTAGE):
                 connection = await asyncpg.connect(self._url, timeout=CONNECT_TIMEOUT_S)
                 try:
                     await connection.add_listener(CHANNEL, self._hear)
@@ -406,8 +402,13 @@ async def _closing(connection: asyncpg.Connection) -> None:
         closed.set()
 
     connection.add_termination_listener(close)
-    if not connection.is_closed():
-        await closed.wait()
+    while not connection.is_closed():
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LISTENER_CHECK_S):
+                await closed.wait()
+                return
+        # A router on the way may have forgotten a connection on which nothing was said; nobody tells us.
+        await connection.execute("SELECT 1", timeout=CONNECT_TIMEOUT_S)
 
 
 def _fail(batch: Sequence[_Job], error: Exception) -> None:
@@ -436,4 +437,6 @@ def _translate(error: Exception) -> Exception:
         return Stale(f"the store refused a write that breaks its rules: {error}")
     if isinstance(error, asyncpg.DiskFullError):
         return DiskFull("the database's disk is full: free some space; everything accepted so far is safe")
+    if isinstance(error, _OUTAGE):
+        return StoreDown(f"PostgreSQL does not answer: {error}")
     return error

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from holdfast.core.retries import Candidate, Try, chosen
 from holdfast.core.turns import State
 from holdfast.ids import SessionId, TurnId
-from holdfast.store import rows
+from holdfast.store import locks, rows
 from holdfast.store.database import Dialect, Run, Transaction
 
 _FIND = """
@@ -22,12 +22,14 @@ _JOIN = """
 _FORGET = "UPDATE turns SET request_digest = NULL WHERE id IN {ids} AND request_digest IS NOT NULL"
 
 
-def join(this: Try, owner: str, now_ms: int) -> Transaction[Candidate | None]:
+def join(dialect: Dialect, this: Try, owner: str, now_ms: int) -> Transaction[Candidate | None]:
     """Return the turn that a repeated request belongs to; None where there is none, so that it is a new one."""
     if not this.joins:
         return None
     found = yield Run(_FIND, {"digest": this.digest, "owner": owner})
     for each in chosen([_candidate(*row) for row in found], this, now_ms):
+        # Its turn may go on, and a session is locked before its turns.
+        yield from locks.hold(dialect, [each.session_id])
         if (yield Run(_JOIN, {"id": each.turn_id, "number": this.number})):
             return each
     return None

@@ -31,6 +31,7 @@ from holdfast.errors import (
 )
 from holdfast.store.database import (
     SQLITE,
+    TOO_BUSY,
     Add,
     Name,
     Run,
@@ -211,7 +212,7 @@ class SqliteDatabase:
         if self._writer is None:
             raise StoreDown("the store is closed, or open for reading only")
         if self._jobs.qsize() > QUEUE_MAX:
-            raise Unavailable("the store has more work waiting than it can take; try again in a moment")
+            raise Unavailable(TOO_BUSY)
         future: asyncio.Future[T] = self._loop.create_future()
         job = _Job(work, future, wakes, essential, heeds)
         if heralds:
@@ -277,6 +278,8 @@ class SqliteDatabase:
     async def read(self, work: Work[T]) -> T:
         if self._closed:
             raise StoreDown("the store is closed")
+        if self._looks.qsize() > QUEUE_MAX:
+            raise Unavailable(TOO_BUSY)
         if len(self._readers) < READERS:
             self._readers.append(threading.Thread(target=self._read_all, name="holdfast-reader", daemon=True))
             self._readers[-1].start()

@@ -45,7 +45,7 @@ class _Prepared(NamedTuple):
 class Trip:
     """What was sent at once, and what has come back of it."""
 
-    __slots__ = ("done", "error", "fresh", "place", "queries", "rows")
+    __slots__ = ("done", "error", "fresh", "place", "queries", "rows", "tag")
 
     def __init__(self, queries: Sequence[str], fresh: dict[int, bytes]) -> None:
         self.queries = queries
@@ -53,6 +53,8 @@ class Trip:
         self.fresh = fresh
         self.rows: list[list[Row]] = [[] for _ in queries]
         self.place = 0
+        # What the server calls the last statement that it has done.
+        self.tag = b""
         self.error: Exception | None = None
         self.done: asyncio.Future[list[list[Row]]] = asyncio.get_running_loop().create_future()
 
@@ -156,6 +158,7 @@ class Wire(asyncio.Protocol):
                 trip.rows[trip.place].append(_row(body, self._prepared[trip.queries[trip.place]].columns))
             case 0x43 | 0x49:  # C, I: the end of a statement
                 self._under_way[0].place += 1
+                self._under_way[0].tag = body
             case 0x5A:  # Z: the end of a trip
                 trip = self._under_way.popleft()
                 self._end(trip, trip.error)
