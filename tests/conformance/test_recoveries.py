@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from holdfast.clock import SystemClock
 from holdfast.core.journal import Entry, Kind
 from holdfast.core.recovery import Pending, Sight
 from holdfast.core.sessions import Session
 from holdfast.core.transcript import fold
 from holdfast.core.turns import Cause, Mode, Policy, Resume, State, Turn
+from holdfast.engine.salvage import Salvage
+from holdfast.engine.settings import Settings
+from holdfast.engine.spool import Spool
 from holdfast.errors import Stale
 from holdfast.ids import NodeId, SessionId, new_node_id, new_session_id
 from holdfast.store import cancellation, recoveries
@@ -170,6 +175,16 @@ async def test_a_home_knows_what_is_awaited_from_its_dead_nodes(scene: Scene) ->
     assert {each.turn_id for each in awaited} == {first.id, second.id}
     assert len(await scene.store.recoveries.of_home(THERE, limit=1)) == 1
     assert await scene.store.recoveries.of_home("home-of-nobody") == []
+
+
+async def test_a_node_ends_no_search_for_itself(scene: Scene, tmp_path: Path) -> None:
+    """J3: it was given up and does not know it yet, so it may still leave something; its next start ends the search."""
+    spool = Spool(tmp_path)
+    turn = await lost(scene, spool.home_id)
+    (pending,) = await searches(scene, turn)
+    for node_id, left in ((pending.node_id, [pending]), (new_node_id(scene.now), [])):
+        await Salvage(node_id, scene.store, spool, asyncio.Event(), Settings(), SystemClock()).hand_in()
+        assert await searches(scene, turn) == left
 
 
 async def test_a_search_goes_with_its_session(scene: Scene) -> None:

@@ -14,9 +14,9 @@ from holdfast.core.retries import FINISHED_MS, Try
 from holdfast.core.turns import Mode, State
 from holdfast.ids import TurnId
 from holdfast.store.opening import Store
+from tests.blackbox.gateway import until
 from tests.conformance.scenes import Scene, on_postgres
 
-PATIENCE_S = 10
 WAITING = "SELECT COUNT(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
 _names = itertools.count(1)
 
@@ -48,9 +48,7 @@ async def test_a_retry_locks_a_session_before_its_turn(scene: Scene) -> None:
         async with other.transaction():
             await other.execute("SELECT 1 FROM sessions WHERE id = $1 FOR UPDATE", session_id)
             retry = asyncio.create_task(ask(scene, 1))
-            async with asyncio.timeout(PATIENCE_S):
-                while not await looker.fetchval(WAITING):
-                    await asyncio.sleep(0.01)
+            await until(lambda: looker.fetchval(WAITING), "the retry waits")
             await other.execute("SELECT 1 FROM turns WHERE id = $1 FOR UPDATE NOWAIT", turn_id)
     finally:
         await other.close()

@@ -100,7 +100,8 @@ class Pages:
 async def served(home: Path) -> AsyncGenerator[tuple[Gateway, httpx2.AsyncClient]]:
     gateway = Gateway(home)
     try:
-        await gateway.start()
+        gateway.launch()
+        await gateway.says("Listening")
         async with httpx2.AsyncClient(base_url=gateway.url, trust_env=False, timeout=30) as web:
             yield gateway, web
         assert "Traceback" not in gateway.log.read_text()
@@ -172,6 +173,29 @@ async def test_what_cannot_be_read_is_named_and_all_else_is_served(home: Path, n
         assert "restore the last backup" in " ".join(doctor.stdout.split())
         new = await web.post("/api/sessions", json={"key": "new", "channel": "web"})
         await answers(web, new.json()["id"])
+
+
+async def test_a_store_that_takes_no_new_session_is_not_ready(home: Path) -> None:
+    """A1: only what is old can be read, so that a balancer has to send new work to somebody else."""
+    pages = Pages(store_path(home), "sessions_by_key")
+    pages.overwrite(*pages.leaves)
+    async with served(home) as (_, web):
+        new = await web.post("/api/sessions", json={"key": "new", "channel": "web"})
+        assert (new.status_code, new.json()["error"]["code"]) == (503, "damaged")
+        ready = await web.get("/ready")
+        assert (ready.status_code, ready.json()["error"]["code"]) == (503, "not_ready")
+        assert "damaged" in ready.text
+        assert (await web.get("/health")).status_code == 200
+        assert (await web.get("/api/sessions/ses_1/messages")).status_code == 200
+
+
+async def test_nothing_of_a_rehearsal_is_left(home: Path) -> None:
+    """It looks whether a message would be accepted, and is no message."""
+    store = await open_store("sqlite", home)
+    before = await store.turns.tally(), await store.sessions.list("local", limit=2 * SESSIONS)
+    await store.intake.rehearse(1)
+    assert (await store.turns.tally(), await store.sessions.list("local", limit=2 * SESSIONS)) == before
+    await store.close()
 
 
 async def test_damage_is_found_before_anybody_needs_what_is_damaged(home: Path) -> None:

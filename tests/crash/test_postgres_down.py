@@ -38,6 +38,7 @@ from holdfast.store.pipeline import Pipeline
 from holdfast.store.postgres import RECONNECT_WAIT_S, PostgresDatabase
 from holdfast.store.wire import Wire
 from tests import scratch
+from tests.blackbox.gateway import until as until_seen
 from tests.crash.world import TARGET, World, WorldCarrier, WorldMemory, opened, query, until
 from tests.line import lay
 from tests.postgres import Server
@@ -60,7 +61,10 @@ _CANCEL_WAITING = """
     SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()
 """
 
-_LISTENING = "SELECT COUNT(*) FROM pg_stat_activity WHERE query ILIKE 'LISTEN%' AND datname = current_database()"
+_LISTENING = """
+    SELECT COUNT(*) FROM pg_stat_activity
+     WHERE (query ILIKE 'LISTEN%' OR query = 'SELECT 1') AND datname = current_database()
+"""
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +79,16 @@ def url(server: Server) -> Iterator[str]:
     name = f"down_{next(_names)}"
     yield server.create_database(name)
     server.drop_database(name)
+
+
+@asynccontextmanager
+async def connected(url: str) -> AsyncIterator[asyncpg.Connection]:
+    """A connection of somebody else's."""
+    connection = await asyncpg.connect(url)
+    try:
+        yield connection
+    finally:
+        await connection.close(timeout=PATIENCE_S)
 
 
 def end(server: Server, death: Death) -> None:
@@ -360,8 +374,7 @@ async def test_a_read_that_is_stopped_while_the_database_hangs_stops(server: Ser
 
 async def test_a_server_that_has_become_a_copy_is_an_outage_like_any_other(url: str, tmp_path: Path) -> None:
     """A1: behind the same address another server writes now, and only a new connection finds it."""
-    admin = await asyncpg.connect(url)
-    async with opened(url, tmp_path) as store:
+    async with connected(url) as admin, opened(url, tmp_path) as store:
         node = new_node_id(0)
         await store.nodes.join(node, 0)
         name = await admin.fetchval("SELECT current_database()")
@@ -373,15 +386,14 @@ async def test_a_server_that_has_become_a_copy_is_an_outage_like_any_other(url: 
             await store.nodes.beat(node)
         await admin.execute(f"ALTER DATABASE {name} RESET default_transaction_read_only")
         await store.nodes.beat(node)
-    await admin.close()
 
 
 async def test_a_server_that_does_not_let_us_in_for_a_while_is_an_outage_like_any_other(url: str, tmp_path: Path) -> None:
     """A1: whoever changes a password or a role does it in two steps; hints are heard again afterwards, too."""
-    admin = await asyncpg.connect(url)
-    await admin.execute("DROP ROLE IF EXISTS guest")
-    await admin.execute("CREATE ROLE guest LOGIN SUPERUSER")
-    async with opened(re.sub(r"//\w+@", "//guest@", url), tmp_path) as store:
+    async with connected(url) as admin:
+        await admin.execute("DROP ROLE IF EXISTS guest")
+        await admin.execute("CREATE ROLE guest LOGIN SUPERUSER")
+    async with connected(url) as admin, opened(re.sub(r"//\w+@", "//guest@", url), tmp_path) as store:
         node = new_node_id(0)
         await store.nodes.join(node, 0)
         await admin.execute("ALTER ROLE guest NOLOGIN")
@@ -396,26 +408,20 @@ async def test_a_server_that_does_not_let_us_in_for_a_while_is_an_outage_like_an
         await store.nodes.beat(node)
         async with asyncio.timeout(PATIENCE_S):
             await missed.wait()
-    await admin.close()
 
 
 async def test_a_statement_that_an_administrator_cancels_is_an_outage_like_any_other(url: str, tmp_path: Path) -> None:
     """A1: whoever waits for it is told to try again, and the next one works."""
-    admin, other = await asyncpg.connect(url), await asyncpg.connect(url)
-    async with opened(url, tmp_path) as store:
+    async with connected(url) as admin, connected(url) as other, opened(url, tmp_path) as store:
         node = new_node_id(0)
         await store.nodes.join(node, 0)
         async with other.transaction():
             await other.execute("LOCK TABLE nodes")
             beat = asyncio.create_task(store.nodes.beat(node))
-            async with asyncio.timeout(PATIENCE_S):
-                while not await admin.fetchval(_CANCEL_WAITING):
-                    await asyncio.sleep(0.01)
+            await until_seen(lambda: admin.fetchval(_CANCEL_WAITING), "the statement is cancelled")
             with pytest.raises(StoreDown, match="cancel"):
                 await beat
         await store.nodes.beat(node)
-    await admin.close()
-    await other.close()
 
 
 async def test_a_listener_behind_a_router_that_forgot_it_listens_again(
@@ -424,22 +430,20 @@ async def test_a_listener_behind_a_router_that_forgot_it_listens_again(
     """R6: the connection looks open for ever, and nothing comes through it."""
     monkeypatch.setattr("holdfast.store.postgres.LISTENER_CHECK_S", 0.2)
     monkeypatch.setattr("holdfast.store.postgres.CONNECT_TIMEOUT_S", 1)
-    admin = await asyncpg.connect(url)
     there = urlsplit(url)
     (folder,), (port,) = (parse_qs(there.query)[name] for name in ("host", "port"))
     async with (
+        connected(url) as admin,
         lay(lambda: asyncio.open_unix_connection(f"{folder}/.s.PGSQL.{port}")) as line,
         opened(f"postgresql://{there.username}@127.0.0.1:{line.port}{there.path}", tmp_path) as store,
     ):
+        await until_seen(lambda: admin.fetchval(_LISTENING), "somebody listens")
         async with asyncio.timeout(PATIENCE_S):
-            while not await admin.fetchval(_LISTENING):
-                await asyncio.sleep(0.01)
             missed = asyncio.Event()
             store.wakes.listen(lambda topic: missed.set() if topic == "missed" else None)
             line.cut()
             line.replace()
             await missed.wait()
-    await admin.close()
 
 
 async def test_a_commit_that_was_a_rollback_is_not_taken_for_one(url: str) -> None:

@@ -339,6 +339,9 @@ class LocalDesk(StoreReading):
         try:
             async with asyncio.timeout(STORE_PATIENCE_S):
                 await self.store.nodes.probe(self.engine.node_id)
+                if self.store.damage:
+                    # Most damage is in old rows, and is met only there.
+                    await self.store.intake.rehearse(self.clock.now_ms())
         except Unavailable as error:
             return replace(health, ready=False, problem=str(error))
         except TimeoutError:

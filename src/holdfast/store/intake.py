@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -14,7 +15,7 @@ from holdfast.core.keys import LOCAL
 from holdfast.core.retries import Try
 from holdfast.core.turns import Cause, Mode, State
 from holdfast.errors import IllegalMove, NotFound, QueueFull, SessionBusy
-from holdfast.ids import SessionId, TurnId
+from holdfast.ids import SessionId, TurnId, new_session_id, new_turn_id
 from holdfast.store import cancellation, dedupe, journal, locks, quotas, retries, rows, settlement, turns
 from holdfast.store.database import Add, Database, Dialect, Name, Params, Run, Together, Transaction
 
@@ -63,6 +64,10 @@ _INSERT = """
 _INSERT_IMAGE = "INSERT INTO images (turn_id, number, media_type, data) VALUES (:turn_id, :number, :media_type, :data)"
 
 
+class _TakenBack(Exception):
+    """Ends a transaction that is not to be committed."""
+
+
 class Intake:
     """Messages on their way to becoming turns."""
 
@@ -88,6 +93,18 @@ class Intake:
                 *(f"cancelled:{turn_id}" for turn_id in receipt.superseded),
             ),
         )
+
+    async def rehearse(self, now_ms: int) -> None:
+        """Accept a message in a new session and take it back.  Raises what a message would be refused with."""
+        dialect, turn_id, session_id = self._database.dialect, new_turn_id(now_ms), new_session_id(now_ms)
+        message = Inbound(conversation=session_id, text="", channel="rehearsal", dedupe_key=session_id)
+
+        def accept_nothing() -> Transaction[None]:
+            yield from accept(dialect, message, turn_id, session_id, now_ms)
+            raise _TakenBack
+
+        with contextlib.suppress(_TakenBack):
+            await self._database.write(accept_nothing, touches=_touched(message))
 
     async def seen(self, key: str) -> Receipt | None:
         """Return the receipt of the message that a key was first used for; None where it never was.  Nothing is written."""

@@ -36,8 +36,7 @@ _INSERT_NEXT = """
             :at, :data)
 """
 _INSERT_LATE = _INSERT + " ON CONFLICT (turn_id, attempt, nth) DO NOTHING RETURNING seq"
-# Held while we write, so that it is neither started again nor cancelled meanwhile.
-_HOLD_OVER = "UPDATE turns SET nth = nth WHERE id = :id RETURNING state, attempt"
+_STANDS = "SELECT state, attempt FROM turns WHERE id = :id"
 # A session whose rows are on their way out is not shown in part.
 _THERE = f"SELECT 1 FROM sessions WHERE id = :id AND owner <> '{NOBODY}'"
 _READ = f"""
@@ -121,6 +120,7 @@ class Journal:
         return await self._database.write(
             lambda: _append_late(entries),
             wakes=lambda _: topics,
+            # Locked, so that no turn of theirs is started again or cancelled meanwhile.
             touches=[locks.session(session_id) for session_id in {entry.session_id for entry in entries}],
         )
 
@@ -330,13 +330,13 @@ def decide_calls(dialect: Dialect, cut: Sequence[Turn], now_ms: int) -> Transact
 
 
 def _append_late(entries: Sequence[Entry]) -> Transaction[int]:
-    held: dict[TurnId, tuple[State, int]] = {}
+    stand: dict[TurnId, tuple[State, int]] = {}
     for turn_id in sorted({entry.turn_id for entry in entries}):
-        for state, attempt in (yield Run(_HOLD_OVER, {"id": turn_id})):
-            held[turn_id] = State(state), attempt
+        for state, attempt in (yield Run(_STANDS, {"id": turn_id})):
+            stand[turn_id] = State(state), attempt
     new = 0
     for entry in entries:
-        if entry.turn_id not in held or not takes_late(entry, *held[entry.turn_id]):
+        if entry.turn_id not in stand or not takes_late(entry, *stand[entry.turn_id]):
             continue
         numbered = yield Run(_NUMBER, {"id": entry.session_id, "count": 1})
         inserted = yield Run(_INSERT_LATE, _params(replace(entry, seq=numbered[0][0])))

@@ -370,7 +370,8 @@ class PostgresDatabase:
             with contextlib.suppress(*_OUTAGE):
                 connection = await asyncpg.connect(self._url, timeout=CONNECT_TIMEOUT_S)
                 try:
-                    await connection.add_listener(CHANNEL, self._hear)
+                    async with asyncio.timeout(CONNECT_TIMEOUT_S):
+                        await connection.add_listener(CHANNEL, self._hear)
                     # What was said before anybody listened was not heard.
                     self.wakes.wake(("missed",))
                     await _closing(connection)

@@ -84,7 +84,8 @@ _INTERRUPTION = f"""
        AND NOT EXISTS (SELECT 1 FROM entries e WHERE e.turn_id = t.id AND e.kind = 'turn.undone')
      ORDER BY t.ordinal DESC LIMIT 1
 """
-# What somebody has pinned they want to keep.
+# What somebody has pinned they want to keep.  Everything that uses a session writes the time into it and holds it meanwhile,
+# so that one which another node uses is passed over, or is not idle any more by the time it is held.
 _IDLE = """
     SELECT s.id, s.updated_at FROM sessions s
      WHERE s.state IN ('open', 'suspended') AND s.channel = :channel AND s.updated_at <= :idle_before
@@ -95,8 +96,6 @@ _IDLE = """
                         WHERE t.session_id = s.id AND c.state IN ('queued', 'running', 'waiting'))
      LIMIT :limit {skip_locked}
 """
-# Everything that uses a session writes the time into it, so that one which another node has just used is not held.
-_HOLD_IDLE = "UPDATE sessions SET updated_at = updated_at WHERE id = :id AND updated_at = :used_at RETURNING id"
 # The whole list of states is named as well, because that is what the index holds.
 _STANDING = f"""
     SELECT (SELECT COUNT(*) FROM turns WHERE state IN ('queued', 'running', 'waiting') AND state = 'queued'),
@@ -355,9 +354,8 @@ def _delete(dialect: Dialect, session_id: SessionId, now_ms: int) -> Transaction
 def _expire(dialect: Dialect, sql: str, params: Params) -> Transaction[list[SessionId]]:
     expired: list[SessionId] = []
     for session_id, used_at in (yield Run(sql, params)):
-        if (yield Run(_HOLD_IDLE, {"id": session_id, "used_at": used_at})):
-            yield from cancellation.leave(dialect, session_id, Event.END, EXPIRED, used_at)
-            expired.append(session_id)
+        yield from cancellation.leave(dialect, session_id, Event.END, EXPIRED, used_at)
+        expired.append(session_id)
     return expired
 
 
