@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from holdfast.core.intake import Inbound
-from holdfast.core.search import matches, wanted
+from holdfast.core.search import WANTED_MAX, matches, wanted
 from holdfast.core.sessions import Hit
 from holdfast.ids import new_session_id, new_turn_id
 from holdfast.store import passages as passages_sql
@@ -296,6 +296,13 @@ async def test_a_session_that_is_deleted_while_it_is_indexed_leaves_nothing(scen
     assert await scene.sql(f"SELECT (SELECT COUNT(*) FROM {indexed(scene)}), (SELECT COUNT(*) FROM unsearched)") == [(0, 0)]
 
 
+async def test_a_session_that_is_deleted_before_it_is_indexed_leaves_nothing_to_index(scene: Scene) -> None:
+    turn = await scene.finished()
+    assert await scene.sql("SELECT COUNT(*) FROM unsearched") == [(2,)]
+    await scene.store.sessions.delete(turn.session_id, scene.now)
+    assert await scene.sql("SELECT COUNT(*) FROM unsearched") == [(0,)]
+
+
 async def test_the_audit_notices_what_is_not_indexed_or_not_there(scene: Scene) -> None:
     await scene.accept("gull")
     (id_,) = (await scene.sql("SELECT id FROM unsearched"))[0]
@@ -337,6 +344,12 @@ async def test_no_query_is_an_error_or_takes_long(scene: Scene, query: str) -> N
     began = time.process_time()
     await find(scene, query)
     assert time.process_time() - began < 2
+
+
+def test_of_a_query_only_the_first_words_count() -> None:
+    """Each of them costs a look at the index."""
+    words = [f"word{number}" for number in range(2 * WANTED_MAX)]
+    assert [each.text for each in wanted(" ".join(words))] == words[:WANTED_MAX]
 
 
 def test_a_search_finds_what_the_rule_says_on_every_store(open_it: Callable[[], Awaitable[Store]]) -> None:

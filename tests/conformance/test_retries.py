@@ -13,6 +13,7 @@ from holdfast.core.intake import Receipt
 from holdfast.core.retries import FINISHED_MS, Try
 from holdfast.core.turns import Mode, State
 from holdfast.ids import TurnId
+from holdfast.store import intake, locks
 from holdfast.store.opening import Store
 from tests.blackbox.gateway import until
 from tests.conformance.scenes import Scene, on_postgres
@@ -36,6 +37,13 @@ def request(number: int = 0, digest: str = "d", **more: Any) -> dict[str, Any]:
 
 async def ask(scene: Scene, number: int = 0, by: Store | None = None, owner: str = "local", **more: Any) -> Receipt:
     return await scene.accept("hello", by=by, owner=owner, **request(number, **more))
+
+
+async def test_a_retry_shares_no_commit(scene: Scene) -> None:
+    """It may move a turn that it cannot name, and another transaction of the same commit could be about that turn."""
+    for number, alone in ((0, False), (1, True)):
+        touched = intake._touched(scene.message(**request(number)))
+        assert (locks.ANYTHING in touched) is alone
 
 
 @on_postgres
