@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import itertools
 import re
+import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -40,7 +41,7 @@ from holdfast.store.wire import Wire
 from tests import scratch
 from tests.blackbox.gateway import until as until_seen
 from tests.crash.world import TARGET, World, WorldCarrier, WorldMemory, opened, query, until
-from tests.line import lay
+from tests.line import Line, lay
 from tests.postgres import Server
 
 SAID = ("one ", "two ", "three")
@@ -89,6 +90,15 @@ async def connected(url: str) -> AsyncIterator[asyncpg.Connection]:
         yield connection
     finally:
         await connection.close(timeout=PATIENCE_S)
+
+
+@asynccontextmanager
+async def through_a_line(url: str) -> AsyncIterator[tuple[Line, str]]:
+    """A line to the server that can be cut, and the address of the database at its near end."""
+    parts = urlsplit(url)
+    (folder,), (port,) = (parse_qs(parts.query)[name] for name in ("host", "port"))
+    async with lay(lambda: asyncio.open_unix_connection(f"{folder}/.s.PGSQL.{port}")) as line:
+        yield line, f"postgresql://{parts.username}@127.0.0.1:{line.port}{parts.path}"
 
 
 def end(server: Server, death: Death) -> None:
@@ -430,13 +440,7 @@ async def test_a_listener_behind_a_router_that_forgot_it_listens_again(
     """R6: the connection looks open for ever, and nothing comes through it."""
     monkeypatch.setattr("holdfast.store.postgres.LISTENER_CHECK_S", 0.2)
     monkeypatch.setattr("holdfast.store.postgres.CONNECT_TIMEOUT_S", 1)
-    there = urlsplit(url)
-    (folder,), (port,) = (parse_qs(there.query)[name] for name in ("host", "port"))
-    async with (
-        connected(url) as admin,
-        lay(lambda: asyncio.open_unix_connection(f"{folder}/.s.PGSQL.{port}")) as line,
-        opened(f"postgresql://{there.username}@127.0.0.1:{line.port}{there.path}", tmp_path) as store,
-    ):
+    async with connected(url) as admin, through_a_line(url) as (line, there), opened(there, tmp_path) as store:
         await until_seen(lambda: admin.fetchval(_LISTENING), "somebody listens")
         async with asyncio.timeout(PATIENCE_S):
             missed = asyncio.Event()
@@ -444,6 +448,25 @@ async def test_a_listener_behind_a_router_that_forgot_it_listens_again(
             line.cut()
             line.replace()
             await missed.wait()
+
+
+async def test_a_store_whose_database_is_silent_closes_soon(url: str) -> None:
+    """R8: else a restart would wait for it until the watchdog kills the gateway, and nobody starts it again."""
+
+    def write() -> Transaction[None]:
+        yield Run("SELECT 1")
+
+    async with through_a_line(url) as (line, there):
+        database = await PostgresDatabase.open(there)
+        await database.write(write)
+        line.cut()
+        writing = asyncio.create_task(database.write(write))
+        await asyncio.sleep(0.1)
+        began = time.monotonic()
+        await database.close()
+        assert time.monotonic() - began < PATIENCE_S / 2
+        with pytest.raises(StoreDown):
+            await writing
 
 
 async def test_a_commit_that_was_a_rollback_is_not_taken_for_one(url: str) -> None:

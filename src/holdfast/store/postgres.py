@@ -43,6 +43,9 @@ TRANSACTION_LIMIT_SINCE = 17
 RETRIES_MAX = 5
 RECONNECT_WAIT_S = 0.5
 LISTENER_CHECK_S = 30
+CLOSE_MAX_S = 2
+# The last hint to other nodes may be lost, as any may.
+HINT_MAX_S = 0.5
 CHANNEL = "holdfast"
 # PostgreSQL refuses a longer notification.
 NOTIFICATION_MAX_BYTES = 7_900
@@ -270,10 +273,14 @@ class PostgresDatabase:
 
     async def close(self) -> None:
         self._closing = True
-        await self._writers.drain()
+        # What is under way is finished, unless the database is silent: a gateway that is to restart must not wait for it.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_MAX_S):
+                await self._writers.drain()
+        await self._writers.abandon()
         await self._readers.abandon()
         if self._telling:
-            await asyncio.wait([self._telling], timeout=CONNECT_TIMEOUT_S)
+            await asyncio.wait([self._telling], timeout=HINT_MAX_S)
         for task in (self._listener, self._telling):
             if task:
                 task.cancel()
@@ -376,7 +383,7 @@ class PostgresDatabase:
                     self.wakes.wake(("missed",))
                     await _closing(connection)
                 finally:
-                    await connection.close(timeout=CONNECT_TIMEOUT_S)
+                    connection.terminate()
             await asyncio.sleep(RECONNECT_WAIT_S)
 
     def _hear(self, _connection: object, pid: int, _channel: str, payload: object) -> None:
