@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import random
+import signal
 import struct
 import subprocess
 import sys
@@ -68,6 +69,13 @@ class Node(Gateway):
     def spawn(self) -> None:
         """Start a process, and do not wait for it."""
         self._process = self._spawn()
+
+    async def kill(self) -> None:
+        """End it without warning; it may have ended by itself a moment before, without its store or on a full disk."""
+        if self.process.poll() is None:
+            self.signal(signal.SIGKILL)
+        if (status := await self.ended()) != -signal.SIGKILL:
+            self.ends.append(status)
 
     async def start(self, **settings: str) -> None:
         """Start a process as a service manager does: again, if it ended because the store could not be reached."""

@@ -114,3 +114,13 @@ async def test_only_so_much_and_so_far_back_is_looked_for(scene: Scene) -> None:
     assert await owed(scene, limit=2) == sorted(child.turn_id for child in children)[:2]
     assert await owed(scene, since=scene.now - 1) == sorted(child.turn_id for child in children)
     assert await owed(scene, since=scene.now) == []
+
+
+async def test_the_end_of_a_task_is_not_owed_to_a_session_that_is_being_removed(scene: Scene) -> None:
+    """W8: its rows go in steps, and nobody reads it any more from the first of them on."""
+    parent = await scene.running()
+    child = await ended(scene, await sent(scene, parent))
+    assert await owed(scene) == [child.id]
+    await scene.sql("UPDATE sessions SET owner = '' WHERE id = :id", id=parent.session_id)
+    assert await owed(scene) == []
+    await scene.sql("UPDATE sessions SET owner = 'local' WHERE id = :id", id=parent.session_id)

@@ -133,7 +133,9 @@ async def _connect(url: str, home: Path, *, readonly: bool = False) -> Database:
         try:
             from holdfast.store.postgres import PostgresDatabase
         except ImportError as error:
-            raise StoreRefused("PostgreSQL needs its driver: pip install 'holdfast[postgres]'") from error
+            raise StoreRefused(
+                "PostgreSQL needs its driver; in the folder of the source, run: pip install '.[postgres]'"
+            ) from error
         return await PostgresDatabase.open(url)
     raise StoreRefused(f'store.url is {url!r}; it is either "sqlite" or postgresql://user@host/database')
 

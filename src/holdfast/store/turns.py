@@ -163,10 +163,11 @@ _HELD = f"SELECT {rows.TURN} FROM turns WHERE node_id = :node_id"
 _AT_WORK_FOR = f"""
     SELECT {rows.TURN} FROM turns WHERE parent_turn_id = :id AND state IN ('queued', 'running', 'waiting') ORDER BY id
 """
-# What was cancelled together with whoever wanted it needs no report.
+# What was cancelled together with whoever wanted it needs no report, and in a session that is being removed nobody reads it.
 _UNREPORTED = f"""
     SELECT {rows.qualified(rows.TURN, "t")}
       FROM sessions s JOIN turns t ON t.session_id = s.id JOIN turns p ON p.id = t.parent_turn_id
+      JOIN sessions home ON home.id = p.session_id AND home.owner <> '{sessions.NOBODY}'
      WHERE s.channel = :channel AND s.state = 'ended' AND s.ended_at > :since AND s.key LIKE CAST(:later AS TEXT) || '%'
        AND t.state IN ('completed', 'failed', 'cancelled', 'interrupted')
        AND NOT (t.state = 'cancelled' AND p.state = 'cancelled')

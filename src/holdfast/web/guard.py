@@ -82,7 +82,7 @@ def check_origin(rules: Rules, asked: Asked) -> None:
     host = headers.get("host", "")
     if not _is_ours(rules, host):
         # A name that only resolves to this machine is how a web page elsewhere would get in.
-        hint = "use 127.0.0.1 or localhost, or add the name to server.allowed_hosts"
+        hint = "use 127.0.0.1, or add the name to server.allowed_hosts"
         raise Refused(421, "foreign_host", f"this gateway does not answer for {host[:100]!r}", hint)
     if _opens_page(asked):
         # A link may lead here from anywhere: the page itself holds nothing, and opens nothing.

@@ -182,8 +182,8 @@ class Reading:
         if progress.question is None:
             return
         hint = (
-            f"decide with: holdfast approvals, or POST /api/turns/{self.turn_id}/answer; then the same request with the "
-            "same Idempotency-Key gets the answer, which is in the session too"
+            f"answer with: holdfast turns answer {self.turn_id} TEXT, or POST /api/turns/{self.turn_id}/answer; what the "
+            "agent says then is in the session, and the same request gets it if it has the same Idempotency-Key"
         )
         asked = f"the agent asks first: {progress.question.get('text', '')}"
         raise Told(403, "approval_needed", asked, hint, turn_id=self.turn_id, session_id=self.session_id)

@@ -41,7 +41,7 @@ REFRESH_PAUSE_MS = 500
 # A server behind a URL can vanish without a sign.
 LOOK_MS = 60_000
 _REASON_MAX_CHARS = 1_000
-_MISSING = "to use MCP servers, run: pip install 'holdfast[mcp]'"
+_MISSING = "to use MCP servers, run in the folder of the source: pip install '.[mcp]'"
 
 
 class McpServers:

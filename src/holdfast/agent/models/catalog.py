@@ -29,7 +29,7 @@ BUILT_IN = frozenset({*PROVIDERS, FOREIGN, LOCAL})
 
 def _need(package: str, extra: str, name: str, setting: str) -> None:
     if importlib.util.find_spec(package) is None:
-        raise ConfigInvalid(f"{setting}: {name} needs an extra; install it with: pip install 'holdfast[{extra}]'")
+        raise ConfigInvalid(f"{setting}: {name} needs an extra; in the folder of the source, run: pip install '.[{extra}]'")
 
 
 def open_model(
