@@ -169,7 +169,14 @@ async def test_no_model_decides_about_code_of_the_workspace_or_after_private_thi
         ("python3 --config=build.sh sub/tool", ["build.sh", "sub/tool"]),
         ("sh 'with blank.sh'", ["with blank.sh"]),
         ("cd sub && sh tool", ["sub/tool"]),
+        ("cd sub && cd deep && sh tool", ["sub/deep/tool"]),
+        ("cd sub/deep && cd .. && cd deep && sh tool", ["sub/deep/tool", "sub/tool"]),
+        ("env -C sub env -C deep sh tool", ["sub/deep/tool"]),
+        ("sh sub/*/tool", ["sub/deep/tool"]),
+        ("sh s*/d?ep/tool", ["sub/deep/tool"]),
+        ("sh */../sub/*/to*", ["sub/deep/tool"]),
         ("tool", ["bin/tool"]),
+        ("sh link/../tool tool sub/../tool", ["sub/tool"]),
         ("make", []),
     ],
 )
@@ -178,9 +185,11 @@ async def test_an_approval_is_bound_to_every_file_that_the_command_names(
 ) -> None:
     """SECURITY 9."""
     async with scene(tmp_path) as here:
-        for name in ("build.sh", "sub/tool", "with blank.sh", "bin/tool"):
+        for name in ("build.sh", "sub/tool", "sub/deep/tool", "with blank.sh", "bin/tool"):
             (here.workspace / name).parent.mkdir(exist_ok=True)
             (here.workspace / name).write_text("one")
+        (here.workspace / "tool").write_text("another")
+        (here.workspace / "link").symlink_to("sub/deep")
         sandbox = Sandbox(description="", profile=Profile(writable=(here.workspace,)))
         hosts = Hosts(here.store.questions.is_granted, here.clock)
         path = {"PATH": f"{here.workspace}/bin:{ENVIRONMENT['PATH']}"}
@@ -206,7 +215,29 @@ async def test_a_command_that_names_too_much_to_be_bound_to_is_refused(tmp_path:
         assert await terminal(here, approval="allow").question({"command": "sh *.sh"}, site(here)) is None
 
 
-TOLD = ("sh build.sh", "make", "pytest tests/test_a.py && make -j2", "sh *.sh > log")
+async def test_a_command_that_names_too_many_folders_to_be_bound_to_is_refused(tmp_path: Path) -> None:
+    """SECURITY 9: none of them is left out, because the script may lie in that one."""
+    async with scene(tmp_path) as here:
+        for number in range(25):
+            (here.workspace / f"f{number}").mkdir()
+        (here.workspace / "f24" / "run.sh").write_text("one")
+        folders = " ".join(f"f{number}" for number in range(24))
+        with pytest.raises(Rejected, match="more than 20 folders"):
+            await terminal(here).question({"command": f"ls {folders}; env -C f24 sh run.sh"}, site(here))
+        few = await terminal(here).question({"command": "ls f1 f2; sh f24/run.sh"}, site(here))
+        assert few.detail["files"] == ["f24/run.sh"]
+
+
+async def test_globs_that_match_too_much_to_look_at_are_refused(tmp_path: Path) -> None:
+    """S6: each `*/..` comes back to where it was, and multiplies what there is to look at."""
+    async with scene(tmp_path) as here:
+        for number in range(12):
+            (here.workspace / f"f{number}").mkdir()
+        with pytest.raises(Rejected, match="names more than 1000 things"):
+            await terminal(here).question({"command": "sh " + "*/../" * 4 + "x"}, site(here))
+
+
+TOLD = ("sh build.sh", "make", "pytest tests/test_a.py && make -j2", "sh *.sh > log", "cmake -DCMAKE_X=1 --config a")
 UNTOLD = (
     "sh $X",
     "cd sub && sh tool",
@@ -216,6 +247,12 @@ UNTOLD = (
     "ls | xargs sh",
     "sh `ls`",
     "sh << x",
+    "env -C sub sh tool",
+    "env -Csub sh tool",
+    "env -iC sub sh tool",
+    "env -S-Csub sh tool",
+    "env --chdir=sub sh tool",
+    "env --ch sub sh tool",
     "eval x",
 )
 HIDDEN = ("python3 -c \"open('bui'+'ld.sh')\"", "sh build\\.sh", "sh 'build.sh'", "sh <(cat build.sh)")

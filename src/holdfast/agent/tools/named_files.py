@@ -1,7 +1,7 @@
 """Files of the workspace that a command names: an approval is bound to what they contain.
 
 Without a sandbox a command is whatever these files say.  A name that only the shell can work out is not found here, so a
-command with a quote, a variable or a substitution is approved once at most.
+command with a quote, a variable, a substitution or a change of the folder is approved once at most.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import re
 import shlex
 import stat
 from collections.abc import Iterator, Mapping
-from itertools import islice
-from pathlib import Path
+from itertools import product
+from pathlib import Path, PurePosixPath
 
 from holdfast.agent.tools.workspace import Workspace
 from holdfast.errors import Rejected
@@ -22,19 +22,24 @@ from holdfast.errors import Rejected
 NAMES_MAX = 1_000
 FILES_MAX = 1_000
 FOLDERS_MAX = 20
+# Globs match at most this many paths, with the folders on the way.
+MATCHES_MAX = 20_000
 # What is larger goes by its size and its times.
 HASHED_MAX_BYTES = 1_000_000
 _TOO_MANY = f"the command names more than {NAMES_MAX} things; write it to a script, and run that"
+_TOO_MANY_FOLDERS = f"the command may look into more than {FOLDERS_MAX} folders; write it to a script, and run that"
 
 _PIECE = re.compile(r"[^\s'\"`;|&<>(){}=:,$\\]+")
 _QUOTES = re.compile(r"['\"\\]")
 # What a name can be made of, or hidden behind, so that only the shell or the program knows it in the end.
 _ONLY_THE_SHELL_KNOWS = re.compile(r"[^\w\s./,:+%@=*?\[\]&|;<>-]|<<|[*?\]][^\s/]*/|\b(?:eval|xargs|cd|pushd)\b")
+# `env -C a`, also as `-Ca`, `-iC a`, `-S-Ca` or `--ch=a`: names count from another folder then.
+_CHANGES_FOLDER = re.compile(r"-[a-z0-9]*C|--c(?:h(?:d(?:ir?)?)?)?\b")
 
 
 def is_plain(command: str) -> bool:
     """Return whether every file that a command names can be found by its name."""
-    return not _ONLY_THE_SHELL_KNOWS.search(command)
+    return not _ONLY_THE_SHELL_KNOWS.search(command) and not _CHANGES_FOLDER.search(command)
 
 
 def digests(command: str, workdir: Path, workspace: Workspace, path: str = "") -> Mapping[str, str]:
@@ -45,16 +50,17 @@ def digests(command: str, workdir: Path, workspace: Workspace, path: str = "") -
     names = _names(command)
     if len(names) > NAMES_MAX:
         raise Rejected(_TOO_MANY)
-    folders = dict.fromkeys((workdir, *_programs(path, workspace)))
-    for name in names:
-        if len(folders) < FOLDERS_MAX and (folder := workdir / name).is_dir() and _is_inside(folder, workspace):
-            folders[folder] = None
+    folders = dict.fromkeys((*_folders(names, workdir, workspace), *_programs(path, workspace)))
     found: dict[str, str] = {}
-    for each in (path for folder in folders for name in names for path in _matching(folder, name)):
-        if digest := _digest(each, workspace):
-            found[os.path.relpath(each, workspace.root)] = digest
-        if len(found) > FILES_MAX:
-            raise Rejected(_TOO_MANY)
+    matches = 0
+    for folder, name in product(folders, names):
+        for number, each in enumerate(_matching(folder, name)):
+            matches += number > 0
+            key = _key(each, workspace)
+            if key not in found and (digest := _digest(each, workspace)):
+                found[key] = digest
+            if len(found) > FILES_MAX or matches > MATCHES_MAX:
+                raise Rejected(_TOO_MANY)
     return found
 
 
@@ -68,16 +74,52 @@ def _names(command: str) -> list[str]:
     return [*dict.fromkeys(word for word in words if "\0" not in word and len(word) < os.pathconf("/", "PC_PATH_MAX"))]
 
 
+def _folders(names: list[str], workdir: Path, workspace: Workspace) -> list[Path]:
+    """Return the folders that names may count from: the working folder, those that it names, and those named in these."""
+    folders = [workdir]
+    places = {workdir.resolve()}
+    # The list grows while it is walked, because a command can change the folder more than once.
+    for folder, name in ((folder, name) for folder in folders for name in names):
+        place = _place(folder / name, workspace)
+        if place is None or place in places:
+            continue
+        places.add(place)
+        folders.append(folder / name)
+        if len(folders) > FOLDERS_MAX:
+            raise Rejected(_TOO_MANY_FOLDERS)
+    return folders
+
+
+def _place(path: Path, workspace: Workspace) -> Path | None:
+    """Return where a folder of the workspace is, with no link left in it; None for everything else."""
+    try:
+        place = path.resolve()
+        return place if place.is_dir() and place.is_relative_to(workspace.root) else None
+    except (OSError, RuntimeError):
+        return None
+
+
 def _programs(path: str, workspace: Workspace) -> Iterator[Path]:
     yield from (Path(each) for each in path.split(os.pathsep) if each and _is_inside(Path(each), workspace))
 
 
 def _matching(folder: Path, name: str) -> Iterator[Path]:
-    if glob.has_magic(name) and not glob.has_magic(name.rpartition("/")[0]):
-        # As the shell does it, and not as `Path` does: that follows other links.
-        found = glob.iglob(name, root_dir=folder, include_hidden=True)  # noqa: PTH207
-        yield from (folder / each for each in islice(found, FILES_MAX + 1))
+    """Yield what a name can mean in a folder: first as it stands, then what its globs match, part by part."""
     yield folder / name
+    found = [folder] if glob.has_magic(name) else []
+    for part in PurePosixPath(name).parts:
+        before, found = found, list[Path]()
+        for each in (path for here in before for path in _matching_part(here, part)):
+            found.append(each)
+            yield each
+
+
+def _matching_part(folder: Path, part: str) -> Iterator[Path]:
+    if glob.has_magic(part):
+        # As the shell does it, and not as `Path` does: that follows other links.
+        yield from (folder / each for each in glob.iglob(part, root_dir=folder, include_hidden=True))  # noqa: PTH207
+    else:
+        yield folder / part
 
 
 def _is_inside(path: Path, workspace: Workspace) -> bool:
@@ -85,6 +127,14 @@ def _is_inside(path: Path, workspace: Workspace) -> bool:
         return path.resolve().is_relative_to(workspace.root)
     except (OSError, RuntimeError):
         return False
+
+
+def _key(path: Path, workspace: Workspace) -> str:
+    """Return a path from the workspace on.  Behind a link `..` is another folder than the text says."""
+    try:
+        return os.path.relpath(path.resolve() if ".." in path.parts else path, workspace.root)
+    except (OSError, RuntimeError):
+        return str(path)
 
 
 def _digest(path: Path, workspace: Workspace) -> str:
