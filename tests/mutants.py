@@ -2324,6 +2324,20 @@ MUTANTS: tuple[Mutant, ...] = (
         ("tests/tools/test_policy_privacy.py", "tests/tools/test_policy_lasting.py"),
     ),
     Mutant(
+        "privacy: a search looks at uploads only if its path says so",
+        "agent/tools/search.py",
+        "if name == UPLOADS or _is_ignored(",
+        "if _is_ignored(",
+        ("tests/tools/test_search_files.py",),
+    ),
+    Mutant(
+        "privacy: a link to uploads counts",
+        "agent/tools/workspace.py",
+        "for path in (as_written, self.resolve(text)))",
+        "for path in (as_written,))",
+        ("tests/tools/test_search_files.py", "tests/tools/test_policy_privacy.py"),
+    ),
+    Mutant(
         "privacy: a helper knows what its sender has read",
         "agent/privacy.py",
         "    if delegation.is_private(work.session):\n",

@@ -113,6 +113,8 @@ def fetching(server: Served, path: str = "/") -> Any:
         LOOK,
         call("read_file", path="uploads/bill.txt"),
         call("search_files", pattern="treasure", path="uploads"),
+        call("read_file", path="link/bill.txt"),
+        call("search_files", pattern="treasure", path="link"),
         call("server__tool"),
     ],
 )
@@ -121,6 +123,7 @@ async def test_after_private_things_were_read_a_new_host_is_asked_about(open_it:
         steps = [[reading], [fetching(there, "/?q=treasure")], [fetching(there, "/again")], [fetching(other)]]
         return [*steps, ["done"]]
 
+    (tmp_path / "link").symlink_to("uploads")
     async with opened(open_it) as store, at_work(store, tmp_path, script) as here:
         receipt = await here.go()
         asked = await question_of(store, receipt)
@@ -139,7 +142,14 @@ async def test_after_private_things_were_read_a_new_host_is_asked_about(open_it:
 
 
 @pytest.mark.parametrize(
-    "reading", [call("read_file", path="notes.txt"), call("quiet"), call("write_file", path="x", content="y"), fetching]
+    "reading",
+    [
+        call("read_file", path="notes.txt"),
+        call("search_files", pattern="treasure"),
+        call("quiet"),
+        call("write_file", path="x", content="y"),
+        fetching,
+    ],
 )
 async def test_what_is_in_the_workspace_or_on_the_web_is_not_private(open_it: Open, tmp_path: Path, reading: Any) -> None:
     def script(there: Served, other: Served) -> list[Step]:

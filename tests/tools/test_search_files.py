@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.agent.tools.files import Workspace, file_tools
-from holdfast.agent.tools.port import Tool
-from holdfast.agent.tools.search import search_tool
+from holdfast.agent.tools.port import StructTool, Tool
+from holdfast.agent.tools.search import Search, SearchFiles, search_tool
 from holdfast.errors import NotFound, Rejected
 from holdfast.offload.pool import Pool
 from tests.tools.sites import site
@@ -114,6 +114,31 @@ async def test_long_lines_are_shown_in_part(root: Path, tool: Tool) -> None:
     (root / "long.txt").write_text("pin" + "x" * 100_000)
     (found,) = await find(tool, pattern="pin", glob="long.txt")
     assert len(found) < 400
+
+
+async def test_uploads_are_searched_only_by_a_path_that_says_so(root: Path, tool: Tool) -> None:
+    """SECURITY 10: a search is private if and only if it looks at what people handed in."""
+    for name in ("uploads/bill.txt", "uploads/uploads/old.txt", "src/uploads/code.txt"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("treasure")
+    (root / "handed").symlink_to("uploads")
+    assert isinstance(tool, StructTool)
+    here = Search(Workspace(root), search_max_s=10)
+    bill, old = "uploads/bill.txt:1: treasure", "uploads/uploads/old.txt:1: treasure"
+    for path, private in {
+        "uploads": [bill, old],
+        "src/../uploads": [bill, old],
+        "handed": [bill, old],
+        "handed/bill.txt": [bill],
+        "uploads/uploads": [old],
+        str(root / "uploads"): [bill, old],
+    }.items():
+        assert here.result(SearchFiles(pattern="treasure", path=path)).splitlines() == private
+        assert tool.is_private({"pattern": "treasure", "path": path}), path
+    for path in (".", "loop", "uploads/..", "handed/..", "src", str(root)):
+        assert here.result(SearchFiles(pattern="treasure", path=path)) == "src/uploads/code.txt:1: treasure"
+        assert not tool.is_private({"pattern": "treasure", "path": path}), path
+    assert (await find(tool, pattern="bill", mode="names"))[0].startswith("Nothing matches")
 
 
 def test_searching_is_one_of_the_file_tools(root: Path) -> None:

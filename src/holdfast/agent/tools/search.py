@@ -15,7 +15,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from holdfast.agent.tools.port import Site, StructTool, Tool
-from holdfast.agent.tools.workspace import Workspace, is_binary, named
+from holdfast.agent.tools.workspace import UPLOADS, Workspace, is_binary, named
 from holdfast.core.effects import Effect
 from holdfast.errors import Rejected
 from holdfast.offload.job import job
@@ -79,7 +79,8 @@ def search_tool(workspace: Workspace, pool: Pool, search_max_s: float = SEARCH_M
     return StructTool(
         name="search_files",
         description="Search the files of the workspace: lines that match a regular expression (mode content), or files "
-        "by name (mode names). Skips binary files, .git, dependencies, and what .gitignore names.",
+        "by name (mode names). Skips binary files, .git, dependencies, what .gitignore names, and what people handed in, "
+        f"unless path is {UPLOADS} or lies below it.",
         args=SearchFiles,
         effect=Effect.PURE,
         action=find,
@@ -174,7 +175,8 @@ def _walk(folder: int, prefix: str, effort: _Effort, depth: int) -> Iterator[tup
         if effort.is_spent:
             break
         is_folder = entry.is_dir(follow_symlinks=False)
-        if _is_ignored(name, is_folder=is_folder, rules=effort.ignored):
+        # Uploads are private: they are read only by a search whose path says so, because that is how it is known.
+        if name == UPLOADS or _is_ignored(name, is_folder=is_folder, rules=effort.ignored):
             continue
         if is_folder and entry.name not in SKIPPED and depth < DEPTH_MAX:
             try:

@@ -64,8 +64,12 @@ class Workspace:
         return self.root.joinpath(*found)
 
     def is_handed_in(self, text: str) -> bool:
-        """Return whether a path says that it means something that a person handed in, whatever lies there now."""
-        return Path(os.path.normpath(self.root / text)).is_relative_to(self.root / UPLOADS)
+        """Return whether a path says that it means something that a person handed in, or leads there now through links.
+
+        Raises `Rejected` where the path leads outside.
+        """
+        as_written = Path(os.path.normpath(self.root / text))
+        return any(path.is_relative_to(self.root / UPLOADS) for path in (as_written, self.resolve(text)))
 
     def shown(self, path: Path) -> str:
         """Return a path as a model should read it: relative to the workspace."""
