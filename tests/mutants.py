@@ -2233,6 +2233,13 @@ MUTANTS: tuple[Mutant, ...] = (
         ("tests/tools/test_policy.py",),
     ),
     Mutant(
+        "terminal: what a model allowed names no file when it starts",
+        "agent/tools/terminal.py",
+        "        elif bound.files:\n",
+        "        elif not bound:\n",
+        ("tests/tools/test_policy.py",),
+    ),
+    Mutant(
         "named files: no folder that a command names is left out",
         "agent/tools/named_files.py",
         "            raise Rejected(_TOO_MANY_FOLDERS)\n",

@@ -156,6 +156,27 @@ async def test_no_model_decides_about_code_of_the_workspace_or_after_private_thi
         assert await tool.question({"command": "uptime"}, replace(site(here), private=("memory",)))
 
 
+async def test_a_file_that_is_written_after_a_model_allowed_the_command_is_not_run(tmp_path: Path) -> None:
+    """SECURITY 9: calls of one step are prepared together, so the first may write what the second names."""
+
+    async def yes(*_facts: Any) -> bool:
+        return True
+
+    async with scene(tmp_path) as here:
+        tool = terminal(here, yes, approval="smart")
+        judged = {"command": "sh x.sh; true"}
+        assert await tool.question(judged, site(here)) is None
+        assert (await tool.run(judged, site(here))).startswith("Exit code 0")
+        (here.workspace / "x.sh").write_text("touch ran")
+        for background in (False, True):
+            with pytest.raises(Rejected, match="names a file of the workspace by now"):
+                await tool.run({**judged, "background": background}, site(here))
+        assert not (here.workspace / "ran").exists()
+        asked = await tool.question(judged, site(here))
+        assert (await tool.run(judged, replace(site(here), approved=asked.fingerprint))).startswith("Exit code 0")
+        assert (here.workspace / "ran").exists()
+
+
 @pytest.mark.parametrize(
     ("command", "names"),
     [

@@ -263,12 +263,17 @@ class Terminal:
             return argv, {**self._environment, **variables}
         if (argv := self._printing(args, workdir)) is not None:
             return argv, self._environment
+        if not site.approved and (self._config.approval != "smart" or consent.printing(args.command)):
+            raise Rejected("not run: nobody has approved it; ask for it again")
+        bound = await in_thread(lambda: self._bound(args, workdir))
         if site.approved:
-            bound = await in_thread(lambda: self._bound(args, workdir))
             if bound.fingerprint != site.approved:
                 raise Rejected("not run: a file that this command names has changed since it was approved; ask for it again")
-        elif self._config.approval != "smart" or consent.printing(args.command):
-            raise Rejected("not run: nobody has approved it; ask for it again")
+        elif bound.files:
+            # A model allowed the command while it named none; another call of the step may have written one since.
+            raise Rejected(
+                "not run: it names a file of the workspace by now, and only a person approves that; ask for it again"
+            )
         return shell, self._environment
 
     def reachable(self, args: TerminalArgs) -> frozenset[str]:
