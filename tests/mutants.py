@@ -1295,6 +1295,13 @@ MUTANTS: tuple[Mutant, ...] = (
         ("tests/web/test_guard.py",),
     ),
     Mutant(
+        "door: the signatures of the nonce before are bounded",
+        "web/nonces.py",
+        "        if len(used) >= self._uses_max:\n",
+        "        if len(used) < 0:\n",
+        ("tests/web/test_guard.py",),
+    ),
+    Mutant(
         "door: a signature is good in one process",
         "web/guard.py",
         "        if not self._nonces.use(proof.nonce, proof.signature):",

@@ -415,7 +415,7 @@ async def test_a_signature_is_good_in_one_process() -> None:
 
 
 def test_what_is_remembered_of_signatures_is_bounded() -> None:
-    nonces = Nonces(uses_max=3)
+    nonces = Nonces(uses_max=6)
     first = nonces.current
     assert [nonces.use(first, str(each)) for each in (1, 2, 2, 3)] == [True, True, False, True]
     second = nonces.current
@@ -423,6 +423,15 @@ def test_what_is_remembered_of_signatures_is_bounded() -> None:
     assert (second != first, nonces.use(first, "4"), nonces.use(first, "1")) == (True, True, False)
     assert all(nonces.use(second, str(each)) for each in range(3))
     assert (nonces.use(first, "5"), nonces.use(second, "5")) == (False, True)
+
+
+def test_the_nonce_before_remembers_no_more_signatures_than_it_may() -> None:
+    """A page that never hears of the new nonce signs with the one before, for as long as that is taken."""
+    nonces = Nonces(uses_max=6)
+    first = nonces.current
+    taken = [nonces.use(first, str(each)) for each in range(100)]
+    assert taken == [True] * 6 + [False] * 94
+    assert nonces.use(nonces.current, "a fresh one")
 
 
 async def test_a_key_wins_over_a_signature() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import secrets
 
-# So many signatures are remembered per nonce.  Then there is a new one, and the one before is still good.
+# At most this many signatures are remembered per nonce.  There is a new nonce after half of them, so that requests which
+# are on their way with the one before are still taken.
 USES_MAX = 10_000
 
 
@@ -17,12 +18,14 @@ class Nonces:
         self._used: dict[str, set[str]] = {self.current: set()}
 
     def use(self, nonce: str, signature: str) -> bool:
-        """Take a signature; False where its nonce is too old, or where it was taken before."""
+        """Take a signature; False where its nonce is too old or used up, or where it was taken before."""
         used = self._used.get(nonce)
         if used is None or signature in used:
             return False
+        if len(used) >= self._uses_max:
+            return False
         used.add(signature)
-        if nonce == self.current and len(used) >= self._uses_max:
+        if nonce == self.current and len(used) >= self._uses_max / 2:
             self._used = {nonce: used, (fresh := _new()): set()}
             self.current = fresh
         return True
