@@ -2569,6 +2569,27 @@ MUTANTS: tuple[Mutant, ...] = (
         ("tests/web/test_fairness.py",),
     ),
     Mutant(
+        "users of this machine have connections apart",
+        "web/peers.py",
+        '    return address if uid is None else f"uid {uid}"\n',
+        "    return address\n",
+        ("tests/web/test_fairness.py",),
+    ),
+    Mutant(
+        "a user of this machine is one peer at every address",
+        "web/peers.py",
+        'else f"uid {uid}"\n',
+        'else f"uid {uid} at {address}"\n',
+        ("tests/web/test_fairness.py",),
+    ),
+    Mutant(
+        "a connection that was refused makes no room",
+        "web/protocol.py",
+        "        if self._peer is not None and not self.transport.is_closing():\n",
+        "        if self._peer is not None:\n",
+        ("tests/web/test_fairness.py",),
+    ),
+    Mutant(
         "two Host headers",
         "web/protocol.py",
         "for name, _ in self.headers) > 1:",

@@ -12,9 +12,10 @@ import pytest
 
 from holdfast.config import LimitsConfig
 from holdfast.desk.plans import KeyPlan
-from holdfast.web import protocol
+from holdfast.web import protocol, requests
 from tests.engine.world import until
 from tests.web.house import PATIENCE_S, House, open_house
+from tests.web.somebody import holding, needs_root
 from tests.web.test_limits import HEAD, raw
 
 KEY = "the-key-of-the-operator-of-these-tests"
@@ -24,6 +25,7 @@ KEY = "the-key-of-the-operator-of-these-tests"
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let nothing but its number close a connection that is silent."""
     monkeypatch.setattr(protocol, "HEAD_TIMEOUT_S", 10 * PATIENCE_S)
+    monkeypatch.setattr(requests, "BODY_TIMEOUT_S", 10 * PATIENCE_S)
 
 
 @contextlib.asynccontextmanager
@@ -103,6 +105,61 @@ async def test_connections_that_are_in_use_are_not_closed_for_others(home: Path,
             assert await refused.read() == b""
         assert not any(reader.at_eof() for reader, _ in busy)
         for writer in (late, *(each for _, each in busy)):
+            writer.close()
+
+
+HALF_SIGN_IN = (
+    "POST /api/sign-in HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{"
+)
+
+
+@needs_root
+async def test_another_user_of_this_machine_does_not_shut_the_operator_out(home: Path, patient: None) -> None:
+    """1,500 requests without their bodies did, because all users share 127.0.0.1."""
+    async with (
+        asyncio.timeout(PATIENCE_S),
+        open_house(home, limits=LimitsConfig(connections=20)) as house,
+        holding(house.url, HALF_SIGN_IN, 20, "127.0.0.1") as count_open,
+    ):
+        assert await count_open() == 20
+        # Until then the last of them may count as idle.
+        await asyncio.sleep(0.2)
+        for _ in range(3):
+            reader, writer = await raw(house)
+            writer.write(HEAD + b"Connection: close\r\n\r\n")
+            assert (await reader.read()).startswith(b"HTTP/1.1 200 ")
+            writer.close()
+        assert await count_open() == 20
+
+
+@needs_root
+async def test_a_user_of_this_machine_has_no_more_connections_from_several_addresses(home: Path, patient: None) -> None:
+    async with (
+        asyncio.timeout(PATIENCE_S),
+        open_house(home, limits=LimitsConfig(connections=20)) as house,
+        holding(house.url, HALF_SIGN_IN, 20, "127.0.0.1", "127.0.0.2", "127.0.0.3") as count_open,
+    ):
+
+        async def are_no_more_than_one_may_have() -> bool:
+            return await count_open() <= 20
+
+        await until(are_no_more_than_one_may_have)
+
+
+async def test_a_connection_that_was_refused_makes_no_room_for_another(home: Path, patient: None) -> None:
+    """They come at once, so the next one is looked at before the one that was refused is gone."""
+    async with asyncio.timeout(PATIENCE_S), open_house(home, limits=LimitsConfig(connections=4)) as house:
+        await house.web.aclose()
+        busy = [await raw(house) for _ in range(4)]
+        for _, writer in busy:
+            writer.write(HALF_SIGN_IN.encode())
+        await asyncio.sleep(0.2)
+        late = await asyncio.gather(*(raw(house) for _ in range(10)))
+        for reader, writer in late:
+            with contextlib.suppress(ConnectionError):
+                assert await reader.read() == b""
+            writer.close()
+        for _, writer in busy:
             writer.close()
 
 

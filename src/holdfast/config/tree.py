@@ -325,7 +325,9 @@ class LimitsConfig:
         268_435_456
     )
     jobs: Annotated[int, "How many jobs one owner may have, except the operator; 0 is any number."] = 50
-    connections: Annotated[int, "How many connections one address may have open at once; 0 is any number."] = 1_500
+    connections: Annotated[
+        int, "How many connections one address, or one user of this machine, may have open at once; 0 is any number."
+    ] = 1_500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,7 @@
 """Peers: who has connections open, and which of them nobody uses.
 
-An address that opens more connections than it may loses those first that it has left idle for longest.
+A peer that opens more connections than it may loses those first that it has left idle for longest.  A user of this machine
+is one peer, whatever its addresses; every other address is a peer by itself.
 """
 
 from __future__ import annotations
@@ -11,22 +12,22 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class _Peer:
-    """The connections of one address; those that are idle with what closes them, the oldest first."""
+    """The connections of one peer; those that are idle with what closes them, the oldest first."""
 
     count: int = 0
     idle: dict[Hashable, Callable[[], None]] = field(default_factory=dict[Hashable, Callable[[], None]])
 
 
 class Peers:
-    """Every address that has a connection.  `most` is how many one may have; 0 is any number."""
+    """Every peer that has a connection.  `most` is how many one may have; 0 is any number."""
 
     def __init__(self, most: int = 0) -> None:
         self._most = most
         self._peers: dict[str, _Peer] = {}
 
-    def opened(self, address: str) -> bool:
-        """Count a connection in, closing an idle one of the same address for it; return whether it may stay."""
-        peer = self._peers.setdefault(address, _Peer())
+    def opened(self, name: str) -> bool:
+        """Count a connection in, closing an idle one of the same peer for it; return whether it may stay."""
+        peer = self._peers.setdefault(name, _Peer())
         peer.count += 1
         if not self._most or peer.count <= self._most:
             return True
@@ -36,20 +37,25 @@ class Peers:
             return True
         return False
 
-    def closed(self, address: str, connection: Hashable) -> None:
+    def closed(self, name: str, connection: Hashable) -> None:
         """Count a connection out."""
-        peer = self._peers[address]
+        peer = self._peers[name]
         peer.idle.pop(connection, None)
         peer.count -= 1
         if not peer.count:
-            del self._peers[address]
+            del self._peers[name]
 
-    def rests(self, address: str, connection: Hashable, close: Callable[[], None]) -> None:
+    def rests(self, name: str, connection: Hashable, close: Callable[[], None]) -> None:
         """Remember that nothing is asked for on a connection now, and how it is closed."""
-        if peer := self._peers.get(address):
+        if peer := self._peers.get(name):
             peer.idle[connection] = close
 
-    def works(self, address: str, connection: Hashable) -> None:
+    def works(self, name: str, connection: Hashable) -> None:
         """Remember that something is asked for on a connection."""
-        if peer := self._peers.get(address):
+        if peer := self._peers.get(name):
             peer.idle.pop(connection, None)
+
+
+def peer_of(address: str, uid: int | None) -> str:
+    """Return as whom a connection counts: as the user where that is known, since all users of a machine share an address."""
+    return address if uid is None else f"uid {uid}"

@@ -15,7 +15,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from holdfast.web import lingering
 from holdfast.web.answers import NO_MEMORY, refusal
 from holdfast.web.lingering import Lingering
-from holdfast.web.peers import Peers
+from holdfast.web.peers import Peers, peer_of
 from holdfast.web.users import uid_of
 
 HEAD_MAX = 64 * 1024
@@ -131,7 +131,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().connection_made(transport)
         self._outlet = cast("asyncio.Transport", _Outlet(transport, self._close))
         # Whoever comes by the Unix socket has no address, and is the operator.
-        self._peer = self.client[0] if self.client else None
+        self._peer = peer_of(self.client[0], self.uid) if self.client else None
         welcome = self._peer is None or self.peers.opened(self._peer)
         if len(self.connections) > CONNECTIONS_MAX + CROWD_MAX or not welcome:
             self.transport.abort()
@@ -231,7 +231,8 @@ class BoundedProtocol(HttpToolsProtocol):
         super().shutdown()
 
     def _rest(self) -> None:
-        if self._peer is not None:
+        # One that closes already makes no room for another.
+        if self._peer is not None and not self.transport.is_closing():
             self.peers.rests(self._peer, self, self.transport.abort)
 
     @property
