@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 import httpx2
 
 from holdfast.errors import OutcomeUnknown, Rejected, Unavailable
+from holdfast.lookups import LookUps
 from holdfast.unpacking import unpacked
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -152,8 +153,12 @@ def server_time_s(headers: Mapping[str, str], now_ms: int) -> float:
         return now_ms / 1000
 
 
-async def system_resolver(host: str, port: int) -> Sequence[str]:
-    """Ask the system for the addresses of a host."""
+# Shared by all tools, because it bounds how many threads this process has for them.
+system_resolver: Resolver = LookUps()
+
+
+async def operators_resolver(host: str, port: int) -> Sequence[str]:
+    """Look up a host that the operator named, which does not wait for those that a model names."""
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return [str(place[0]) for *_, place in found]
 
@@ -313,7 +318,7 @@ class Egress:
         place = urlsplit(url)
         host = f"[{place.hostname}]" if place.hostname and ":" in place.hostname else place.hostname
         port = place.port or (443 if place.scheme == "https" else 80)
-        return cls(Guard([f"{host}:{port}"]), timeout_s)
+        return cls(Guard([f"{host}:{port}"], operators_resolver), timeout_s)
 
     def check(self, url: str) -> None:
         """Refuse what could never be reached.  Raises `Rejected`."""
