@@ -46,7 +46,13 @@ def write(table: Mapping[str, Any], results: Sequence[Mapping[str, Any]], tests:
     for violation in _violations(results):
         if not any(violation.startswith(f"{rule}:") for rule in rules):
             raise SystemExit(f"no promise of {TABLE.name} has a rule for: {violation}")
-    lines = [INTRODUCTION, *_promised(promises, results), *_run(results), *_not_promised(table["not_promised"])]
+    lines = [
+        INTRODUCTION,
+        *_promised(promises, results),
+        *_run(results),
+        *_about(table),
+        *_not_promised(table["not_promised"]),
+    ]
     return "\n".join(lines)
 
 
@@ -101,6 +107,12 @@ def _run(results: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         yield "What was broken:\n"
         yield from (f"- `{violation.replace('`', chr(39))}`" for violation in violations)
         yield ""
+
+
+def _about(table: Mapping[str, Any]) -> Iterator[str]:
+    """Say what the results do not: which versions ran, and what became of what was broken."""
+    if about := table.get("about_the_run"):
+        yield f"{about.strip()}\n"
 
 
 def _arguments(result: Mapping[str, Any]) -> str:

@@ -41,7 +41,7 @@ def opened(file: Path) -> Model:
 @pytest.mark.skipif(INSTALLED, reason="the extra `local` is there")
 def test_without_the_extra_it_says_how_to_install_it(tmp_path: Path) -> None:
     """A clear refusal, at the start."""
-    with pytest.raises(ConfigInvalid, match=r"pip install 'holdfast\[local\]'"):
+    with pytest.raises(ConfigInvalid, match=r"pip install '.\[local\]'"):
         opened(gguf.write(tmp_path / "tiny.gguf"))
 
 
