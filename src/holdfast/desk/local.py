@@ -51,7 +51,7 @@ from holdfast.desk.views import (
 )
 from holdfast.desk.webhooks import LocalWebhooks, Routes
 from holdfast.engine.engine import Engine
-from holdfast.errors import IllegalMove, NotFound, NotTrusted, Rejected, Unavailable
+from holdfast.errors import Damaged, IllegalMove, NotFound, NotTrusted, Rejected, Unavailable
 from holdfast.ids import DeliveryId, SessionId, TurnId, new_id, new_session_id
 from holdfast.ports import ProcessControl, Upload, Uploads
 from holdfast.targets import Targets
@@ -342,6 +342,8 @@ class LocalDesk(StoreReading):
                 if self.store.damage:
                     # Most damage is in old rows, and is met only there.
                     await self.store.intake.rehearse(self.clock.now_ms())
+        except Damaged:
+            return replace(health, ready=False, problem=DAMAGED)
         except Unavailable as error:
             return replace(health, ready=False, problem=str(error))
         except TimeoutError:
