@@ -19,7 +19,7 @@ from holdfast.core import delivery, effects, journal, memory, processes, questio
 from holdfast.core.commands import HELP
 from holdfast.core.intake import Busy
 from holdfast.core.payloads import PAYLOADS
-from holdfast.web.application import operations
+from holdfast.web.application import endpoints
 from holdfast.web.events import Streams
 from holdfast.web.metrics import Meter
 from holdfast.web.openapi import document
@@ -95,7 +95,7 @@ def _aliased(name: str, type_: str) -> str:
 
 def _shapes() -> Iterator[str]:
     # What has the words of another system's API is read by that system's clients.
-    own = [each for each in operations(Streams(asyncio.Event()), Meter()) if not each.path.startswith("/v1/")]
+    own = [each for each in endpoints(Streams(asyncio.Event()), Meter()) if not each.path.startswith("/v1/")]
     taken = {*WORDS, "Entry"}
     for name, schema in sorted(document(own)["components"]["schemas"].items()):
         if name not in taken:

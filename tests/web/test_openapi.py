@@ -27,7 +27,7 @@ from starlette.routing import Route
 
 from holdfast.desk.lifecycle import Lifecycle
 from holdfast.web import page
-from holdfast.web.application import application, operations
+from holdfast.web.application import application, endpoints
 from holdfast.web.events import Streams
 from holdfast.web.metrics import Meter
 from holdfast.web.openapi import document
@@ -43,11 +43,11 @@ LEFT_OUT = {("POST", "/api/stop"), ("GET", "/api/events")}
 
 
 async def everything() -> list[Any]:
-    return operations(Streams(asyncio.Event()), Meter())
+    return endpoints(Streams(asyncio.Event()), Meter())
 
 
-OPERATIONS = asyncio.run(everything())
-DOCUMENT = document(OPERATIONS)
+ENDPOINTS = asyncio.run(everything())
+DOCUMENT = document(ENDPOINTS)
 SCHEMA = schemathesis.openapi.from_dict(DOCUMENT)
 FUZZED = [
     SCHEMA[address][method]
@@ -169,32 +169,32 @@ fuzzed = settings(
 )
 
 
-@pytest.mark.parametrize("operation", FUZZED, ids=lambda each: f"{each.method.upper()} {each.path}")
-def test_whatever_the_document_allows_is_answered_as_it_says(world: World, operation: Any) -> None:
+@pytest.mark.parametrize("endpoint", FUZZED, ids=lambda each: f"{each.method.upper()} {each.path}")
+def test_whatever_the_document_allows_is_answered_as_it_says(world: World, endpoint: Any) -> None:
     # The stream of something that is there does not end.
-    ends = not operation.path.endswith("/events")
+    ends = not endpoint.path.endswith("/events")
 
     @fuzzed
-    @given(case=operation.as_strategy(generation_mode=GenerationMode.POSITIVE), known=st.booleans())
+    @given(case=endpoint.as_strategy(generation_mode=GenerationMode.POSITIVE), known=st.booleans())
     def check(case: Case, known: bool) -> None:
-        if known and ends and "id" in case.path_parameters and (real := world.real(operation.path)):
+        if known and ends and "id" in case.path_parameters and (real := world.real(endpoint.path)):
             case.path_parameters["id"] = real
         ask(world, case)
 
     check()
 
 
-def _takes_something(operation: Any) -> bool:
-    described = DOCUMENT["paths"][operation.path][operation.method]
+def _takes_something(endpoint: Any) -> bool:
+    described = DOCUMENT["paths"][endpoint.path][endpoint.method]
     return bool(described["parameters"] or "requestBody" in described)
 
 
 @pytest.mark.parametrize(
-    "operation", [each for each in FUZZED if _takes_something(each)], ids=lambda each: f"{each.method.upper()} {each.path}"
+    "endpoint", [each for each in FUZZED if _takes_something(each)], ids=lambda each: f"{each.method.upper()} {each.path}"
 )
-def test_whatever_the_document_does_not_allow_is_refused(world: World, operation: Any) -> None:
+def test_whatever_the_document_does_not_allow_is_refused(world: World, endpoint: Any) -> None:
     @fuzzed
-    @given(case=operation.as_strategy(generation_mode=GenerationMode.NEGATIVE))
+    @given(case=endpoint.as_strategy(generation_mode=GenerationMode.NEGATIVE))
     def check(case: Case) -> None:
         ask(world, case, negative_data_rejection)
 

@@ -16,10 +16,10 @@ from holdfast import app
 from holdfast.core.keys import ADMIN
 from holdfast.desk.plans import KeyPlan
 from holdfast.desk.views import Search
-from holdfast.web.application import operations
+from holdfast.web.application import endpoints
+from holdfast.web.endpoints import Endpoint
 from holdfast.web.events import Streams
 from holdfast.web.metrics import Meter
-from holdfast.web.operations import Operation
 from tests.conformance.scenes import Scene
 from tests.engine.world import until
 from tests.web.house import House, open_house
@@ -38,15 +38,15 @@ BODIES: Mapping[str, Mapping[str, object]] = {
 }
 
 
-def everything() -> list[Operation]:
-    return operations(Streams(asyncio.Event()), Meter())
+def everything() -> list[Endpoint]:
+    return endpoints(Streams(asyncio.Event()), Meter())
 
 
-def about_one() -> list[Operation]:
+def about_one() -> list[Endpoint]:
     return [each for each in everything() if "{" in each.path and each.path not in SHARED]
 
 
-def lists() -> list[Operation]:
+def lists() -> list[Endpoint]:
     found = [
         each for each in everything() if each.method == "GET" and "{" not in each.path and each.scope not in (None, ADMIN)
     ]
@@ -63,8 +63,8 @@ class Town:
     # By what comes before the id in the address.
     hers: Mapping[str, str]
 
-    def address(self, operation: Operation) -> str:
-        before, _, rest = operation.path.partition("{")
+    def address(self, endpoint: Endpoint) -> str:
+        before, _, rest = endpoint.path.partition("{")
         # There is one thing of a kind wherever things are numbered.
         return f"{before}{self.hers[before]}{rest.partition('}')[2]}".replace("{number}", "0")
 
@@ -143,19 +143,19 @@ async def finished(client: httpx2.AsyncClient, turn_id: str) -> bool:
 
 
 async def test_what_is_one_owners_is_not_there_for_another_on_any_route(home: Path) -> None:
-    """SECURITY 14: every operation that there is, so that a new one cannot be forgotten."""
+    """SECURITY 14: every endpoint that there is, so that a new one cannot be forgotten."""
     async with town(home) as here:
-        for operation in about_one():
-            body = BODIES.get(operation.takes.__name__, {}) if operation.takes else None
-            answer = await here.bob.request(operation.method, here.address(operation), json=body)
-            wanted = 403 if operation.scope == ADMIN else 404
-            assert answer.status_code == wanted, (operation.method, operation.path, answer.text)
+        for endpoint in about_one():
+            body = BODIES.get(endpoint.takes.__name__, {}) if endpoint.takes else None
+            answer = await here.bob.request(endpoint.method, here.address(endpoint), json=body)
+            wanted = 403 if endpoint.scope == ADMIN else 404
+            assert answer.status_code == wanted, (endpoint.method, endpoint.path, answer.text)
             assert WORD not in answer.text
         # Nothing of it has changed, and for alice all of it is there.
-        for operation in about_one():
-            if operation.method == "GET" and operation.scope != ADMIN and not operation.path.endswith(("/events", "/log")):
-                answer = await here.alice.get(here.address(operation))
-                assert answer.status_code == 200, (operation.path, answer.text)
+        for endpoint in about_one():
+            if endpoint.method == "GET" and endpoint.scope != ADMIN and not endpoint.path.endswith(("/events", "/log")):
+                answer = await here.alice.get(here.address(endpoint))
+                assert answer.status_code == 200, (endpoint.path, answer.text)
         session = (await here.alice.get(f"/api/sessions/{here.hers['/api/sessions/']}")).json()
         assert (session["title"], session["state"], session["turns"]) == (None, "open", 1)
 
@@ -166,14 +166,14 @@ async def test_lists_show_everybody_their_own_only(home: Path) -> None:
             "/api/sessions", "/api/deliveries", "/api/approvals", "/api/grants", "/api/processes", "/api/jobs",
             "/api/memory", "/api/memory/segments", "/api/search",
         }  # fmt: skip
-        for operation in lists():
-            if operation.path == "/api/turns":
+        for endpoint in lists():
+            if endpoint.path == "/api/turns":
                 continue
-            query = {"q": WORD} if "q" in operation.query else {}
-            his = await here.bob.get(operation.path, params=query)
-            assert (his.status_code, his.json()["items"]) == (200, []), operation.path
-            hers = await here.alice.get(operation.path, params=query)
-            assert hers.json()["items"], operation.path
+            query = {"q": WORD} if "q" in endpoint.query else {}
+            his = await here.bob.get(endpoint.path, params=query)
+            assert (his.status_code, his.json()["items"]) == (200, []), endpoint.path
+            hers = await here.alice.get(endpoint.path, params=query)
+            assert hers.json()["items"], endpoint.path
         # Nor by naming what is hers.
         session = here.hers["/api/sessions/"]
         for path in ("/api/approvals", "/api/processes"):

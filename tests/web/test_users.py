@@ -15,7 +15,7 @@ from holdfast import app
 from holdfast.config import Config, ServerConfig
 from holdfast.desk.local import LocalDesk
 from holdfast.desk.plans import KeyPlan, Opening
-from holdfast.web.application import operations
+from holdfast.web.application import endpoints
 from holdfast.web.events import Streams
 from holdfast.web.metrics import Meter
 from holdfast.web.users import can_tell, uid_of
@@ -37,12 +37,12 @@ def reachable() -> Iterator[Path]:
 async def test_another_user_gets_nothing_without_a_key_on_any_route(home: Path) -> None:
     async with open_house(home) as house:
         session = await house.desk.open(Opening())
-        for operation in operations(Streams(asyncio.Event()), Meter()):
-            if operation.scope is None:
+        for endpoint in endpoints(Streams(asyncio.Event()), Meter()):
+            if endpoint.scope is None:
                 continue
-            path = operation.path.replace("{id:path}", "holdfast").replace("{id}", session.id).replace("{number}", "0")
-            answer = await ask(house.url, operation.method, path, {})
-            assert answer.status == 401, (operation.method, path, answer)
+            path = endpoint.path.replace("{id:path}", "holdfast").replace("{id}", session.id).replace("{number}", "0")
+            answer = await ask(house.url, endpoint.method, path, {})
+            assert answer.status == 401, (endpoint.method, path, answer)
             assert "holdfast keys create" in str(answer.body)
         for shown in ("Bearer none", "Bearer hf_never-made", ""):
             assert (await ask(house.url, "GET", "/api/sessions", authorization=shown)).status == 401

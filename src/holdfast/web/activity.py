@@ -10,8 +10,8 @@ from starlette.responses import Response
 
 from holdfast.core.sessions import Gone, Missed
 from holdfast.desk.views import SessionView
+from holdfast.web.endpoints import Call, Endpoint, Stream
 from holdfast.web.events import OPENING, RESET, EventStream, Streams
-from holdfast.web.operations import Call, Operation, Stream
 
 _encode = msgspec.json.Encoder().encode
 
@@ -22,9 +22,9 @@ class Activity:
     def __init__(self, streams: Streams) -> None:
         self._streams = streams
 
-    def operations(self) -> list[Operation]:
+    def endpoints(self) -> list[Endpoint]:
         return [
-            Operation(
+            Endpoint(
                 method="GET",
                 path="/api/events",
                 handle=self.events,

@@ -1,4 +1,4 @@
-"""The application: every operation over one host."""
+"""The application: every endpoint over one host."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from holdfast.web.clients import Clients
 from holdfast.web.completions import Completions
 from holdfast.web.deliveries import Deliveries
 from holdfast.web.doctor import Doctor
+from holdfast.web.endpoints import Endpoint, Group, route
 from holdfast.web.events import Streams
 from holdfast.web.house import House
 from holdfast.web.jobs import Jobs
@@ -34,7 +35,6 @@ from holdfast.web.metrics import Meter, Metrics
 from holdfast.web.models import Models
 from holdfast.web.nonces import Nonces
 from holdfast.web.openapi import OpenApi
-from holdfast.web.operations import Group, Operation, route
 from holdfast.web.processes import Processes
 from holdfast.web.receiving import Receiving
 from holdfast.web.responses import Responses
@@ -51,9 +51,9 @@ from holdfast.web.webhooks import Webhooks
 _LISTED = "GET /openapi.json lists every address with its methods"
 
 
-def operations(
+def endpoints(
     streams: Streams, meter: Meter, models: Sequence[str] = (OWN,), nonces: Nonces | None = None
-) -> list[Operation]:
+) -> list[Endpoint]:
     """Return everything that can be asked."""
     clients = Clients(streams.closed)
     # A request is compared with one after the other, so what comes often stands first.
@@ -81,9 +81,9 @@ def operations(
         Metrics(meter, streams),
         Models(models),
     )
-    everything = [operation for group in groups for operation in group.operations()]
+    everything = [endpoint for group in groups for endpoint in group.endpoints()]
     # It describes itself as well.
-    everything += OpenApi(everything).operations()
+    everything += OpenApi(everything).endpoints()
     return everything
 
 
@@ -96,7 +96,7 @@ def application(
     redaction: Redaction | None = None,
 ) -> Starlette:
     """Return the HTTP face of a host."""
-    routes = [route(each, host) for each in operations(Streams(lifecycle.closing), meter, models, nonces)]
+    routes = [route(each, host) for each in endpoints(Streams(lifecycle.closing), meter, models, nonces)]
     refusals: Mapping[type[Exception], Handler] = {HoldfastError: refuse, ClientDisconnect: _give_up, MemoryError: starve}
     app = Starlette(
         routes=[*routes, *page.routes()],

@@ -7,15 +7,15 @@ from starlette.responses import Response
 from holdfast.desk.views import ApprovalView, GrantView, Page
 from holdfast.ids import SessionId
 from holdfast.web.answers import answer
-from holdfast.web.operations import Call, Operation
+from holdfast.web.endpoints import Call, Endpoint
 
 
 class Approvals:
     """Open questions, which are answered at their turn, and standing grants."""
 
-    def operations(self) -> list[Operation]:
+    def endpoints(self) -> list[Endpoint]:
         return [
-            Operation(
+            Endpoint(
                 method="GET",
                 path="/api/approvals",
                 handle=self.list,
@@ -23,14 +23,14 @@ class Approvals:
                 gives=Page[ApprovalView],
                 query=("session", "cursor", "limit"),
             ),
-            Operation(
+            Endpoint(
                 method="GET",
                 path="/api/grants",
                 handle=self.grants,
                 summary="List what may be done unasked",
                 gives=Page[GrantView],
             ),
-            Operation(
+            Endpoint(
                 method="DELETE",
                 path="/api/grants/{id}",
                 handle=self.revoke,

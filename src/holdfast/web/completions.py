@@ -18,8 +18,8 @@ from holdfast.desk.port import Host
 from holdfast.web.answers import answer
 from holdfast.web.clients import Clients
 from holdfast.web.conversations import conversation
+from holdfast.web.endpoints import Call, Endpoint
 from holdfast.web.events import EventStream, Streams
-from holdfast.web.operations import Call, Operation
 from holdfast.web.reading import KEY_HEADER, RETRY_HEADER, SESSION_HEADER, Reading, caller, failure, parsing, served, taken
 from holdfast.web.sessions import MESSAGE_MAX
 
@@ -36,9 +36,9 @@ class Completions:
         self._clients = clients
         self._names = names
 
-    def operations(self) -> list[Operation]:
+    def endpoints(self) -> list[Endpoint]:
         return [
-            Operation(
+            Endpoint(
                 method="POST",
                 path="/v1/chat/completions",
                 handle=self.create,

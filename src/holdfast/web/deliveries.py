@@ -8,15 +8,15 @@ from holdfast.core.delivery import Delivery, State
 from holdfast.desk.views import Page
 from holdfast.ids import DeliveryId, SessionId
 from holdfast.web.answers import answer
-from holdfast.web.operations import Call, Operation
+from holdfast.web.endpoints import Call, Endpoint
 
 
 class Deliveries:
     """The outbox."""
 
-    def operations(self) -> list[Operation]:
+    def endpoints(self) -> list[Endpoint]:
         return [
-            Operation(
+            Endpoint(
                 method="GET",
                 path="/api/deliveries",
                 handle=self.list,
@@ -24,14 +24,14 @@ class Deliveries:
                 gives=Page[Delivery],
                 query=("state", "session", "cursor", "limit"),
             ),
-            Operation(
+            Endpoint(
                 method="GET",
                 path="/api/deliveries/{id}",
                 handle=self.show,
                 summary="Show a delivery",
                 gives=Delivery,
             ),
-            Operation(
+            Endpoint(
                 method="POST",
                 path="/api/deliveries/{id}/retry",
                 handle=self.retry,

@@ -7,15 +7,15 @@ from starlette.responses import Response
 from holdfast.core.keys import ADMIN
 from holdfast.desk.doctor import Report
 from holdfast.web.answers import answer
-from holdfast.web.operations import Call, Operation
+from holdfast.web.endpoints import Call, Endpoint
 
 
 class Doctor:
     """Looks at the gateway that it runs in."""
 
-    def operations(self) -> list[Operation]:
+    def endpoints(self) -> list[Endpoint]:
         return [
-            Operation(
+            Endpoint(
                 method="GET",
                 path="/api/doctor",
                 handle=self.report,

@@ -8,15 +8,15 @@ from holdfast.core.keys import ADMIN
 from holdfast.desk.plans import Pruning
 from holdfast.desk.views import Health, Pruned, Search, Status, Stop
 from holdfast.web.answers import answer, refusal
-from holdfast.web.operations import Call, Operation
+from holdfast.web.endpoints import Call, Endpoint
 
 
 class House:
     """The gateway itself."""
 
-    def operations(self) -> list[Operation]:
+    def endpoints(self) -> list[Endpoint]:
         return [
-            Operation(
+            Endpoint(
                 method="GET",
                 path="/health",
                 handle=self.health,
@@ -24,7 +24,7 @@ class House:
                 scope=None,
                 gives=Health,
             ),
-            Operation(
+            Endpoint(
                 method="GET",
                 path="/ready",
                 handle=self.ready,
@@ -32,10 +32,10 @@ class House:
                 scope=None,
                 gives=Health,
             ),
-            Operation(
+            Endpoint(
                 method="GET", path="/api/status", handle=self.status, summary="Show what the gateway does", gives=Status
             ),
-            Operation(
+            Endpoint(
                 method="GET",
                 path="/api/search",
                 handle=self.search,
@@ -43,7 +43,7 @@ class House:
                 gives=Search,
                 query=("q", "limit"),
             ),
-            Operation(
+            Endpoint(
                 method="POST",
                 path="/api/prune",
                 handle=self.prune,
@@ -52,7 +52,7 @@ class House:
                 takes=Pruning,
                 gives=Pruned,
             ),
-            Operation(
+            Endpoint(
                 method="POST",
                 path="/api/stop",
                 handle=self.stop,

@@ -10,17 +10,17 @@ from holdfast.core.schedule import LOG
 from holdfast.desk.plans import Plan
 from holdfast.desk.views import Forecast, JobView, Page, Removed
 from holdfast.web.answers import answer
-from holdfast.web.operations import Call, Operation, demand
+from holdfast.web.endpoints import Call, Endpoint, demand
 from holdfast.web.principal import LOCAL
 
 
 class Jobs:
     """Prompts that run by themselves."""
 
-    def operations(self) -> list[Operation]:
+    def endpoints(self) -> list[Endpoint]:
         one = "/api/jobs/{id}"
         return [
-            Operation(
+            Endpoint(
                 method="GET",
                 path="/api/jobs",
                 handle=self.list,
@@ -28,7 +28,7 @@ class Jobs:
                 gives=Page[JobView],
                 query=("cursor", "limit"),
             ),
-            Operation(
+            Endpoint(
                 method="POST",
                 path="/api/jobs",
                 handle=self.save,
@@ -37,7 +37,7 @@ class Jobs:
                 gives=JobView,
                 status=201,
             ),
-            Operation(
+            Endpoint(
                 method="GET",
                 path="/api/schedule",
                 handle=self.forecast,
@@ -45,11 +45,11 @@ class Jobs:
                 gives=Forecast,
                 query=("schedule",),
             ),
-            Operation(method="GET", path=one, handle=self.show, summary="Show a job and its last runs", gives=JobView),
-            Operation(method="DELETE", path=one, handle=self.remove, summary="Remove a job", gives=Removed),
-            Operation(method="POST", path=f"{one}/run", handle=self.run, summary="Run a job now", gives=Receipt, status=202),
-            Operation(method="POST", path=f"{one}/pause", handle=self.pause, summary="Pause a job", gives=JobView),
-            Operation(method="POST", path=f"{one}/resume", handle=self.resume, summary="Let a job go on", gives=JobView),
+            Endpoint(method="GET", path=one, handle=self.show, summary="Show a job and its last runs", gives=JobView),
+            Endpoint(method="DELETE", path=one, handle=self.remove, summary="Remove a job", gives=Removed),
+            Endpoint(method="POST", path=f"{one}/run", handle=self.run, summary="Run a job now", gives=Receipt, status=202),
+            Endpoint(method="POST", path=f"{one}/pause", handle=self.pause, summary="Pause a job", gives=JobView),
+            Endpoint(method="POST", path=f"{one}/resume", handle=self.resume, summary="Let a job go on", gives=JobView),
         ]
 
     async def list(self, call: Call) -> Response:

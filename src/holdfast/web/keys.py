@@ -8,18 +8,18 @@ from holdfast.core.keys import ADMIN
 from holdfast.desk.plans import KeyPlan
 from holdfast.desk.views import KeyView, NewKey, Page, RevokedKey
 from holdfast.web.answers import answer
-from holdfast.web.operations import Call, Operation
+from holdfast.web.endpoints import Call, Endpoint
 
 
 class Keys:
     """Who may use the API."""
 
-    def operations(self) -> list[Operation]:
+    def endpoints(self) -> list[Endpoint]:
         return [
-            Operation(
+            Endpoint(
                 method="GET", path="/api/keys", handle=self.list, summary="List keys", scope=ADMIN, gives=Page[KeyView]
             ),
-            Operation(
+            Endpoint(
                 method="POST",
                 path="/api/keys",
                 handle=self.create,
@@ -29,7 +29,7 @@ class Keys:
                 gives=NewKey,
                 status=201,
             ),
-            Operation(
+            Endpoint(
                 method="DELETE",
                 path="/api/keys/{id}",
                 handle=self.revoke,

@@ -17,7 +17,7 @@ from holdfast.desk.views import MemoryView, Page, Removed
 from holdfast.errors import Rejected
 from holdfast.ids import MemoryId, SegmentId, SessionId
 from holdfast.web.answers import Refused, answer
-from holdfast.web.operations import Call, Operation
+from holdfast.web.endpoints import Call, Endpoint
 
 # A person's facts and profile, as they were and as they are to be, with every character escaped.
 DOCUMENTS_MAX = 32 * 1024 * 1024
@@ -46,12 +46,12 @@ class Memories:
     def __init__(self) -> None:
         self._paying: Counter[str] = Counter()
 
-    def operations(self) -> list[Operation]:
+    def endpoints(self) -> list[Endpoint]:
         # Behind all that has a name of its own there.
         return [*self._facts(), *self._debts(), self._fact()]
 
-    def _fact(self) -> Operation:
-        return Operation(
+    def _fact(self) -> Endpoint:
+        return Endpoint(
             method="GET",
             path="/api/memory/{id}",
             handle=self.get,
@@ -59,9 +59,9 @@ class Memories:
             gives=MemoryView,
         )
 
-    def _facts(self) -> list[Operation]:
+    def _facts(self) -> list[Endpoint]:
         return [
-            Operation(
+            Endpoint(
                 method="GET",
                 path="/api/memory",
                 handle=self.list,
@@ -69,7 +69,7 @@ class Memories:
                 gives=Page[MemoryView],
                 query=("q", "cursor", "limit"),
             ),
-            Operation(
+            Endpoint(
                 method="POST",
                 path="/api/memory",
                 handle=self.add,
@@ -78,7 +78,7 @@ class Memories:
                 gives=MemoryView,
                 status=201,
             ),
-            Operation(
+            Endpoint(
                 method="PATCH",
                 path="/api/memory/{id}",
                 handle=self.change,
@@ -86,10 +86,10 @@ class Memories:
                 takes=Remembered,
                 gives=MemoryView,
             ),
-            Operation(
+            Endpoint(
                 method="DELETE", path="/api/memory/{id}", handle=self.remove, summary="Forget something", gives=Removed
             ),
-            Operation(
+            Endpoint(
                 method="POST",
                 path="/api/memory/forget",
                 handle=self.forget,
@@ -97,7 +97,7 @@ class Memories:
                 takes=Forgetting,
                 gives=Forgotten,
             ),
-            Operation(
+            Endpoint(
                 method="GET",
                 path="/api/memory/recall",
                 handle=self.recall,
@@ -105,14 +105,14 @@ class Memories:
                 gives=Recalled,
                 query=("q", "limit"),
             ),
-            Operation(
+            Endpoint(
                 method="GET",
                 path="/api/memory/document",
                 handle=self.document,
                 summary="Read what is remembered as Markdown",
                 gives=Document,
             ),
-            Operation(
+            Endpoint(
                 method="PUT",
                 path="/api/memory/document",
                 handle=self.edit,
@@ -123,16 +123,16 @@ class Memories:
             ),
         ]
 
-    def _debts(self) -> list[Operation]:
+    def _debts(self) -> list[Endpoint]:
         return [
-            Operation(
+            Endpoint(
                 method="GET",
                 path="/api/memory/status",
                 handle=self.status,
                 summary="Show how memory stands, and what is owed to it",
                 gives=MemoryStatus,
             ),
-            Operation(
+            Endpoint(
                 method="GET",
                 path="/api/memory/segments",
                 handle=self.segments,
@@ -140,7 +140,7 @@ class Memories:
                 gives=Page[SegmentView],
                 query=("session", "state", "unpaid", "cursor", "limit"),
             ),
-            Operation(
+            Endpoint(
                 method="POST",
                 path="/api/memory/commit",
                 handle=self.commit,
@@ -148,7 +148,7 @@ class Memories:
                 takes=Payment,
                 gives=Committed,
             ),
-            Operation(
+            Endpoint(
                 method="POST",
                 path="/api/memory/segments/{id}/waive",
                 handle=self.waive,
@@ -156,7 +156,7 @@ class Memories:
                 scope=ADMIN,
                 gives=SegmentView,
             ),
-            Operation(
+            Endpoint(
                 method="POST",
                 path="/api/memory/replay",
                 handle=self.replay,

@@ -17,8 +17,8 @@ from holdfast.desk.debts import Tally
 from holdfast.desk.port import Host
 from holdfast.desk.views import Status
 from holdfast.errors import Unavailable
+from holdfast.web.endpoints import Call, Endpoint, demand
 from holdfast.web.events import Streams
-from holdfast.web.operations import Call, Operation, demand
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 # Upper limits in seconds; what is slower than the last is in none of them.
@@ -81,9 +81,9 @@ class Metrics:
         self._meter = meter
         self._streams = streams
 
-    def operations(self) -> list[Operation]:
+    def endpoints(self) -> list[Endpoint]:
         return [
-            Operation(
+            Endpoint(
                 method="GET",
                 path="/metrics",
                 handle=self.show,

@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from holdfast.channels.openai import models
 from holdfast.web.answers import answer
-from holdfast.web.operations import Call, Operation
+from holdfast.web.endpoints import Call, Endpoint
 from holdfast.web.reading import parsing
 
 
@@ -18,16 +18,16 @@ class Models:
     def __init__(self, names: Sequence[str]) -> None:
         self._names = names
 
-    def operations(self) -> list[Operation]:
+    def endpoints(self) -> list[Endpoint]:
         return [
-            Operation(
+            Endpoint(
                 method="GET",
                 path="/v1/models",
                 handle=self.list,
                 summary="List the models that may be asked for",
                 gives=models.Models,
             ),
-            Operation(
+            Endpoint(
                 method="GET",
                 # A name may have a slash in it, as those of model hubs do.
                 path="/v1/models/{id:path}",

@@ -1,4 +1,4 @@
-"""The OpenAPI document: every operation as it is declared, so that none can be missing and none can be made up."""
+"""The OpenAPI document: every endpoint as it is declared, so that none can be missing and none can be made up."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from starlette.responses import Response
 from holdfast import __version__
 from holdfast.core import delivery, memory, processes, sessions
 from holdfast.desk import export
-from holdfast.web.operations import Call, Operation, Stream
+from holdfast.web.endpoints import Call, Endpoint, Stream
 from holdfast.web.requests import ID_MAX
 
 PATH = "/openapi.json"
@@ -136,12 +136,12 @@ _SECURITY = {
 class OpenApi:
     """The description of everything, itself included."""
 
-    def __init__(self, everything: Sequence[Operation]) -> None:
+    def __init__(self, everything: Sequence[Endpoint]) -> None:
         self._everything = everything
 
-    def operations(self) -> list[Operation]:
+    def endpoints(self) -> list[Endpoint]:
         return [
-            Operation(
+            Endpoint(
                 method="GET",
                 path=PATH,
                 handle=self.show,
@@ -159,11 +159,11 @@ class OpenApi:
         return msgspec.json.encode(document(self._everything))
 
 
-def document(operations: Sequence[Operation]) -> Schema:
-    """Return the description of operations."""
-    shapes = _Shapes([kind for each in operations for kind in (each.takes, each.gives) if _is_shape(kind)])
+def document(endpoints: Sequence[Endpoint]) -> Schema:
+    """Return the description of endpoints."""
+    shapes = _Shapes([kind for each in endpoints for kind in (each.takes, each.gives) if _is_shape(kind)])
     paths: dict[str, Schema] = {}
-    for each in operations:
+    for each in endpoints:
         paths.setdefault(_address(each), {})[each.method.lower()] = _described(each, shapes)
     return {
         "openapi": VERSION,
@@ -171,7 +171,7 @@ def document(operations: Sequence[Operation]) -> Schema:
         "paths": paths,
         "components": {
             "schemas": shapes.components,
-            "responses": {str(status): _refusal(status, shapes) for status in sorted(_refused(operations))},
+            "responses": {str(status): _refusal(status, shapes) for status in sorted(_refused(endpoints))},
             "securitySchemes": _SECURITY,
         },
     }
@@ -222,52 +222,52 @@ def _renamed(schema: Schema, names: Mapping[str, str]) -> Schema:
     return msgspec.json.decode(_REFERENCE.sub(lambda found: f'"{_COMPONENTS}{names[found[1]]}"', written), type=Schema)
 
 
-def _address(operation: Operation) -> str:
+def _address(endpoint: Endpoint) -> str:
     # What a parameter in a path is converted to is nobody's business but the router's.
-    return re.sub(r":\w+}", "}", operation.path)
+    return re.sub(r":\w+}", "}", endpoint.path)
 
 
-def _described(operation: Operation, shapes: _Shapes) -> Schema:
+def _described(endpoint: Endpoint, shapes: _Shapes) -> Schema:
     found: Schema = {
-        "operationId": _id(operation),
-        "summary": operation.summary,
-        "tags": [_tag(operation)],
-        "parameters": list(_parameters(operation)),
-        "responses": dict(_answers(operation, shapes)),
-        "security": [] if operation.scope is None else [{"key": []}, {"browser": []}, {}],
+        "operationId": _id(endpoint),
+        "summary": endpoint.summary,
+        "tags": [_tag(endpoint)],
+        "parameters": list(_parameters(endpoint)),
+        "responses": dict(_answers(endpoint, shapes)),
+        "security": [] if endpoint.scope is None else [{"key": []}, {"browser": []}, {}],
     }
-    if operation.scope is not None:
-        found["x-scope"] = operation.scope
-    if operation.takes is bytes:
+    if endpoint.scope is not None:
+        found["x-scope"] = endpoint.scope
+    if endpoint.takes is bytes:
         found["requestBody"] = {"required": False, "content": {OCTETS: _BYTES}}
-    elif operation.takes is not None:
-        schema = shapes.of(operation.takes)
+    elif endpoint.takes is not None:
+        schema = shapes.of(endpoint.takes)
         found["requestBody"] = {"required": shapes.demands(schema), "content": {JSON: {"schema": schema}}}
     return found
 
 
-def _id(operation: Operation) -> str:
-    words = re.findall(r"\w+", _address(operation))
-    return "_".join([operation.method.lower(), *words])
+def _id(endpoint: Endpoint) -> str:
+    words = re.findall(r"\w+", _address(endpoint))
+    return "_".join([endpoint.method.lower(), *words])
 
 
-def _tag(operation: Operation) -> str:
-    words = re.findall(r"\w+", operation.path)
+def _tag(endpoint: Endpoint) -> str:
+    words = re.findall(r"\w+", endpoint.path)
     return words[1] if words[0] in ("api", "v1") else words[0]
 
 
-def _parameters(operation: Operation) -> Iterator[Schema]:
-    for name in re.findall(r"{(\w+)", operation.path):
+def _parameters(endpoint: Endpoint) -> Iterator[Schema]:
+    for name in re.findall(r"{(\w+)", endpoint.path):
         yield {
             "name": name,
             "in": "path",
             "required": True,
             "schema": {"type": "string", "minLength": 1, "maxLength": ID_MAX},
         }
-    for name in operation.query:
-        parameter = PARAMETERS.get(f"{operation.path} {name}") or PARAMETERS[name]
+    for name in endpoint.query:
+        parameter = PARAMETERS.get(f"{endpoint.path} {name}") or PARAMETERS[name]
         yield _parameter(name, "query", parameter)
-    for title in operation.headers:
+    for title in endpoint.headers:
         yield _parameter(title, "header", HEADERS[title])
 
 
@@ -281,16 +281,16 @@ def _parameter(name: str, place: str, parameter: Parameter) -> Schema:
     }
 
 
-def _answers(operation: Operation, shapes: _Shapes) -> Iterator[tuple[str, Schema]]:
-    answer = {"description": operation.summary, "headers": _REQUEST_ID, "content": _content(operation, shapes)}
-    for status in (operation.status, *operation.also):
+def _answers(endpoint: Endpoint, shapes: _Shapes) -> Iterator[tuple[str, Schema]]:
+    answer = {"description": endpoint.summary, "headers": _REQUEST_ID, "content": _content(endpoint, shapes)}
+    for status in (endpoint.status, *endpoint.also):
         yield str(status), answer
-    for status in refusals(operation):
+    for status in refusals(endpoint):
         yield str(status), {"$ref": f"#/components/responses/{status}"}
 
 
-def _refused(operations: Sequence[Operation]) -> set[int]:
-    return {status for each in operations for status in refusals(each)}
+def _refused(endpoints: Sequence[Endpoint]) -> set[int]:
+    return {status for each in endpoints for status in refusals(each)}
 
 
 def _refusal(status: int, shapes: _Shapes) -> Schema:
@@ -298,31 +298,31 @@ def _refusal(status: int, shapes: _Shapes) -> Schema:
     return {"description": HTTPStatus(status).phrase, "headers": _REQUEST_ID, "content": content}
 
 
-def _content(operation: Operation, shapes: _Shapes) -> Schema:
-    if operation.gives is Stream:
+def _content(endpoint: Endpoint, shapes: _Shapes) -> Schema:
+    if endpoint.gives is Stream:
         return {EVENTS: {"schema": {"type": "string"}}}
-    if operation.gives is str:
+    if endpoint.gives is str:
         return {TEXT: {"schema": {"type": "string"}}}
-    if operation.gives is bytes:
-        return dict.fromkeys(operation.media, _BYTES)
-    if operation.gives is None:
+    if endpoint.gives is bytes:
+        return dict.fromkeys(endpoint.media, _BYTES)
+    if endpoint.gives is None:
         return {}
-    found: Schema = {JSON: {"schema": shapes.of(operation.gives)}}
-    if operation.streams:
+    found: Schema = {JSON: {"schema": shapes.of(endpoint.gives)}}
+    if endpoint.streams:
         found[EVENTS] = {"schema": {"type": "string"}}
     return found
 
 
-def refusals(operation: Operation) -> list[int]:
-    """Return with which statuses an operation may refuse."""
+def refusals(endpoint: Endpoint) -> list[int]:
+    """Return with which statuses an endpoint may refuse."""
     found = {400, 403, 421, 429, 503}
-    if operation.scope is not None:
+    if endpoint.scope is not None:
         found.add(401)
-    if "{" in operation.path or operation.query or operation.takes is not None:
+    if "{" in endpoint.path or endpoint.query or endpoint.takes is not None:
         # Whatever is named may not be there.
         found.add(404)
-    if operation.method != "GET":
+    if endpoint.method != "GET":
         found.add(409)
-    if operation.takes is not None:
+    if endpoint.takes is not None:
         found |= {408, 413, 415, 422}
-    return sorted(found | set(operation.refuses))
+    return sorted(found | set(endpoint.refuses))

@@ -10,7 +10,7 @@ from holdfast.desk.views import Page, ProcessView
 from holdfast.ids import ProcessId, SessionId
 from holdfast.ports import Output
 from holdfast.web.answers import answer
-from holdfast.web.operations import Call, Operation
+from holdfast.web.endpoints import Call, Endpoint
 
 POSITION_MAX = 2**53
 
@@ -18,10 +18,10 @@ POSITION_MAX = 2**53
 class Processes:
     """What runs beside the conversations."""
 
-    def operations(self) -> list[Operation]:
+    def endpoints(self) -> list[Endpoint]:
         one = "/api/processes/{id}"
         return [
-            Operation(
+            Endpoint(
                 method="GET",
                 path="/api/processes",
                 handle=self.list,
@@ -29,8 +29,8 @@ class Processes:
                 gives=Page[ProcessView],
                 query=("session", "state", "cursor", "limit"),
             ),
-            Operation(method="GET", path=one, handle=self.show, summary="Show a background command", gives=ProcessView),
-            Operation(
+            Endpoint(method="GET", path=one, handle=self.show, summary="Show a background command", gives=ProcessView),
+            Endpoint(
                 method="GET",
                 path=f"{one}/log",
                 handle=self.log,
@@ -38,7 +38,7 @@ class Processes:
                 gives=Output,
                 query=("after", "limit", "colours"),
             ),
-            Operation(
+            Endpoint(
                 method="POST", path=f"{one}/kill", handle=self.kill, summary="End a background command", gives=ProcessView
             ),
         ]

@@ -21,7 +21,7 @@ from holdfast.errors import IllegalMove, Unavailable, Unconfirmed
 from holdfast.ids import SessionId, TurnId
 from holdfast.web.answers import Refused
 from holdfast.web.clients import Clients
-from holdfast.web.operations import Call
+from holdfast.web.endpoints import Call
 from holdfast.web.protocol import Connection, connection_of
 
 KEY_HEADER = "Idempotency-Key"

@@ -23,8 +23,8 @@ from holdfast.core.intake import Inbound, Receipt
 from holdfast.core.keys import WEBHOOK
 from holdfast.web import requests
 from holdfast.web.answers import Refused, answer
+from holdfast.web.endpoints import Call, Endpoint, demand
 from holdfast.web.guard import is_near
-from holdfast.web.operations import Call, Operation, demand
 from holdfast.web.principal import How
 from holdfast.web.throttle import Window
 
@@ -78,9 +78,9 @@ class Receiving:
         self._windows: dict[str, Window] = {}
         self._replays = Replays(self._clock)
 
-    def operations(self) -> list[Operation]:
+    def endpoints(self) -> list[Endpoint]:
         return [
-            Operation(
+            Endpoint(
                 method="POST",
                 path="/webhooks/{id}",
                 handle=self.deliver,

@@ -26,8 +26,8 @@ from holdfast.errors import KeyReused, NotFound, SessionBusy
 from holdfast.ids import TurnId
 from holdfast.web.answers import answer
 from holdfast.web.clients import Clients
+from holdfast.web.endpoints import Call, Endpoint
 from holdfast.web.events import EventStream, Streams
-from holdfast.web.operations import Call, Operation
 from holdfast.web.reading import KEY_HEADER, RETRY_HEADER, Reading, Told, accepted, caller, cancelled, parsing, served, taken
 from holdfast.web.sessions import MESSAGE_MAX, SEQ_MAX
 
@@ -72,10 +72,10 @@ class Responses:
         self._clients = clients
         self._names = names
 
-    def operations(self) -> list[Operation]:
+    def endpoints(self) -> list[Endpoint]:
         one = "/v1/responses/{id}"
         return [
-            Operation(
+            Endpoint(
                 method="POST",
                 path="/v1/responses",
                 handle=self.create,
@@ -86,7 +86,7 @@ class Responses:
                 streams=True,
                 headers=(KEY_HEADER, RETRY_HEADER),
             ),
-            Operation(
+            Endpoint(
                 method="GET",
                 path=one,
                 handle=self.show,
@@ -95,8 +95,8 @@ class Responses:
                 streams=True,
                 query=("stream", "starting_after"),
             ),
-            Operation(method="DELETE", path=one, handle=self.delete, summary="Delete a response", gives=Gone),
-            Operation(
+            Endpoint(method="DELETE", path=one, handle=self.delete, summary="Delete a response", gives=Gone),
+            Endpoint(
                 method="GET",
                 path=f"{one}/input_items",
                 handle=self.items,
@@ -104,7 +104,7 @@ class Responses:
                 gives=ItemList,
                 query=("order", "limit", "after"),
             ),
-            Operation(
+            Endpoint(
                 method="POST",
                 path=f"{one}/cancel",
                 handle=self.cancel,

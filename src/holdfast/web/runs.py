@@ -22,8 +22,8 @@ from holdfast.ids import TurnId
 from holdfast.web.answers import answer
 from holdfast.web.clients import Clients
 from holdfast.web.conversations import conversation
+from holdfast.web.endpoints import Call, Endpoint, Stream
 from holdfast.web.events import EventStream, Streams, journal
-from holdfast.web.operations import Call, Operation, Stream
 from holdfast.web.reading import KEY_HEADER, RETRY_HEADER, Reading, accepted, caller, cancelled, parsing, served
 from holdfast.web.sessions import MESSAGE_MAX, cursor
 from holdfast.web.turns import harmless_question
@@ -36,10 +36,10 @@ class Runs:
         self._streams = streams
         self._clients = clients
 
-    def operations(self) -> list[Operation]:
+    def endpoints(self) -> list[Endpoint]:
         one = "/v1/runs/{id}"
         return [
-            Operation(
+            Endpoint(
                 method="POST",
                 path="/v1/runs",
                 handle=self.start,
@@ -50,8 +50,8 @@ class Runs:
                 status=202,
                 headers=(KEY_HEADER, RETRY_HEADER),
             ),
-            Operation(method="GET", path=one, handle=self.show, summary="Show how far a run has come", gives=Run),
-            Operation(
+            Endpoint(method="GET", path=one, handle=self.show, summary="Show how far a run has come", gives=Run),
+            Endpoint(
                 method="GET",
                 path=f"{one}/events",
                 handle=self.events,
@@ -60,10 +60,10 @@ class Runs:
                 query=("after",),
                 headers=("Last-Event-ID",),
             ),
-            Operation(
+            Endpoint(
                 method="POST", path=f"{one}/stop", handle=self.stop, summary="Stop a run; what it has said stays", gives=Run
             ),
-            Operation(
+            Endpoint(
                 method="POST",
                 path=f"{one}/approval",
                 handle=self.approve,

@@ -18,8 +18,8 @@ from holdfast.desk.views import Deleted, JournalPage, Page, SessionView, Transcr
 from holdfast.ids import SessionId, TurnId
 from holdfast.web import requests
 from holdfast.web.answers import Refused, answer, listing
+from holdfast.web.endpoints import Call, Endpoint, Stream
 from holdfast.web.events import EventStream, Streams, journal
-from holdfast.web.operations import Call, Operation, Stream
 from holdfast.web.requests import BODY_MAX
 
 SEQ_MAX = 2**53
@@ -53,10 +53,10 @@ class Sessions:
     def __init__(self, streams: Streams) -> None:
         self._streams = streams
 
-    def operations(self) -> list[Operation]:
+    def endpoints(self) -> list[Endpoint]:
         one = "/api/sessions/{id}"
         return [
-            Operation(
+            Endpoint(
                 method="GET",
                 path="/api/sessions",
                 handle=self.list,
@@ -64,7 +64,7 @@ class Sessions:
                 gives=Page[SessionView],
                 query=("state", "channel", "archived", "pinned", "key", "cursor", "limit"),
             ),
-            Operation(
+            Endpoint(
                 method="POST",
                 path="/api/sessions",
                 handle=self.open,
@@ -73,14 +73,12 @@ class Sessions:
                 gives=SessionView,
                 status=201,
             ),
-            Operation(method="GET", path=one, handle=self.show, summary="Show a session", gives=SessionView),
-            Operation(
+            Endpoint(method="GET", path=one, handle=self.show, summary="Show a session", gives=SessionView),
+            Endpoint(
                 method="PATCH", path=one, handle=self.change, summary="Change a session", takes=Change, gives=SessionView
             ),
-            Operation(
-                method="DELETE", path=one, handle=self.delete, summary="Delete a session and all of it", gives=Deleted
-            ),
-            Operation(
+            Endpoint(method="DELETE", path=one, handle=self.delete, summary="Delete a session and all of it", gives=Deleted),
+            Endpoint(
                 method="GET",
                 path=f"{one}/messages",
                 handle=self.transcript,
@@ -88,7 +86,7 @@ class Sessions:
                 gives=Transcript,
                 query=("order", "cursor", "limit"),
             ),
-            Operation(
+            Endpoint(
                 method="GET",
                 path=f"{one}/journal",
                 handle=self.journal,
@@ -96,7 +94,7 @@ class Sessions:
                 gives=JournalPage,
                 query=("turns", "cursor"),
             ),
-            Operation(
+            Endpoint(
                 method="POST",
                 path=f"{one}/messages",
                 handle=self.send,
@@ -107,7 +105,7 @@ class Sessions:
                 status=202,
                 headers=("Idempotency-Key",),
             ),
-            Operation(
+            Endpoint(
                 method="GET",
                 path=f"{one}/events",
                 handle=self.events,
@@ -116,7 +114,7 @@ class Sessions:
                 query=("after",),
                 headers=("Last-Event-ID",),
             ),
-            Operation(
+            Endpoint(
                 method="GET",
                 path=f"{one}/export",
                 handle=self.export,
@@ -125,15 +123,15 @@ class Sessions:
                 media=(MARKDOWN, JSON),
                 query=("format",),
             ),
-            Operation(method="POST", path=f"{one}/end", handle=self.end, summary="End a session", gives=SessionView),
-            Operation(
+            Endpoint(method="POST", path=f"{one}/end", handle=self.end, summary="End a session", gives=SessionView),
+            Endpoint(
                 method="POST",
                 path=f"{one}/suspend",
                 handle=self.suspend,
                 summary="Stop what runs, and begin anew with the next message",
                 gives=SessionView,
             ),
-            Operation(
+            Endpoint(
                 method="POST",
                 path=f"{one}/fork",
                 handle=self.fork,
@@ -142,7 +140,7 @@ class Sessions:
                 gives=SessionView,
                 status=201,
             ),
-            Operation(
+            Endpoint(
                 method="POST",
                 path=f"{one}/compact",
                 handle=self.compact,

@@ -10,7 +10,7 @@ from holdfast.core.keys import ADMIN
 from holdfast.desk.settings import SettingsChange, SettingsView
 from holdfast.errors import ConfigInvalid
 from holdfast.web.answers import Refused, answer
-from holdfast.web.operations import Call, Operation
+from holdfast.web.endpoints import Call, Endpoint
 
 _UNCHANGED = "correct it and send it again; nothing was changed"
 
@@ -18,9 +18,9 @@ _UNCHANGED = "correct it and send it again; nothing was changed"
 class Settings:
     """The configuration file, key by key."""
 
-    def operations(self) -> list[Operation]:
+    def endpoints(self) -> list[Endpoint]:
         return [
-            Operation(
+            Endpoint(
                 method="GET",
                 path="/api/settings",
                 handle=self.list,
@@ -28,7 +28,7 @@ class Settings:
                 scope=ADMIN,
                 gives=SettingsView,
             ),
-            Operation(
+            Endpoint(
                 method="PATCH",
                 path="/api/settings",
                 handle=self.change,

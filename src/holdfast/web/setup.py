@@ -7,16 +7,16 @@ from starlette.responses import Response
 from holdfast.core.keys import ADMIN
 from holdfast.desk.settings import SettingsView
 from holdfast.desk.setup import ModelPlan, ModelsView, SetupView, Trial
-from holdfast.web.operations import Call, Operation
+from holdfast.web.endpoints import Call, Endpoint
 from holdfast.web.settings import told
 
 
 class Setup:
     """The first thing that somebody does with a gateway, and may do again."""
 
-    def operations(self) -> list[Operation]:
+    def endpoints(self) -> list[Endpoint]:
         return [
-            Operation(
+            Endpoint(
                 method="GET",
                 path="/api/setup",
                 handle=self.show,
@@ -25,7 +25,7 @@ class Setup:
                 gives=SetupView,
                 refuses=(422,),
             ),
-            Operation(
+            Endpoint(
                 method="POST",
                 path="/api/setup",
                 handle=self.choose,
@@ -34,7 +34,7 @@ class Setup:
                 takes=ModelPlan,
                 gives=SettingsView,
             ),
-            Operation(
+            Endpoint(
                 method="POST",
                 path="/api/setup/models",
                 handle=self.models,
@@ -43,7 +43,7 @@ class Setup:
                 takes=ModelPlan,
                 gives=ModelsView,
             ),
-            Operation(
+            Endpoint(
                 method="POST",
                 path="/api/setup/test",
                 handle=self.test,

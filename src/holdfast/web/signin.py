@@ -12,9 +12,9 @@ from holdfast.clock import Clock, SystemClock
 from holdfast.core.keys import ADMIN
 from holdfast.desk.views import Admission, SignInLink
 from holdfast.web.answers import Refused, answer
+from holdfast.web.endpoints import Call, Endpoint
 from holdfast.web.guard import port_of
 from holdfast.web.nonces import Nonces
-from holdfast.web.operations import Call, Operation
 from holdfast.web.throttle import Bucket
 
 # A password can be guessed, unlike a key: after so many wrong ones none is looked at for a while, and links still work.
@@ -69,9 +69,9 @@ class SignIn:
         # One at a time, so that a flood of guesses takes neither all memory nor all threads.
         self._checking = asyncio.Lock()
 
-    def operations(self) -> list[Operation]:
+    def endpoints(self) -> list[Endpoint]:
         return [
-            Operation(
+            Endpoint(
                 method="GET",
                 path="/api/sign-in",
                 handle=self.ways,
@@ -79,7 +79,7 @@ class SignIn:
                 scope=None,
                 gives=Ways,
             ),
-            Operation(
+            Endpoint(
                 method="POST",
                 path="/api/sign-in",
                 handle=self.enter,
@@ -89,7 +89,7 @@ class SignIn:
                 gives=SignedIn,
                 refuses=(401,),
             ),
-            Operation(
+            Endpoint(
                 method="POST",
                 path="/api/sign-in/link",
                 handle=self.link,
@@ -98,7 +98,7 @@ class SignIn:
                 gives=SignInLink,
                 status=201,
             ),
-            Operation(
+            Endpoint(
                 method="POST",
                 path="/api/sign-out",
                 handle=self.leave,
@@ -106,7 +106,7 @@ class SignIn:
                 scope=None,
                 gives=SignedIn,
             ),
-            Operation(method="GET", path="/api/me", handle=self.me, summary="Say who you are here", gives=Me),
+            Endpoint(method="GET", path="/api/me", handle=self.me, summary="Say who you are here", gives=Me),
         ]
 
     async def ways(self, call: Call) -> Response:

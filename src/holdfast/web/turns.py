@@ -15,7 +15,7 @@ from holdfast.desk.views import Page, TurnView
 from holdfast.errors import NotFound
 from holdfast.ids import SessionId, TurnId
 from holdfast.web.answers import Refused, answer
-from holdfast.web.operations import Call, Operation, demand
+from holdfast.web.endpoints import Call, Endpoint, demand
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,10 +44,10 @@ _NO_QUESTION = "none"
 class Turns:
     """Receipts, and what may be done about a turn."""
 
-    def operations(self) -> list[Operation]:
+    def endpoints(self) -> list[Endpoint]:
         one = "/api/turns/{id}"
         return [
-            Operation(
+            Endpoint(
                 method="GET",
                 path="/api/turns",
                 handle=self.list,
@@ -55,8 +55,8 @@ class Turns:
                 gives=Page[TurnView],
                 query=("session", "cursor", "limit"),
             ),
-            Operation(method="GET", path=one, handle=self.show, summary="Show what became of a message", gives=TurnView),
-            Operation(
+            Endpoint(method="GET", path=one, handle=self.show, summary="Show what became of a message", gives=TurnView),
+            Endpoint(
                 method="GET",
                 path=f"{one}/images/{{number}}",
                 handle=self.image,
@@ -64,14 +64,14 @@ class Turns:
                 gives=bytes,
                 media=MEDIA_TYPES,
             ),
-            Operation(
+            Endpoint(
                 method="POST",
                 path=f"{one}/cancel",
                 handle=self.cancel,
                 summary="Cancel a turn; what it has said stays",
                 gives=TurnView,
             ),
-            Operation(
+            Endpoint(
                 method="POST",
                 path=f"{one}/retry",
                 handle=self.retry,
@@ -79,7 +79,7 @@ class Turns:
                 gives=TurnView,
                 status=202,
             ),
-            Operation(
+            Endpoint(
                 method="POST",
                 path=f"{one}/answer",
                 handle=self.answer,

@@ -6,7 +6,7 @@ from starlette.responses import Response
 
 from holdfast.ports import Upload
 from holdfast.web.answers import Refused, answer
-from holdfast.web.operations import Call, Operation
+from holdfast.web.endpoints import Call, Endpoint
 
 UPLOAD_MAX = 20 * 1024 * 1024
 # As long as a slow line needs for that.
@@ -16,9 +16,9 @@ UPLOAD_TIMEOUT_S = 120
 class Uploads:
     """Files, as they are."""
 
-    def operations(self) -> list[Operation]:
+    def endpoints(self) -> list[Endpoint]:
         return [
-            Operation(
+            Endpoint(
                 method="POST",
                 path="/api/uploads",
                 handle=self.keep,

@@ -8,16 +8,16 @@ from holdfast.core.keys import ADMIN
 from holdfast.desk.plans import RoutePlan, Signing
 from holdfast.desk.views import NewRoute, Page, Removed, RouteView, Signed, SigningSecret
 from holdfast.web.answers import answer
-from holdfast.web.operations import Call, Operation
+from holdfast.web.endpoints import Call, Endpoint
 
 
 class Webhooks:
     """The routes, and what their senders and receivers sign with."""
 
-    def operations(self) -> list[Operation]:
+    def endpoints(self) -> list[Endpoint]:
         one = "/api/webhooks/{id}"
         return [
-            Operation(
+            Endpoint(
                 method="GET",
                 path="/api/webhooks",
                 handle=self.list,
@@ -25,7 +25,7 @@ class Webhooks:
                 scope=ADMIN,
                 gives=Page[RouteView],
             ),
-            Operation(
+            Endpoint(
                 method="POST",
                 path="/api/webhooks",
                 handle=self.add,
@@ -35,10 +35,8 @@ class Webhooks:
                 gives=NewRoute,
                 status=201,
             ),
-            Operation(
-                method="GET", path=one, handle=self.show, summary="Show a webhook route", scope=ADMIN, gives=RouteView
-            ),
-            Operation(
+            Endpoint(method="GET", path=one, handle=self.show, summary="Show a webhook route", scope=ADMIN, gives=RouteView),
+            Endpoint(
                 method="DELETE",
                 path=one,
                 handle=self.remove,
@@ -46,7 +44,7 @@ class Webhooks:
                 scope=ADMIN,
                 gives=Removed,
             ),
-            Operation(
+            Endpoint(
                 method="POST",
                 path=f"{one}/sign",
                 handle=self.sign,
@@ -55,7 +53,7 @@ class Webhooks:
                 takes=Signing,
                 gives=Signed,
             ),
-            Operation(
+            Endpoint(
                 method="GET",
                 path="/api/signing-secret",
                 handle=self.secret,

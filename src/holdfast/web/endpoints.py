@@ -1,4 +1,4 @@
-"""Operations: everything that can be asked over HTTP, each with who may ask it, what it takes and what it gives.
+"""Endpoints: everything that can be asked over HTTP, each with who may ask it, what it takes and what it gives.
 
 A route exists only as one of these, so that none can forget to ask for a scope, and the OpenAPI document is made of them.
 """
@@ -26,11 +26,11 @@ E = TypeVar("E", bound=StrEnum)
 
 
 class Stream:
-    """What an operation gives that answers with server-sent events."""
+    """What an endpoint gives that answers with server-sent events."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Operation:
+class Endpoint:
     """One thing that can be asked.
 
     `scope` is what the caller's key must cover; with None anybody may ask.  `takes` is the type of the JSON body,
@@ -60,14 +60,14 @@ class Operation:
 class Group(Protocol):
     """Operations that belong together."""
 
-    def operations(self) -> Sequence[Operation]: ...
+    def endpoints(self) -> Sequence[Endpoint]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One request, parsed as its operation declares it.  `desk` is that of whoever asks: what is another's is not there."""
+    """One request, parsed as its endpoint declares it.  `desk` is that of whoever asks: what is another's is not there."""
 
-    operation: Operation
+    endpoint: Endpoint
     request: Request
     principal: Principal
     desk: Host
@@ -75,17 +75,17 @@ class Call:
     async def body(self, kind: type[T]) -> T:
         """Return the JSON body.  An empty one counts as an empty object."""
         self._takes(kind)
-        return await requests.body(self.request, kind, self.operation.body_max)
+        return await requests.body(self.request, kind, self.endpoint.body_max)
 
     async def hashed_body(self, kind: type[T]) -> tuple[T, str]:
         """Return the JSON body, and the SHA-256 of its bytes."""
         self._takes(kind)
-        return await requests.hashed_body(self.request, kind, self.operation.body_max)
+        return await requests.hashed_body(self.request, kind, self.endpoint.body_max)
 
     async def content(self) -> bytes:
         """Return the body as it is."""
         self._takes(bytes)
-        return await requests.content(self.request, self.operation.body_max, self.operation.body_timeout_s)
+        return await requests.content(self.request, self.endpoint.body_max, self.endpoint.body_timeout_s)
 
     def word(self, parameter: str) -> str | None:
         """Return a word from the query; None where it is missing or empty."""
@@ -105,7 +105,7 @@ class Call:
 
     def header(self, title: str) -> str | None:
         """Return a header that names something; None where it is missing or empty."""
-        self._declared(title, self.operation.headers)
+        self._declared(title, self.endpoint.headers)
         return requests.header(self.request, title)
 
     def name(self, parameter: str = "id") -> str:
@@ -113,31 +113,31 @@ class Call:
         return requests.name(self.request, parameter)
 
     def _takes(self, kind: type) -> None:
-        if kind is not self.operation.takes:
-            raise TypeError(f"{self.operation.path} does not declare that it takes {kind.__name__}")
+        if kind is not self.endpoint.takes:
+            raise TypeError(f"{self.endpoint.path} does not declare that it takes {kind.__name__}")
 
     def _asked(self, parameter: str) -> str | None:
-        self._declared(parameter, self.operation.query)
+        self._declared(parameter, self.endpoint.query)
         return self.request.query_params.get(parameter)
 
     def _declared(self, what: str, known: tuple[str, ...]) -> None:
         if what not in known:
-            raise TypeError(f"{self.operation.path} does not declare that it looks at {what}")
+            raise TypeError(f"{self.endpoint.path} does not declare that it looks at {what}")
 
 
-def route(operation: Operation, host: Host) -> Route:
-    """Return an operation as a route over a host."""
+def route(endpoint: Endpoint, host: Host) -> Route:
+    """Return an endpoint as a route over a host."""
 
-    async def endpoint(request: Request) -> Response:
+    async def serve(request: Request) -> Response:
         state = request.scope["state"]
-        state["route"] = operation.path
+        state["route"] = endpoint.path
         principal: Principal = state["principal"]
-        if operation.scope is not None:
-            demand(principal, operation.scope)
+        if endpoint.scope is not None:
+            demand(principal, endpoint.scope)
         desk = host.of(principal.owner)
-        return await operation.handle(Call(operation=operation, request=request, principal=principal, desk=desk))
+        return await endpoint.handle(Call(endpoint=endpoint, request=request, principal=principal, desk=desk))
 
-    return Route(operation.path, endpoint, methods=[operation.method])
+    return Route(endpoint.path, serve, methods=[endpoint.method])
 
 
 def demand(principal: Principal, scope: str) -> None:
