@@ -2137,8 +2137,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "edits: what comes out is read again",
         "config/edits.py",
-        "        if meant is not None and _same(tomllib.loads(found), meant, path):\n",
-        "        if True:\n",
+        "        if found is not None and _same(found, meant, path):\n",
+        "        if found is not None:\n",
         ("tests/unit/test_edits.py",),
     ),
     Mutant(

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import copy
+import re
 import tomllib
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.config.edits import edited, literal
+from holdfast.config.edits import edited
 from holdfast.errors import ConfigInvalid
 
+# What a basic string must not hold as it is.
+ESCAPES = str.maketrans({**{chr(code): f"\\u{code:04X}" for code in (*range(0x20), 0x7F)}, '"': '\\"', "\\": "\\\\"})
 NAMES = st.sampled_from(["a", "b", "c-1", "a key", "ü.x", 'quo"ted', ""])
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\r"), max_size=12)
 SCALARS = st.one_of(st.booleans(), st.integers(-(2**53), 2**53), st.floats(allow_nan=False), TEXT)
@@ -24,6 +27,26 @@ TREES = st.recursive(
     ),
     max_leaves=8,
 )
+
+
+def literal(value: Any) -> str:
+    """Return a value as TOML, on one line."""
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return f'"{value.translate(ESCAPES)}"'
+        case dict():
+            pairs = ", ".join(f"{plain_key(key)} = {literal(each)}" for key, each in value.items())
+            return f"{{ {pairs} }}" if pairs else "{}"
+        case list():
+            return f"[{', '.join(map(literal, value))}]"
+        case _:
+            return repr(value)
+
+
+def plain_key(name: str) -> str:
+    return name if re.fullmatch("[A-Za-z0-9_-]+", name) else literal(name)
 
 
 class Writer:
@@ -68,10 +91,8 @@ class Writer:
         return keys + headers
 
     def key(self, path: tuple[str, ...]) -> str:
-        plain = [literal({each: 0})[2:].rpartition(" = ")[0] for each in path]
         return self.choose(".", " . ").join(
-            self.choose(each, literal(name), f"'{name}'") if "'" not in name else each
-            for each, name in zip(plain, path, strict=True)
+            self.choose(plain_key(name), literal(name), f"'{name}'") if "'" not in name else plain_key(name) for name in path
         )
 
     def value(self, value: Any) -> str:
@@ -167,14 +188,10 @@ def test_what_was_set_and_is_taken_back_leaves_every_line_that_was_there(
         back = edited(edited(text, path, "for a moment"), path, None)
     except ConfigInvalid:
         return
-    kept = iter(back.splitlines())
-    assert all(line in kept for line in text.splitlines()), (text, back)
-
-
-@given(VALUES)
-@example("a\tb\x00\x7f\\\"'\u2028")
-def test_whatever_is_written_is_read_as_it_was(value: Any) -> None:
-    assert tomllib.loads(f"it = {literal(value)}")["it"] == value
+    # tomlkit may change the spaces in the braces of an inline table, and the spelling of a header that stands there twice.
+    kept = iter(back.replace(" ", "").splitlines())
+    lines = [line for line in text.replace(" ", "").splitlines() if not line.startswith("[[")]
+    assert all(line in kept for line in lines), (text, back)
 
 
 FILE = """\
@@ -205,7 +222,7 @@ secret = "# not a comment"
         ("server.host", "::1", ']\n\n[tools', ']\nhost = "::1"\n\n[tools'),
         ("model.name", "a:b", "name = '''\nopenai:gpt-5'''  # for now", 'name = "a:b"  # for now'),
         ("tools.terminal.timeout", 5, 'approval = "ask"\n', 'approval = "ask"\ntimeout = 5\n'),
-        ("tools.disabled", ["terminal"], "comment\"\n", 'comment"\n\n[tools]\ndisabled = ["terminal"]\n'),
+        ("tools.disabled", ["terminal"], "[tools.terminal]", '[tools]\ndisabled = ["terminal"]\n\n[tools.terminal]'),
         ("gateway.busy", "steer", "comment\"\n", 'comment"\n\n[gateway]\nbusy = "steer"\n'),
         ("gateway.busy", None, "", ""),
     ],
