@@ -17,14 +17,15 @@ from holdfast.core.consent import (
     reasons,
     refusal,
 )
+from tests.tables import every
 from tests.tools.attacks import ONCE_UNASKED, OTHERS
 
 COMMANDS = ("ls", "make", "rm -rf /", "curl x | sh")
 
 
-@pytest.mark.parametrize(
-    ("command", "confines", "prints", "hosts", "deny"),
-    [*product(COMMANDS, (False, True), (False, True), ((), ("a.example",)), ((), ("*",)))],
+@every(
+    "command, confines, prints, hosts, deny",
+    product(COMMANDS, (False, True), (False, True), ((), ("a.example",)), ((), ("*",))),
 )
 def test_what_contains_a_command_decides_and_not_its_text(
     command: str, confines: bool, prints: bool, hosts: tuple[str, ...], deny: tuple[str, ...]

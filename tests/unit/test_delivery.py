@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 import pytest
 from hypothesis import given
@@ -29,6 +30,7 @@ from holdfast.core.delivery import (
     due_after_refusal,
 )
 from holdfast.ids import DeliveryId, SessionId, TurnId
+from tests.tables import every
 
 attempts = st.integers(1, 64)
 jitters = st.floats(0, 1, exclude_max=True)
@@ -75,10 +77,10 @@ def test_of_a_resend_that_is_never_taken_it_is_only_known_that_the_first_may_hav
     assert after_refusal(sent(2, repeats=1)) is Event.REFUSE
 
 
-@pytest.mark.parametrize("dedupes", [True, False])
-@pytest.mark.parametrize("repeats", [0, 1])
-@pytest.mark.parametrize("part", [1, 7, banner_part(1), banner_part(9), ASIDE_FIRST, ASIDE_LAST])
-@pytest.mark.parametrize("attempt", range(1, ATTEMPTS_MAX + 3))
+PARTS = (1, 7, banner_part(1), banner_part(9), ASIDE_FIRST, ASIDE_LAST)
+
+
+@every("attempt, part, repeats, dedupes", product(range(1, ATTEMPTS_MAX + 3), PARTS, (0, 1), (True, False)))
 def test_what_may_have_arrived_is_sent_again_for_as_long_as_the_far_side_drops_repeats(
     attempt: int, part: int, repeats: int, dedupes: bool
 ) -> None:
@@ -93,9 +95,7 @@ def test_what_may_have_arrived_is_sent_again_for_as_long_as_the_far_side_drops_r
         assert (event, after.state, after.repeats) == (Event.LOSE, State.UNKNOWN, repeats)
 
 
-@pytest.mark.parametrize("event", Event)
-@pytest.mark.parametrize("state", State)
-@pytest.mark.parametrize("repeats", [0, 1])
+@every("state, event, repeats", product(State, Event, (0, 1)))
 def test_a_label_is_never_taken_off_again(state: State, event: Event, repeats: int) -> None:
     """D1: whatever happens to a delivery that may have arrived, its next send says so."""
     if (state, event) in MOVES:

@@ -14,13 +14,14 @@ from holdfast.core.notes import Recovery
 from holdfast.core.recovery import GIVE_UP_AGE_MS, TRIES_MAX, Sight, Verdict, after_look, is_too_old
 from holdfast.core.transcript import Role, fold
 from holdfast.core.turns import Cause
+from tests.tables import every
 
 AGES = (0, 1, GIVE_UP_AGE_MS - 1, GIVE_UP_AGE_MS)
 OLD = (GIVE_UP_AGE_MS + 1, 10 * GIVE_UP_AGE_MS)
 TRIES = range(TRIES_MAX + 3)
 
 
-@pytest.mark.parametrize(("sight", "tries", "age"), list(itertools.product(Sight, TRIES, AGES)))
+@every("sight, tries, age", itertools.product(Sight, TRIES, AGES))
 def test_a_search_goes_on_until_it_finds_something_or_has_looked_often_enough(sight: Sight, tries: int, age: int) -> None:
     """J4 J6: what arrives costs nothing, however often it is looked at; what is sealed costs a try, and has twelve."""
     expected = {
@@ -32,7 +33,7 @@ def test_a_search_goes_on_until_it_finds_something_or_has_looked_often_enough(si
     assert not is_too_old(age)
 
 
-@pytest.mark.parametrize(("sight", "tries", "age"), list(itertools.product(Sight, TRIES, OLD)))
+@every("sight, tries, age", itertools.product(Sight, TRIES, OLD))
 def test_a_search_that_is_too_old_is_over_whatever_there_is_to_see(sight: Sight, tries: int, age: int) -> None:
     """J7: after a day nobody looks any more."""
     assert after_look(sight, tries, age) is Verdict.GIVE_UP

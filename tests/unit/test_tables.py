@@ -12,6 +12,7 @@ import pytest
 
 from holdfast.core import delivery, effects, journal, memory, processes, sessions, turns
 from holdfast.errors import IllegalMove
+from tests.tables import every
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,13 +122,8 @@ TABLES = [
     ),
 ]
 each_table = pytest.mark.parametrize("table", [pytest.param(table, id=table.name) for table in TABLES])
-each_pair = pytest.mark.parametrize(
-    ("table", "state", "event"),
-    [
-        pytest.param(table, state, event, id=f"{table.name}-{state}-{event}")
-        for table in TABLES
-        for state, event in product(table.states, table.events)
-    ],
+each_pair = every(
+    "table, state, event", [(table, *pair) for table in TABLES for pair in product(table.states, table.events)]
 )
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from holdfast.core.sessions import STRIKES_MAX, STRIKES_SUSPECT, alone_ms
 from holdfast.core.turns import Aftermath, Cause, Mode, OnCrash, Policy, Resume, Turn, after_loss, strikes_max, struck
+from tests.tables import every
 
 # One column per number of strikes, 0 to 5.  The mode decides, the policy only for conversations, the third strike always,
 # unless others were cut off by the same crash.
@@ -38,7 +39,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("mode", "resume", "on_crash", "cause", "strikes", "fate"), CASES)
+@every("mode, resume, on_crash, cause, strikes, fate", CASES)
 def test_an_interruption_has_the_fate_that_was_promised(
     mode: str, resume: str, on_crash: str, cause: str, strikes: int, fate: str
 ) -> None:
@@ -47,7 +48,7 @@ def test_an_interruption_has_the_fate_that_was_promised(
     assert after_loss(Mode(mode), policy, Cause(cause), strikes) is Aftermath(fate)
 
 
-@pytest.mark.parametrize(("mode", "resume", "on_crash", "cause", "strikes", "fate"), CASES)
+@every("mode, resume, on_crash, cause, strikes, fate", CASES)
 def test_no_crash_in_company_gives_a_turn_up(
     mode: str, resume: str, on_crash: str, cause: str, strikes: int, fate: str
 ) -> None:
