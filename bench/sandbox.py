@@ -14,8 +14,8 @@ from pathlib import Path
 from bench.ground import Ground
 from bench.producers import median
 from bench.report import Line, Unit
-from holdfast.sandbox import Kind, Sandbox, profile, scrubbed
-from holdfast.sandbox.proxy import Network, Rules
+from holdfast.sandbox import Sandbox, SandboxKind, profile, scrubbed
+from holdfast.sandbox.proxy import HostRules, Network
 
 MORE_MAX_MS = 15.0
 RUNS = 100
@@ -24,14 +24,14 @@ RUNS = 100
 async def run(ground: Ground) -> list[Line]:
     workspace = ground.home()
     lines: list[Line] = []
-    for kind in (Kind.BUBBLEWRAP, Kind.LAUNCHER, Kind.LANDLOCK):
+    for kind in (SandboxKind.BUBBLEWRAP, SandboxKind.LAUNCHER, SandboxKind.LANDLOCK):
         box = await Sandbox.find("auto", profile(workspace), kinds=[kind])
         if not box.is_on:
             lines.append(Line(what=kind, measured=0, unit=Unit.MILLISECONDS, note=box.description))
             continue
-        async with Network(ground.home()).opened(Rules()) as door:
+        async with Network(ground.home()).opened(HostRules()) as access:
             argv, variables = box.wrap(["true"], workspace)
-            with_proxy, more = box.wrap(["true"], workspace, door)
+            with_proxy, more = box.wrap(["true"], workspace, access)
             lines.append(_compared(ground, f"true, {kind}", argv, variables, workspace))
             if box.has_proxy:
                 lines.append(_compared(ground, f"true, {kind}, with its proxy", with_proxy, more, workspace))

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.sandbox import Kind, Sandbox, profile
+from holdfast.sandbox import Sandbox, SandboxKind, profile
 from holdfast.sandbox.bubblewrap import PROGRAM
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -29,9 +29,9 @@ _KEPT = "HOLDFAST_TEST_PATH"
 PATH = os.environ.setdefault(_KEPT, os.environ.get("PATH", os.defpath))
 
 # The mechanisms that confine commands, for tests of each of them.
-BUBBLEWRAP = pytest.param(Kind.BUBBLEWRAP, marks=pytest.mark.sandbox)
-LAUNCHER = pytest.param(Kind.LAUNCHER, marks=pytest.mark.launcher)
-LANDLOCK = pytest.param(Kind.LANDLOCK, marks=pytest.mark.landlock)
+BUBBLEWRAP = pytest.param(SandboxKind.BUBBLEWRAP, marks=pytest.mark.sandbox)
+LAUNCHER = pytest.param(SandboxKind.LAUNCHER, marks=pytest.mark.launcher)
+LANDLOCK = pytest.param(SandboxKind.LANDLOCK, marks=pytest.mark.landlock)
 CONFINING = (BUBBLEWRAP, LAUNCHER)
 
 # For a test whose promise holds on both sides: it gets the choice of the operator.
@@ -68,12 +68,12 @@ def no_sandbox() -> str:
 
 def no_launcher() -> str:
     """Return why our own launcher cannot confine anything here; nothing if it can."""
-    return _missing(Kind.LAUNCHER)
+    return _missing(SandboxKind.LAUNCHER)
 
 
 def no_landlock() -> str:
     """Return why Landlock cannot be used here; nothing if it can."""
-    return _missing(Kind.LANDLOCK)
+    return _missing(SandboxKind.LANDLOCK)
 
 
 @cache
@@ -89,7 +89,7 @@ def no_mounts() -> str:
 
 
 @cache
-def _missing(kind: Kind) -> str:
+def _missing(kind: SandboxKind) -> str:
     if is_hidden(kind.value):
         return f"the {kind.value} is hidden"
     with tempfile.TemporaryDirectory(prefix="hf-probe-") as folder:

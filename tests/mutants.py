@@ -2606,8 +2606,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "sandbox: the system is read-only",
         "sandbox/launcher.py",
-        "_held(path, _ATTR_RDONLY | _ATTR_NOSUID | _ATTR_NODEV)) for path in plan.read]",
-        "_held(path, _ATTR_NOSUID | _ATTR_NODEV)) for path in plan.read]",
+        "_clone(path, _ATTR_RDONLY | _ATTR_NOSUID | _ATTR_NODEV)) for path in plan.read]",
+        "_clone(path, _ATTR_NOSUID | _ATTR_NODEV)) for path in plan.read]",
         ("tests/tools/test_sandbox.py",),
     ),
     Mutant(
@@ -2648,7 +2648,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "proxy: only an allowed host is reached",
         "sandbox/proxy.py",
-        "        if not self._door.rules.allowed(head.host, head.port):\n",
+        "        if not self._access.rules.allowed(head.host, head.port):\n",
         "        if False:\n",
         ("tests/sandbox/test_proxy.py",),
     ),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.sandbox import Kind
+from holdfast.sandbox import SandboxKind
 from tests.blackbox.client import client
 from tests.blackbox.models import workshop
 from tests.blackbox.test_policy import asked, call
@@ -35,11 +35,11 @@ echo end
 
 
 @pytest.mark.parametrize("kind", CONFINING)
-async def test_a_hostile_command_runs_unasked_and_gets_nowhere(kind: Kind) -> None:
+async def test_a_hostile_command_runs_unasked_and_gets_nowhere(kind: SandboxKind) -> None:
     """S1, S2, S3, S4: it sees neither the person's files nor the gateway, and leaves nothing that holds the next turn."""
     with workshop(tools__terminal__sandbox="on") as shop:
         gateway = shop.gateway
-        gateway.environment["PATH"] = PATH if kind is Kind.BUBBLEWRAP else os.environ["PATH"]
+        gateway.environment["PATH"] = PATH if kind is SandboxKind.BUBBLEWRAP else os.environ["PATH"]
         # Not even the operator's word opens it: the proxy has the gateway's user, which needs no key.
         gateway.settings["tools__terminal__hosts"] = f'["127.0.0.1:{gateway.port}"]'
         await gateway.start()
@@ -66,11 +66,11 @@ async def test_a_hostile_command_runs_unasked_and_gets_nowhere(kind: Kind) -> No
 
 
 @pytest.mark.parametrize("kind", CONFINING)
-async def test_what_once_ran_as_the_operator_runs_in_the_sandbox_alone(kind: Kind) -> None:
+async def test_what_once_ran_as_the_operator_runs_in_the_sandbox_alone(kind: SandboxKind) -> None:
     """S1: with a sandbox each of the seventeen may run unasked, and what it runs has the workspace and nothing else."""
     with workshop(tools__terminal__sandbox="on") as shop:
         gateway = shop.gateway
-        gateway.environment["PATH"] = PATH if kind is Kind.BUBBLEWRAP else os.environ["PATH"]
+        gateway.environment["PATH"] = PATH if kind is SandboxKind.BUBBLEWRAP else os.environ["PATH"]
         await gateway.start()
         workspace = gateway.home / "workspace"
         attacks.prepare(workspace)

@@ -13,7 +13,7 @@ import pytest
 from holdfast.agent.mcp.confinement import Confinement
 from holdfast.agent.mcp.servers import McpServers
 from holdfast.config import McpConfig
-from holdfast.sandbox import Kind, Sandbox, profile
+from holdfast.sandbox import Sandbox, SandboxKind, profile
 from holdfast.sandbox.proxy import Network
 from tests import machine
 from tests.mcp.scenes import ENVIRONMENT, PATIENCE_S, ROOT, HastyClock, site, tool, until
@@ -36,7 +36,7 @@ def server(first: str = "", **more: object) -> McpConfig:
 
 
 @contextlib.asynccontextmanager
-async def confined(config: McpConfig, home: Path, kind: Kind) -> AsyncGenerator[McpServers]:
+async def confined(config: McpConfig, home: Path, kind: SandboxKind) -> AsyncGenerator[McpServers]:
     """Run one server in a sandbox for as long as the context lasts."""
     (home / "workspace").mkdir()
     (home / "holdfast.toml").write_text("secret")
@@ -52,7 +52,7 @@ async def confined(config: McpConfig, home: Path, kind: Kind) -> AsyncGenerator[
 
 
 @CONFINING
-async def test_a_server_works_and_keeps_its_state_in_a_folder_of_its_own(kind: Kind, tmp_path: Path) -> None:
+async def test_a_server_works_and_keeps_its_state_in_a_folder_of_its_own(kind: SandboxKind, tmp_path: Path) -> None:
     """SECURITY 10: its home is that folder, and of the gateway's it sees nothing else."""
     first = f"open(os.path.expanduser('~/state'), 'w').write(str(os.path.exists({str(tmp_path / 'holdfast.toml')!r})))"
     async with confined(server(first), tmp_path, kind) as servers:
@@ -61,7 +61,7 @@ async def test_a_server_works_and_keeps_its_state_in_a_folder_of_its_own(kind: K
 
 
 @CONFINING
-async def test_a_server_that_fails_in_its_sandbox_says_what_it_wanted(kind: Kind, tmp_path: Path) -> None:
+async def test_a_server_that_fails_in_its_sandbox_says_what_it_wanted(kind: SandboxKind, tmp_path: Path) -> None:
     """S3: a host that its settings do not name is refused, and named."""
     async with confined(server("urllib.request.urlopen('http://shop.test/')"), tmp_path, kind) as servers:
 
@@ -73,7 +73,7 @@ async def test_a_server_that_fails_in_its_sandbox_says_what_it_wanted(kind: Kind
 
 @pytest.mark.launcher
 async def test_a_server_that_dies_in_its_sandbox_is_said_to_be_in_one(tmp_path: Path) -> None:
-    async with confined(server("sys.exit(3)"), tmp_path, Kind.LAUNCHER) as servers:
+    async with confined(server("sys.exit(3)"), tmp_path, SandboxKind.LAUNCHER) as servers:
 
         async def look() -> str | None:
             return servers.status["own"] if "status 3" in servers.status["own"] else None
@@ -84,6 +84,6 @@ async def test_a_server_that_dies_in_its_sandbox_is_said_to_be_in_one(tmp_path: 
 @pytest.mark.launcher
 async def test_a_server_that_was_taken_out_of_the_sandbox_runs_as_it_is(tmp_path: Path) -> None:
     first = f"open({str(tmp_path / 'seen')!r}, 'w').write(open({str(tmp_path / 'holdfast.toml')!r}).read())"
-    async with confined(server(first, sandbox=False), tmp_path, Kind.LAUNCHER) as servers:
+    async with confined(server(first, sandbox=False), tmp_path, SandboxKind.LAUNCHER) as servers:
         assert await (await tool(servers, "own__first")).run({}, site()) == "hello"
     assert (tmp_path / "seen").read_text() == "secret"

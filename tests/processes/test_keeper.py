@@ -22,7 +22,7 @@ from holdfast.agent.processes.folder import Folder, Phase, Spec, readable, whole
 from holdfast.agent.processes.keeping import Command, Keeping, Kept
 from holdfast.core.redaction import Redaction
 from holdfast.errors import NotFound, Rejected, Unavailable
-from holdfast.sandbox import Kind, Sandbox, profile
+from holdfast.sandbox import Sandbox, SandboxKind, profile
 from tests.engine.world import until
 from tests.machine import CONFINING
 from tests.processes.scene import HOME_ID, in_group, scene
@@ -348,7 +348,9 @@ def test_output_reads_without_the_movements_of_a_terminal() -> None:
 
 
 @pytest.mark.parametrize("kind", CONFINING)
-async def test_the_first_process_of_a_sandbox_is_nothing_that_a_command_left_running(kind: Kind, tmp_path: Path) -> None:
+async def test_the_first_process_of_a_sandbox_is_nothing_that_a_command_left_running(
+    kind: SandboxKind, tmp_path: Path
+) -> None:
     sandbox = await Sandbox.find("on", profile(tmp_path), kinds=[kind])
     argv, _ = sandbox.wrap(["sleep", "60"], tmp_path)
     outer = await asyncio.create_subprocess_exec(*argv, start_new_session=True)

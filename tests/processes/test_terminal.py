@@ -30,7 +30,7 @@ from holdfast.core.questions import PASSING_CHOICES, About
 from holdfast.core.turns import Mode, Turn
 from holdfast.errors import NotFound, Rejected
 from holdfast.ids import CallId
-from holdfast.sandbox import Kind, Profile, Sandbox, profile
+from holdfast.sandbox import Profile, Sandbox, SandboxKind, profile
 from tests.engine.world import until
 from tests.machine import CONFINING, LANDLOCK
 from tests.processes.scene import ENVIRONMENT, SOURCE, Scene, in_group, scene
@@ -117,11 +117,13 @@ async def test_a_timeout_ends_the_group_and_keeps_what_was_printed(tmp_path: Pat
 
 
 @pytest.mark.parametrize("background", [False, True], ids=["foreground", "background"])
-@pytest.mark.parametrize("kind", [*CONFINING, LANDLOCK, Kind.NONE])
-async def test_a_command_comes_after_the_gateway_for_the_processors(tmp_path: Path, kind: Kind, background: bool) -> None:
+@pytest.mark.parametrize("kind", [*CONFINING, LANDLOCK, SandboxKind.NONE])
+async def test_a_command_comes_after_the_gateway_for_the_processors(
+    tmp_path: Path, kind: SandboxKind, background: bool
+) -> None:
     """S6: a hundred busy commands leave the gateway responsive."""
     async with scene(tmp_path) as here:
-        box = await confined(here, kind) if kind is not Kind.NONE else None
+        box = await confined(here, kind) if kind is not SandboxKind.NONE else None
         tool = terminal(here, sandbox=box, approval="allow")
         said = await tool.run({"command": LOWERED, "background": background}, site(here))
         if background:
@@ -133,7 +135,7 @@ async def test_a_command_comes_after_the_gateway_for_the_processors(tmp_path: Pa
         assert os.getuid() or not Path("/proc/self/autogroup").exists() or f" nice {NICENESS}" in said
 
 
-async def confined(here: Scene, kind: Kind) -> Sandbox:
+async def confined(here: Scene, kind: SandboxKind) -> Sandbox:
     return await Sandbox.find("on", profile(here.workspace, hidden=[here.home]), kinds=[kind])
 
 
@@ -394,15 +396,15 @@ async def test_only_the_conversation_that_started_a_process_reaches_it(tmp_path:
 @pytest.mark.parametrize(
     ("choice", "kinds", "why"),
     [
-        pytest.param("auto", [Kind.BUBBLEWRAP], "", marks=pytest.mark.sandbox),
-        pytest.param("auto", [Kind.LAUNCHER], "", marks=pytest.mark.launcher),
-        pytest.param("auto", [Kind.LANDLOCK], "no sandbox on this machine", marks=pytest.mark.landlock),
+        pytest.param("auto", [SandboxKind.BUBBLEWRAP], "", marks=pytest.mark.sandbox),
+        pytest.param("auto", [SandboxKind.LAUNCHER], "", marks=pytest.mark.launcher),
+        pytest.param("auto", [SandboxKind.LANDLOCK], "no sandbox on this machine", marks=pytest.mark.landlock),
         ("auto", [], "no sandbox on this machine"),
         ("off", [], "the sandbox is switched off"),
     ],
 )
 async def test_a_command_is_asked_about_unless_a_sandbox_confines_it(
-    choice: Literal["auto", "off"], kinds: list[Kind], why: str, tmp_path: Path
+    choice: Literal["auto", "off"], kinds: list[SandboxKind], why: str, tmp_path: Path
 ) -> None:
     """SECURITY 10: neither a machine that cannot confine nor an operator who does without it makes commands harmless."""
     async with scene(tmp_path) as here:
@@ -414,7 +416,7 @@ async def test_a_command_is_asked_about_unless_a_sandbox_confines_it(
 
 
 @pytest.mark.parametrize("kind", CONFINING)
-async def test_the_sandbox_keeps_the_rest_of_the_machine_out_of_reach(kind: Kind, tmp_path: Path) -> None:
+async def test_the_sandbox_keeps_the_rest_of_the_machine_out_of_reach(kind: SandboxKind, tmp_path: Path) -> None:
     """SECURITY 10: background and foreground alike run inside."""
     async with scene(tmp_path) as here:
         confined = await Sandbox.find("on", profile(here.workspace, hidden=[here.home]), kinds=[kind])
@@ -438,7 +440,7 @@ async def test_the_sandbox_keeps_the_rest_of_the_machine_out_of_reach(kind: Kind
 
 
 @pytest.mark.parametrize("kind", CONFINING)
-async def test_a_host_that_was_not_allowed_is_told_with_the_result(kind: Kind, tmp_path: Path) -> None:
+async def test_a_host_that_was_not_allowed_is_told_with_the_result(kind: SandboxKind, tmp_path: Path) -> None:
     """S3: model and person learn what the command wanted; what it serves itself it reaches."""
     reach = "python3 -c 'import urllib.request; urllib.request.urlopen(\"http://shop.test/\")'"
     async with scene(tmp_path) as here:

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.sandbox import Kind, Limits, Profile, Sandbox, profile, scrubbed
-from holdfast.sandbox.proxy import Door
+from holdfast.sandbox import Limits, Profile, Sandbox, SandboxKind, profile, scrubbed
+from holdfast.sandbox.proxy import NetworkAccess
 from tests.sandbox.attacks import Attack
 
 MARKER = "HF-SECRET-7c1e"
@@ -34,7 +34,7 @@ class Arena:
 
     def __init__(self, root: Path, programs: Mapping[str, str]) -> None:
         self.programs = programs
-        self._boxes: dict[Kind, Sandbox] = {}
+        self._boxes: dict[SandboxKind, Sandbox] = {}
         self.id = f"hf-{secrets.token_hex(6)}"
         self.root = root
         self.person, self.gateway, self.outside = root / "person", root / "gateway", root / "outside"
@@ -44,7 +44,7 @@ class Arena:
             self.person / "Documents",
             self.outside,
             self.workspace,
-            self.gateway / "doors",
+            self.gateway / "proxy",
         ):
             folder.mkdir(parents=True)
         for path in (self.person / ".ssh/id_rsa", self.person / "Documents/diary.txt", self.person / ".netrc"):
@@ -92,21 +92,21 @@ class Arena:
             "HF_ARENA": self.id,
         }
 
-    async def box(self, kind: Kind) -> Sandbox:
+    async def box(self, kind: SandboxKind) -> Sandbox:
         """Return a sandbox around the workspace, tried out once."""
         if kind not in self._boxes:
             self._boxes[kind] = await Sandbox.find("on", self.profile(), kinds=[kind])
         return self._boxes[kind]
 
     def run(
-        self, box: Sandbox, attack: Attack, door: Door | None = None, *, user: int | None = None
+        self, box: Sandbox, attack: Attack, access: NetworkAccess | None = None, *, user: int | None = None
     ) -> subprocess.CompletedProcess[bytes]:
         """Run an attack to its end.  The environment of the gateway holds a secret, as it does in life."""
         own = self.workspace / "work"
         own.mkdir(exist_ok=True)
         own.chmod(0o777)
         command = ["/bin/sh", "-c", attack.script] if attack.language == "sh" else ["python3", "-c", attack.script]
-        argv, variables = box.wrap(command, own, door)
+        argv, variables = box.wrap(command, own, access)
         if user is not None:
             argv[0] = interpreter_for_everybody()
         gateways = scrubbed({**os.environ, **self.programs, "HOLDFAST_SERVER__API_KEY": MARKER, "OPENAI_API_KEY": MARKER})

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from holdfast.sandbox import Kind
+from holdfast.sandbox import SandboxKind
 
-LANDLOCK = frozenset({Kind.LANDLOCK})
+LANDLOCK = frozenset({SandboxKind.LANDLOCK})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,14 +23,14 @@ class Attack:
     language: str = "sh"
     # Without a sandbox it works on any machine, and does no lasting harm: it shows that we would notice.
     works_outside: bool = False
-    weak: frozenset[Kind] = field(default_factory=frozenset[Kind])
+    weak: frozenset[SandboxKind] = field(default_factory=frozenset[SandboxKind])
 
 
-def shell(script: str, *, works_outside: bool = False, weak: frozenset[Kind] = frozenset()) -> Attack:
+def shell(script: str, *, works_outside: bool = False, weak: frozenset[SandboxKind] = frozenset()) -> Attack:
     return Attack(script=f"echo begun\n{script}\n", works_outside=works_outside, weak=weak)
 
 
-def python(script: str, *, works_outside: bool = False, weak: frozenset[Kind] = frozenset()) -> Attack:
+def python(script: str, *, works_outside: bool = False, weak: frozenset[SandboxKind] = frozenset()) -> Attack:
     head = "import ctypes, os, socket, struct, sys\nprint('begun', flush=True)\nE = os.environ\n"
     head += "call = ctypes.CDLL(None, use_errno=True).syscall\n"
     return Attack(script=head + script, language="python", works_outside=works_outside, weak=weak)
@@ -114,7 +114,7 @@ WRITES: Mapping[str, Attack] = {
     "the mode of a file": shell('chmod 777 "$OUTSIDE/victim.txt"', works_outside=True, weak=LANDLOCK),
     "the time of a file": shell('touch -c -d 2001-01-01 "$OUTSIDE/victim.txt"', works_outside=True, weak=LANDLOCK),
     "the mode of the home folder": shell('chmod 000 "$PERSON"', weak=LANDLOCK),
-    "the socket of the proxy": shell('rm -f "$GATEWAY"/doors/*; touch "$GATEWAY/doors/planted"', works_outside=True),
+    "the socket of the proxy": shell('rm -f "$GATEWAY"/proxy/*; touch "$GATEWAY/proxy/planted"', works_outside=True),
 }  # fmt: skip
 
 READS: Mapping[str, Attack] = {

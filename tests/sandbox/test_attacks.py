@@ -12,8 +12,8 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from holdfast.sandbox import Kind, Sandbox
-from holdfast.sandbox.proxy import Network, Rules
+from holdfast.sandbox import Sandbox, SandboxKind
+from holdfast.sandbox.proxy import HostRules, Network
 from tests.machine import CONFINING, LANDLOCK, PATH
 from tests.sandbox.arena import MARKER, Arena, arena
 from tests.sandbox.attacks import CORPUS, FURTHER, POWERS, REACHES, shell
@@ -52,7 +52,7 @@ def test_the_corpus_is_large_enough() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", CORPUS)
-async def test_an_attack_has_no_effect_outside_the_workspace(kind: Kind, name: str, place: Arena) -> None:
+async def test_an_attack_has_no_effect_outside_the_workspace(kind: SandboxKind, name: str, place: Arena) -> None:
     """SECURITY 10, S1, S3: a hostile command changes nothing, reads nothing private and reaches nobody."""
     attack = CORPUS[name]
     if kind in attack.weak:
@@ -62,17 +62,19 @@ async def test_an_attack_has_no_effect_outside_the_workspace(kind: Kind, name: s
 
 @pytest.mark.parametrize("kind", CONFINING)
 @pytest.mark.parametrize("name", REACHES)
-async def test_an_attack_on_the_network_reaches_nobody_through_the_proxy_either(kind: Kind, name: str, place: Arena) -> None:
+async def test_an_attack_on_the_network_reaches_nobody_through_the_proxy_either(
+    kind: SandboxKind, name: str, place: Arena
+) -> None:
     """SECURITY 6, S3: with a proxy and no host allowed there is still no way out."""
     with TemporaryDirectory() as folder:
-        async with Network(Path(folder)).opened(Rules()) as door:
-            done = await asyncio.to_thread(place.run, await place.box(kind), REACHES[name], door)
+        async with Network(Path(folder)).opened(HostRules()) as access:
+            done = await asyncio.to_thread(place.run, await place.box(kind), REACHES[name], access)
     place.check(done)
 
 
 @pytest.mark.parametrize("kind", CONFINING)
 @pytest.mark.parametrize("name", [*POWERS, *FURTHER])
-async def test_an_ordinary_user_is_held_as_root_is(kind: Kind, name: str, ground_for_everybody: Arena) -> None:
+async def test_an_ordinary_user_is_held_as_root_is(kind: SandboxKind, name: str, ground_for_everybody: Arena) -> None:
     """SECURITY 10: nothing of it needs root."""
     place = ground_for_everybody
     place.check(place.run(await place.box(kind), {**POWERS, **FURTHER}[name], user=NOBODY))
@@ -90,7 +92,7 @@ def test_without_a_sandbox_the_same_attack_is_noticed(name: str, tmp_path: Path)
 
 
 @pytest.mark.parametrize("kind", CONFINING)
-async def test_a_command_cannot_take_the_port_of_the_gateway(kind: Kind, place: Arena) -> None:
+async def test_a_command_cannot_take_the_port_of_the_gateway(kind: SandboxKind, place: Arena) -> None:
     """S2: what listens in a sandbox listens there alone."""
     with socket.create_server(("127.0.0.1", 0)) as held:
         port = held.getsockname()[1]
@@ -111,7 +113,7 @@ async def test_a_command_cannot_take_the_port_of_the_gateway(kind: Kind, place: 
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_the_command_works_in_spite_of_it_all(kind: Kind, place: Arena) -> None:
+async def test_the_command_works_in_spite_of_it_all(kind: SandboxKind, place: Arena) -> None:
     """Walls that nothing gets through would be easy."""
     script = 'echo x > own && mkdir d && mv own d/ && cat d/own && chmod +x d/own && touch "$HOME/.cache-of-mine"'
     done = place.run(await place.box(kind), shell(script))

@@ -10,13 +10,35 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.config import McpConfig, TerminalConfig
-from holdfast.sandbox import Kind, Profile, Sandbox, launcher, profile, seatbelt, seccomp, server_profile, terminal_profile
+from holdfast.sandbox import (
+    Profile,
+    Sandbox,
+    SandboxKind,
+    launcher,
+    profile,
+    seatbelt,
+    seccomp,
+    server_profile,
+    terminal_profile,
+)
 from holdfast.sandbox.profile import SYSTEM
 
 _ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
 _WORDS = st.one_of(
     st.sampled_from(
-        ["--read", "--write", "--hide", "--blank", "--link", "--chdir", "--door", "--network", "--limit", "--filter", "--"]
+        [
+            "--read",
+            "--write",
+            "--hide",
+            "--blank",
+            "--link",
+            "--chdir",
+            "--proxy-socket",
+            "--network",
+            "--limit",
+            "--filter",
+            "--",
+        ]
     ),
     st.sampled_from([*launcher.KINDS, *launcher.LIMITS, "/tmp", "/", "..", "/a/../b", "0", "-1", "00", "9" * 50, "٣"]),
     st.text(max_size=20),
@@ -27,7 +49,7 @@ _WORDS = st.one_of(
 def test_any_arguments_are_a_plan_or_a_value_error(words: list[str]) -> None:
     """Fuzzing: what is understood is confined to absolute paths, known limits and whole instructions."""
     try:
-        plan = launcher.parsed(words)
+        plan = launcher.parse(words)
     except ValueError:
         return
     assert plan.kind in launcher.KINDS
@@ -43,7 +65,7 @@ def test_any_arguments_are_a_plan_or_a_value_error(words: list[str]) -> None:
 @given(st.lists(st.text(min_size=1, max_size=8), min_size=1, max_size=6))
 def test_the_command_is_passed_on_as_it_is(command: list[str]) -> None:
     """Fuzzing: whatever it is called, no word of it is read as an option."""
-    assert launcher.parsed(["landlock", "--read", "/usr", "--", *command]).command == command
+    assert launcher.parse(["landlock", "--read", "/usr", "--", *command]).command == command
 
 
 @pytest.mark.parametrize(
@@ -55,15 +77,15 @@ def test_the_command_is_passed_on_as_it_is(command: list[str]) -> None:
         (["landlock", "--"], "no command"),
         (["landlock", "--read", "--", "ls"], "absolute path"),
         (["landlock", "--read"], "needs a value"),
-        (["landlock", "--limit", "luck", "3", "--", "ls"], "no limit"),
+        (["landlock", "--limit", "luck", "3", "--", "ls"], "not a known limit"),
         (["landlock", "--filter", "00", "--", "ls"], "instructions"),
         (["landlock", "--filter", "zz", "--", "ls"], "non-hexadecimal"),
-        (["landlock", "--wish", "--", "ls"], "no option"),
+        (["landlock", "--wish", "--", "ls"], "unknown option"),
     ],
 )
 def test_what_is_wrong_with_the_arguments_is_said(words: list[str], problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
-        launcher.parsed(words)
+        launcher.parse(words)
 
 
 def judged(program: bytes, arch: int, number: int, arguments: tuple[int, ...] = ()) -> int:
@@ -89,12 +111,12 @@ def judged(program: bytes, arch: int, number: int, arguments: tuple[int, ...] = 
                 raise AssertionError(code)
 
 
-@pytest.mark.parametrize("machine", seccomp.MACHINES)
+@pytest.mark.parametrize("machine", seccomp.ARCHITECTURES)
 @pytest.mark.parametrize("namespaces", [True, False])
 def test_the_filter_refuses_what_it_names_and_allows_the_rest(machine: str, namespaces: bool) -> None:
     """SECURITY 10: checked against the rules of the kernel's own machine, on both processors."""
     program = seccomp.program(namespaces=namespaces, machine=machine)
-    arch, calls = seccomp.MACHINES[machine].arch, seccomp.MACHINES[machine].calls
+    arch, calls = seccomp.ARCHITECTURES[machine].arch, seccomp.ARCHITECTURES[machine].calls
 
     def allowed(name: str, *arguments: int) -> bool:
         return judged(program, arch, calls[name], arguments) == _ALLOW
@@ -131,7 +153,7 @@ def test_the_filter_refuses_what_it_names_and_allows_the_rest(machine: str, name
 def test_every_call_gets_a_verdict(number: int, arguments: tuple[int, ...], namespaces: bool) -> None:
     """Fuzzing: no jump of the filter leads out of it."""
     program = seccomp.program(namespaces=namespaces, machine="x86_64")
-    verdict = judged(program, seccomp.MACHINES["x86_64"].arch, number, arguments)
+    verdict = judged(program, seccomp.ARCHITECTURES["x86_64"].arch, number, arguments)
     assert verdict == _ALLOW or verdict & 0xFFFF0000 == _ERRNO
 
 
@@ -184,8 +206,8 @@ def test_the_settings_of_the_terminal_become_a_profile(tmp_path: Path) -> None:
     assert seen.writable == (tmp_path / "work", tmp_path / "cache")
     assert tmp_path / "data" in seen.readable
     assert (seen.limits.memory, seen.limits.processes, seen.limits.cpu) == (10 * 1024 * 1024, 0, 7)
-    words, _ = Sandbox(description="", profile=seen, kind=Kind.LAUNCHER).wrap(["ls"], tmp_path)
-    assert launcher.parsed(words[words.index("namespaces") :]).limits == {
+    words, _ = Sandbox(description="", profile=seen, kind=SandboxKind.LAUNCHER).wrap(["ls"], tmp_path)
+    assert launcher.parse(words[words.index("namespaces") :]).limits == {
         "memory": 10 * 1024 * 1024,
         "file": seen.limits.file,
         "files": seen.limits.files,

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.sandbox import Kind, Sandbox, profile, scrubbed
-from holdfast.sandbox.proxy import Door, Network, Rules, is_named
+from holdfast.sandbox import Sandbox, SandboxKind, profile, scrubbed
+from holdfast.sandbox.proxy import HostRules, Network, NetworkAccess, is_named
 from tests import machine
 
 CONFINING = pytest.mark.parametrize("kind", machine.CONFINING)
@@ -36,8 +36,8 @@ WORK = {
 }
 
 
-async def run(box: Sandbox, script: str, door: Door | None = None) -> tuple[int | None, str]:
-    argv, variables = box.wrap(["/bin/sh", "-ec", script], box.workspace, door)
+async def run(box: Sandbox, script: str, access: NetworkAccess | None = None) -> tuple[int | None, str]:
+    argv, variables = box.wrap(["/bin/sh", "-ec", script], box.workspace, access)
     running = await asyncio.create_subprocess_exec(
         *argv,
         stdin=asyncio.subprocess.DEVNULL,
@@ -53,7 +53,7 @@ async def run(box: Sandbox, script: str, door: Door | None = None) -> tuple[int 
 
 @KINDS
 @pytest.mark.parametrize("name", WORK)
-async def test_tools_work_in_the_workspace_without_a_network(kind: Kind, name: str, tmp_path: Path) -> None:
+async def test_tools_work_in_the_workspace_without_a_network(kind: SandboxKind, name: str, tmp_path: Path) -> None:
     """SECURITY 10: what people have an agent for."""
     if not shutil.which("python3" if name == "venv" else name):
         pytest.skip(f"there is no {name} on this machine")
@@ -63,7 +63,7 @@ async def test_tools_work_in_the_workspace_without_a_network(kind: Kind, name: s
 
 
 @CONFINING
-async def test_processes_share_memory_and_a_server_of_the_command_is_reached(kind: Kind, tmp_path: Path) -> None:
+async def test_processes_share_memory_and_a_server_of_the_command_is_reached(kind: SandboxKind, tmp_path: Path) -> None:
     script = (
         "import http.server, multiprocessing, threading, urllib.request\n"
         "assert multiprocessing.Pool(2).map(abs, [-1, -2]) == [1, 2]\n"
@@ -74,8 +74,8 @@ async def test_processes_share_memory_and_a_server_of_the_command_is_reached(kin
     (tmp_path / "work").mkdir()
     (tmp_path / "work/share.py").write_text(script)
     box = await Sandbox.find("on", profile(tmp_path / "work"), kinds=[kind])
-    async with Network(tmp_path).opened(Rules()) as door:
-        code, output = await run(box, "python3 share.py", door)
+    async with Network(tmp_path).opened(HostRules()) as access:
+        code, output = await run(box, "python3 share.py", access)
     assert code == 0, output
 
 
@@ -115,7 +115,7 @@ async def on_loopback(_host: str, _port: int) -> Sequence[str]:
 
 
 @CONFINING
-async def test_pip_installs_through_the_proxy_from_a_host_that_was_allowed(kind: Kind, tmp_path: Path) -> None:
+async def test_pip_installs_through_the_proxy_from_a_host_that_was_allowed(kind: SandboxKind, tmp_path: Path) -> None:
     """SECURITY 6: and says what it was refused where it was not."""
     (tmp_path / "work").mkdir()
     box = await Sandbox.find("on", profile(tmp_path / "work"), kinds=[kind])
@@ -126,9 +126,9 @@ async def test_pip_installs_through_the_proxy_from_a_host_that_was_allowed(kind:
         pip += "--trusted-host registry.test tiny"
         code, output = await run(box, "python3 -m venv env")
         assert code == 0, output
-        async with network.opened(Rules()) as door:
-            code, _ = await run(box, pip, door)
-            assert (code, door.refused) == (1, {name})
-        async with network.opened(Rules(allowed=lambda host, at: is_named(host, at, [name]))) as door:
-            code, output = await run(box, f"{pip} && env/bin/python -c 'import tiny; print(tiny.ANSWER)'", door)
-            assert (code, output[-3:], door.refused) == (0, "42\n", set()), output
+        async with network.opened(HostRules()) as access:
+            code, _ = await run(box, pip, access)
+            assert (code, access.refused) == (1, {name})
+        async with network.opened(HostRules(allowed=lambda host, at: is_named(host, at, [name]))) as access:
+            code, output = await run(box, f"{pip} && env/bin/python -c 'import tiny; print(tiny.ANSWER)'", access)
+            assert (code, output[-3:], access.refused) == (0, "42\n", set()), output

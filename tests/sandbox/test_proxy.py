@@ -17,14 +17,14 @@ from hypothesis import strategies as st
 
 from holdfast.core import consent
 from holdfast.errors import Rejected
-from holdfast.sandbox import Kind, Sandbox, profile, scrubbed
+from holdfast.sandbox import Sandbox, SandboxKind, profile, scrubbed
 from holdfast.sandbox.launcher import PORT
 from holdfast.sandbox.proxy import (
     CONNECTIONS_MAX,
     HEAD_MAX_BYTES,
-    Door,
+    HostRules,
     Network,
-    Rules,
+    NetworkAccess,
     is_named,
     parse,
 )
@@ -58,19 +58,19 @@ async def upstream() -> AsyncGenerator[tuple[int, list[bytes]]]:
 
 @asynccontextmanager
 async def proxy(
-    rules: Rules, tmp_path: Path, local: Sequence[str] = (), own_port: int = 0
-) -> AsyncGenerator[tuple[Door, int]]:
-    """Open a door, and hand it a listener as the launcher would; give out where that listens."""
+    rules: HostRules, tmp_path: Path, local: Sequence[str] = (), own_port: int = 0
+) -> AsyncGenerator[tuple[NetworkAccess, int]]:
+    """Open network access, and hand it a listener as the launcher would; give out where that listens."""
     network = Network(tmp_path, everywhere_is_loopback, local, own_port=own_port)
-    async with network.opened(rules) as door:
+    async with network.opened(rules) as access:
         with socket.create_server(("127.0.0.1", 0)) as listener, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as out:
             number = struct.pack("i", listener.fileno())
-            out.sendmsg([b"1"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, number)], 0, str(door.path))
-            yield door, listener.getsockname()[1]
+            out.sendmsg([b"1"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, number)], 0, str(access.path))
+            yield access, listener.getsockname()[1]
 
 
-async def gone(door: Door) -> None:
-    while door.path.exists():  # noqa: ASYNC110 - Nobody tells of a file that is removed.
+async def gone(access: NetworkAccess) -> None:
+    while access.path.exists():  # noqa: ASYNC110 - Nobody tells of a file that is removed.
         await asyncio.sleep(0)
 
 
@@ -87,20 +87,20 @@ async def said(port: int, request: bytes, then: bytes = b"") -> bytes:
     return answer
 
 
-def naming(*names: str) -> Rules:
-    return Rules(allowed=lambda host, port: is_named(host, port, names))
+def naming(*names: str) -> HostRules:
+    return HostRules(allowed=lambda host, port: is_named(host, port, names))
 
 
 async def test_an_allowed_host_is_reached_and_the_server_sees_an_ordinary_request(tmp_path: Path) -> None:
     """SECURITY 6: under the name that was allowed; what is between client and proxy stays there."""
     async with (
         upstream() as (there, heads),
-        proxy(naming(f"shop.test:{there}"), tmp_path, [f"shop.test:{there}"]) as (door, port),
+        proxy(naming(f"shop.test:{there}"), tmp_path, [f"shop.test:{there}"]) as (access, port),
     ):
         head = f"GET http://shop.test:{there}/a?b=c HTTP/1.1\r\nHost: evil.test\r\nProxy-Authorization: x\r\nA: b\r\n\r\n"
         assert (await said(port, head.encode())).endswith(b"\r\n\r\nGET /a?b=c HTTP/1.1")
         assert heads == [f"GET /a?b=c HTTP/1.1\r\nHost: shop.test:{there}\r\nA: b\r\nConnection: close\r\n\r\n".encode()]
-        assert door.refused == set()
+        assert access.refused == set()
 
 
 @pytest.mark.parametrize("name", ["localhost", "127.0.0.1", "shop.test", "127.9.9.9", "[::1]", "[::ffff:127.0.0.1]"])
@@ -108,11 +108,11 @@ async def test_the_gateway_itself_is_reached_under_no_name_even_if_it_was_allowe
     """S4: the proxy has the gateway's user, which needs no key."""
     async with (
         upstream() as (there, heads),
-        proxy(naming(f"{name}:{there}"), tmp_path, [f"{name}:{there}"], own_port=there) as (door, port),
+        proxy(naming(f"{name}:{there}"), tmp_path, [f"{name}:{there}"], own_port=there) as (access, port),
     ):
         answer = await said(port, f"CONNECT {name}:{there} HTTP/1.1\r\n\r\n".encode())
         assert b"this is the gateway itself" in answer, answer
-        assert (heads, len(door.refused)) == ([], 1)
+        assert (heads, len(access.refused)) == ([], 1)
 
 
 async def test_a_tunnel_passes_bytes_on_as_they_are(tmp_path: Path) -> None:
@@ -128,12 +128,12 @@ async def test_a_tunnel_passes_bytes_on_as_they_are(tmp_path: Path) -> None:
 @pytest.mark.parametrize("form", ["CONNECT {} HTTP/1.1\r\n\r\n", "GET http://{}/ HTTP/1.1\r\n\r\n"])
 async def test_a_host_that_nobody_allowed_is_refused_by_name_and_remembered(form: str, tmp_path: Path) -> None:
     """SECURITY 6, S3: model and person can be told what the command wanted."""
-    async with upstream() as (there, heads), proxy(naming("shop.test"), tmp_path) as (door, port):
+    async with upstream() as (there, heads), proxy(naming("shop.test"), tmp_path) as (access, port):
         place = f"evil.test:{there}"
         answer = await said(port, form.format(place).encode())
         assert answer.startswith(b"HTTP/1.1 403 Forbidden\r\n")
-        assert f"does not let this command reach {place}: nobody has allowed it yet; ask for it".encode() in answer
-        assert (door.refused, heads) == ({place}, [])
+        assert f"does not let this command reach {place}: it is not allowed yet; ask for it".encode() in answer
+        assert (access.refused, heads) == ({place}, [])
 
 
 @pytest.mark.parametrize(
@@ -141,27 +141,27 @@ async def test_a_host_that_nobody_allowed_is_refused_by_name_and_remembered(form
 )
 async def test_an_allowed_name_that_leads_to_this_machine_is_refused(name: str, tmp_path: Path) -> None:
     """SECURITY 6: a name that was allowed for the internet does not open what is inside."""
-    everything = Rules(allowed=lambda _host, _port: True)
-    async with upstream() as (there, heads), proxy(everything, tmp_path) as (door, port):
+    everything = HostRules(allowed=lambda _host, _port: True)
+    async with upstream() as (there, heads), proxy(everything, tmp_path) as (access, port):
         answer = await said(port, f"CONNECT {name}:{there} HTTP/1.1\r\n\r\n".encode())
         assert answer.startswith(b"HTTP/1.1 403 "), answer
         assert b"not on the public internet" in answer
-        assert (heads, len(door.refused)) == ([], 1)
+        assert (heads, len(access.refused)) == ([], 1)
 
 
 @pytest.mark.parametrize("port", [22, 25, 6379])
 async def test_services_that_do_not_belong_to_the_web_are_not_reached(port: int, tmp_path: Path) -> None:
-    async with proxy(Rules(allowed=lambda _host, _port: True), tmp_path) as (_, at):
+    async with proxy(HostRules(allowed=lambda _host, _port: True), tmp_path) as (_, at):
         assert b"does not belong to the web" in await said(at, f"CONNECT shop.test:{port} HTTP/1.1\r\n\r\n".encode())
 
 
 async def test_loopback_is_reached_when_it_was_allowed_by_that_name(tmp_path: Path) -> None:
     """SECURITY 6: such as a server of the person's own."""
     async with upstream() as (there, heads):
-        rules = Rules.of([f"localhost:{there}"])
-        async with proxy(rules, tmp_path) as (door, port):
+        rules = HostRules.of([f"localhost:{there}"])
+        async with proxy(rules, tmp_path) as (access, port):
             assert b" 200 OK" in await said(port, f"GET http://localhost:{there}/ HTTP/1.1\r\n\r\n".encode())
-            assert door.direct == "127.0.0.1,::1"
+            assert access.direct == "127.0.0.1,::1"
         assert len(heads) == 1
 
 
@@ -187,21 +187,21 @@ async def test_loopback_is_reached_when_it_was_allowed_by_that_name(tmp_path: Pa
     ],
 )
 async def test_what_is_no_request_for_a_proxy_is_answered_with_400(request_: bytes, tmp_path: Path) -> None:
-    async with proxy(Rules(allowed=lambda _host, _port: True), tmp_path) as (door, port):
+    async with proxy(HostRules(allowed=lambda _host, _port: True), tmp_path) as (access, port):
         assert (await said(port, request_)).startswith(b"HTTP/1.1 400 Bad Request\r\n")
-        assert door.refused == set()
+        assert access.refused == set()
 
 
 async def test_a_head_that_does_not_end_is_refused(tmp_path: Path) -> None:
     """SECURITY 12: limits on everything."""
-    async with proxy(Rules(), tmp_path) as (_, port):
+    async with proxy(HostRules(), tmp_path) as (_, port):
         answer = await said(port, b"GET http://shop.test/ HTTP/1.1\r\nA: " + b"a" * 2 * HEAD_MAX_BYTES)
         assert answer.startswith(b"HTTP/1.1 431 ")
 
 
 async def test_more_connections_than_allowed_are_refused(tmp_path: Path) -> None:
     """SECURITY 12."""
-    async with proxy(Rules(), tmp_path) as (_, port):
+    async with proxy(HostRules(), tmp_path) as (_, port):
         held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(CONNECTIONS_MAX)]
         assert (await said(port, b"")).startswith(b"HTTP/1.1 503 ")
         for _, writer in held:
@@ -209,44 +209,44 @@ async def test_more_connections_than_allowed_are_refused(tmp_path: Path) -> None
 
 
 async def test_only_a_listener_is_taken_and_only_once(tmp_path: Path) -> None:
-    """A door that was opened by its launcher takes nothing more."""
-    async with Network(tmp_path).opened(Rules()) as door:
+    """Access that was opened by its launcher takes nothing more."""
+    async with Network(tmp_path).opened(HostRules()) as access:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as out, socket.socket() as other:
             number = struct.pack("i", other.fileno())
-            out.sendmsg([b"1"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, number)], 0, str(door.path))
-            await gone(door)
+            out.sendmsg([b"1"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, number)], 0, str(access.path))
+            await gone(access)
             with pytest.raises(OSError, match="No such file"):
-                out.sendto(b"1", str(door.path))
+                out.sendto(b"1", str(access.path))
 
 
 async def test_a_door_that_was_never_used_leaves_nothing(tmp_path: Path) -> None:
-    async with Network(tmp_path).opened(Rules()) as door:
-        assert door.path.exists()
-    assert [*door.path.parent.iterdir()] == []
+    async with Network(tmp_path).opened(HostRules()) as access:
+        assert access.path.exists()
+    assert [*access.path.parent.iterdir()] == []
 
 
 async def test_a_long_path_to_the_home_is_no_obstacle(tmp_path: Path) -> None:
     deep = tmp_path / ("d" * 100)
-    async with Network(deep).opened(Rules()) as door:
-        assert door.path.exists()
-    assert not door.path.parent.exists() or not door.path.exists()
+    async with Network(deep).opened(HostRules()) as access:
+        assert access.path.exists()
+    assert not access.path.parent.exists() or not access.path.exists()
 
 
 async def test_the_door_of_a_background_command_closes_when_it_has_ended(tmp_path: Path) -> None:
     network = Network(tmp_path)
     over = asyncio.Event()
 
-    async def begun(door: Door) -> Door:
-        return door
+    async def begun(access: NetworkAccess) -> NetworkAccess:
+        return access
 
-    async def ended(_: Door) -> None:
+    async def ended(_: NetworkAccess) -> None:
         await over.wait()
 
-    door = await network.keep(Rules(), begun, ended)
-    assert door.path.exists()
+    access = await network.keep(HostRules(), begun, ended)
+    assert access.path.exists()
     over.set()
-    await gone(door)
-    other = await network.keep(Rules(), begun, lambda _: asyncio.Event().wait())
+    await gone(access)
+    other = await network.keep(HostRules(), begun, lambda _: asyncio.Event().wait())
     await network.close()
     assert not other.path.exists()
 
@@ -326,8 +326,8 @@ def test_what_is_forwarded_is_one_head_for_the_host_that_was_judged(
     assert b"\n" not in head.forwarded.replace(b"\r\n", b"")
 
 
-async def run(box: Sandbox, door: Door, *argv: str) -> tuple[int | None, str]:
-    whole, variables = box.wrap(argv, box.workspace, door)
+async def run(box: Sandbox, access: NetworkAccess, *argv: str) -> tuple[int | None, str]:
+    whole, variables = box.wrap(argv, box.workspace, access)
     environment = {**scrubbed(os.environ), **variables}
     running = await asyncio.create_subprocess_exec(
         *whole, stdout=PIPE, stderr=STDOUT, env=environment, cwd=box.workspace, start_new_session=True
@@ -337,7 +337,7 @@ async def run(box: Sandbox, door: Door, *argv: str) -> tuple[int | None, str]:
 
 
 @CONFINING
-async def test_a_command_in_the_sandbox_reaches_what_was_allowed_and_nothing_else(kind: Kind, tmp_path: Path) -> None:
+async def test_a_command_in_the_sandbox_reaches_what_was_allowed_and_nothing_else(kind: SandboxKind, tmp_path: Path) -> None:
     """SECURITY 6, S3: the variables that programs know lead to the proxy."""
     (tmp_path / "work").mkdir()
     box = await Sandbox.find("on", profile(tmp_path / "work"), kinds=[kind])
@@ -349,20 +349,20 @@ async def test_a_command_in_the_sandbox_reaches_what_was_allowed_and_nothing_els
     )
     async with upstream() as (there, _):
         name = f"shop.test:{there}"
-        async with Network(tmp_path, everywhere_is_loopback, [name]).opened(naming(name)) as door:
-            code, output = await run(box, door, "python3", "-c", script, f"http://{name}/x")
-        assert (code, door.refused) == (0, {"evil.test:80"}), output
+        async with Network(tmp_path, everywhere_is_loopback, [name]).opened(naming(name)) as access:
+            code, output = await run(box, access, "python3", "-c", script, f"http://{name}/x")
+        assert (code, access.refused) == (0, {"evil.test:80"}), output
         assert "b'GET /x HTTP/1.1'" in output
         assert "403 Holdfast does not let this command reach evil.test:80" in output
 
 
 @CONFINING
-async def test_the_way_out_is_gone_when_the_gateway_is(kind: Kind, tmp_path: Path) -> None:
+async def test_the_way_out_is_gone_when_the_gateway_is(kind: SandboxKind, tmp_path: Path) -> None:
     """S2: a command that outlives the gateway has nobody to ask."""
     (tmp_path / "work").mkdir()
     box = await Sandbox.find("on", profile(tmp_path / "work"), kinds=[kind])
-    async with Network(tmp_path).opened(Rules()) as door:
+    async with Network(tmp_path).opened(HostRules()) as access:
         pass
-    code, output = await run(box, door, "python3", "-c", f"import socket; socket.create_connection(('127.0.0.1', {PORT}))")
+    code, output = await run(box, access, "python3", "-c", f"import socket; socket.create_connection(('127.0.0.1', {PORT}))")
     assert code == 1
     assert "Connection refused" in output

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from holdfast.errors import ConfigInvalid
-from holdfast.sandbox import Kind, Sandbox, profile, scrubbed
+from holdfast.sandbox import Sandbox, SandboxKind, profile, scrubbed
 from tests.machine import CONFINING
 from tests.sandbox.arena import interpreter_for_everybody
 
@@ -35,7 +35,7 @@ def furnished(tmp_path: Path) -> Path:
 BOTH = pytest.mark.parametrize("kind", CONFINING)
 
 
-async def sandbox(home: Path, kind: Kind, workspace: str = "gateway/workspace") -> Sandbox:
+async def sandbox(home: Path, kind: SandboxKind, workspace: str = "gateway/workspace") -> Sandbox:
     seen = profile(home / workspace, hidden=[home / "gateway"], user_home=home / "person")
     return await Sandbox.find("on", seen, kinds=[kind])
 
@@ -52,7 +52,7 @@ def started(argv: list[str], user: int | None = None) -> subprocess.CompletedPro
 
 
 @BOTH
-async def test_a_command_works_in_the_workspace(home: Path, kind: Kind) -> None:
+async def test_a_command_works_in_the_workspace(home: Path, kind: SandboxKind) -> None:
     """SECURITY 10: what is written there stays, and its exit status comes back."""
     box = await sandbox(home, kind)
     assert (box.kind, box.confines) == (kind, True)
@@ -65,7 +65,7 @@ async def test_a_command_works_in_the_workspace(home: Path, kind: Kind) -> None:
 @pytest.mark.parametrize(
     "place", ["/etc/holdfast-test", "/usr/holdfast-test", "/proc/sys/kernel/core_pattern", "/var/holdfast-test"]
 )
-async def test_a_command_cannot_write_outside(home: Path, kind: Kind, place: str) -> None:
+async def test_a_command_cannot_write_outside(home: Path, kind: SandboxKind, place: str) -> None:
     """SECURITY 10: not even root, and not the settings of the kernel."""
     done = run(await sandbox(home, kind), f": >> {place}")
     assert done.returncode != 0
@@ -76,7 +76,7 @@ async def test_a_command_cannot_write_outside(home: Path, kind: Kind, place: str
 @BOTH
 @pytest.mark.parametrize("place", ["gateway/holdfast.toml", "person/.ssh/id_rsa", "person/.netrc"])
 @pytest.mark.parametrize("workspace", ["gateway/workspace", "person"])
-async def test_a_command_finds_no_secrets(home: Path, kind: Kind, place: str, workspace: str) -> None:
+async def test_a_command_finds_no_secrets(home: Path, kind: SandboxKind, place: str, workspace: str) -> None:
     """SECURITY 10: also where the workspace lies in what is hidden, and where the secrets lie in the workspace."""
     box = await sandbox(home, kind, workspace)
     done = run(box, f"cat {home / place}; ls -A {(home / place).parent}")
@@ -85,7 +85,7 @@ async def test_a_command_finds_no_secrets(home: Path, kind: Kind, place: str, wo
 
 
 @BOTH
-async def test_secrets_that_appear_later_are_hidden_as_well(home: Path, kind: Kind) -> None:
+async def test_secrets_that_appear_later_are_hidden_as_well(home: Path, kind: SandboxKind) -> None:
     """SECURITY 10: the walls are put up for each command anew."""
     box = await sandbox(home, kind, "person")
     (home / "person" / ".aws").mkdir()
@@ -95,7 +95,7 @@ async def test_secrets_that_appear_later_are_hidden_as_well(home: Path, kind: Ki
 
 
 @BOTH
-async def test_a_command_sees_no_other_process_and_no_foreign_file_in_tmp(home: Path, kind: Kind) -> None:
+async def test_a_command_sees_no_other_process_and_no_foreign_file_in_tmp(home: Path, kind: SandboxKind) -> None:
     """SECURITY 10: process ids, temporary files and the sockets of daemons are its own."""
     box = await sandbox(home, kind)
     (home / "foreign").write_text("here")
@@ -107,7 +107,7 @@ async def test_a_command_sees_no_other_process_and_no_foreign_file_in_tmp(home: 
 
 
 @BOTH
-async def test_what_a_command_leaves_behind_ends_with_it(home: Path, kind: Kind) -> None:
+async def test_what_a_command_leaves_behind_ends_with_it(home: Path, kind: SandboxKind) -> None:
     """R10: a group dies together: the pipe that the child holds is closed when the command ends."""
     box = await sandbox(home, kind)
     done = run(box, "sleep 600 & echo started")
@@ -115,7 +115,7 @@ async def test_what_a_command_leaves_behind_ends_with_it(home: Path, kind: Kind)
 
 
 @BOTH
-async def test_the_sandbox_ends_with_whoever_keeps_it(home: Path, kind: Kind) -> None:
+async def test_the_sandbox_ends_with_whoever_keeps_it(home: Path, kind: SandboxKind) -> None:
     """R10: the keeper stands outside; when it is killed, nothing runs on unseen."""
     box = await sandbox(home, kind)
     argv, _ = box.wrap(["/bin/sh", "-c", "echo ready; exec sleep 600"], box.workspace)
@@ -132,7 +132,7 @@ async def test_the_sandbox_ends_with_whoever_keeps_it(home: Path, kind: Kind) ->
 
 
 @BOTH
-async def test_an_ordinary_user_gets_the_same_walls(kind: Kind) -> None:
+async def test_an_ordinary_user_gets_the_same_walls(kind: SandboxKind) -> None:
     """SECURITY 10: nothing of it needs root."""
     if os.getuid() != 0:
         pytest.skip("every other test here ran as an ordinary user")
@@ -164,23 +164,23 @@ async def test_without_bubblewrap_the_launcher_does_it() -> None:
     """SECURITY 10: the next best mechanism that works is taken."""
     with TemporaryDirectory() as place:
         box = await Sandbox.find("on", profile(Path(place)))
-    assert (box.kind, box.confines, box.missing) == (Kind.LAUNCHER, True, False)
+    assert (box.kind, box.confines, box.missing) == (SandboxKind.LAUNCHER, True, False)
 
 
 async def test_where_nothing_works_auto_says_so_and_on_refuses(home: Path) -> None:
     """SECURITY 10: a fallback has a visible reason; a requirement ends the start with what to install."""
-    box = await Sandbox.find("auto", profile(home), kinds=[Kind.BUBBLEWRAP])
-    assert (box.kind, box.is_on, box.confines, box.missing) == (Kind.NONE, False, False, True)
+    box = await Sandbox.find("auto", profile(home), kinds=[SandboxKind.BUBBLEWRAP])
+    assert (box.kind, box.is_on, box.confines, box.missing) == (SandboxKind.NONE, False, False, True)
     assert box.description.startswith("missing: bwrap is not installed; to have one, install bubblewrap")
     with pytest.raises(ConfigInvalid, match=r"tools\.terminal\.sandbox.*install bubblewrap"):
-        await Sandbox.find("on", profile(home), kinds=[Kind.BUBBLEWRAP])
+        await Sandbox.find("on", profile(home), kinds=[SandboxKind.BUBBLEWRAP])
 
 
 @pytest.mark.landlock
 async def test_landlock_alone_is_called_weak_and_does_not_confine(home: Path) -> None:
     """SECURITY 10: it protects files, and commands are asked about all the same."""
-    box = await Sandbox.find("auto", profile(home / "gateway"), kinds=[Kind.LANDLOCK])
-    assert (box.kind, box.is_on, box.confines, box.missing) == (Kind.LANDLOCK, True, False, True)
+    box = await Sandbox.find("auto", profile(home / "gateway"), kinds=[SandboxKind.LANDLOCK])
+    assert (box.kind, box.is_on, box.confines, box.missing) == (SandboxKind.LANDLOCK, True, False, True)
     assert box.description.startswith("weak: ")
 
 
@@ -190,11 +190,11 @@ async def test_a_bubblewrap_that_does_not_work_is_found_out_at_the_start(home: P
     broken = home / "broken"
     broken.write_text("#!/bin/sh\necho 'bwrap: no permissions' >&2\nexit 1\n")
     broken.chmod(0o755)
-    box = await Sandbox.find("auto", profile(home / "gateway"), program=str(broken), kinds=[Kind.BUBBLEWRAP])
+    box = await Sandbox.find("auto", profile(home / "gateway"), program=str(broken), kinds=[SandboxKind.BUBBLEWRAP])
     assert not box.is_on
     assert "does not work here (bwrap: no permissions)" in box.description
     with pytest.raises(ConfigInvalid, match="no permissions"):
-        await Sandbox.find("on", profile(home / "gateway"), program=str(broken), kinds=[Kind.BUBBLEWRAP])
+        await Sandbox.find("on", profile(home / "gateway"), program=str(broken), kinds=[SandboxKind.BUBBLEWRAP])
 
 
 async def test_the_whole_machine_is_no_workspace() -> None:
@@ -223,7 +223,7 @@ def test_only_known_names_of_the_environment_are_passed_on() -> None:
 
 
 @BOTH
-async def test_what_is_hidden_stays_hidden_from_the_next_command(home: Path, kind: Kind) -> None:
+async def test_what_is_hidden_stays_hidden_from_the_next_command(home: Path, kind: SandboxKind) -> None:
     """S3: where the workspace is the home folder, a command renames what holds a secret, and the next one reads it."""
     for name in (".config/gh", ".local/share/keyrings"):
         (home / "person" / name).mkdir(parents=True)
@@ -242,6 +242,6 @@ async def test_a_bubblewrap_of_the_workspace_is_never_run(home: Path) -> None:
     seen = profile(home / "gateway/workspace", hidden=[home / "gateway"], user_home=home / "person")
     (home / "link").symlink_to(planted)
     for program in (planted, home / "link"):
-        box = await Sandbox.find("auto", seen, program=str(program), kinds=[Kind.BUBBLEWRAP])
+        box = await Sandbox.find("auto", seen, program=str(program), kinds=[SandboxKind.BUBBLEWRAP])
         assert (box.confines, "where commands can change it" in box.description) == (False, True)
     assert not (home / "escaped").exists()

@@ -1,4 +1,4 @@
-"""The sandbox: the best way that this machine has to run a command so that it can do no harm."""
+"""The sandbox: runs commands with the strongest confinement that this machine offers."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from holdfast.errors import ConfigInvalid
 from holdfast.sandbox import bubblewrap, launcher, seatbelt, seccomp
 from holdfast.sandbox.environment import scrubbed
 from holdfast.sandbox.profile import Profile
-from holdfast.sandbox.proxy import Door, Rules
+from holdfast.sandbox.proxy import HostRules, NetworkAccess
 
 Choice = Literal["auto", "on", "off"]
 INSTALL = "install bubblewrap (Debian, Ubuntu, Fedora, Arch and Alpine have a package of that name)"
 PROBE_MAX_S = 10
-# Below this one, Landlock does not stop signals to other processes.
+# Older versions of Landlock do not stop signals to other processes.
 LANDLOCK_MIN = 6
 
 # The file is imported rather than run, so that its bytecode is kept.
@@ -32,7 +32,7 @@ _PROXY = f"http://127.0.0.1:{launcher.PORT}"
 _PROXIED = ("http_proxy", "https_proxy", "all_proxy")
 
 
-class Kind(StrEnum):
+class SandboxKind(StrEnum):
     """How commands are confined."""
 
     BUBBLEWRAP = "bubblewrap"
@@ -43,29 +43,31 @@ class Kind(StrEnum):
 
 
 # In the order in which they are tried.
-LINUX = (Kind.BUBBLEWRAP, Kind.LAUNCHER, Kind.LANDLOCK)
-CONFINING = frozenset({Kind.BUBBLEWRAP, Kind.LAUNCHER})
+LINUX = (SandboxKind.BUBBLEWRAP, SandboxKind.LAUNCHER, SandboxKind.LANDLOCK)
+CONFINING = frozenset({SandboxKind.BUBBLEWRAP, SandboxKind.LAUNCHER})
 
 _ON = {
-    Kind.LAUNCHER: "on: namespaces, Landlock and seccomp, by Holdfast's own launcher",
-    Kind.LANDLOCK: "weak: Landlock and seccomp alone, as namespaces are not allowed here; a command has no network, but "
-    "it can see which processes run and change the modes and times of your files, so it is asked about",
-    Kind.SEATBELT: "weak: sandbox-exec, which Holdfast is not tested with; a command has no network, and is asked about",
+    SandboxKind.LAUNCHER: "on: namespaces, Landlock and seccomp, by Holdfast's own launcher",
+    SandboxKind.LANDLOCK: "weak: Landlock and seccomp alone, as namespaces are not allowed here; a command has no network, "
+    "but it can see which processes run and change the modes and times of your files, so it is asked about",
+    SandboxKind.SEATBELT: "weak: sandbox-exec, which Holdfast is not tested with; a command has no network, "
+    "and is asked about",
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sandbox:
-    """How commands are run.  `description` says how and why, in words."""
+    """How commands are run."""
 
+    # For people: which kind of confinement is used, and why.
     description: str
     profile: Profile
-    kind: Kind = Kind.NONE
-    # Commands are not confined, although nobody chose to do without.
+    kind: SandboxKind = SandboxKind.NONE
+    # Commands are not fully confined although the configuration does not turn the sandbox off.
     missing: bool = False
-    # The program of `bubblewrap`.
+    # The path of bubblewrap, for that kind.
     program: str = ""
-    # Whether commands can be given a way out through the proxy.
+    # Whether commands can be given network access through the proxy.
     has_proxy: bool = False
 
     @property
@@ -74,18 +76,23 @@ class Sandbox:
 
     @property
     def is_on(self) -> bool:
-        return self.kind is not Kind.NONE
+        return self.kind is not SandboxKind.NONE
 
     @property
     def confines(self) -> bool:
-        """Whether a command in it is harmless: it changes only the workspace, reads no private file and reaches no host."""
+        """Whether a command changes only the workspace, reads no private file and reaches no host that is not allowed."""
         return self.kind in CONFINING
 
     @classmethod
     async def find(
-        cls, choice: Choice, profile: Profile, *, program: str = bubblewrap.PROGRAM, kinds: Sequence[Kind] | None = None
+        cls,
+        choice: Choice,
+        profile: Profile,
+        *,
+        program: str = bubblewrap.PROGRAM,
+        kinds: Sequence[SandboxKind] | None = None,
     ) -> Sandbox:
-        """Return the best one that works, tried out.  Raises `ConfigInvalid` where it must be and cannot."""
+        """Return the first kind that works in a trial run.  Raises `ConfigInvalid` if the choice is "on" and none works."""
         if choice == "off":
             return cls(description='off: tools.terminal.sandbox is "off"', profile=profile)
         if profile.workspace == Path("/"):
@@ -103,37 +110,39 @@ class Sandbox:
         return cls(description=f"missing: {problem}; to have one, {INSTALL}", profile=profile, missing=True)
 
     def for_profile(self, profile: Profile) -> Sandbox:
-        """Return the same kind of sandbox around something else."""
+        """Return the same kind of sandbox with another profile."""
         return replace(self, profile=profile)
 
-    def wrap(self, argv: Sequence[str], workdir: Path, door: Door | None = None) -> tuple[list[str], dict[str, str]]:
-        """Return the command that runs `argv` in a folder, and the variables that it needs beside its environment.
+    def wrap(
+        self, argv: Sequence[str], workdir: Path, access: NetworkAccess | None = None
+    ) -> tuple[list[str], dict[str, str]]:
+        """Return the command that runs `argv` in a folder, and the variables to add to its environment.
 
-        Without a `door` it has no network.  It must be started in a session of its own, or it could type into our terminal.
+        Without `access` it has no network.  Start it in a session of its own, or it could type into the gateway's terminal.
         """
-        if self.kind is Kind.NONE:
+        if self.kind is SandboxKind.NONE:
             return [*argv], {}
-        if self.kind is Kind.SEATBELT:
+        if self.kind is SandboxKind.SEATBELT:
             return seatbelt.arguments(self.profile, argv, Path(tempfile.gettempdir())), {}
-        door = door if self.has_proxy else None
-        variables = {"no_proxy": door.direct if door else "", **dict.fromkeys(_PROXIED, _PROXY if door else "")}
+        access = access if self.has_proxy else None
+        variables = {"no_proxy": access.direct if access else "", **dict.fromkeys(_PROXIED, _PROXY if access else "")}
         variables |= {name.upper(): value for name, value in variables.items()}
-        # Node looks at the others only if it is told to.
-        variables |= {"NODE_USE_ENV_PROXY": "1"} if door else {}
-        return self._launched(argv, workdir, door), variables
+        # Node reads the proxy variables only if this one is set.
+        variables |= {"NODE_USE_ENV_PROXY": "1"} if access else {}
+        return self._launched(argv, workdir, access), variables
 
-    def _launched(self, argv: Sequence[str], workdir: Path, door: Door | None) -> list[str]:
-        names = {Kind.BUBBLEWRAP: "bubblewrap", Kind.LAUNCHER: "namespaces", Kind.LANDLOCK: "landlock"}
+    def _launched(self, argv: Sequence[str], workdir: Path, access: NetworkAccess | None) -> list[str]:
+        names = {SandboxKind.BUBBLEWRAP: "bubblewrap", SandboxKind.LAUNCHER: "namespaces", SandboxKind.LANDLOCK: "landlock"}
         words = [_interpreter(), "-I", "-S", "-c", _BOOT, _FOLDER, names[self.kind]]
         limits = self.profile.limits
         for name in launcher.LIMITS:
             number = {"processes": limits.processes, "memory": limits.memory, "file": limits.file}
             number |= {"files": limits.files, "cpu": limits.cpu}
             words += ["--limit", name, str(number[name])] if number[name] else []
-        words += ["--filter", seccomp.program(namespaces=self.kind is not Kind.LANDLOCK).hex()]
+        words += ["--filter", seccomp.program(namespaces=self.kind is not SandboxKind.LANDLOCK).hex()]
         words += ["--network"] if self.has_proxy else []
-        words += ["--door", str(door.path)] if door else []
-        if self.kind is Kind.BUBBLEWRAP:
+        words += ["--proxy-socket", str(access.path)] if access else []
+        if self.kind is SandboxKind.BUBBLEWRAP:
             inner = bubblewrap.arguments(self.program, self.profile, argv, workdir, has_network=self.has_proxy)
             return [*words, "--", *inner]
         return [*words, *self._tree(), "--chdir", str(workdir), "--", *argv]
@@ -141,7 +150,7 @@ class Sandbox:
     def _tree(self) -> list[str]:
         profile, covered = self.profile, self.profile.covered()
         around = [path for path in covered if any(each.is_relative_to(path) for each in profile.writable)]
-        if self.kind is Kind.LANDLOCK:
+        if self.kind is SandboxKind.LANDLOCK:
             readable = [each for path in profile.readable for each in _without(path, covered)]
             return [*_each("--read", readable), *_each("--write", profile.writable)]
         hidden = [path for path in covered if path not in around]
@@ -153,7 +162,7 @@ class Sandbox:
 
 
 def _interpreter() -> str:
-    """Return the interpreter behind a virtual environment: it starts faster, and the launcher needs no package."""
+    """Return the interpreter behind a virtual environment: it starts faster, and the launcher needs no packages."""
     return str(Path(sys.executable).resolve())
 
 
@@ -162,7 +171,7 @@ def _each(option: str, paths: Sequence[Path]) -> list[str]:
 
 
 def _without(folder: Path, hidden: Sequence[Path]) -> list[Path]:
-    """Return what to show of a folder so that the hidden paths in it are not: Landlock cannot take anything away."""
+    """Return the parts of a folder without hidden paths.  Landlock can only add paths, not take one away."""
     if folder in hidden:
         return []
     if not any(path.is_relative_to(folder) for path in hidden):
@@ -171,19 +180,19 @@ def _without(folder: Path, hidden: Sequence[Path]) -> list[Path]:
 
 
 def _could_change(program: str, profile: Profile) -> bool:
-    """Return whether a program that PATH led to could be one of the agent's own, put there in an earlier command."""
+    """Return whether a command could have put or changed this program, which was found by PATH."""
     places = (Path(program).absolute(), Path(program).resolve())
     return any(place.is_relative_to(each) for place in places for each in profile.writable)
 
 
-def _possible() -> Sequence[Kind]:
-    return (Kind.SEATBELT,) if sys.platform == "darwin" else LINUX
+def _possible() -> Sequence[SandboxKind]:
+    return (SandboxKind.SEATBELT,) if sys.platform == "darwin" else LINUX
 
 
-async def _try(kind: Kind, profile: Profile, program: str) -> Sandbox | str:
-    """Return a sandbox of a kind, if a command runs in it; otherwise why not."""
+async def _try(kind: SandboxKind, profile: Profile, program: str) -> Sandbox | str:
+    """Return a sandbox of this kind if a command runs in it; otherwise the reason why not."""
     match kind:
-        case Kind.BUBBLEWRAP:
+        case SandboxKind.BUBBLEWRAP:
             if (found := shutil.which(program)) is None:
                 return f"{program} is not installed"
             if _could_change(found, profile):
@@ -192,29 +201,31 @@ async def _try(kind: Kind, profile: Profile, program: str) -> Sandbox | str:
             problem = await _problem(box, "bubblewrap")
             if problem and not await _problem(replace(box, has_proxy=False), "bubblewrap"):
                 return replace(box, has_proxy=False, description=f"on: {found}; the network cannot be allowed: {problem}")
-        case Kind.LAUNCHER:
+        case SandboxKind.LAUNCHER:
             box = Sandbox(description=_ON[kind], profile=profile, kind=kind, has_proxy=True)
             problem = await _problem(box, "the launcher")
-        case Kind.LANDLOCK:
+        case SandboxKind.LANDLOCK:
             if launcher.landlock_version() < LANDLOCK_MIN:
                 return f"Landlock is missing or older than version {LANDLOCK_MIN} (Linux 6.12)"
             if any(path.is_relative_to(each) for path in profile.covered() for each in profile.writable):
                 return "Landlock cannot hide a folder that lies in the workspace"
             box = Sandbox(description=_ON[kind], profile=profile, kind=kind, missing=True)
             problem = await _problem(box, "Landlock")
-        case Kind.SEATBELT:
+        case SandboxKind.SEATBELT:
             box = Sandbox(description=_ON[kind], profile=profile, kind=kind, missing=True)
             problem = await _problem(box, "sandbox-exec")
-        case Kind.NONE:
-            return "none was asked for"
+        case SandboxKind.NONE:
+            return "no kind was given"
     return problem or box
 
 
 async def _problem(box: Sandbox, name: str) -> str:
-    """Return why a sandbox does not work here; nothing where it does."""
+    """Return why a sandbox does not work here; empty if it works."""
     with tempfile.TemporaryDirectory() as folder:
-        # Nobody listens there; the network is set up all the same.
-        argv, variables = box.wrap(["/bin/sh", "-c", ":"], box.workspace, Door(path=Path(folder) / "door", rules=Rules()))
+        # The launcher sets up the network even though no proxy listens on this socket.
+        argv, variables = box.wrap(
+            ["/bin/sh", "-c", ":"], box.workspace, NetworkAccess(path=Path(folder) / "access", rules=HostRules())
+        )
         try:
             box.workspace.mkdir(parents=True, exist_ok=True)
             tried = await asyncio.create_subprocess_exec(

@@ -13,7 +13,7 @@ PROGRAM = "bwrap"
 
 
 def arguments(program: str, profile: Profile, command: Sequence[str], workdir: Path, *, has_network: bool) -> list[str]:
-    """Return how bubblewrap runs a command.  With `has_network` the launcher has made a network of its own before."""
+    """Return the command line of bubblewrap.  With `has_network` the launcher has already made a network namespace."""
     walls = [program, "--unshare-user-try", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
     walls += [] if has_network else ["--unshare-net"]
     walls += ["--die-with-parent", "--cap-drop", "ALL", "--seccomp", str(FILTER_FD)]
@@ -24,7 +24,7 @@ def arguments(program: str, profile: Profile, command: Sequence[str], workdir: P
     places: list[tuple[Path, list[str]]] = [(path, ["--ro-bind", str(path), str(path)]) for path in profile.readable]
     places += [(path, ["--bind", str(path), str(path)]) for path in (*profile.writable, *profile.pinned())]
     places += [(path, [*size, "--tmpfs", str(path)]) for path in (*profile.blank, *around)]
-    # Parents first: they would cover what lies in them.
+    # Parents first: a parent that is mounted later would cover its children.
     for _, words in sorted(places, key=lambda each: len(each[0].parts)):
         walls += words
     for path, target in profile.links.items():
@@ -32,6 +32,6 @@ def arguments(program: str, profile: Profile, command: Sequence[str], workdir: P
     for path in covered:
         if path not in around:
             walls += ["--tmpfs", str(path)] if path.is_dir() else ["--ro-bind", os.devnull, str(path)]
-    # Root owns the settings of the kernel, and would need no further right to change them.
+    # Root owns the kernel's settings and could change them without any capability.
     walls += ["--remount-ro", "/proc", "--remount-ro", "/"]
     return [*walls, "--chdir", str(workdir), "--", *command]

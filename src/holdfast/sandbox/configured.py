@@ -1,4 +1,4 @@
-"""The profiles that the configuration asks for: one of the terminal, and one of each MCP server."""
+"""The profiles that the configuration describes: one for the terminal, and one for each MCP server."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from holdfast.sandbox.profile import MEGABYTE, Limits, Profile, profile
 
 
 def terminal_profile(config: TerminalConfig, workspace: Path, home: Path, *, user_home: Path | None = None) -> Profile:
-    """Return what commands of the terminal see.  `home` is the gateway's, of which they see the workspace at most."""
+    """Return the profile of terminal commands.  Of `home`, the gateway's folder, they see the workspace at most."""
     return profile(
         workspace,
         hidden=[home],
@@ -28,7 +28,7 @@ def terminal_profile(config: TerminalConfig, workspace: Path, home: Path, *, use
 
 
 def server_profile(config: McpConfig, state: Path, home: Path, environment: Mapping[str, str]) -> Profile:
-    """Return what an MCP server sees: a folder of its own, what its settings name, and the files of its command."""
+    """Return the profile of an MCP server: its own folder, the paths in its settings, and the files of its command."""
     named = [Path(word) for word in config.command if Path(word).is_absolute()]
     return profile(
         state,

@@ -1,11 +1,11 @@
-"""The environment of a confined command: names that are known to be harmless, and no others."""
+"""The environment of a confined command: only variables that are known to be harmless."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 
-# What a program needs to find its files, its words and its terminal, and nothing that opens a door.
+# A program needs these to find its files, its language and its terminal; none of them gives access to anything.
 KEPT = frozenset(
     {
         "PATH",
@@ -48,13 +48,13 @@ KEPT = frozenset(
     }
 )
 _KEPT_PREFIXES = ("LC_",)
-# A proxy is needed to get anywhere, unless its address holds a password.
+# Network access may need a proxy; one whose address holds a password is left out.
 _PROXIES = frozenset({"http_proxy", "https_proxy", "all_proxy"})
 _PASSWORD = re.compile(r"//[^/@]*@")
 
 
 def scrubbed(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return what a command may know of the environment: a few names that are known to be harmless."""
+    """Return the variables that a command may see."""
     return {name: value for name, value in environment.items() if _is_kept(name, value)}
 
 

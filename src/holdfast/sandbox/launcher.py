@@ -1,24 +1,24 @@
-"""The launcher: a small program that confines a command and then becomes it, or waits for it.
+"""The launcher: a small program that confines a command, and then becomes it or waits for it.
 
-It runs as `python -I -S -c BOOT KIND OPTION… -- COMMAND…` and imports little, because every command waits for it:
+It runs as `python -I -S -c BOOT KIND OPTION… -- COMMAND…` and imports little, because it delays every command:
 
     namespaces  builds a file tree of its own and runs the command in new user, mount, pid, network, ipc and uts namespaces
     landlock    leaves the file tree as it is and restricts the command with Landlock
     bubblewrap  prepares network, limits and seccomp filter, and becomes bubblewrap, which does the rest
 
-A file tree is given by the options, in any order: what is not named does not exist for the command.
+The options describe the file tree, in any order.  Other paths do not exist for the command.
 
     --read PATH, --write PATH     visible at the same place, read-only or writable
-    --hide PATH                   empty although it lies in a visible folder
-    --blank PATH                  an empty writable folder, gone when the command ends
+    --hide PATH                   empty, inside a visible folder
+    --blank PATH                  an empty writable folder, removed when the command ends
     --link PATH TARGET            a symbolic link
     --chdir PATH                  the working folder
-    --door PATH                   the socket of the proxy, which is sent a listener of the command's network
-    --network                     a network of its own without a way out; for `bubblewrap`, which makes one itself otherwise
+    --proxy-socket PATH           the socket of the proxy, which is sent a listener of the command's network
+    --network                     make the network namespace here; for `bubblewrap`, which otherwise makes one itself
     --limit NAME NUMBER           a resource limit; `processes`, `memory`, `file`, `files`, `cpu`
     --filter HEX                  the seccomp filter as the kernel reads it
 
-Everything fails closed: what cannot be set up ends the launcher with status 125 and one line on stderr.
+Everything fails closed: if a step fails, the launcher ends with status 125 and one line on stderr.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from signal import SIG_DFL, SIG_IGN, SIGHUP, SIGINT, SIGKILL, SIGPIPE, SIGQUIT, SIGTERM, SIGXFSZ, signal
 else:
-    # Without the enumerations that `signal` makes first: they take as long as all that this program does.
+    # `signal` builds enumerations when it is imported, which takes as long as the whole of this program.
     from _signal import SIG_DFL, SIG_IGN, SIGHUP, SIGINT, SIGKILL, SIGPIPE, SIGQUIT, SIGTERM, SIGXFSZ, signal
 
 FAILED = 125
@@ -62,13 +62,13 @@ _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_CAPBSET_DROP = 1, 4, 2
 _PR_SET_NO_NEW_PRIVS, _PR_SET_CHILD_SUBREAPER, _PR_CAP_AMBIENT = 38, 36, 47
 _SECCOMP_FILTER, _AMBIENT_CLEAR, _CAPABILITY_VERSION = 2, 4, 0x20080522
 _SIOCSIFFLAGS, _IFF_UP = 0x8914, 1
-# The first kernel that counts the processes of a user namespace by themselves.
-_COUNTS_APART = (5, 14)
+# Since this kernel, the processes of a user namespace are counted separately.
+_COUNTS_PER_NAMESPACE = (5, 14)
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 _LINKS = {"fd": "/proc/self/fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2", "ptmx": "pts/ptmx"}
-_DEAF_TO = (SIGTERM, SIGINT, SIGHUP, SIGQUIT)
+_IGNORED = (SIGTERM, SIGINT, SIGHUP, SIGQUIT)
 
-# Landlock's rights, and since which version of it they exist.
+# Landlock's rights, and the version that introduced each.
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1, 2, 4, 8
 _REFER, _TRUNCATE, _IOCTL_DEV = 1 << 13, 1 << 14, 1 << 15
 _RIGHTS_SINCE = ((1, (1 << 13) - 1), (2, _REFER), (3, _TRUNCATE), (5, _IOCTL_DEV))
@@ -80,8 +80,8 @@ _SCOPES_SINCE, _NET_SINCE = 6, 4
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-class Plan:
-    """What is to be run, and how it is confined."""
+class LaunchPlan:
+    """The command to run, and how to confine it."""
 
     def __init__(self) -> None:
         self.kind = ""
@@ -91,16 +91,16 @@ class Plan:
         self.blank: list[str] = []
         self.links: list[tuple[str, str]] = []
         self.chdir = "/"
-        self.door = ""
+        self.proxy_socket = ""
         self.network = False
         self.limits: dict[str, int] = {}
         self.filter = b""
         self.command: list[str] = []
 
 
-def parsed(arguments: list[str]) -> Plan:
+def parse(arguments: list[str]) -> LaunchPlan:
     """Return the plan that the arguments describe.  Raises `ValueError`."""
-    plan = Plan()
+    plan = LaunchPlan()
     if not arguments or arguments[0] not in KINDS:
         raise ValueError(f"the first argument must be one of {', '.join(KINDS)}")
     plan.kind, rest = arguments[0], arguments[:0:-1]
@@ -115,7 +115,7 @@ def parsed(arguments: list[str]) -> Plan:
     return plan
 
 
-def _take(plan: Plan, option: str, rest: list[str]) -> None:
+def _take(plan: LaunchPlan, option: str, rest: list[str]) -> None:
     folders = {"--read": plan.read, "--write": plan.write, "--hide": plan.hide, "--blank": plan.blank}
     if option in folders:
         folders[option].append(_path(option, rest))
@@ -123,21 +123,21 @@ def _take(plan: Plan, option: str, rest: list[str]) -> None:
         plan.links.append((_path(option, rest), _next(option, rest)))
     elif option == "--chdir":
         plan.chdir = _path(option, rest)
-    elif option == "--door":
-        plan.door = _path(option, rest)
+    elif option == "--proxy-socket":
+        plan.proxy_socket = _path(option, rest)
     elif option == "--network":
         plan.network = True
     elif option == "--limit":
         name, number = _next(option, rest), _next(option, rest)
         if name not in LIMITS or not (number.isascii() and number.isdigit()) or not 0 < int(number) < 1 << 62:
-            raise ValueError(f"there is no limit {name!r} of {number!r}")
+            raise ValueError(f"--limit {name!r} {number!r} is not a known limit and a positive number")
         plan.limits[name] = int(number)
     elif option == "--filter":
         plan.filter = bytes.fromhex(_next(option, rest))
         if len(plan.filter) % 8 or not 0 < len(plan.filter) // 8 <= 4096:
             raise ValueError("a filter has 1 to 4096 instructions of 8 bytes")
     else:
-        raise ValueError(f"there is no option {option!r}")
+        raise ValueError(f"unknown option {option!r}")
 
 
 def _next(option: str, rest: list[str]) -> str:
@@ -154,12 +154,12 @@ def _path(option: str, rest: list[str]) -> str:
 
 
 def main() -> None:
-    """Run what the arguments describe.  Returns never."""
+    """Run the command as the arguments describe.  Never returns."""
     try:
-        plan = parsed(sys.argv[1:])
+        plan = parse(sys.argv[1:])
         os.closerange(3, FILES_MAX)
         _prctl(_PR_SET_PDEATHSIG, SIGKILL)
-        _give_way()
+        _prefer_oom_kill()
         if plan.kind == "bubblewrap":
             _become_bubblewrap(plan)
         elif plan.kind == "namespaces":
@@ -170,12 +170,12 @@ def main() -> None:
         _fail(error)
 
 
-def _give_way() -> None:
-    """Be what the kernel ends first when memory runs out: folders in memory and many processes are in no limit of ours."""
+def _prefer_oom_kill() -> None:
+    """Let the kernel kill this command first when memory runs out: no limit counts memory folders and all processes."""
     try:
         _write("/proc/self/oom_score_adj", "1000")
     except OSError:
-        # A system without it, or one that does not let us.
+        # The file does not exist or is not writable on every system.
         return
 
 
@@ -184,15 +184,15 @@ def _fail(error: Exception) -> None:
     os._exit(FAILED)
 
 
-def _become_bubblewrap(plan: Plan) -> None:
+def _become_bubblewrap(plan: LaunchPlan) -> None:
     if plan.network:
-        # Root needs no user namespace for it, and everybody else gets one around the one of bubblewrap.
+        # Root needs no user namespace for this; other users get one, in which bubblewrap makes its own.
         _unshare((_NEW_NET,) if os.geteuid() == 0 else (), _NEW_USER | _NEW_NET)
-        _open_network(plan.door)
+        _open_network(plan.proxy_socket)
     _join_cgroup(plan.limits.get("processes", 0))
     _limit(plan.limits, counts=plan.network)
     if plan.filter:
-        # Only its copy is handed on, which bubblewrap closes.
+        # The command inherits only the copy, which bubblewrap closes.
         filter_fd = os.memfd_create("filter", os.MFD_CLOEXEC)
         os.write(filter_fd, plan.filter)
         os.lseek(filter_fd, 0, os.SEEK_SET)
@@ -200,11 +200,11 @@ def _become_bubblewrap(plan: Plan) -> None:
     _exec(plan.command)
 
 
-def _in_namespaces(plan: Plan) -> None:
+def _in_namespaces(plan: LaunchPlan) -> None:
     spaces = _NEW_NS | _NEW_PID | _NEW_NET | _NEW_IPC | _NEW_UTS | _NEW_CGROUP
     _join_cgroup(plan.limits.get("processes", 0))
     _unshare((), _NEW_USER | spaces, *((spaces,) if os.geteuid() == 0 else ()))
-    _open_network(plan.door)
+    _open_network(plan.proxy_socket)
     alive, held = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     first = os.fork()
     if first:
@@ -230,8 +230,8 @@ def _in_namespaces(plan: Plan) -> None:
     _exec(plan.command)
 
 
-def _in_landlock(plan: Plan) -> None:
-    private = f"/tmp/hf-{os.urandom(12).hex()}"  # noqa: S108 - Nobody guesses the name, and `mkdir` takes none that exists.
+def _in_landlock(plan: LaunchPlan) -> None:
+    private = f"/tmp/hf-{os.urandom(12).hex()}"  # noqa: S108 - The name is random, and `mkdir` fails if it exists.
     os.mkdir(private, 0o700)
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     command = os.fork()
@@ -258,7 +258,7 @@ def _in_landlock(plan: Plan) -> None:
 def _exec(command: list[str]) -> None:
     for number in (SIGPIPE, SIGXFSZ):
         signal(number, SIG_DFL)
-    # The interpreter may not be there any more, and `os.execvp` would import a module of it.
+    # `os.execvp` would import a module, and the interpreter's files may not be visible any more.
     folders = [""] if "/" in command[0] else os.environ.get("PATH", "/usr/bin:/bin").split(":")
     problem: OSError = FileNotFoundError(2, "No such file or directory")
     for folder in folders:
@@ -273,14 +273,14 @@ def _exec(command: list[str]) -> None:
 
 
 def _wait(first: int) -> None:
-    """Wait for the first process of the sandbox, and end as it did.  A signal to the group is for the command."""
-    for number in _DEAF_TO:
+    """Wait for the first process of the sandbox, and exit with its status.  Signals to the group are for the command."""
+    for number in _IGNORED:
         signal(number, SIG_IGN)
     os._exit(_code(os.waitpid(first, 0)[1]))
 
 
 def _reap(command: int) -> None:
-    """Be the first process: collect what ends, and end with the command, which ends everything else."""
+    """Be the init process of the namespace: reap children, and exit with the command, which ends all other processes."""
     for number in (0, 1, 2):
         os.close(number)
     while True:
@@ -290,8 +290,8 @@ def _reap(command: int) -> None:
 
 
 def _wait_all(command: int) -> int:
-    """Wait for a command, then end every process that it left behind.  Those are our children by then."""
-    for number in _DEAF_TO:
+    """Wait for a command, then kill every process that it left behind.  They have become children of this process."""
+    for number in _IGNORED:
         signal(number, SIG_IGN)
     code = FAILED
     while True:
@@ -335,7 +335,7 @@ def _code(status: int) -> int:
 
 
 def _has_ended(pipe: int) -> bool:
-    """Return whether the process that holds the other side is gone: in another pid namespace it has no number here."""
+    """Return whether the process that holds the other end is gone.  It has no pid in this namespace."""
     try:
         return not os.read(pipe, 1)
     except BlockingIOError:
@@ -343,7 +343,7 @@ def _has_ended(pipe: int) -> bool:
 
 
 def _unshare(without_user: tuple[int, ...], *with_user: int) -> None:
-    """Enter new namespaces: those that succeed first.  In a new user namespace the user keeps its number."""
+    """Enter the first set of namespaces that the kernel allows.  In a new user namespace the user keeps its uid."""
     uid, gid = os.geteuid(), os.getegid()
     for flags in (*without_user, *with_user):
         if _libc.unshare(flags) == 0:
@@ -355,13 +355,13 @@ def _unshare(without_user: tuple[int, ...], *with_user: int) -> None:
     raise _error("namespaces are not allowed here")
 
 
-def _open_network(door: str) -> None:
+def _open_network(proxy_socket: str) -> None:
     """Bring up the loopback device, and send the proxy a listener of this network."""
     with _Closing(socket(AF_INET, SOCK_DGRAM)) as device:
         flags = _Interface(b"lo", _IFF_UP)
         if _libc.ioctl(device.fileno(), _SIOCSIFFLAGS, ctypes.byref(flags)) < 0:
             raise _error("lo cannot be brought up")
-    if not door:
+    if not proxy_socket:
         return
     with _Closing(socket(AF_INET, SOCK_STREAM)) as listener, _Closing(socket(AF_UNIX, SOCK_DGRAM)) as out:
         listener.setsockopt(SOL_SOCKET, SO_REUSEADDR, 1)
@@ -369,14 +369,14 @@ def _open_network(door: str) -> None:
         listener.listen(BACKLOG)
         number = listener.fileno().to_bytes(4, sys.byteorder)
         try:
-            out.sendmsg([b"1"], [(SOL_SOCKET, SCM_RIGHTS, number)], MSG_DONTWAIT, door)
+            out.sendmsg([b"1"], [(SOL_SOCKET, SCM_RIGHTS, number)], MSG_DONTWAIT, proxy_socket)
         except (ConnectionRefusedError, FileNotFoundError, BlockingIOError):
-            # The gateway is gone, or nobody is at the door: the command runs without a way out.
+            # The gateway is gone or does not listen: the command runs without network access.
             return
 
 
 class _Closing:
-    """Closes a socket; importing contextlib would take longer than everything that this program does."""
+    """Closes a socket; importing contextlib would take longer than the whole of this program."""
 
     def __init__(self, held: socket) -> None:
         self._held = held
@@ -414,21 +414,21 @@ class _Program(ctypes.Structure):
     _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_char_p))
 
 
-def _furnish(plan: Plan) -> None:
+def _furnish(plan: LaunchPlan) -> None:
     """Build the file tree of the plan, and make it the only one."""
     _mount(None, "/", None, _MS_REC | _MS_SLAVE)
-    # All are taken hold of before the new tree covers anything.
-    found = [(path, _held(path, _ATTR_RDONLY | _ATTR_NOSUID | _ATTR_NODEV)) for path in plan.read]
-    found += [(path, _held(path, _ATTR_NOSUID | _ATTR_NODEV)) for path in plan.write]
-    devices = [(name, _held(f"/dev/{name}", _ATTR_NOSUID)) for name in _DEVICES if os.path.exists(f"/dev/{name}")]
-    nothing = _held("/dev/null", _ATTR_RDONLY | _ATTR_NOSUID)
+    # Every mount is cloned before the new tree covers any path.
+    found = [(path, _clone(path, _ATTR_RDONLY | _ATTR_NOSUID | _ATTR_NODEV)) for path in plan.read]
+    found += [(path, _clone(path, _ATTR_NOSUID | _ATTR_NODEV)) for path in plan.write]
+    devices = [(name, _clone(f"/dev/{name}", _ATTR_NOSUID)) for name in _DEVICES if os.path.exists(f"/dev/{name}")]
+    nothing = _clone("/dev/null", _ATTR_RDONLY | _ATTR_NOSUID)
     base = next(each for each in ("/tmp", "/var", "/mnt") if os.path.isdir(each))  # noqa: S108 - Only covered, never used.
     _mount("tmpfs", base, "tmpfs", _MS_NOSUID | _MS_NODEV, "mode=755")
     os.chdir(base)
     _furnish_devices(devices)
     _furnish_proc(plan.limits.get("processes", 0))
     places = [(path, number, "") for path, number in found] + [(path, -1, path) for path in plan.blank]
-    # Parents first: they would cover what lies in them.
+    # Parents first: a parent that is mounted later would cover its children.
     for path, number, blank in sorted(places, key=lambda each: each[0].count("/") if each[0] != "/" else 0):
         here = path.lstrip("/")
         if blank:
@@ -445,12 +445,12 @@ def _furnish(plan: Plan) -> None:
         if os.path.isdir(here):
             _mount("tmpfs", here, "tmpfs", _MS_NOSUID | _MS_NODEV | _MS_RDONLY, "mode=755,size=4096")
         elif os.path.exists(here):
-            _put(_copied(nothing), here)
+            _put(_clone("", 0, nothing), here)
     _set_attributes(os.open(".", os.O_PATH), _ATTR_RDONLY, recursive=False)
     if _libc.pivot_root(b".", b".") < 0 or _libc.umount2(b".", _MNT_DETACH) < 0:
         raise _error("the new file tree cannot be entered")
     os.chdir("/")
-    # The files of the old tree that were taken hold of.
+    # Close the file descriptors of the old tree.
     os.closerange(3, FILES_MAX)
 
 
@@ -472,25 +472,17 @@ def _furnish_proc(processes: int) -> None:
     _mount("proc", "proc", "proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC)
     if processes:
         try:
-            # Since Linux 6.14 each pid namespace has its own; before, this is refused.
+            # Since Linux 6.14 each pid namespace has its own limit; before, this is refused.
             if _release() >= (6, 14):
                 _write("proc/sys/kernel/pid_max", str(max(processes, 400)))
         except OSError:
             pass
-    # Root owns the settings of the kernel, and would need no further right to change them.
+    # Root owns the kernel's settings and could change them without any capability.
     _mount(None, "proc", None, _MS_REMOUNT | _MS_RDONLY | _MS_NOSUID | _MS_NODEV | _MS_NOEXEC)
 
 
-def _held(path: str, attributes: int) -> int:
-    """Return a detached copy of what is mounted at a path, restricted."""
-    return _copied_from(_AT_FDCWD, path, attributes)
-
-
-def _copied(number: int) -> int:
-    return _copied_from(number, "", 0)
-
-
-def _copied_from(folder: int, path: str, attributes: int) -> int:
+def _clone(path: str, attributes: int, folder: int = _AT_FDCWD) -> int:
+    """Return a detached copy of the mount at a path, with restrictions.  An empty path means `folder` itself."""
     flags = _OPEN_TREE_CLONE | _AT_RECURSIVE | os.O_CLOEXEC | (0 if path else _AT_EMPTY_PATH)
     number = _libc.syscall(_OPEN_TREE, folder, os.fsencode(path), flags)
     if number < 0:
@@ -525,14 +517,14 @@ def _mount(source: str | None, target: str, kind: str | None, flags: int, option
 
 
 def _limit(limits: dict[str, int], *, counts: bool) -> None:
-    """Set the limits.  `counts` says that processes are counted for this sandbox alone, not for the whole user."""
+    """Set the limits.  With `counts`, the kernel counts the processes of this sandbox, not those of the whole user."""
     named = {
         "memory": resource.RLIMIT_DATA,
         "file": resource.RLIMIT_FSIZE,
         "files": resource.RLIMIT_NOFILE,
         "cpu": resource.RLIMIT_CPU,
     }
-    if counts and _release() >= _COUNTS_APART:
+    if counts and _release() >= _COUNTS_PER_NAMESPACE:
         named["processes"] = resource.RLIMIT_NPROC
     for name, which in named.items():
         if name in limits:
@@ -543,9 +535,9 @@ def _limit(limits: dict[str, int], *, counts: bool) -> None:
 
 
 def _join_cgroup(processes: int) -> None:
-    """Where a cgroup can be made, count processes in one: no other limit holds root.
+    """Limit the number of processes with a cgroup, if one can be made: no other limit binds root.
 
-    Memory is not counted in one: each group would stay in the kernel for as long as a page of it is cached.
+    Memory is not limited this way: the kernel would keep each group for as long as one of its pages is cached.
     """
     try:
         with open("/proc/self/cgroup", encoding="utf-8") as file:
@@ -563,7 +555,7 @@ def _join_cgroup(processes: int) -> None:
 
 
 def _sweep(folder: str) -> None:
-    """Remove the groups of commands that have ended: one that is in use cannot be removed."""
+    """Remove the groups of commands that have ended.  The kernel refuses to remove a group that is in use."""
     for name in os.listdir(folder):
         if name.startswith("holdfast-"):
             try:
@@ -575,7 +567,7 @@ def _sweep(folder: str) -> None:
 def _drop_capabilities() -> None:
     _prctl(_PR_CAP_AMBIENT, _AMBIENT_CLEAR)
     number = 0
-    # The kernel says which one is beyond the last.
+    # The call fails after the last capability.
     while _libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0) == 0:
         number += 1
     header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0)
@@ -584,7 +576,7 @@ def _drop_capabilities() -> None:
 
 
 def _seal(program: bytes) -> None:
-    """Install the filter.  From here on nothing of this can be undone, and no program that is run gains anything."""
+    """Install the filter.  It cannot be removed afterwards, and no program gains privileges by being executed."""
     _prctl(_PR_SET_DUMPABLE, 0)
     _prctl(_PR_SET_NO_NEW_PRIVS, 1)
     if program:
@@ -594,7 +586,7 @@ def _seal(program: bytes) -> None:
 
 
 def landlock_version() -> int:
-    """Return the version of Landlock, 0 where there is none."""
+    """Return the version of Landlock; 0 if the kernel has none."""
     return max(0, _libc.syscall(_LANDLOCK_CREATE, None, 0, 1))
 
 

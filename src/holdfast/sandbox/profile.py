@@ -1,7 +1,7 @@
 """The profile of a confined command: what it sees, where it may write, and how much it may use.
 
-It is an allowlist.  The system is visible read-only, the workspace is writable, and of the person's home folder nothing is
-there but the programs that PATH names: virtual environments, pyenv, nvm and the like.
+A profile is an allowlist.  The system is visible read-only and the workspace is writable.  Of the user's home folder, only
+the programs that PATH names are visible: virtual environments, pyenv, nvm and the like.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from pathlib import Path
 
 MEGABYTE = 1024 * 1024
 
-# What programs and libraries live in.  Those that are links, as /bin often is, are links in the sandbox as well.
+# The folders of programs and libraries.  A symbolic link, as /bin often is, is a symbolic link in the sandbox as well.
 _TOP = ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "etc", "opt", "nix/store", "gnu/store", "snap")
 SYSTEM = (*(Path("/", name) for name in _TOP), Path("/sys/devices/system/cpu"))
-# Folders that a command gets empty and for itself.
+# Each command gets its own empty copy of these.
 PRIVATE = tuple(Path(name) for name in ("/tmp", "/var/tmp", "/run"))  # noqa: S108 - Private ones are made there.
 # Variables that name where a toolchain lives.
 TOOLCHAINS = ("VIRTUAL_ENV", "PYENV_ROOT", "CONDA_PREFIX", "NVM_DIR", "RUSTUP_HOME", "JAVA_HOME", "GOROOT")
 PROGRAM_FOLDERS = frozenset({"bin", "sbin", "shims"})
-# Folders of the home that hold programs, and much else besides: only their `bin` is shown.
+# Folders of the home that hold more than programs: only their `bin` is shown.
 MIXED = (".local", ".cargo")
-# Looking for more than this many files of /etc that are not for everybody would delay the start.
+# At most this many entries of /etc are checked for files that not every user may read, or the start would take too long.
 ETC_MAX = 20_000
 
-# What opens other doors, should the workspace be the home folder itself or hold it.
+# Credentials in the home folder, hidden even if the workspace is the home folder or contains it.
 SECRETS = (
     ".ssh",
     ".aws",
@@ -64,7 +64,7 @@ SECRETS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How much a command may use; 0 is no limit of ours."""
+    """How much a command may use; 0 means that Holdfast sets no limit."""
 
     # Processes and threads of one command together.
     processes: int = 1024
@@ -80,14 +80,14 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """What a command sees.  Every path is absolute and without links; what is not named does not exist for it."""
+    """What a command sees.  Every path is absolute and resolved; other paths do not exist for the command."""
 
-    # Writable.  The first one is where commands run.
+    # Commands run in the first one.
     writable: tuple[Path, ...]
     readable: tuple[Path, ...] = ()
-    # Never visible, also where a readable or writable folder holds it.
+    # Never visible, even inside a readable or writable folder.
     hidden: tuple[Path, ...] = ()
-    # Empty, writable and gone when the command ends.
+    # Empty, writable, and removed when the command ends.
     blank: tuple[Path, ...] = PRIVATE
     # Links of the system, such as /bin to usr/bin.
     links: Mapping[Path, str] = field(default_factory=dict[Path, str])
@@ -98,25 +98,23 @@ class Profile:
         return self.writable[0]
 
     def covered(self) -> list[Path]:
-        """Return the hidden paths that exist and lie in a folder that is shown: the others are not there anyway."""
+        """Return the hidden paths that exist inside a visible folder.  The others are not visible anyway."""
         shown = (*self.readable, *self.writable)
         return [path for path in self.hidden if _exists(path) and _is_in(path, shown) and path not in self.writable]
 
     def pinned(self) -> list[Path]:
-        """Return the folders between a writable one and a hidden path in it.
+        """Return the folders between a writable one and a hidden path inside it.
 
-        Each is to be mounted on itself: one that is no mount could be renamed, and the next command would find the secret.
+        Each is mounted on itself, because a command could rename a plain folder, and the next command would see the secret.
         """
         between = (each for path in self.covered() for each in path.parents if _is_below(each, self.writable))
         return list(dict.fromkeys(each for each in between if not each.is_symlink() and each not in self.readable))
 
     def visible(self, path: Path) -> bool:
-        """Return whether a command finds what is at a path of ours."""
-        return _is_in(path, (*self.readable, *self.writable)) and not _is_in(path, self._above(self.hidden))
-
-    def _above(self, paths: Iterable[Path]) -> list[Path]:
-        """Return those that do not hold a writable folder: that one is put on top of them."""
-        return [path for path in paths if not any(each.is_relative_to(path) for each in self.writable)]
+        """Return whether a command sees the file at a path."""
+        # A writable folder is mounted on top of a hidden one that contains it.
+        hidden = [each for each in self.hidden if not any(inner.is_relative_to(each) for inner in self.writable)]
+        return _is_in(path, (*self.readable, *self.writable)) and not _is_in(path, hidden)
 
 
 def profile(
@@ -129,7 +127,7 @@ def profile(
     user_home: Path | None = None,
     limits: Limits | None = None,
 ) -> Profile:
-    """Return what commands see that work in a folder.  It looks at the disk, so it is made once."""
+    """Return the profile of commands that work in a folder.  This reads the disk, so callers make it once."""
     home = (user_home or Path.home()).resolve()
     own = tuple(path.resolve() for path in (workspace, *writable))
     system = [path for path in SYSTEM if path.exists()]
@@ -148,7 +146,7 @@ def profile(
 
 
 def _programs(environment: Mapping[str, str], home: Path) -> Iterator[Path]:
-    """Return the folders that hold the programs of PATH, as far as they do not belong to the system."""
+    """Return the folders of the programs in PATH that do not belong to the system."""
     for place in environment.get("PATH", "").split(os.pathsep):
         folder = Path(place)
         if not folder.is_absolute() or not _is_folder(folder):
@@ -165,14 +163,14 @@ def _programs(environment: Mapping[str, str], home: Path) -> Iterator[Path]:
 
 
 def _targets(folder: Path) -> list[Path]:
-    """Return the folders that the links of one lead to, as that of a virtual environment to its interpreter."""
+    """Return the folders that symbolic links in `folder` point to, such as that of a virtual environment's interpreter."""
     with os.scandir(folder) as entries:
         links = {os.path.dirname(folder / os.readlink(each)) for each in entries if each.is_symlink()}  # noqa: PTH115, PTH120
     return [Path(each).resolve() for each in sorted(links) if Path(each).is_dir() and Path(each) != folder]
 
 
 def _toolchain(folder: Path, home: Path) -> Iterator[Path]:
-    """Return the folder of programs, or the whole installation that it is part of."""
+    """Return the installation that a folder of programs is part of, or else the folder itself."""
     above = folder.parent
     whole = folder.name in PROGRAM_FOLDERS and any(_exists(above / name) for name in ("lib", "shims", "pyvenv.cfg"))
     if whole and _is_modest(above, home) and above not in [home / name for name in MIXED]:
@@ -182,12 +180,12 @@ def _toolchain(folder: Path, home: Path) -> Iterator[Path]:
 
 
 def _is_modest(folder: Path, home: Path) -> bool:
-    """Return whether a folder is not the home, does not hold it, and is not the whole machine."""
+    """Return whether a folder is neither the home, nor one of its parents, nor the root folder."""
     return not home.is_relative_to(folder) and folder != Path("/")
 
 
 def _not_for_everybody(folder: Path) -> list[Path]:
-    """Return what is below a folder and not readable for every user: root would read it all the same."""
+    """Return the paths below a folder that not every user may read; a command of root could read them."""
     found: list[Path] = []
     pending, seen = [folder], 0
     while pending and seen < ETC_MAX:
@@ -208,7 +206,7 @@ def _not_for_everybody(folder: Path) -> list[Path]:
 
 
 def _real(paths: Iterable[Path]) -> Iterator[Path]:
-    """Return paths as they are and without links: either may be the one that is shown."""
+    """Return each path as given and resolved: either may be the visible one."""
     for path in paths:
         yield path.absolute()
         if _exists(path):
@@ -234,5 +232,5 @@ def _exists(path: Path) -> bool:
     try:
         return path.exists()
     except OSError:
-        # Where we cannot look, neither can the command.
+        # The command cannot look there either.
         return False

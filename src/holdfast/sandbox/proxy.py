@@ -1,11 +1,11 @@
-"""The way out of the sandbox: an HTTP proxy that reaches only the hosts that somebody has allowed.
+"""The HTTP proxy of sandboxed commands.  It reaches only the hosts that are allowed to a command.
 
-A confined command has a network of its own with nothing in it.  The launcher opens a listener there and sends it through a
-Unix socket, the door of this command, so the proxy knows whose rules apply.  Nothing of the gateway is visible inside, and a
-command that outlives the gateway has no way out.
+A confined command has an empty network namespace.  The launcher opens a listener in it and sends the listener through the
+Unix socket of this command, so the proxy knows which rules apply.  Nothing of the gateway is visible inside the sandbox, and
+a command that outlives the gateway loses its network access.
 
-It speaks CONNECT, and plain HTTP with an absolute address.  Names are looked up and checked here, as those that the agent
-fetches are: what leads to this machine or its network is refused unless it was allowed by exactly that name.
+The proxy speaks CONNECT, and plain HTTP with an absolute address.  It resolves and checks each name as `egress` does for the
+agent's own requests: an address of this machine or its network is refused unless exactly that name is allowed.
 """
 
 from __future__ import annotations
@@ -29,38 +29,39 @@ import httpx2
 from holdfast.egress import PORT_MAX, Guard, Resolver, literal, system_resolver
 from holdfast.errors import Rejected, Unavailable
 
-FOLDER = "doors"
+# The folder in the home that holds one socket per command.
+FOLDER = "proxy"
 HEAD_MAX_BYTES = 32 * 1024
 HEAD_TIMEOUT_S = 15
 CONNECT_TIMEOUT_S = 15
 IDLE_TIMEOUT_S = 300
 CONNECTIONS_MAX = 64
-# Enough for a person to read; a command that tries more hosts is not told about all of them.
+# At most this many refused hosts are reported for one command.
 REFUSED_MAX = 50
 CHUNK_BYTES = 65_536
-# What a Unix socket's path may have, with its end.
+# The length limit of a Unix socket's path, without its terminating zero.
 PATH_MAX_BYTES = 107
 
 _T = TypeVar("_T")
 _METHOD = re.compile(rb"[A-Z][A-Z-]{0,31}")
-# No name that a person could not be asked about: the same as in `core/consent.py`, as a test compares.
+# The same pattern as in `core/consent.py`, as a test checks: the proxy accepts only names that a person can be asked about.
 _HOST = re.compile(r"[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?(?:\.[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?)*")
 _HOST_MAX_CHARS = 253
 _HEADER = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}:[^\x00\r\n]*")
 _TARGET = re.compile(rb"http://([^/?#@\s\x00-\x1f\x7f-\xff]{1,300})(/[^\s\x00-\x1f]*|\?[^\s\x00-\x1f]*)?", re.IGNORECASE)
-# What is between the client and us, and is none of the server's business.
+# Headers between the client and this proxy, which are not forwarded.
 _HOP = frozenset({b"connection", b"proxy-connection", b"proxy-authorization", b"keep-alive", b"te", b"upgrade", b"host"})
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _ADVICE = "ask for it in the argument `hosts` of the terminal tool, or add it to tools.terminal.hosts"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Head:
-    """The first part of a request: whom it is for, and what the server is sent of it."""
+class ProxyRequest:
+    """The head of a request: its destination, and the head that is forwarded."""
 
     host: str
     port: int
-    # For CONNECT there is nothing: all that follows is passed on as it is.
+    # Whether the method is CONNECT: no head is forwarded, and everything that follows is relayed as it is.
     tunnel: bool
     forwarded: bytes = b""
 
@@ -70,16 +71,16 @@ class Head:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
-    """Which hosts a command may reach, asked at each connection."""
+class HostRules:
+    """Which hosts a command may reach.  They are checked at each connection."""
 
     allowed: Callable[[str, int], bool] = lambda _host, _port: False
-    # Names that may lead to this machine or its network, with or without a port.
+    # Names, with or without a port, that may resolve to this machine or its network.
     local: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, hosts: Iterable[str]) -> Rules:
-        """Return the rules for a list of `host`, `host:port` and `*.domain`.  Without a port, those of the web are meant."""
+    def of(cls, hosts: Iterable[str]) -> HostRules:
+        """Return the rules for a list of `host`, `host:port` and `*.domain`.  Without a port, 80 and 443 are allowed."""
         named = frozenset(each.strip().lower() for each in hosts)
         local = frozenset(each for each in named if _is_loopback(each))
         return cls(allowed=lambda host, port: is_named(host, port, named), local=local)
@@ -107,8 +108,8 @@ def _is_loopback(name: str) -> bool:
     return _split(name)[0] in _LOOPBACK
 
 
-def parse(data: bytes) -> Head:
-    """Return what a head asks for, without the empty line at its end.  Raises `Rejected`."""
+def parse(data: bytes) -> ProxyRequest:
+    """Parse a request head, given without the empty line at its end.  Raises `Rejected`."""
     first, *lines = data.split(b"\r\n")
     parts = first.split(b" ")
     if len(parts) != 3 or not _METHOD.fullmatch(parts[0]) or parts[2] not in (b"HTTP/1.1", b"HTTP/1.0"):
@@ -119,7 +120,7 @@ def parse(data: bytes) -> Head:
     method, target, _ = parts
     if method == b"CONNECT":
         host, port = _place(target.decode("latin-1"), None)
-        return Head(host=host, port=port, tunnel=True)
+        return ProxyRequest(host=host, port=port, tunnel=True)
     found = _TARGET.fullmatch(target)
     if found is None:
         raise Rejected("the address must begin with http:// and name a host; for https use CONNECT")
@@ -128,9 +129,9 @@ def parse(data: bytes) -> Head:
     path = path if path.startswith(b"/") else b"/" + path
     kept = [line for line in lines if line.partition(b":")[0].lower() not in _HOP]
     shown = found[1].lower()
-    # The server closes when it has answered, so the next request of the client is judged by itself.
+    # The server closes the connection after its answer, so the client's next request is checked as well.
     head = [method + b" " + path + b" HTTP/1.1", b"Host: " + shown, *kept, b"Connection: close", b"", b""]
-    return Head(host=host, port=port, tunnel=False, forwarded=b"\r\n".join(head))
+    return ProxyRequest(host=host, port=port, tunnel=False, forwarded=b"\r\n".join(head))
 
 
 def _place(text: str, default: int | None) -> tuple[str, int]:
@@ -140,7 +141,7 @@ def _place(text: str, default: int | None) -> tuple[str, int]:
             name, port = text, str(default)
         host = name[1:-1] if name.endswith("]") else ""
         if literal(host) is None or "%" in host:
-            raise Rejected(f"{text!r} is no address")
+            raise Rejected(f"{text!r} is not an IP address")
     else:
         if not divider and default is not None:
             name, port = port, str(default)
@@ -158,21 +159,26 @@ def _is_this_machine(text: str) -> bool:
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
-class Door:
-    """The way out of one command: where its launcher reports, and which hosts it was refused."""
+class NetworkAccess:
+    """The network access of one command."""
 
+    # The socket to which the launcher sends its listener.
     path: Path
-    rules: Rules
+    rules: HostRules
+    # The hosts that the command tried to reach and may not.
     refused: set[str] = field(default_factory=set[str])
 
     @property
     def direct(self) -> str:
-        """What is not reached through the proxy: servers that the command itself runs, unless such a name was allowed."""
+        """The names that bypass the proxy: loopback, where the command's own servers listen, unless a rule allows it."""
         return ",".join(name for name in _LOOPBACK if not any(_split(each)[0] == name for each in self.rules.local))
 
 
 class Network:
-    """Every way out of the sandboxes of a gateway.  `home` is its folder, which no command sees."""
+    """Gives sandboxed commands their network access.  `home` is the gateway's folder, which no command sees.
+
+    `local` names the hosts of this machine or its network that the operator has configured.
+    """
 
     def __init__(
         self, home: Path, resolver: Resolver = system_resolver, local: Iterable[str] = (), *, own_port: int = 0
@@ -180,24 +186,23 @@ class Network:
         self._own_port = own_port
         self._folder = home / FOLDER
         self._resolver = resolver
-        # Hosts of this machine or its network that the operator has named.
         self._local = frozenset(local)
         self._kept: dict[asyncio.Task[None], contextlib.AsyncExitStack] = {}
 
     @contextlib.asynccontextmanager
-    async def opened(self, rules: Rules) -> AsyncGenerator[Door]:
-        """Give out a door for one command; the way out ends with the context."""
-        door, stack = await self._open(rules)
+    async def opened(self, rules: HostRules) -> AsyncGenerator[NetworkAccess]:
+        """Open network access for one command; it closes with the context."""
+        access, stack = await self._open(rules)
         async with stack:
-            yield door
+            yield access
 
     async def keep(
-        self, rules: Rules, start: Callable[[Door], Awaitable[_T]], ended: Callable[[_T], Awaitable[object]]
+        self, rules: HostRules, start: Callable[[NetworkAccess], Awaitable[_T]], ended: Callable[[_T], Awaitable[object]]
     ) -> _T:
-        """Start a command that nobody waits for, and keep its door open until it has ended."""
-        door, stack = await self._open(rules)
+        """Start a background command, and keep its access open until it has ended."""
+        access, stack = await self._open(rules)
         try:
-            started = await start(door)
+            started = await start(access)
         except BaseException:
             await stack.aclose()
             raise
@@ -206,60 +211,60 @@ class Network:
             async with stack:
                 await ended(started)
 
-        task = asyncio.create_task(hold(), name=f"door:{door.path.name}")
+        task = asyncio.create_task(hold(), name=f"access:{access.path.name}")
         self._kept[task] = stack
         task.add_done_callback(lambda done: self._kept.pop(done, None))
         return started
 
     async def close(self) -> None:
-        """Close the doors that are still open."""
+        """Close every access that is still open."""
         kept = dict(self._kept)
         for task in kept:
             task.cancel()
         await asyncio.gather(*kept, return_exceptions=True)
-        # A task that was cancelled before it ran has closed nothing.
+        # A task that was cancelled before its first step has closed nothing.
         for stack in kept.values():
             await stack.aclose()
 
-    async def _open(self, rules: Rules) -> tuple[Door, contextlib.AsyncExitStack]:
+    async def _open(self, rules: HostRules) -> tuple[NetworkAccess, contextlib.AsyncExitStack]:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         stack = contextlib.AsyncExitStack()
         path = self._folder / f"{secrets.token_hex(8)}.sock"
         if len(os.fsencode(path)) > PATH_MAX_BYTES:
             path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hf-"))) / path.name
-        door = Door(path=path, rules=rules)
+        access = NetworkAccess(path=path, rules=rules)
         inlet = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
-        inlet.bind(str(door.path))
+        inlet.bind(str(access.path))
         stack.enter_context(contextlib.closing(inlet))
-        stack.callback(door.path.unlink, missing_ok=True)
-        task = asyncio.create_task(self._serve(door, inlet), name=f"proxy:{door.path.name}")
-        stack.push_async_callback(_ended, task)
-        return door, stack
+        stack.callback(access.path.unlink, missing_ok=True)
+        task = asyncio.create_task(self._serve(access, inlet), name=f"proxy:{access.path.name}")
+        stack.push_async_callback(_cancel, task)
+        return access, stack
 
-    async def _serve(self, door: Door, inlet: socket.socket) -> None:
-        """Take the listener of a command, once, and serve it until cancelled."""
-        listener = await _received(inlet)
+    async def _serve(self, access: NetworkAccess, inlet: socket.socket) -> None:
+        """Receive the listener of a command once, and serve it until cancelled."""
+        listener = await _receive(inlet)
         inlet.close()
-        door.path.unlink(missing_ok=True)
+        access.path.unlink(missing_ok=True)
         if listener is None:
             return
-        served = Served(door, self._resolver, self._local, self._own_port)
-        server = await asyncio.start_server(served.connected, sock=listener, limit=HEAD_MAX_BYTES, backlog=CONNECTIONS_MAX)
+        proxy = ProxyServer(access, self._resolver, self._local, self._own_port)
+        server = await asyncio.start_server(proxy.serve, sock=listener, limit=HEAD_MAX_BYTES, backlog=CONNECTIONS_MAX)
         try:
             await server.serve_forever()
         finally:
             server.close()
-            await served.close()
+            await proxy.close()
 
 
-async def _ended(task: asyncio.Task[None]) -> None:
+async def _cancel(task: asyncio.Task[None]) -> None:
     task.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await task
 
 
-async def _received(inlet: socket.socket) -> socket.socket | None:
-    """Return the listener that is sent; None for anything else."""
+async def _receive(inlet: socket.socket) -> socket.socket | None:
+    """Return the listener that was sent; None if something else was sent."""
     loop = asyncio.get_running_loop()
     arrived = asyncio.Event()
     loop.add_reader(inlet, arrived.set)
@@ -296,17 +301,17 @@ def _close(sockets: Iterable[socket.socket]) -> None:
         each.close()
 
 
-class Served:
+class ProxyServer:
     """The connections of one command.  `own_port` is where the gateway itself listens."""
 
-    def __init__(self, door: Door, resolver: Resolver, local: frozenset[str], own_port: int = 0) -> None:
+    def __init__(self, access: NetworkAccess, resolver: Resolver, local: frozenset[str], own_port: int = 0) -> None:
         self._own_port = own_port
-        self._door = door
+        self._access = access
         self._resolver = resolver
         self._local = local
         self._open: set[asyncio.Task[None]] = set()
 
-    async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one connection."""
         task = asyncio.current_task()
         if task is None or len(self._open) >= CONNECTIONS_MAX:
@@ -314,9 +319,9 @@ class Served:
             return
         self._open.add(task)
         try:
-            await self._connected(reader, writer)
+            await self._serve(reader, writer)
         except (OSError, asyncio.IncompleteReadError, TimeoutError):
-            # One of the two sides is gone, which the other sees when its connection is closed.
+            # One side is gone; closing the connection tells the other.
             pass
         finally:
             self._open.discard(task)
@@ -328,7 +333,7 @@ class Served:
             task.cancel()
         await asyncio.gather(*self._open, return_exceptions=True)
 
-    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             async with asyncio.timeout(HEAD_TIMEOUT_S):
                 data = await reader.readuntil(b"\r\n\r\n")
@@ -356,21 +361,21 @@ class Served:
                 writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
             else:
                 other.write(head.forwarded)
-            await _joined((reader, writer), (other_reader, other))
+            await _relay((reader, writer), (other_reader, other))
         finally:
             other.close()
         return None
 
-    async def _reach(self, head: Head) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    async def _reach(self, head: ProxyRequest) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """Connect to the host of a request, if it may be reached.  Raises `Rejected` or `Unavailable`."""
-        if not self._door.rules.allowed(head.host, head.port):
-            raise Rejected(f"nobody has allowed it yet; {_ADVICE}")
-        named = [*self._door.rules.local, *self._local]
+        if not self._access.rules.allowed(head.host, head.port):
+            raise Rejected(f"it is not allowed yet; {_ADVICE}")
+        named = [*self._access.rules.local, *self._local]
         guard = Guard(named, self._resolver, setting="tools.terminal.hosts")
         async with asyncio.timeout(CONNECT_TIMEOUT_S):
             addresses = await guard.addresses(httpx2.URL(scheme="https", host=head.host, port=head.port))
             if head.port == self._own_port and any(map(_is_this_machine, addresses)):
-                # It would take us for a program of its own user, which may read and delete everything.
+                # The gateway would trust the proxy's connection as one of its own user, who may read and delete everything.
                 raise Rejected("this is the gateway itself, which no command may reach")
             problem: OSError = ConnectionError("it has no address")
             for address in addresses:
@@ -381,19 +386,19 @@ class Served:
         raise problem
 
     def _refuse(self, place: str) -> None:
-        if len(self._door.refused) < REFUSED_MAX:
-            self._door.refused.add(place)
+        if len(self._access.refused) < REFUSED_MAX:
+            self._access.refused.add(place)
 
 
 Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
-async def _joined(one: Stream, other: Stream) -> None:
-    """Pass on what each side sends until the other one has ended, or neither has said anything for a while."""
+async def _relay(one: Stream, other: Stream) -> None:
+    """Relay both directions until `other` closes, or until neither side has sent anything for the idle timeout."""
     clock = asyncio.get_running_loop().time
     async with asyncio.timeout(IDLE_TIMEOUT_S) as idle:
 
-        async def passed(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             while data := await reader.read(CHUNK_BYTES):
                 idle.reschedule(clock() + IDLE_TIMEOUT_S)
                 writer.write(data)
@@ -401,9 +406,9 @@ async def _joined(one: Stream, other: Stream) -> None:
             if writer.can_write_eof():
                 writer.write_eof()
 
-        there = asyncio.create_task(passed(one[0], other[1]))
+        there = asyncio.create_task(copy(one[0], other[1]))
         try:
-            await passed(other[0], one[1])
+            await copy(other[0], one[1])
         finally:
             there.cancel()
             await asyncio.gather(there, return_exceptions=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 from holdfast.sandbox.profile import Profile
 
 PROGRAM = "/usr/bin/sandbox-exec"
-# What every program of macOS needs before it comes to its own work.
+# Every macOS program needs these to start.
 _SYSTEM = ("/System", "/Library", "/usr", "/bin", "/sbin", "/opt", "/private/etc", "/private/var/db/timezone", "/dev")
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/tty", "/dev/dtracehelper")
 
@@ -19,7 +19,7 @@ def arguments(profile: Profile, command: Sequence[str], private: Path) -> list[s
 
 
 def text(profile: Profile, private: Path) -> str:
-    """Return the profile: everything is denied that is not allowed here, and the last rule that matches counts."""
+    """Return the profile: everything else is denied, and the last matching rule counts."""
     readable = [*_SYSTEM, *map(str, profile.readable)]
     writable = [*map(str, profile.writable), str(private)]
     lines = [
@@ -43,7 +43,7 @@ def text(profile: Profile, private: Path) -> str:
 
 
 def _inside_hidden(profile: Profile) -> list[Path]:
-    """Return the writable folders that lie in a hidden one, as the workspace in the gateway's home."""
+    """Return the writable folders inside hidden ones, such as the workspace in the gateway's home."""
     return [path for path in profile.writable if any(path.is_relative_to(each) for each in profile.hidden)]
 
 

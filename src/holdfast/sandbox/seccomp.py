@@ -1,7 +1,7 @@
 """The seccomp filter: which system calls a confined command does not have.
 
-A pure function makes the program that the kernel runs before each system call.  Whatever ordinary programs use is allowed;
-refused is what reaches other processes, the kernel's own settings, or parts of the kernel that only attackers need.
+A pure function builds the program that the kernel runs before each system call.  Calls of ordinary programs are allowed.
+Calls that reach other processes, change kernel settings, or open rarely used parts of the kernel are refused.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _TIOCSTI, _TIOCLINUX, _TIOCSETD, _TIOCCONS = 0x5412, 0x541C, 0x5423, 0x541D
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
-    """A processor: its name for the kernel, and the numbers of its system calls."""
+class Architecture:
+    """A processor architecture: the kernel's number for it, and the numbers of its system calls."""
 
     arch: int
     calls: Mapping[str, int]
@@ -71,14 +71,14 @@ _AARCH64 = {
     "clock_adjtime": 266, "setns": 268, "process_vm_readv": 270, "process_vm_writev": 271, "kcmp": 272, "finit_module": 273,
     "sched_setattr": 274, "bpf": 280, "userfaultfd": 282, "kexec_file_load": 294,
 }  # fmt: skip
-MACHINES: Mapping[str, Machine] = {
-    "x86_64": Machine(arch=0xC000003E, calls={**_X86_64, **_SHARED}),
-    "aarch64": Machine(arch=0xC00000B7, calls={**_AARCH64, **_SHARED}),
+ARCHITECTURES: Mapping[str, Architecture] = {
+    "x86_64": Architecture(arch=0xC000003E, calls={**_X86_64, **_SHARED}),
+    "aarch64": Architecture(arch=0xC00000B7, calls={**_AARCH64, **_SHARED}),
 }
 
-# Programs have another way to do without these, and take it only if the kernel seems not to know them.
+# Programs fall back to older calls if the kernel says that it does not know these.
 _UNKNOWN = ("clone3", "io_uring_setup", "io_uring_enter", "io_uring_register", "open_tree_attr")
-# They are about this process where an argument is 0; the number says which argument.
+# They act on the calling process if one argument is 0; the number is the position of that argument.
 _OF_OTHERS = {
     "prlimit64": 0,
     "sched_setaffinity": 0,
@@ -88,17 +88,17 @@ _OF_OTHERS = {
     "setpriority": 1,
     "ioprio_set": 1,
 }
-# What would be shared with other processes of the user where there are no namespaces.
+# Without namespaces, these would be shared with other processes of the user.
 _SHARED_MEMORY = ("shmget", "semget", "msgget", "mq_open")
 _JUDGED = ("ioctl", "clone", "socket", "socketpair")
 
 
 def program(*, namespaces: bool, machine: str | None = None) -> bytes:
-    """Return the filter as the kernel reads it; nothing for a processor that we have no table for.
+    """Return the filter as the kernel reads it; empty for an architecture that has no table here.
 
     Without `namespaces` a command has no network at all, and cannot change the limits of other processes either.
     """
-    found = MACHINES.get(machine or platform.machine())
+    found = ARCHITECTURES.get(machine or platform.machine())
     if found is None:
         return b""
     calls = found.calls
@@ -120,7 +120,7 @@ def program(*, namespaces: bool, machine: str | None = None) -> bytes:
             )
     else:
         code += _when(calls["socket"], _socket())
-    # One of another family leads nowhere either, but makes the kernel load a module.
+    # Other families lead nowhere either, but they make the kernel load a module.
     code += _when(calls["socketpair"], _socket())
     code += _when(
         calls["clone"],
@@ -133,7 +133,7 @@ def program(*, namespaces: bool, machine: str | None = None) -> bytes:
 
 
 def _socket() -> list[bytes]:
-    """Families that lead nowhere but the sandbox's own network; of netlink only what lists its interfaces."""
+    """Allow only families that stay in the sandbox's own network; of netlink, only the protocol that lists interfaces."""
     families = (_AF_UNIX, _AF_INET, _AF_INET6)
     own = [_step(_EQUAL, family, 0, 1) + _step(_RETURN, _ALLOW) for family in families]
     code = b"".join([*_argument(0), *own, _step(_EQUAL, _AF_NETLINK, 1, 0), _refuse(errno.EAFNOSUPPORT), *_argument(2)])
@@ -142,7 +142,7 @@ def _socket() -> list[bytes]:
 
 
 def _ioctl() -> list[bytes]:
-    """Whatever types into a terminal, or changes what it is."""
+    """Refuse the requests that type into a terminal or change its kind."""
     code = b"".join(_argument(1))
     for request in (_TIOCSTI, _TIOCLINUX, _TIOCSETD, _TIOCCONS):
         code += _step(_EQUAL, request, 0, 1) + _refuse(errno.EPERM)
@@ -151,7 +151,7 @@ def _ioctl() -> list[bytes]:
 
 
 def _when(number: int, then: Sequence[bytes]) -> list[bytes]:
-    """Run some steps, which must end with a verdict, for one system call."""
+    """Run some steps, which must end with a return, for one system call."""
     return [_step(_EQUAL, number, 0, len(then)), *then]
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from holdfast.config import McpConfig
 from holdfast.sandbox import Sandbox, server_profile
-from holdfast.sandbox.proxy import Door, Network, Rules
+from holdfast.sandbox.proxy import HostRules, Network, NetworkAccess
 
 # Below the home of the gateway: the state of servers, by their names.
 FOLDER = "mcp"
@@ -18,18 +18,18 @@ FOLDER = "mcp"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confined:
-    """How a server is started, and its way out; there is no door where it is not in a sandbox."""
+    """How a server is started, and its way out; there is no access where it is not in a sandbox."""
 
     config: McpConfig
     environment: Mapping[str, str]
-    door: Door | None = None
+    access: NetworkAccess | None = None
 
     def remark(self, name: str) -> str:
         """Return what to do about the sandbox if the server does not work in it; nothing where it is in none."""
-        if self.door is None:
+        if self.access is None:
             return ""
-        if self.door.refused:
-            return f"; it tried to reach {', '.join(sorted(self.door.refused))}, which mcp.{name}.hosts does not name"
+        if self.access.refused:
+            return f"; it tried to reach {', '.join(sorted(self.access.refused))}, which mcp.{name}.hosts does not name"
         return (
             f"; it runs in a sandbox, where it sees its own folder and what mcp.{name}.readable, writable and hosts name; "
             f"mcp.{name}.sandbox = false runs it without"
@@ -53,10 +53,10 @@ class Confinement:
         state = self._home / FOLDER / name
         await asyncio.to_thread(state.mkdir, mode=0o700, parents=True, exist_ok=True)
         profile = await asyncio.to_thread(server_profile, config, state, self._home, environment)
-        async with self._network.opened(Rules.of(config.hosts)) as door:
-            command, variables = self._sandbox.for_profile(profile).wrap(config.command, profile.workspace, door)
+        async with self._network.opened(HostRules.of(config.hosts)) as access:
+            command, variables = self._sandbox.for_profile(profile).wrap(config.command, profile.workspace, access)
             yield Confined(
                 config=replace(config, command=tuple(command)),
                 environment={**environment, "HOME": str(profile.workspace), **variables},
-                door=door,
+                access=access,
             )

@@ -29,7 +29,7 @@ from holdfast.core.questions import ONCE_CHOICES, PASSING_CHOICES, About, Questi
 from holdfast.core.turns import Mode
 from holdfast.errors import Rejected
 from holdfast.sandbox import Sandbox
-from holdfast.sandbox.proxy import Door, Network, Rules
+from holdfast.sandbox.proxy import HostRules, Network, NetworkAccess
 
 NAME = "terminal"
 COMMAND_MAX_CHARS = 100_000
@@ -255,11 +255,13 @@ class Terminal:
             return None
         return [program, *found.arguments]
 
-    async def _program(self, args: TerminalArgs, site: Site, workdir: Path, door: Door) -> tuple[list[str], dict[str, str]]:
+    async def _program(
+        self, args: TerminalArgs, site: Site, workdir: Path, access: NetworkAccess
+    ) -> tuple[list[str], dict[str, str]]:
         """Return what is started, with its environment.  Raises `Rejected` where that is not what was allowed."""
         shell = [self._shell, "-c", args.command]
         if self._sandbox.confines or self._config.approval == "allow":
-            argv, variables = self._sandbox.wrap(shell, workdir, door)
+            argv, variables = self._sandbox.wrap(shell, workdir, access)
             return argv, {**self._environment, **variables}
         if (argv := self._printing(args, workdir)) is not None:
             return argv, self._environment
@@ -283,24 +285,24 @@ class Terminal:
     async def run(self, args: TerminalArgs, site: Site) -> str:
         """Run a command.  What was consented to is exactly what is run."""
         workdir = await self._check(args)
-        rules = Rules.of(self.reachable(args))
+        rules = HostRules.of(self.reachable(args))
         if args.background:
             return await self._start(args, site, workdir, rules)
         timeout_s = args.timeout or self._config.timeout
-        async with self._network.opened(rules) as door:
-            argv, environment = await self._program(args, site, workdir, door)
+        async with self._network.opened(rules) as access:
+            argv, environment = await self._program(args, site, workdir, access)
             try:
                 result = await foreground.run(argv, workdir, environment, timeout_s, self._clock, pty=args.pty)
             except OSError as error:
                 raise Rejected(f"the command could not be started: {error}") from error
-        return told(result, timeout_s, door.refused)
+        return told(result, timeout_s, access.refused)
 
-    async def _start(self, args: TerminalArgs, site: Site, workdir: Path, rules: Rules) -> str:
+    async def _start(self, args: TerminalArgs, site: Site, workdir: Path, rules: HostRules) -> str:
         # The one place where a promise of later delivery is made; on a turn that cannot keep it, none is.
         can = site.delivers_later
 
-        async def begun(door: Door) -> Process:
-            argv, environment = await self._program(args, site, workdir, door)
+        async def begun(access: NetworkAccess) -> Process:
+            argv, environment = await self._program(args, site, workdir, access)
             command = Command(
                 text=args.command,
                 argv=argv,
