@@ -156,9 +156,9 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "clock: a gateway runs by steady time",
-        "app.py",
+        "app/node.py",
         "                clock=clock,\n                steady=clock,",
-        "                clock=machine,\n                steady=clock,",
+        "                clock=SystemClock(),\n                steady=clock,",
         ("tests/blackbox/test_clock.py",),
     ),
     Mutant(
@@ -1366,7 +1366,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "door: nothing in the open without a key",
-        "app.py",
+        "app/rehearsal.py",
         "if is_exposed(server) and not any(map(opens_api, await store.keys.list())):",
         "if is_exposed(server) and not await store.keys.list():",
         ("tests/web/test_guard.py",),
@@ -1905,7 +1905,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "secrets: what could be guessed is not masked",
-        "app.py",
+        "app/node.py",
         "Redaction(secrets(config), is_unguessable)",
         "Redaction(secrets(config))",
         ("tests/web/test_masking.py",),
@@ -2703,14 +2703,14 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "proxy: the port of the gateway is known to it",
-        "outfit.py",
+        "app/adapters.py",
         ", own_port=config.server.port)",
         ")",
         ("tests/blackbox/test_contained.py::test_a_hostile_command_runs_unasked_and_gets_nowhere",),
     ),
     Mutant(
         "proxy: the port is the one that the gateway has",
-        "app.py",
+        "app/gateway.py",
         "    return replace(config, server=replace(config.server, port=listener.getsockname()[1]))\n",
         "    return config\n",
         ("tests/web/test_server.py",),
@@ -2745,7 +2745,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "the agent cannot change the program of the gateway",
-        "outfit.py",
+        "app/adapters.py",
         '    keep_apart("the program of the gateway", _program(), config, home)\n',
         "",
         ("tests/cli/test_refusals.py::test_a_folder_that_holds_the_program_of_the_gateway_is_refused",),

@@ -230,7 +230,7 @@ export interface Failure {
   error: string;
 }
 
-/** What one look found, and, unless all is well, what to do about it. */
+/** What one check found, and, unless all is well, what to do about it. */
 export interface Finding {
   name: string;
   level: Level;
@@ -679,7 +679,7 @@ export interface Replaying {
   person?: string;
 }
 
-/** All that was found. It is `ok` where nothing fails. */
+/** The findings of all checks. It is `ok` where none of them fails. */
 export interface Report {
   ok: boolean;
   checks: Finding[];

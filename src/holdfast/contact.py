@@ -44,7 +44,7 @@ async def desk(config: Config, home: Path, absent: Callable[[], None] = unnotice
 
 async def _own_desk(stack: contextlib.AsyncExitStack, config: Config, home: Path, absent: Callable[[], None]) -> Desk:
     """Be the gateway of a home; where another one is just starting there, wait for that."""
-    from holdfast.app import own_desk
+    from holdfast.app.node import own_desk
 
     try:
         return await stack.enter_async_context(own_desk(config, home))
@@ -72,7 +72,7 @@ async def reading(config: Config, home: Path) -> AsyncGenerator[Reading]:
         try:
             found = await stack.enter_async_context(running_desk(home))
         except NotRunning:
-            from holdfast.app import reader
+            from holdfast.app.node import reader
 
             found = await stack.enter_async_context(reader(config, home))
         yield found

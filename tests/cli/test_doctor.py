@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib
 import json
 import os
 import re
@@ -16,13 +17,14 @@ from typing import Any
 
 import pytest
 
-from holdfast import checkup
 from holdfast.agent.plugins import Plugins
-from holdfast.checkup import check_up
+from holdfast.app import doctor
+from holdfast.app.build import Builder
+from holdfast.app.doctor import CHECKS, Patient, examine
+from holdfast.cli.doctor import check_up
 from holdfast.config import Config, RouteConfig
 from holdfast.core.redaction import MASK, Redaction
-from holdfast.desk import doctor
-from holdfast.desk.doctor import CHECKS, Finding, Level, Patient, examine
+from holdfast.desk.doctor import Finding, Level
 from holdfast.desk.views import AgentView, Phase, Status
 from holdfast.ids import NodeId
 from holdfast.ports import WebhookRoute
@@ -36,6 +38,7 @@ from tests.engine.world import Hang, ManualClock
 from tests.memory.test_http import answer
 from tests.postgres import FreshDatabases, Server
 
+COMMAND = importlib.import_module("holdfast.cli.doctor")
 DAY_MS = 86_400_000
 
 
@@ -154,7 +157,7 @@ def test_a_configuration_that_was_named_and_is_missing_is_a_finding(terminal: Te
 
 async def test_a_gateway_that_hangs_is_not_one_that_does_not_run(home: Path) -> None:
     with contextlib.chdir(home), socket.socket(socket.AF_UNIX) as silent, pytest.MonkeyPatch.context() as hurried:
-        hurried.setattr(checkup, "ANSWER_TIMEOUT_S", 0.2)
+        hurried.setattr(COMMAND, "ANSWER_TIMEOUT_S", 0.2)
         silent.bind("gateway.sock")
         silent.listen()
         found = await only(home, "gateway")
@@ -465,17 +468,24 @@ async def test_a_disk_that_fills_up_is_told_before_it_is_full(home: Path, monkey
     assert (await only(home, "disk")).level is Level.FAIL
 
 
-def patient(home: Path, **changes: Any) -> Patient:
-    facts: dict[str, Any] = {
-        "home": home,
-        "file": home / "holdfast.toml",
-        "config": Config(),
-        "plugins": Plugins(),
-        "clock": ManualClock(doctor.EARLIEST_MS + DAY_MS),
-        "redaction": Redaction(),
-        "environment": {},
-    }
-    return Patient(**{**facts, **changes})
+def patient(
+    home: Path,
+    *,
+    config: Config | None = None,
+    clock: ManualClock | None = None,
+    redaction: Redaction | None = None,
+    problems: tuple[str, ...] = (),
+    **seen: Any,
+) -> Patient:
+    builder = Builder(
+        config=config or Config(),
+        home=home,
+        redaction=redaction or Redaction(),
+        clock=clock or ManualClock(doctor.EARLIEST_MS + DAY_MS),
+        plugins=Plugins(problems=problems),
+        environment={},
+    )
+    return Patient(builder=builder, file=home / "holdfast.toml", **seen)
 
 
 async def found_by(name: str, ill: Patient) -> Finding:
@@ -545,7 +555,7 @@ async def test_a_check_that_breaks_or_hangs_is_a_finding_and_no_end(home: Path, 
 
 async def test_no_secret_is_told_wherever_it_turns_up(home: Path) -> None:
     """K1"""
-    ill = patient(home, redaction=Redaction(["very-secret-word"]), plugins=Plugins(problems=("it said very-secret-word",)))
+    ill = patient(home, redaction=Redaction(["very-secret-word"]), problems=("it said very-secret-word",))
     report = await examine(ill)
     assert f"it said {MASK}" in [each.found for each in report.checks]
     assert "very-secret-word" not in str(report)

@@ -12,7 +12,11 @@ GATEWAY = {"holdfast.agent", "holdfast.app", "holdfast.engine", "holdfast.store"
 
 @pytest.mark.parametrize(
     ("module", "spared"),
-    [("holdfast.cli", GATEWAY | {"httpx2"}), ("holdfast.desk.remote", GATEWAY), ("holdfast.app", {"httpx2", "starlette"})],
+    [
+        ("holdfast.cli", GATEWAY | {"httpx2"}),
+        ("holdfast.desk.remote", GATEWAY),
+        ("holdfast.app.node", {"httpx2", "starlette", "holdfast.agent"}),
+    ],
 )
 def test_a_command_imports_only_what_it_needs(module: str, spared: set[str]) -> None:
     code = f"import sys, {module}; print(*(set(sys.modules) & {spared!r}))"

@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from holdfast import app
 from holdfast.cli import main
+from holdfast.store.opening import open_store
 from tests.cli.terminal import Terminal
 from tests.cli.test_gateway import PATIENCE_S, serving
 from tests.cli.test_obligations import fails
@@ -57,7 +57,7 @@ def typed(terminal: Terminal, *words: str, stdin: str | bytes = "", **variables:
 def parked(home: Path) -> tuple[str, str]:
     """Leave a debt to a provider that nobody here is."""
     home.mkdir(mode=0o700, exist_ok=True)
-    scene = Scene(lambda: app.open_store("sqlite", home), "sqlite")
+    scene = Scene(lambda: open_store("sqlite", home), "sqlite")
     found: list[str] = []
 
     async def play() -> None:

@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from holdfast import app
+from holdfast.app.gateway import serve
 from holdfast.config import Config, GatewayConfig, ServerConfig
 from holdfast.daemon.succession import inherit
 from holdfast.daemon.watchdog import Watchdog
@@ -36,7 +36,7 @@ BLOCKS = {"sleep": lambda: time.sleep(600), "hold": hold_the_interpreter, "searc
 async def main(home: Path, how: str, stall_s: float) -> None:
     asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, BLOCKS[how])
     config = Config(server=ServerConfig(port=0), gateway=GatewayConfig(stall_timeout=stall_s, drain_timeout=1))
-    await app.serve(config, home, Announcer(), inherit(), watchdog=Watchdog(stall_s, 1))
+    await serve(config, home, Announcer(), inherit(), watchdog=Watchdog(stall_s, 1))
 
 
 if __name__ == "__main__":

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast import app, contact
+from holdfast import contact
 from holdfast.agent.demonstration import demonstration
+from holdfast.app.gateway import PAUSE_FIRST_S, serve
 from holdfast.clock import SystemClock
 from holdfast.config import Config, ServerConfig, StoreConfig
 from holdfast.core.turns import Cause, State
@@ -126,14 +127,14 @@ async def test_a_gateway_that_begins_anew_waits_for_its_store(
     await asyncio.to_thread(postgres_alone.stop, "immediate")
     config = Config(server=ServerConfig(port=0), store=StoreConfig(url=url))
     with pytest.raises(StoreDown):
-        await app.serve(config, home, Log())
+        await serve(config, home, Log())
     ownership = Ownership(home / "gateway.lock")
     estate = Estate(lock=ownership.hand_over())
     ownership.release()
 
     async def bring_it_back() -> None:
         await until(lambda: sum("waiting for it" in each.message for each in caplog.records))
-        await asyncio.sleep(app.PAUSE_FIRST_S * 2)
+        await asyncio.sleep(PAUSE_FIRST_S * 2)
         await asyncio.to_thread(postgres_alone.start)
 
     with caplog.at_level(logging.WARNING):

@@ -7,14 +7,14 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 
-from holdfast.agent.plugins import Plugins
+from holdfast.app import doctor
+from holdfast.app.build import Builder
+from holdfast.app.doctor import Patient
 from holdfast.clock import SystemClock
 from holdfast.config import Config
 from holdfast.core.memory import Debt, Event, State
 from holdfast.core.redaction import Redaction
-from holdfast.desk import doctor
 from holdfast.desk.debts import SegmentView, in_words
-from holdfast.desk.doctor import Patient
 from holdfast.desk.local import LocalDesk
 from holdfast.engine.engine import Engine, Parts
 from holdfast.ids import SessionId
@@ -97,12 +97,8 @@ def desk_with(scene: Scene, bindings: Bindings, owner: str = "local") -> LocalDe
 async def told_by_doctor(scene: Scene, bindings: Bindings) -> Debt:
     """Add up what the doctor says of each provider."""
     patient = Patient(
-        home=Path(),
+        builder=Builder(config=Config(), home=Path(), redaction=Redaction(), clock=SystemClock()),
         file=Path(),
-        config=Config(),
-        plugins=Plugins(),
-        clock=SystemClock(),
-        redaction=Redaction(),
         store=scene.store,
         bindings=bindings,
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.app import gateway
+from holdfast.app.node import gateway
 from holdfast.config import Config, StoreConfig
 from holdfast.core import delivery
 from holdfast.core.effects import Effect

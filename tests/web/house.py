@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import httpx2
 
-from holdfast import app
+from holdfast.app.gateway import serve
 from holdfast.config import Config, GatewayConfig, ServerConfig, ToolsConfig
 from holdfast.daemon.life import Farewell
 from holdfast.daemon.succession import Estate
@@ -144,7 +144,7 @@ async def open_house(
         **more,
     )
     log = Log()
-    gateway = asyncio.create_task(app.serve(config, home, log, inherited))
+    gateway = asyncio.create_task(serve(config, home, log, inherited))
     await asyncio.wait((gateway, log.status), return_when=asyncio.FIRST_COMPLETED, timeout=PATIENCE_S)
     if gateway.done():
         await gateway

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast import app
+from holdfast.app.gateway import serve
+from holdfast.app.rehearsal import check_locked
 from holdfast.config import Config, ServerConfig, load
 from holdfast.core import proofs
 from holdfast.core.keys import Key, Login, Purpose, digest
@@ -22,6 +23,7 @@ from holdfast.desk.plans import KeyPlan
 from holdfast.errors import ConfigInvalid, Exposed, Rejected
 from holdfast.ids import KeyId
 from holdfast.passwords import hashed
+from holdfast.store.opening import open_store
 from holdfast.web.answers import Refused
 from holdfast.web.guard import FAILURES_PER_MINUTE, NONCE, PROOF, Asked, Door, Rules, check_origin
 from holdfast.web.keyring import Keyring
@@ -594,8 +596,8 @@ async def test_others_are_let_near_only_where_something_is_asked_of_them(
     home: Path, host: str, more: dict[str, str], exposed: bool
 ) -> None:
     """SECURITY 1: the table of refusals at start, with nothing in the store."""
-    locked = app._locked(ServerConfig(host=host, **more))
-    store = await app.open_store("sqlite", home)
+    locked = check_locked(ServerConfig(host=host, **more))
+    store = await open_store("sqlite", home)
     try:
         if exposed:
             with pytest.raises(Exposed, match=r"server\.host: .*holdfast keys create"):
@@ -614,8 +616,8 @@ async def test_others_are_let_near_only_where_something_is_asked_of_them(
 async def test_an_open_door_is_refused_before_anything_moves(home: Path) -> None:
     config = Config(server=ServerConfig(host="0.0.0.0", port=0))
     with pytest.raises(Exposed):
-        await app.serve(config, home, Log())
-    store = await app.open_store("sqlite", home)
+        await serve(config, home, Log())
+    store = await open_store("sqlite", home)
     try:
         assert not await store.nodes.beats()
     finally:

@@ -10,12 +10,11 @@ from typing import Any
 import httpx2
 import pytest
 
-from holdfast import app
 from holdfast.clock import SystemClock
 from holdfast.core.keys import digest
 from holdfast.desk.plans import KeyPlan, Opening
 from holdfast.errors import NotFound, Rejected
-from holdfast.store.opening import open_readonly
+from holdfast.store.opening import open_readonly, open_store
 from holdfast.web.guard import FAILURES_PER_MINUTE
 from holdfast.web.keyring import Keyring
 from tests.engine.world import until
@@ -102,7 +101,7 @@ async def test_a_revoked_key_is_refused_at_once_and_its_open_stream_ends(home: P
 
 async def test_another_node_hears_of_a_revoked_key_without_being_told(home: Path) -> None:
     """A hint may be lost: the keyring looks by itself as well."""
-    store = await app.open_store("sqlite", home)
+    store = await open_store("sqlite", home)
     other = await open_readonly("sqlite", home)
     keyring = Keyring(other.keys, other.wakes, SystemClock(), refresh_s=0.02)
     running = asyncio.create_task(keyring.run())

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from holdfast import app
 from holdfast.clock import SystemClock
 from holdfast.config import MemoryConfig
 from holdfast.core.memory import State
 from holdfast.desk.plans import Edit, Forgetting, KeyPlan, Replaying
 from holdfast.errors import NotFound, Rejected
 from holdfast.ids import MemoryId, SegmentId, SessionId
+from holdfast.store.opening import open_store
 from holdfast.web.memory import PAYING_MAX
 from tests.conformance.scenes import Scene
 from tests.engine.world import until
@@ -45,7 +45,7 @@ async def refused(house: House, method: str, path: str, body: object = None) -> 
 
 async def parked(home: Path) -> tuple[str, str]:
     """Leave a debt to a provider that nobody here is."""
-    scene = Scene(lambda: app.open_store("sqlite", home), "sqlite")
+    scene = Scene(lambda: open_store("sqlite", home), "sqlite")
     found: list[str] = []
 
     async def play() -> None:
@@ -123,7 +123,7 @@ async def test_a_debt_to_nobody_is_parked_until_the_operator_waives_it(home: Pat
 
 async def owe(store: str, home: Path) -> None:
     """Leave debts of several kinds, to a provider that is here and to one that is gone, of the operator and of alice."""
-    scene = Scene(lambda: app.open_store(store, home), store)
+    scene = Scene(lambda: open_store(store, home), store)
     # What is long past would be closed off as idle.
     scene.now = SystemClock().now_ms()
 

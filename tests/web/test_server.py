@@ -10,7 +10,7 @@ import sys
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from holdfast import app
+from holdfast.app import gateway
 from holdfast.config import Config, ServerConfig
 from holdfast.web.server import serving, tcp_socket
 
@@ -54,5 +54,5 @@ def test_an_answer_does_not_wait_for_the_client_to_acknowledge_its_head() -> Non
 def test_the_port_that_no_command_may_reach_is_the_one_that_the_gateway_has() -> None:
     """S4: also where it asked for any, or inherited the listener of a gateway with another setting."""
     with tcp_socket("127.0.0.1", 0) as listener:
-        config = app.listening(Config(server=ServerConfig(port=0)), listener)
+        config = gateway.listening(Config(server=ServerConfig(port=0)), listener)
         assert config.server.port == listener.getsockname()[1] > 0

@@ -12,10 +12,10 @@ from typing import Any
 
 import httpx2
 
-from holdfast import app
 from holdfast.core.keys import ADMIN
 from holdfast.desk.plans import KeyPlan
 from holdfast.desk.views import Search
+from holdfast.store.opening import open_store
 from holdfast.web.application import endpoints
 from holdfast.web.endpoints import Endpoint
 from holdfast.web.events import Streams
@@ -72,7 +72,7 @@ class Town:
 async def seed(home: Path) -> dict[str, str]:
     """Leave what only an agent can make."""
     found: dict[str, str] = {}
-    scene = Scene(lambda: app.open_store("sqlite", home), "sqlite")
+    scene = Scene(lambda: open_store("sqlite", home), "sqlite")
 
     async def play() -> None:
         (delivery,) = await scene.sent_for("an answer", owner="alice", conversation="sent", due_at=2**50)

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast import app
+from holdfast.app import gateway
+from holdfast.app.node import own_desk
 from holdfast.config import Config, ServerConfig
 from holdfast.desk.local import LocalDesk
 from holdfast.desk.plans import KeyPlan, Opening
@@ -112,12 +113,12 @@ def test_the_kernel_knows_whose_an_open_connection_is_and_nothing_else_is_believ
 
 
 async def test_where_users_cannot_be_told_apart_a_key_is_made_for_programs_once(home: Path) -> None:
-    async with app.own_desk(Config(), home) as desk:
+    async with own_desk(Config(), home) as desk:
         assert isinstance(desk, LocalDesk)
-        key = await app._programs_key(desk, ServerConfig(), closed=False)
+        key = await gateway._programs_key(desk, ServerConfig(), closed=False)
         (made,) = (await desk.keys.list()).items
         assert (made.owner, made.scopes, key.startswith(made.prefix)) == ("local", ("api",), True)
-        assert await app._programs_key(desk, ServerConfig(), closed=True) == ""
+        assert await gateway._programs_key(desk, ServerConfig(), closed=True) == ""
     async with open_house(home) as house:
         # On this machine they can be told apart, so nothing was printed; the key counts all the same.
         assert (house.log.key, (await house.web.get("/api/me")).status_code) == ("", 401)
@@ -126,4 +127,4 @@ async def test_where_users_cannot_be_told_apart_a_key_is_made_for_programs_once(
 
 @pytest.mark.parametrize("server", [ServerConfig(api_key="x" * 20), ServerConfig(password="a long enough one")])
 async def test_no_key_is_made_where_there_is_a_way_in(server: ServerConfig) -> None:
-    assert await app._programs_key(None, server, closed=False) == ""  # type: ignore[arg-type]  # It is not asked.
+    assert await gateway._programs_key(None, server, closed=False) == ""  # type: ignore[arg-type]  # It is not asked.

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 from rich.table import Table
@@ -13,11 +13,13 @@ from rich.text import Text
 
 from holdfast.cli.frame import EXIT_FAILED, console, json_option, print_json, run_async, visible
 from holdfast.config import config_file
+from holdfast.contact import running_desk
+from holdfast.desk.doctor import Report
+from holdfast.desk.views import Status
+from holdfast.errors import HoldfastError
 
-if TYPE_CHECKING:
-    # Every other command would pay for the import of all that is looked at.
-    from holdfast.desk.doctor import Report
-
+# A healthy gateway answers at once.
+ANSWER_TIMEOUT_S = 5
 _MARKS = {"ok": ("✓", "green"), "warn": ("!", "yellow"), "fail": ("✗", "bold red")}
 
 
@@ -38,8 +40,6 @@ async def doctor(visit: Visit, as_json: bool) -> None:
 
     It needs no gateway, and does not disturb one that runs.  The exit code is 1 where something fails.
     """
-    from holdfast.checkup import check_up
-
     file = config_file(visit.home, visit.config_file)
     report = await check_up(visit.home, file, required=visit.config_file is not None)
     if as_json:
@@ -48,6 +48,21 @@ async def doctor(visit: Visit, as_json: bool) -> None:
         print_report(report)
     if not report.ok:
         sys.exit(EXIT_FAILED)
+
+
+async def check_up(home: Path, file: Path, *, required: bool) -> Report:
+    """Ask the gateway of a home how it is, if one runs there, and examine everything else, whatever is wrong with it."""
+    from holdfast.app.doctor import consult
+
+    return await consult(home, file, await _gateway(home), required=required)
+
+
+async def _gateway(home: Path) -> Status | Exception:
+    try:
+        async with asyncio.timeout(ANSWER_TIMEOUT_S), running_desk(home) as desk:
+            return await desk.status()
+    except (HoldfastError, OSError, TimeoutError) as error:
+        return error
 
 
 def print_report(report: Report) -> None:

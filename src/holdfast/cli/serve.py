@@ -41,7 +41,7 @@ _REDIRECT = """<!doctype html>
 def serve(frame: Frame, host: str | None, port: int | None, no_open: bool) -> None:
     """Run the gateway until it is stopped: Ctrl-C drains, a second one interrupts what still runs."""
     # Every other command would pay for the import of a gateway.
-    from holdfast.app import serve as run_gateway
+    from holdfast.app.gateway import serve as run_gateway
     from holdfast.daemon.watchdog import Watchdog
     from holdfast.desk.settings import Origin
 

@@ -27,7 +27,7 @@ async def compact(frame: Frame, as_json: bool) -> None:
     A gateway that runs gives space back by itself.  Only a store that was made by an older version cannot, until it is
     compacted once.  It needs as much free space as the store is large.
     """
-    from holdfast.app import owned
+    from holdfast.app.node import owned
     from holdfast.store.compacting import compact as write_anew
     from holdfast.store.opening import store_path
 

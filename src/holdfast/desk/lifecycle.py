@@ -12,12 +12,12 @@ from holdfast.desk.views import Drain, Phase, Stop
 class Lifecycle:
     """What a running gateway knows of its own beginning and end."""
 
-    def __init__(self, clock: Clock, *, home: str, store: str) -> None:
+    def __init__(self, clock: Clock, *, home: str, store: str, url: str = "") -> None:
         self.home = home
         self.store = store
         # Different in every process.
         self.process = secrets.token_urlsafe(16)
-        self.url = ""
+        self.url = url
         self.phase = Phase.STARTING
         self.started_at = clock.now_ms()
         # Set when a later wish came: what runs is interrupted now.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from holdfast.desk.doctor import Consultations
+from holdfast.desk.doctor import SharedReports
 from holdfast.desk.settings import Settings
 from holdfast.desk.setup import Setup
 
@@ -13,6 +13,6 @@ from holdfast.desk.setup import Setup
 class Upkeep:
     """Whoever looks after the gateway itself."""
 
-    doctor: Consultations
+    doctor: SharedReports
     settings: Settings
     setup: Setup

@@ -1,0 +1,152 @@
+"""Builds what a configuration describes, step by step.
+
+A gateway, a rehearsal of other settings and the doctor share these steps, and each of them goes as far as it needs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Self
+
+from holdfast.agent import budget, plugins
+from holdfast.agent.models.catalog import BUILT_IN, ModelMaker, open_model
+from holdfast.agent.models.gate import Gates
+from holdfast.agent.models.port import Model
+from holdfast.agent.plugins import Plugins
+from holdfast.channels import github, url
+from holdfast.channels.file import FOLDER, FileCarrier
+from holdfast.clock import Clock, SystemClock
+from holdfast.config import Config, ModelConfig
+from holdfast.core.redaction import Redaction
+from holdfast.desk.webhooks import Routes
+from holdfast.egress import Egress, Guard
+from holdfast.errors import ConfigInvalid, Unavailable
+from holdfast.memory.bindings import Bindings
+from holdfast.memory.builtin.extraction import Extractor
+from holdfast.memory.builtin.provider import Builtin
+from holdfast.memory.opening import open_bindings
+from holdfast.offload.pool import Pool
+from holdfast.ports import Carrier
+from holdfast.sandbox import Sandbox, terminal_profile
+from holdfast.store.opening import Store
+from holdfast.targets import Targets
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Builder:
+    """The steps of building.  Each raises `ConfigInvalid` where the configuration makes it impossible."""
+
+    config: Config
+    home: Path
+    redaction: Redaction
+    clock: Clock
+    plugins: Plugins = field(default_factory=Plugins)
+    # Shared by all models, so that those of one provider are asked in turn.
+    gates: Gates | None = None
+    environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
+
+    @classmethod
+    async def of(cls, config: Config, home: Path, redaction: Redaction, clock: Clock) -> Self:
+        """Return the builder for a configuration, with the plugins that are installed."""
+        # In a thread, because reading what is installed takes longer than the loop may stand still.
+        found = await asyncio.to_thread(plugins.load, providers=BUILT_IN | set(config.providers))
+        return cls(config=config, home=home, redaction=redaction, clock=clock, plugins=found, gates=Gates(clock))
+
+    def model(self) -> Model | None:
+        """Open the model that answers; None for the built-in demonstration."""
+        return self._open(self.config.model) if self.config.model.name else None
+
+    def extracting_model(self) -> Model | None:
+        """Open the model that extracts memories; None where the one that answers does it."""
+        if not self.config.memory.model:
+            return None
+        try:
+            return self._open(extracting(self.config.model, self.config.memory.model))
+        except ConfigInvalid as error:
+            raise ConfigInvalid(f"memory.model: {str(error).removeprefix('model.name: ')}") from error
+
+    def _open(self, config: ModelConfig) -> Model:
+        return open_model(
+            config,
+            self.config.providers,
+            self.environment,
+            clock=self.clock,
+            gates=self.gates,
+            makers=self.plugins.models,
+        )
+
+    def memory(self, store: Store | None, extractor: Extractor) -> Bindings:
+        """Open the providers of memory.  Without a store, the builtin one cannot be used."""
+
+        def builtin() -> Builtin:
+            if store is None:
+                raise Unavailable("the store cannot be read")
+            limits = budget.limits(self.config.budget)
+            return Builtin(store, extractor, limits=limits, redaction=self.redaction, clock=self.clock)
+
+        return open_bindings(
+            self.config.memory,
+            builtin=builtin,
+            plugins=self.plugins,
+            redaction=self.redaction,
+            clock=self.clock,
+            environment=self.environment,
+        )
+
+    @contextlib.asynccontextmanager
+    async def carriers(self, secret: str) -> AsyncGenerator[Mapping[str, Carrier]]:
+        """Yield the carrier of each channel; `secret` signs the answers to `url:` targets."""
+        config = self.config.channels
+        guard = Guard(config.url.allow_hosts, setting="channels.url.allow_hosts", encrypted=True)
+        token, base_url = self.environment.get(config.github.token_env, ""), config.github.base_url
+        # What is signed for others has the time that this machine would tell them.
+        clock = SystemClock()
+        async with contextlib.AsyncExitStack() as stack:
+            web, hub = Egress(guard, config.url.timeout), Egress.to(base_url)
+            stack.push_async_callback(web.close)
+            stack.push_async_callback(hub.close)
+            yield {
+                "file": FileCarrier(self.home / FOLDER),
+                url.CHANNEL: url.UrlCarrier(web, secret, clock),
+                github.CHANNEL: github.GithubCarrier(hub, base_url, token, config.github.token_env, clock),
+            }
+
+    async def sandbox(self, workspace: Path) -> Sandbox:
+        """Return what confines the commands of the agent."""
+        config = self.config.tools.terminal
+        profile = await asyncio.to_thread(terminal_profile, config, workspace, self.home)
+        return await Sandbox.find(config.sandbox, profile)
+
+    async def routes(self, store: Store, targets: Targets, pool: Pool) -> Routes:
+        """Return the webhook routes; the redaction knows their secrets before any turn runs."""
+        routes = Routes(
+            store.webhooks,
+            store.wakes,
+            self.config.channels.webhook.routes,
+            host=self.config.server.host,
+            targets=targets,
+            redaction=self.redaction,
+            pool=pool,
+            environment=self.environment,
+        )
+        await routes.load()
+        return routes
+
+
+def model_makers() -> Mapping[str, ModelMaker]:
+    """Return the models of plugins, by provider."""
+    return plugins.load(providers=BUILT_IN).models
+
+
+def extracting(answering: ModelConfig, name: str) -> ModelConfig:
+    """Return how the extracting model is reached.  One of another provider gets neither key nor address of the first."""
+    chosen = ModelConfig(name=name, stall_timeout=answering.stall_timeout, retries=answering.retries)
+    if name.partition(":")[0] != answering.name.partition(":")[0]:
+        return chosen
+    keys = {"api_key": answering.api_key, "api_key_env": answering.api_key_env}
+    return replace(chosen, base_url=answering.base_url, **keys)

@@ -1,0 +1,231 @@
+"""A node: an engine at work in a home, with everything around it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from holdfast.clock import SystemClock
+from holdfast.config import ONE_SHOT_DAYS, Config, LimitsConfig, secrets, shown
+from holdfast.core.fairness import Quota
+from holdfast.core.intake import Busy
+from holdfast.core.redaction import Redaction, is_unguessable
+from holdfast.core.resets import When
+from holdfast.core.turns import OnCrash, Policy, Resume
+from holdfast.desk.address import LOCK, SOCKET
+from holdfast.desk.lifecycle import Lifecycle
+from holdfast.desk.local import LocalDesk
+from holdfast.desk.port import Desk
+from holdfast.desk.reading import StoreReading
+from holdfast.engine.discretion import discreet
+from holdfast.engine.engine import Engine, Parts
+from holdfast.engine.inbox import Inbox
+from holdfast.engine.settings import Settings
+from holdfast.engine.spool import Spool
+from holdfast.engine.timekeeper import steady_clock
+from holdfast.errors import StoreDown, Unavailable
+from holdfast.offload.pool import Pool
+from holdfast.store.home import Ownership, make_home
+from holdfast.store.opening import Store, open_readonly, open_store
+
+if TYPE_CHECKING:
+    # A command that only reads does not import the agent.
+    from holdfast.app.adapters import Adapters, Resources
+
+SEND_TIMEOUT_MIN_S = 30
+SEND_MARGIN_S = 10
+
+
+def settings(config: Config) -> Settings:
+    """Return what the operator chose about the engine."""
+    return Settings(
+        max_running=config.gateway.max_running,
+        tenant_running=config.limits.running,
+        model_wait_ms=int(config.model.wait * 1000),
+        policy=Policy(resume=Resume(config.gateway.resume), on_crash=OnCrash(config.gateway.on_crash)),
+        busy=Busy(config.gateway.busy),
+        reset=When(config.sessions.reset),
+        reset_by_channel={name: When(each) for name, each in config.sessions.reset_by_channel.items()},
+        idle_ms=int(config.sessions.idle_minutes * 60_000),
+        daily_at=config.sessions.daily_at,
+        # Whoever names one channel has not spoken of the others.
+        one_shot_days={**ONE_SHOT_DAYS, **config.sessions.retention_days},
+        # Whoever sends gives up first, because it knows whether anything had left.
+        send_timeout_ms=int((max(config.channels.url.timeout, SEND_TIMEOUT_MIN_S) + SEND_MARGIN_S) * 1000),
+        commit_timeout_ms=int(config.memory.commit_timeout * 1000),
+        memory_idle_ms=int(config.memory.idle_minutes * 60_000),
+        live_max=config.memory.live_sessions,
+        recall_timeout_ms=int(config.memory.recall_timeout * 1000),
+        recall_limit=config.memory.recall_limit,
+    )
+
+
+def quota(limits: LimitsConfig) -> Quota:
+    """Return how much of the store a tenant may use."""
+    return Quota(queued=limits.queued, sessions=limits.sessions, bytes=limits.bytes, jobs=limits.jobs)
+
+
+def redaction(config: Config) -> Redaction:
+    """Return what masks the secrets of a configuration.
+
+    A secret that could be guessed is left out, because the mask would tell who tries that a guess is right.
+    """
+    return Redaction(secrets(config), is_unguessable)
+
+
+@contextlib.contextmanager
+def owned(home: Path, inherited: int | None = None) -> Generator[Ownership]:
+    """Own a home, which only one gateway does at a time, on PostgreSQL too.  Raises `Owned`."""
+    make_home(home)
+    ownership = Ownership(home / LOCK, inherited)
+    try:
+        if inherited is None:
+            # Clients take a socket beside a held lock for a gateway that is about to answer.
+            (home / SOCKET).unlink(missing_ok=True)
+        try:
+            yield ownership
+        finally:
+            if not ownership.handed_over:
+                (home / SOCKET).unlink(missing_ok=True)
+    finally:
+        ownership.release()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """A running engine, and what it was built from."""
+
+    config: Config
+    engine: Engine
+    adapters: Adapters
+    resources: Resources
+    redaction: Redaction
+
+    @property
+    def store(self) -> Store:
+        return self.resources.store
+
+    def desk(self, lifecycle: Lifecycle) -> LocalDesk:
+        return LocalDesk(
+            store=self.store,
+            engine=self.engine,
+            lifecycle=lifecycle,
+            clock=self.resources.clock,
+            control=self.adapters.control,
+            describe=self.adapters.describe,
+            server=self.config.server,
+            channels=self.config.channels,
+            targets=self.adapters.targets,
+            routes=self.adapters.routes,
+            redaction=self.redaction,
+            uploads=self.adapters.uploads,
+            trusted_owners=self.config.tools.trusted_owners,
+        )
+
+
+async def _unchecked(_store: Store) -> None:
+    """Take a store as it is."""
+
+
+@contextlib.asynccontextmanager
+async def node(config: Config, home: Path, check: Callable[[Store], Awaitable[None]] = _unchecked) -> AsyncGenerator[Node]:
+    """Run an engine in a home that this process owns, for as long as the context lasts.  The caller drains it.
+
+    `check` may refuse a store before anything in it moves.
+    """
+    # A command that only reads does not import the agent.
+    from holdfast.app.adapters import Resources, adapters
+    from holdfast.app.build import Builder
+
+    mask, chosen = redaction(config), settings(config)
+    spool = Spool(home)
+    with discreet(mask.everything):
+        with _named(config.store.url):
+            store = await open_store(config.store.url, home, redaction=mask, quota=quota(config.limits))
+        async with contextlib.AsyncExitStack() as stack:
+            stack.push_async_callback(store.close)
+            await check(store)
+            clock = await steady_clock(SystemClock(), store.nodes)
+            pool = Pool()
+            stack.push_async_callback(pool.close)
+            accept = Inbox(store, chosen, mask, clock).accept
+            resources = Resources(store=store, clock=clock, pool=pool, home_id=spool.home_id, accept=accept)
+            built = await stack.enter_async_context(adapters(await Builder.of(config, home, mask, clock), resources))
+            parts = Parts(
+                store=store,
+                agent=built.agent,
+                carriers=built.carriers,
+                memory=built.memory,
+                settings=chosen,
+                redaction=mask,
+                clock=clock,
+                steady=clock,
+                spool=spool,
+                components=built.components,
+            )
+            engine = Engine(parts)
+            async with _running(engine):
+                yield Node(config=config, engine=engine, adapters=built, resources=resources, redaction=mask)
+
+
+@contextlib.asynccontextmanager
+async def gateway(config: Config, home: Path) -> AsyncGenerator[Node]:
+    """Run an engine for one command.  At its end running turns get the drain timeout; when it is cancelled they get none."""
+    with owned(home):
+        async with node(config, home) as running:
+            patience_s = config.gateway.drain_timeout
+            try:
+                yield running
+            except asyncio.CancelledError:
+                patience_s = 0
+                raise
+            finally:
+                # What cannot be recorded, the next start finds as after a crash.  The end of a command is not the end of a
+                # conversation, so a person at a prompt does not wait for memory.
+                with contextlib.suppress(Unavailable):
+                    await asyncio.create_task(running.engine.drain(int(patience_s * 1000), is_boundary=False))
+
+
+@contextlib.asynccontextmanager
+async def _running(engine: Engine) -> AsyncGenerator[None]:
+    """Run an engine beside the body, which begins after recovery and is cancelled when the engine cannot go on."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            running = group.create_task(engine.run(), name="engine")
+            await engine.recovered()
+            yield
+            running.cancel()
+    except BaseExceptionGroup as errors:
+        # One error, from the body or from the engine; its family decides the answer.
+        raise errors.exceptions[0] from None
+
+
+@contextlib.asynccontextmanager
+async def own_desk(config: Config, home: Path) -> AsyncGenerator[Desk]:
+    """Own a home and run its gateway for one command.  Raises `Owned`."""
+    async with gateway(config, home) as running:
+        yield running.desk(Lifecycle(running.resources.clock, home=str(home), store=shown(config.store.url)))
+
+
+@contextlib.asynccontextmanager
+async def reader(config: Config, home: Path) -> AsyncGenerator[StoreReading]:
+    """Read the store of a home, while another process may own it."""
+    with _named(config.store.url):
+        store = await open_readonly(config.store.url, home)
+    try:
+        yield StoreReading(store=store, channels=config.channels)
+    finally:
+        await store.close()
+
+
+@contextlib.contextmanager
+def _named(url: str) -> Generator[None]:
+    """Name the store in the error where it does not answer."""
+    try:
+        yield
+    except StoreDown as error:
+        raise StoreDown(f"{shown(url)}: {error}") from error
