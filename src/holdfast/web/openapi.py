@@ -304,7 +304,7 @@ def _content(endpoint: Endpoint, shapes: _Shapes) -> Schema:
     if endpoint.gives is str:
         return {TEXT: {"schema": {"type": "string"}}}
     if endpoint.gives is bytes:
-        return dict.fromkeys(endpoint.media, _BYTES)
+        return {media: {"schema": {}} if media == JSON else _BYTES for media in endpoint.media}
     if endpoint.gives is None:
         return {}
     found: Schema = {JSON: {"schema": shapes.of(endpoint.gives)}}
