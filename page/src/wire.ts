@@ -273,7 +273,7 @@ export interface Fork {
   before?: string | null;
 }
 
-/** What a setting is made of. */
+/** The kind of value that a setting has. */
 export type Form = "any" | "choice" | "flag" | "list" | "number" | "table" | "text" | "time";
 
 /** Something that is allowed without asking: in one session, or in all of them. */

@@ -1,4 +1,4 @@
-"""A frozen tree of dataclasses from a TOML file and the environment, with the place of whatever is wrong in it."""
+"""Builds a frozen tree of dataclasses from a TOML file and the environment; errors name the file and line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any, Literal, cast, get_args, get_origin, get_type_hints
 
 from holdfast.errors import ConfigInvalid
 
-# No time or amount is larger on purpose, and every one still fits where it is multiplied.
+# Larger than any useful setting, and small enough to be multiplied safely.
 NUMBER_MAX = 1_000_000_000
 Where = tuple[str, ...]
 Table = dict[str, object]
@@ -23,9 +23,9 @@ Table = dict[str, object]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """Where a configuration came from: a file, and the variables that stand in for parts of it, by path.
+    """Where a configuration came from: a file, and the environment variables that override parts of it, by path.
 
-    Without a file nobody has written it down yet.
+    `file` is None for a text that is not saved yet.
     """
 
     file: Path | None
@@ -33,8 +33,8 @@ class Source:
     variables: Mapping[Where, str] = dataclasses.field(default_factory=dict[Where, str])
 
     def error(self, path: Where, problem: str) -> ConfigInvalid:
-        """Return the error that says where to look."""
-        # What is missing is missing in a table, which a variable may have made.
+        """Return an error that names the variable, or the file and line, of a setting."""
+        # A missing key has no place of its own, and a variable may have created its table.
         parents = (path[:depth] for depth in range(len(path), 0, -1))
         variable = next((self.variables[each] for each in parents if each in self.variables), None)
         written = f"{self.file}:{line_of(self.text, path)}: " if self.file else ""
@@ -42,20 +42,20 @@ class Source:
         return ConfigInvalid(f"{where}{'.'.join(path)}: {problem}")
 
     def placed(self, error: ConfigInvalid) -> ConfigInvalid:
-        """Return an error that begins with a setting together with where that stands; as it is where it stands nowhere."""
+        """Return an error that begins with a setting with the place of that setting; unchanged if it has no place."""
         setting, _, problem = str(error).partition(": ")
         known = [*self.variables, *(path for path, _ in _places(self.text))]
         return next((self.error(path, problem) for path in known if ".".join(path) == setting), error)
 
 
 def read(file: Path, *, required: bool) -> tuple[str, Table]:
-    """Return what stands in a file; nothing, where there need not be one."""
+    """Return the text and the tree of a file; both empty if it is missing and not required."""
     text = text_of(file, required=required)
     return text, parsed(text, file)
 
 
 def parsed(text: str, file: Path | None = None) -> Table:
-    """Return what a document says.  Raises `ConfigInvalid`, with its file and line."""
+    """Return the tree of a document.  Raises `ConfigInvalid`, which names the file and line."""
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -64,7 +64,7 @@ def parsed(text: str, file: Path | None = None) -> Table:
 
 
 def text_of(file: Path, *, required: bool) -> str:
-    """Return a file as it is; nothing, where there need not be one.  Raises `ConfigInvalid`."""
+    """Return the text of a file; empty if it is missing and not required.  Raises `ConfigInvalid`."""
     try:
         content = file.read_bytes()
     except OSError as error:
@@ -79,7 +79,7 @@ def text_of(file: Path, *, required: bool) -> str:
 
 
 def override(kind: type[Any], tree: Table, environment: Mapping[str, str], prefix: str) -> Mapping[Where, str]:
-    """Put into a tree what the environment says, as in PREFIX_SECTION__KEY; return which variable decided what."""
+    """Override a tree with the variables named PREFIX_SECTION__KEY; return the variable of each changed path."""
     decided: dict[Where, str] = {}
     for name, value in environment.items():
         words = name.removeprefix(prefix).split("__")
@@ -90,11 +90,11 @@ def override(kind: type[Any], tree: Table, environment: Mapping[str, str], prefi
 
 
 def _named(kind: object, tree: object, words: Sequence[str]) -> tuple[Where, object]:
-    """Return the path that a variable's words mean, and the type that belongs there; None where there is no such place."""
+    """Return the path that the words of a variable name, and the type of that setting; None if there is none."""
     path: list[str] = []
     for word in words:
         known: Sequence[str] = list(cast("Table", tree)) if isinstance(tree, dict) else ()
-        # What is named freely by its owner may have capitals; below text, as for variables of a process, it keeps them.
+        # Names of the operator may have capitals.  Keys of a table of texts, such as `env`, keep theirs.
         fresh = word if get_args(kind)[1:] == (str,) else word.lower()
         key = next((each for each in known if each.lower() == word.lower()), fresh)
         path.append(key)
@@ -110,13 +110,13 @@ def _below(kind: object, key: str) -> object:
 
 
 def _put(tree: Table, path: Where, value: object) -> Iterator[Where]:
-    """Set one value, with the tables that lead to it; yield every path that was not there before, or is now another."""
+    """Set one value and create the tables that lead to it; yield each path that is new or changed."""
     for depth, key in enumerate(path[:-1], 1):
         if key not in tree:
             yield path[:depth]
         below = tree.setdefault(key, {})
         if not isinstance(below, dict):
-            # What is no table is refused at its own place.
+            # `build` refuses a value where a table belongs.
             return
         tree = cast("Table", below)
     tree[path[-1]] = value
@@ -124,7 +124,7 @@ def _put(tree: Table, path: Where, value: object) -> Iterator[Where]:
 
 
 def _literal(value: str, kind: object) -> object:
-    """Return what a variable says.  Text needs no quotes there, even where it looks like something else."""
+    """Return the value of a variable.  Text needs no quotes there, even if it looks like a number."""
     try:
         said = tomllib.loads(f"value = {value}")["value"]
     except tomllib.TOMLDecodeError:
@@ -133,8 +133,8 @@ def _literal(value: str, kind: object) -> object:
 
 
 def build(kind: type[Any], tree: object, source: Source, path: Where = (), root: type[Any] | None = None) -> Any:
-    """Return a dataclass with what a tree holds for it.  Raises `ConfigInvalid` for whatever has no place in it."""
-    # The type is the caller's own dataclass, hence every `Any` here.
+    """Return a dataclass filled from a tree.  Raises `ConfigInvalid` for an unknown key or a wrong type."""
+    # `Any` because the caller chooses the dataclass.
     if not isinstance(tree, dict):
         raise source.error(path, "must be a table")
     hints = get_type_hints(kind)
@@ -155,7 +155,7 @@ def _advice(key: str, known: Mapping[str, object], root: type[Any]) -> str:
 
 
 def _paths(kind: object, path: Where = ()) -> Iterator[Where]:
-    """Yield the path of every setting; a name of one's own is written NAME."""
+    """Yield the path of every setting; NAME stands for a name that the operator chooses."""
     if dataclasses.is_dataclass(kind):
         for key, hint in get_type_hints(cast("type[Any]", kind)).items():
             yield (*path, key)
@@ -174,7 +174,7 @@ def _check(kind: Any, value: object, source: Source, path: Where, root: type[Any
         if not isinstance(value, bool):
             raise source.error(path, "must be true or false")
     elif kind is object:
-        # Whoever it is for looks at it more closely.
+        # The component that uses it checks it.
         return value
     elif kind in (int, float):
         return _number(kind, value, source, path)
@@ -213,13 +213,13 @@ def _time_of_day(value: object, source: Source, path: Where) -> time:
 
 
 def line_of(text: str, path: Where) -> int:
-    """Return the line of a key, or of the table that it should stand in."""
+    """Return the line of a key, or of the table that it belongs in."""
     found = dict(reversed(list(_places(text))))
     return next((found[path[:depth]] for depth in range(len(path), 0, -1) if path[:depth] in found), 1)
 
 
 def _places(text: str) -> Iterator[tuple[Where, int]]:
-    """Yield where every table and key of a document begins: each piece of it that can be read alone is read alone."""
+    """Yield the path and first line of every table and key, by parsing the smallest pieces that are valid TOML alone."""
     table: Where = ()
     piece, begin = "", 0
     for number, line in enumerate(text.split("\n"), 1):
@@ -235,7 +235,7 @@ def _places(text: str) -> Iterator[tuple[Where, int]]:
 
 
 def _keys(tree: object) -> Iterator[Where]:
-    """Yield every path of a tree, what is outside before what is inside."""
+    """Yield every path of a tree, parents first."""
     for each in cast("list[object]", tree)[-1:] if isinstance(tree, list) else (tree,):
         for key, value in cast("Table", each).items() if isinstance(each, dict) else ():
             yield (key,)

@@ -31,7 +31,7 @@ def assert_one_line(done: Result, code: int, *words: str) -> None:
     ("content", "words"),
     [
         (b"[gateway]\nbusy = '\xff'\n", ("holdfast.toml:2:", "UTF-8")),
-        (b"[store]\nurl = 'postgresql://h:abc/x'\n", ("holdfast.toml:2:", "store.url", "is no address")),
+        (b"[store]\nurl = 'postgresql://h:abc/x'\n", ("holdfast.toml:2:", "store.url", "is not a valid URL")),
     ],
 )
 def test_a_configuration_that_cannot_be_read_is_refused_at_its_line(

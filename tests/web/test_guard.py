@@ -538,7 +538,7 @@ def test_a_secret_that_others_can_read_is_refused_with_what_to_do(public: Path, 
 def test_a_store_address_that_is_none_is_refused_with_its_line(tmp_path: Path) -> None:
     file = tmp_path / "holdfast.toml"
     file.write_text('[store]\nurl = "postgresql://[half/x"\n')
-    with pytest.raises(ConfigInvalid, match=r"holdfast\.toml:2: store\.url: is no address"):
+    with pytest.raises(ConfigInvalid, match=r"holdfast\.toml:2: store\.url: is not a valid URL"):
         load(file, {})
 
 

@@ -138,4 +138,4 @@ def test_an_unsigned_route_is_refused_for_everybodys_address(terminal: Terminal)
     config.chmod(0o600)
     bad = terminal.run("serve", "--port", "0", "--host", "0.0.0.0")
     assert bad.returncode == 78
-    assert "channels.webhook.routes.open.insecure_no_auth: would let everybody in" in bad.stderr
+    assert "channels.webhook.routes.open.insecure_no_auth: would accept deliveries from everyone" in bad.stderr

@@ -422,7 +422,7 @@ async def test_a_route_of_the_configuration_wins(home: Path) -> None:
         ({"rate_limit": -1}, "between 0, any number, and"),
         ({"events": ("x",) * 101}, "more than 100"),
         ({"scheme": "standard", "secret": "whsec_this is no base64 at all!"}, "base64"),
-        ({"insecure_no_auth": True, "secret": "0123456789abcdef"}, "leave one of them out"),
+        ({"insecure_no_auth": True, "secret": "0123456789abcdef"}, "remove one of them"),
     ],
 )
 async def test_a_route_that_could_not_work_is_refused_when_it_is_added(home: Path, plan: dict[str, Any], hint: str) -> None:

@@ -99,7 +99,7 @@ def home_folder(chosen: str | None, environment: Mapping[str, str] = os.environ)
 
 
 def config_file(home: Path, chosen: str | None = None) -> Path:
-    """Return the file that holds what an operator chose."""
+    """Return the configuration file."""
     return Path(chosen) if chosen else home / "holdfast.toml"
 
 
@@ -116,7 +116,7 @@ def load(
 ) -> Config:
     """Read a configuration file, if there is one, and what the environment overrides.  Raises `ConfigInvalid`.
 
-    `further` says what is wrong with parts of it that only others understand.
+    `further` checks the parts that only other packages understand.
     """
     text, tree = configfile.read(file, required=required)
     config, source = _checked(text, tree, file, environment, further)
@@ -128,39 +128,39 @@ def load(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """What a file would configure that holds a text.  `written` are the tables and keys of the text itself."""
+    """The configuration that a text would give.  `written` is the text as parsed, without variables and defaults."""
 
     config: Config
     written: configfile.Table
     variables: Mapping[configfile.Where, str]
 
     def is_written(self, path: configfile.Where) -> bool:
-        """Return whether the text says something about a setting."""
+        """Return whether the text has a setting."""
         here: object = self.written
         for key in path:
             if not isinstance(here, dict) or key not in here:
                 return False
-            here = here[key]  # pyright: ignore[reportUnknownVariableType] - Whatever stands in a file.
+            here = here[key]  # pyright: ignore[reportUnknownVariableType] - TOML holds any type.
         return True
 
     def variable(self, path: configfile.Where) -> str | None:
-        """Return the variable that decides a setting, or a part of it."""
+        """Return the environment variable that overrides a setting, or a part of it."""
         return next((name for each, name in self.variables.items() if each[: len(path)] == path), None)
 
     @property
     def holds_secrets(self) -> bool:
-        """Whether a secret stands in the text, and not in the environment."""
+        """Whether the text, not the environment, holds a secret."""
         return any(path not in self.variables for path in held(self.config))
 
 
 def draft(text: str, environment: Mapping[str, str] = os.environ, further: Callable[[Config], Problems] = _nothing) -> Draft:
-    """Read a text as if it stood in the configuration file.  Raises `ConfigInvalid`, with the setting and no line."""
+    """Read a text as a configuration file.  Raises `ConfigInvalid`, which names the setting but no line."""
     config, source = _checked(text, configfile.parsed(text), None, environment, further)
     return Draft(config=config, written=configfile.parsed(text), variables=source.variables)
 
 
 def decided(text: str, environment: Mapping[str, str] = os.environ) -> Mapping[configfile.Where, str]:
-    """Return which variables decide what, whatever else is wrong with a text."""
+    """Return the variable that overrides each setting, even if the text has other errors."""
     return configfile.override(Config, configfile.parsed(text), environment, ENVIRONMENT)
 
 
@@ -182,12 +182,12 @@ def _checked(
 def misplaced(
     file: Path, path: configfile.Where, problem: str, environment: Mapping[str, str] = os.environ
 ) -> ConfigInvalid:
-    """Return the error that says where something stands that only turned out to be wrong later."""
+    """Return the error for a setting that turned out to be wrong after loading, with its file and line."""
     return _source(file, environment).error(path, problem)
 
 
 def placed(file: Path, error: ConfigInvalid, environment: Mapping[str, str] = os.environ) -> ConfigInvalid:
-    """Return an error that begins with a setting together with where that stands, if it stands anywhere."""
+    """Return an error that begins with a setting with the file and line of that setting, if it is in the file."""
     return _source(file, environment).placed(error)
 
 
@@ -198,6 +198,6 @@ def _source(file: Path, environment: Mapping[str, str]) -> configfile.Source:
 
 
 def _is_public(file: Path) -> bool:
-    """Return whether other users of this machine can read a file, through every folder that leads to it."""
+    """Return whether other users of this machine can read a file, which includes reaching it through its folders."""
     path = file.resolve()
     return bool(path.stat().st_mode & stat.S_IROTH) and all(each.stat().st_mode & stat.S_IXOTH for each in path.parents)

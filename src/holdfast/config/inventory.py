@@ -1,4 +1,4 @@
-"""The inventory: every setting of a configuration with what it means, what it is, and what it would be by itself."""
+"""The inventory: every setting of a configuration with its description, value and default."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from holdfast.configfile import Where
 
 
 class Form(StrEnum):
-    """What a setting is made of."""
+    """The kind of value that a setting has."""
 
     TEXT = "text"
     NUMBER = "number"
@@ -28,7 +28,10 @@ class Form(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """One setting.  What belongs to something that an operator gave a name is `named`."""
+    """One setting.
+
+    `named` settings belong to a table that the operator named, such as a provider or a webhook route.
+    """
 
     path: Where
     doc: str
@@ -50,7 +53,7 @@ def inventory(config: Config) -> Iterator[Setting]:
 
 def _below(node: object, path: Where, *, named: bool) -> Iterator[Setting]:
     hints = get_type_hints(type(node), include_extras=True)
-    # A field of a dataclass of ours, whose type only its hint knows.
+    # `Any` because the node is any dataclass of the tree.
     for field in dataclasses.fields(cast("Any", node)):
         here, value, kind = (*path, field.name), getattr(node, field.name), hints[field.name]
         if dataclasses.is_dataclass(value):
@@ -76,7 +79,7 @@ def _setting(path: Where, value: object, annotated: object, default: object, *, 
     )
 
 
-def _default(field: dataclasses.Field[Any]) -> object:  # A field of any type.
+def _default(field: dataclasses.Field[Any]) -> object:  # `Any` because a field has any type.
     return field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
 
 
@@ -101,7 +104,7 @@ def _form(kind: object) -> Form:
 
 
 def plain(value: object) -> object:
-    """Return a value as JSON has it."""
+    """Return a value with the types of JSON."""
     match value:
         case time():
             return value.isoformat("minutes" if not value.second and not value.microsecond else "auto")

@@ -1,4 +1,4 @@
-"""Problems: what is well formed and still cannot be meant."""
+"""Problems: settings that have the right type but cannot work."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ Problems = Iterable[tuple[configfile.Where, str]]
 
 PORT_MAX = 65_535
 COMPACT_AT_MIN = 0.1
-# Providers of memory that are somewhere else.
+# Memory providers that are reached at a URL.
 BY_ADDRESS = frozenset({"http", "openviking"})
 RECALL_MAX_S = 2
 RECALL_LIMIT_MAX = 100
-# What a tool of a server, or a model of a provider, can be named after.
+# Names of MCP servers and providers become parts of the names of tools and models.
 _OWN_NAME = re.compile(r"[a-zA-Z0-9_-]{1,32}")
-# A name or an address, an IPv6 one also without its brackets, and a port.
+# A host name or an IP address (IPv6 also without brackets), with an optional port.
 _HOST = re.compile(r"[^\s/:@*\[\]]+(?::\d+)?|\[[0-9a-fA-F:.]+\](?::\d+)?|[0-9a-fA-F:.]*::?[0-9a-fA-F:.]*")
 _REACHED = re.compile(r"(\*\.)?[^\s/:@*\[\]]+(?::\d+)?|\[[0-9a-fA-F:.]+\](?::\d+)?")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def problems(config: Config) -> Problems:
-    """Yield them, and where they stand."""
+    """Yield each problem with the path of its setting."""
     yield from ((("server", key), problem) for key, problem in wrong_with(config.server).items())
     try:
-        # Only reading the port makes sure that it is one.
+        # The port is only checked when it is read.
         _ = urlsplit(config.store.url).port
     except ValueError as error:
-        yield ("store", "url"), f"is no address: {error}"
+        yield ("store", "url"), f"is not a valid URL: {error}"
     if config.gateway.max_running < 1:
         yield ("gateway", "max_running"), "must be 1 or more, or no message would ever be answered"
     yield from _model_problems(config.model)
@@ -54,11 +54,11 @@ def problems(config: Config) -> Problems:
     for path, names in _hosts(config).items():
         for name in names:
             if not _HOST.fullmatch(name):
-                yield path, f'{name!r} must be a name or an address alone, with a port if need be, like "agent.example.org"'
+                yield path, f'{name!r} must be a name or an address alone, with an optional port, like "agent.example.org"'
     yield from _sandbox_problems(config)
     for path, variable in key_variables(config).items():
         if not _VARIABLE.fullmatch(variable):
-            # Whoever put the key itself here must not read it in a log.
+            # The value may be the key itself, so the message must not show it.
             yield path, 'must be the name of an environment variable, like "OPENAI_API_KEY", not the key itself'
 
 
@@ -74,11 +74,11 @@ def _sandbox_problems(config: Config) -> Iterator[tuple[configfile.Where, str]]:
     for path, names in _reached(config).items():
         for name in names:
             if not _REACHED.fullmatch(name):
-                yield path, f'{name!r} must be a host alone, with a port if need be, like "pypi.org" or "*.example.org:8443"'
+                yield path, f'{name!r} must be a host alone, with an optional port, like "pypi.org" or "*.example.org:8443"'
     for path, names in _places(config).items():
         for name in names:
             if not name.startswith(("/", "~/")):
-                yield path, f"{name!r} must be a whole path, which begins with / or ~/"
+                yield path, f"{name!r} must be an absolute path, which begins with / or ~/"
 
 
 def _reached(config: Config) -> Mapping[configfile.Where, Sequence[str]]:
@@ -131,14 +131,14 @@ def _memory_problems(memory: MemoryConfig) -> Iterator[tuple[configfile.Where, s
 
 def _memory_address_problems(memory: MemoryConfig) -> Iterator[tuple[configfile.Where, str]]:
     if not _is_web_address(memory.url):
-        # What is no address at all is told with the others.
+        # `problems` reports an invalid URL itself.
         return
     parts = urlsplit(memory.url)
     if parts.query or parts.fragment:
-        # It is part of whom a debt is owed to, which everybody may read.
+        # The URL is part of the binding, which is public.
         yield ("memory", "url"), "must end before ? and #; a key belongs in memory.api_key_env"
     if (parts.username or parts.password) and (memory.api_key or memory.api_key_env):
-        yield ("memory", "url"), "names a user, though there is memory.api_key or memory.api_key_env; leave one of them out"
+        yield ("memory", "url"), "names a user although memory.api_key or memory.api_key_env is set; remove one of them"
 
 
 def _agent_problems(agent: AgentConfig, tools: ToolsConfig) -> Iterator[tuple[configfile.Where, str]]:
@@ -150,11 +150,11 @@ def _agent_problems(agent: AgentConfig, tools: ToolsConfig) -> Iterator[tuple[co
         if not seconds:
             yield ("tools", name, "timeout"), "must be more than 0"
     if not tools.terminal.approval_expires:
-        yield ("tools", "terminal", "approval_expires"), "must be more than 0, or nobody could answer in time"
+        yield ("tools", "terminal", "approval_expires"), "must be more than 0, or no question could be answered in time"
 
 
 def _named_problems(config: Config) -> Iterator[tuple[configfile.Where, str]]:
-    """Yield what is wrong with things that have names of their own."""
+    """Yield what is wrong with providers and MCP servers, which the operator names."""
     for path in [("providers", name) for name in config.providers] + [("mcp", name) for name in config.mcp]:
         if not _OWN_NAME.fullmatch(path[-1]):
             yield path, "must be named with letters, digits, - and _ only, 32 at most"
@@ -168,7 +168,7 @@ def _named_problems(config: Config) -> Iterator[tuple[configfile.Where, str]]:
 def _is_web_address(address: str) -> bool:
     try:
         parts = urlsplit(address)
-        # Only reading the port makes sure that it is one.
+        # The port is only checked when it is read.
         _ = parts.port
     except ValueError:
         return False
@@ -176,7 +176,7 @@ def _is_web_address(address: str) -> bool:
 
 
 def wrong_with(server: ServerConfig) -> Mapping[str, str]:
-    """Return what must not be about a server, by key."""
+    """Return what is wrong with the settings of the server, by key."""
     problems: dict[str, str] = {}
     if server.port > PORT_MAX:
         problems["port"] = f"must be {PORT_MAX} or less"
@@ -188,29 +188,31 @@ def wrong_with(server: ServerConfig) -> Mapping[str, str]:
 
 
 def wrong_with_route(route: RouteConfig, host: str) -> Mapping[str, str]:
-    """Return what must not be about a webhook route of a server that listens on `host`, by key."""
+    """Return what is wrong with a webhook route of a server that listens on `host`, by key."""
     problems: dict[str, str] = {}
     if route.secret and (problem := signing_weakness(route.secret)):
         problems["secret"] = problem
     if route.secret and route.secret_env:
-        problems["secret_env"] = "names a second secret; leave one of them out"  # noqa: S105 - No secret.
+        problems["secret_env"] = "names a second secret; remove one of them"  # noqa: S105 - No secret.
     if route.secret or route.secret_env:
         if route.insecure_no_auth:
-            problems["insecure_no_auth"] = "says that anybody may deliver, though there is a secret; leave one of them out"
+            problems["insecure_no_auth"] = "accepts unsigned deliveries although there is a secret; remove one of them"
     elif not route.insecure_no_auth:
-        unsigned = "or take unsigned deliveries of this machine with insecure_no_auth = true"
-        problems["secret"] = f"is missing; make up one, as with: openssl rand -hex 24; {unsigned}"
+        unsigned = "or accept unsigned deliveries from this machine with insecure_no_auth = true"
+        problems["secret"] = f"is missing; generate one, for example with: openssl rand -hex 24; {unsigned}"
     elif not is_loopback(host):
-        problems["insecure_no_auth"] = f"would let everybody in who reaches {host!r}; give the route a secret"
+        problems["insecure_no_auth"] = (
+            f"would accept deliveries from everyone who can reach {host!r}; give the route a secret"
+        )
     return problems
 
 
 def is_exposed(server: ServerConfig) -> bool:
-    """Return whether others can reach a server of which the configuration asks nothing of them."""
+    """Return whether a server that is not on loopback has neither a key nor a password."""
     return not is_loopback(server.host) and not server.api_key and not server.password
 
 
-# So few, because whoever asks chooses the name, and how long it is.
+# Small, because a client chooses the host name and its length.
 @functools.lru_cache(maxsize=32)
 def is_loopback(host: str) -> bool:
     """Return whether a host can only be reached from this machine."""

@@ -1,4 +1,4 @@
-"""Secrets: whether one protects anybody, and which ones a configuration holds, so that they can be masked."""
+"""Secrets: whether a secret is strong enough, and which secrets a configuration holds, so that they can be masked."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from urllib.parse import unquote, urlsplit
 from holdfast import configfile
 from holdfast.config.tree import Config
 
-# What is shorter can be guessed, and would not be masked in the log.
+# A shorter secret can be guessed, and would not be masked in the log.
 KEY_LENGTH_MIN = 8
 DIFFERENT_MIN = 4
-# What signs deliveries can be tried out by whoever has seen one, as often as they like.
+# An attacker who has seen one signed delivery can try secrets offline, without a limit.
 SIGNING_LENGTH_MIN = 16
 SIGNING_PREFIX = "whsec_"
 _SECRET_NAME = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD|AUTHORIZATION|COOKIE|CREDENTIALS?)$", re.IGNORECASE)
-# Words that stand in examples, without what is between their letters.
+# Words that examples use, in small letters and without punctuation.
 _PLACEHOLDERS = frozenset(
     {"password", "password1", "password123", "passw0rd", "12345678", "123456789", "1234567890", "qwertyuiop", "abcdefgh",
      "apikey", "mykey", "mysecret", "secretkey", "supersecret", "insertkeyhere", "apikeyhere", "keyhere", "secrethere"}
@@ -28,17 +28,17 @@ _SECRET_VARIABLE = re.compile(r".+_(?:API_KEY|TOKEN|SECRET|PASSWORD)")
 
 
 def weakness(secret: str) -> str:
-    """Return why a secret is none; empty when it is one."""
+    """Return why a secret is too weak; empty if it is strong enough."""
     if len(secret) < KEY_LENGTH_MIN:
         return f"is too short to be a secret; it needs {KEY_LENGTH_MIN} characters or more"
     word = re.sub(r"[^a-z0-9]", "", secret.lower())
     if len(set(word)) < DIFFERENT_MIN or word in _PLACEHOLDERS or _PLACEHOLDER.search(secret.lower()):
-        return "is a placeholder that anybody can guess; make up one of your own, as with: openssl rand -hex 24"
+        return "is a placeholder that is easy to guess; generate a secret, for example with: openssl rand -hex 24"
     return ""
 
 
 def signing_weakness(secret: str) -> str:
-    """Return why a secret that signs deliveries would protect nobody; empty where it is one."""
+    """Return why a secret is too weak to sign deliveries; empty if it is strong enough."""
     told = secret.removeprefix(SIGNING_PREFIX)
     if problem := weakness(told):
         return problem
@@ -48,10 +48,10 @@ def signing_weakness(secret: str) -> str:
 
 
 def secrets(config: Config, environment: Mapping[str, str] = os.environ) -> frozenset[str]:
-    """Return every secret that must be masked wherever it turns up: what is configured, and what the environment holds."""
-    # Not every variable and header of a server is a secret: to mask "C.UTF-8" would help nobody.
+    """Return every secret of the configuration and of the environment, so that they can be masked."""
+    # Not every variable and header of a server is a secret: masking "C.UTF-8" would only hide useful text.
     found = {value for path, value in held(config).items() if not _is_of_server(path) or _SECRET_NAME.search(path[-1])}
-    # What is behind the scheme of a header is told without it, and the password of an address as it is meant.
+    # Texts may hold a header without its scheme ("Bearer"), and the password of a URL without percent signs.
     found |= {value.partition(" ")[2] for value in found} | {unquote(value) for value in found}
     found |= {value.removeprefix(SIGNING_PREFIX) for value in found}
     found |= {value for name, value in environment.items() if _SECRET_VARIABLE.fullmatch(name)}
@@ -60,7 +60,7 @@ def secrets(config: Config, environment: Mapping[str, str] = os.environ) -> froz
 
 
 def held(config: Config) -> Mapping[configfile.Where, str]:
-    """Return the secrets that stand in a configuration, by their path."""
+    """Return the secrets of a configuration, by their path."""
     found: dict[configfile.Where, str] = {
         ("server", "api_key"): config.server.api_key,
         ("server", "password"): config.server.password,
@@ -75,7 +75,7 @@ def held(config: Config) -> Mapping[configfile.Where, str]:
         ("channels", "webhook", "routes", name, "secret"): each.secret
         for name, each in config.channels.webhook.routes.items()
     }
-    # A user without a password is a key by another name.
+    # Some services take the key as the user name of the URL.
     found |= {path: _password(address) or (urlsplit(address).username or "") for path, address in addresses(config).items()}
     for name, server in config.mcp.items():
         found |= {("mcp", name, "env", variable): value for variable, value in server.env.items()}
@@ -84,12 +84,12 @@ def held(config: Config) -> Mapping[configfile.Where, str]:
 
 
 def is_secret(path: configfile.Where) -> bool:
-    """Return whether what stands at a path is a secret, whatever it is."""
+    """Return whether the setting at a path is a secret."""
     return path[-1] in _SECRET_SETTINGS or (len(path) > 2 and _is_of_server(path))
 
 
 def shown(address: str) -> str:
-    """Return an address without what could be a secret in it: who asks, and what is asked for."""
+    """Return a URL without the parts that may be secret: user, password and query."""
     parts = urlsplit(address)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}" if parts.scheme else address
 
@@ -103,7 +103,7 @@ def _password(address: str) -> str:
 
 
 def key_variables(config: Config) -> Mapping[configfile.Where, str]:
-    """Return the variables that hold keys, by where they are named."""
+    """Return the environment variables that hold keys, by the path of the setting that names each."""
     named: dict[configfile.Where, str] = {
         ("model", "api_key_env"): config.model.api_key_env,
         ("memory", "api_key_env"): config.memory.api_key_env,
@@ -119,7 +119,7 @@ def key_variables(config: Config) -> Mapping[configfile.Where, str]:
 
 
 def addresses(config: Config) -> Mapping[configfile.Where, str]:
-    """Return the addresses on the web that a configuration names, by their path."""
+    """Return the URLs of a configuration, by their path."""
     return {
         ("model", "base_url"): config.model.base_url,
         ("memory", "url"): config.memory.url,
