@@ -1,4 +1,4 @@
-"""When a job is due: by a cron expression in the time of the place where this machine is, or once at a moment."""
+"""When a job is due: by a cron expression in this machine's time zone, or once at a given moment."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ _LOCALTIME = Path("/etc/localtime")
 _HINT = 'write minute, hour, day, month and weekday, like "30 7 * * 1-5"'
 _FIELDS = 5
 _ONCE = "at "
-# Nobody needs more, and it is read again whenever jobs are looked at.
+# A schedule is parsed again at every look at the jobs, so its length is bounded.
 SCHEDULE_MAX = 200
 
 
 def next_instant(schedule: str, after_ms: int, zone: tzinfo | None = None) -> int:
-    """Return the first instant after another at which a schedule is due.  Raises `Rejected` for one that never is."""
+    """Return the first instant after `after_ms` at which a schedule is due.  Raises `Rejected` if there is none."""
     if len(schedule) > SCHEDULE_MAX:
         raise Rejected(f"a schedule has {SCHEDULE_MAX} characters at most; {_HINT}")
     if is_once(schedule):
         instant = moment_of(schedule.removeprefix(_ONCE), zone)
         if instant <= after_ms:
-            raise Rejected(f"{schedule!r} was due once, and is over")
+            raise Rejected(f"{schedule!r} is in the past")
         return instant
     if len(schedule.split()) != _FIELDS:
-        raise Rejected(f"{schedule!r} is no schedule: it needs {_FIELDS} fields; {_HINT}")
+        raise Rejected(f"{schedule!r} is not a schedule: it needs {_FIELDS} fields; {_HINT}")
     moment = datetime.fromtimestamp(after_ms / 1000, zone or local_zone())
     try:
         due = next(CronSim(schedule, moment), None)
     except CronSimError as error:
-        raise Rejected(f"{schedule!r} is no schedule: {error}; {_HINT}") from error
+        raise Rejected(f"{schedule!r} is not a schedule: {error}; {_HINT}") from error
     if due is None:
         raise Rejected(f"{schedule!r} is never due; {_HINT}")
     return int(due.timestamp() * 1000)
 
 
 def instants(schedule: str, after_ms: int, count: int) -> list[int]:
-    """Return the next instants at which a schedule is due, if there are as many.  Raises `Rejected` where there are none."""
+    """Return the next `count` instants of a schedule, or fewer if it ends.  Raises `Rejected` if there are none."""
     found = [next_instant(schedule, after_ms)]
     while len(found) < count and (following := upcoming(schedule, found[-1])) is not None:
         found.append(following)
@@ -59,18 +59,18 @@ def once(instant: int) -> str:
 
 
 def moment_of(text: str, zone: tzinfo | None = None) -> int:
-    """Return the instant that a date and time mean, here unless they say where.  Raises `Rejected`."""
+    """Return the instant of a date and time, in this machine's zone unless they name one.  Raises `Rejected`."""
     try:
         moment = datetime.fromisoformat(text.strip())
     except ValueError as error:
-        raise Rejected(f'{text!r} is no date and time; write it like "2031-05-04T09:30"') from error
+        raise Rejected(f'{text!r} is not a date and time; write it like "2031-05-04T09:30"') from error
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=zone or local_zone())
     return int(moment.timestamp() * 1000)
 
 
 def upcoming(schedule: str, after_ms: int) -> int | None:
-    """Return when a schedule is due next; None when it never is again."""
+    """Return when a schedule is due next; None if never again."""
     try:
         return next_instant(schedule, after_ms)
     except Rejected:
@@ -78,12 +78,12 @@ def upcoming(schedule: str, after_ms: int) -> int | None:
 
 
 def zone_at(instant: int) -> str:
-    """Return what the time of this machine is called at an instant, such as CEST."""
+    """Return the name of this machine's time zone at an instant, such as CEST."""
     return datetime.fromtimestamp(instant / 1000, local_zone()).tzname() or ""
 
 
 def local_zone() -> tzinfo:
-    """Return the zone of this machine with its rules, so that a job keeps its hour when the clocks change."""
+    """Return this machine's time zone with its rules, so that a job keeps its hour when the clocks change."""
     name = os.environ.get("TZ", "").lstrip(":")
     try:
         if name:
@@ -91,5 +91,5 @@ def local_zone() -> tzinfo:
         with _LOCALTIME.open("rb") as file:
             return ZoneInfo.from_file(file)
     except (OSError, ValueError, KeyError):
-        # A machine that does not say where it is keeps the time that all share.
+        # The machine has no known zone: use its current offset.
         return datetime.now().astimezone().tzinfo or UTC

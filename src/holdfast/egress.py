@@ -1,4 +1,4 @@
-"""The way out: which addresses a request may reach, and a transport that connects to exactly the one that was checked."""
+"""Outgoing requests: which addresses they may reach, and a transport that connects to exactly the checked address."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from urllib.parse import urlsplit
 
 import httpx2
 
+from holdfast.decompression import decompressed
 from holdfast.errors import OutcomeUnknown, Rejected, Unavailable
-from holdfast.lookups import LookUps
-from holdfast.unpacking import unpacked
+from holdfast.resolver import ThreadedResolver
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-# Returns the addresses of a host as text; raises `OSError` when there is none.
+# Returns the addresses of a host as text; raises `OSError` if there are none.
 Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
 
 REDIRECTS_MAX = 5
@@ -30,15 +30,15 @@ URL_MAX_CHARS = 8_192
 BODY_MAX_BYTES = 5 * 1024 * 1024
 TIMEOUT_S = 30.0
 CONNECT_TIMEOUT_S = 10.0
-# Once the status is there, what else is said about it is only nice to have.
-REMARK_TIMEOUT_S = 5.0
+# The status of a POST counts; its body is only read for this long.
+POST_BODY_TIMEOUT_S = 5.0
 CONNECTIONS_MAX = 50
-# A name with more addresses is not worth more attempts.
+# At most this many addresses of one host are tried.
 ADDRESSES_MAX = 4
 PRIVILEGED_PORT_MAX = 1_023
 PORT_MAX = 65_535
 WEB_PORTS = frozenset({80, 443})
-# Services that read lines would take parts of an HTTP request for commands of their own.
+# Line-based services could read parts of an HTTP request as commands.
 OTHER_SERVICES = frozenset(
     {1433, 1521, 1723, 2049, 2375, 2379, 3306, 3389, 3659, 4045, 4190, 5060, 5061, 5432, 5900, 6000, 6379, 6566}
     | {*range(6665, 6670), 6697, 9042, 10080, 11211, 27017}
@@ -46,8 +46,8 @@ OTHER_SERVICES = frozenset(
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 _LOOPBACK = ipaddress.ip_address("127.0.0.1")
-# Addresses that look like any other and answer as a cloud's own machinery.
-_MACHINERY = frozenset({ipaddress.ip_address("168.63.129.16"), ipaddress.ip_address("192.0.0.192")})
+# Public-looking addresses of cloud metadata services.
+_METADATA = frozenset({ipaddress.ip_address("168.63.129.16"), ipaddress.ip_address("192.0.0.192")})
 _SHARED = ipaddress.ip_network("100.64.0.0/10")
 _RELAY = ipaddress.ip_network("192.88.99.0/24")
 _GLOBAL_UNICAST = ipaddress.ip_network("2000::/3")
@@ -56,14 +56,14 @@ _CLOUD_LOCAL = ipaddress.ip_network("fd00:ec2::/32")
 _NAT64 = (ipaddress.ip_network("64:ff9b::/96"), ipaddress.ip_network("64:ff9b:1::/48"))
 _COMPATIBLE = ipaddress.ip_network("::/96")
 _PRIVATE = tuple(map(ipaddress.ip_network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")))
-# What an old C library reads as an IPv4 address: decimal, octal and hexadecimal, with fewer than four parts.
+# The spellings that a C library reads as an IPv4 address: decimal, octal and hexadecimal, with up to four parts.
 _NUMERIC = re.compile(r"(0x[0-9a-f]*|[0-9]+)(\.(0x[0-9a-f]*|[0-9]+)){0,3}", re.IGNORECASE)
 
-# Nothing that one reader would decode and the next would not.
+# No character that one URL parser decodes and another does not.
 _NAME = re.compile(r"[a-z0-9._:-]{1,253}")
 
 
-class Reach(StrEnum):
+class AddressScope(StrEnum):
     """Where an address leads."""
 
     PUBLIC = "public"
@@ -72,34 +72,36 @@ class Reach(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """What came back, at most as much as was asked for; `url` is where it came from after all redirects."""
+class FetchedResponse:
+    """A response whose body has been read."""
 
+    # The last address, after all redirects.
     url: str
     status: int
     reason: str
     headers: httpx2.Headers
     body: bytes
+    # Whether the body is longer than the limit and was cut off.
     cut: bool = False
 
     @property
     def host(self) -> str:
-        """Who answered: all of an address that can be shown to anybody."""
+        """The host, which is the part of the address that holds no secret."""
         return httpx2.URL(self.url).host
 
 
-def reach(address: Address) -> Reach:
-    """Return where an address leads; what wraps another address leads where that one does."""
+def scope_of(address: Address) -> AddressScope:
+    """Return where an address leads; one that embeds another address leads to the embedded one."""
     if isinstance(address, ipaddress.IPv6Address):
         inner = _inner(address)
-        return _reach_v6(address) if inner is None else reach(inner)
-    if address in _MACHINERY:
-        return Reach.FORBIDDEN
+        return _scope_of_v6(address) if inner is None else scope_of(inner)
+    if address in _METADATA:
+        return AddressScope.FORBIDDEN
     if address.is_loopback or address in _SHARED or any(address in network for network in _PRIVATE):
-        return Reach.LOCAL
+        return AddressScope.LOCAL
     if not address.is_global or address.is_multicast or address.is_reserved or address in _RELAY:
-        return Reach.FORBIDDEN
-    return Reach.PUBLIC
+        return AddressScope.FORBIDDEN
+    return AddressScope.PUBLIC
 
 
 def _inner(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
@@ -109,18 +111,18 @@ def _inner(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
     return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF) if wraps else None
 
 
-def _reach_v6(address: ipaddress.IPv6Address) -> Reach:
+def _scope_of_v6(address: ipaddress.IPv6Address) -> AddressScope:
     if address in _CLOUD_LOCAL or address.scope_id:
-        return Reach.FORBIDDEN
+        return AddressScope.FORBIDDEN
     if address.is_loopback or address in _UNIQUE_LOCAL:
-        return Reach.LOCAL
-    # Teredo wraps the address of its server and the turned-around one of its client: nobody needs it.
+        return AddressScope.LOCAL
+    # A Teredo address embeds two others; it is refused, as nothing needs it.
     ordinary = address in _GLOBAL_UNICAST and address.is_global and not address.is_reserved and address.teredo is None
-    return Reach.PUBLIC if ordinary else Reach.FORBIDDEN
+    return AddressScope.PUBLIC if ordinary else AddressScope.FORBIDDEN
 
 
 def literal(host: str) -> Address | None:
-    """Return the address that a host already is, in any spelling that a resolver would take for one."""
+    """Return the address that a host name spells, in any spelling that a resolver accepts; None for a real name."""
     with contextlib.suppress(ValueError):
         return ipaddress.ip_address(host)
     if _NUMERIC.fullmatch(host):
@@ -130,7 +132,7 @@ def literal(host: str) -> Address | None:
 
 
 def retry_after_s(headers: Mapping[str, str], now_ms: int) -> float | None:
-    """Return how long a server wants to be left alone: it says so in milliseconds, in seconds, or as a date."""
+    """Return how long a server asks clients to wait: in milliseconds, in seconds, or until a date."""
     try:
         if told := headers.get("retry-after-ms"):
             return max(0.0, float(told) / 1000)
@@ -146,7 +148,7 @@ def retry_after_s(headers: Mapping[str, str], now_ms: int) -> float | None:
 
 
 def server_time_s(headers: Mapping[str, str], now_ms: int) -> float:
-    """Return what time it is for a server: its own clock is the one that its dates are made with."""
+    """Return the time on a server's own clock, which its other dates refer to."""
     try:
         return parsedate_to_datetime(headers["date"]).timestamp()
     except (KeyError, ValueError):
@@ -154,19 +156,20 @@ def server_time_s(headers: Mapping[str, str], now_ms: int) -> float:
 
 
 # Shared by all tools, because it bounds how many threads this process has for them.
-system_resolver: Resolver = LookUps()
+system_resolver: Resolver = ThreadedResolver()
 
 
 async def operators_resolver(host: str, port: int) -> Sequence[str]:
-    """Look up a host that the operator named, which does not wait for those that a model names."""
+    """Look up a host that the operator configured, separately from the hosts that models name."""
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return [str(place[0]) for *_, place in found]
 
 
 class Guard:
-    """Decides where a request may go.  Hosts are allowed by name, with a port or for every one.
+    """Decides where a request may go.  `allow_hosts` are names, with a port or for all ports, that may be local.
 
-    `setting` is where the operator names them.  With `encrypted` only these are reached without TLS.
+    `setting` is the setting where the operator names them, for error messages.  With `encrypted`, only they are reached
+    without TLS.
     """
 
     def __init__(
@@ -183,7 +186,7 @@ class Guard:
         self._encrypted = encrypted
 
     def check(self, url: str) -> None:
-        """Refuse what is wrong whatever a look-up would find.  Raises `Rejected`."""
+        """Refuse what can be refused without a DNS lookup.  Raises `Rejected`."""
         host, port = self._place(_parsed(url))
         local = host == "localhost" or host.endswith(".localhost")
         address = _LOOPBACK if local else literal(host)
@@ -191,7 +194,7 @@ class Guard:
             self._refuse_inner(host, port, [address])
 
     async def addresses(self, url: httpx2.URL) -> list[str]:
-        """Return where a URL may be fetched from.  Raises `Rejected` when it must not, `Unavailable` when it cannot be."""
+        """Return the addresses that a URL may be fetched from.  Raises `Rejected` or `Unavailable`."""
         host, port = self._place(url)
         found = await self._resolve(host, port)
         self._refuse_inner(host, port, found)
@@ -199,9 +202,9 @@ class Guard:
 
     def _refuse_inner(self, host: str, port: int, addresses: Sequence[Address]) -> None:
         for each in addresses:
-            led = reach(each)
-            if led is Reach.FORBIDDEN or (led is Reach.LOCAL and not self._is_named(host, port)):
-                hint = f"; the operator can allow it in {self._setting}" if led is Reach.LOCAL else ""
+            led = scope_of(each)
+            if led is AddressScope.FORBIDDEN or (led is AddressScope.LOCAL and not self._is_named(host, port)):
+                hint = f"; the operator can allow it in {self._setting}" if led is AddressScope.LOCAL else ""
                 raise Rejected(f"{host} is {each}, which is not on the public internet{hint}")
 
     def _is_named(self, host: str, port: int) -> bool:
@@ -214,12 +217,12 @@ class Guard:
             raise Rejected("a URL must not hold a user name or a password")
         host = _plain(url.raw_host.decode("ascii"))
         if not _NAME.fullmatch(host):
-            raise Rejected(f"the URL names no host that could be looked up: {host!r}")
+            raise Rejected(f"the URL names no valid host: {host!r}")
         port = (443 if url.scheme == "https" else 80) if url.port is None else url.port
         if f"{host}:{port}" not in self._allowed and not _is_web(port):
-            raise Rejected(f"port {port} does not belong to the web; use 80, 443 or an unprivileged one")
+            raise Rejected(f"port {port} is not a web port; use 80, 443 or an unprivileged one")
         if self._encrypted and url.scheme == "http" and not self._is_named(host, port):
-            raise Rejected(f"anybody on the way to {host} could read it; use https, or name the host in {self._setting}")
+            raise Rejected(f"the connection to {host} is not encrypted; use https, or name the host in {self._setting}")
         return host, port
 
     async def _resolve(self, host: str, port: int) -> list[Address]:
@@ -239,7 +242,7 @@ def _is_web(port: int) -> bool:
 
 
 def _plain(host: str) -> str:
-    """Return a host, with its port where it has one, as it is compared."""
+    """Return a host, with its port if it has one, in the form that is compared."""
     name, divider, port = host.strip().lower().rpartition(":")
     if divider and port.isdecimal() and (name.endswith("]") or ":" not in name):
         return f"{name.strip('[]').rstrip('.')}:{port}"
@@ -247,11 +250,11 @@ def _plain(host: str) -> str:
 
 
 class GuardedTransport(httpx2.AsyncBaseTransport):
-    """Connects to the address that was checked, under the name that was asked for; each request is checked anew."""
+    """Checks each request, and connects to the checked address under the requested host name."""
 
     def __init__(self, guard: Guard, connections_max: int = CONNECTIONS_MAX) -> None:
         self._guard = guard
-        # A kept connection would be found again by its address, though it was proved to be another name's.
+        # Connections are pooled by address, and a certificate that fits one name may not fit another: so none is kept.
         self._limits = httpx2.Limits(max_connections=connections_max, max_keepalive_connections=0)
         self._transport: httpx2.AsyncHTTPTransport | None = None
         self._making = asyncio.Lock()
@@ -274,7 +277,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
             await self._transport.aclose()
 
     async def _made(self) -> httpx2.AsyncHTTPTransport:
-        """Return the transport; reading all certificates takes a while, so it is made when it is first needed, and once."""
+        """Return the transport, made on first use because it reads all certificates."""
         async with self._making:
             if self._transport is None:
                 self._transport = await asyncio.to_thread(httpx2.AsyncHTTPTransport, limits=self._limits)
@@ -283,7 +286,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
 
 def _pinned(request: httpx2.Request, address: str) -> httpx2.Request:
     host = request.url.raw_host.decode("ascii").rstrip(".")
-    # A certificate is checked against the name; one that is an address itself is checked against that.
+    # The certificate is checked against the host name, or against the address if the URL has no name.
     name = {} if literal(host.strip("[]")) else {"sni_hostname": host}
     return httpx2.Request(
         request.method,
@@ -294,8 +297,8 @@ def _pinned(request: httpx2.Request, address: str) -> httpx2.Request:
     )
 
 
-class _Departure:
-    """Notices when a request begins to leave."""
+class _SendTrace:
+    """Records whether sending of a request has begun."""
 
     def __init__(self) -> None:
         self.began = False
@@ -305,7 +308,7 @@ class _Departure:
 
 
 class Egress:
-    """Bounded requests to the world outside: in time, in redirects and in size."""
+    """Sends requests that are bounded in time, redirects and size."""
 
     def __init__(self, guard: Guard, timeout_s: float = TIMEOUT_S) -> None:
         self._guard = guard
@@ -314,14 +317,14 @@ class Egress:
 
     @classmethod
     def to(cls, url: str, timeout_s: float = TIMEOUT_S) -> Self:
-        """Return a way out to a server that the operator named, which may well be on this machine."""
+        """Return an egress to the server that the operator configured, which may be on this machine."""
         place = urlsplit(url)
         host = f"[{place.hostname}]" if place.hostname and ":" in place.hostname else place.hostname
         port = place.port or (443 if place.scheme == "https" else 80)
         return cls(Guard([f"{host}:{port}"], operators_resolver), timeout_s)
 
     def check(self, url: str) -> None:
-        """Refuse what could never be reached.  Raises `Rejected`."""
+        """Refuse a URL that could never be reached.  Raises `Rejected`."""
         self._guard.check(url)
 
     async def request(
@@ -333,11 +336,11 @@ class Egress:
         bytes_max: int = BODY_MAX_BYTES,
         redirects_max: int = REDIRECTS_MAX,
         same_host: bool = False,
-    ) -> Answer:
-        """Ask for something and return what came back.  Raises `Rejected` where it must not, `Unavailable` where it fails.
+    ) -> FetchedResponse:
+        """Send a request and return the response.  Raises `Rejected` if it is not allowed, `Unavailable` if it fails.
 
-        Headers go to the first host only: another one that it redirects to has no business with a key.  With `same_host` no
-        other one is asked at all.
+        `headers` are sent to the first host only, because they may hold a key.  With `same_host`, a redirect to another host
+        is refused.
         """
         try:
             async with asyncio.timeout(self._timeout_s):
@@ -351,23 +354,23 @@ class Egress:
 
     async def post(
         self, url: str, body: bytes, *, headers: Mapping[str, str] | None = None, bytes_max: int = BODY_MAX_BYTES
-    ) -> Answer:
-        """Send something once, without following redirects, and return what came back.
+    ) -> FetchedResponse:
+        """Send a body once, without following redirects, and return the response.
 
-        Raises `Rejected` where it must not go, `Unavailable` when it certainly did not leave, and `OutcomeUnknown` when it
-        did and nobody answered.  Only the host is named: an address may be a secret.
+        Raises `Rejected` if it is not allowed, `Unavailable` if the request certainly was not sent, and `OutcomeUnknown` if
+        it was sent and got no response.  Errors name the host only: the address may hold a secret.
         """
-        place, departure = _parsed(url), _Departure()
+        place, trace = _parsed(url), _SendTrace()
         async with contextlib.AsyncExitStack() as stack:
             try:
                 async with asyncio.timeout(self._timeout_s):
-                    sent = self._sent("POST", place, headers or {}, body, departure)
+                    sent = self._send("POST", place, headers or {}, body, trace)
                     response = await stack.enter_async_context(sent)
             except (TimeoutError, httpx2.TransportError) as error:
-                if departure.began:
-                    raise OutcomeUnknown(f"{place.host} was sent it and did not answer ({_told(error)})") from error
-                raise Unavailable(f"{place.host} cannot be reached: {_told(error)}") from error
-            return await _remark(response, place, bytes_max, min(REMARK_TIMEOUT_S, self._timeout_s))
+                if trace.began:
+                    raise OutcomeUnknown(f"{place.host} was sent it and did not answer ({_reason(error)})") from error
+                raise Unavailable(f"{place.host} cannot be reached: {_reason(error)}") from error
+            return await _post_response(response, place, bytes_max, min(POST_BODY_TIMEOUT_S, self._timeout_s))
 
     async def close(self) -> None:
         await self._transport.aclose()
@@ -380,27 +383,27 @@ class Egress:
         bytes_max: int,
         redirects_max: int,
         same_host: bool,
-    ) -> Answer:
+    ) -> FetchedResponse:
         first = (url.scheme, url.host, url.port)
         for _ in range(redirects_max + 1):
             own = headers if (url.scheme, url.host, url.port) == first else {}
-            async with self._sent(method, url, own) as response:
+            async with self._send(method, url, own) as response:
                 where = response.headers.get("location")
                 if response.status_code not in _REDIRECTS or not where:
-                    return await _answer(response, url, bytes_max)
+                    return await _response(response, url, bytes_max)
             before, url = url, _next(url, where)
             if same_host and _host(url) != _host(before):
-                raise Rejected(f"{before} redirects to another host, which has to be asked for by itself: {url}")
+                raise Rejected(f"{before} redirects to another host; request it by itself: {url}")
         raise Rejected(f"{url} redirects more than {redirects_max} times")
 
     @contextlib.asynccontextmanager
-    async def _sent(
+    async def _send(
         self,
         method: str,
         url: httpx2.URL,
         headers: Mapping[str, str],
         body: bytes | None = None,
-        departure: _Departure | None = None,
+        trace: _SendTrace | None = None,
     ) -> AsyncGenerator[httpx2.Response]:
         timeout = httpx2.Timeout(self._timeout_s, connect=min(CONNECT_TIMEOUT_S, self._timeout_s))
         request = httpx2.Request(
@@ -408,7 +411,7 @@ class Egress:
             url,
             headers={"User-Agent": "Holdfast", "Accept": "*/*", "Accept-Encoding": "gzip, deflate", **headers},
             content=body,
-            extensions={"timeout": timeout.as_dict(), **({"trace": departure} if departure else {})},
+            extensions={"timeout": timeout.as_dict(), **({"trace": trace} if trace else {})},
         )
         response = await self._transport.handle_async_request(request)
         response.request = request
@@ -424,11 +427,11 @@ def _parsed(url: str) -> httpx2.URL:
     try:
         return httpx2.URL(url.strip())
     except (httpx2.InvalidURL, UnicodeError) as error:
-        raise Rejected(f"{url!r} is no URL: {error}") from error
+        raise Rejected(f"{url!r} is not a URL: {error}") from error
 
 
 def host_of(url: str) -> str:
-    """Return the host that a URL leads to, with its port where it names one.  Raises `Rejected` for what is no URL."""
+    """Return the host of a URL, with its port if it names one.  Raises `Rejected` if it is not a URL."""
     return _host(_parsed(url))
 
 
@@ -442,18 +445,18 @@ def _next(url: httpx2.URL, where: str) -> httpx2.URL:
     try:
         found = url.join(_parsed(where))
     except (httpx2.InvalidURL, UnicodeError) as error:
-        raise Rejected(f"{url} redirects to {where!r}, which is no URL: {error}") from error
+        raise Rejected(f"{url} redirects to {where!r}, which is not a URL: {error}") from error
     if url.scheme == "https" and found.scheme == "http":
-        raise Rejected(f"{url} redirects to {found}, which anybody on the way could change; fetch that by itself")
+        raise Rejected(f"{url} redirects to {found}, which is not encrypted; fetch that by itself")
     return found
 
 
-def _told(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     return "no answer in time" if isinstance(error, TimeoutError | httpx2.TimeoutException) else str(error) or "cut off"
 
 
-async def _remark(response: httpx2.Response, url: httpx2.URL, bytes_max: int, timeout_s: float) -> Answer:
-    """Return an answer with as much of its body as comes in time: its status has said what counts."""
+async def _post_response(response: httpx2.Response, url: httpx2.URL, bytes_max: int, timeout_s: float) -> FetchedResponse:
+    """Read as much of the body as arrives in time; a missing part is no error, because the status is what counts."""
     body, cut = bytearray(), True
     with contextlib.suppress(TimeoutError, httpx2.TransportError, httpx2.DecodingError):
         async with asyncio.timeout(timeout_s):
@@ -466,13 +469,13 @@ async def _remark(response: httpx2.Response, url: httpx2.URL, bytes_max: int, ti
     return _of(response, url, bytes(body[:bytes_max]), cut)
 
 
-async def _answer(response: httpx2.Response, url: httpx2.URL, bytes_max: int) -> Answer:
+async def _response(response: httpx2.Response, url: httpx2.URL, bytes_max: int) -> FetchedResponse:
     if "," in response.headers.get("content-encoding", ""):
-        # Each layer multiplies what the one below it holds.
+        # Each layer multiplies the size of the one inside it.
         raise Rejected(f"{url} is compressed more than once")
     body, cut = bytearray(), False
-    # Decoded in small pieces, so that a bomb is noticed before it has gone off.
-    async with contextlib.aclosing(unpacked(response)) as pieces:
+    # Decompressed in small pieces, so that a decompression bomb is noticed in time.
+    async with contextlib.aclosing(decompressed(response)) as pieces:
         async for piece in pieces:
             body += piece[: bytes_max - len(body) + 1]
             if cut := len(body) > bytes_max:
@@ -481,8 +484,8 @@ async def _answer(response: httpx2.Response, url: httpx2.URL, bytes_max: int) ->
     return _of(response, url, bytes(body), cut)
 
 
-def _of(response: httpx2.Response, url: httpx2.URL, body: bytes, cut: bool) -> Answer:
-    return Answer(
+def _of(response: httpx2.Response, url: httpx2.URL, body: bytes, cut: bool) -> FetchedResponse:
+    return FetchedResponse(
         url=str(url),
         status=response.status_code,
         reason=response.reason_phrase,

@@ -9,13 +9,13 @@ from holdfast.ports import Carrier
 
 
 class Targets:
-    """The targets that there are: addresses of every channel with a carrier."""
+    """The targets of this gateway: addresses on every channel that has a carrier."""
 
     def __init__(self, carriers: Mapping[str, Carrier]) -> None:
         self._carriers = carriers
 
     def find(self, target: str) -> Carrier:
-        """Return who carries to a target.  Raises `Rejected` with what is wrong with it, or with what there is."""
+        """Return the carrier of a target.  Raises `Rejected`, naming the possible targets, if there is none."""
         channel, divider, address = target.partition(":")
         if not divider or not address or channel not in self._carriers:
             raise Rejected(f"nothing can be sent to {target!r}; {self.named()}")
@@ -23,11 +23,11 @@ class Targets:
         return self._carriers[channel]
 
     def has(self, target: str) -> bool:
-        """Return whether there is a channel for a target, whatever its address will be."""
+        """Return whether the channel of a target has a carrier.  The address is not checked."""
         return target.partition(":")[0] in self._carriers
 
     def named(self) -> str:
-        """Return what there is, as a model reads it."""
+        """Describe the possible targets, for a model."""
         if not self._carriers:
             return "this gateway has no channel that carries messages; give the text as your answer instead"
         return f"targets are {', '.join(f'{channel}:<address>' for channel in sorted(self._carriers))}"

@@ -265,8 +265,8 @@ async def test_a_job_runs_each_time_it_is_told_to_whatever_the_clock_says(open_i
 @pytest.mark.parametrize(
     ("plan", "problem"),
     [
-        (Plan(name="a", schedule="often", prompt="p"), "is no schedule"),
-        (Plan(name="a", schedule="61 * * * *", prompt="p"), "is no schedule"),
+        (Plan(name="a", schedule="often", prompt="p"), "is not a schedule"),
+        (Plan(name="a", schedule="61 * * * *", prompt="p"), "is not a schedule"),
         (Plan(name="", schedule="* * * * *", prompt="p"), "name of a job"),
         (Plan(name="a\nb", schedule="* * * * *", prompt="p"), "name of a job"),
         (Plan(name="a", schedule="* * * * *", prompt=" "), "prompt of a job"),

@@ -1,4 +1,4 @@
-"""The pool: jobs run in children that are killed when they take too long, and that hold nothing of the gateway."""
+"""The pool: calls run in children that are killed when they take too long, and that hold nothing of the gateway."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from holdfast.agent.processes.patterns import Matches, Output, compile_all, match
 from holdfast.agent.tools.pages import Download, read_download
 from holdfast.errors import Rejected, Unavailable
-from holdfast.offload.job import Job, job
+from holdfast.offload.function import Offloadable, offloadable
 from holdfast.offload.pool import Pool
 from tests.engine.world import until
 
@@ -30,7 +30,7 @@ def children() -> list[psutil.Process]:
     return found
 
 
-async def test_a_job_runs_in_a_child_that_is_kept_for_the_next_one(pool: Pool) -> None:
+async def test_a_call_runs_in_a_child_that_is_kept_for_the_next_one(pool: Pool) -> None:
     output = Output(patterns=("o+",), lines=[b"foo", b"bar"])
     assert (await pool.run(match, output, 5)).lines == ["foo"]
     (child,) = children()
@@ -38,7 +38,7 @@ async def test_a_job_runs_in_a_child_that_is_kept_for_the_next_one(pool: Pool) -
     assert children() == [child]
 
 
-async def test_a_job_that_takes_too_long_is_killed_with_its_child_and_the_loop_goes_on(pool: Pool) -> None:
+async def test_a_call_that_takes_too_long_is_killed_with_its_child_and_the_loop_goes_on(pool: Pool) -> None:
     """S6: the expression holds the interpreter that runs it, which is not the gateway's."""
     longest = 0.0
 
@@ -57,7 +57,7 @@ async def test_a_job_that_takes_too_long_is_killed_with_its_child_and_the_loop_g
     assert children() == []
 
 
-async def test_a_job_that_is_cancelled_is_killed_with_its_child(pool: Pool) -> None:
+async def test_a_call_that_is_cancelled_is_killed_with_its_child(pool: Pool) -> None:
     task = asyncio.create_task(pool.run(match, FOREVER, 60))
     await until(children)
     task.cancel()
@@ -66,7 +66,7 @@ async def test_a_job_that_is_cancelled_is_killed_with_its_child(pool: Pool) -> N
     await until(lambda: not children())
 
 
-async def test_a_job_that_needs_too_much_memory_fails_alone(pool: Pool) -> None:
+async def test_a_call_that_needs_too_much_memory_fails_alone(pool: Pool) -> None:
     html = b'<base href="http://a/' + b"x" * 100_000 + b'/">' + b"<a href=y>y</a>" * 100_000
     page = Download(body=html, charset=None, url="http://a/", is_html=True, chars_max=100)
     with pytest.raises((Rejected, Unavailable)):
@@ -74,17 +74,17 @@ async def test_a_job_that_needs_too_much_memory_fails_alone(pool: Pool) -> None:
     await pool.run(compile_all, ["a"], 5)
 
 
-async def test_what_a_job_raises_on_purpose_is_raised_here(pool: Pool) -> None:
+async def test_what_a_call_raises_on_purpose_is_raised_here(pool: Pool) -> None:
     with pytest.raises(Rejected, match="is no regular expression"):
         await pool.run(compile_all, ["("], 5)
 
 
-def not_a_job(text: str) -> str:
+def unmarked(text: str) -> str:
     return text
 
 
-async def test_only_jobs_are_run(pool: Pool) -> None:
-    pretender: Job[str, str] = Job(not_a_job)
+async def test_only_offloadable_functions_are_run(pool: Pool) -> None:
+    pretender: Offloadable[str, str] = Offloadable(unmarked)
     with pytest.raises(Unavailable):
         await pool.run(pretender, "x", 5)
 
@@ -115,8 +115,8 @@ async def test_one_user_never_takes_all_children() -> None:
     await pool.close()
 
 
-async def test_a_child_is_replaced_after_some_jobs_and_ends_when_nobody_needs_it() -> None:
-    pool = Pool(jobs_max=2, idle_s=0.05)
+async def test_a_child_is_replaced_after_some_calls_and_ends_when_nobody_needs_it() -> None:
+    pool = Pool(calls_max=2, idle_s=0.05)
     await pool.run(compile_all, ["a"], 5)
     (first,) = children()
     await pool.run(compile_all, ["a"], 5)
@@ -136,5 +136,5 @@ async def test_a_child_that_died_is_replaced(pool: Pool) -> None:
     assert len(children()) == 1
 
 
-def test_a_job_can_be_called_here_too() -> None:
-    assert job(not_a_job)("x") == "x"
+def test_a_call_can_be_called_here_too() -> None:
+    assert offloadable(unmarked)("x") == "x"

@@ -152,7 +152,7 @@ async def test_an_allowed_name_that_leads_to_this_machine_is_refused(name: str, 
 @pytest.mark.parametrize("port", [22, 25, 6379])
 async def test_services_that_do_not_belong_to_the_web_are_not_reached(port: int, tmp_path: Path) -> None:
     async with proxy(HostRules(allowed=lambda _host, _port: True), tmp_path) as (_, at):
-        assert b"does not belong to the web" in await said(at, f"CONNECT shop.test:{port} HTTP/1.1\r\n\r\n".encode())
+        assert b"is not a web port" in await said(at, f"CONNECT shop.test:{port} HTTP/1.1\r\n\r\n".encode())
 
 
 async def test_loopback_is_reached_when_it_was_allowed_by_that_name(tmp_path: Path) -> None:

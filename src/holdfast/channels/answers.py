@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.egress import Answer
+from holdfast.egress import FetchedResponse
 
 SAID_MAX_CHARS = 200
 _GOOD = range(200, 300)
@@ -20,7 +20,7 @@ def may_pass(status: int) -> bool:
     return status in _LATER or status in _BROKEN
 
 
-def said(answer: Answer) -> str:
+def said(answer: FetchedResponse) -> str:
     """Return what a server says about its refusal, for the end of a sentence: a short piece in one line, no page."""
     text = "" if answer.headers.get("content-encoding") else answer.body.decode("utf-8", "replace")
     text = " ".join("".join(each if each.isprintable() else " " for each in text).split())

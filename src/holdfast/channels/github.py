@@ -15,7 +15,7 @@ import msgspec
 from holdfast.channels.answers import SAID_MAX_CHARS, is_good, may_pass, said
 from holdfast.clock import Clock
 from holdfast.core.delivery import Delivery
-from holdfast.egress import Answer, Egress, retry_after_s, server_time_s
+from holdfast.egress import Egress, FetchedResponse, retry_after_s, server_time_s
 from holdfast.errors import OutcomeUnknown, Rejected, Unavailable
 
 CHANNEL = "github_comment"
@@ -127,7 +127,7 @@ class GithubCarrier:
             "X-GitHub-Api-Version": API_VERSION,
         }
 
-    def _refuse(self, answer: Answer, target: str) -> None:
+    def _refuse(self, answer: FetchedResponse, target: str) -> None:
         """Raise `Unavailable` or `Rejected` for anything but success, with what to do."""
         if is_good(answer.status):
             return
@@ -162,7 +162,7 @@ def _mark(sent: Delivery) -> str:
     return f"<!-- holdfast delivery {sent.id} -->"
 
 
-def _wanted_s(answer: Answer, now_ms: int) -> float | None:
+def _wanted_s(answer: FetchedResponse, now_ms: int) -> float | None:
     """Return how long GitHub wants to be left alone; None where it refuses for another reason."""
     if answer.status not in (_FORBIDDEN, _TOO_MANY):
         return None
@@ -175,12 +175,12 @@ def _wanted_s(answer: Answer, now_ms: int) -> float | None:
     return PATIENCE_S if limited else None
 
 
-def _message(answer: Answer) -> str:
+def _message(answer: FetchedResponse) -> str:
     fault = _read(answer, _Fault)
     return f": {fault.message[:SAID_MAX_CHARS]}" if fault and fault.message else said(answer)
 
 
-def _read(answer: Answer, shape: type[Shape]) -> Shape | None:
+def _read(answer: FetchedResponse, shape: type[Shape]) -> Shape | None:
     try:
         return msgspec.json.decode(answer.body, type=shape)
     except (msgspec.DecodeError, RecursionError):

@@ -14,7 +14,7 @@ from holdfast.channels.webhook.signatures import Scheme, Unverified, sign, stand
 from holdfast.clock import Clock
 from holdfast.config import SIGNING_PREFIX
 from holdfast.core.delivery import Delivery
-from holdfast.egress import Answer, Egress, retry_after_s
+from holdfast.egress import Egress, FetchedResponse, retry_after_s
 from holdfast.errors import ConfigInvalid, Rejected, Unavailable
 
 CHANNEL = "url"
@@ -89,7 +89,7 @@ def _body(sent: Delivery) -> bytes:
     )
 
 
-def _receipt(answer: Answer, now_ms: int) -> str:
+def _receipt(answer: FetchedResponse, now_ms: int) -> str:
     """Return what the far side gave as its receipt.  Raises `Unavailable` or `Rejected` where it did not take it."""
     # The rest of the address may be a secret.
     host, told = answer.host, f"{answer.status} {answer.reason}".strip()
@@ -104,5 +104,5 @@ def _receipt(answer: Answer, now_ms: int) -> str:
     raise Rejected(f"{host} refuses it: {told}{said(answer)}")
 
 
-def _request_id(answer: Answer) -> str:
+def _request_id(answer: FetchedResponse) -> str:
     return answer.headers.get("x-request-id", "").strip()[:RECEIPT_ID_MAX_CHARS]

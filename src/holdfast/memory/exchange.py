@@ -11,7 +11,7 @@ import msgspec
 from holdfast.channels.answers import is_good, may_pass, said
 from holdfast.clock import Clock
 from holdfast.core.redaction import Redaction
-from holdfast.egress import Answer, Egress, retry_after_s
+from holdfast.egress import Egress, FetchedResponse, retry_after_s
 from holdfast.errors import OutcomeUnknown, Rejected, Unavailable
 from holdfast.memory.address import Address
 
@@ -40,7 +40,7 @@ class Exchange:
         headers: Mapping[str, str] | None = None,
         *,
         bytes_max: int = ANSWER_MAX_BYTES,
-    ) -> Answer:
+    ) -> FetchedResponse:
         """Send something once.  Raises `Unavailable` also where nobody knows whether it came: sending it again is safe."""
         url = f"{self.url}{path}"
         told = {"Content-Type": "application/json", "Accept-Encoding": "identity", **self._address.headers}
@@ -60,7 +60,7 @@ class Exchange:
         headers: Mapping[str, str] | None = None,
         *,
         bytes_max: int = ANSWER_MAX_BYTES,
-    ) -> Answer:
+    ) -> FetchedResponse:
         """Ask for something, or for its end.  Raises `Unavailable` and `Rejected`."""
         told = {**self._address.headers, **(headers or {})}
         try:
@@ -70,7 +70,7 @@ class Exchange:
         except Rejected as error:
             raise Rejected(f"{error}; memory.url must be the address that it has now") from error
 
-    def refuse(self, answer: Answer) -> None:
+    def refuse(self, answer: FetchedResponse) -> None:
         """Raise `Unavailable` or `Rejected` for anything but success, with what to do."""
         if is_good(answer.status):
             return
@@ -85,7 +85,7 @@ class Exchange:
             raise Rejected(f"{told}; put a key that it takes into memory.api_key or the variable of memory.api_key_env")
         raise Rejected(told)
 
-    def understood(self, answer: Answer, shape: type[Shape], example: str) -> Shape:
+    def understood(self, answer: FetchedResponse, shape: type[Shape], example: str) -> Shape:
         """Return what a success says.  Raises `Unavailable` where it is something else than `example`."""
         self.refuse(answer)
         if (found := read(answer, shape)) is not None:
@@ -102,11 +102,11 @@ class Exchange:
         await self._egress.close()
 
 
-def status(answer: Answer) -> str:
+def status(answer: FetchedResponse) -> str:
     return f"{answer.status} {answer.reason}".strip()
 
 
-def read(answer: Answer, shape: type[Shape]) -> Shape | None:
+def read(answer: FetchedResponse, shape: type[Shape]) -> Shape | None:
     """Return what an answer says; None where that is something else."""
     try:
         return msgspec.json.decode(answer.body, type=shape)

@@ -11,7 +11,7 @@ from holdfast.core.memories import Recollection
 from holdfast.core.memory import Message, Segment
 from holdfast.core.redaction import Redaction
 from holdfast.core.sessions import Session
-from holdfast.egress import Answer
+from holdfast.egress import FetchedResponse
 from holdfast.errors import Rejected
 from holdfast.ids import SessionId
 from holdfast.memory.address import Address
@@ -96,11 +96,13 @@ class HttpProvider(Provider):
     async def close(self) -> None:
         await self._exchange.close()
 
-    async def _ask(self, session_id: SessionId, query: str, limit: int, *, person: str = "", channel: str = "") -> Answer:
+    async def _ask(
+        self, session_id: SessionId, query: str, limit: int, *, person: str = "", channel: str = ""
+    ) -> FetchedResponse:
         body = {"session_id": session_id, "query": query, "limit": limit, "person": person, "channel": channel}
         return await self._exchange.post("/recall", body)
 
-    def _recalled(self, answer: Answer) -> list[_Memory]:
+    def _recalled(self, answer: FetchedResponse) -> list[_Memory]:
         return self._exchange.understood(answer, _Recalled, '{"memories": [{"text": "…"}]}').memories
 
 

@@ -1,1 +1,1 @@
-"""Offload: work on foreign input runs in child processes that can be killed, so that it cannot hold the event loop."""
+"""Offload: work on untrusted input runs in child processes that can be killed, so it cannot block the event loop."""

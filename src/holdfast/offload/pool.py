@@ -1,7 +1,7 @@
-"""The pool: a few child processes that are kept warm, and who may use them.
+"""The pool: a few child processes that are kept warm and shared fairly between users.
 
-Children start when they are needed, end when nothing needs them, and are replaced after some jobs.  A job that takes too
-long is killed with its child.
+A child starts on demand, ends when it is idle for long, and is replaced after a number of calls.  A call that takes too long
+is killed with its child.
 """
 
 from __future__ import annotations
@@ -21,41 +21,49 @@ from typing import TypeVar, cast
 import msgspec
 
 from holdfast.errors import Rejected, Unavailable
-from holdfast.offload.job import HEAD_BYTES, INPUT_MAX_BYTES, OUT_OF_MEMORY, Call, Job, Reply, raised
+from holdfast.offload.function import (
+    HEAD_BYTES,
+    INPUT_MAX_BYTES,
+    OUT_OF_MEMORY,
+    Offloadable,
+    OffloadCall,
+    OffloadReply,
+    expected_error,
+)
 
 log = logging.getLogger(__name__)
 
 A = TypeVar("A")
 R = TypeVar("R")
 
-# One more than one user may have: a child is always left for somebody else.
+# One more than a single user may have, so that one child is always left for the others.
 CHILDREN = max(3, os.cpu_count() or 1)
-JOBS_MAX = 200
+CALLS_MAX = 200
 IDLE_S = 60.0
 START_MAX_S = 30.0
-# CPU time is counted in whole seconds, and only has to end a child whose gateway is gone.
+# The CPU limit has whole seconds, and only has to end a child whose gateway is gone.
 CPU_MARGIN_S = 2
 
-_decoder = msgspec.msgpack.Decoder(Reply)
+_decoder = msgspec.msgpack.Decoder(OffloadReply)
 _encoder = msgspec.msgpack.Encoder()
 
 
-class Lost(Exception):
-    """A child ended without an answer."""
+class ChildLost(Exception):
+    """A child process ended without a response."""
 
 
 @dataclass(slots=True)
 class _Child:
-    """A child process, and how many jobs it has done."""
+    """A child process."""
 
     process: Process
     stdin: asyncio.StreamWriter
     stdout: asyncio.StreamReader
-    jobs: int = 0
+    calls: int = 0
     idle: asyncio.TimerHandle | None = None
 
     async def ask(self, call: bytes) -> bytes:
-        """Send a frame and return the one that answers it.  Raises `Lost`."""
+        """Send a frame and return the response.  Raises `ChildLost`."""
         self.stdin.write(len(call).to_bytes(HEAD_BYTES, "big") + call)
         return await self.read()
 
@@ -63,10 +71,9 @@ class _Child:
         try:
             return await self.stdout.readexactly(int.from_bytes(await self.stdout.readexactly(HEAD_BYTES), "big"))
         except asyncio.IncompleteReadError as error:
-            raise Lost from error
+            raise ChildLost from error
 
-    async def end(self) -> None:
-        """Kill it."""
+    async def kill(self) -> None:
         if self.idle:
             self.idle.cancel()
         with contextlib.suppress(ProcessLookupError):
@@ -75,46 +82,48 @@ class _Child:
 
 
 class Pool:
-    """Runs jobs in child processes."""
+    """Runs offloadable functions in child processes."""
 
-    def __init__(self, children: int = CHILDREN, *, jobs_max: int = JOBS_MAX, idle_s: float = IDLE_S) -> None:
+    def __init__(self, children: int = CHILDREN, *, calls_max: int = CALLS_MAX, idle_s: float = IDLE_S) -> None:
         self._size = children
-        self._jobs_max = jobs_max
+        self._calls_max = calls_max
         self._idle_s = idle_s
         self._idle: list[_Child] = []
         self._ending: set[asyncio.Task[None]] = set()
         self._busy: Counter[str] = Counter()
         self._waiting: list[tuple[str, asyncio.Future[None]]] = []
 
-    async def run(self, job: Job[A, R], argument: A, timeout_s: float, *, user: str = "") -> R:
-        """Return the result of a job.  One user, such as a session, never takes all children at once.
+    async def run(self, function: Offloadable[A, R], argument: A, timeout_s: float, *, user: str = "") -> R:
+        """Return the result of a call.  One user, such as a session, never takes all children at once.
 
-        Raises `TimeoutError` where the job itself takes longer than `timeout_s`, `Rejected` where it needs too much
-        memory, and what the job raises.
+        Raises `TimeoutError` if the call itself takes longer than `timeout_s`, `Rejected` if it needs too much memory, and
+        the expected errors of the function.
         """
-        call = Call(job=job.name, argument=_encoder.encode(argument), cpu_s=math.ceil(timeout_s) + CPU_MARGIN_S)
+        call = OffloadCall(
+            function=function.name, argument=_encoder.encode(argument), cpu_s=math.ceil(timeout_s) + CPU_MARGIN_S
+        )
         frame = _encoder.encode(call)
         if len(frame) > INPUT_MAX_BYTES:
-            raise Rejected(f"{len(frame):,} bytes are too many; {INPUT_MAX_BYTES:,} can be looked at")
-        async with self._place(user), self._child() as child:
+            raise Rejected(f"{len(frame):,} bytes are too many; at most {INPUT_MAX_BYTES:,} can be processed")
+        async with self._slot(user), self._child() as child:
             async with asyncio.timeout(timeout_s):
                 reply = _decoder.decode(await child.ask(frame))
         if reply.result is not None:
-            return cast("R", msgspec.msgpack.decode(reply.result, type=job.types()[1]))
-        if error := raised(reply):
+            return cast("R", msgspec.msgpack.decode(reply.result, type=function.types()[1]))
+        if error := expected_error(reply):
             raise error
         if reply.error == OUT_OF_MEMORY:
             raise Rejected("this needs too much memory; make it smaller")
-        log.error("the job %s failed: %s: %s", job.name, reply.error, reply.message)
-        raise Unavailable(f"this failed with {reply.error}; try it in another way")
+        log.error("%s failed: %s: %s", function.name, reply.error, reply.message)
+        raise Unavailable(f"this failed with {reply.error}; try another way")
 
     async def close(self) -> None:
-        """End all children that are idle; nothing runs any more."""
+        """End all idle children.  Call it when nothing runs any more."""
         idle, self._idle = self._idle, []
-        await asyncio.gather(*(child.end() for child in idle), *self._ending)
+        await asyncio.gather(*(child.kill() for child in idle), *self._ending)
 
     @contextlib.asynccontextmanager
-    async def _place(self, user: str) -> AsyncGenerator[None]:
+    async def _slot(self, user: str) -> AsyncGenerator[None]:
         """Wait until this user may have a child."""
         if not self._has_room(user):
             turn = asyncio.get_running_loop().create_future()
@@ -125,19 +134,19 @@ class Pool:
                 if turn.cancelled():
                     self._waiting.remove((user, turn))
                 else:
-                    self._leave(user)
+                    self._release(user)
                 raise
         else:
             self._busy[user] += 1
         try:
             yield
         finally:
-            self._leave(user)
+            self._release(user)
 
     def _has_room(self, user: str) -> bool:
         return self._busy.total() < self._size and self._busy[user] < max(self._size - 1, 1)
 
-    def _leave(self, user: str) -> None:
+    def _release(self, user: str) -> None:
         self._busy[user] -= 1
         if not self._busy[user]:
             del self._busy[user]
@@ -150,14 +159,14 @@ class Pool:
 
     @contextlib.asynccontextmanager
     async def _child(self) -> AsyncGenerator[_Child]:
-        """Yield a child that is ready; it is kept for the next job unless this one failed in the middle."""
-        child = self._warm() or await self._started()
+        """Yield a child that is ready, and keep it for the next call unless this one broke off."""
+        child = self._warm() or await self._start()
         done = False
         try:
             yield child
-            child.jobs += 1
-            done = child.jobs < self._jobs_max
-        except Lost:
+            child.calls += 1
+            done = child.calls < self._calls_max
+        except ChildLost:
             status = await child.process.wait()
             raise Unavailable(f"the process that did this ended with status {status}; try something simpler") from None
         finally:
@@ -168,7 +177,7 @@ class Pool:
                 await asyncio.shield(self._end(child))
 
     def _warm(self) -> _Child | None:
-        """Return a child that waits for work; None where all are busy or gone."""
+        """Return an idle child; None if all are busy or gone."""
         while self._idle:
             child = self._idle.pop()
             if child.idle:
@@ -177,8 +186,8 @@ class Pool:
                 return child
         return None
 
-    async def _started(self) -> _Child:
-        # Isolated: neither the workspace nor the environment can stand in the way of the program itself.
+    async def _start(self) -> _Child:
+        # `-I`: neither the working folder nor the environment can replace a module of the program.
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-I", "-m", "holdfast.offload.child"),
             stdin=PIPE,
@@ -191,7 +200,7 @@ class Pool:
         try:
             async with asyncio.timeout(START_MAX_S):
                 await child.read()
-        except (Lost, TimeoutError):
+        except (ChildLost, TimeoutError):
             await asyncio.shield(self._end(child))
             raise Unavailable("a process for this could not be started; try again") from None
         except BaseException:
@@ -204,8 +213,8 @@ class Pool:
         self._end(child)
 
     def _end(self, child: _Child) -> asyncio.Task[None]:
-        """Kill a child; the task is held here because it must not be cancelled with its caller."""
-        ending = asyncio.create_task(child.end())
+        """Kill a child, in a task that is not cancelled with its caller."""
+        ending = asyncio.create_task(child.kill())
         self._ending.add(ending)
         ending.add_done_callback(self._ending.discard)
         return ending

@@ -20,8 +20,8 @@ from holdfast.agent.models.port import Done, Event, Said, Thought
 from holdfast.agent.models.sse import Splitter
 from holdfast.agent.models.transport import Transport
 from holdfast.clock import Clock, SystemClock
+from holdfast.decompression import decompressed
 from holdfast.errors import ModelUnavailable, ModelUnusable
-from holdfast.unpacking import unpacked
 
 log = logging.getLogger(__name__)
 
@@ -106,7 +106,7 @@ class Wire:
             async with contextlib.aclosing(response):
                 await self._check(endpoint, response)
                 body = bytearray()
-                async with contextlib.aclosing(unpacked(response)) as chunks:
+                async with contextlib.aclosing(decompressed(response)) as chunks:
                     async for chunk in chunks:
                         body += chunk
                         if len(body) > bytes_max:
@@ -146,7 +146,7 @@ class Wire:
     async def _events(self, endpoint: Endpoint, response: httpx2.Response, reader: Reader) -> AsyncGenerator[Event]:
         whole = response.headers.get("content-type", "").startswith("application/json")
         taker = _Taker(endpoint, reader, self._clock, whole=whole)
-        chunks = unpacked(response) if "content-encoding" in response.headers else response.aiter_raw()
+        chunks = decompressed(response) if "content-encoding" in response.headers else response.aiter_raw()
         async with contextlib.aclosing(chunks):
             try:
                 async for chunk in chunks:
@@ -268,7 +268,7 @@ async def _beginning(response: httpx2.Response) -> bytes:
     """Return as much of a body as a server may say about an error."""
     body = b""
     with contextlib.suppress(TimeoutError, httpx2.TransportError, httpx2.DecodingError):
-        async with asyncio.timeout(ERROR_MAX_S), contextlib.aclosing(unpacked(response)) as chunks:
+        async with asyncio.timeout(ERROR_MAX_S), contextlib.aclosing(decompressed(response)) as chunks:
             async for chunk in chunks:
                 body += chunk
                 if len(body) > ERROR_MAX_BYTES:

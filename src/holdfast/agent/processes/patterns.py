@@ -9,7 +9,7 @@ import msgspec
 
 from holdfast.agent.processes.folder import readable
 from holdfast.errors import Rejected
-from holdfast.offload.job import job
+from holdfast.offload.function import offloadable
 from holdfast.offload.pool import Pool
 
 PATTERNS_MAX = 10
@@ -51,14 +51,14 @@ async def check(pool: Pool, patterns: list[str]) -> None:
         raise Rejected(f"the watch_patterns took longer than {CHECK_MAX_S:g} s to compile; make them simpler") from None
 
 
-@job
+@offloadable
 def compile_all(patterns: list[str]) -> None:
     """Raise `Rejected` for the first pattern that is no regular expression."""
     for pattern in patterns:
         _compiled(pattern)
 
 
-@job
+@offloadable
 def match(output: Output) -> Matches:
     """Return the lines that match; only the beginning of a line counts."""
     began, lines, more = time.perf_counter(), list[str](), 0

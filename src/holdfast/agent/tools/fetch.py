@@ -13,7 +13,7 @@ from holdfast.agent.tools.port import Site, StructTool
 from holdfast.agent.tools.untrusted import fence
 from holdfast.core.effects import Effect
 from holdfast.core.questions import Question
-from holdfast.egress import Answer, Egress, host_of
+from holdfast.egress import Egress, FetchedResponse, host_of
 from holdfast.errors import Rejected
 from holdfast.offload.pool import Pool
 
@@ -81,18 +81,18 @@ def fetch_tool(egress: Egress, pool: Pool, hosts: Hosts, read_max_s: float = REA
     )
 
 
-def _head(method: str, answer: Answer) -> str:
+def _head(method: str, answer: FetchedResponse) -> str:
     kind = answer.headers.get("content-type", "no content type")
     size = f", {len(answer.body):,} bytes" if method == "GET" else ""
     cut = f" (the first {BYTES_MAX:,} only; the rest was not read)" if answer.cut else ""
     return f"{method} {answer.url}: {answer.status} {answer.reason}, {kind}{size}{cut}"
 
 
-def _headers(answer: Answer) -> str:
+def _headers(answer: FetchedResponse) -> str:
     return "\n".join(f"{name}: {value}" for name, value in answer.headers.items() if name.lower() != "set-cookie")
 
 
-def _download(answer: Answer, chars_max: int) -> Download:
+def _download(answer: FetchedResponse, chars_max: int) -> Download:
     kind, charset = _media_type(answer)
     if kind not in _HTML and not _is_text(kind, answer.body):
         raise Rejected(
@@ -106,14 +106,14 @@ def _is_text(kind: str, body: bytes) -> bool:
     return kind.startswith("text/") or kind in _TEXT or kind.endswith(_TEXT_SUFFIXES) or (not kind and b"\0" not in body)
 
 
-def _media_type(answer: Answer) -> tuple[str, str | None]:
+def _media_type(answer: FetchedResponse) -> tuple[str, str | None]:
     header = Message()
     header["content-type"] = said = answer.headers.get("content-type", "")[:KIND_MAX_CHARS]
     kind = header.get_content_type() if said else ""
     return kind, header.get_content_charset()
 
 
-def _size(answer: Answer) -> str:
+def _size(answer: FetchedResponse) -> str:
     told = answer.headers.get("content-length", "")
     if told.isdecimal():
         return f"{int(told):,} bytes"

@@ -17,7 +17,7 @@ from holdfast.agent.tools.search import search_tool
 from holdfast.agent.tools.workspace import Workspace, in_thread, is_binary, named
 from holdfast.core.effects import Effect
 from holdfast.errors import Rejected
-from holdfast.offload.job import job
+from holdfast.offload.function import offloadable
 from holdfast.offload.pool import Pool
 
 __all__ = ["Workspace", "file_tools"]
@@ -192,7 +192,7 @@ class ReadRequest(msgspec.Struct):
     args: ReadFile
 
 
-@job
+@offloadable
 def read_file(request: ReadRequest) -> str:
     """Return lines of a file as the model reads them.  Raises `Rejected` and `NotFound`."""
     workspace = Workspace(Path(request.root))

@@ -10,7 +10,7 @@ from urllib.parse import urljoin
 
 import msgspec
 
-from holdfast.offload.job import job
+from holdfast.offload.function import offloadable
 
 _SKIPPED = frozenset({"script", "style", "noscript", "template", "svg", "canvas", "iframe", "object", "select", "datalist"})
 _BLOCKS = frozenset(
@@ -54,7 +54,7 @@ class Text(msgspec.Struct, kw_only=True):
     chars: int
 
 
-@job
+@offloadable
 def read_download(download: Download) -> Text:
     """Return what a page or a text file says.  A page, or its charset, may be made to be slow to read."""
     text = decoded(download.body, download.charset)

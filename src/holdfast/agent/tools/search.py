@@ -18,7 +18,7 @@ from holdfast.agent.tools.port import Site, StructTool, Tool
 from holdfast.agent.tools.workspace import UPLOADS, Workspace, is_binary, named
 from holdfast.core.effects import Effect
 from holdfast.errors import Rejected
-from holdfast.offload.job import job
+from holdfast.offload.function import offloadable
 from holdfast.offload.pool import Pool
 
 RESULTS_MAX = 500
@@ -109,7 +109,7 @@ class _Effort:
         return bool(self.cut)
 
 
-@job
+@offloadable
 def search_files(request: Request) -> str:
     """Search, and return what the model reads.  Raises `Rejected` and `NotFound`."""
     search = Search(Workspace(Path(request.root)), request.search_max_s)

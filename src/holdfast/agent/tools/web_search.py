@@ -17,7 +17,7 @@ from holdfast.agent.tools.untrusted import fence
 from holdfast.config import WebSearchConfig
 from holdfast.core.effects import Effect
 from holdfast.core.questions import Question
-from holdfast.egress import Answer, Egress, host_of
+from holdfast.egress import Egress, FetchedResponse, host_of
 from holdfast.errors import ConfigInvalid, Rejected, Unavailable
 
 PLUGINS = "holdfast.search"
@@ -104,7 +104,7 @@ class Brave:
         return [Found(title=each.title, url=each.url, text=each.description) for each in found.web.results[:limit]]
 
 
-def _read(answer: Answer, shape: type[Shape], name: str, hint: str) -> Shape:
+def _read(answer: FetchedResponse, shape: type[Shape], name: str, hint: str) -> Shape:
     if answer.status == _TOO_MANY or answer.status >= _SERVER_ERROR:
         raise Unavailable(f"{name} cannot search now: {answer.status} {answer.reason}")
     if answer.status != 200:

@@ -21,7 +21,7 @@ import msgspec
 from holdfast.channels.webhook import fields
 from holdfast.channels.webhook.payload import Payload
 from holdfast.errors import Rejected
-from holdfast.offload.job import job
+from holdfast.offload.function import offloadable
 from holdfast.offload.pool import Pool
 
 DEPTH_MAX = 8
@@ -63,7 +63,7 @@ async def takes(said: object, payload: Payload, pool: Pool, user: str) -> bool:
         raise TooSlow(f"a pattern of the route's filters took longer than {SEARCH_MAX_S:g} s") from None
 
 
-@job
+@offloadable
 def apply(delivery: Delivery) -> bool:
     """Return whether a filter lets a delivery through."""
     return _wanted(delivery.filters)(Payload(data=delivery.data, raw="", event_type=delivery.event_type))

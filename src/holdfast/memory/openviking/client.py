@@ -14,7 +14,7 @@ from urllib.parse import quote
 import msgspec
 
 from holdfast.channels.answers import is_good
-from holdfast.egress import Answer
+from holdfast.egress import FetchedResponse
 from holdfast.errors import Unavailable
 from holdfast.memory.exchange import Exchange
 
@@ -266,19 +266,19 @@ class Viking:
     async def close(self) -> None:
         await self._exchange.close()
 
-    async def _get(self, who: Identity, path: str) -> Answer:
+    async def _get(self, who: Identity, path: str) -> FetchedResponse:
         return await self._exchange.request("GET", path, _headers(who))
 
-    async def _post(self, who: Identity, path: str, body: object) -> Answer:
+    async def _post(self, who: Identity, path: str, body: object) -> FetchedResponse:
         return await self._exchange.post(path, body, _headers(who))
 
-    def _is_there(self, answer: Answer) -> bool:
+    def _is_there(self, answer: FetchedResponse) -> bool:
         if answer.status == _NOT_FOUND:
             return False
         self._exchange.refuse(answer)
         return True
 
-    def _result(self, answer: Answer, shape: type[_Envelope[Result]]) -> Result:
+    def _result(self, answer: FetchedResponse, shape: type[_Envelope[Result]]) -> Result:
         return self._exchange.understood(answer, shape, 'what OpenViking answers, {"status": "ok", "result": …}').result
 
 

@@ -1,7 +1,7 @@
-"""Name look-ups that nobody else waits for: each has a thread of its own, and there are at most so many.
+"""A DNS resolver whose lookups block nothing else: each runs in a thread of its own, up to a limit.
 
-The event loop looks up two names at a time, and a look-up that hangs cannot be cancelled.  Two hosts that a model names
-could delay every call of a model.  So the hosts that models name are looked up here.
+The event loop's own resolver runs few lookups at a time, and a hanging lookup cannot be cancelled: two hosts named by a
+model could delay every model request.  So hosts that models name are looked up here.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 LOOK_UPS_MAX = 32
-# A look-up waits at most this long for others to end, which is as long as a connection may take.
+# A lookup waits at most this long for a thread, which is as long as a connection may take.
 WAIT_TIMEOUT_S = 10.0
 
 
@@ -27,16 +27,16 @@ class _LookUp:
     answer: asyncio.Future[list[str]]
 
     def run(self) -> None:
-        """Ask the system, in a thread."""
+        """Ask the system's resolver.  Runs in a thread."""
         try:
             found = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)
-        except Exception as error:  # Whatever it is belongs to the caller, and must not end the thread.
+        except Exception as error:  # Every error is the caller's, and must not end the thread.
             self._tell(error)
         else:
             self._tell([str(place[0]) for *_, place in found])
 
     def settle(self, told: list[str] | Exception) -> None:
-        """Give the caller its answer, unless the caller has gone."""
+        """Give the caller its answer, unless it has been cancelled."""
         if self.answer.done():
             return
         if isinstance(told, Exception):
@@ -45,13 +45,13 @@ class _LookUp:
             self.answer.set_result(told)
 
     def _tell(self, told: list[str] | Exception) -> None:
-        # The loop may have ended by now.
+        # The loop may be closed by now.
         with contextlib.suppress(RuntimeError):
             self.loop.call_soon_threadsafe(self.settle, told)
 
 
-class LookUps:
-    """Looks up names, `most` at a time.  The threads are daemons, so that none of them delays the end of the process."""
+class ThreadedResolver:
+    """Looks up names, `most` at a time.  The threads are daemons, so they do not delay the end of the process."""
 
     def __init__(self, most: int = LOOK_UPS_MAX, wait_timeout_s: float = WAIT_TIMEOUT_S) -> None:
         self._most = most
@@ -61,7 +61,7 @@ class LookUps:
         self._waiting: deque[_LookUp] = deque()
 
     async def __call__(self, host: str, port: int) -> Sequence[str]:
-        """Return the addresses of a host.  Raises `OSError` where it has none, or where too many look-ups hang."""
+        """Return the addresses of a host.  Raises `OSError` if it has none, or if too many lookups hang."""
         loop = asyncio.get_running_loop()
         look_up = _LookUp(host=host, port=port, loop=loop, answer=loop.create_future())
         timer = loop.call_later(self._wait_timeout_s, self._refuse, look_up)
@@ -83,10 +83,10 @@ class LookUps:
         except RuntimeError as error:
             with self._lock:
                 self._running -= 1
-            raise OSError("there is no thread to look it up") from error
+            raise OSError("no thread can be started to look it up") from error
 
     def _run(self, look_up: _LookUp | None) -> None:
-        """Look up a name, then those that wait, in a thread."""
+        """Look up a name, then the names that wait.  Runs in a thread."""
         while look_up:
             look_up.run()
             with self._lock:
@@ -96,10 +96,10 @@ class LookUps:
 
     def _refuse(self, look_up: _LookUp) -> None:
         if self._withdraw(look_up):
-            look_up.settle(OSError(f"{self._most} other names are being looked up and get no answer; try again later"))
+            look_up.settle(OSError(f"{self._most} other lookups have no answer yet; try again later"))
 
     def _withdraw(self, look_up: _LookUp) -> bool:
-        """Take a look-up from those that wait; return whether it still did."""
+        """Remove a lookup from the queue.  Return whether it was still there."""
         with self._lock, contextlib.suppress(ValueError):
             self._waiting.remove(look_up)
             return True

@@ -17,7 +17,7 @@ import pytest
 
 from holdfast.egress import Egress, Guard, Resolver, system_resolver
 from holdfast.errors import Unavailable
-from holdfast.lookups import LookUps
+from holdfast.resolver import ThreadedResolver
 from tests.engine.world import until
 
 # More than the event loop has threads for.
@@ -80,22 +80,22 @@ async def test_names_that_hang_delay_no_look_up_of_the_gateway(hanging: Hanging)
 
 
 async def test_another_host_is_found_while_names_hang(hanging: Hanging) -> None:
-    look_ups = LookUps(most=3)
+    look_ups = ThreadedResolver(most=3)
     async with stuck(look_ups, 2), asyncio.timeout(AT_ONCE_S):
         for _ in range(5):
             assert await look_ups("quick.example", 80) == ["127.0.0.9"]
 
 
 async def test_when_all_hang_a_further_look_up_is_refused_in_time(hanging: Hanging) -> None:
-    look_ups = LookUps(most=2, wait_timeout_s=0.3)
+    look_ups = ThreadedResolver(most=2, wait_timeout_s=0.3)
     async with stuck(look_ups, 2), asyncio.timeout(AT_ONCE_S):
-        with pytest.raises(Unavailable, match="2 other names are being looked up and get no answer"):
+        with pytest.raises(Unavailable, match="2 other lookups have no answer yet"):
             await Guard(["quick.example"], look_ups).addresses(httpx2.URL("http://quick.example/"))
         assert hanging.asked == ["h0.slow.example", "h1.slow.example"]
 
 
 async def test_a_look_up_that_waits_runs_when_another_ends_and_not_when_its_caller_has_gone(hanging: Hanging) -> None:
-    look_ups = LookUps(most=1)
+    look_ups = ThreadedResolver(most=1)
     async with stuck(look_ups, 1) as (first,), asyncio.timeout(AT_ONCE_S):
         gone, stays = (asyncio.create_task(look_ups(name, 80)) for name in ("h9.slow.example", "quick.example"))
         await asyncio.sleep(0)
@@ -113,7 +113,7 @@ async def test_a_look_up_that_waits_runs_when_another_ends_and_not_when_its_call
 async def test_a_name_without_an_address_says_why(hanging: Hanging) -> None:
     hanging.go.set()
     with pytest.raises(OSError, match="no answer"):
-        await LookUps()("h1.slow.example", 80)
+        await ThreadedResolver()("h1.slow.example", 80)
 
 
 def test_a_look_up_that_hangs_does_not_hold_the_process_at_its_end() -> None:

@@ -1,4 +1,4 @@
-"""Compressed responses: their content in bounded pieces, and nothing of what a server sends behind it."""
+"""Decompresses responses in bounded pieces, and stops reading at the end of the compressed content."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ from collections.abc import AsyncGenerator, Generator
 import httpx2
 
 PIECE_MAX_BYTES = 256 * 1024
-# How zlib is told which of its formats it will be.
+# zlib's numbers for its formats.
 _GZIP = 16 + zlib.MAX_WBITS
 _BARE = -zlib.MAX_WBITS
 _WINDOWS = {"gzip": _GZIP, "x-gzip": _GZIP, "deflate": zlib.MAX_WBITS}
 
 
-async def unpacked(response: httpx2.Response) -> AsyncGenerator[bytes]:
-    """Yield the content of a response; one of an encoding that is not known as it comes.
+async def decompressed(response: httpx2.Response) -> AsyncGenerator[bytes]:
+    """Yield the content of a response; an unknown encoding is passed on as it is.  Raises `httpx2.DecodingError`.
 
-    Raises `httpx2.DecodingError`.  A response without an end may follow the end of compressed content, and a decoder would
-    keep all of that; so the reading ends there.
+    A server may send data without end after the compressed content, and a decoder would buffer all of it.  So reading stops
+    at the end of the content.
     """
     encoding = response.headers.get("content-encoding", "").strip().lower()
-    unpacker = _Unpacker(encoding) if encoding in _WINDOWS else None
+    decompressor = _Decompressor(encoding) if encoding in _WINDOWS else None
     async with contextlib.aclosing(response.aiter_raw()) as packed:
         async for piece in packed:
-            if unpacker is None:
+            if decompressor is None:
                 yield piece
                 continue
-            if unpacker.has_ended and piece:
+            if decompressor.has_ended and piece:
                 return
-            for each in unpacker.pieces(piece):
+            for each in decompressor.pieces(piece):
                 yield each
 
 
-class _Unpacker:
-    """One decoder of zlib.  What is called deflate comes with zlib's header from some servers, and without from others."""
+class _Decompressor:
+    """Decompresses one response.  Some servers send "deflate" with zlib's header, others without."""
 
     def __init__(self, encoding: str) -> None:
         self._decoder = zlib.decompressobj(_WINDOWS[encoding])
