@@ -19,7 +19,7 @@ from holdfast.core.turns import Mode, Turn
 from holdfast.engine.inbox import Inbox
 from holdfast.engine.settings import Settings
 from holdfast.ids import new_node_id
-from holdfast.store.opening import Store
+from holdfast.store.store import Store
 
 SHARE_MIN = 0.5
 P99_MAX_MS = 10.0

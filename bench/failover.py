@@ -16,7 +16,8 @@ from holdfast.core.turns import Mode, State, Turn
 from holdfast.engine.inbox import Inbox
 from holdfast.engine.settings import Settings
 from holdfast.ids import TurnId
-from holdfast.store.opening import Store, open_store
+from holdfast.store.opening import open_store
+from holdfast.store.store import Store
 
 SECONDS_MAX = 10.0
 WAIT_MAX_S = 60

@@ -11,7 +11,8 @@ from typing import Literal, Self
 
 from tests.postgres import Server
 
-from holdfast.store.opening import Store, open_store
+from holdfast.store.opening import open_store
+from holdfast.store.store import Store
 
 Kind = Literal["sqlite", "postgres"]
 

@@ -16,7 +16,7 @@ from bench.ground import Ground
 from bench.producers import median, produce
 from bench.report import Line, Unit
 from holdfast.clock import SystemClock
-from holdfast.store.opening import Store
+from holdfast.store.store import Store
 
 GROWTH_MAX_MB = 4.0
 GROWTH_MAX_SHARE = 0.05

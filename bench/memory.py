@@ -38,7 +38,7 @@ from holdfast.memory.builtin.plain import PlainExtractor
 from holdfast.memory.builtin.provider import Builtin
 from holdfast.memory.http import HttpProvider
 from holdfast.ports import MemoryProvider
-from holdfast.store.opening import Store
+from holdfast.store.store import Store
 
 NONE = "none"
 NOTHING_KNOWN = "builtin, nothing known"

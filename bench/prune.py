@@ -17,7 +17,7 @@ from holdfast.clock import SystemClock
 from holdfast.core.redaction import Redaction
 from holdfast.engine.inbox import Inbox
 from holdfast.engine.settings import Settings
-from holdfast.store.opening import Store
+from holdfast.store.store import Store
 
 P99_MAX_MS = 50.0
 ALONE_S = 3

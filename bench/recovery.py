@@ -11,7 +11,7 @@ from holdfast.clock import SystemClock
 from holdfast.engine.settings import Settings
 from holdfast.engine.sweeper import Sweeper
 from holdfast.ids import new_node_id
-from holdfast.store.opening import Store
+from holdfast.store.store import Store
 
 SECONDS_MAX = 5.0
 BOTH: tuple[Kind, ...] = ("sqlite", "postgres")

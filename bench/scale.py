@@ -20,7 +20,7 @@ from holdfast.core.redaction import Redaction
 from holdfast.engine.inbox import Inbox
 from holdfast.engine.settings import Settings
 from holdfast.ids import NodeId, SessionId
-from holdfast.store.opening import Store
+from holdfast.store.store import Store
 
 GROWTH_MAX = 2.0
 WAITING = 6_400

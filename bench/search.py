@@ -9,8 +9,8 @@ from bench.fill import BASE, NUMBERS, fill
 from bench.ground import Ground, Kind
 from bench.report import Line, Unit
 from holdfast.store.database import Run, Transaction
-from holdfast.store.opening import Store
 from holdfast.store.passages import adopt
+from holdfast.store.store import Store
 
 BAR_MS = 100
 ENTRIES = 2_000_000

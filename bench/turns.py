@@ -10,7 +10,7 @@ from bench.limit import Limit, open_limit
 from bench.producers import Round, median_round, produce
 from bench.report import Line, Unit
 from holdfast.clock import SystemClock
-from holdfast.store.opening import Store
+from holdfast.store.store import Store
 
 BARS: dict[Kind, int] = {"sqlite": 500, "postgres": 250}
 VARIANTS = {"entries one by one": True, "entries all at once": False}

@@ -17,8 +17,8 @@ from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.settings import Settings
 from holdfast.ids import TurnId
 from holdfast.ports import Agent, Bindings
-from holdfast.store.opening import Store
 from holdfast.store.settlement import Settlement
+from holdfast.store.store import Store
 
 ENTRIES = 20
 TEXT = "the build of main failed, please look at it"

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from holdfast.offload.pool import Pool
-from holdfast.store.opening import Store, open_store
+from holdfast.store.opening import open_store
+from holdfast.store.store import Store
 from tests import scratch
 from tests.machine import Surroundings
 from tests.postgres import Databases, Server

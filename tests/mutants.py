@@ -1912,7 +1912,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "secrets: nothing is written unmasked",
-        "store/opening.py",
+        "store/store.py",
         "        if redaction:",
         "        if not database:",
         ("tests/web/test_masking.py",),

@@ -24,7 +24,7 @@ from holdfast.core.transcript import Role
 from holdfast.core.turns import Policy, Resume, State, Turn
 from holdfast.core.usage import Usage
 from holdfast.errors import ModelRejected, ModelUnavailable
-from holdfast.store.opening import Store
+from holdfast.store.store import Store
 from tests.agent.world import Lever, agent_of, assert_every_call_has_its_result, items_of, shape
 from tests.engine.players import HeldTool, Puppet, in_state, text_of
 from tests.engine.world import (

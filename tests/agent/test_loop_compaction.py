@@ -17,7 +17,7 @@ from holdfast.core.turns import State, Turn
 from holdfast.core.usage import Usage
 from holdfast.engine.engine import Engine
 from holdfast.errors import ContextTooLong, ModelUnavailable
-from holdfast.store.opening import Store
+from holdfast.store.store import Store
 from tests.agent.test_loop import AUTO, receipt_of
 from tests.agent.world import Lever, agent_of, assert_every_call_has_its_result, shape
 from tests.engine.players import Puppet, in_state, journal_of, text_of

@@ -22,7 +22,8 @@ from holdfast.core.intake import Receipt
 from holdfast.core.turns import SETTLED, State
 from holdfast.engine.engine import Engine
 from holdfast.store.audit import audit
-from holdfast.store.opening import Store, open_store
+from holdfast.store.opening import open_store
+from holdfast.store.store import Store
 from tests.agent.test_loop import AUTO
 from tests.agent.world import Lever, agent_of, assert_every_call_has_its_result
 from tests.engine.players import text_of

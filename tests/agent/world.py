@@ -18,12 +18,11 @@ from holdfast.clock import SystemClock
 from holdfast.config import AgentConfig, BudgetConfig
 from holdfast.core.effects import Effect
 from holdfast.core.intake import Receipt
-from holdfast.core.questions import About, Question, fingerprint
+from holdfast.core.questions import About, AskedQuestion, Question, fingerprint
 from holdfast.core.transcript import Item, fold
 from holdfast.core.turns import State
 from holdfast.errors import Rejected
-from holdfast.ports import Asked
-from holdfast.store.opening import Store
+from holdfast.store.store import Store
 from tests.engine.players import in_state, journal_of
 from tests.engine.world import until
 
@@ -106,13 +105,13 @@ async def items_of(store: Store, receipt: Receipt) -> list[Item]:
     return [item for item in fold(await journal_of(store, receipt.session_id)) if item.turn_id == receipt.turn_id]
 
 
-async def question_of(store: Store, receipt: Receipt) -> Asked:
+async def question_of(store: Store, receipt: Receipt) -> AskedQuestion:
     """Return what a turn waits for, once it waits."""
     await in_state(store, receipt, State.WAITING)
     return next(asked for asked in await store.questions.of_turn(receipt.turn_id) if asked.answer is None)
 
 
-async def waits_again(store: Store, receipt: Receipt, times: int) -> Asked:
+async def waits_again(store: Store, receipt: Receipt, times: int) -> AskedQuestion:
     """Return what a turn waits for, once it waits for the nth time."""
 
     async def look() -> bool:

@@ -13,7 +13,7 @@ from holdfast.egress import Egress, Guard
 from holdfast.engine.engine import Engine
 from holdfast.errors import IllegalMove
 from holdfast.ports import Carrier
-from holdfast.store.opening import Store
+from holdfast.store.store import Store
 from tests.channels import test_github as hub
 from tests.channels.receiver import Cut, Receiver, Reply, receiving
 from tests.channels.test_url import SECRET, is_signed

@@ -27,9 +27,10 @@ from holdfast.core.redaction import MASK, Redaction
 from holdfast.desk.doctor import Finding, Level
 from holdfast.desk.views import AgentView, Phase, Status
 from holdfast.ids import NodeId
-from holdfast.ports import WebhookRoute
-from holdfast.store.opening import Store, open_store
+from holdfast.store.opening import open_store
+from holdfast.store.store import Store
 from holdfast.store.vitals import Vitals
+from holdfast.store.webhooks import WebhookRoute
 from tests.channels.receiver import Reply, receiving
 from tests.cli.terminal import Terminal
 from tests.cli.test_gateway import serving

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.store.opening import Store
+from holdfast.store.store import Store
 from tests.conformance.scenes import Scene
 
 

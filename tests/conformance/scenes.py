@@ -40,8 +40,8 @@ from holdfast.ids import (
 )
 from holdfast.store.audit import audit
 from holdfast.store.database import Params, Row, Run, Transaction, Work
-from holdfast.store.opening import Store
 from holdfast.store.retention import TABLES
+from holdfast.store.store import Store
 
 T = TypeVar("T")
 

@@ -19,7 +19,7 @@ from holdfast.errors import IllegalMove, KeyReused, NodeLost, Rejected, SessionB
 from holdfast.ids import NodeId, TurnId, new_session_id, new_turn_id
 from holdfast.store import cancellation, deliveries, intake, journal, nodes, segments, settlement, turns
 from holdfast.store.database import POSTGRES, Run, Transaction, Work
-from holdfast.store.opening import Store
+from holdfast.store.store import Store
 from tests.conformance.scenes import OWNER, START, Scene, closed_gate, on_postgres
 from tests.conformance.test_jobs import HOUR, job
 

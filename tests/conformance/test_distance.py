@@ -11,8 +11,9 @@ from holdfast.core.intake import Receipt
 from holdfast.core.turns import State, Turn
 from holdfast.errors import Stale
 from holdfast.ids import new_session_id, new_turn_id
-from holdfast.store.opening import Store, open_store
+from holdfast.store.opening import open_store
 from holdfast.store.postgres import PostgresDatabase
+from holdfast.store.store import Store
 from tests.conformance.scenes import OWNER, Scene, on_postgres
 from tests.distance import far
 

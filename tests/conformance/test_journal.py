@@ -18,7 +18,7 @@ from holdfast.core.turns import Cause, Event, Mode, Resume, Turn
 from holdfast.errors import NotFound, Stale
 from holdfast.ids import CallId, SessionId, TurnId
 from holdfast.store.database import Run, Transaction
-from holdfast.store.opening import Store
+from holdfast.store.store import Store
 from tests.conformance.scenes import OWNER, START, Scene
 
 

@@ -14,7 +14,8 @@ from holdfast.core.intake import Busy, Receipt
 from holdfast.core.turns import Cause, Policy, Resume, Turn
 from holdfast.errors import NotFound, Rejected, Stale
 from holdfast.ids import NodeId, SessionId, TurnId
-from holdfast.store.opening import Store, open_store
+from holdfast.store.opening import open_store
+from holdfast.store.store import Store
 from tests.conformance.scenes import OWNER, Scene, on_postgres
 
 SECONDS = 6

@@ -9,10 +9,10 @@ import pytest
 from holdfast.core import delivery, effects, memory, sessions
 from holdfast.core.effects import Effect
 from holdfast.core.journal import Kind
+from holdfast.core.timekeeping import BootClock
 from holdfast.core.turns import Cause, Mode, Policy, Resume, State
 from holdfast.errors import NodeLost, Stale
 from holdfast.ids import NodeId
-from holdfast.ports import BootClock
 from holdfast.store.retention import DAY_MS
 from tests.conformance.scenes import MINUTE, OWNER, Scene, on_postgres, on_sqlite
 

@@ -19,8 +19,8 @@ from holdfast.ids import new_session_id, new_turn_id
 from holdfast.store import passages as passages_sql
 from holdfast.store.audit import audit
 from holdfast.store.database import clean
-from holdfast.store.opening import Store
 from holdfast.store.passages import INDEXED, PART_BITS, RARE_MAX, STEP_MAX, TITLES_MAX, UNSEARCHED_MAX
+from holdfast.store.store import Store
 from tests.conformance.scenes import MINUTE, START, Scene
 from tests.conformance.test_forks import copy_of
 

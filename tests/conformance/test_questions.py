@@ -10,11 +10,10 @@ from holdfast.core import effects, questions
 from holdfast.core.effects import Effect
 from holdfast.core.intake import Busy
 from holdfast.core.journal import Kind
-from holdfast.core.questions import About, Question
+from holdfast.core.questions import About, AskedQuestion, Question
 from holdfast.core.turns import Cause, State, Turn
 from holdfast.errors import IllegalMove, Rejected, Stale
 from holdfast.ids import SessionId, TurnId
-from holdfast.ports import Asked
 from holdfast.store import cancellation, turns
 from holdfast.store.database import POSTGRES
 from tests.conformance.scenes import MINUTE, QUESTION, Scene, on_postgres
@@ -24,7 +23,7 @@ OWNER = "local"
 AWAITING = effects.State.AWAITING_APPROVAL
 
 
-async def only(scene: Scene, turn: Turn) -> Asked:
+async def only(scene: Scene, turn: Turn) -> AskedQuestion:
     (asked,) = await scene.store.questions.of_turn(turn.id)
     return asked
 
@@ -41,7 +40,7 @@ async def test_a_parked_turn_has_its_question_in_full(scene: Scene) -> None:
         detail={"command": "rm -r build", "workdir": "/work", "count": 2},
     )
     turn = await scene.park(await scene.running(owner="ann"), question=question)
-    asked = Asked(question=question, turn_id=turn.id, session_id=turn.session_id, owner="ann", asked_at=scene.now)
+    asked = AskedQuestion(question=question, turn_id=turn.id, session_id=turn.session_id, owner="ann", asked_at=scene.now)
     assert await scene.store.questions.open("ann") == [asked]
     assert await scene.store.questions.of_turn(turn.id) == [asked]
     assert await scene.store.questions.open(OWNER) == []

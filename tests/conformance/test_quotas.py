@@ -17,7 +17,7 @@ from holdfast.errors import OverQuota
 from holdfast.ids import SessionId, new_session_id
 from holdfast.store import quotas
 from holdfast.store.database import Statement, Transaction
-from holdfast.store.opening import Store
+from holdfast.store.store import Store
 from tests.conformance.scenes import PICTURE, Scene
 
 

@@ -12,9 +12,9 @@ from holdfast.errors import NotFound
 from holdfast.ids import SessionId
 from holdfast.store.audit import audit
 from holdfast.store.database import Database, Run, Transaction, Work
-from holdfast.store.opening import Store
 from holdfast.store.removal import CHUNK, ROWS_MAX
 from holdfast.store.retention import TABLES
+from holdfast.store.store import Store
 from tests.conformance.scenes import Scene
 
 LONG = 3 * ROWS_MAX

@@ -14,7 +14,7 @@ from holdfast.core.retries import FINISHED_MS, Try
 from holdfast.core.turns import Mode, State
 from holdfast.ids import TurnId
 from holdfast.store import intake, locks
-from holdfast.store.opening import Store
+from holdfast.store.store import Store
 from tests.blackbox.gateway import until
 from tests.conformance.scenes import Scene, on_postgres
 

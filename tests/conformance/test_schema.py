@@ -50,8 +50,9 @@ from holdfast.store.audit import CHECKS, audit
 from holdfast.store.audit import _audit as audit_rows
 from holdfast.store.database import POSTGRES, SQLITE, Dialect, Run, Transaction
 from holdfast.store.migrations import migrate
-from holdfast.store.opening import Store, open_store, store_path
+from holdfast.store.opening import open_store, store_path
 from holdfast.store.retention import TABLES
+from holdfast.store.store import Store
 from tests.conformance.scenes import PICTURE, START, Scene, on_postgres, on_sqlite
 from tests.conformance.test_access import key, login
 from tests.conformance.test_jobs import job

@@ -11,7 +11,7 @@ import pytest
 from holdfast.core.turns import Cause
 from holdfast.errors import KeyReused
 from holdfast.ids import SessionId
-from holdfast.store.opening import Store
+from holdfast.store.store import Store
 from tests.conformance.scenes import Scene, on_postgres
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from holdfast.config import RouteConfig
-from holdfast.ports import WebhookRoute
+from holdfast.store.webhooks import WebhookRoute
 from tests.conformance.scenes import Scene
 from tests.conformance.test_wakes import listen
 

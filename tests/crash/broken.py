@@ -16,7 +16,8 @@ from holdfast.core.intake import Inbound
 from holdfast.engine.engine import Engine, Parts
 from holdfast.store import sqlite
 from holdfast.store.migrations import migrate
-from holdfast.store.opening import Store, store_path
+from holdfast.store.opening import store_path
+from holdfast.store.store import Store
 from tests.crash.disk import FaultyDisk
 
 

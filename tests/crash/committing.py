@@ -21,7 +21,8 @@ from holdfast.core.turns import State
 from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.settings import Settings
 from holdfast.memory.bindings import Bindings
-from holdfast.store.opening import Store, open_store
+from holdfast.store.opening import open_store
+from holdfast.store.store import Store
 from tests.crash.world import World, WorldMemory, until
 
 WAYS = ("background", "request", "shutdown")

@@ -37,7 +37,8 @@ from holdfast.store import home as store_home
 from holdfast.store import sqlite
 from holdfast.store.audit import audit
 from holdfast.store.migrations import migrate
-from holdfast.store.opening import Store, store_path
+from holdfast.store.opening import store_path
+from holdfast.store.store import Store
 from tests.crash.world import TARGET, World, WorldCarrier, WorldMemory, dump, until
 
 Case = Literal["birth", "detached", "conversation", "question"]

@@ -24,7 +24,7 @@ from holdfast.engine.settings import Settings
 from holdfast.errors import Unavailable
 from holdfast.memory.bindings import Bindings
 from holdfast.store.audit import audit
-from holdfast.store.opening import Store
+from holdfast.store.store import Store
 from tests.crash.world import TARGET, World, WorldCarrier, WorldMemory, query, until
 
 HOUR_MS = 3_600_000

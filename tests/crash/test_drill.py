@@ -17,7 +17,7 @@ from holdfast.drill.commits import Commit, judge_commits
 from holdfast.drill.strikes import judge_strikes
 from holdfast.drill.verdict import Seen, drill, judge_drains
 from holdfast.ids import SegmentId, SessionId, TurnId, new_node_id, new_session_id, new_turn_id
-from holdfast.store.opening import Store
+from holdfast.store.store import Store
 from tests.conformance.scenes import OWNER, Scene
 
 NOW = 1_800_000_000_000

@@ -27,8 +27,9 @@ from holdfast.store import home as store_home
 from holdfast.store import sqlite
 from holdfast.store.audit import audit
 from holdfast.store.migrations import migrate
-from holdfast.store.opening import Store, open_store, store_path
+from holdfast.store.opening import open_store, store_path
 from holdfast.store.sqlite import SqliteDatabase
+from holdfast.store.store import Store
 from tests.crash.disk import FaultyDisk, PowerLossDisk, everything, measure, nothing
 from tests.crash.disk import Kind as FileKind
 from tests.crash.world import TARGET, World, WorldCarrier, query, until

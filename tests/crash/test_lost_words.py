@@ -23,7 +23,7 @@ from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.spool import Spool
 from holdfast.ids import SessionId, TurnId
 from holdfast.store.audit import audit
-from holdfast.store.opening import Store
+from holdfast.store.store import Store
 from tests import scratch
 from tests.crash.speaker import settings
 from tests.crash.world import DEADLINE_S, opened, until

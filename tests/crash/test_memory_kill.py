@@ -13,7 +13,7 @@ import pytest
 
 from holdfast.core.memory import State
 from holdfast.store.audit import audit
-from holdfast.store.opening import Store
+from holdfast.store.store import Store
 from tests.crash.committing import MOMENTS, WAYS, make_engine
 from tests.crash.world import World, opened, query, until
 

@@ -34,9 +34,9 @@ from holdfast.ids import new_node_id
 from holdfast.memory.bindings import Bindings
 from holdfast.store.audit import audit
 from holdfast.store.database import Run, Together, Transaction
-from holdfast.store.opening import Store
 from holdfast.store.pipeline import Pipeline
 from holdfast.store.postgres import RECONNECT_WAIT_S, PostgresDatabase
+from holdfast.store.store import Store
 from holdfast.store.wire import Wire
 from tests import scratch
 from tests.blackbox.gateway import until as until_seen

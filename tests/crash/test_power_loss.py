@@ -26,9 +26,10 @@ from holdfast.store import home as store_home
 from holdfast.store import sqlite
 from holdfast.store.audit import audit
 from holdfast.store.migrations import migrate
-from holdfast.store.opening import Store, store_path
+from holdfast.store.opening import store_path
 from holdfast.store.rows import encode
 from holdfast.store.sqlite import SqliteDatabase
+from holdfast.store.store import Store
 from tests import scratch
 from tests.crash.disk import PowerLossDisk, everything, nothing, some
 from tests.crash.world import TARGET, World, WorldCarrier, WorldMemory, query, until

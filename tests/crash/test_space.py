@@ -12,8 +12,9 @@ from holdfast.errors import DiskFull, Owned
 from holdfast.store.audit import audit
 from holdfast.store.compacting import compact
 from holdfast.store.database import Run, Transaction
-from holdfast.store.opening import Store, open_store, store_path
+from holdfast.store.opening import open_store, store_path
 from holdfast.store.space import CHUNK_PAGES, CHUNKS_MAX, KEEP_PAGES, space
+from holdfast.store.store import Store
 from tests.cli.terminal import Terminal
 from tests.crash.disk import FaultyDisk
 

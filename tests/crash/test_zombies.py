@@ -32,7 +32,7 @@ from holdfast.engine.engine import Engine
 from holdfast.errors import Stale
 from holdfast.ids import CallId, NodeId, new_delivery_id, new_node_id, new_segment_id, new_session_id, new_turn_id
 from holdfast.store.audit import audit
-from holdfast.store.opening import Store
+from holdfast.store.store import Store
 from tests.crash.world import DEADLINE_S, TARGET, World, dump, opened, query, until
 from tests.crash.zombie import LOST, MOMENTS, SAID, Stop, make_engine
 from tests.postgres import Server

@@ -18,8 +18,9 @@ from holdfast.core.sessions import Session
 from holdfast.errors import Unavailable
 from holdfast.memory.provider import Provider
 from holdfast.store.database import Database, Row, Run, Transaction
-from holdfast.store.opening import Store, open_store
+from holdfast.store.opening import open_store
 from holdfast.store.retention import TABLES
+from holdfast.store.store import Store
 
 TARGET = "world:here"
 DEADLINE_S = 20.0

@@ -25,7 +25,7 @@ from holdfast.errors import NodeLost
 from holdfast.memory.bindings import Bindings
 from holdfast.store import postgres
 from holdfast.store.database import Add, Run, RunMany, Statement, Together, Transaction, Work
-from holdfast.store.opening import Store
+from holdfast.store.store import Store
 from holdfast.store.wire import Wire
 from tests.crash.world import World, WorldCarrier, WorldMemory
 

@@ -26,7 +26,8 @@ from holdfast.engine.engine import Engine, Parts
 from holdfast.errors import StoreDown
 from holdfast.ids import NodeId, TurnId
 from holdfast.store.home import Ownership
-from holdfast.store.opening import Store, open_store
+from holdfast.store.opening import open_store
+from holdfast.store.store import Store
 from tests import scratch
 from tests.engine.world import until
 from tests.postgres import Server

@@ -19,8 +19,8 @@ from holdfast.engine.engine import Engine
 from holdfast.errors import Rejected
 from holdfast.ids import SessionId
 from holdfast.ports import Assignment, Stage
-from holdfast.store.opening import Store
 from holdfast.store.removal import HIDE_MAX
+from holdfast.store.store import Store
 from tests.engine.debts import segments_in
 from tests.engine.world import TARGET, Open, RecordingCarrier, RecordingMemory, answered, opened, running_engine, until
 

@@ -21,7 +21,8 @@ from holdfast.engine.engine import Engine
 from holdfast.errors import IllegalMove, NotFound, Rejected, Unavailable
 from holdfast.ids import MemoryId, SegmentId, SessionId, new_memory_id
 from holdfast.memory.bindings import Bindings
-from holdfast.ports import Assignment, Stage, Store
+from holdfast.ports import Assignment, Stage
+from holdfast.store.store import Store
 from tests.engine.world import Hang, Open, RecordingMemory, answered, opened, running_engine
 
 HERE = "memory:main"

@@ -21,7 +21,8 @@ from holdfast.desk.views import AgentView, ApprovalView, SessionView
 from holdfast.engine.engine import Engine
 from holdfast.errors import IllegalMove, NotFound, Rejected
 from holdfast.ids import CallId, ProcessId, SessionId, TurnId
-from holdfast.ports import Assignment, Output, Stage, Store, Use
+from holdfast.ports import Assignment, Output, Stage, Use
+from holdfast.store.store import Store
 from holdfast.targets import Targets
 from tests.engine.world import ManualClock, Open, RecordingCarrier, opened, running_engine, until
 

@@ -9,7 +9,7 @@ from holdfast.core.memory import Message, Segment, State
 from holdfast.core.sessions import Session
 from holdfast.ids import SessionId
 from holdfast.ports import Assignment
-from holdfast.store.opening import Store
+from holdfast.store.store import Store
 from tests.engine.world import RecordingMemory, until
 
 HOUR_MS = 3_600_000

@@ -16,8 +16,9 @@ from holdfast.core.turns import State, Turn
 from holdfast.engine.engine import Engine
 from holdfast.errors import DiskFull, Unavailable
 from holdfast.ids import SessionId
-from holdfast.ports import Agent, Assignment, Stage, Store
-from holdfast.store.journal import Journal
+from holdfast.ports import Agent, Assignment, Stage
+from holdfast.store.journal import JournalStore
+from holdfast.store.store import Store
 from tests.engine.world import DEADLINE_S, until
 
 T = TypeVar("T")
@@ -127,7 +128,7 @@ class Follower:
         return self.seen
 
 
-class ReluctantJournal(Journal):
+class ReluctantJournal(JournalStore):
     """A journal whose appends wait for permission; the next ones can fail, before they are written or only afterwards."""
 
     def __init__(self, store: Any) -> None:
@@ -151,7 +152,7 @@ class ReluctantJournal(Journal):
         return appended
 
 
-class FullJournal(Journal):
+class FullJournal(JournalStore):
     """A journal on a disk that has `room`, or for what is essential only, or not even for that."""
 
     def __init__(self, store: Any, room: Literal["any", "essential", "none"] = "any") -> None:

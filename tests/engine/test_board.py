@@ -12,7 +12,7 @@ from holdfast.core.sessions import Glance, Gone, Missed
 from holdfast.engine import board
 from holdfast.engine.board import BACKLOG_MAX, Board, Sight
 from holdfast.ids import SessionId, new_session_id
-from holdfast.store.opening import Store
+from holdfast.store.store import Store
 from tests.engine.world import DEADLINE_S, Open, opened
 
 

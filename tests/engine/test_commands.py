@@ -12,7 +12,7 @@ from holdfast.core.turns import Cause, Mode, Policy, State
 from holdfast.engine.engine import Engine
 from holdfast.ids import SessionId
 from holdfast.store.database import Run, Transaction
-from holdfast.store.opening import Store
+from holdfast.store.store import Store
 from tests.engine.players import Witness
 from tests.engine.test_drain import HeldAgent, running
 from tests.engine.world import TARGET, Open, RecordingCarrier, answered, message, opened, running_engine, settled

@@ -12,7 +12,7 @@ from holdfast.core.sessions import State as SessionState
 from holdfast.core.turns import State as TurnState
 from holdfast.engine.engine import Engine
 from holdfast.ids import SessionId
-from holdfast.store.opening import Store
+from holdfast.store.store import Store
 from tests.engine.debts import AGENT, segments_in
 from tests.engine.world import (
     FAST,

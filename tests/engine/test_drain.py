@@ -20,7 +20,7 @@ from holdfast.engine.spool import Spool
 from holdfast.errors import StoreDown
 from holdfast.ids import NodeId
 from holdfast.ports import Assignment, Stage
-from holdfast.store.opening import Store
+from holdfast.store.store import Store
 from tests.engine.world import (
     FAST,
     TARGET,

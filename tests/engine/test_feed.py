@@ -16,7 +16,7 @@ from holdfast.engine.engine import Engine
 from holdfast.engine.feed import BACKLOG_MAX, POLL_S, Feed
 from holdfast.ids import SessionId, TurnId
 from holdfast.ports import Assignment, Stage
-from holdfast.store.opening import Store
+from holdfast.store.store import Store
 from tests.engine.world import DEADLINE_S, Hang, Open, message, opened, running_engine, settled, until
 
 CHATTY = [line for n in range(12) for line in (Think(f"t{n} "), Say(f"s{n} "), Pause(1))]

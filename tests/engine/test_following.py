@@ -6,7 +6,7 @@ from holdfast.core.journal import Kind
 from holdfast.core.turns import State
 from holdfast.errors import StoreDown
 from holdfast.ids import SessionId
-from holdfast.store.opening import Store
+from holdfast.store.store import Store
 from tests.engine.players import Follower, Puppet, ReluctantJournal, in_state, journal_of, text_of
 from tests.engine.world import Altered, ManualClock, Open, message, opened, running_engine, settled, until
 

@@ -9,8 +9,9 @@ from holdfast.core.journal import Kind
 from holdfast.core.transcript import fold
 from holdfast.core.turns import Turn
 from holdfast.engine.histories import Histories
-from holdfast.ports import Brief, Stage
-from holdfast.store.opening import Store
+from holdfast.ports import Stage
+from holdfast.store.journal import Brief
+from holdfast.store.store import Store
 from tests.engine.players import Puppet
 from tests.engine.world import START, Altered, Open, message, opened, running_engine, settled
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 
 from holdfast.agent.scripted import Say, ScriptedAgent
-from holdfast.core.sessions import Findings
 from holdfast.engine.indexer import REST_TIMES, Indexer
 from holdfast.engine.settings import Settings
 from holdfast.errors import StoreDown
 from holdfast.ids import new_session_id, new_turn_id
 from holdfast.store.database import Run, Transaction
-from holdfast.store.opening import Store
 from holdfast.store.passages import STEP_MAX
+from holdfast.store.store import Store
 from tests.engine.world import ManualClock, Open, answered, message, opened, running_engine, until
 
 
@@ -41,15 +40,12 @@ async def _is_done(store: Store) -> bool:
     return await store.database.read(waiting) == 0
 
 
-class Passages:
-    """Steps of which each takes 40 ms; the first one fails."""
+class SlowIndex:
+    """An index whose steps take 40 ms each; the first one fails."""
 
     def __init__(self, clock: ManualClock) -> None:
         self._clock = clock
         self.steps: list[int | StoreDown] = [StoreDown("not now"), STEP_MAX, 1, 0]
-
-    async def find(self, owner: str, query: str, limit: int = 50) -> Findings:
-        raise NotImplementedError
 
     async def index(self) -> int:
         step = self.steps.pop(0)
@@ -62,7 +58,7 @@ class Passages:
 async def test_every_step_is_followed_by_a_longer_rest() -> None:
     """Turns come first: they wait for one small step at most, and for no two in a row."""
     clock, settings = ManualClock(), Settings()
-    running = asyncio.create_task(Indexer(Passages(clock), settings, clock).run())
+    running = asyncio.create_task(Indexer(SlowIndex(clock), settings, clock).run())
     for nap in range(1, 5):
         await clock.asleep(nap)
         await clock.advance(int(clock.naps[-1]) if nap < 4 else 0)

@@ -13,7 +13,7 @@ from holdfast.core.sessions import STRIKES_MAX
 from holdfast.core.turns import Turn
 from holdfast.engine.engine import Engine
 from holdfast.engine.settings import Settings
-from holdfast.store.opening import Store
+from holdfast.store.store import Store
 from tests.engine.debts import AGENT, HOUR_MS, segments_in
 from tests.engine.world import (
     FAST,

@@ -17,7 +17,7 @@ from holdfast.engine import committer
 from holdfast.errors import Unavailable
 from holdfast.ids import SessionId
 from holdfast.memory.bindings import Bindings
-from holdfast.store.opening import Store
+from holdfast.store.store import Store
 from tests.engine.debts import AGENT, WatchedMemory, segments_in
 from tests.engine.players import in_state
 from tests.engine.world import (

@@ -17,7 +17,7 @@ from holdfast.core.turns import State as TurnState
 from holdfast.errors import Unavailable
 from holdfast.memory.bindings import Bindings
 from holdfast.store.database import Run, Transaction
-from holdfast.store.opening import Store
+from holdfast.store.store import Store
 from tests.engine.debts import AGENT, WatchedMemory, segments_in
 from tests.engine.world import (
     FAST,

@@ -15,7 +15,7 @@ from holdfast.engine.engine import Engine
 from holdfast.errors import Rejected, Unavailable
 from holdfast.ids import new_node_id
 from holdfast.ports import Assignment
-from holdfast.store.opening import Store
+from holdfast.store.store import Store
 from tests.engine.world import (
     FAST,
     START,

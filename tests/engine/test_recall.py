@@ -28,7 +28,7 @@ from holdfast.memory.address import Address
 from holdfast.memory.bindings import Bindings
 from holdfast.memory.http import HttpProvider
 from holdfast.ports import Assignment, Stage
-from holdfast.store.opening import Store
+from holdfast.store.store import Store
 from tests.engine.oracle import Deaf, Oracle, known, settings
 from tests.engine.players import in_state
 from tests.engine.world import DEADLINE_S, Hang, Open, answered, message, opened, running_engine, settled, until

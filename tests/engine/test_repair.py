@@ -18,7 +18,7 @@ from holdfast.engine.repair import Repair
 from holdfast.engine.spool import Spool
 from holdfast.errors import StoreDown
 from holdfast.ids import NodeId, SessionId, new_node_id, new_session_id, new_turn_id
-from holdfast.store.opening import Store
+from holdfast.store.store import Store
 from tests.engine.players import Puppet, in_state, journal_of
 from tests.engine.world import FAST, START, Altered, Hang, ManualClock, Open, message, opened, running_engine, until
 

@@ -16,7 +16,7 @@ from holdfast.core.turns import Mode, State
 from holdfast.cron import next_instant, once
 from holdfast.engine.scheduler import GRACE_MS, Scheduler, newest_only
 from holdfast.errors import Rejected, Unavailable
-from holdfast.store.opening import Store
+from holdfast.store.store import Store
 from tests.engine.world import FAST, START, Altered, LosingAnswer, ManualClock, Open, opened, running_engine, until
 
 MINUTE = 60_000

@@ -23,8 +23,9 @@ from holdfast.errors import Rejected, Unavailable
 from holdfast.ids import CallId
 from holdfast.ports import Assignment, Stage
 from holdfast.store.database import Database, Run, Transaction
-from holdfast.store.opening import Store, store_path
+from holdfast.store.opening import store_path
 from holdfast.store.retention import TABLES
+from holdfast.store.store import Store
 from tests.engine.world import (
     Open,
     RecordingCarrier,

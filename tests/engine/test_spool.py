@@ -26,7 +26,7 @@ from holdfast.core.usage import Usage
 from holdfast.engine.spool import Left, Spool
 from holdfast.errors import NodeLost, StoreDown
 from holdfast.ids import CallId, TurnId
-from holdfast.store.opening import Store
+from holdfast.store.store import Store
 from tests.engine.players import Follower, HeldTool, Puppet, journal_of, text_of
 from tests.engine.world import FAST, START, Altered, Hang, Open, message, opened, running_engine, settled, until
 

@@ -11,7 +11,7 @@ from holdfast.core.turns import Cause, Mode, Policy, Resume, Turn
 from holdfast.engine.inbox import Inbox
 from holdfast.ids import new_node_id
 from holdfast.ports import Assignment, Stage
-from holdfast.store.opening import Store
+from holdfast.store.store import Store
 from tests.engine.world import FAST, START, Altered, Open, message, opened, running_engine, until
 
 AUTO = replace(FAST, policy=Policy(resume=Resume.AUTO))

@@ -10,12 +10,11 @@ import pytest
 from holdfast.clock import SystemClock
 from holdfast.core.intake import Receipt
 from holdfast.core.schedule import Job, Outcome
-from holdfast.core.timekeeping import BELIEVED_AFTER_MS, EARLIEST_MS, STEP_MAX_MS
+from holdfast.core.timekeeping import BELIEVED_AFTER_MS, EARLIEST_MS, STEP_MAX_MS, BootClock
 from holdfast.engine.scheduler import Scheduler
 from holdfast.engine.timekeeper import ANSWER_MAX_MS, SteadyClock, Timekeeper, steady_clock
 from holdfast.ids import NodeId, new_node_id
-from holdfast.ports import BootClock
-from holdfast.store.opening import Store
+from holdfast.store.store import Store
 from tests.engine.world import FAST, Altered, ManualClock, Open, opened
 
 MINUTE = 60_000

@@ -21,7 +21,7 @@ from holdfast.engine.tempo import PAUSE_BEATS
 from holdfast.errors import StoreDown
 from holdfast.ids import CallId, SessionId, TurnId, new_session_id, new_turn_id
 from holdfast.ports import Assignment, Stage
-from holdfast.store.opening import Store
+from holdfast.store.store import Store
 from tests.engine.world import (
     FAST,
     Altered,

@@ -28,7 +28,7 @@ from holdfast.memory.bindings import Bindings
 from holdfast.memory.provider import Provider
 from holdfast.ports import Agent
 from holdfast.store.audit import audit
-from holdfast.store.opening import Store
+from holdfast.store.store import Store
 
 T = TypeVar("T")
 Open = Callable[[], Awaitable[Store]]

@@ -34,7 +34,7 @@ from holdfast.ids import CallId, DeliveryId, NodeId, SegmentId, SessionId, TurnI
 from holdfast.store import rows
 from holdfast.store.audit import audit
 from holdfast.store.database import Row, Run, Transaction
-from holdfast.store.opening import Store
+from holdfast.store.store import Store
 from tests.machines.model import Model
 
 T = TypeVar("T")

@@ -21,8 +21,9 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from holdfast.store.database import Run, Transaction
-from holdfast.store.opening import Store, open_store
+from holdfast.store.opening import open_store
 from holdfast.store.retention import TABLES
+from holdfast.store.store import Store
 from tests import scratch
 from tests.machines.spine import Spine
 from tests.postgres import Server

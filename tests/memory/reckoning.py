@@ -10,7 +10,7 @@ from typing import Any
 
 from holdfast.core.memory import NOTHING_SAID
 from holdfast.store.audit import audit
-from holdfast.store.opening import Store
+from holdfast.store.store import Store
 from tests.crash.world import query
 from tests.memory.weather import COMMIT_MAX_S, Given
 

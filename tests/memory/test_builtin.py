@@ -23,7 +23,7 @@ from holdfast.memory.builtin.extraction import ModelExtractor, TookTooLong, Unus
 from holdfast.memory.builtin.plain import PlainExtractor
 from holdfast.memory.builtin.provider import ATTEMPTS_MAX, BEGUN_MAX, Builtin
 from holdfast.store.audit import audit
-from holdfast.store.opening import Store
+from holdfast.store.store import Store
 from tests.conformance.scenes import MINUTE, START, Scene
 from tests.engine.world import Hang, ManualClock
 from tests.memory.talks import answer, noted, told

@@ -15,7 +15,7 @@ from holdfast.memory.builtin.extraction import ModelExtractor
 from holdfast.memory.builtin.paper import RULES
 from holdfast.memory.builtin.plain import PlainExtractor
 from holdfast.memory.builtin.provider import Builtin
-from holdfast.store.opening import Store
+from holdfast.store.store import Store
 from tests.agent.world import agent_of
 from tests.engine.debts import segments_in
 from tests.engine.world import Hang, Open, answered, opened, running_engine

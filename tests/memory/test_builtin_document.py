@@ -11,7 +11,7 @@ from holdfast.core.document import as_markdown, changes
 from holdfast.core.keys import LOCAL
 from holdfast.core.memories import Changed, Kind, Memory
 from holdfast.ids import MemoryId, new_memory_id
-from holdfast.store.opening import Store
+from holdfast.store.store import Store
 from tests.engine.world import START, Open, opened
 
 FACTS = ("Likes tea", "Has two cats", "Lives in Rome")

@@ -14,7 +14,7 @@ from holdfast.ids import SessionId
 from holdfast.memory.address import Address
 from holdfast.memory.openviking.provider import OpenVikingProvider
 from holdfast.ports import Assignment
-from holdfast.store.opening import Store
+from holdfast.store.store import Store
 from tests.channels.receiver import Reply
 from tests.engine.world import Open, answered, opened, running_engine, until
 from tests.memory.vikings import OpenViking, an_openviking

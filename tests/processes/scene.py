@@ -22,7 +22,8 @@ from holdfast.core.sessions import Session, Source
 from holdfast.core.turns import Turn
 from holdfast.ids import new_session_id, new_turn_id
 from holdfast.offload.pool import Pool
-from holdfast.store.opening import Store, open_store
+from holdfast.store.opening import open_store
+from holdfast.store.store import Store
 from tests import machine
 
 HOME_ID = "home_1"

@@ -28,7 +28,7 @@ from holdfast.core.processes import State
 from holdfast.core.turns import SETTLED, Mode, Turn
 from holdfast.engine.engine import Engine
 from holdfast.sandbox import Profile, Sandbox
-from holdfast.store.opening import Store
+from holdfast.store.store import Store
 from tests.agent.world import agent_of, question_of
 from tests.engine.world import TARGET, Open, RecordingCarrier, message, opened, running_engine, settled, until
 from tests.processes.scene import ENVIRONMENT, HOME_ID, SOURCE, end_all, in_group

@@ -27,7 +27,7 @@ from holdfast.engine.inbox import Inbox
 from holdfast.engine.settings import Settings
 from holdfast.errors import Rejected, Unavailable
 from holdfast.ports import Assignment, Stage
-from holdfast.store.opening import Store
+from holdfast.store.store import Store
 from tests.engine.players import in_state, journal_of, text_of
 from tests.engine.world import (
     FAST,

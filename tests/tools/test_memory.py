@@ -15,7 +15,7 @@ from holdfast.core.memories import Changes, Kind, Memory, Recollection
 from holdfast.core.redaction import MASK, Redaction
 from holdfast.errors import NotFound, Rejected
 from holdfast.ids import MemoryId
-from holdfast.store.opening import Store
+from holdfast.store.store import Store
 from tests.engine.oracle import Oracle
 from tests.engine.world import Open, answered, opened, running_engine
 from tests.tools.sites import site

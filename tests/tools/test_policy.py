@@ -25,7 +25,7 @@ from holdfast.errors import Rejected
 from holdfast.offload.pool import Pool
 from holdfast.sandbox import Sandbox
 from holdfast.sandbox.profile import Profile
-from holdfast.store.opening import Store
+from holdfast.store.store import Store
 from tests.agent.world import agent_of, items_of, question_of, waits_again
 from tests.engine.world import Open, message, opened, running_engine, settled
 from tests.processes.scene import ENVIRONMENT, HOME_ID, Scene, scene

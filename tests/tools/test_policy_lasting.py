@@ -25,7 +25,7 @@ from holdfast.core.turns import Mode
 from holdfast.ids import CallId, TurnId
 from holdfast.offload.pool import Pool
 from holdfast.ports import Assignment
-from holdfast.store.opening import Store
+from holdfast.store.store import Store
 from tests.agent.world import items_of, question_of
 from tests.engine.world import Open, message, opened, running_engine, settled
 from tests.tools.sites import site

@@ -29,7 +29,7 @@ from holdfast.core.turns import Mode, State
 from holdfast.egress import Egress, Guard
 from holdfast.errors import Rejected
 from holdfast.offload.pool import Pool
-from holdfast.store.opening import Store
+from holdfast.store.store import Store
 from tests.agent.world import Lever, agent_of, items_of, question_of, waits_again
 from tests.engine.world import Open, message, opened, running_engine, settled, until
 from tests.tools.servers import Reply, Served, serving

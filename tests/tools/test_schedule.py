@@ -14,7 +14,7 @@ from holdfast.core.turns import Mode
 from holdfast.cron import next_instant
 from holdfast.engine.scheduler import Scheduler
 from holdfast.errors import Rejected
-from holdfast.store.opening import Store
+from holdfast.store.store import Store
 from tests.engine.world import FAST, Open, RecordingCarrier, opened
 from tests.tools.sites import START, site
 

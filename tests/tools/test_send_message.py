@@ -19,7 +19,7 @@ from holdfast.core.turns import Mode, State
 from holdfast.errors import Rejected
 from holdfast.ids import CallId
 from holdfast.ports import Assignment, Stage
-from holdfast.store.opening import Store
+from holdfast.store.store import Store
 from tests.engine.players import in_state
 from tests.engine.world import Open, RecordingCarrier, answered, message, opened, running_engine, settled, until
 from tests.tools.sites import site

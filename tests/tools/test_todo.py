@@ -11,7 +11,7 @@ from holdfast.agent.toolbox import Toolbox
 from holdfast.agent.tools.todo import ITEMS_MAX, PAGE, todo_tool
 from holdfast.errors import Rejected
 from holdfast.ports import Assignment
-from holdfast.store.opening import Store
+from holdfast.store.store import Store
 from tests.engine.world import Open, answered, opened, running_engine
 from tests.tools.sites import site
 

@@ -18,8 +18,9 @@ from holdfast.desk.lifecycle import Lifecycle
 from holdfast.desk.local import LocalDesk
 from holdfast.desk.webhooks import Routes
 from holdfast.store.migrations import migrate
-from holdfast.store.opening import Store, store_path
+from holdfast.store.opening import store_path
 from holdfast.store.sqlite import SqliteDatabase
+from holdfast.store.store import Store
 from holdfast.targets import Targets
 from holdfast.web.application import application
 from holdfast.web.metrics import Meter

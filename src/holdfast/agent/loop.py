@@ -41,7 +41,8 @@ from holdfast.core.transcript import Role
 from holdfast.core.usage import Limit, Spent, Usage
 from holdfast.errors import ContextTooLong, ModelRejected, ModelUnavailable, Rejected, Unavailable
 from holdfast.ids import SessionId, TurnId
-from holdfast.ports import Assignment, Spending, Stage, Use
+from holdfast.ports import Assignment, Stage, Use
+from holdfast.store.spending import SpendingStore
 
 log = logging.getLogger(__name__)
 
@@ -72,7 +73,7 @@ class ModelAgent:
         model: Model,
         toolbox: Toolbox,
         prompt: Prompt,
-        spending: Spending,
+        spending: SpendingStore,
         *,
         agent: AgentConfig,
         budget: BudgetConfig,

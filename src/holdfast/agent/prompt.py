@@ -19,7 +19,8 @@ from holdfast.core.memories import Memory
 from holdfast.core.transcript import instructions
 from holdfast.core.trust import Trust, trust_in
 from holdfast.errors import Unavailable
-from holdfast.ports import Assignment, Memories
+from holdfast.ports import Assignment
+from holdfast.store.memories import MemoryStore
 
 log = logging.getLogger(__name__)
 
@@ -77,7 +78,7 @@ class Prompt:
         self,
         config: AgentConfig,
         home: Path,
-        memories: Memories | None,
+        memories: MemoryStore | None,
         clock: Clock,
         trusted_owners: Sequence[str] = (),
     ) -> None:

@@ -52,10 +52,11 @@ from holdfast.memory.bindings import Bindings
 from holdfast.memory.builtin.extraction import ModelExtractor
 from holdfast.memory.builtin.plain import PlainExtractor
 from holdfast.offload.pool import Pool
-from holdfast.ports import Agent, Carrier, ProcessControl, Turns, Uploads
+from holdfast.ports import Agent, Carrier, ProcessControl, Uploads
 from holdfast.sandbox import Sandbox, scrubbed
 from holdfast.sandbox.proxy import Network
-from holdfast.store.opening import Store
+from holdfast.store.store import Store
+from holdfast.store.turns import TurnStore
 from holdfast.targets import Targets
 
 log = logging.getLogger(__name__)
@@ -274,7 +275,7 @@ def _with_plugins(own: Sequence[Tool], others: Sequence[Tool]) -> list[Tool]:
     return [*own, *(each for each in others if each.name not in names)]
 
 
-def _second_opinion(judge: SmartJudge, turns: Turns, workspace: Path) -> Smart:
+def _second_opinion(judge: SmartJudge, turns: TurnStore, workspace: Path) -> Smart:
     async def allows(command: str, reasons: Sequence[str], hosts: Sequence[str], site: Site) -> bool:
         asked = await turns.asked(site.turn.id)
         return await judge.allows(command, reasons, asked=asked, workdir=str(workspace), hosts=hosts, spend=site.spend)

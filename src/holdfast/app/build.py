@@ -33,7 +33,7 @@ from holdfast.memory.opening import open_bindings
 from holdfast.offload.pool import Pool
 from holdfast.ports import Carrier
 from holdfast.sandbox import Sandbox, terminal_profile
-from holdfast.store.opening import Store
+from holdfast.store.store import Store
 from holdfast.targets import Targets
 
 

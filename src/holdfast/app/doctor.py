@@ -46,11 +46,13 @@ from holdfast.errors import (
 )
 from holdfast.memory.bindings import Bindings
 from holdfast.memory.builtin.plain import PlainExtractor
-from holdfast.ports import MemoryProvider, WebhookRoute
+from holdfast.ports import MemoryProvider
 from holdfast.sandbox import INSTALL, Sandbox
 from holdfast.store.home import BALLAST_BYTES, refuse_network_filesystem
-from holdfast.store.opening import Store, open_readonly, store_path
+from holdfast.store.opening import open_readonly, store_path
+from holdfast.store.store import Store
 from holdfast.store.vitals import Vitals, vitals
+from holdfast.store.webhooks import WebhookRoute
 from holdfast.targets import Targets
 
 # A healthy database answers at once.

@@ -30,7 +30,8 @@ from holdfast.engine.timekeeper import steady_clock
 from holdfast.errors import StoreDown, Unavailable
 from holdfast.offload.pool import Pool
 from holdfast.store.home import Ownership, make_home
-from holdfast.store.opening import Store, open_readonly, open_store
+from holdfast.store.opening import open_readonly, open_store
+from holdfast.store.store import Store
 
 if TYPE_CHECKING:
     # A command that only reads does not import the agent.

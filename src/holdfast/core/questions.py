@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from holdfast.ids import SessionId, TurnId
+
 
 class About(StrEnum):
     """What is asked for."""
@@ -58,6 +60,30 @@ class Question:
     fingerprint: str = ""
     expires_at: int | None = None
     detail: Mapping[str, object] = field(default_factory=dict[str, object])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedQuestion:
+    """A question that a turn has asked, and its answer once there is one."""
+
+    question: Question
+    turn_id: TurnId
+    session_id: SessionId
+    owner: str
+    asked_at: int
+    answer: str | None = None
+    answered_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grant:
+    """Something a person has allowed for longer than once: in one session, or in all of theirs."""
+
+    owner: str
+    fingerprint: str
+    text: str
+    granted_at: int
+    session_id: SessionId | None = None
 
 
 def decide(answer: str) -> Decision:

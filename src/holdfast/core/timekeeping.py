@@ -34,6 +34,19 @@ class Steady:
         return passed_ms + self.offset_ms
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BootClock:
+    """What a node knows of the time.
+
+    `offset_ms` is the time at the start of its machine, which `boot` identifies.  `off_ms` is how far the machine's clock is
+    ahead.
+    """
+
+    boot: str
+    offset_ms: int
+    off_ms: int
+
+
 def follow(before: Steady | None, clock_ms: int, passed_ms: int) -> Steady:
     """Return what the time is after a look at the clock.
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from holdfast.desk import cursors
 from holdfast.desk.port import ApprovalsReading
 from holdfast.desk.views import ApprovalView, GrantView, Page
 from holdfast.errors import NotFound, Rejected
 from holdfast.ids import SessionId
-from holdfast.ports import Store
+
+if TYPE_CHECKING:
+    # The command line imports this module, and must not load the store.
+    from holdfast.store.store import Store
 
 _WITHOUT_ONE = "see `holdfast approvals list`"
 

@@ -10,7 +10,8 @@ from holdfast.core.memories import Changes, Memory
 from holdfast.core.memory import BUILTIN, DIRTY, Segment, State
 from holdfast.desk.debts import Forgotten
 from holdfast.ids import MemoryId, SessionId
-from holdfast.ports import Bindings, MemoryProvider, Store
+from holdfast.ports import Bindings, MemoryProvider
+from holdfast.store.store import Store
 
 # What a provider may have been given, though it never said so.
 _GIVEN = frozenset({State.COMMITTED, State.COMMITTING})

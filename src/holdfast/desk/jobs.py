@@ -14,7 +14,7 @@ from holdfast.desk.plans import Plan
 from holdfast.desk.views import Forecast, JobView, Page
 from holdfast.errors import NotFound, Rejected
 from holdfast.ids import new_session_id, new_turn_id
-from holdfast.ports import Store
+from holdfast.store.store import Store
 from holdfast.targets import Targets
 
 SHOWN_SLOTS = 20

@@ -13,7 +13,7 @@ from holdfast.desk.plans import KeyPlan
 from holdfast.desk.views import KeyView, NewKey, Page, RevokedKey
 from holdfast.errors import NotFound, Rejected
 from holdfast.ids import new_key_id
-from holdfast.ports import Store
+from holdfast.store.store import Store
 
 NAME_MAX = 100
 RATE_MAX = 1_000_000

@@ -13,7 +13,8 @@ from holdfast.core.keys import LOCAL, Login, Purpose, digest
 from holdfast.core.proofs import secret_of
 from holdfast.desk.views import Admission, SignInLink
 from holdfast.passwords import matches
-from holdfast.ports import Secrets, Store
+from holdfast.store.access import SecretStore
+from holdfast.store.store import Store
 
 CODE_MS = 15 * 60_000
 BROWSER_MS = 30 * 24 * 3_600_000
@@ -82,7 +83,7 @@ class LocalLogins:
         return f"{self.process}.{code}"
 
 
-async def root_of(kept: Secrets) -> str:
+async def root_of(kept: SecretStore) -> str:
     """Return what the secrets of all browsers are made of."""
     return await kept.get_or_add(ROOT, secrets.token_urlsafe(SECRET_BYTES))
 

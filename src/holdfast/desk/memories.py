@@ -41,7 +41,8 @@ from holdfast.engine.engine import Engine
 from holdfast.errands import errand
 from holdfast.errors import NotFound, Rejected
 from holdfast.ids import MemoryId, SegmentId, SessionId, new_memory_id
-from holdfast.ports import MemoryProvider, Store
+from holdfast.ports import MemoryProvider
+from holdfast.store.store import Store
 
 T = TypeVar("T")
 

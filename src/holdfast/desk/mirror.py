@@ -8,7 +8,7 @@ import logging
 from abc import ABC, abstractmethod
 
 from holdfast.errors import Unavailable
-from holdfast.ports import Wakes
+from holdfast.store.database import Wakes
 
 log = logging.getLogger(__name__)
 

@@ -10,7 +10,8 @@ from holdfast.desk.port import OUTPUT_MAX
 from holdfast.desk.views import Page, ProcessView
 from holdfast.errors import NotFound, Rejected
 from holdfast.ids import ProcessId, SessionId
-from holdfast.ports import Output, ProcessControl, Store
+from holdfast.ports import Output, ProcessControl
+from holdfast.store.store import Store
 
 
 class NoProcesses:

@@ -25,7 +25,7 @@ from holdfast.desk.views import HitView, JournalPage, Page, Search, SessionView,
 from holdfast.desk.webhooks import StoreWebhooks
 from holdfast.errors import NotFound
 from holdfast.ids import DeliveryId, SessionId, TurnId
-from holdfast.ports import Store
+from holdfast.store.store import Store
 
 # Turns whose journal is given at once.
 JOURNAL_MAX = 200

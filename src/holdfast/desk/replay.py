@@ -13,7 +13,8 @@ from holdfast.errands import errand
 from holdfast.errors import Rejected
 from holdfast.ids import SegmentId
 from holdfast.memory.address import owner_of
-from holdfast.ports import Bindings, MemoryProvider, Store
+from holdfast.ports import Bindings, MemoryProvider
+from holdfast.store.store import Store
 
 # Providers that are nobody without an address.
 _ELSEWHERE = frozenset({"http", "openviking"})

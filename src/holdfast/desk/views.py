@@ -16,7 +16,7 @@ from holdfast.core.memories import Memory, Origin
 from holdfast.core.memory import Debt
 from holdfast.core.obligations import Obligations
 from holdfast.core.processes import Process
-from holdfast.core.questions import About
+from holdfast.core.questions import About, AskedQuestion, Grant
 from holdfast.core.schedule import Fired, Job
 from holdfast.core.sessions import Activity, Glance, Hit, Source
 from holdfast.core.transcript import Item
@@ -24,7 +24,6 @@ from holdfast.core.turns import Turn
 from holdfast.core.usage import Usage
 from holdfast.errors import Rejected
 from holdfast.ids import KeyId, NodeId, ProcessId, SessionId, TurnId
-from holdfast.ports import Asked, Grant
 
 T = TypeVar("T")
 
@@ -283,7 +282,7 @@ class ApprovalView:
     expires_at: int | None
 
     @classmethod
-    def of(cls, asked: Asked) -> ApprovalView:
+    def of(cls, asked: AskedQuestion) -> ApprovalView:
         question = asked.question
         return cls(
             id=short_id(asked.turn_id, question.id),

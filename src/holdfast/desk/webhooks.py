@@ -22,8 +22,10 @@ from holdfast.desk.views import NewRoute, Page, RouteSource, RouteView, Signed
 from holdfast.errors import ConfigInvalid, NotFound, Rejected
 from holdfast.ids import new_id
 from holdfast.offload.pool import Pool
-from holdfast.ports import Secrets, Store, Wakes, WebhookRoute
-from holdfast.ports import Webhooks as StoredRoutes
+from holdfast.store.access import SecretStore
+from holdfast.store.database import Wakes
+from holdfast.store.store import Store
+from holdfast.store.webhooks import WebhookRoute, WebhookStore
 from holdfast.targets import Targets
 
 log = logging.getLogger(__name__)
@@ -39,7 +41,7 @@ class Routes(Mirror):
 
     def __init__(
         self,
-        stored: StoredRoutes,
+        stored: WebhookStore,
         wakes: Wakes,
         configured: Mapping[str, RouteConfig],
         *,
@@ -200,7 +202,7 @@ def told_of(secret: str) -> tuple[str, ...]:
     return secret, secret.removeprefix(SIGNING_PREFIX)
 
 
-async def answers_secret(secrets: Secrets) -> str:
+async def answers_secret(secrets: SecretStore) -> str:
     """Return what answers to `url:` targets are signed with where the operator chose nothing: made up once, and kept."""
     return await secrets.get_or_add(ANSWERS, signatures.new_secret())
 

@@ -13,7 +13,7 @@ from holdfast.core.turns import Turn
 from holdfast.ids import SegmentId, SessionId, TurnId
 from holdfast.store import rows
 from holdfast.store.database import Run, Transaction
-from holdfast.store.opening import Store
+from holdfast.store.store import Store
 
 # How a line begins that tells of a commit.
 COMMITTED = "committed"

@@ -31,7 +31,8 @@ from holdfast.engine.settings import Settings
 from holdfast.memory.bindings import Bindings
 from holdfast.memory.provider import Provider
 from holdfast.ports import Assignment
-from holdfast.store.opening import Store, open_store
+from holdfast.store.opening import open_store
+from holdfast.store.store import Store
 
 PRODUCERS = 8
 CONVERSATIONS = 5

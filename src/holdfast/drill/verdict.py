@@ -25,7 +25,8 @@ from holdfast.ids import SessionId, TurnId
 from holdfast.store import rows
 from holdfast.store.audit import audit
 from holdfast.store.database import Row, Run, Transaction
-from holdfast.store.opening import Store, open_store
+from holdfast.store.opening import open_store
+from holdfast.store.store import Store
 
 # A life is cut this long after its first acknowledgement at the latest.
 LIFE_MAX_S = 0.4

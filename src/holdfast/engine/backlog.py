@@ -23,7 +23,7 @@ from holdfast.engine.feed import Feed
 from holdfast.engine.persistence import persist
 from holdfast.engine.spool import Line, SpoolFile
 from holdfast.errors import DiskFull, Unavailable
-from holdfast.ports import Journal
+from holdfast.store.journal import JournalStore
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ class Backlog:
         self,
         turn: Turn,
         *,
-        journal: Journal,
+        journal: JournalStore,
         feed: Feed,
         clock: Clock,
         file: SpoolFile | None,

@@ -14,7 +14,7 @@ from holdfast.core.sessions import Glance, Gone, Missed
 from holdfast.engine.wake import Wake
 from holdfast.errors import Unavailable
 from holdfast.ids import SessionId
-from holdfast.ports import Sessions
+from holdfast.store.sessions import SessionStore
 
 # Between two looks, so that no session is shown more than a few times a second.
 PAUSE_S = 0.25
@@ -87,7 +87,7 @@ class _Audience:
 class Board:
     """Watchers by owner.  While there is none, nothing is looked at."""
 
-    def __init__(self, sessions: Sessions) -> None:
+    def __init__(self, sessions: SessionStore) -> None:
         self._sessions = sessions
         self._audiences: dict[str, _Audience] = {}
         self._hinted: set[SessionId] = set()

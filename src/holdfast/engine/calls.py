@@ -21,7 +21,8 @@ from holdfast.core.turns import Turn
 from holdfast.engine.persistence import persist
 from holdfast.errors import HoldfastError, OutcomeUnknown
 from holdfast.ids import CallId
-from holdfast.ports import Questions, Tool, Use
+from holdfast.ports import Tool, Use
+from holdfast.store.questions import QuestionStore
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +54,7 @@ class Calls:
         turn: Turn,
         *,
         owner: str,
-        questions: Questions,
+        questions: QuestionStore,
         redaction: Redaction,
         clock: Clock,
         record: Record,

@@ -13,7 +13,7 @@ from holdfast.core.sessions import Session
 from holdfast.core.turns import SETTLED, State, Turn
 from holdfast.errors import IllegalMove, Repeated
 from holdfast.ids import SessionId, TurnId, new_session_id, new_turn_id
-from holdfast.ports import Store
+from holdfast.store.store import Store
 
 TITLE_LENGTH_MAX = 200
 # The end reason of a conversation that its user left for a new one.

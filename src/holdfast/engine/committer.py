@@ -22,7 +22,8 @@ from holdfast.engine.wake import Wake
 from holdfast.errands import errand
 from holdfast.errors import Fatal, HoldfastError, NotFound, Stale, Unavailable
 from holdfast.ids import NodeId, SegmentId, SessionId
-from holdfast.ports import Bindings, MemoryProvider, Store
+from holdfast.ports import Bindings, MemoryProvider
+from holdfast.store.store import Store
 
 log = logging.getLogger(__name__)
 

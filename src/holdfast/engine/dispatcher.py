@@ -19,7 +19,7 @@ from holdfast.engine.wake import Wake
 from holdfast.engine.worker import Worker
 from holdfast.errors import Fatal, Unavailable
 from holdfast.ids import NodeId, SessionId, TurnId
-from holdfast.ports import Store
+from holdfast.store.store import Store
 
 log = logging.getLogger(__name__)
 

@@ -42,7 +42,8 @@ from holdfast.engine.timekeeper import SteadyClock, Timekeeper
 from holdfast.engine.worker import Worker
 from holdfast.errors import HoldfastError, Unavailable
 from holdfast.ids import SessionId, TurnId, new_node_id
-from holdfast.ports import Agent, Bindings, Carrier, Store
+from holdfast.ports import Agent, Bindings, Carrier
+from holdfast.store.store import Store
 
 log = logging.getLogger(__name__)
 

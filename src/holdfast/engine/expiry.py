@@ -6,10 +6,10 @@ import logging
 
 from holdfast.clock import Clock
 from holdfast.core.journal import Draft, Kind
-from holdfast.core.questions import EXPIRED
+from holdfast.core.questions import EXPIRED, AskedQuestion
 from holdfast.engine.settings import Settings
 from holdfast.errors import Rejected, Stale, Unavailable
-from holdfast.ports import Asked, Store
+from holdfast.store.store import Store
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ class Expiry:
                 log.warning("cannot look for questions that have expired: %s", error)
             await self._clock.sleep_ms(self._settings.expiry_ms)
 
-    async def _expire(self, asked: Asked) -> None:
+    async def _expire(self, asked: AskedQuestion) -> None:
         data = {"question_id": asked.question.id, "text": EXPIRED}
         draft = Draft(kind=Kind.APPROVAL_ANSWERED, at=self._clock.now_ms(), data=data)
         try:

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Sequence
 
 from holdfast.core.journal import Entry
 from holdfast.ids import SessionId
-from holdfast.ports import Journal
+from holdfast.store.journal import JournalStore
 
 # What the journal returns at most; a shorter page is the last.
 PAGE = 1_000
@@ -66,7 +66,7 @@ class _Follower:
 class Feed:
     """Followers by session."""
 
-    def __init__(self, journal: Journal) -> None:
+    def __init__(self, journal: JournalStore) -> None:
         self._journal = journal
         self._followers: dict[SessionId, set[_Follower]] = {}
         # What is being read, by session and cursor: whoever is at the same place looks together with the others.

@@ -9,7 +9,7 @@ from holdfast.clock import Clock
 from holdfast.engine.settings import Settings
 from holdfast.errors import Stale, Unavailable
 from holdfast.ids import NodeId
-from holdfast.ports import Store
+from holdfast.store.store import Store
 
 log = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from holdfast.core.journal import Entry, Kind
 from holdfast.core.transcript import Item, fold
 from holdfast.core.turns import Turn
 from holdfast.ids import SessionId, TurnId
-from holdfast.ports import Brief, Journal
+from holdfast.store.journal import Brief, JournalStore
 
 # What the journal returns at most; a shorter page is the last.
 PAGE = 1_000
@@ -53,7 +53,7 @@ class Histories:
         self._kept: OrderedDict[SessionId, History] = OrderedDict()
         self._chars = 0
 
-    async def read(self, journal: Journal, turn: Turn) -> tuple[Brief, History]:
+    async def read(self, journal: JournalStore, turn: Turn) -> tuple[Brief, History]:
         """Return what a turn begins with, and the history of its session up to now."""
         known = self._kept.get(turn.session_id)
         brief = await journal.brief(turn, known.journal[-1].seq if known else None)

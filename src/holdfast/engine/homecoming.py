@@ -12,7 +12,7 @@ from holdfast.core.intake import Inbound, Receipt
 from holdfast.core.turns import Turn
 from holdfast.engine.settings import Settings
 from holdfast.errors import NotFound, Rejected, Unavailable
-from holdfast.ports import Store
+from holdfast.store.store import Store
 
 log = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from holdfast.engine.commands import Commands
 from holdfast.engine.settings import Settings
 from holdfast.errors import IllegalMove
 from holdfast.ids import new_session_id, new_turn_id
-from holdfast.ports import Store
+from holdfast.store.store import Store
 
 
 class Inbox:

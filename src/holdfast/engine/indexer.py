@@ -7,7 +7,7 @@ import logging
 from holdfast.clock import Clock
 from holdfast.engine.settings import Settings
 from holdfast.errors import Stale, Unavailable
-from holdfast.ports import Passages
+from holdfast.store.passages import PassageStore
 
 log = logging.getLogger(__name__)
 
@@ -19,7 +19,7 @@ REST_MIN_MS = 2
 class Indexer:
     """Indexes in small steps, at a fifth of its speed, because turns come first."""
 
-    def __init__(self, passages: Passages, settings: Settings, clock: Clock) -> None:
+    def __init__(self, passages: PassageStore, settings: Settings, clock: Clock) -> None:
         self._passages = passages
         self._settings = settings
         self._clock = clock

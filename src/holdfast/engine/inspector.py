@@ -8,7 +8,7 @@ from holdfast.clock import Clock
 from holdfast.engine.settings import Settings
 from holdfast.engine.wake import Wake
 from holdfast.errors import Unavailable
-from holdfast.ports import Store
+from holdfast.store.store import Store
 
 log = logging.getLogger(__name__)
 

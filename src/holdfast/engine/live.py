@@ -20,7 +20,8 @@ from holdfast.engine.settings import Settings
 from holdfast.engine.wake import Wake
 from holdfast.errors import Stale, Unavailable
 from holdfast.ids import SessionId
-from holdfast.ports import Agent, Store
+from holdfast.ports import Agent
+from holdfast.store.store import Store
 
 log = logging.getLogger(__name__)
 

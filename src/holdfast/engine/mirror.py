@@ -19,7 +19,8 @@ from holdfast.engine.settings import Settings
 from holdfast.errands import errand
 from holdfast.errors import Rejected, Unavailable
 from holdfast.ids import TurnId
-from holdfast.ports import Bindings, MemoryProvider, Store
+from holdfast.ports import Bindings, MemoryProvider
+from holdfast.store.store import Store
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,8 @@ from holdfast.engine.settings import Settings
 from holdfast.engine.wake import Wake
 from holdfast.errors import HoldfastError, OutcomeUnknown, Rejected, Stale, Unavailable
 from holdfast.ids import DeliveryId, NodeId
-from holdfast.ports import Carrier, Store
+from holdfast.ports import Carrier
+from holdfast.store.store import Store
 
 log = logging.getLogger(__name__)
 

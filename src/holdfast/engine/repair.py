@@ -9,7 +9,7 @@ from holdfast.clock import Clock
 from holdfast.core.recovery import Pending, Sight, Verdict, after_look, is_too_old
 from holdfast.errors import Unavailable
 from holdfast.ids import SessionId
-from holdfast.ports import Recoveries
+from holdfast.store.recoveries import RecoveryStore
 
 log = logging.getLogger(__name__)
 
@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 class Repair:
     """One look at a time per session; across nodes the store decides whose look counts."""
 
-    def __init__(self, recoveries: Recoveries, clock: Clock) -> None:
+    def __init__(self, recoveries: RecoveryStore, clock: Clock) -> None:
         self._recoveries = recoveries
         self._clock = clock
         self._looking: set[SessionId] = set()

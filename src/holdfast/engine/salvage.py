@@ -14,7 +14,7 @@ from holdfast.engine.settings import Settings
 from holdfast.engine.spool import Left, Spool
 from holdfast.errors import NotFound, Unavailable
 from holdfast.ids import NodeId
-from holdfast.ports import Store
+from holdfast.store.store import Store
 
 log = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from holdfast.cron import is_once, next_instant
 from holdfast.engine.settings import Settings
 from holdfast.errors import Rejected, Stale, Unavailable
 from holdfast.ids import new_session_id, new_turn_id
-from holdfast.ports import Store
+from holdfast.store.store import Store
 
 log = logging.getLogger(__name__)
 

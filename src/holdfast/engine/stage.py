@@ -24,7 +24,9 @@ from holdfast.engine.steering import Steering
 from holdfast.engine.tempo import Part
 from holdfast.errors import Rejected
 from holdfast.ids import CallId, TurnId
-from holdfast.ports import Journal, Questions, Tool, Use
+from holdfast.ports import Tool, Use
+from holdfast.store.journal import JournalStore
+from holdfast.store.questions import QuestionStore
 
 T = TypeVar("T")
 
@@ -39,13 +41,13 @@ class TurnStage:
         self,
         turn: Turn,
         *,
-        journal: Journal,
+        journal: JournalStore,
         feed: Feed,
         clock: Clock,
         redaction: Redaction,
         part: Part,
         owner: str,
-        questions: Questions,
+        questions: QuestionStore,
         calls: Sequence[Call] = (),
         answers: Mapping[str, str] | None = None,
         begins: Mapping[TurnId, int] | None = None,

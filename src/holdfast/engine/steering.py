@@ -9,13 +9,13 @@ from holdfast.core.turns import Turn
 from holdfast.engine.persistence import persist
 from holdfast.errors import Unavailable
 from holdfast.ids import SessionId, TurnId
-from holdfast.ports import Turns
+from holdfast.store.turns import TurnStore
 
 
 class Steering:
     """Looks for messages when somebody hinted at one, and now and then in case the hint was lost."""
 
-    def __init__(self, turns: Turns, nudged: set[SessionId], poll_ms: int, clock: Clock) -> None:
+    def __init__(self, turns: TurnStore, nudged: set[SessionId], poll_ms: int, clock: Clock) -> None:
         self._turns = turns
         self._nudged = nudged
         self._poll_ms = poll_ms

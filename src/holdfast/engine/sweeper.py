@@ -14,7 +14,7 @@ from holdfast.core.turns import Cause
 from holdfast.engine.settings import Settings
 from holdfast.errors import Unavailable
 from holdfast.ids import NodeId
-from holdfast.ports import Store
+from holdfast.store.store import Store
 
 log = logging.getLogger(__name__)
 

@@ -6,11 +6,11 @@ import logging
 from typing import Protocol
 
 from holdfast.clock import Clock
-from holdfast.core.timekeeping import OFF_MAX_MS, Steady, follow, off_ms
+from holdfast.core.timekeeping import OFF_MAX_MS, BootClock, Steady, follow, off_ms
 from holdfast.engine.settings import Settings
 from holdfast.errors import Unavailable
 from holdfast.ids import NodeId
-from holdfast.ports import BootClock, Nodes
+from holdfast.store.nodes import NodeStore
 
 log = logging.getLogger(__name__)
 
@@ -77,7 +77,7 @@ class SteadyClock:
         self._steady = follow(before, database_ms, passed_ms)
 
 
-async def steady_clock(machine: Machine, nodes: Nodes) -> SteadyClock:
+async def steady_clock(machine: Machine, nodes: NodeStore) -> SteadyClock:
     """Return a clock that knows what the store knows of the time."""
     clock = SteadyClock(machine)
     if not await ask(nodes, clock) and (boot := machine.boot()):
@@ -87,7 +87,7 @@ async def steady_clock(machine: Machine, nodes: Nodes) -> SteadyClock:
     return clock
 
 
-async def ask(nodes: Nodes, clock: SteadyClock) -> bool:
+async def ask(nodes: NodeStore, clock: SteadyClock) -> bool:
     """Have a clock follow the database's; False where that has none, or took too long to answer."""
     before = clock.machine.passed_ms()
     told = await nodes.database_ms()
@@ -102,7 +102,7 @@ async def ask(nodes: Nodes, clock: SteadyClock) -> bool:
 class Timekeeper:
     """Looks at the clocks for as long as the node lives, so that a jump is seen when it happens."""
 
-    def __init__(self, node_id: NodeId, nodes: Nodes, clock: SteadyClock, settings: Settings) -> None:
+    def __init__(self, node_id: NodeId, nodes: NodeStore, clock: SteadyClock, settings: Settings) -> None:
         self._node_id = node_id
         self._nodes = nodes
         self._clock = clock

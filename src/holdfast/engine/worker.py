@@ -31,7 +31,9 @@ from holdfast.engine.steering import Steering
 from holdfast.engine.tempo import Tempo
 from holdfast.errors import DiskFull, Fatal, HoldfastError, ModelUnavailable, Stale
 from holdfast.ids import NodeId, SessionId, TurnId, new_delivery_id, new_segment_id
-from holdfast.ports import Agent, Assignment, Bindings, Brief, Carrier, Store
+from holdfast.ports import Agent, Assignment, Bindings, Carrier
+from holdfast.store.journal import Brief
+from holdfast.store.store import Store
 
 log = logging.getLogger(__name__)
 

@@ -28,7 +28,7 @@ _KEEP = "INSERT INTO secrets (name, value) VALUES (:name, :value) ON CONFLICT (n
 _KEPT = "SELECT value FROM secrets WHERE name = :name"
 
 
-class Keys:
+class KeyStore:
     """Keys that were given out, revoked ones included."""
 
     def __init__(self, database: Database) -> None:
@@ -61,7 +61,7 @@ class Keys:
         return _key(revoked[0])
 
 
-class Logins:
+class LoginStore:
     """Browsers that people have signed in with, and the codes to do so."""
 
     def __init__(self, database: Database) -> None:
@@ -97,7 +97,7 @@ class Logins:
         return await removal.forget(self._database, "logins", ("digest",), "expires_at <= :now", {"now": now_ms})
 
 
-class Secrets:
+class SecretStore:
     """Secrets that Holdfast made up itself, and that must be the same after a restart and on every node."""
 
     def __init__(self, database: Database) -> None:

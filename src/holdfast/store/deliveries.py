@@ -123,7 +123,7 @@ _OF_SESSION = f"""
 _NEXT_DUE = f"SELECT MIN(d.due_at) FROM deliveries d WHERE {_SENDABLE}"
 
 
-class Deliveries:
+class DeliveryStore:
     """Everything that must leave, is leaving, or has left."""
 
     def __init__(self, database: Database) -> None:

@@ -56,7 +56,7 @@ _NOTE_FORGOTTEN = """
 """
 
 
-class Jobs:
+class JobStore:
     """All scheduled work."""
 
     def __init__(self, database: Database, quota: Quota | None = None) -> None:

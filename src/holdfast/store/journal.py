@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from holdfast.core import effects
 from holdfast.core.effects import Call
 from holdfast.core.journal import Draft, Entry, Kind, takes_late
 from holdfast.core.memory import Segment
-from holdfast.core.sessions import NOBODY
+from holdfast.core.sessions import NOBODY, Session
 from holdfast.core.turns import State, Turn
 from holdfast.errors import NotFound, Stale
 from holdfast.ids import SessionId, TurnId
-from holdfast.ports import Brief
 from holdfast.store import locks, rows, spending
 from holdfast.store.database import Add, Database, Dialect, Params, Row, Run, RunMany, Together, Transaction
 
@@ -90,7 +89,17 @@ _SAVE_CALL = """
 """
 
 
-class Journal:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Brief:
+    """What a turn begins with: its session, what the journal has behind some entry, and the calls of earlier attempts."""
+
+    session: Session
+    after: int
+    entries: Sequence[Entry]
+    calls: Sequence[Call] = ()
+
+
+class JournalStore:
     """Entries of all sessions, and the tool calls whose intents and results they record."""
 
     def __init__(self, database: Database) -> None:

@@ -89,7 +89,7 @@ _OLD = f"SELECT {_MEMORY} FROM memories ORDER BY created_at, id"
 _FOLD = "UPDATE memories SET folded = :folded WHERE id = :id"
 
 
-class Memories:
+class MemoryStore:
     """Everything that is remembered, by whom it is about."""
 
     def __init__(self, database: Database) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from holdfast.core.recovery import Interrupted, Swept
+from holdfast.core.timekeeping import BootClock
 from holdfast.core.turns import Cause, Policy
 from holdfast.errors import NodeLost
 from holdfast.ids import NodeId, TurnId
-from holdfast.ports import BootClock
 from holdfast.store import deliveries, segments
 from holdfast.store.database import Database, Dialect, Params, Run, Transaction
 from holdfast.store.rows import encode
@@ -60,7 +60,7 @@ _FORGET = """
 """
 
 
-class Nodes:
+class NodeStore:
     """The processes that work on this store."""
 
     def __init__(self, database: Database) -> None:

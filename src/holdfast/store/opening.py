@@ -1,90 +1,17 @@
-"""Opening a store: the right driver for a URL, the schema brought up to date, one object with every aggregate."""
+"""Opening a store: the right driver for a URL, and the schema brought up to date."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from holdfast.clock import Clock, SystemClock
 from holdfast.core.fairness import Quota
 from holdfast.core.redaction import Redaction
 from holdfast.errors import Damaged, StoreDamaged, StoreRefused
-from holdfast.store.access import Keys, Logins, Secrets
-from holdfast.store.catalog import Catalog
 from holdfast.store.database import Database
-from holdfast.store.deliveries import Deliveries
-from holdfast.store.intake import Intake
-from holdfast.store.jobs import Jobs
-from holdfast.store.journal import Journal
-from holdfast.store.masked import MaskedDatabase
-from holdfast.store.memories import Memories
 from holdfast.store.migrations import check, migrate
-from holdfast.store.nodes import Nodes
-from holdfast.store.passages import Passages
-from holdfast.store.processes import Processes
-from holdfast.store.questions import Questions
-from holdfast.store.recoveries import Recoveries
-from holdfast.store.retention import enforce
-from holdfast.store.segments import Segments
-from holdfast.store.sessions import Sessions
-from holdfast.store.settlement import Settlement
-from holdfast.store.space import give_back
-from holdfast.store.spending import Spending
 from holdfast.store.sqlite import SqliteDatabase
-from holdfast.store.turns import Turns
-from holdfast.store.webhooks import Webhooks
-
-
-class Store:
-    """Every aggregate on one database."""
-
-    def __init__(self, database: Database, redaction: Redaction | None = None, quota: Quota | None = None) -> None:
-        # Only where secrets of our own are kept they are kept as they are.
-        self.secrets = Secrets(database)
-        self.webhooks = Webhooks(database)
-        if redaction:
-            database = MaskedDatabase(database, redaction)
-        self.database = database
-        self.wakes = database.wakes
-        self.sessions = Sessions(database, quota)
-        self.passages = Passages(database)
-        self.intake = Intake(database, quota)
-        self.turns = Turns(database)
-        self.settlement = Settlement(database)
-        self.journal = Journal(database)
-        self.questions = Questions(database)
-        self.processes = Processes(database)
-        self.spending = Spending(database)
-        self.memories = Memories(database)
-        self.deliveries = Deliveries(database)
-        self.segments = Segments(database)
-        self.nodes = Nodes(database)
-        self.recoveries = Recoveries(database)
-        self.jobs = Jobs(database, quota)
-        self.catalog = Catalog(database)
-        self.keys = Keys(database)
-        self.logins = Logins(database)
-
-    async def enforce_retention(self, one_shot_days: Mapping[str, int], now_ms: int) -> int:
-        """Delete what has outlived its retention; returns how many sessions."""
-        pruned = await enforce(self.sessions, self.jobs, self.nodes, self.spending, self.logins, one_shot_days, now_ms)
-        return pruned.sessions
-
-    @property
-    def damage(self) -> Sequence[str]:
-        """What is known to be damaged, as far as anybody has looked."""
-        return self.database.damage
-
-    async def inspect(self) -> Sequence[str]:
-        """Read the whole store beside everything else, and return what is damaged."""
-        return await self.database.inspect()
-
-    async def give_back(self) -> int:
-        """Give some free space back to the disk; returns how much there is still to give, in pages."""
-        return await give_back(self.database)
-
-    async def close(self) -> None:
-        await self.database.close()
+from holdfast.store.store import Store
 
 
 async def open_store(

@@ -108,7 +108,7 @@ _TITLE = "INSERT INTO title_words (owner, word, session_id) VALUES (:owner, :wor
 _TITLED = "SELECT id, owner, title FROM sessions WHERE title IS NOT NULL"
 
 
-class Passages:
+class PassageStore:
     """All that can be found by its words."""
 
     def __init__(self, database: Database) -> None:

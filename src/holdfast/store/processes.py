@@ -43,7 +43,7 @@ _LIST_OF_SESSION = f"""
 _REMOVE = "DELETE FROM processes WHERE id = :id RETURNING id"
 
 
-class Processes:
+class ProcessStore:
     """Every background command whose session is kept."""
 
     def __init__(self, database: Database) -> None:

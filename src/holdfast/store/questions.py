@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from holdfast.core import questions
 from holdfast.core.journal import Draft
-from holdfast.core.questions import About, Decision, Question
+from holdfast.core.questions import About, AskedQuestion, Decision, Grant, Question
 from holdfast.core.turns import Turn
 from holdfast.errors import IllegalMove, Rejected
 from holdfast.ids import SessionId, TurnId
-from holdfast.ports import Asked, Grant
 from holdfast.store import rows
 from holdfast.store.database import Database, Params, Row, Run, Transaction
 
@@ -59,7 +58,7 @@ _GRANTS = """
 _REVOKE = "DELETE FROM grants WHERE owner = :owner AND fingerprint = :fingerprint RETURNING fingerprint"
 
 
-class Questions:
+class QuestionStore:
     """Everything that was asked, and what may be done unasked since."""
 
     def __init__(self, database: Database) -> None:
@@ -67,7 +66,7 @@ class Questions:
 
     async def open(
         self, owner: str, session_id: SessionId | None = None, after: tuple[int, str] | None = None, limit: int = 50
-    ) -> list[Asked]:
+    ) -> list[AskedQuestion]:
         """Return what waits for an answer, the oldest first; `after` is the (asked_at, turn id) of the last one seen."""
         at, id_ = after or (-1, "")
         params: Params = {"owner": owner, "after_at": at, "after_id": id_, "limit": limit}
@@ -75,11 +74,11 @@ class Questions:
             return await self._database.read(lambda: _list(_OPEN_OF_SESSION, {**params, "session_id": session_id}))
         return await self._database.read(lambda: _list(_OPEN, params))
 
-    async def of_turn(self, turn_id: TurnId) -> list[Asked]:
+    async def of_turn(self, turn_id: TurnId) -> list[AskedQuestion]:
         """Return what a turn has asked, the oldest first."""
         return await self._database.read(lambda: _list(_OF_TURN, {"turn_id": turn_id}))
 
-    async def expired(self, now_ms: int, limit: int = 100) -> list[Asked]:
+    async def expired(self, now_ms: int, limit: int = 100) -> list[AskedQuestion]:
         """Return open questions that nobody may answer any more."""
         return await self._database.read(lambda: _list(_EXPIRED, {"now": now_ms, "limit": limit}))
 
@@ -146,7 +145,7 @@ def withdraw(turn_id: TurnId, now_ms: int) -> Transaction[None]:
     yield Run(_CLOSE, {"turn_id": turn_id, "answer": questions.CANCELLED, "now": now_ms})
 
 
-def _grant_for_longer(asked: Asked, decision: Decision, now_ms: int) -> Transaction[None]:
+def _grant_for_longer(asked: AskedQuestion, decision: Decision, now_ms: int) -> Transaction[None]:
     question = asked.question
     if question.about is not About.APPROVAL or not question.fingerprint:
         return
@@ -165,7 +164,7 @@ def _grant_for_longer(asked: Asked, decision: Decision, now_ms: int) -> Transact
         )
 
 
-def _list(sql: str, params: Params) -> Transaction[list[Asked]]:
+def _list(sql: str, params: Params) -> Transaction[list[AskedQuestion]]:
     found = yield Run(sql, params)
     return [_asked(row) for row in found]
 
@@ -174,7 +173,7 @@ def _run(sql: str, params: Params) -> Transaction[list[Row]]:
     return (yield Run(sql, params))
 
 
-def _asked(row: Row) -> Asked:
+def _asked(row: Row) -> AskedQuestion:
     turn_id, id_, session_id, owner, about, text, choices, detail, fingerprint, asked_at, expires_at, said, answered_at = row
     question = Question(
         id=id_,
@@ -185,7 +184,7 @@ def _asked(row: Row) -> Asked:
         expires_at=expires_at,
         detail=rows.data(detail),
     )
-    return Asked(
+    return AskedQuestion(
         question=question,
         turn_id=turn_id,
         session_id=session_id,

@@ -43,7 +43,7 @@ _CLOSE_ALL = "DELETE FROM recoveries WHERE turn_id = :turn_id RETURNING attempt"
 _COUNT = f"SELECT COUNT(*) FROM entries WHERE turn_id = :turn_id AND attempt = :attempt AND kind IN ({_OUTPUT})"
 
 
-class Recoveries:
+class RecoveryStore:
     """Every search that is not over."""
 
     def __init__(self, database: Database) -> None:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 
-from holdfast.store.access import Logins
-from holdfast.store.jobs import Jobs
-from holdfast.store.nodes import Nodes
-from holdfast.store.sessions import Sessions
-from holdfast.store.spending import Spending
+from holdfast.store.access import LoginStore
+from holdfast.store.jobs import JobStore
+from holdfast.store.nodes import NodeStore
+from holdfast.store.sessions import SessionStore
+from holdfast.store.spending import SpendingStore
 
 DAY_MS = 24 * 3_600_000
 # Senders repeat a delivery for days; one without timestamps could be replayed for longer.
@@ -80,11 +80,11 @@ class Pruned:
 
 
 async def enforce(
-    sessions: Sessions,
-    jobs: Jobs,
-    nodes: Nodes,
-    spending: Spending,
-    logins: Logins,
+    sessions: SessionStore,
+    jobs: JobStore,
+    nodes: NodeStore,
+    spending: SpendingStore,
+    logins: LoginStore,
     one_shot_days: Mapping[str, int],
     now_ms: int,
 ) -> Pruned:

@@ -151,7 +151,7 @@ _REPLAYED = """
 """
 
 
-class Segments:
+class SegmentStore:
     """All memory debt, paid and unpaid.  A binding owns a debt; a person owns the session that made it."""
 
     def __init__(self, database: Database) -> None:

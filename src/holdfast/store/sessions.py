@@ -108,7 +108,7 @@ EXPIRE_MAX = 20
 SWEEPS_MAX = 25
 
 
-class Sessions:
+class SessionStore:
     """Every conversation that is kept."""
 
     def __init__(self, database: Database, quota: Quota | None = None) -> None:

@@ -44,7 +44,7 @@ _ALLOWED = """
 """
 
 
-class Spending:
+class SpendingStore:
     """Everything that was spent, for as long as it matters."""
 
     def __init__(self, database: Database) -> None:

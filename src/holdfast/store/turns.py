@@ -186,7 +186,7 @@ _TALLY = """
 ROOMY = 4
 
 
-class Turns:
+class TurnStore:
     """Every turn that was ever accepted."""
 
     def __init__(self, database: Database) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 
 import msgspec
 
 from holdfast.config import RouteConfig
-from holdfast.ports import WebhookRoute
 from holdfast.store import rows
 from holdfast.store.database import Database, Params, Row, Run, Transaction
 
@@ -23,7 +23,16 @@ _REMOVE = "DELETE FROM webhooks WHERE name = :name RETURNING name"
 _decode = msgspec.json.Decoder(RouteConfig).decode
 
 
-class Webhooks:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookRoute:
+    """A webhook route by its name, as it was configured or added."""
+
+    name: str
+    config: RouteConfig
+    created_at: int = 0
+
+
+class WebhookStore:
     """Every added route by its name."""
 
     def __init__(self, database: Database) -> None:

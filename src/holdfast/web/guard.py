@@ -16,7 +16,7 @@ from holdfast.config import is_loopback
 from holdfast.core import proofs
 from holdfast.core.keys import PREFIX, digest
 from holdfast.errors import Unavailable
-from holdfast.ports import Logins
+from holdfast.store.access import LoginStore
 from holdfast.web.answers import Refused, refusal
 from holdfast.web.keyring import Keyring
 from holdfast.web.nonces import Nonces
@@ -116,7 +116,7 @@ def bearer_of(headers: Mapping[str, str]) -> str | None:
 class Door:
     """Tells who a client is: by the key or the signature that it shows, else by its user.  `root` is that of all logins."""
 
-    def __init__(self, rules: Rules, keyring: Keyring, logins: Logins, clock: Clock, root: str, nonces: Nonces) -> None:
+    def __init__(self, rules: Rules, keyring: Keyring, logins: LoginStore, clock: Clock, root: str, nonces: Nonces) -> None:
         self._rules = rules
         self._keyring = keyring
         self._logins = logins

@@ -11,7 +11,8 @@ from holdfast.core.keys import Key, digest
 from holdfast.desk.keys import opens_api
 from holdfast.desk.mirror import REFRESH_S, Mirror
 from holdfast.ids import KeyId
-from holdfast.ports import Keys, Wakes
+from holdfast.store.access import KeyStore
+from holdfast.store.database import Wakes
 from holdfast.web.presence import Presence
 from holdfast.web.principal import OPERATOR, Principal
 from holdfast.web.protocol import Connection
@@ -23,7 +24,7 @@ TOPIC = "keys"
 class Keyring(Mirror):
     """The key of the configuration and those of the store.  While the store is away, what was last known counts."""
 
-    def __init__(self, keys: Keys, wakes: Wakes, clock: Clock, api_key: str = "", refresh_s: float = REFRESH_S) -> None:
+    def __init__(self, keys: KeyStore, wakes: Wakes, clock: Clock, api_key: str = "", refresh_s: float = REFRESH_S) -> None:
         super().__init__(TOPIC, wakes, refresh_s)
         self._keys = keys
         self._clock = clock

@@ -8,14 +8,15 @@ from holdfast.agent.processes.folder import Condition, Phase, readable, whole
 from holdfast.agent.processes.keeping import Keeping
 from holdfast.core.processes import Process, State
 from holdfast.ids import ProcessId
-from holdfast.ports import Output, Processes
+from holdfast.ports import Output
+from holdfast.store.processes import ProcessStore
 
 
 @dataclass(frozen=True, slots=True)
 class Control:
     """The background commands of this home."""
 
-    processes: Processes
+    processes: ProcessStore
     keeping: Keeping
 
     async def output(self, process_id: ProcessId, after: int, limit: int, *, colours: bool = False) -> Output:

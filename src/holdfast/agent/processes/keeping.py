@@ -25,7 +25,7 @@ from holdfast.core.turns import Turn
 from holdfast.errors import NotFound, Rejected, Unavailable
 from holdfast.ids import ProcessId, new_process_id
 from holdfast.offload.pool import Pool
-from holdfast.ports import Processes
+from holdfast.store.processes import ProcessStore
 
 log = logging.getLogger(__name__)
 
@@ -85,7 +85,7 @@ class Keeping:
 
     def __init__(
         self,
-        processes: Processes,
+        processes: ProcessStore,
         home: Path,
         home_id: str,
         *,

@@ -24,7 +24,8 @@ from holdfast.core.processes import Event, Process
 from holdfast.core.turns import Mode
 from holdfast.errors import IllegalMove, KeyReused, NotFound, Rejected, Stale, Unavailable
 from holdfast.ids import ProcessId
-from holdfast.ports import Processes, Sessions
+from holdfast.store.processes import ProcessStore
+from holdfast.store.sessions import SessionStore
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +62,13 @@ class Watcher:
     """A component of the engine."""
 
     def __init__(
-        self, processes: Processes, sessions: Sessions, keeping: Keeping, accept: Accept, *, clock: Clock | None = None
+        self,
+        processes: ProcessStore,
+        sessions: SessionStore,
+        keeping: Keeping,
+        accept: Accept,
+        *,
+        clock: Clock | None = None,
     ) -> None:
         self._processes = processes
         self._sessions = sessions

@@ -18,7 +18,7 @@ from holdfast.core.intake import Inbound, Receipt
 from holdfast.core.sessions import Session
 from holdfast.core.turns import SETTLED, State, Turn
 from holdfast.errors import NotFound, Rejected, Unavailable
-from holdfast.ports import Store
+from holdfast.store.store import Store
 
 log = logging.getLogger(__name__)
 

@@ -21,7 +21,8 @@ from holdfast.core.redaction import Redaction
 from holdfast.errands import errand
 from holdfast.errors import Rejected
 from holdfast.ids import MemoryId
-from holdfast.ports import Memories, MemoryProvider
+from holdfast.ports import MemoryProvider
+from holdfast.store.memories import MemoryStore
 
 LISTED_MAX = 200
 FOUND_MAX = 20
@@ -43,7 +44,7 @@ class MemoryArgs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 def memory_tool(
-    memories: Memories, redaction: Redaction, clock: Clock, provider: MemoryProvider | None = None
+    memories: MemoryStore, redaction: Redaction, clock: Clock, provider: MemoryProvider | None = None
 ) -> StructTool[MemoryArgs]:
     """Return the tool that keeps what is known about whoever calls; a search also asks the provider what it recalls."""
     shelf = _Shelf(memories, redaction, clock, provider if provider and provider.owner != BUILTIN else None)
@@ -63,7 +64,7 @@ def memory_tool(
 class _Shelf:
     """What is known about whoever calls."""
 
-    def __init__(self, memories: Memories, redaction: Redaction, clock: Clock, provider: MemoryProvider | None) -> None:
+    def __init__(self, memories: MemoryStore, redaction: Redaction, clock: Clock, provider: MemoryProvider | None) -> None:
         self._memories = memories
         self._redaction = redaction
         self._clock = clock

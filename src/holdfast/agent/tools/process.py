@@ -19,7 +19,8 @@ from holdfast.core.questions import ONCE_CHOICES, About, Question, fingerprint
 from holdfast.core.turns import Mode
 from holdfast.errors import NotFound, Rejected
 from holdfast.ids import ProcessId
-from holdfast.ports import Processes, Sessions
+from holdfast.store.processes import ProcessStore
+from holdfast.store.sessions import SessionStore
 
 NAME = "process"
 LIST_MAX = 50
@@ -56,8 +57,8 @@ class ProcessTool:
 
     def __init__(
         self,
-        processes: Processes,
-        sessions: Sessions,
+        processes: ProcessStore,
+        sessions: SessionStore,
         keeping: Keeping,
         *,
         confines: bool = False,

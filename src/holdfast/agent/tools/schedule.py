@@ -19,7 +19,8 @@ from holdfast.core.redaction import Redaction
 from holdfast.core.schedule import LOG, NAME_MAX, Job, is_name
 from holdfast.core.turns import Mode
 from holdfast.errors import Rejected
-from holdfast.ports import Carrier, Jobs
+from holdfast.ports import Carrier
+from holdfast.store.jobs import JobStore
 from holdfast.targets import Targets
 
 NAME = "schedule"
@@ -62,7 +63,7 @@ class ScheduleArgs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 def schedule_tool(
-    jobs: Jobs, carriers: Mapping[str, Carrier], redaction: Redaction, clock: Clock
+    jobs: JobStore, carriers: Mapping[str, Carrier], redaction: Redaction, clock: Clock
 ) -> StructTool[ScheduleArgs]:
     """Return the tool that keeps the owner's jobs."""
     calendar = _Calendar(jobs, Targets(carriers), redaction, clock)
@@ -80,7 +81,7 @@ def schedule_tool(
 class _Calendar:
     """The jobs of whoever calls."""
 
-    def __init__(self, jobs: Jobs, targets: Targets, redaction: Redaction, clock: Clock) -> None:
+    def __init__(self, jobs: JobStore, targets: Targets, redaction: Redaction, clock: Clock) -> None:
         self._jobs = jobs
         self._targets = targets
         self._redaction = redaction

@@ -17,7 +17,8 @@ from holdfast.core.questions import Question
 from holdfast.core.redaction import Redaction
 from holdfast.errors import Rejected
 from holdfast.ids import DeliveryId
-from holdfast.ports import Carrier, Deliveries
+from holdfast.ports import Carrier
+from holdfast.store.deliveries import DeliveryStore
 from holdfast.targets import Targets
 
 NAME = "send_message"
@@ -35,7 +36,7 @@ class SendMessageArgs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
 
 def send_message_tool(
-    deliveries: Deliveries, carriers: Mapping[str, Carrier], redaction: Redaction, clock: Clock
+    deliveries: DeliveryStore, carriers: Mapping[str, Carrier], redaction: Redaction, clock: Clock
 ) -> StructTool[SendMessageArgs]:
     """Return the tool that sends through the outbox."""
     targets = Targets(carriers)

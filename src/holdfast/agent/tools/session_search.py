@@ -12,7 +12,7 @@ from holdfast.agent.tools.untrusted import fence
 from holdfast.core.effects import Effect
 from holdfast.core.journal import Kind
 from holdfast.core.sessions import TITLE, Hit
-from holdfast.ports import Passages
+from holdfast.store.passages import PassageStore
 
 LIMIT_DEFAULT = 10
 LIMIT_MAX = 50
@@ -26,7 +26,7 @@ class SessionSearchArgs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     limit: Annotated[int, msgspec.Meta(description="How many at most.", ge=1, le=LIMIT_MAX)] = LIMIT_DEFAULT
 
 
-def session_search_tool(passages: Passages) -> StructTool[SessionSearchArgs]:
+def session_search_tool(passages: PassageStore) -> StructTool[SessionSearchArgs]:
     """Return the tool that searches the conversations of whoever calls."""
 
     async def search(args: SessionSearchArgs, site: Site) -> str:

@@ -10,7 +10,7 @@ import msgspec
 from holdfast.agent.tools.port import Site, StructTool
 from holdfast.core.effects import Effect, State
 from holdfast.core.journal import Entry, Kind
-from holdfast.ports import Journal
+from holdfast.store.journal import JournalStore
 
 NAME = "todo"
 ITEMS_MAX = 100
@@ -34,7 +34,7 @@ class TodoArgs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     ] = None
 
 
-def todo_tool(journal: Journal) -> StructTool[TodoArgs]:
+def todo_tool(journal: JournalStore) -> StructTool[TodoArgs]:
     """Return the tool that keeps a list."""
 
     async def todo(args: TodoArgs, site: Site) -> str:
@@ -77,7 +77,7 @@ def latest(entries: Sequence[Entry]) -> str | None:
     return None
 
 
-async def _look_up(journal: Journal, site: Site) -> str:
+async def _look_up(journal: JournalStore, site: Site) -> str:
     """Read a journal backwards, page by page, until a list stands in it."""
     session = site.session
     # Whatever the turn itself has written stands behind the last entry that was there when it began.

@@ -22,7 +22,7 @@ from holdfast.ids import MemoryId, SegmentId, SessionId, TurnId
 from holdfast.memory.builtin.draft import Draft, remembered
 from holdfast.memory.builtin.extraction import Extractor, TookTooLong, Unusable, halves, spoken
 from holdfast.memory.provider import Provider
-from holdfast.ports import Store
+from holdfast.store.store import Store
 
 # What is known about the person that a talk is looked through with.
 RECENT_MAX = 40

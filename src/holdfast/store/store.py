@@ -1,0 +1,82 @@
+"""Every aggregate on one database."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from holdfast.core.fairness import Quota
+from holdfast.core.redaction import Redaction
+from holdfast.store.access import KeyStore, LoginStore, SecretStore
+from holdfast.store.catalog import Catalog
+from holdfast.store.database import Database
+from holdfast.store.deliveries import DeliveryStore
+from holdfast.store.intake import Intake
+from holdfast.store.jobs import JobStore
+from holdfast.store.journal import JournalStore
+from holdfast.store.masked import MaskedDatabase
+from holdfast.store.memories import MemoryStore
+from holdfast.store.nodes import NodeStore
+from holdfast.store.passages import PassageStore
+from holdfast.store.processes import ProcessStore
+from holdfast.store.questions import QuestionStore
+from holdfast.store.recoveries import RecoveryStore
+from holdfast.store.retention import enforce
+from holdfast.store.segments import SegmentStore
+from holdfast.store.sessions import SessionStore
+from holdfast.store.settlement import Settlement
+from holdfast.store.space import give_back
+from holdfast.store.spending import SpendingStore
+from holdfast.store.turns import TurnStore
+from holdfast.store.webhooks import WebhookStore
+
+
+class Store:
+    """The aggregates, each with its transactions."""
+
+    def __init__(self, database: Database, redaction: Redaction | None = None, quota: Quota | None = None) -> None:
+        # Only where secrets of our own are kept they are kept as they are.
+        self.secrets = SecretStore(database)
+        self.webhooks = WebhookStore(database)
+        if redaction:
+            database = MaskedDatabase(database, redaction)
+        self.database = database
+        self.wakes = database.wakes
+        self.sessions = SessionStore(database, quota)
+        self.passages = PassageStore(database)
+        self.intake = Intake(database, quota)
+        self.turns = TurnStore(database)
+        self.settlement = Settlement(database)
+        self.journal = JournalStore(database)
+        self.questions = QuestionStore(database)
+        self.processes = ProcessStore(database)
+        self.spending = SpendingStore(database)
+        self.memories = MemoryStore(database)
+        self.deliveries = DeliveryStore(database)
+        self.segments = SegmentStore(database)
+        self.nodes = NodeStore(database)
+        self.recoveries = RecoveryStore(database)
+        self.jobs = JobStore(database, quota)
+        self.catalog = Catalog(database)
+        self.keys = KeyStore(database)
+        self.logins = LoginStore(database)
+
+    async def enforce_retention(self, one_shot_days: Mapping[str, int], now_ms: int) -> int:
+        """Delete what has outlived its retention; returns how many sessions."""
+        pruned = await enforce(self.sessions, self.jobs, self.nodes, self.spending, self.logins, one_shot_days, now_ms)
+        return pruned.sessions
+
+    @property
+    def damage(self) -> Sequence[str]:
+        """What is known to be damaged, as far as anybody has looked."""
+        return self.database.damage
+
+    async def inspect(self) -> Sequence[str]:
+        """Read the whole store beside everything else, and return what is damaged."""
+        return await self.database.inspect()
+
+    async def give_back(self) -> int:
+        """Give some free space back to the disk; returns how much there is still to give, in pages."""
+        return await give_back(self.database)
+
+    async def close(self) -> None:
+        await self.database.close()
