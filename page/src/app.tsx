@@ -1,12 +1,10 @@
 /** The whole page: the house, and the door in front of it. */
 
-import { Door } from "./door/door.tsx";
-import { Knock } from "./door/knock.tsx";
 import { Frame } from "./frame/frame.tsx";
-import { returned, standing } from "./me.ts";
-import { Help } from "./palette/help.tsx";
 import { Palette } from "./palette/palette.tsx";
-import { helpShown, paletteShown } from "./palette/shown.ts";
+import { Help, helpShown, paletteShown } from "./palette/shortcuts.tsx";
+import { returned, standing } from "./sign_in/identity.ts";
+import { Door, Knock } from "./sign_in/sign_in.tsx";
 import { Toasts } from "./ui/toast.tsx";
 
 export function App() {

@@ -2,8 +2,8 @@
 
 import { computed, effect, type ReadonlySignal, signal } from "@preact/signals";
 import { get } from "./api.ts";
-import { returned } from "./me.ts";
-import { wake } from "./patience.ts";
+import { wake } from "./retry.ts";
+import { returned } from "./sign_in/identity.ts";
 import type { Status } from "./wire.ts";
 
 /** How a stream is: "away" is when nobody answered, and it is tried again and again. */

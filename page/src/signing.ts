@@ -4,8 +4,8 @@
  * is back.  The browser keeps the key so that not even this page can read it.
  */
 
-import { pocket } from "./pocket.ts";
-import { hmac, sha256 } from "./sha256.ts";
+import { pocket } from "./browser.ts";
+import { hmac, sha256 } from "./bytes.ts";
 import type { SignedIn } from "./wire.ts";
 
 /** Which sign-in this browser has; all tabs hear of it when that changes. */

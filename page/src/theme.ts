@@ -1,7 +1,7 @@
 /** Light or dark: as the system has it, or as somebody chose. */
 
 import { effect, type ReadonlySignal, signal } from "@preact/signals";
-import { pocket } from "./pocket.ts";
+import { pocket } from "./browser.ts";
 
 export const THEMES = ["system", "light", "dark"] as const;
 export type Theme = (typeof THEMES)[number];

@@ -1,7 +1,7 @@
 // @vitest-environment happy-dom
 import { expect, test } from "vitest";
 import { get, Unanswered } from "../src/api.ts";
-import { enter, me } from "../src/me.ts";
+import { enter, me } from "../src/sign_in/identity.ts";
 
 let asked: string[] = [];
 

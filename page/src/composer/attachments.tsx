@@ -1,8 +1,16 @@
-import { bytes, percent } from "../format.ts";
-import { IconButton } from "../ui/button.tsx";
+/** Attachments: chosen, pasted or dropped.  Pictures go with the message, other files are uploaded to the workspace. */
+
+import { useEffect, useState } from "preact/hooks";
+import { query, refusal, told, Unanswered } from "../api.ts";
+import { bytes, count, percent } from "../format.ts";
+import { NONCE_HEADER, proof, TRIES, wantsAnother } from "../signing.ts";
+import { Button, IconButton } from "../ui/button.tsx";
 import { Icon } from "../ui/icon.tsx";
-import { detach } from "./attaching.ts";
-import type { Attachment, FileAttached, PictureAttached, Writing } from "./writing.ts";
+import { tell, tellProblem } from "../ui/toast.tsx";
+import type { Upload } from "../wire.ts";
+import { type Attachment, attachmentId, type FileAttached, type PictureAttached, type Writing } from "./drafts.ts";
+import { PICTURES_MAX, type Picture, pictureIn } from "./pictures.ts";
+import { PASTE_LONG, without } from "./sending.ts";
 
 /** What goes along with the message. */
 export function Attachments({ writing }: { writing: Writing }) {
@@ -47,3 +55,156 @@ function standing(file: FileAttached): string {
 }
 
 const isOnItsWay = (each: Attachment) => each.kind === "file" && each.path === null && !each.problem;
+
+export async function attach(writing: Writing, files: readonly File[]): Promise<void> {
+  for (const file of files) {
+    try {
+      const picture = await pictureIn(file);
+      if (picture) attachPicture(writing, file.name, picture);
+      else attachFile(writing, file);
+    } catch (error) {
+      tellProblem(error);
+    }
+  }
+}
+
+export function detach(writing: Writing, attachment: Attachment): void {
+  if (attachment.kind === "file") attachment.drop();
+  writing.attachments.value = writing.attachments.value.filter((each) => each.id !== attachment.id);
+}
+
+/** Return a picture that was a part of a message before, to be a part of another. */
+export function attachedAgain(image: { media_type: string; data: string; name: string }): PictureAttached {
+  return { kind: "picture", id: attachmentId(), name: image.name, mediaType: image.media_type, data: image.data };
+}
+
+function attachPicture(writing: Writing, name: string, { mediaType, data, shrunk }: Picture): void {
+  const there = writing.attachments.value.filter((each) => each.kind === "picture").length;
+  if (there >= PICTURES_MAX) {
+    tell(`A message takes ${PICTURES_MAX} pictures at most: send ${name} with the next one.`, { bad: true });
+    return;
+  }
+  if (shrunk) tell(`${name} was made smaller, because it was larger than a message takes.`);
+  add(writing, { kind: "picture", id: attachmentId(), name, mediaType, data });
+}
+
+function attachFile(writing: Writing, file: File): void {
+  if (file.size > UPLOAD_BYTES_MAX) {
+    tell(`${file.name} has ${bytes(file.size)}; ${bytes(UPLOAD_BYTES_MAX)} is the most.`, { bad: true });
+    return;
+  }
+  const id = attachmentId();
+  const ending = new AbortController();
+  const change = (changes: Partial<FileAttached>) => update(writing, id, changes);
+  const again = () => sendFile(file, change, ending.signal);
+  const drop = () => ending.abort();
+  const { name, size } = file;
+  add(writing, { kind: "file", id, name, bytes: size, share: 0, path: null, problem: "", again, drop });
+  again();
+}
+
+async function sendFile(file: File, change: (changes: Partial<FileAttached>) => void, signal: AbortSignal) {
+  change({ problem: "", share: 0 });
+  try {
+    const { path } = await upload(file, (share) => change({ share }), signal);
+    change({ path, share: 1 });
+  } catch (error) {
+    change({ problem: told(error) });
+  }
+}
+
+function add(writing: Writing, attachment: Attachment): void {
+  writing.attachments.value = [...writing.attachments.value, attachment];
+}
+
+function update(writing: Writing, id: number, changes: Partial<FileAttached>): void {
+  writing.attachments.value = writing.attachments.value.map((each) =>
+    each.id === id && each.kind === "file" ? { ...each, ...changes } : each,
+  );
+}
+
+export const UPLOAD_BYTES_MAX = 20 * 1024 * 1024;
+/** Longer than the gateway waits for a file. */
+const PATIENCE_MS = 180_000;
+
+/** Keep a file in the workspace. */
+export async function upload(file: File, onShare: (share: number) => void, signal: AbortSignal): Promise<Upload> {
+  for (let tries = 1; ; tries += 1) {
+    const { status, response, nonce } = await sent(file, onShare, signal);
+    if (status === 201) return response as Upload;
+    if (tries === TRIES || !wantsAnother(nonce)) throw refusal(status, response);
+  }
+}
+
+/** Only the older way of asking tells how far a file has come, so it is used for this alone. */
+async function sent(file: File, onShare: (share: number) => void, signal: AbortSignal) {
+  const path = `/api/uploads${query({ name: file.name })}`;
+  const headers = await proof("POST", path, file);
+  return new Promise<{ status: number; response: unknown; nonce: string | null }>((resolve, reject) => {
+    const request = new XMLHttpRequest();
+    request.open("POST", path);
+    for (const [name, value] of Object.entries(headers)) request.setRequestHeader(name, value);
+    request.responseType = "json";
+    request.timeout = PATIENCE_MS;
+    request.upload.onprogress = (event) => event.lengthComputable && onShare(event.loaded / event.total);
+    request.onload = () => {
+      const nonce = request.getResponseHeader(NONCE_HEADER);
+      resolve({ status: request.status, response: request.response, nonce });
+    };
+    request.onerror = request.ontimeout = () => reject(new Unanswered());
+    signal.addEventListener("abort", () => request.abort());
+    request.send(file);
+  });
+}
+
+const NAME = "pasted.txt";
+
+/** Return what was pasted: files, where there is no text that could be meant instead; else a text that is long. */
+export function pasted(event: ClipboardEvent): { files: readonly File[]; long: string } {
+  const text = event.clipboardData?.getData("text/plain").replaceAll("\r\n", "\n") ?? "";
+  const files = text ? [] : [...(event.clipboardData?.files ?? [])];
+  return { files, long: text.length > PASTE_LONG ? text : "" };
+}
+
+/** Offers to attach a long text that was pasted, instead of having it in the message. */
+export function PasteOffer({ writing, text, onDone }: { writing: Writing; text: string; onDone: () => void }) {
+  const move = () => {
+    writing.text.value = without(writing.text.value, text);
+    attach(writing, [new File([text], NAME, { type: "text/plain" })]);
+    onDone();
+  };
+  return (
+    <div class="paste-offer" role="status">
+      <span>You pasted {count(text.length)} characters.</span>
+      <Button small icon="attach" onClick={move}>
+        Attach them as a file
+      </Button>
+      <IconButton icon="close" size={14} label="Leave them in the message" onClick={onDone} />
+    </div>
+  );
+}
+
+const holdsFiles = (event: DragEvent) => event.dataTransfer?.types.includes("Files") ?? false;
+
+/** Take the files that are dropped.  Returns whether some are held over the page. */
+export function useDropped(onFiles: (files: readonly File[]) => void): boolean {
+  const [held, setHeld] = useState(false);
+  useEffect(() => {
+    const ending = new AbortController();
+    const listen = (name: "dragover" | "dragleave" | "drop", act: (event: DragEvent) => void) =>
+      document.addEventListener(name, (event) => holdsFiles(event) && act(event), { signal: ending.signal });
+    listen("dragover", (event) => {
+      event.preventDefault();
+      setHeld(true);
+    });
+    // Leaving one part of the page for another is not leaving the page.
+    listen("dragleave", (event) => event.relatedTarget === null && setHeld(false));
+    listen("drop", (event) => {
+      event.preventDefault();
+      setHeld(false);
+      onFiles([...(event.dataTransfer?.files ?? [])]);
+    });
+    return () => ending.abort();
+  }, [onFiles]);
+  return held;
+}

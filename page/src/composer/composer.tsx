@@ -1,23 +1,21 @@
+/** The composer: the message field, its attachments, and the buttons that send and stop. */
+
 import "./composer.css";
-import { useCallback, useRef, useState } from "preact/hooks";
+import type { JSX } from "preact";
+import { useCallback, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Conversation } from "../journal/conversation.ts";
 import { isKeeping } from "../outbox/outbox.ts";
-import { atWork } from "../turns/standing.ts";
-import { IconButton } from "../ui/button.tsx";
+import { atWork } from "../turns/status.ts";
+import { Button, IconButton } from "../ui/button.tsx";
+import { Icon, type IconName } from "../ui/icon.tsx";
+import { Menu } from "../ui/menu.tsx";
 import { attempt } from "../ui/toast.tsx";
-import { useArrival } from "./arrival.ts";
-import { attach } from "./attaching.ts";
-import { Attachments } from "./attachments.tsx";
-import { CommandList, optionId } from "./command_list.tsx";
-import { useDropped } from "./dropping.ts";
-import { GrowingField } from "./field.tsx";
+import { Attachments, attach, PasteOffer, pasted, useDropped } from "./attachments.tsx";
+import { CommandList, optionId, useOffer } from "./commands.tsx";
+import { type Writing, writingIn } from "./drafts.ts";
 import { keysFor } from "./keyboard.ts";
-import { useOffer } from "./offer.ts";
-import { PasteOffer, pasted } from "./paste.tsx";
-import { SendButton } from "./send_button.tsx";
-import { isReady, obstacle, sendBy, stopAtWork } from "./sending.ts";
-import { hintFor, placeholderFor, waysBeside } from "./ways.ts";
-import { writingIn } from "./writing.ts";
+import { hintFor, placeholderFor, type Way, waysBeside } from "./send_modes.ts";
+import { isReady, obstacle, sendBy, stopAtWork, useArrival } from "./sending.ts";
 
 const NOT_KEPT = "This browser keeps no messages: leave the page open until yours have arrived";
 
@@ -101,5 +99,77 @@ function AttachButton({ onFiles }: { onFiles: (files: readonly File[]) => void }
         }}
       />
     </>
+  );
+}
+
+type Native = Omit<JSX.IntrinsicElements["textarea"], "value" | "ref" | "class">;
+
+/** Where one writes: as high as the text, up to a part of the window. */
+export function GrowingField({ writing, ...rest }: { writing: Writing } & Native) {
+  const field = useRef<HTMLTextAreaElement>(null);
+  const text = writing.text.value;
+  const called = writing.called.value;
+  useLayoutEffect(() => grow(field.current), [text]);
+  // Before the page is painted, so that no key is lost to whoever writes on.
+  useLayoutEffect(() => takeFocus(field.current, called > 0), [writing, called]);
+  return <textarea {...rest} ref={field} class="composer-field" dir="auto" rows={1} value={text} />;
+}
+
+function grow(field: HTMLTextAreaElement | null): void {
+  if (!field) return;
+  field.style.height = "auto";
+  field.style.height = `${field.scrollHeight}px`;
+}
+
+/** On a phone the focus brings the keyboard up, which nobody wants who came to read. */
+function takeFocus(field: HTMLTextAreaElement | null, called: boolean): void {
+  if (!field || (!called && isTouched())) return;
+  field.focus({ preventScroll: true });
+  field.setSelectionRange(field.value.length, field.value.length);
+}
+
+export const isTouched = () => matchMedia("(pointer: coarse)").matches;
+
+interface SendButtonProps {
+  ways: readonly [Way, ...Way[]];
+  ready: boolean;
+  /** Given while something runs that can be stopped, and there is nothing to send. */
+  onStop: (() => void) | null;
+  onSend: (way: Way) => void;
+}
+
+/** Sends; stops, while there is nothing to send; and offers a choice while something runs. */
+export function SendButton({ ways: [main, ...others], ready, onStop, onSend }: SendButtonProps) {
+  if (onStop) return <RoundButton icon="stop" label="Stop" onClick={onStop} />;
+  if (!others.length) {
+    return <RoundButton icon={main.icon} label={main.label} disabled={!ready} onClick={() => onSend(main)} />;
+  }
+  const items = others.map((way) => ({
+    label: `${way.label}: ${way.about.toLowerCase()}`,
+    icon: way.icon,
+    onSelect: () => onSend(way),
+  }));
+  return (
+    <div class="split-button">
+      <Button look="main" icon={main.icon} title={main.about} disabled={!ready} onClick={() => onSend(main)}>
+        {main.label}
+      </Button>
+      {ready && <Menu label="Other ways to send" icon="chevron" items={items} />}
+    </div>
+  );
+}
+
+interface RoundButtonProps {
+  icon: IconName;
+  label: string;
+  disabled?: boolean;
+  onClick: () => void;
+}
+
+function RoundButton({ icon, label, ...rest }: RoundButtonProps) {
+  return (
+    <button type="button" {...rest} class={`round-button ${icon}`} aria-label={label} title={label}>
+      <Icon name={icon} />
+    </button>
   );
 }

@@ -1,18 +1,20 @@
-/** Sending what was written: through the outbox, so that it is kept before the field is empty. */
+/** Sends a draft through the outbox, so that it is stored before the field is cleared. */
 
-import type { Turn } from "../journal/view.ts";
+import { useSignalEffect } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { tabPocket } from "../browser.ts";
+import { newKey } from "../bytes.ts";
+import type { MessageItem, Turn } from "../journal/view.ts";
+import type { Draft, Opening, Outgoing } from "../outbox/message.ts";
 import { discard, outgoing, send } from "../outbox/outbox.ts";
 import { go, to } from "../router.ts";
 import { answer, stop } from "../turns/actions.ts";
-import { atWork, inLine, openQuestion } from "../turns/standing.ts";
+import { atWork, inLine, openQuestion } from "../turns/status.ts";
 import { attempt, tell, tellProblem } from "../ui/toast.tsx";
 import type { Busy } from "../wire.ts";
-import { awaitOpening } from "./arrival.ts";
-import { commandIn } from "./commands.ts";
-import { carried } from "./message.ts";
-import { openingFor } from "./opening.ts";
-import { busyBy, type Way } from "./ways.ts";
-import { type Attachment, clear, fill, type Writing } from "./writing.ts";
+import { commandIn } from "./commands.tsx";
+import { type Attachment, clear, fill, moveInto, type PictureAttached, type Writing } from "./drafts.ts";
+import { busyBy, type Way } from "./send_modes.ts";
 
 export interface Destination {
   sessionId: string | null;
@@ -118,4 +120,70 @@ function dismissReplies(sessionId: string | null): void {
   for (const each of outgoing.value) {
     if (each.sessionId === sessionId && each.reply !== null) discard(each.key);
   }
+}
+
+/** Who pastes more than this may rather want to attach it. */
+export const PASTE_LONG = 8_000;
+
+/** Return a text and what goes along with it as a message has them. */
+export function carried(text: string, attachments: readonly Attachment[]): Pick<Draft, "text" | "images"> {
+  const pictures = attachments.filter((each): each is PictureAttached => each.kind === "picture");
+  const paths = attachments.flatMap((each) => (each.kind === "file" && each.path ? [each.path] : []));
+  const names = pictures.map((each) => each.name);
+  const images = pictures.map(({ mediaType, data, name }) => ({ media_type: mediaType, data, name }));
+  return { text: composed(text, paths, names), images };
+}
+
+/** Return the text that is sent.  Files are named in it, because the agent reads them by their names. */
+function composed(text: string, files: readonly string[], pictures: readonly string[]): string {
+  const named = files.map((each) => `Attached: ${each}`);
+  // No message is empty, and one with pictures alone says at least what they are called.
+  const said = text.trim() || (named.length ? "" : pictures.map((each) => `Attached: ${each}`).join("\n"));
+  return [said, named.join("\n")].filter(Boolean).join("\n\n");
+}
+
+/** Return a text without what was pasted into it last. */
+export function without(text: string, pasted: string): string {
+  const at = text.lastIndexOf(pasted);
+  return at < 0 ? text : text.slice(0, at) + text.slice(at + pasted.length);
+}
+
+/** Return what a person asked in a session, the newest first, each text once. */
+export function asked(turns: readonly Turn[]): readonly string[] {
+  const texts = turns.flatMap((turn) => turn.items.filter(isMessage).map((each) => each.text));
+  return [...new Set(texts.reverse())].filter(Boolean);
+}
+
+const isMessage = (item: Turn["items"][number]): item is MessageItem => item.role === "user";
+
+/** Return how a session is to be opened; messages that wait for the same one to be opened share it. */
+export function openingFor(waiting: readonly Outgoing[], previous: string | null): Opening {
+  const pending = waiting.find((each) => isUnopened(each) && each.opening?.previous_session_id === previous);
+  return pending?.opening ?? { key: `web-${newKey()}`, previous_session_id: previous };
+}
+
+const isUnopened = (each: Outgoing) => each.sessionId === null && each.state !== "refused";
+
+/** Kept for this tab alone, across a reload: what is begun in one is nothing to another. */
+const AWAITED = "holdfast.awaited";
+
+export function awaitOpening(key: string): void {
+  tabPocket.set(AWAITED, key);
+  arrive();
+}
+
+/** Go where what was begun here has been opened.  Whoever looks elsewhere meanwhile is left there. */
+export function useArrival(begins: boolean): void {
+  useSignalEffect(() => {
+    if (outgoing.value.length && begins) arrive();
+  });
+  useEffect(() => (begins ? () => tabPocket.remove(AWAITED) : undefined), [begins]);
+}
+
+function arrive(): void {
+  const awaited = tabPocket.get(AWAITED);
+  const opened = outgoing.peek().find((each) => each.opening?.key === awaited && each.sessionId !== null);
+  if (!opened?.sessionId) return;
+  moveInto(opened.sessionId);
+  go(to.session(opened.sessionId));
 }

@@ -1,14 +1,13 @@
-/** The control pages in their frame. */
+/** The frame of the control pages. */
 
-import { useEffect, useRef } from "preact/hooks";
-import { Boundary } from "../conversation/boundary.tsx";
-import type { ControlPage } from "../router.ts";
-import { to } from "../router.ts";
-import { Icon } from "../ui/icon.tsx";
-import { fetchPages, GROUPS, PAGES } from "./pages.ts";
-import { glance, useGlance } from "./status/glance.ts";
 import "./control.css";
-import "./parts/parts.css";
+import "./parts.css";
+import { useEffect, useRef } from "preact/hooks";
+import { type ControlPage, to } from "../router.ts";
+import { Icon } from "../ui/icon.tsx";
+import { Boundary } from "../ui/parts.tsx";
+import { glance, useGlance } from "./gateway_status.ts";
+import { fetchPages, GROUPS, PAGES } from "./pages.ts";
 
 /** The page that was asked for comes first. */
 const REST_MS = 1_500;

@@ -1,4 +1,4 @@
-/** The control pages: what each is called, and where it is fetched from when it is first wanted. */
+/** The control pages: title, icon, and the chunk each is loaded from. */
 
 import type { ComponentType } from "preact";
 import type { ControlPage } from "../router.ts";
@@ -23,15 +23,15 @@ const plan = (title: string, icon: IconName, load: () => Promise<Page>): Plan =>
 
 export const PAGES: Readonly<Record<ControlPage, Plan>> = {
   status: plan("Status", "gauge", () => import("./status/page.tsx").then((each) => each.StatusPage)),
-  approvals: plan("Approvals", "shield", () => import("./approvals/page.tsx").then((each) => each.ApprovalsPage)),
-  deliveries: plan("Deliveries", "send", () => import("./deliveries/page.tsx").then((each) => each.DeliveriesPage)),
+  approvals: plan("Approvals", "shield", () => import("./approvals.tsx").then((each) => each.ApprovalsPage)),
+  deliveries: plan("Deliveries", "send", () => import("./deliveries.tsx").then((each) => each.DeliveriesPage)),
   processes: plan("Processes", "terminal", () => import("./processes/page.tsx").then((each) => each.ProcessesPage)),
   jobs: plan("Jobs", "clock", () => import("./jobs/page.tsx").then((each) => each.JobsPage)),
   memory: plan("Memory", "brain", () => import("./memory/page.tsx").then((each) => each.MemoryPage)),
   webhooks: plan("Webhooks", "webhook", () => import("./webhooks/page.tsx").then((each) => each.WebhooksPage)),
   keys: plan("Keys", "key", () => import("./keys/page.tsx").then((each) => each.KeysPage)),
   settings: plan("Settings", "gear", () => import("./settings/page.tsx").then((each) => each.SettingsPage)),
-  doctor: plan("Doctor", "doctor", () => import("./doctor/page.tsx").then((each) => each.DoctorPage)),
+  doctor: plan("Doctor", "doctor", () => import("./doctor.tsx").then((each) => each.DoctorPage)),
 };
 
 /** What belongs together: what goes on now, what the agent works with, and how the gateway is run. */

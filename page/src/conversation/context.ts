@@ -1,7 +1,7 @@
-/** What everything inside a conversation can reach. */
+/** What every component inside a conversation can reach: the conversation, and state that outlives its row. */
 
 import { createContext } from "preact";
-import { useContext } from "preact/hooks";
+import { useContext, useState } from "preact/hooks";
 import type { Conversation } from "../journal/conversation.ts";
 
 export const ConversationContext = createContext<Conversation | null>(null);
@@ -11,4 +11,22 @@ export function useTalk(): Conversation {
   const conversation = useContext(ConversationContext);
   if (!conversation) throw new Error("This is not shown in a conversation.");
   return conversation;
+}
+
+/** The oldest are forgotten first. */
+const MOST = 1_000;
+const remembered = new Map<string, unknown>();
+
+/** A state that outlives its component.  The name says whose it is, and is always used with the same type. */
+export function useRemembered<T>(name: string, initial: T): [T, (value: T) => void] {
+  const [, redraw] = useState(0);
+  // The name stands for the type: whoever reads it is the one who wrote it.
+  const value = remembered.has(name) ? (remembered.get(name) as T) : initial;
+  const set = (next: T) => {
+    remembered.delete(name);
+    if (next !== initial) remembered.set(name, next);
+    if (remembered.size > MOST) remembered.delete([...remembered.keys()][0]!);
+    redraw((count) => count + 1);
+  };
+  return [value, set];
 }

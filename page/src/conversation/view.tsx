@@ -1,18 +1,20 @@
+/** A conversation: a list of turns that keeps the reader's place. */
+
+import "./list.css";
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Conversation } from "../journal/conversation.ts";
 import type { Turn } from "../journal/view.ts";
 import { outgoing } from "../outbox/outbox.ts";
-import { Empty } from "../ui/parts.tsx";
+import { isOver, openQuestion } from "../turns/status.ts";
+import { Button } from "../ui/button.tsx";
+import { Icon } from "../ui/icon.tsx";
+import { Empty, Spinner } from "../ui/parts.tsx";
 import { tell, tellProblem } from "../ui/toast.tsx";
 import { ConversationContext } from "./context.ts";
-import { Announcer } from "./list/announcer.tsx";
-import { JumpToEnd } from "./list/jump.tsx";
-import "./list/list.css";
-import { Loading } from "./list/loading.tsx";
-import { Older } from "./list/older.tsx";
-import { Scroller } from "./list/scroller.ts";
-import { Turns } from "./list/turns.tsx";
+import { answerOf } from "./items/turn_actions.tsx";
+import { Scroller } from "./scroller.ts";
+import { Turns } from "./turn_list.tsx";
 
 const FLASH_MS = 2_000;
 
@@ -116,4 +118,104 @@ function useOwnMessages(conversation: Conversation, scroller: Scroller): void {
     if (own > before.current) scroller.toEnd();
     before.current = own;
   }, [own, scroller]);
+}
+
+interface OlderProps {
+  conversation: Conversation;
+  /** Whether the reader is near enough to the top to want more. */
+  isWanted: () => boolean;
+  scroller: HTMLElement | null;
+}
+
+/** What stands above the first turn that is loaded: older ones come by themselves when somebody reads on upwards. */
+export function Older({ conversation, isWanted, scroller }: OlderProps) {
+  const [hasFailed, setFailed] = useState(false);
+  const state = conversation.older.value;
+  const look = useRef(() => {});
+  look.current = () => {
+    if (state === "more" && !hasFailed && isWanted()) load();
+  };
+  const load = () => {
+    setFailed(false);
+    conversation.loadOlder().catch((error: unknown) => {
+      setFailed(true);
+      tellProblem(error);
+    });
+  };
+  useEffect(() => {
+    look.current();
+  });
+  useEffect(() => {
+    const scrolled = () => look.current();
+    scroller?.addEventListener("scroll", scrolled, { passive: true });
+    return () => scroller?.removeEventListener("scroll", scrolled);
+  }, [scroller]);
+  if (state === "none") return null;
+  return (
+    <div class="older">
+      {state === "loading" ? (
+        <Spinner label="Loading older messages" />
+      ) : (
+        <Button small onClick={load}>
+          Load older messages
+        </Button>
+      )}
+    </div>
+  );
+}
+
+/** A way back to the end, for whoever reads further up; it says when there is something new. */
+export function JumpToEnd({ scroller, last }: { scroller: Scroller; last: Turn | undefined }) {
+  const seen = useRef(last);
+  if (scroller.isAtEnd.value) {
+    seen.current = last;
+    return null;
+  }
+  const hasNews = seen.current !== last;
+  return (
+    <button type="button" class={hasNews ? "jump news" : "jump"} onClick={() => scroller.toEnd()}>
+      <Icon name="down" size={16} />
+      {hasNews ? "New messages" : "To the end"}
+    </button>
+  );
+}
+
+const SAID_MAX_CHARS = 2_000;
+
+/** Tells those who listen what has happened: whole answers and questions, never single words. */
+export function Announcer({ turn }: { turn: Turn | undefined }) {
+  const [said, setSaid] = useState("");
+  const before = useRef<{ id: string; isOver: boolean; asked: string } | null>(null);
+  useEffect(() => {
+    if (!turn) return;
+    const asked = openQuestion(turn)?.text ?? "";
+    const was = before.current;
+    before.current = { id: turn.id, isOver: isOver(turn), asked };
+    // What was there when the page came is read, not announced.
+    if (!was || (was.id !== turn.id && !asked)) return;
+    if (asked && asked !== was.asked) setSaid(`A question for you: ${asked}`);
+    else if (isOver(turn) && !was.isOver) setSaid(ended(turn).slice(0, SAID_MAX_CHARS));
+  }, [turn]);
+  return (
+    <div class="unseen" role="status" aria-live="polite">
+      {said}
+    </div>
+  );
+}
+
+function ended(turn: Turn): string {
+  const marker = turn.items.findLast((item) => item.role === "marker");
+  return turn.state === "completed" ? answerOf(turn) : (marker?.text ?? "");
+}
+
+/** The shape of a conversation, until it is there. */
+export function Loading() {
+  return (
+    <div class="loading" role="status" aria-label="Loading the conversation">
+      <div class="loading-message" />
+      <div class="loading-line" />
+      <div class="loading-line" />
+      <div class="loading-line short" />
+    </div>
+  );
 }

@@ -1,7 +1,7 @@
-/** Whether the sidebar is to be seen: beside the page where there is room, over it on a phone. */
+/** Whether the sidebar is open: beside the page where there is room, over it on a phone. */
 
 import { effect, type ReadonlySignal, signal } from "@preact/signals";
-import { pocket } from "../pocket.ts";
+import { pocket } from "../browser.ts";
 import { place } from "../router.ts";
 
 const KEPT = "holdfast.sidebar";

@@ -1,15 +1,28 @@
+/** The frame of the page: the sidebar, the banner, and the place for the current route. */
+
+import "./frame.css";
+import "../sessions/sessions.css";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Composer } from "../composer/composer.tsx";
 import { Welcome } from "../composer/welcome.tsx";
-import { Boundary } from "../conversation/boundary.tsx";
+import { awaySince } from "../connection.ts";
+import { clockTime } from "../format.ts";
 import { OutboxList } from "../outbox/list.tsx";
-import { type Place, place } from "../router.ts";
+import { showPalette } from "../palette/shortcuts.tsx";
+import { type Place, place, to } from "../router.ts";
 import { SessionPage } from "../sessions/page.tsx";
+import { isSearching, SearchField, SearchResults } from "../sessions/search.tsx";
+import { SessionFilter, SessionList } from "../sessions/session_list.tsx";
+import { guest } from "../sign_in/identity.ts";
+import { knock } from "../sign_in/sign_in.tsx";
 import { IconButton } from "../ui/button.tsx";
+import { Icon } from "../ui/icon.tsx";
+import { written } from "../ui/keys.tsx";
 import { lazy } from "../ui/lazy.tsx";
-import { Banner } from "./banner.tsx";
+import { Menu } from "../ui/menu.tsx";
+import { Boundary } from "../ui/parts.tsx";
 import { isNarrow, isOpen, setOpen } from "./drawer.ts";
-import { Sidebar } from "./sidebar.tsx";
-import "./frame.css";
+import { ownItems } from "./user_menu.ts";
 
 const Control = lazy(() => import("../control/control.tsx").then((part) => part.Control));
 
@@ -68,4 +81,94 @@ function NewPage({ previous }: { previous: string | null }) {
 /** A link would change the address, which names the place where one is. */
 function skip(): void {
   document.getElementById("main")?.focus();
+}
+
+/** A gateway that is back sooner was not away for anybody who reads. */
+const PATIENCE_MS = 1_500;
+
+/** Says calmly that the gateway is away, and that nothing is lost by it. */
+export function Banner() {
+  const since = useLasting(awaySince.value);
+  return (
+    <div role="status">
+      {since !== null && (
+        <p class="away-banner">
+          <Icon name="offline" size={16} />
+          <span>
+            The gateway has not answered since {clockTime(since)}. Your messages are kept and will be sent when it is
+            back.
+          </span>
+        </p>
+      )}
+    </div>
+  );
+}
+
+/** Return a moment once it lies back long enough, and null as soon as it is. */
+function useLasting(moment: number | null): number | null {
+  const [lasting, setLasting] = useState<number | null>(null);
+  useEffect(() => {
+    if (moment === null) return setLasting(null);
+    const timer = setTimeout(() => setLasting(moment), moment + PATIENCE_MS - Date.now());
+    return () => clearTimeout(timer);
+  }, [moment]);
+  return lasting;
+}
+
+/** Everything one can go to.  Where it lies over the page it takes the focus, and Escape closes it. */
+export function Sidebar({ isOver }: { isOver: boolean }) {
+  const element = useRef<HTMLElement>(null);
+  useLayoutEffect(() => {
+    if (!isOver) return;
+    element.current?.focus();
+    const onKey = (event: KeyboardEvent) => event.key === "Escape" && !event.defaultPrevented && setOpen(false);
+    addEventListener("keydown", onKey);
+    return () => removeEventListener("keydown", onKey);
+  }, [isOver]);
+  return (
+    <aside ref={element} class="sidebar" id="sidebar" aria-label="Sessions" tabIndex={-1}>
+      <header class="sidebar-head">
+        <a class="brand" href={to.new()} aria-label="Holdfast: new chat">
+          <img src="/icon.svg" alt="" width="28" height="28" />
+          <span>Holdfast</span>
+        </a>
+        <IconButton icon="sidebar" label="Hide the sidebar" onClick={() => setOpen(false)} />
+      </header>
+      <div class="sidebar-top">
+        <a class="new-chat" href={to.new()} aria-current={place.value.name === "new" ? "page" : undefined}>
+          <Icon name="plus" size={17} />
+          New chat
+        </a>
+        <SearchField />
+      </div>
+      {!isSearching.value && <SessionFilter />}
+      <nav class="sidebar-list" aria-label={isSearching.value ? "What was found" : "Sessions"}>
+        {isSearching.value ? <SearchResults /> : <SessionList />}
+      </nav>
+      <Foot />
+    </aside>
+  );
+}
+
+/** Below the sessions: the gateway itself, and this browser. */
+export function Foot() {
+  return (
+    <footer class="sidebar-foot">
+      <a
+        class="foot-link"
+        href={to.control("status")}
+        aria-current={place.value.name === "control" ? "page" : undefined}
+      >
+        <Icon name="gauge" size={17} />
+        Gateway
+      </a>
+      {guest.value && (
+        <button type="button" class="foot-guest" title="Sign in to do more than talk and read" onClick={knock}>
+          Guest
+        </button>
+      )}
+      <IconButton icon="command" label={`Commands (${written("mod+k").join(" ")})`} onClick={showPalette} />
+      <Menu label="Theme, help and signing in" icon="gear" items={ownItems()} />
+    </footer>
+  );
 }

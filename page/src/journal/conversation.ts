@@ -1,18 +1,17 @@
-/** A session as it is read: the newest turns first, what happens live behind them, and older ones on request. */
+/** A session that is open: its newest turns first, live entries behind them, and older turns on request. */
 
 import { computed, type ReadonlySignal, type Signal, signal } from "@preact/signals";
-import { sessionOf } from "../activity.ts";
 import { get, query, Refused } from "../api.ts";
 import type { Link } from "../connection.ts";
 import { shown } from "../outbox/outbox.ts";
-import { mayPass, patience, pause } from "../patience.ts";
-import type { JournalPage, SessionView } from "../wire.ts";
-import { type Journalled, parseEntry, textOf } from "./entry.ts";
-import { Gathering } from "./gathering.ts";
-import { newer, type Reading, unread, withNews, withPage } from "./reading.ts";
-import type { Heard } from "./sse.ts";
-import { follow } from "./stream.ts";
-import type { Turn, Used } from "./view.ts";
+import { mayPass, patience, pause } from "../retry.ts";
+import { sessionOf } from "../sessions/store.ts";
+import type { JournalPage, SessionView, Usage } from "../wire.ts";
+import { type Journalled, parseEntry, textOf } from "./entries.ts";
+import { emptyView, fold } from "./fold.ts";
+import { follow, type Heard } from "./stream.ts";
+import { nothingUsed, sum, usedIn } from "./turn_status.ts";
+import type { Turn, Used, View } from "./view.ts";
 
 const NOT_SIGNED_IN = 401;
 /** Turns that are read at once: what fills a screen, and what is good for searching. */
@@ -194,3 +193,87 @@ class OpenSession implements Conversation {
 const pathOf = (id: string) => `/api/sessions/${encodeURIComponent(id)}`;
 const isMessage = (entry: Journalled) => entry.kind === "turn.accepted";
 const shownBy = (entry: Journalled) => ({ id: entry.turn_id, key: textOf(entry, "key") });
+
+export interface Reading {
+  readonly view: View;
+  /** Nothing before the first page. */
+  readonly session: SessionView | null;
+  /** Where the turns before the first go on; null when there are none. */
+  readonly next: string | null;
+  /** What had been used up to the entry `usedUpTo`. */
+  readonly used: Used;
+  readonly usedUpTo: number;
+}
+
+export const unread: Reading = { view: emptyView, session: null, next: null, used: nothingUsed, usedUpTo: 0 };
+
+/** Return a reading with a page more: the newest turns, or those before the ones that it has. */
+export function withPage(reading: Reading, page: JournalPage): Reading {
+  const isLater = page.seq >= reading.usedUpTo;
+  return {
+    view: fold(reading.view, page.entries),
+    session: page.session,
+    next: page.next_cursor ?? null,
+    used: isLater ? usedOf(page.used) : reading.used,
+    usedUpTo: isLater ? page.seq : reading.usedUpTo,
+  };
+}
+
+/** Return a reading with what has just happened. */
+export function withNews(reading: Reading, entries: readonly Journalled[]): Reading {
+  const { usedUpTo } = reading;
+  const spent = entries.filter((each) => each.kind === "usage" && each.seq > usedUpTo);
+  return {
+    ...reading,
+    view: fold(reading.view, entries),
+    used: spent.map(usedIn).reduce(sum, reading.used),
+    usedUpTo: entries.reduce((highest, each) => Math.max(highest, each.seq), usedUpTo),
+  };
+}
+
+/** Return the later word on a session: that of its page, or of whoever watches all of them. */
+export function newer(read: SessionView | null, watched: SessionView | undefined): SessionView | null {
+  if (!read || !watched) return read ?? watched ?? null;
+  return watched.updated_at >= read.updated_at ? watched : read;
+}
+
+function usedOf(usage: Usage): Used {
+  return {
+    model: usage.model ?? "",
+    input: usage.input_tokens ?? 0,
+    output: usage.output_tokens ?? 0,
+    cached: usage.cached_tokens ?? 0,
+    costMicros: usage.cost_micros ?? 0,
+  };
+}
+
+/** A hidden page draws no frames. */
+const HIDDEN_MS = 200;
+
+export class Gathering<T> {
+  #gathered: T[] = [];
+  #frame = 0;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(readonly give: (gathered: readonly T[]) => void) {}
+
+  add(each: T): void {
+    this.#gathered.push(each);
+    if (this.#gathered.length > 1) return;
+    this.#frame = requestAnimationFrame(this.flush);
+    this.#timer = setTimeout(this.flush, HIDDEN_MS);
+  }
+
+  /** Give on what is there now. */
+  readonly flush = (): void => {
+    const gathered = this.#gathered;
+    this.drop();
+    if (gathered.length) this.give(gathered);
+  };
+
+  drop(): void {
+    cancelAnimationFrame(this.#frame);
+    clearTimeout(this.#timer);
+    this.#gathered = [];
+  }
+}

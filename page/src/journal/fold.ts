@@ -1,19 +1,50 @@
 /**
- * The fold from journal to view: what a person sees, from what happened.
+ * The fold from journal to view: what a person sees, computed from what happened.
  *
- * What has been seen is a set of entries, and the view a function of that set: any replay, split, overlap or order
- * gives the same one.  It says the same as the fold of the gateway, src/holdfast/core/transcript.py.
+ * The view is a function of the set of entries seen so far: any replay, split, overlap or order gives the same view.
+ * It agrees with the gateway's own fold, src/holdfast/core/transcript.py.
  */
 
-import type { EntryPicture } from "../wire.ts";
-import type { Journalled } from "./entry.ts";
-import { type Known, tell, tellOn } from "./known.ts";
-import { begin, entriesOf, insert, isNext } from "./log.ts";
-import { Shelf } from "./shelf.ts";
-import { countWhile } from "./sorted.ts";
+import type { EntryKind, EntryPicture } from "../wire.ts";
+import {
+  begin,
+  type Closed,
+  countWhile,
+  entriesOf,
+  insert,
+  isClosing,
+  isLate,
+  isNext,
+  type Journalled,
+  type Log,
+  ordered,
+  recoveries,
+} from "./entries.ts";
+import { type Making, show } from "./items.ts";
+import { after, afterLate, newcomer, type Standing } from "./turn_status.ts";
 import type { Turn, View } from "./view.ts";
 
-export type { Journalled } from "./entry.ts";
+/** More than this is put to what is shared, which costs as much as there is. */
+const RECENT_MAX = 64;
+
+export class Shelf<T> {
+  constructor(
+    readonly settled: ReadonlyMap<string, T> = new Map(),
+    readonly recent: ReadonlyMap<string, T> = new Map(),
+  ) {}
+
+  get(key: string): T | undefined {
+    return this.recent.get(key) ?? this.settled.get(key);
+  }
+
+  /** Return the version in which some keys have other values. */
+  with(changes: ReadonlyMap<string, T>): Shelf<T> {
+    const recent = new Map([...this.recent, ...changes]);
+    return recent.size <= RECENT_MAX
+      ? new Shelf(this.settled, recent)
+      : new Shelf(new Map([...this.settled, ...recent]));
+  }
+}
 
 export const emptyView: View = { seq: 0, turns: [], known: new Shelf() };
 
@@ -94,4 +125,58 @@ function placed(turns: readonly Turn[], changed: ReadonlyMap<string, Known>): Tu
     next.splice(at, next[at]?.id === id ? 1 : 0, telling.turn);
   }
   return next;
+}
+
+export interface Known {
+  readonly log: Log;
+  /** Nothing while the message of the turn is missing: its page has not been loaded. */
+  readonly telling: Telling | null;
+}
+
+export interface Telling {
+  readonly turn: Turn;
+  readonly standing: Standing;
+  readonly speaking: number | null;
+  readonly lost: Making["lost"];
+  readonly closed: Closed;
+}
+
+export type PicturesOf = (turnId: string) => EntryPicture[];
+
+/** What changes how entries before it are shown. */
+const UNSETTLING: ReadonlySet<EntryKind> = new Set(["turn.interrupted", "turn.recovered"]);
+
+/** Tell a turn from all of its entries; null while its message, which is the first, is not among them. */
+export function tell(id: string, entries: readonly Journalled[], picturesOf: PicturesOf): Telling | null {
+  if (entries[0]?.kind !== "turn.accepted") return null;
+  const inOrder = ordered(entries);
+  const making: Making = { items: [], speaking: null, lost: recoveries(inOrder), picturesOf };
+  for (const entry of inOrder) show(making, entry);
+  const closed: Closed = new Set();
+  let standing = newcomer(id);
+  for (const entry of entries) {
+    if (isClosing(entry)) closed.add(entry.attempt);
+    standing = isLate(closed, entry) ? afterLate(standing, entry) : after(standing, entry);
+  }
+  return told({ standing, closed, lost: making.lost }, making);
+}
+
+/** Tell on with entries that came after all others; null when they change what is told already. */
+export function tellOn(telling: Telling, entries: readonly Journalled[], picturesOf: PicturesOf): Telling | null {
+  const { lost, speaking } = telling;
+  const making: Making = { items: [...telling.turn.items], speaking, lost, picturesOf };
+  const closed = new Set(telling.closed);
+  let { standing } = telling;
+  for (const entry of entries) {
+    if (closed.has(entry.attempt) || UNSETTLING.has(entry.kind)) return null;
+    if (isClosing(entry)) closed.add(entry.attempt);
+    show(making, entry);
+    standing = after(standing, entry);
+  }
+  return told({ standing, closed, lost }, making);
+}
+
+function told(rest: Omit<Telling, "turn" | "speaking">, { items, speaking }: Making): Telling {
+  const { joined, cut, ...turn } = rest.standing;
+  return { ...rest, speaking, turn: { ...turn, items } };
 }

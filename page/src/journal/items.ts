@@ -1,8 +1,7 @@
-/** Items in the making: what each entry of a turn shows, one after the other. */
+/** The items of a turn: what each entry shows, with Holdfast's own notes in the words of src/holdfast/core/notes.py. */
 
 import type { About, CallState, EntryKind, EntryPicture } from "../wire.ts";
-import { given, isClosing, type Journalled, sinceOf, textOf } from "./entry.ts";
-import { cancelled, failed, interrupted, type Recovery } from "./notes.ts";
+import { given, isClosing, type Journalled, sinceOf, textOf } from "./entries.ts";
 import type { CallItem, Item, MarkerItem, QuestionItem, WordsItem } from "./view.ts";
 
 export interface Making {
@@ -184,3 +183,33 @@ function isPicture(found: unknown): found is EntryPicture {
 }
 
 const isObject = (found: unknown): found is Record<string, unknown> => typeof found === "object" && found !== null;
+
+/** How much of a lost attempt has been found. */
+export type Recovery = "nothing" | "pending" | "output";
+
+/** Nothing found is nothing said: what is not there now may still arrive. */
+const RECOVERY: Readonly<Record<Recovery, string>> = {
+  nothing: "",
+  pending: " Recovery of its output is pending.",
+  output: " Its output was recovered from the run journal.",
+};
+const INTERRUPTED = new Map([
+  ["restart_timeout", "Interrupted by a gateway restart."],
+  ["shutdown_timeout", "Interrupted by a gateway shutdown."],
+  ["disk_full", "Interrupted: the disk was full."],
+]);
+const CANCELLATION = new Map([
+  ["superseded", "Cancelled: a newer message took its place."],
+  ["session_ended", "Cancelled: the session was ended."],
+  ["session_suspended", "Cancelled: the session was suspended."],
+]);
+
+export function interrupted(cause: string, recovery: Recovery, error: string): string {
+  const reason = error ? ` It was ${error}` : "";
+  const planned = INTERRUPTED.get(cause);
+  return `${planned ?? `Interrupted: the gateway stopped without warning.${RECOVERY[recovery]}`}${reason}`;
+}
+
+export const cancelled = (cause: string) => CANCELLATION.get(cause) ?? "Cancelled.";
+
+export const failed = (error: string) => (error ? `Failed: ${error}` : "Failed.");

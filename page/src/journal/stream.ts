@@ -1,11 +1,9 @@
-/** Following a stream of events for as long as somebody wants it, through every loss of the connection. */
+/** Event streams: server-sent events parsed from bytes, followed through every loss of the connection. */
 
 import { Refused, refusal } from "../api.ts";
 import type { Link } from "../connection.ts";
-import { mayPass, patience, pause, wake } from "../patience.ts";
+import { mayPass, patience, pause, wake } from "../retry.ts";
 import { signedFetch } from "../signing.ts";
-import { Line } from "./line.ts";
-import { type Heard, hearing } from "./sse.ts";
 
 /** So long a tab may be hidden before it leaves its connection to others: a browser has six for one gateway. */
 const HIDDEN_MS = 10_000;
@@ -127,4 +125,93 @@ function whenShown(stopped: AbortSignal): Promise<void> {
   const signal = AbortSignal.any([stopped, done.signal]);
   document.addEventListener("visibilitychange", () => document.hidden || done.abort(), { signal });
   return new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+}
+
+/** So long a gateway may take to answer at all. */
+const ANSWER_MS = 10_000;
+/** It gives a sign of life every 15 seconds: after this long without any, nobody is there. */
+const DEAD_MS = 40_000;
+const LOOK_MS = 2_000;
+
+export class Line {
+  readonly #cut = new AbortController();
+  readonly #watch: ReturnType<typeof setInterval>;
+  #heardAt = Date.now();
+  #silenceMs = ANSWER_MS;
+
+  constructor(stopped: AbortSignal) {
+    // By the clock on the wall, because timers stand still while a machine sleeps; somebody may set that back.
+    this.#watch = setInterval(() => Math.abs(Date.now() - this.#heardAt) > this.#silenceMs && this.cut(), LOOK_MS);
+    // A network that is said to be gone may be another one by now; to ask again costs nothing.
+    addEventListener("offline", this.cut);
+    stopped.addEventListener("abort", this.cut, { signal: this.#cut.signal });
+  }
+
+  /** Aborts with the connection. */
+  get signal(): AbortSignal {
+    return this.#cut.signal;
+  }
+
+  heard(): void {
+    this.#heardAt = Date.now();
+    this.#silenceMs = DEAD_MS;
+  }
+
+  readonly cut = (): void => {
+    clearInterval(this.#watch);
+    removeEventListener("offline", this.cut);
+    this.#cut.abort();
+  };
+}
+
+/** One event; without a name of its own it is a "message". */
+export interface Heard {
+  event: string;
+  id: string;
+  data: string;
+}
+
+/** Return what takes the chunks of one stream, and tells each event as soon as it is whole. */
+export function hearing(onEvent: (heard: Heard) => void): (chunk: Uint8Array) => void {
+  const decoder = new TextDecoder();
+  const hear = lines(onEvent);
+  let rest = "";
+  let endedInReturn = false;
+  return (chunk) => {
+    let text = decoder.decode(chunk, { stream: true });
+    if (!text) return;
+    // The return before was the end of a line already, and this is its other half.
+    if (endedInReturn && text.startsWith("\n")) text = text.slice(1);
+    endedInReturn = text ? text.endsWith("\r") : false;
+    const whole = (rest + text).split(/\r\n|\r|\n/);
+    rest = whole.pop() ?? "";
+    whole.forEach(hear);
+  };
+}
+
+/** Return what takes one line after the other. */
+function lines(onEvent: (heard: Heard) => void): (line: string) => void {
+  let id = "";
+  let event = "";
+  let data: string[] = [];
+  return (line) => {
+    if (line === "") {
+      if (data.length) onEvent({ event: event || "message", id, data: data.join("\n") });
+      event = "";
+      data = [];
+      return;
+    }
+    const { name, value } = field(line);
+    if (name === "data") data.push(value);
+    else if (name === "event") event = value;
+    else if (name === "id" && !value.includes("\0")) id = value;
+  };
+}
+
+/** Without a name it is a comment: a sign of life. */
+function field(line: string): { name: string; value: string } {
+  const colon = line.indexOf(":");
+  if (colon < 0) return { name: line, value: "" };
+  const value = line.slice(colon + 1);
+  return { name: line.slice(0, colon), value: value.startsWith(" ") ? value.slice(1) : value };
 }

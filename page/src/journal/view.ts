@@ -1,8 +1,7 @@
-/** What the page shows of a session: the types that the fold makes of journal entries. */
+/** The view of a session: the types that the fold makes from journal entries. */
 
 import type { About, CallState, EntryPicture, TurnState } from "../wire.ts";
-import type { Known } from "./known.ts";
-import type { Shelf } from "./shelf.ts";
+import type { Known, Shelf } from "./fold.ts";
 
 /** Tokens and money; cost is in millionths of a dollar, and 0 where no price is known. */
 export interface Used {

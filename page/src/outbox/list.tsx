@@ -1,13 +1,15 @@
+/** The outgoing messages of a session, with their status, below the ones that have arrived. */
+
 import "./list.css";
 import { useEffect, useState } from "preact/hooks";
-import { attachedAgain } from "../composer/attaching.ts";
-import { fill } from "../composer/writing.ts";
+import { attachedAgain } from "../composer/attachments.tsx";
+import { fill } from "../composer/drafts.ts";
 import { online } from "../connection.ts";
 import { Button, IconButton } from "../ui/button.tsx";
-import { Icon } from "../ui/icon.tsx";
+import { Icon, type IconName } from "../ui/icon.tsx";
 import { attempt } from "../ui/toast.tsx";
-import { discard, type Outgoing, outgoing, resend } from "./outbox.ts";
-import { outgoingOf, toldOf } from "./receipt.ts";
+import type { Outgoing } from "./message.ts";
+import { discard, outgoing, resend } from "./outbox.ts";
 
 /** What arrives sooner than this is in the conversation before anybody wonders how it stands. */
 const TOLD_AFTER_MS = 400;
@@ -103,4 +105,44 @@ function useDue({ at, state }: Outgoing): boolean {
     return () => clearTimeout(timer);
   }, []);
   return late || !early;
+}
+
+export interface Told {
+  icon: IconName;
+  text: string;
+  tone: "plain" | "busy" | "bad";
+}
+
+/** Return how a message stands; away from the gateway, that is what one wants to know first. */
+export function toldOf({ state, problem }: Pick<Outgoing, "state" | "problem">, online: boolean): Told {
+  switch (state) {
+    case "waiting":
+      return online
+        ? { icon: "clock", text: "Waiting to be sent", tone: "plain" }
+        : { icon: "offline", text: "Will be sent when the gateway is back", tone: "busy" };
+    case "sending":
+      return { icon: "send", text: "Sending…", tone: "plain" };
+    case "unconfirmed":
+      return {
+        icon: "question",
+        text: "Delivery unconfirmed: no answer came. It is being sent again, and will arrive once.",
+        tone: "busy",
+      };
+    case "accepted":
+      return { icon: "check", text: "Accepted", tone: "plain" };
+    case "refused":
+      return { icon: "warning", text: problem || "The gateway refused it.", tone: "bad" };
+  }
+}
+
+/** Return the messages of a session that are on their way; without one, those that will open one. */
+export function outgoingOf(
+  all: readonly Outgoing[],
+  sessionId: string | null,
+  sessionKey: string | null,
+): readonly Outgoing[] {
+  return all.filter((each) => {
+    if (each.sessionId !== null) return each.sessionId === sessionId;
+    return sessionId === null || (sessionKey !== null && each.opening?.key === sessionKey);
+  });
 }

@@ -1,4 +1,4 @@
-/** A message on its way to the gateway, and what may become of it. */
+/** A message on its way to the gateway, and the states it can be in. */
 
 import type { Busy, Me, Receipt } from "../wire.ts";
 

@@ -1,5 +1,6 @@
-/** Where messages are kept until the journal shows them: across reloads, and for all tabs. */
+/** Where outgoing messages are stored until the journal shows them: across reloads, and for all tabs. */
 
+import { pocket } from "../browser.ts";
 import type { Outgoing } from "./message.ts";
 
 export interface Storage {
@@ -149,4 +150,29 @@ function committed(transaction: IDBTransaction): Promise<void> {
     transaction.oncomplete = () => resolve();
     transaction.onabort = () => reject(transaction.error);
   });
+}
+
+const PREFIX = "holdfast.leaving.";
+/** A tab that is still there has put its message into the database by then. */
+export const LEFT_BEHIND_MS = 5_000;
+
+export const writeDown = (item: Outgoing) => pocket.set(PREFIX + item.key, JSON.stringify(item));
+
+export const crossOut = (key: string) => pocket.remove(PREFIX + key);
+
+/** Return what is written down, by this page or another, the oldest first. */
+export function writtenDown(): Outgoing[] {
+  const found = pocket.names(PREFIX).flatMap((name) => parse(pocket.get(name)));
+  return found.sort((one, other) => one.at - other.at);
+}
+
+export const isWrittenDown = (name: string | null) => name?.startsWith(PREFIX) ?? false;
+
+function parse(text: string | null): Outgoing[] {
+  try {
+    const found: Outgoing | null = JSON.parse(text ?? "null");
+    return found?.key ? [found] : [];
+  } catch {
+    return [];
+  }
 }

@@ -1,18 +1,16 @@
-/** Everything that can be done from the palette. */
+/** The commands and sessions that the palette offers. */
 
-import { sessions } from "../activity.ts";
 import { PAGES } from "../control/pages.ts";
 import { isOpen, setOpen } from "../frame/drawer.ts";
-import { ownItems } from "../frame/own.ts";
+import { ownItems } from "../frame/user_menu.ts";
 import { CONTROL_PAGES, go, to } from "../router.ts";
-import { channelOf } from "../sessions/channels.ts";
-import { current, currentSession } from "../sessions/current.ts";
+import { itemsFor } from "../sessions/actions.tsx";
 import { deleting } from "../sessions/deletion.ts";
-import { words } from "../sessions/finding.ts";
-import { itemsFor } from "../sessions/menu.tsx";
-import { searchSessions } from "../sessions/search.tsx";
+import { channelOf } from "../sessions/labels.tsx";
+import { searchSessions, words } from "../sessions/search.tsx";
+import { current, currentSession, sessions } from "../sessions/store.ts";
 import { stop } from "../turns/actions.ts";
-import { atWork } from "../turns/standing.ts";
+import { atWork } from "../turns/status.ts";
 import type { IconName } from "../ui/icon.tsx";
 import { attempt } from "../ui/toast.tsx";
 import { match } from "./fuzzy.ts";

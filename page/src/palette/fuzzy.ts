@@ -1,4 +1,4 @@
-/** Finding a name by some of its letters, in their order. */
+/** Fuzzy matching: finds a name by some of its letters, in their order. */
 
 /** Letters that follow each other, or begin a word, are what somebody meant. */
 const ADJACENT = 4;

@@ -1,14 +1,14 @@
-/** Deleting with a way back: a session is gone from the page at once, and from the gateway a little later. */
+/** Deletes sessions with an undo: gone from the page at once, from the gateway a few seconds later. */
 
 import { computed, signal } from "@preact/signals";
-import { forget } from "../activity.ts";
 import { Refused, remove } from "../api.ts";
-import { mayPass } from "../patience.ts";
-import { pocket } from "../pocket.ts";
+import { pocket } from "../browser.ts";
+import { mayPass } from "../retry.ts";
 import { go, place, to } from "../router.ts";
 import { proof } from "../signing.ts";
 import { tell, tellProblem } from "../ui/toast.tsx";
 import type { SessionView } from "../wire.ts";
+import { forget } from "./store.ts";
 
 /** How long one can think better of it. */
 const UNDO_MS = 8_000;

@@ -1,12 +1,12 @@
-/** The sessions of the sidebar: those that are known, as the filter wants them, and more of them on request. */
+/** The sessions in the sidebar: filtered, grouped by day, and loaded page by page. */
 
 import { computed, effect, signal } from "@preact/signals";
-import { learn, sessions } from "../activity.ts";
 import { get, query } from "../api.ts";
 import { online } from "../connection.ts";
-import type { PageOfSessionView } from "../wire.ts";
+import { dayOf } from "../format.ts";
+import type { PageOfSessionView, SessionView } from "../wire.ts";
 import { deleting } from "./deletion.ts";
-import { type Filter, shows } from "./groups.ts";
+import { learn, sessions } from "./store.ts";
 
 const PAGE = 50;
 /** Where reading goes on, by what is read: null at the end, and nothing before the first page. */
@@ -52,3 +52,31 @@ export function startListing(): void {
 }
 
 const nameOf = ({ channel, archived }: Filter) => query({ limit: PAGE, archived, channel });
+
+/** What is to be seen of all sessions; without a channel, those of all. */
+export interface Filter {
+  channel: string | null;
+  archived: boolean;
+}
+
+export interface Group {
+  heading: string;
+  sessions: readonly SessionView[];
+}
+
+export const PINNED = "Pinned";
+
+export const shows = (filter: Filter, session: SessionView) =>
+  session.archived === filter.archived && (!filter.channel || session.channel === filter.channel);
+
+/** Group sessions that come in their order, the newest first. */
+export function grouped(sessions: readonly SessionView[], now = Date.now()): Group[] {
+  const groups = new Map<string, SessionView[]>();
+  for (const session of [...sessions.filter((each) => each.pinned), ...sessions.filter((each) => !each.pinned)]) {
+    const heading = session.pinned ? PINNED : dayOf(session.updated_at, now);
+    const group = groups.get(heading) ?? [];
+    groups.set(heading, group);
+    group.push(session);
+  }
+  return [...groups].map(([heading, found]) => ({ heading, sessions: found }));
+}

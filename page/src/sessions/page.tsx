@@ -1,15 +1,22 @@
+/** The page of one session: header, conversation, outbox and composer. */
+
+import "./page.css";
 import { useEffect, useMemo } from "preact/hooks";
 import { Refused } from "../api.ts";
 import { Composer } from "../composer/composer.tsx";
 import { ConversationView } from "../conversation/view.tsx";
+import { fullMoment } from "../format.ts";
 import { type Conversation, openConversation } from "../journal/conversation.ts";
 import { OutboxList } from "../outbox/list.tsx";
-import { to } from "../router.ts";
-import { Empty, Problem } from "../ui/parts.tsx";
-import { Closed } from "./closed.tsx";
-import { current, currentSession } from "./current.ts";
-import { SessionHeader } from "./header.tsx";
-import "./page.css";
+import { go, to } from "../router.ts";
+import { Button } from "../ui/button.tsx";
+import { Icon, type IconName } from "../ui/icon.tsx";
+import { Badge, Empty, Problem } from "../ui/parts.tsx";
+import type { SessionView, SourceView } from "../wire.ts";
+import { beginRenaming, isRenaming, RenameField, SessionMenu } from "./actions.tsx";
+import { channelOf, OWN, sourceLines, stateOf, toneOf } from "./labels.tsx";
+import { current, currentSession } from "./store.ts";
+import { Meter } from "./usage.tsx";
 
 /** One session: what was said, what is on its way, and the field for what comes next. */
 export function SessionPage({ id, turn }: { id: string; turn: string | null }) {
@@ -56,4 +63,99 @@ function Missing() {
       </p>
     </Empty>
   );
+}
+
+/** Above a conversation: its name, where it comes from, how it stands, and what can be done with it. */
+export function SessionHeader({ conversation, session }: { conversation: Conversation; session: SessionView | null }) {
+  return (
+    <header class="session-header">
+      <div class="session-heading">
+        {session ? <Title session={session} /> : <span class="title-skeleton" />}
+        <div class="session-facts">
+          {session && session.channel !== OWN && <ChannelBadge name={session.channel} />}
+          {session && <Source source={session.source} />}
+          {session && <StateBadge session={session} />}
+          <LinkState link={conversation.link.value} />
+        </div>
+      </div>
+      <Meter conversation={conversation} />
+      {session && <SessionMenu session={session} where="header" />}
+    </header>
+  );
+}
+
+function Title({ session }: { session: SessionView }) {
+  if (isRenaming(session.id, "header")) return <RenameField session={session} />;
+  return (
+    <h1 class="session-title">
+      <button type="button" title="Rename" onClick={() => beginRenaming(session.id, "header")}>
+        {session.label}
+      </button>
+    </h1>
+  );
+}
+
+function ChannelBadge({ name }: { name: string }) {
+  const channel = channelOf(name);
+  return (
+    <Badge>
+      <Icon name={channel.icon} size={13} />
+      {channel.name}
+    </Badge>
+  );
+}
+
+/** What the channel calls the chat: "webhook/alerts"; everything else that it said of it is behind a pointer. */
+function Source({ source }: { source: SourceView }) {
+  if (!source.chat_name) return null;
+  return (
+    <span class="session-source" title={sourceLines(source).join("\n")}>
+      {source.chat_name}
+    </span>
+  );
+}
+
+function StateBadge({ session }: { session: SessionView }) {
+  const text =
+    session.activity || session.state !== "open" ? stateOf(session) : session.resume_pending && "Interrupted";
+  if (!text) return null;
+  return <Badge tone={toneOf(session)}>{text}</Badge>;
+}
+
+const LINKS: Record<Conversation["link"]["value"], { text: string; icon: IconName; hint: string }> = {
+  live: { text: "Live", icon: "check", hint: "What happens is shown as it happens." },
+  connecting: { text: "Connecting…", icon: "clock", hint: "What you see is saved." },
+  away: { text: "Reconnecting…", icon: "offline", hint: "What you see is saved." },
+};
+
+/** Whether what is shown is what is, said aloud only when it changes. */
+function LinkState({ link }: { link: Conversation["link"]["value"] }) {
+  const { text, icon, hint } = LINKS[link];
+  return (
+    <span class={`link-state ${link}`} role="status" title={hint}>
+      {link === "live" ? <span class="dot live" /> : <Icon name={icon} size={14} />}
+      <span class="link-text">{text}</span>
+      {link === "away" && <span class="link-hint">What you see is saved.</span>}
+    </span>
+  );
+}
+
+/** Says above the composer that a session is over, and how to go on. */
+export function Closed({ session }: { session: SessionView }) {
+  if (session.state === "open") return null;
+  return (
+    <div class="closed" role="note">
+      <Icon name={session.state === "ended" ? "check" : "pause"} size={16} />
+      <span>{said(session)}</span>
+      <Button small icon="forward" onClick={() => go(to.new(session.id))}>
+        Continue in a new session
+      </Button>
+    </div>
+  );
+}
+
+function said(session: SessionView): string {
+  if (session.state === "suspended") return "This session was stopped. Your next message begins a new one.";
+  const when = session.ended_at ? ` on ${fullMoment(session.ended_at)}` : "";
+  return `This session ended${when}. Everything in it is kept.`;
 }

@@ -1,15 +1,16 @@
-import { signal } from "@preact/signals";
+/** Full-text search: the field, the requests, and the results in place of the session list. */
+
+import { computed, effect, signal } from "@preact/signals";
 import { useLayoutEffect, useRef } from "preact/hooks";
+import { get, query } from "../api.ts";
 import { setOpen } from "../frame/drawer.ts";
 import { to } from "../router.ts";
 import { IconButton } from "../ui/button.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { Problem, Time } from "../ui/parts.tsx";
-import type { HitView } from "../wire.ts";
-import { channelOf } from "./channels.ts";
-import { found, words } from "./finding.ts";
-import { SessionSkeleton } from "./skeleton.tsx";
-import { Snippet } from "./snippet.tsx";
+import type { HitView, Search } from "../wire.ts";
+import { channelOf } from "./labels.tsx";
+import { SessionSkeleton } from "./session_list.tsx";
 
 /** The field should have the focus as soon as it is there. */
 const wanted = signal(false);
@@ -117,4 +118,73 @@ function step(event: KeyboardEvent): void {
   if (next) next.focus();
   else if (by < 0) searchSessions();
   event.preventDefault();
+}
+
+/** Nobody means a single letter, and nobody has stopped typing yet. */
+const LETTERS_MIN = 2;
+const PAUSE_MS = 100;
+const HITS_MAX = 50;
+
+export interface Found {
+  words: string;
+  hits: readonly HitView[];
+  /** Something older may be missing. */
+  isIndexing: boolean;
+  error: unknown;
+}
+
+export const words = signal("");
+/** What was found last; it stays while the next words are looked for. */
+export const found = signal<Found | null>(null);
+export const isSearching = computed(() => words.value.trim().length >= LETTERS_MIN);
+
+/** Look for the words whenever they change; a search that was overtaken is given up. */
+export function startFinding(): void {
+  effect(() => {
+    const wanted = words.value.trim();
+    if (!isSearching.value) {
+      found.value = null;
+      return;
+    }
+    const overtaken = new AbortController();
+    const timer = setTimeout(() => look(wanted, overtaken.signal), PAUSE_MS);
+    return () => {
+      clearTimeout(timer);
+      overtaken.abort();
+    };
+  });
+}
+
+async function look(wanted: string, signal: AbortSignal): Promise<void> {
+  try {
+    const page = await get<Search>(`/api/search${query({ q: wanted, limit: HITS_MAX })}`, { signal });
+    found.value = { words: wanted, hits: page.items, isIndexing: page.indexing, error: null };
+  } catch (error) {
+    if (!signal.aborted) found.value = { words: wanted, hits: [], isIndexing: false, error };
+  }
+}
+
+/** Text with the found words marked; `marks` are where each begins and ends. */
+export function Snippet({ text, marks }: { text: string; marks: readonly (readonly [number, number])[] }) {
+  return (
+    <>{pieces(text, marks).map((piece) => (piece.marked ? <mark key={piece.at}>{piece.text}</mark> : piece.text))}</>
+  );
+}
+
+interface Piece {
+  at: number;
+  text: string;
+  marked: boolean;
+}
+
+export function pieces(text: string, marks: readonly (readonly [number, number])[]): Piece[] {
+  const made: Piece[] = [];
+  let at = 0;
+  for (const [begin, end] of marks) {
+    if (begin > at) made.push({ at, text: text.slice(at, begin), marked: false });
+    made.push({ at: begin, text: text.slice(begin, end), marked: true });
+    at = end;
+  }
+  if (at < text.length) made.push({ at, text: text.slice(at), marked: false });
+  return made;
 }

@@ -1,16 +1,15 @@
-/** What a person can do about a turn.  All of these throw what the gateway refused, in words that can be shown. */
+/** What a person can do with a turn.  Each action throws the gateway's refusal, in words that can be shown. */
 
 import { effect } from "@preact/signals";
 import { getFile, post, Refused, Unanswered } from "../api.ts";
+import { base64, newKey } from "../bytes.ts";
 import type { Conversation } from "../journal/conversation.ts";
 import type { Turn } from "../journal/view.ts";
-import { newKey } from "../outbox/key.ts";
 import type { Picture } from "../outbox/message.ts";
 import { discard, outgoing, send } from "../outbox/outbox.ts";
 import { go, to } from "../router.ts";
 import type { Fork, Receipt, SessionView, TurnView } from "../wire.ts";
-import { base64 } from "./base64.ts";
-import { isOver, messageOf } from "./standing.ts";
+import { isOver, messageOf } from "./status.ts";
 
 const UNDO = "/undo";
 const RETRY = "/retry";

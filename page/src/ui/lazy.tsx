@@ -1,4 +1,4 @@
-/** Parts of the page that are fetched when somebody goes there. */
+/** Lazy loading of parts of the page. */
 
 import { signal } from "@preact/signals";
 import type { ComponentType } from "preact";

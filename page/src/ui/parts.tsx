@@ -1,6 +1,6 @@
-/** The small parts that most pages need. */
+/** Small components that most pages need. */
 
-import type { ComponentChildren } from "preact";
+import { Component, type ComponentChildren, type FunctionComponent } from "preact";
 import { useId, useState } from "preact/hooks";
 import { told } from "../api.ts";
 import { fullMoment, moment, relative } from "../format.ts";
@@ -116,4 +116,56 @@ export function Command({ text }: { text: string }) {
       <CopyButton text={() => text} label="Copy the command" />
     </div>
   );
+}
+
+interface ScrollableProps {
+  /** What is in it, for those who come to it with the keyboard. */
+  label: string;
+  class: string;
+  children: ComponentChildren;
+}
+
+/** What may be wider than the column, and is scrolled by itself, also with the keyboard. */
+export function Scrollable({ label, class: name, children }: ScrollableProps) {
+  return (
+    // biome-ignore lint/a11y/useSemanticElements: A fieldset is for what is filled in.
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: It takes the focus so that the arrow keys scroll it.
+    <div role="group" class={name} aria-label={label} tabIndex={0}>
+      {children}
+    </div>
+  );
+}
+
+/** What cannot be drawn is told where it stands, and takes nothing else with it. */
+export class Boundary extends Component<{ children: ComponentChildren }, { error: unknown }> {
+  override state = { error: null };
+
+  static override getDerivedStateFromError(error: unknown) {
+    return { error };
+  }
+
+  override render() {
+    if (this.state.error === null) return this.props.children;
+    return <p class="call-more">This part cannot be shown: {told(this.state.error)}</p>;
+  }
+}
+
+/** Return a component that stays as it is while its properties do. */
+export function kept<P extends object>(draw: (props: P) => ComponentChildren): FunctionComponent<P> {
+  const Drawn: FunctionComponent<P> = draw;
+  class Kept extends Component<P> {
+    override shouldComponentUpdate(next: P): boolean {
+      return differ(this.props, next);
+    }
+
+    override render() {
+      return <Drawn {...this.props} />;
+    }
+  }
+  return (props) => <Kept {...props} />;
+}
+
+function differ(before: object, after: object): boolean {
+  const [old, fresh] = [Object.entries(before), new Map(Object.entries(after))];
+  return old.length !== fresh.size || old.some(([name, value]) => fresh.get(name) !== value);
 }

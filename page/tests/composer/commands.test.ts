@@ -1,5 +1,6 @@
+// @vitest-environment happy-dom
 import { expect, test } from "vitest";
-import { commandIn, suggestions, takesMore, written } from "../../src/composer/commands.ts";
+import { commandIn, suggestions, takesMore, written } from "../../src/composer/commands.tsx";
 
 const names = (text: string) => suggestions(text).map((each) => each.name);
 

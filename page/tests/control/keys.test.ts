@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import { isFirst, isLast } from "../../src/control/keys/opening.ts";
-import { EMPTY, isMissing, planned } from "../../src/control/keys/plan.ts";
+import { EMPTY, isFirst, isLast, isMissing, planned } from "../../src/control/keys/form.tsx";
 import type { KeyView } from "../../src/wire.ts";
 
 const key = (id: string, scopes: string[], revoked_at: number | null = null): KeyView => ({

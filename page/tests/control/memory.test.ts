@@ -1,5 +1,6 @@
+// @vitest-environment happy-dom
 import { expect, test } from "vitest";
-import { difference } from "../../src/control/memory/difference.ts";
+import { difference } from "../../src/control/memory/document.tsx";
 
 const document = (...facts: string[]) =>
   ["# Memory", "", "## Facts", "", ...facts.map((fact) => `- ${fact}`), ""].join("\n");

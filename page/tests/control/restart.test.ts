@@ -1,5 +1,6 @@
+// @vitest-environment happy-dom
 import { expect, test } from "vitest";
-import { stepOf } from "../../src/control/restart/progress.ts";
+import { stepOf } from "../../src/control/restart.tsx";
 import type { Status } from "../../src/wire.ts";
 
 const seen = (node: string, ready = true) => ({ node, ready }) as Status;

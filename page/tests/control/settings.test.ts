@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import { found, grouped, sections } from "../../src/control/settings/sections.ts";
-import { read, same, Unreadable, written } from "../../src/control/settings/value.ts";
+import { found, grouped, read, same, sections, Unreadable, written } from "../../src/control/settings/values.ts";
 import type { Form, SettingView } from "../../src/wire.ts";
 
 const setting = (key: string, form: Form, value: unknown = null, usual: unknown = null): SettingView => ({

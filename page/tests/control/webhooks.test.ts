@@ -1,6 +1,7 @@
+// @vitest-environment happy-dom
 import { expect, test } from "vitest";
-import { EMPTY, planned, written } from "../../src/control/webhooks/plan.ts";
-import { fieldsOf, sample } from "../../src/control/webhooks/sample.ts";
+import { fieldsOf, sample } from "../../src/control/webhooks/deliveries.tsx";
+import { EMPTY, planned, written } from "../../src/control/webhooks/form.tsx";
 import type { RouteView } from "../../src/wire.ts";
 
 const route: RouteView = {

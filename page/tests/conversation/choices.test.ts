@@ -1,3 +1,4 @@
+// @vitest-environment happy-dom
 import { describe, expect, it } from "vitest";
 import { choices, toldAnswer } from "../../src/conversation/items/choices.ts";
 import type { QuestionItem } from "../../src/journal/view.ts";

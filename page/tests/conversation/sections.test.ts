@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { Lexer } from "marked";
 import { describe, expect, it } from "vitest";
-import { definitions, grown, isOpen, sections } from "../../src/conversation/markdown/sections.ts";
+import { definitions, endsInFence, grown, mended, sections } from "../../src/conversation/markdown/sections.ts";
 
 const LINES = [
   "Words of **some** kind",
@@ -66,9 +66,9 @@ describe("sections", () => {
   });
 
   it("know an open fence from a closed one", () => {
-    expect(isOpen("```js\nlet a")).toBe(true);
-    expect(isOpen("````\n```\n````")).toBe(false);
-    expect(isOpen("```js\nlet a\n```\n")).toBe(false);
+    expect(endsInFence("```js\nlet a")).toBe(true);
+    expect(endsInFence("````\n```\n````")).toBe(false);
+    expect(endsInFence("```js\nlet a\n```\n")).toBe(false);
   });
 
   it("share the definitions of links", () => {
@@ -85,5 +85,27 @@ describe("sections", () => {
     const text = "A paragraph with `code` in it.\n\n".repeat(40_000);
     const found = sections(text);
     expect(found).toHaveLength(40_000);
+  });
+});
+
+describe("what is half there", () => {
+  it.each([
+    ["so **bold", "so **bold**"],
+    ["so **bold** and", "so **bold** and"],
+    ["so **", "so "],
+    ["a *b", "a *b*"],
+    ["~~gone", "~~gone~~"],
+    ["run `ls -l", "run `ls -l`"],
+    ["run `", "run "],
+    ["`a**b` is **bold", "`a**b` is **bold**"],
+    ["see [the page](https://exa", "see the page"],
+    ["see [the pa", "see the pa"],
+    ["a picture ![of", "a picture "],
+    ["2 * 3 = 6", "2 * 3 = 6"],
+    ["snake_case_name", "snake_case_name"],
+    ["* item", "* item"],
+    ["open **in one\n\nnot in the next", "open **in one\n\nnot in the next"],
+  ])("%j is shown as %j", (text, shown) => {
+    expect(mended(text)).toBe(shown);
   });
 });

@@ -1,5 +1,6 @@
+// @vitest-environment happy-dom
 import { describe, expect, it } from "vitest";
-import { tasks } from "../../src/conversation/tools/tasks.ts";
+import { tasks } from "../../src/conversation/tools/tasks.tsx";
 import type { CallItem } from "../../src/journal/view.ts";
 import type { SessionView } from "../../src/wire.ts";
 

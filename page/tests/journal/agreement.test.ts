@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { emptyView, fold, type Journalled } from "../../src/journal/fold.ts";
+import type { Journalled } from "../../src/journal/entries.ts";
+import { emptyView, fold } from "../../src/journal/fold.ts";
 import type { Item, Turn } from "../../src/journal/view.ts";
 import type { Item as Told } from "../../src/wire.ts";
 

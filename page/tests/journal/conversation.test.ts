@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { type Conversation, openConversation } from "../../src/journal/conversation.ts";
-import { countOf, type Journalled } from "../../src/journal/entry.ts";
+import { countOf, type Journalled } from "../../src/journal/entries.ts";
 import { emptyView, fold } from "../../src/journal/fold.ts";
 import { Gateway } from "./gateway.ts";
 import { journals } from "./journals.ts";

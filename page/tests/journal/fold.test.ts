@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { Journalled } from "../../src/journal/entry.ts";
+import type { Journalled } from "../../src/journal/entries.ts";
 import { emptyView, fold } from "../../src/journal/fold.ts";
 import type { View } from "../../src/journal/view.ts";
 import type { EntryKind } from "../../src/wire.ts";

@@ -1,6 +1,6 @@
 /** A gateway behind `fetch`: one session, whose journal is given by pages of turns and live, and whose lines get cut. */
 
-import { countOf, type Journalled } from "../../src/journal/entry.ts";
+import { countOf, type Journalled } from "../../src/journal/entries.ts";
 import { pageOf } from "./journals.ts";
 
 const COUNTED = { input_tokens: 0, output_tokens: 0, cached_tokens: 0, cost_micros: 0 };

@@ -1,7 +1,7 @@
 /** Journals as a store could hold them: several turns at once, cut off, resumed, asked, joined, undone, and late. */
 
 import fc from "fast-check";
-import { type Journalled, sinceOf, textOf } from "../../src/journal/entry.ts";
+import { type Journalled, sinceOf, textOf } from "../../src/journal/entries.ts";
 import type { EntryKind } from "../../src/wire.ts";
 
 type Unnumbered = Omit<Journalled, "seq">;

@@ -1,10 +1,10 @@
 // @vitest-environment happy-dom
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { report } from "../../src/connection.ts";
-import { enter } from "../../src/me.ts";
 import { discard, outgoing, resend, send, shown, startOutbox } from "../../src/outbox/outbox.ts";
-import { wake } from "../../src/patience.ts";
+import { wake } from "../../src/retry.ts";
 import { go, place, to } from "../../src/router.ts";
+import { enter } from "../../src/sign_in/identity.ts";
 
 interface Post {
   path: string;

@@ -1,8 +1,8 @@
 // @vitest-environment happy-dom
 import { h, render } from "preact";
 import { expect, test, vi } from "vitest";
-import { learn, sessionOf } from "../../src/activity.ts";
-import { archive } from "../../src/sessions/actions.ts";
+import { archive } from "../../src/sessions/actions.tsx";
+import { learn, sessionOf } from "../../src/sessions/store.ts";
 import { Toasts } from "../../src/ui/toast.tsx";
 import { session } from "./session.ts";
 

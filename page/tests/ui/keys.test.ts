@@ -1,6 +1,6 @@
 // @vitest-environment happy-dom
 import { expect, test } from "vitest";
-import { isPressed, isTyping } from "../../src/ui/keys.ts";
+import { isPressed, isTyping } from "../../src/ui/keys.tsx";
 
 const press = (key: string, held: KeyboardEventInit = {}) => new KeyboardEvent("keydown", { key, ...held });
 

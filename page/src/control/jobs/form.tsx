@@ -1,15 +1,17 @@
+/** Adding, changing, running and removing a job. */
+
 import { useState } from "preact/hooks";
+import { get, post, query, Refused, remove, told } from "../../api.ts";
+import { fullMoment, relative } from "../../format.ts";
+import { go, to } from "../../router.ts";
 import { Button } from "../../ui/button.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
-import { useDoing } from "../../ui/doing.ts";
 import { Field } from "../../ui/parts.tsx";
-import { TextField } from "../../ui/text_field.tsx";
+import { useDoing, useLoaded, useSettled } from "../../ui/requests.ts";
 import { tell } from "../../ui/toast.tsx";
-import type { JobView, Plan } from "../../wire.ts";
-import { Filter } from "../parts/filter.tsx";
-import { Trouble } from "../parts/trouble.tsx";
-import { saveJob } from "./actions.ts";
-import { Forecast } from "./forecast.tsx";
+import type { Forecast as Foreseen, JobView, Plan, Receipt, Removed, TurnView } from "../../wire.ts";
+import { Confirm, Filter, TextField, Trouble } from "../parts.tsx";
+import { reading } from "./schedule.tsx";
 
 const USUAL: readonly { label: string; value: string }[] = [
   { label: "Every morning", value: "30 7 * * *" },
@@ -129,4 +131,75 @@ function Deliver({ value, onChange }: PartProps) {
       onInput={onChange}
     />
   );
+}
+
+/** When a schedule that is being typed would be due, as the gateway says. */
+export function Forecast({ schedule }: { schedule: string }) {
+  const asked = useSettled(schedule.trim());
+  return asked ? <Times schedule={asked} /> : <p class="forecast faint">The next times appear here.</p>;
+}
+
+function Times({ schedule }: { schedule: string }) {
+  const [loaded] = useLoaded<Foreseen>(`/api/schedule${query({ schedule })}`);
+  const { value, error } = loaded.value;
+  const words = reading(schedule);
+  if (error instanceof Refused) return <p class="forecast bad">{told(error)}</p>;
+  return (
+    <div class="forecast">
+      {words && <p>It runs {words}.</p>}
+      {value && <p class="faint">The next times{value.zone && `, by the gateway's clock (${value.zone})`}:</p>}
+      <ol class="forecast-times">
+        {value?.instants.map((instant) => (
+          <li key={instant}>
+            {fullMoment(instant)} <span class="faint">{relative(instant)}</span>
+          </li>
+        ))}
+      </ol>
+    </div>
+  );
+}
+
+interface RemoveJobProps {
+  job: JobView;
+  onClose: () => void;
+  onRemoved?: () => void;
+}
+
+/** Ask before a job is removed. */
+export function RemoveJob({ job, onClose, onRemoved }: RemoveJobProps) {
+  const confirm = async () => {
+    await removeJob(job.name);
+    onRemoved?.();
+  };
+  return (
+    <Confirm title={`Remove “${job.name}”?`} action="Remove" onConfirm={confirm} onClose={onClose}>
+      <p>It will not run again, and the list of its times goes with it. The conversations of those times stay.</p>
+      <p>To have it rest for a while, pause it instead.</p>
+    </Confirm>
+  );
+}
+
+const at = (name: string, verb = "") => `/api/jobs/${encodeURIComponent(name)}${verb && `/${verb}`}`;
+
+export const pathOf = (name: string) => at(name);
+export const saveJob = (plan: Plan) => post<JobView>("/api/jobs", plan);
+export const removeJob = (name: string) => remove<Removed>(at(name));
+
+/** Let a job fall due now, and say where its answer comes. */
+export async function runJob(name: string): Promise<void> {
+  const receipt = await post<Receipt>(at(name, "run"));
+  const open = () => go(to.session(receipt.session_id, receipt.turn_id));
+  tell(`“${name}” runs now.`, { action: { label: "Watch it", run: open } });
+}
+
+/** Pause a job, or let it go on. */
+export async function turnJob(job: JobView): Promise<void> {
+  await post<JobView>(at(job.name, job.paused ? "resume" : "pause"));
+  tell(job.paused ? `“${job.name}” goes on.` : `“${job.name}” is paused.`);
+}
+
+/** Go to the conversation of a turn of which only the id is known. */
+export async function openTurn(turnId: string): Promise<void> {
+  const turn = await get<TurnView>(`/api/turns/${encodeURIComponent(turnId)}`);
+  go(to.session(turn.session_id, turn.id));
 }

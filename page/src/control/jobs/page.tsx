@@ -1,22 +1,19 @@
-/** Prompts that run by themselves. */
+/** Jobs: prompts that run on a schedule. */
 
 import "./jobs.css";
 import { useState } from "preact/hooks";
-import { to } from "../../router.ts";
+import { fullMoment } from "../../format.ts";
+import { go, to } from "../../router.ts";
 import { Button } from "../../ui/button.tsx";
 import { Menu } from "../../ui/menu.tsx";
-import { Empty } from "../../ui/parts.tsx";
+import { Badge, Empty, Time, type Tone } from "../../ui/parts.tsx";
+import { useLoaded } from "../../ui/requests.ts";
 import { attempt } from "../../ui/toast.tsx";
-import type { JobView } from "../../wire.ts";
-import { PageHead } from "../parts/head.tsx";
-import { useList } from "../parts/list.ts";
-import { Listing } from "../parts/listing.tsx";
-import { type Column, Table } from "../parts/table.tsx";
-import { runJob, turnJob } from "./actions.ts";
-import { JobDetail } from "./detail.tsx";
-import { JobForm } from "./form.tsx";
-import { RemoveJob } from "./removal.tsx";
-import { NextRun, Schedule } from "./when.tsx";
+import type { Fired, JobView, Outcome } from "../../wire.ts";
+import { type Column, Listing, Table, useList } from "../list.tsx";
+import { Facts, PageHead, Pending, Section } from "../parts.tsx";
+import { JobForm, openTurn, pathOf, RemoveJob, runJob, turnJob } from "./form.tsx";
+import { NextRun, Schedule } from "./schedule.tsx";
 
 export function JobsPage({ id }: { id: string | null }) {
   return id ? <JobDetail name={id} /> : <JobList />;
@@ -100,5 +97,124 @@ function JobMenu({ job, refresh, setOpen }: JobMenuProps) {
         { label: "Remove", icon: "trash", bad: true, onSelect: () => setOpen({ what: "remove", job }) },
       ]}
     />
+  );
+}
+
+const LOOK_MS = 3_000;
+const LOG = "log";
+
+/** One job, with what became of its last times. */
+export function JobDetail({ name }: { name: string }) {
+  const [loaded, look] = useLoaded<JobView>(pathOf(name), LOOK_MS);
+  const { value, error } = loaded.value;
+  const back = { label: "Jobs", href: to.control("jobs") };
+  if (!value) {
+    return (
+      <>
+        <PageHead title={name} back={back} />
+        <Pending error={error} onRetry={look} />
+      </>
+    );
+  }
+  const title = (
+    <>
+      {value.name} {value.paused && <Badge tone="busy">Paused</Badge>}
+    </>
+  );
+  return (
+    <>
+      <PageHead title={title} back={back}>
+        <Actions job={value} look={look} />
+      </PageHead>
+      <div class="panel">
+        <Facts facts={factsOf(value)} />
+      </div>
+      <Section title="Prompt">
+        <pre class="panel job-whole">{value.prompt}</pre>
+      </Section>
+      <Section title="Its last times">
+        <History slots={value.slots ?? []} />
+      </Section>
+    </>
+  );
+}
+
+function factsOf(job: JobView) {
+  return [
+    { name: "When", value: <Schedule schedule={job.schedule} /> },
+    { name: "Next", value: <NextRun job={job} /> },
+    { name: "At", value: job.next_at === null || job.paused ? null : fullMoment(job.next_at) },
+    {
+      name: "Delivers to",
+      value: job.deliver && job.deliver !== LOG ? job.deliver : "its own conversation, kept here",
+    },
+    { name: "Saved", value: <Time at={job.created_at} /> },
+  ];
+}
+
+function Actions({ job, look }: { job: JobView; look: () => Promise<void> }) {
+  const [open, setOpen] = useState<"edit" | "remove" | null>(null);
+  const done = (action: () => Promise<void>) => attempt(action).then(look);
+  const close = () => {
+    setOpen(null);
+    look();
+  };
+  return (
+    <>
+      <Button icon="play" look="main" onClick={() => done(() => runJob(job.name))}>
+        Run now
+      </Button>
+      <Button icon={job.paused ? "retry" : "pause"} onClick={() => done(() => turnJob(job))}>
+        {job.paused ? "Go on" : "Pause"}
+      </Button>
+      <Button icon="edit" onClick={() => setOpen("edit")}>
+        Edit
+      </Button>
+      <Button icon="trash" look="bad" onClick={() => setOpen("remove")}>
+        Remove
+      </Button>
+      {open === "edit" && <JobForm job={job} onClose={close} />}
+      {open === "remove" && (
+        <RemoveJob job={job} onClose={() => setOpen(null)} onRemoved={() => go(to.control("jobs"))} />
+      )}
+    </>
+  );
+}
+
+const MEANINGS: Record<Outcome, { word: string; tone: Tone; said: string }> = {
+  due: { word: "At work", tone: "busy", said: "" },
+  ran: { word: "Ran", tone: "good", said: "" },
+  failed: { word: "Failed", tone: "bad", said: "Its conversation says why." },
+  missed: { word: "Missed", tone: "note", said: "The gateway was not running then, and it was too late afterwards." },
+};
+
+/** What became of the times at which a job was due, the newest first. */
+export function History({ slots }: { slots: readonly Fired[] }) {
+  if (slots.length === 0) {
+    return (
+      <div class="panel">
+        <Empty icon="clock" title="It has not been due yet">
+          Run it now to see what it does.
+        </Empty>
+      </div>
+    );
+  }
+  return (
+    <Table label="Times at which it was due" columns={COLUMNS} rows={slots} keyOf={(each) => String(each.instant)} />
+  );
+}
+
+const COLUMNS: readonly Column<Fired>[] = [
+  { title: "When", cell: (slot) => <Time at={slot.instant} as="relative" /> },
+  { title: "Outcome", cell: (slot) => <Badge tone={MEANINGS[slot.outcome].tone}>{MEANINGS[slot.outcome].word}</Badge> },
+  { title: "Note", wide: true, cell: (slot) => <span class="faint">{MEANINGS[slot.outcome].said}</span> },
+  { title: "", cell: (slot) => slot.turn_id && <OpenTurn turnId={slot.turn_id} /> },
+];
+
+function OpenTurn({ turnId }: { turnId: string }) {
+  return (
+    <Button small icon="chat" onClick={() => attempt(() => openTurn(turnId))}>
+      Open
+    </Button>
   );
 }

@@ -1,14 +1,12 @@
+/** The form for a new key, and what keys mean for access to the API. */
+
 import { useState } from "preact/hooks";
 import { post } from "../../api.ts";
 import { Button } from "../../ui/button.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
-import { useDoing } from "../../ui/doing.ts";
-import { TextField } from "../../ui/text_field.tsx";
-import type { KeyView, NewKey } from "../../wire.ts";
-import { Trouble } from "../parts/trouble.tsx";
-import { useClosed } from "./closed.ts";
-import { isFirst } from "./opening.ts";
-import { EMPTY, isMissing, type May, planned, type Written } from "./plan.ts";
+import { useDoing, useLoaded } from "../../ui/requests.ts";
+import type { KeyPlan, KeyView, NewKey, SettingsView } from "../../wire.ts";
+import { TextField, Trouble } from "../parts.tsx";
 
 const MAY: readonly { value: May; label: string; meaning: string }[] = [
   { value: "api", label: "Use the API", meaning: "talk, read, and everything that belongs to its owner" },
@@ -126,4 +124,55 @@ function Choices({ may, onChoose }: { may: May; onChoose: (may: May) => void }) 
       ))}
     </fieldset>
   );
+}
+
+export type May = "api" | "admin" | "webhook";
+
+export interface Written {
+  name: string;
+  may: May;
+  /** Of a webhook's key. */
+  route: string;
+  /** Of a key for the API. */
+  owner: string;
+  rate: string;
+}
+
+export const EMPTY: Written = { name: "", may: "api", route: "", owner: "", rate: "" };
+
+/** Return what to ask for; what does not belong to such a key is left out, whatever was written before. */
+export function planned({ name, may, route, owner, rate }: Written): Required<KeyPlan> {
+  return {
+    name: name.trim(),
+    scopes: [{ api: API, admin: ADMIN, webhook: `${WEBHOOK}${route.trim()}` }[may]],
+    owner: (may === "api" && owner.trim()) || OPERATOR,
+    rate_limit: Number(rate) || 0,
+  };
+}
+
+/** Whether there is something to be written yet. */
+export const isMissing = ({ name, may, route }: Written) => !name.trim() || (may === "webhook" && !route.trim());
+
+export const API = "api";
+export const ADMIN = "admin";
+export const WEBHOOK = "webhook:";
+/** Whom everything on this machine belongs to where nobody else is named. */
+export const OPERATOR = "local";
+
+export const isLive = (key: KeyView) => key.revoked_at === null;
+export const opensApi = (key: KeyView) => isLive(key) && key.scopes.some((each) => each === API || each === ADMIN);
+
+/** Return whether a key with these scopes would be the first that opens the API. */
+export const isFirst = (keys: readonly KeyView[], scopes: readonly string[]) =>
+  !keys.some(opensApi) && scopes.some((each) => each === API || each === ADMIN);
+
+/** Return whether nothing opens the API any more without this key. */
+export const isLast = (keys: readonly KeyView[], key: KeyView) => opensApi(key) && keys.filter(opensApi).length === 1;
+
+const ASKING = ["server.api_key", "server.password"];
+
+export function useClosed(): boolean {
+  const [settings] = useLoaded<SettingsView>("/api/settings");
+  const items = settings.value.value?.items ?? [];
+  return items.some((each) => ASKING.includes(each.key) && Boolean(each.value));
 }

@@ -1,15 +1,14 @@
-/** All that is remembered as one Markdown document, to be edited like any other. */
+/** All memories as one Markdown document, with a draft that survives a change of page. */
 
-import { useEffect } from "preact/hooks";
+import { computed, type ReadonlySignal, signal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import { get, put } from "../../api.ts";
 import { plural } from "../../format.ts";
 import { Button } from "../../ui/button.tsx";
+import { newDoing } from "../../ui/requests.ts";
 import { tell } from "../../ui/toast.tsx";
-import type { Edited } from "../../wire.ts";
-import { useWarning } from "../parts/leaving.ts";
-import { Pending } from "../parts/pending.tsx";
-import { Trouble } from "../parts/trouble.tsx";
-import { Conflict } from "./conflict.tsx";
-import { base, begin, busy, isChanged, load, problem, save, theirs, written } from "./draft.ts";
+import type { Document, Edited } from "../../wire.ts";
+import { Pending, Trouble, useWarning } from "../parts.tsx";
 
 export function DocumentEditor() {
   useEffect(() => {
@@ -75,3 +74,137 @@ function summary({ added, changed, removed, known, left_out }: Edited): string {
   if (!said.length) return "Nothing was changed.";
   return `${said.map(([amount, what]) => `${plural(amount, "memory", "memories")} ${what}`).join(", ")}.`;
 }
+
+interface ConflictProps {
+  base: string;
+  theirs: string;
+  mine: string;
+  onSave: () => void;
+  onDiscard: () => void;
+}
+
+/** What was learned, changed or forgotten while somebody edited the document, and what to do about it. */
+export function Conflict({ base, theirs, mine, onSave, onDiscard }: ConflictProps) {
+  const { come, gone, clashes } = difference(base, theirs, mine);
+  const element = useRef<HTMLElement>(null);
+  useEffect(() => element.current?.scrollIntoView({ block: "nearest" }), []);
+  return (
+    <section ref={element} class="memory-conflict" role="alert" aria-label="It has changed meanwhile">
+      <h2>It has changed while you were writing</h2>
+      <Lines title="There now" lines={come} sign="+" />
+      <Lines title="Not there any more" lines={gone} sign="−" />
+      {clashes.map(({ theirs, mine }) => (
+        <div key={mine}>
+          <p>You both changed one line. Saving makes it yours.</p>
+          <p class="memory-line gone">− {theirs}</p>
+          <p class="memory-line come">+ {mine}</p>
+        </div>
+      ))}
+      <div class="memory-row">
+        <Button look="main" onClick={onSave}>
+          Save mine as well
+        </Button>
+        <Button onClick={onDiscard}>Discard mine, and show how it is now</Button>
+      </div>
+    </section>
+  );
+}
+
+function Lines({ title, lines, sign }: { title: string; lines: readonly string[]; sign: "+" | "−" }) {
+  if (!lines.length) return null;
+  return (
+    <div>
+      <h3>{title}</h3>
+      {lines.map((line) => (
+        <p key={line} class={sign === "+" ? "memory-line come" : "memory-line gone"}>
+          {sign} {line}
+        </p>
+      ))}
+    </div>
+  );
+}
+
+const PATH = "/api/memory/document";
+
+const read = signal<string | null>(null);
+const others = signal<string | null>(null);
+const doing = newDoing();
+
+/** As it was read; null until then. */
+export const base: ReadonlySignal<string | null> = read;
+/** As it is to be. */
+export const written = signal("");
+/** What it has become since it was read, where that is something else. */
+export const theirs: ReadonlySignal<string | null> = others;
+export const { problem, busy } = doing;
+export const isChanged = computed(() => read.value !== null && written.value !== read.value);
+
+/** Begin with a document; what was written before is gone. */
+export function begin(markdown: string): void {
+  read.value = written.value = markdown;
+  others.value = null;
+  doing.forget();
+}
+
+/** Read the document, unless there is something in it that is not saved. */
+export async function load(): Promise<void> {
+  if (!isChanged.value) await doing.run(async () => begin((await get<Document>(PATH)).markdown));
+}
+
+/** Save what was written; what changed meanwhile is shown first, unless it is to be saved `anyway`. */
+export async function save(anyway: boolean): Promise<Edited | undefined> {
+  return doing.run(async () => {
+    const now = (await get<Document>(PATH)).markdown;
+    if (!anyway && now !== read.value) {
+      others.value = now;
+      return undefined;
+    }
+    const edited = await put<Edited>(PATH, { base: read.value, markdown: written.value });
+    begin(edited.markdown);
+    return edited;
+  });
+}
+
+const ID = /<!--\s*(mem_[0-9A-Za-z_-]+)\s*-->/;
+
+export interface Difference {
+  /** Lines that are there now, and were not. */
+  come: string[];
+  /** Lines that were there, and are not now. */
+  gone: string[];
+  /** Lines that both changed, each in their own way: as it is now, and as it is to be. */
+  clashes: { theirs: string; mine: string }[];
+}
+
+/** Compare a document as it was read with what it is now and with what it is to be. */
+export function difference(base: string, theirs: string, mine: string): Difference {
+  const both = clashing(byId(base), byId(theirs), byId(mine));
+  const others = (from: string, than: string) => {
+    const there = new Set(lines(than));
+    return lines(from).filter((line) => !there.has(line) && !both.includes(idOf(line) ?? ""));
+  };
+  return {
+    come: others(theirs, base).map(shown),
+    gone: others(base, theirs).map(shown),
+    clashes: both.map((id) => ({ theirs: shown(byId(theirs).get(id)!), mine: shown(byId(mine).get(id)!) })),
+  };
+}
+
+/** Return the memories that both changed, each in their own way. */
+function clashing(base: Map<string, string>, theirs: Map<string, string>, mine: Map<string, string>): string[] {
+  return [...base.keys()].filter((id) => {
+    const [was, now, wanted] = [base.get(id), theirs.get(id), mine.get(id)];
+    return now !== undefined && wanted !== undefined && now !== was && wanted !== was && now !== wanted;
+  });
+}
+
+const idOf = (line: string) => ID.exec(line)?.[1];
+const lines = (document: string) => document.split("\n").filter((line) => line.trim());
+
+function byId(document: string): Map<string, string> {
+  const named = lines(document).map((line) => [idOf(line), line] as const);
+  return new Map(named.filter((each): each is [string, string] => each[0] !== undefined));
+}
+
+/** Return a line as people read it, without the comment that says which memory it is. */
+const shown = (line: string) => line.replace(ID, "").replace(/^- /, "").trim();

@@ -1,11 +1,13 @@
-import { useState } from "preact/hooks";
-import { patch, post, remove } from "../../api.ts";
-import { IconButton } from "../../ui/button.tsx";
+/** One memory: shown, edited in place, or forgotten. */
+
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { patch, post, remove, told } from "../../api.ts";
+import { to } from "../../router.ts";
+import { Button, IconButton } from "../../ui/button.tsx";
+import { Field, Time } from "../../ui/parts.tsx";
 import { attempt, tell } from "../../ui/toast.tsx";
 import type { MemoryView, Removed } from "../../wire.ts";
-import { Confirm } from "../parts/confirm.tsx";
-import { FactForm } from "./form.tsx";
-import { Origin } from "./origin.tsx";
+import { Confirm } from "../parts.tsx";
 
 interface FactProps {
   memory: MemoryView;
@@ -61,4 +63,73 @@ async function erase(memory: MemoryView, onChanged: () => void): Promise<Removed
 async function recover(memory: MemoryView, onChanged: () => void): Promise<void> {
   await attempt(() => post<MemoryView>("/api/memory", { text: memory.text }));
   onChanged();
+}
+
+interface FactFormProps {
+  label: string;
+  text: string;
+  verb: string;
+  hint?: string;
+  /** Throws what is wrong with it, which is shown beside the text. */
+  onSave: (text: string) => Promise<void>;
+  onCancel: () => void;
+}
+
+/** A text that is to be remembered.  Enter saves it, Escape leaves it as it was. */
+export function FactForm({ label, text, verb, hint, onSave, onCancel }: FactFormProps) {
+  const [written, setWritten] = useState(text);
+  const [problem, setProblem] = useState("");
+  const area = useRef<HTMLTextAreaElement>(null);
+  useLayoutEffect(() => area.current?.focus(), []);
+  const save = (event: Event) => {
+    event.preventDefault();
+    if (!written.trim()) return;
+    onSave(written).catch((error) => setProblem(told(error)));
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.key === "Escape") onCancel();
+    if (event.key === "Enter" && !event.shiftKey && !event.isComposing) save(event);
+  };
+  return (
+    <form class="memory-form" onSubmit={save}>
+      <Field label={label} hint={hint} problem={problem || undefined}>
+        {(control) => (
+          <textarea
+            {...control}
+            ref={area}
+            rows={2}
+            value={written}
+            onInput={(event) => setWritten(event.currentTarget.value)}
+            onKeyDown={onKeyDown}
+          />
+        )}
+      </Field>
+      <div class="memory-row">
+        <Button type="submit" look="main" small disabled={!written.trim()}>
+          {verb}
+        </Button>
+        <Button small onClick={onCancel}>
+          Cancel
+        </Button>
+      </div>
+    </form>
+  );
+}
+
+/** Where something that is remembered was said. */
+export function Origin({ memory }: { memory: MemoryView }) {
+  const { origin, turn_id } = memory;
+  if (origin) {
+    return (
+      <span class="said-in">
+        <a href={to.session(origin.session_id, turn_id ?? null)}>{origin.title || origin.key}</a>, message{" "}
+        {origin.ordinal}, <Time at={origin.at} />
+      </span>
+    );
+  }
+  return (
+    <span class="said-in">
+      {turn_id ? "Said in a conversation that was deleted" : "Added by hand"}, <Time at={memory.updated_at} />
+    </span>
+  );
 }

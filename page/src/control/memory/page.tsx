@@ -1,10 +1,21 @@
-/** Memory: what is remembered, as a list and as one document, and the receipts of how it came to be. */
+/** Memory: what is remembered, as a list and as one document, and how it was learned. */
 
 import "./memory.css";
+import { computed } from "@preact/signals";
+import { useMemo, useRef, useState } from "preact/hooks";
+import { post, query } from "../../api.ts";
+import { plural } from "../../format.ts";
 import { to } from "../../router.ts";
-import { PageHead } from "../parts/head.tsx";
+import { Button } from "../../ui/button.tsx";
+import { Dialog } from "../../ui/dialog.tsx";
+import { Empty, Problem } from "../../ui/parts.tsx";
+import { useLoaded, useSettled } from "../../ui/requests.ts";
+import { attempt, tell } from "../../ui/toast.tsx";
+import type { Forgotten, MemoryView, Recalled as RecalledView } from "../../wire.ts";
+import { type List, Listing, useList } from "../list.tsx";
+import { PageHead, TextField } from "../parts.tsx";
 import { DocumentEditor } from "./document.tsx";
-import { Facts } from "./facts.tsx";
+import { Fact, FactForm } from "./fact.tsx";
 import { Receipts } from "./receipts.tsx";
 
 const VIEWS = [
@@ -27,4 +38,167 @@ export function MemoryPage({ id }: { id: string | null }) {
       {id === "document" ? <DocumentEditor /> : id === "receipts" ? <Receipts /> : <Facts />}
     </>
   );
+}
+
+const REFRESHED_MS = 10_000;
+
+export function Facts() {
+  const [asked, setAsked] = useState("");
+  const [adding, setAdding] = useState(false);
+  const wanted = useSettled(asked.trim());
+  const list = useLasting(useList<MemoryView>(`/api/memory${query({ q: wanted })}`, REFRESHED_MS));
+  const add = async (text: string) => {
+    await post<MemoryView>("/api/memory", { text });
+    setAdding(false);
+    tell("Remembered.");
+    list.refresh();
+  };
+  return (
+    <section class="memories" aria-label="What is remembered">
+      <div class="memory-tools">
+        <input
+          class="input"
+          type="search"
+          placeholder="Search memories"
+          aria-label="Search memories"
+          value={asked}
+          onInput={(event) => setAsked(event.currentTarget.value)}
+        />
+        <Button look="main" icon="plus" onClick={() => setAdding(true)}>
+          Add
+        </Button>
+      </div>
+      {adding && (
+        <FactForm label="What to remember" text="" verb="Remember" onSave={add} onCancel={() => setAdding(false)} />
+      )}
+      <Listing list={list} empty={<Nothing wanted={wanted} />}>
+        {(memories) => <Remembered memories={memories} onChanged={list.refresh} />}
+      </Listing>
+      {wanted && <Recalled wanted={wanted} />}
+      {!wanted && Boolean(list.listed.value.items?.length) && <ForgetEverything onForgotten={list.refresh} />}
+    </section>
+  );
+}
+
+function Remembered({ memories, onChanged }: { memories: readonly MemoryView[]; onChanged: () => void }) {
+  const profile = memories.filter((each) => each.kind === "profile");
+  const facts = memories.filter((each) => each.kind !== "profile");
+  return (
+    <>
+      {profile.map((memory) => (
+        <section key={memory.id} class="memory-profile" aria-label="Profile">
+          <h2>Profile</h2>
+          <Fact memory={memory} onChanged={onChanged} />
+        </section>
+      ))}
+      <ul class="memories-list">
+        {facts.map((memory) => (
+          <li key={memory.id}>
+            <Fact memory={memory} onChanged={onChanged} />
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}
+
+function Nothing({ wanted }: { wanted: string }) {
+  if (wanted)
+    return (
+      <Empty icon="search" title="Nothing found">
+        Nothing here has all of these words.
+      </Empty>
+    );
+  return (
+    <Empty icon="brain" title="Nothing is remembered yet">
+      What matters of a conversation is remembered when it is over, or after a while of silence. You can add facts
+      yourself, or say “remember that …” while you chat.
+    </Empty>
+  );
+}
+
+/** Let what another search found stay until this one has found something, so that nothing flickers. */
+function useLasting<T>(list: List<T>): List<T> {
+  const last = useRef<readonly T[] | undefined>(undefined);
+  return useMemo(() => {
+    const listed = computed(() => {
+      const now = list.listed.value;
+      if (now.items) last.current = now.items;
+      return { ...now, items: now.items ?? last.current };
+    });
+    return { ...list, listed };
+  }, [list]);
+}
+
+/** What a provider elsewhere recalls, where there is one: it may know more than is kept here. */
+export function Recalled({ wanted }: { wanted: string }) {
+  const [loaded] = useLoaded<RecalledView>(`/api/memory/recall${query({ q: wanted })}`);
+  const recalled = loaded.value.value;
+  if (!recalled?.provider) return null;
+  return (
+    <section class="memory-recalled" aria-label={`Recalled by ${recalled.provider}`}>
+      <h2>Recalled by {recalled.provider}</h2>
+      {recalled.problem && <Problem error={recalled.problem} />}
+      {!recalled.problem && !recalled.items?.length && <p class="faint">Nothing.</p>}
+      <ul class="memories-list">
+        {recalled.items?.map((each) => (
+          <li key={each.id ?? each.text} class="memory-text">
+            {each.text}
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+/** To be typed, because nothing brings it back. */
+const WORD = "forget everything";
+
+export function ForgetEverything({ onForgotten }: { onForgotten: () => void }) {
+  const [asking, setAsking] = useState(false);
+  return (
+    <div class="memory-last">
+      <Button look="bad" icon="trash" small onClick={() => setAsking(true)}>
+        Forget everything…
+      </Button>
+      {asking && <Asking onClose={() => setAsking(false)} onForgotten={onForgotten} />}
+    </div>
+  );
+}
+
+function Asking({ onClose, onForgotten }: { onClose: () => void; onForgotten: () => void }) {
+  const [typed, setTyped] = useState("");
+  const sure = typed.trim().toLowerCase() === WORD;
+  const forget = async (event: Event) => {
+    event.preventDefault();
+    const done = sure && (await attempt(() => post<Forgotten>("/api/memory/forget", { everything: true })));
+    if (!done) return;
+    onClose();
+    onForgotten();
+    report(done);
+  };
+  return (
+    <Dialog title="Forget everything?" onClose={onClose}>
+      <form class="memory-stack" onSubmit={forget}>
+        <p>
+          Every fact and the profile are deleted, here and by the memory provider, if there is another. Conversations
+          stay. This cannot be undone.
+        </p>
+        <TextField label={`Type “${WORD}”`} value={typed} onInput={setTyped} />
+        <div class="dialog-actions">
+          <Button onClick={onClose}>Keep it</Button>
+          <Button type="submit" look="bad" disabled={!sure}>
+            Forget everything
+          </Button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+function report({ forgotten, elsewhere = 0, owed = 0, problems = [] }: Forgotten): void {
+  const more = elsewhere ? `, and ${plural(elsewhere, "memory", "memories")} elsewhere` : "";
+  tell(`${plural(forgotten, "memory", "memories")} forgotten${more}.`);
+  if (owed) tell(`${plural(owed, "segment")} not committed yet will still be remembered; see Receipts.`);
+  for (const each of problems) tell(each, { bad: true });
 }

@@ -1,14 +1,15 @@
+/** The segments that memory learns from, and the button that learns from one now. */
+
 import { useState } from "preact/hooks";
 import { post } from "../../api.ts";
 import { plural } from "../../format.ts";
 import { Button } from "../../ui/button.tsx";
 import { Badge, Time, type Tone } from "../../ui/parts.tsx";
-import { tell } from "../../ui/toast.tsx";
-import type { SegmentView } from "../../wire.ts";
-import { Confirm } from "../parts/confirm.tsx";
-import { Origin } from "../parts/origin.tsx";
-import { type Column, Table } from "../parts/table.tsx";
-import { CommitButton } from "./commit.tsx";
+import { tell, tellProblem } from "../../ui/toast.tsx";
+import type { Committed, SegmentView } from "../../wire.ts";
+import { type Column, Table } from "../list.tsx";
+import { Confirm } from "../parts.tsx";
+import { Origin } from "../session_link.tsx";
 
 interface SegmentsProps {
   segments: readonly SegmentView[];
@@ -96,4 +97,33 @@ async function waive(segment: SegmentView, onChanged: () => unknown): Promise<vo
   await post<SegmentView>(`/api/memory/segments/${segment.id}/waive`);
   tell("Waived.");
   await onChanged();
+}
+
+/** How long a commit may take: a model reads the whole conversation. */
+const PATIENCE_MS = 180_000;
+
+/** Has what a conversation has to remember committed now, whether it is over or not. */
+export function CommitButton({ sessionId, onDone }: { sessionId: string; onDone: () => unknown }) {
+  const [busy, setBusy] = useState(false);
+  const commit = async () => {
+    setBusy(true);
+    await pay(sessionId);
+    await onDone();
+    setBusy(false);
+  };
+  return (
+    <Button small disabled={busy} onClick={commit}>
+      {busy ? "Committing…" : "Commit now"}
+    </Button>
+  );
+}
+
+async function pay(sessionId: string): Promise<void> {
+  try {
+    const body = { session_id: sessionId, wait: true };
+    const { committed } = await post<Committed>("/api/memory/commit", body, { patienceMs: PATIENCE_MS });
+    tell(committed ? "Committed." : "Nothing was committed; the receipt says why.", { bad: !committed });
+  } catch (error) {
+    tellProblem(error);
+  }
 }

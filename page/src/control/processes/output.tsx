@@ -1,14 +1,15 @@
-import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { Ansi } from "../../conversation/tools/ansi.tsx";
-import { Button } from "../../ui/button.tsx";
-import { kept } from "../../ui/kept.tsx";
-import { CopyButton } from "../../ui/parts.tsx";
-import { whileVisible } from "../../ui/visible.ts";
-import type { ProcessView } from "../../wire.ts";
-import { Section } from "../parts/section.tsx";
-import { Trouble } from "../parts/trouble.tsx";
-import { type Log, logOf, textOf } from "./log.ts";
+/** The output of a background command, read on as it is written. */
+
 import "../../conversation/tools/tools.css";
+import { type ReadonlySignal, signal } from "@preact/signals";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { get } from "../../api.ts";
+import { Ansi } from "../../conversation/tools/output.tsx";
+import { Button } from "../../ui/button.tsx";
+import { CopyButton, kept } from "../../ui/parts.tsx";
+import { whileVisible } from "../../ui/requests.ts";
+import type { Output, ProcessView } from "../../wire.ts";
+import { Section, Trouble } from "../parts.tsx";
 
 const LOOK_MS = 1_000;
 /** So close to the end counts as being there. */
@@ -78,4 +79,93 @@ function Terminal({ log, running }: { log: Log; running: boolean }) {
       )}
     </section>
   );
+}
+
+/** More than this is not kept in the page; the gateway has it. */
+const KEPT_MAX = 128_000;
+/** Lines are drawn by so many characters at once, so that new ones leave the others alone. */
+const BLOCK = 8_000;
+/** A line that does not end is cut there; progress bars write such ones. */
+const BLOCK_MAX = 32_000;
+/** So many pieces are read at once; a command that writes faster is read on at the next look. */
+const PIECES_MAX = 16;
+
+export interface Block {
+  number: number;
+  text: string;
+}
+
+export interface Log {
+  /** Whole lines, except where one is very long, and at the end. */
+  blocks: readonly Block[];
+  /** Something stood before the blocks that is not shown here. */
+  cut: boolean;
+  end: number;
+  read: boolean;
+  error: unknown;
+}
+
+export const emptyLog: Log = { blocks: [], cut: false, end: 0, read: false, error: undefined };
+
+export const textOf = (log: Log) => log.blocks.map(({ text }) => text).join("");
+
+/** Return a log with one more piece; blocks that are full stay the same objects. */
+export function append(log: Log, output: Output): Log {
+  const last = log.blocks.at(-1);
+  const grown = blocksOf((last?.text ?? "") + output.text, last?.number ?? 0);
+  const blocks = [...log.blocks.slice(0, -1), ...grown];
+  const dropped = surplus(blocks);
+  const cut = log.cut || output.begin > log.end || dropped > 0;
+  return { blocks: blocks.slice(dropped), cut, end: output.end, read: true, error: undefined };
+}
+
+function blocksOf(text: string, first: number): Block[] {
+  const blocks: Block[] = [];
+  let at = 0;
+  while (at < text.length) {
+    const line = text.indexOf("\n", at + BLOCK);
+    const next = Math.min(line < 0 ? text.length : line + 1, at + BLOCK_MAX);
+    blocks.push({ number: first + blocks.length, text: text.slice(at, next) });
+    at = next;
+  }
+  return blocks;
+}
+
+/** Return how many blocks at the beginning are too many. */
+function surplus(blocks: readonly Block[]): number {
+  let kept = 0;
+  const last = blocks.findLastIndex(({ text }) => {
+    kept += text.length;
+    return kept > KEPT_MAX;
+  });
+  return last + 1;
+}
+
+/** Return the log of a command, and what reads on. */
+export function logOf(processId: string): { log: ReadonlySignal<Log>; readOn: () => Promise<void> } {
+  const log = signal(emptyLog);
+  let reading = false;
+  const readOn = async () => {
+    if (reading) return;
+    reading = true;
+    log.value = await readPieces(processId, log.peek());
+    reading = false;
+  };
+  return { log, readOn };
+}
+
+async function readPieces(processId: string, before: Log): Promise<Log> {
+  const path = `/api/processes/${encodeURIComponent(processId)}/log?colours=true&after=`;
+  let log = before;
+  try {
+    for (let piece = 0; piece < PIECES_MAX; piece++) {
+      const output = await get<Output>(`${path}${log.end}`);
+      const isAll = output.end === log.end;
+      if (!isAll || !log.read || log.error !== undefined) log = append(log, output);
+      if (isAll) break;
+    }
+    return log;
+  } catch (error) {
+    return { ...log, error };
+  }
 }

@@ -1,21 +1,20 @@
-/** Commands that run beside the conversations. */
+/** Processes: commands that run in the background. */
 
 import "./processes.css";
 import { signal } from "@preact/signals";
-import { query } from "../../api.ts";
-import { duration } from "../../format.ts";
+import { useState } from "preact/hooks";
+import { post, query } from "../../api.ts";
+import { duration, fullMoment } from "../../format.ts";
 import { to } from "../../router.ts";
-import { Empty, Time } from "../../ui/parts.tsx";
+import { Button } from "../../ui/button.tsx";
+import { Badge, CopyButton, Empty, Time, type Tone } from "../../ui/parts.tsx";
+import { useLoaded } from "../../ui/requests.ts";
+import { tell } from "../../ui/toast.tsx";
 import type { ProcessState, ProcessView } from "../../wire.ts";
-import { Filter } from "../parts/filter.tsx";
-import { PageHead } from "../parts/head.tsx";
-import { useList } from "../parts/list.ts";
-import { Listing } from "../parts/listing.tsx";
-import { Origin } from "../parts/origin.tsx";
-import { type Column, Table } from "../parts/table.tsx";
-import { ProcessDetail } from "./detail.tsx";
-import { ProcessBadge } from "./state.tsx";
-import { ranMs } from "./states.ts";
+import { type Column, Listing, Table, useList } from "../list.tsx";
+import { Confirm, Facts, Filter, PageHead, Pending } from "../parts.tsx";
+import { Origin } from "../session_link.tsx";
+import { LiveOutput } from "./output.tsx";
 
 const CHOICES: readonly { value: ProcessState | ""; label: string }[] = [
   { value: "", label: "All" },
@@ -78,3 +77,103 @@ const COLUMNS: readonly Column<ProcessView>[] = [
   { title: "Started", cell: (each) => <Time at={each.started_at} /> },
   { title: "Ran for", cell: (each) => duration(ranMs(each)) },
 ];
+
+const LOOK_MS = 2_000;
+const NOTICE_LOST = "The machine was restarted or its keeper was killed, so nobody knows how this command ended.";
+
+/** One background command, with what it writes. */
+export function ProcessDetail({ id }: { id: string }) {
+  const [loaded, look] = useLoaded<ProcessView>(`/api/processes/${encodeURIComponent(id)}`, LOOK_MS);
+  const { value, error } = loaded.value;
+  const back = { label: "Processes", href: to.control("processes") };
+  if (!value) {
+    return (
+      <>
+        <PageHead title="Process" back={back} />
+        <Pending error={error} onRetry={look} />
+      </>
+    );
+  }
+  const title = (
+    <>
+      Background command <ProcessBadge process={value} />
+    </>
+  );
+  return (
+    <>
+      <PageHead title={title} back={back} {...(value.state === "lost" ? { lead: NOTICE_LOST } : {})}>
+        {value.state === "running" && <EndButton process={value} onEnded={look} />}
+      </PageHead>
+      <div class="process-line">
+        <pre>{value.command}</pre>
+        <CopyButton text={() => value.command} label="Copy the command" />
+      </div>
+      <LiveOutput key={value.id} process={value} />
+      <div class="panel">
+        <Facts facts={factsOf(value)} />
+      </div>
+    </>
+  );
+}
+
+function factsOf(process: ProcessView) {
+  return [
+    { name: "From", value: <Origin sessionId={process.session_id} turnId={process.turn_id} /> },
+    { name: "Folder", value: <code>{process.workdir}</code> },
+    { name: "Started", value: <Time at={process.started_at} /> },
+    { name: "Ended", value: process.ended_at ? <Time at={process.ended_at} /> : null },
+    {
+      name: "Ran for",
+      value: <span title={`since ${fullMoment(process.started_at)}`}>{duration(ranMs(process))}</span>,
+    },
+    { name: "Exit code", value: process.exit_code === null ? null : String(process.exit_code) },
+    { name: "Process", value: String(process.pid) },
+    { name: "When it ends", value: process.notifies ? "The conversation is told" : null },
+    { name: "Tells when it prints", value: process.patterns.length > 0 ? process.patterns.join(", ") : null },
+  ];
+}
+
+function EndButton({ process, onEnded }: { process: ProcessView; onEnded: () => Promise<void> }) {
+  const [asking, setAsking] = useState(false);
+  const end = async () => {
+    await post<ProcessView>(`/api/processes/${encodeURIComponent(process.id)}/kill`);
+    tell("The command was ended.");
+    await onEnded();
+  };
+  return (
+    <>
+      <Button look="bad" icon="stop" onClick={() => setAsking(true)}>
+        End it
+      </Button>
+      {asking && (
+        <Confirm title="End this command?" action="End it" onConfirm={end} onClose={() => setAsking(false)}>
+          <p>
+            <code>{process.command}</code>
+          </p>
+          <p>It is stopped with everything that it has started. What it has written stays.</p>
+        </Confirm>
+      )}
+    </>
+  );
+}
+
+export function ProcessBadge({ process }: { process: ProcessView }) {
+  const { word, tone } = standing(process);
+  return <Badge tone={tone}>{word}</Badge>;
+}
+
+/** Return how a command stands, in a word or two. */
+export function standing({ state, exit_code: code }: ProcessView): { word: string; tone: Tone } {
+  switch (state) {
+    case "running":
+      return { word: "Running", tone: "busy" };
+    case "lost":
+      return { word: "Lost", tone: "bad" };
+    case "exited":
+      return code === 0 ? { word: "Done", tone: "good" } : { word: `Exit ${code ?? "unknown"}`, tone: "bad" };
+  }
+}
+
+/** Return for how long it has run. */
+export const ranMs = ({ started_at: start, ended_at: end }: ProcessView, now = Date.now()) =>
+  Math.max(0, (end ?? now) - start);

@@ -1,10 +1,10 @@
-/** Settings as they are, and what is to be changed about them; it stays while other pages are looked at. */
+/** The settings and the unsaved changes to them, which survive a change of page. */
 
 import { computed, type ReadonlySignal, signal } from "@preact/signals";
 import { get, patch, Refused } from "../../api.ts";
 import type { SettingsView, SettingView } from "../../wire.ts";
-import { isForOperator } from "../parts/trouble.tsx";
-import { same } from "./value.ts";
+import { isForOperator } from "../parts.tsx";
+import { same } from "./values.ts";
 
 const PATH = "/api/settings";
 

@@ -1,19 +1,20 @@
-/** Settings: what an operator can choose, section by section, and the way to a model. */
+/** Settings: section by section, the bar that saves them, and the way to the set-up wizard. */
 
 import "./settings.css";
 import { useEffect, useState } from "preact/hooks";
+import { plural } from "../../format.ts";
 import { SETUP, to } from "../../router.ts";
 import { ModelSetup } from "../../setup/setup.tsx";
+import { Button } from "../../ui/button.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { Empty } from "../../ui/parts.tsx";
+import { tell } from "../../ui/toast.tsx";
 import type { SettingsView } from "../../wire.ts";
-import { PageHead } from "../parts/head.tsx";
-import { useWarning } from "../parts/leaving.ts";
-import { Pending } from "../parts/pending.tsx";
-import { changed, load, problem, settings } from "./draft.ts";
-import { SaveBar } from "./save.tsx";
-import { found, grouped, sectionOf, sections, titleOf } from "./sections.ts";
+import { PageHead, Pending, Trouble, useWarning } from "../parts.tsx";
+import { RestartButton } from "../restart.tsx";
+import { busy, canSave, changed, discard, load, problem, refusedKey, save, settings } from "./draft.ts";
 import { SettingRow } from "./setting.tsx";
+import { found, grouped, sectionOf, sections, titleOf } from "./values.ts";
 
 const ALL = { label: "Settings", href: to.control("settings") };
 
@@ -111,5 +112,53 @@ function Guided() {
       <strong>Choose a model step by step</strong>
       <span>Provider, key and model, tried before anything is saved.</span>
     </a>
+  );
+}
+
+/** What there is to do before what was chosen holds: save it, and then restart. */
+export function SaveBar() {
+  const waits = settings.value?.restart_needed ?? false;
+  if (!changed.value && !waits && problem.value === undefined) return null;
+  return (
+    <section class="save-bar" aria-label="Changes">
+      {problem.value !== undefined && <Complaint />}
+      {changed.value > 0 ? <Saving /> : waits && <Restarting />}
+    </section>
+  );
+}
+
+function Complaint() {
+  const key = refusedKey.value;
+  if (!key) return <Trouble error={problem.value} onRetry={load} />;
+  return (
+    <p class="save-refused" role="alert">
+      Nothing was saved: <a href={to.control("settings", key.split(".")[0]!)}>{key}</a> cannot be that.
+    </p>
+  );
+}
+
+function Saving() {
+  const saved = async () => (await save()) && tell("Saved.");
+  return (
+    <div class="save-actions">
+      <span>{plural(changed.value, "change")} to be saved</span>
+      <Button onClick={discard}>Discard</Button>
+      <Button look="main" disabled={!canSave.value} onClick={saved}>
+        {busy.value ? "Trying them out…" : "Save"}
+      </Button>
+    </div>
+  );
+}
+
+function Restarting() {
+  const onBack = async () => {
+    await load();
+    tell("The gateway is back, with these settings.");
+  };
+  return (
+    <div class="save-actions">
+      <span>What is saved differs from what runs. It holds after a restart.</span>
+      <RestartButton label="Restart to apply" look="main" onBack={onBack} />
+    </div>
   );
 }

@@ -1,19 +1,18 @@
-/** How the gateway is, and what it still has to do. */
+/** Status: the state of the gateway, its agent, and what it is doing. */
 
 import "./status.css";
 import { Unanswered } from "../../api.ts";
-import { operator } from "../../me.ts";
-import { Badge, type Tone } from "../../ui/parts.tsx";
-import type { Status } from "../../wire.ts";
-import { PageHead } from "../parts/head.tsx";
-import { Skeleton } from "../parts/skeleton.tsx";
-import { Trouble } from "../parts/trouble.tsx";
-import { RestartButton } from "../restart/restart.tsx";
-import { Conservation } from "./conservation.tsx";
-import { glance, look } from "./glance.ts";
-import { Agent, BootReport, House } from "./house.tsx";
-import { Owed } from "./owed.tsx";
-import { Running } from "./running.tsx";
+import { duration, fullMoment, lead, plural } from "../../format.ts";
+import { to } from "../../router.ts";
+import { stateOf, toneOf } from "../../sessions/labels.tsx";
+import { sessions } from "../../sessions/store.ts";
+import { operator } from "../../sign_in/identity.ts";
+import { Badge, Time, type Tone } from "../../ui/parts.tsx";
+import type { AgentView, ClockOff, SessionView, Status } from "../../wire.ts";
+import { glance, look } from "../gateway_status.ts";
+import { Facts, PageHead, Section, Skeleton, Trouble } from "../parts.tsx";
+import { RestartButton } from "../restart.tsx";
+import { Conservation, Owed } from "./accounting.tsx";
 
 export function StatusPage() {
   const { value, error } = glance.value;
@@ -69,14 +68,156 @@ function Everything({ status }: { status: Status }) {
 }
 
 function State({ status, away }: { status: Status | undefined; away: boolean }) {
-  const [tone, word] = stateOf(status, away);
+  const [tone, word] = badgeOf(status, away);
   return <Badge tone={tone}>{word}</Badge>;
 }
 
-function stateOf(status: Status | undefined, away: boolean): [Tone, string] {
+function badgeOf(status: Status | undefined, away: boolean): [Tone, string] {
   if (away) return ["bad", "Does not answer"];
   if (!status) return ["plain", "Looking…"];
   if (status.state === "draining") return ["busy", status.drain?.restart ? "Restarting" : "Stopping"];
   if (status.problem) return ["bad", "Not ready"];
   return status.ready ? ["good", "Ready"] : ["busy", "Starting"];
+}
+
+/** The conversations in which something goes on. */
+export function Running() {
+  const active = sessions.value.filter((session) => session.activity !== null);
+  return (
+    <Section title="At work">
+      {active.length === 0 ? (
+        <p class="panel faint">Nothing runs at the moment. What is being answered appears here.</p>
+      ) : (
+        <ul class="panel at-work">
+          {active.map((session) => (
+            <RunningRow key={session.id} session={session} />
+          ))}
+        </ul>
+      )}
+    </Section>
+  );
+}
+
+function RunningRow({ session }: { session: SessionView }) {
+  return (
+    <li class="at-work-row">
+      <Badge tone={toneOf(session)}>{stateOf(session)}</Badge>
+      <a href={to.session(session.id)}>{session.label}</a>
+      <span class="faint">{session.channel}</span>
+      <span class="faint">
+        <Time at={session.updated_at} as="relative" />
+      </span>
+    </li>
+  );
+}
+
+const CONNECTED = /^connected/;
+
+/** Who answers, and with what. */
+export function Agent({ agent }: { agent: AgentView }) {
+  const { tools = [], mcp = {} } = agent;
+  return (
+    <Section title="The agent">
+      <div class="panel">
+        <Facts
+          facts={[
+            { name: "Model", value: <Model agent={agent} /> },
+            { name: "Sandbox", value: agent.unsafe ? <Badge tone="bad">{agent.sandbox}</Badge> : agent.sandbox },
+            { name: "Tools", value: tools.length > 0 && <Tools names={tools} /> },
+            { name: "MCP servers", value: <Servers states={mcp} /> },
+          ]}
+        />
+      </div>
+    </Section>
+  );
+}
+
+function Model({ agent }: { agent: AgentView }) {
+  if (!agent.demonstration) return <>{agent.model}</>;
+  return (
+    <>
+      The built-in demonstration. <a href={to.setup()}>Set up a real model</a>
+    </>
+  );
+}
+
+function Tools({ names }: { names: readonly string[] }) {
+  return (
+    <details>
+      <summary>{plural(names.length, "tool")}</summary>
+      <ul class="tool-names">
+        {names.map((name) => (
+          <li key={name}>
+            <code>{name}</code>
+          </li>
+        ))}
+      </ul>
+    </details>
+  );
+}
+
+function Servers({ states }: { states: Record<string, string> }) {
+  const names = Object.entries(states);
+  if (names.length === 0) return <span class="faint">none are configured</span>;
+  return (
+    <ul class="mcp-servers">
+      {names.map(([name, state]) => (
+        <li key={name}>
+          {name} <Badge tone={CONNECTED.test(state) ? "good" : "bad"}>{state}</Badge>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** The process, and where it lives. */
+export function House({ status }: { status: Status }) {
+  const { clocks_off: clocksOff = [] } = status;
+  return (
+    <Section title="The gateway">
+      <div class="panel">
+        <Facts
+          facts={[
+            {
+              name: "Up for",
+              value: <span title={fullMoment(status.started_at)}>{duration(status.uptime_s * 1_000)}</span>,
+            },
+            { name: "Version", value: status.version },
+            { name: "Address", value: status.url },
+            { name: "Store", value: status.store },
+            { name: "Home", value: status.home },
+            { name: "Node", value: <code>{status.node}</code> },
+            { name: "Process", value: String(status.pid) },
+            { name: "Clocks", value: clocksOff.length > 0 && <Clocks off={clocksOff} /> },
+          ]}
+        />
+      </div>
+    </Section>
+  );
+}
+
+/** Which nodes have a clock that is off: nothing goes by it, and it wants to be set. */
+function Clocks({ off }: { off: readonly ClockOff[] }) {
+  return (
+    <ul class="mcp-servers">
+      {off.map(({ node, off_ms }) => (
+        <li key={node}>
+          <code>{node}</code> <Badge tone="bad">{lead(off_ms)}</Badge>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** What it found when it started. */
+export function BootReport({ lines }: { lines: readonly string[] }) {
+  return (
+    <Section title="What it found at its start">
+      <ul class="panel boot-lines">
+        {lines.map((line) => (
+          <li key={line}>{line}</li>
+        ))}
+      </ul>
+    </Section>
+  );
 }

@@ -1,10 +1,24 @@
+/** Deliveries to a route: the ones that came, and a sample that can be sent. */
+
+import { useEffect, useState } from "preact/hooks";
+import { post, Refused, Unanswered } from "../../api.ts";
 import { to } from "../../router.ts";
-import { Empty, Time } from "../../ui/parts.tsx";
-import type { SessionView } from "../../wire.ts";
-import { useList } from "../parts/list.ts";
-import { Listing } from "../parts/listing.tsx";
-import { type Column, Table } from "../parts/table.tsx";
-import { TurnBadge, useTurn } from "./turn.tsx";
+import { Button } from "../../ui/button.tsx";
+import { Badge, Empty, Field, Time, type Tone } from "../../ui/parts.tsx";
+import { useDoing, useLoaded } from "../../ui/requests.ts";
+import type {
+  PageOfTurnView,
+  Refusal,
+  RouteView,
+  SessionView,
+  Signed,
+  Taken,
+  Transcript,
+  TurnState,
+  TurnView,
+} from "../../wire.ts";
+import { type Column, Listing, Table, useList } from "../list.tsx";
+import { Trouble } from "../parts.tsx";
 
 /** Each delivery has a conversation of its own, whose key says of which route it is. */
 const keyOf = (route: string, delivery: string) => `webhook:${route}:${delivery}`;
@@ -43,4 +57,184 @@ function NoDeliveries() {
       What is sent to the route’s address shows here, with what became of it, for as long as its conversation is kept.
     </Empty>
   );
+}
+
+const FOLLOWED_MS = 1_500;
+const TONES: Record<TurnState, Tone> = {
+  queued: "note",
+  running: "busy",
+  waiting: "busy",
+  completed: "good",
+  failed: "bad",
+  cancelled: "plain",
+  interrupted: "busy",
+};
+const SETTLED: ReadonlySet<TurnState> = new Set(["completed", "failed", "cancelled"]);
+
+export const isSettled = (turn: TurnView | undefined) => turn !== undefined && SETTLED.has(turn.state);
+
+/** Keep the one turn of a delivery's conversation, until it is over. */
+export function useTurn(sessionId: string): TurnView | undefined {
+  const path = `/api/turns?session=${sessionId}&limit=1`;
+  return useFollowed<PageOfTurnView>(path, FOLLOWED_MS, ({ items }) => isSettled(items[0]))?.items[0];
+}
+
+/** How the turn of a delivery stands. */
+export function TurnBadge({ turn }: { turn: TurnView | undefined }) {
+  if (!turn) return <Badge>…</Badge>;
+  return (
+    <span title={turn.error ?? undefined}>
+      <Badge tone={TONES[turn.state]}>{turn.state === "completed" ? "answered" : turn.state}</Badge>
+    </span>
+  );
+}
+
+export function useFollowed<T>(path: string, everyMs: number, isOver: (value: T) => boolean): T | undefined {
+  const [over, setOver] = useState(false);
+  const [loaded] = useLoaded<T>(path, over ? undefined : everyMs);
+  const { value } = loaded.value;
+  const settled = value !== undefined && isOver(value);
+  useEffect(() => setOver(settled), [settled]);
+  return value;
+}
+
+/** A delivery that is made up here, signed, sent to the route, and followed to its answer. */
+export function Trial({ route }: { route: RouteView }) {
+  const [body, setBody] = useState(() => JSON.stringify(sample(route), null, 2));
+  const [handed, setHanded] = useState<Handed | null>(null);
+  const { busy, problem, run } = useDoing();
+  const send = async (event: Event) => {
+    event.preventDefault();
+    setHanded((await run(() => handIn(route, body))) ?? null);
+  };
+  return (
+    <form class="route-trial" onSubmit={send}>
+      <Field
+        label="What is sent"
+        hint="It is signed with the route’s secret and sent to its address, as its sender would."
+      >
+        {(control) => (
+          <textarea
+            {...control}
+            rows={Math.min(Math.max(body.split("\n").length, 4), 16)}
+            spellcheck={false}
+            value={body}
+            onInput={(event) => setBody(event.currentTarget.value)}
+          />
+        )}
+      </Field>
+      {!route.enabled && <p class="faint">The route is paused, and takes nothing until it is resumed.</p>}
+      <div>
+        <Button type="submit" icon="send" disabled={busy.value || !route.enabled || !body.trim()}>
+          {busy.value ? "Sending…" : "Send a delivery"}
+        </Button>
+      </div>
+      {problem.value !== undefined && <Trouble error={problem.value} />}
+      {handed && <Outcome key={handed.taken.delivery_id} handed={handed} />}
+    </form>
+  );
+}
+
+/** What a sender was told, and what becomes of the delivery. */
+export function Outcome({ handed: { status, taken } }: { handed: Handed }) {
+  return (
+    <div class="delivery-outcome" role="status">
+      <p>
+        <Badge tone={taken.status === "accepted" ? "good" : "note"}>
+          {status} {taken.status}
+        </Badge>{" "}
+        as <code>{taken.delivery_id}</code>
+      </p>
+      {taken.status === "ignored" && <p>The route’s events or filters leave it out, so that nothing was started.</p>}
+      {Boolean(taken.missing?.length) && (
+        <p>
+          The prompt names what was not sent: <code>{taken.missing?.join(", ")}</code>
+        </p>
+      )}
+      {taken.session_id && taken.turn_id && <Followed sessionId={taken.session_id} turnId={taken.turn_id} />}
+    </div>
+  );
+}
+
+function Followed({ sessionId, turnId }: { sessionId: string; turnId: string }) {
+  const turn = useTurn(sessionId);
+  return (
+    <>
+      <p>
+        <TurnBadge turn={turn} /> <a href={to.session(sessionId, turnId)}>Open the conversation</a>
+      </p>
+      {turn?.error && <p>{turn.error}</p>}
+      {isSettled(turn) && <Answer sessionId={sessionId} turnId={turnId} />}
+    </>
+  );
+}
+
+function Answer({ sessionId, turnId }: { sessionId: string; turnId: string }) {
+  const [loaded] = useLoaded<Transcript>(`/api/sessions/${sessionId}/messages`);
+  const said = loaded.value.value?.items.filter((each) => each.turn_id === turnId && each.role === "assistant") ?? [];
+  if (!said.length) return null;
+  return <p class="delivery-said">{said.map((each) => each.text?.trim()).join("\n")}</p>;
+}
+
+const PIECES = /\{\{|\}\}|\{([^{}]*)\}/g;
+/** Placeholders that are no fields of the payload. */
+const BUILT_IN = new Set(["__raw__", "event_type"]);
+const NUMBER = /^\d+$/;
+
+type Json = { [name: string]: Json } | Json[] | string;
+
+/** Return the fields that a template names. */
+export function fieldsOf(template: string): string[] {
+  const found = [...template.matchAll(PIECES)].flatMap((match) => (match[1] ? [match[1].trim()] : []));
+  return [...new Set(found)].filter((each) => each && !BUILT_IN.has(each));
+}
+
+/** Return a payload for a route that is worth answering. */
+export function sample(route: Pick<RouteView, "prompt" | "deliver" | "events">): Json {
+  const payload: { [name: string]: Json } = route.events[0] ? { type: route.events[0] } : {};
+  const fields = [...fieldsOf(route.prompt), ...fieldsOf(route.deliver)];
+  for (const field of fields)
+    put(payload, field.split("."), `sample ${field.split(".").findLast((part) => !NUMBER.test(part)) ?? "value"}`);
+  return fields.length ? payload : { ...payload, message: "Is anybody there?" };
+}
+
+function put(into: { [name: string]: Json } | Json[], [name = "", ...rest]: string[], value: string): void {
+  const place = into as { [name: string]: Json };
+  const there = Object.hasOwn(place, name) ? place[name] : undefined;
+  if (rest.length === 0) {
+    if (there === undefined) set(place, name, value);
+    return;
+  }
+  const inner = typeof there === "object" ? there : NUMBER.test(rest[0]!) ? [] : {};
+  set(place, name, inner);
+  put(inner, rest, value);
+}
+
+/** A field may have any name, also one that means something to the language. */
+function set(into: object, name: string, value: Json): void {
+  Object.defineProperty(into, name, { value, enumerable: true, configurable: true, writable: true });
+}
+
+const PATIENCE_MS = 30_000;
+
+export interface Handed {
+  status: number;
+  taken: Taken;
+}
+
+/** Sign a body with the route's secret and hand it in.  Throws `Refused` with what its sender would be told. */
+export async function handIn(route: RouteView, body: string): Promise<Handed> {
+  const signed = await post<Signed>(`/api/webhooks/${encodeURIComponent(route.name)}/sign`, { body });
+  const response = await sent(route.path, signed);
+  const answer: unknown = await response.json().catch(() => null);
+  if (!response.ok) throw new Refused(response.status, (answer as Refusal | null)?.error);
+  return { status: response.status, taken: answer as Taken };
+}
+
+async function sent(path: string, { headers, body }: Signed): Promise<Response> {
+  try {
+    return await fetch(path, { method: "POST", headers, body, signal: AbortSignal.timeout(PATIENCE_MS) });
+  } catch {
+    throw new Unanswered();
+  }
 }

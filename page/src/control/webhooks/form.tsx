@@ -1,14 +1,13 @@
+/** The form that adds or changes a route. */
+
 import { useState } from "preact/hooks";
 import { post } from "../../api.ts";
 import { Button } from "../../ui/button.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
-import { useDoing } from "../../ui/doing.ts";
 import { Field } from "../../ui/parts.tsx";
-import { TextField } from "../../ui/text_field.tsx";
-import type { NewRoute, RouteView } from "../../wire.ts";
-import { Trouble } from "../parts/trouble.tsx";
-import { Placeholders } from "./placeholders.tsx";
-import { EMPTY, planned, SCHEMES, type Written, written } from "./plan.ts";
+import { useDoing } from "../../ui/requests.ts";
+import type { NewRoute, RoutePlan, RouteView } from "../../wire.ts";
+import { TextField, Trouble } from "../parts.tsx";
 
 interface RouteFormProps {
   /** The route that is changed; without one, a route is added. */
@@ -176,4 +175,103 @@ function Rate({ value, set }: { value: string; set: Set }) {
       onInput={(rate) => set({ rate })}
     />
   );
+}
+
+const PLACEHOLDERS = [
+  ["{message}", "a field of what is sent"],
+  ["{host.name}", "a field in a field"],
+  ["{items.0.name}", "the first of a list"],
+  ["{event_type}", "the event, as GitHub, Slack and others name it"],
+  ["{__raw__}", "the first 4,000 characters of it all"],
+  ["{{ and }}", "a brace"],
+] as const;
+
+/** What may stand in a prompt. */
+export function Placeholders() {
+  return (
+    <details class="placeholders">
+      <summary>What can stand in it</summary>
+      <dl>
+        {PLACEHOLDERS.map(([written, meaning]) => (
+          <div key={written}>
+            <dt>
+              <code>{written}</code>
+            </dt>
+            <dd>{meaning}</dd>
+          </div>
+        ))}
+      </dl>
+      <p>What is not there reads &lt;missing&gt;.</p>
+    </details>
+  );
+}
+
+export type SchemeChoice = NonNullable<RoutePlan["scheme"]>;
+
+export const SCHEMES: readonly { value: SchemeChoice; label: string }[] = [
+  { value: "any", label: "Any of them" },
+  { value: "standard", label: "Standard Webhooks" },
+  { value: "github", label: "GitHub" },
+  { value: "gitlab", label: "GitLab" },
+  { value: "slack", label: "Slack" },
+  { value: "stripe", label: "Stripe" },
+  { value: "hmac", label: "HMAC of my own" },
+];
+
+export interface Written {
+  name: string;
+  prompt: string;
+  deliver: string;
+  deliverOnly: boolean;
+  events: string;
+  scheme: SchemeChoice;
+  secret: string;
+  unsigned: boolean;
+  rate: string;
+}
+
+export const EMPTY: Written = {
+  name: "",
+  prompt: "{__raw__}",
+  deliver: "log",
+  deliverOnly: false,
+  events: "",
+  scheme: "any",
+  secret: "",
+  unsigned: false,
+  rate: "",
+};
+
+/** Return a route as it stands in its form. */
+export function written(route: RouteView): Written {
+  return {
+    name: route.name,
+    prompt: route.prompt,
+    deliver: route.deliver,
+    deliverOnly: route.deliver_only,
+    events: route.events.join(", "),
+    scheme: SCHEMES.find((each) => each.value === route.scheme)?.value ?? "any",
+    secret: "",
+    unsigned: !route.signed,
+    rate: route.rate_limit ? String(route.rate_limit) : "",
+  };
+}
+
+/** Return what to ask for; what the form does not show stays as it was. */
+export function planned(form: Written, before?: RouteView): RoutePlan {
+  return {
+    name: form.name.trim(),
+    secret: form.secret.trim(),
+    prompt: form.prompt,
+    deliver: form.deliver.trim() || "log",
+    deliver_only: form.deliverOnly,
+    events: form.events
+      .split(",")
+      .map((each) => each.trim())
+      .filter(Boolean),
+    scheme: form.scheme,
+    insecure_no_auth: form.unsigned,
+    rate_limit: Number(form.rate) || 0,
+    ...(before ? { filters: before.filters, enabled: before.enabled, body_limit: before.body_limit } : {}),
+  };
 }

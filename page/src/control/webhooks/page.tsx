@@ -1,9 +1,213 @@
-/** Webhooks: routes that make a prompt of what other systems send. */
+/** Webhooks: routes that turn deliveries of other systems into prompts. */
 
 import "./webhooks.css";
-import { RoutePage } from "./route.tsx";
-import { RoutesPage } from "./routes.tsx";
+import { useState } from "preact/hooks";
+import { post, remove } from "../../api.ts";
+import { count } from "../../format.ts";
+import { go, to } from "../../router.ts";
+import { Button } from "../../ui/button.tsx";
+import { Dialog } from "../../ui/dialog.tsx";
+import { Badge, Command, Empty } from "../../ui/parts.tsx";
+import { useLoaded } from "../../ui/requests.ts";
+import { attempt, tell } from "../../ui/toast.tsx";
+import type { NewRoute, Removed, RouteView } from "../../wire.ts";
+import { Listing, useList } from "../list.tsx";
+import { Confirm, Facts, PageHead, Section, Skeleton, Trouble } from "../parts.tsx";
+import { Deliveries, Trial } from "./deliveries.tsx";
+import { planned, RouteForm, written } from "./form.tsx";
 
 export function WebhooksPage({ id }: { id: string | null }) {
   return id === null ? <RoutesPage /> : <RoutePage name={id} />;
+}
+
+/** All routes, and the way to one more. */
+export function RoutesPage() {
+  const [asking, setAsking] = useState(false);
+  const [made, setMade] = useState<NewRoute | null>(null);
+  const list = useList<RouteView>("/api/webhooks");
+  const onSaved = (route: NewRoute) => {
+    setAsking(false);
+    setMade(route);
+    list.refresh();
+  };
+  return (
+    <>
+      <PageHead
+        title="Webhooks"
+        lead="Other systems hand something in; the agent answers, and the answer goes where you say."
+      >
+        <Button look="main" icon="plus" disabled={!list.listed.value.items} onClick={() => setAsking(true)}>
+          New route
+        </Button>
+      </PageHead>
+      <Listing list={list} empty={<NoRoutes />}>
+        {(routes) => (
+          <ul class="routes">
+            {routes.map((route) => (
+              <li key={route.name}>
+                <RouteCard route={route} />
+              </li>
+            ))}
+          </ul>
+        )}
+      </Listing>
+      {asking && <RouteForm onSaved={onSaved} onClose={() => setAsking(false)} />}
+      {made && <ShownOnce made={made} onClose={() => setMade(null)} />}
+    </>
+  );
+}
+
+function RouteCard({ route }: { route: RouteView }) {
+  return (
+    <article class="panel route">
+      <div class="route-head">
+        <h2>
+          <a href={to.control("webhooks", route.name)}>{route.name}</a>
+        </h2>
+        <RouteMarks route={route} />
+      </div>
+      <p class="route-prompt">{route.prompt}</p>
+      <Address path={route.path} />
+    </article>
+  );
+}
+
+function NoRoutes() {
+  return (
+    <Empty icon="webhook" title="No routes yet">
+      A route has an address that GitHub, Slack, Stripe, a monitor or a script of yours can send to. Each delivery
+      becomes a prompt, is answered once, and shows here.
+    </Empty>
+  );
+}
+
+const REFRESHED_MS = 10_000;
+const ALL = { label: "Webhooks", href: to.control("webhooks") };
+
+/** One route: what it does, a delivery to try it with, and those that came. */
+export function RoutePage({ name }: { name: string }) {
+  const [loaded, again] = useLoaded<RouteView>(`/api/webhooks/${encodeURIComponent(name)}`, REFRESHED_MS);
+  const { value: route, error } = loaded.value;
+  return (
+    <>
+      <PageHead title={name} back={ALL}>
+        {route?.source === "added" && <Actions route={route} onChanged={again} />}
+      </PageHead>
+      {error !== undefined && <Trouble error={error} onRetry={again} />}
+      {!route && error === undefined && <Skeleton />}
+      {route && (
+        <>
+          <Said route={route} />
+          <Section title="Try it">
+            <Trial route={route} />
+          </Section>
+          <Section title="Recent deliveries">
+            <Deliveries route={route.name} />
+          </Section>
+        </>
+      )}
+    </>
+  );
+}
+
+function Said({ route }: { route: RouteView }) {
+  return (
+    <div class="panel route">
+      <RouteMarks route={route} />
+      <Address path={route.path} />
+      <p class="route-prompt whole">{route.prompt}</p>
+      <Facts
+        facts={[
+          { name: "Answers go to", value: <code>{route.deliver}</code> },
+          { name: "Events", value: route.events.length ? route.events.join(", ") : "all" },
+          { name: "Per minute", value: route.rate_limit ? count(route.rate_limit) : "any number" },
+          { name: "Filters", value: route.filters ? <code>{JSON.stringify(route.filters)}</code> : null },
+        ]}
+      />
+      {route.source === "configuration" && (
+        <p class="faint">It stands in holdfast.toml, and is changed or removed there.</p>
+      )}
+    </div>
+  );
+}
+
+function Actions({ route, onChanged }: { route: RouteView; onChanged: () => Promise<void> }) {
+  const [doing, setDoing] = useState<"nothing" | "changing" | "removing">("nothing");
+  const [saved, setSaved] = useState<NewRoute | null>(null);
+  const done = () => setDoing("nothing");
+  const onSaved = (made: NewRoute) => {
+    done();
+    tell("Saved.");
+    if (made.secret) setSaved(made);
+    onChanged();
+  };
+  return (
+    <>
+      <Button onClick={() => pause(route, onChanged)}>{route.enabled ? "Pause" : "Resume"}</Button>
+      <Button icon="edit" onClick={() => setDoing("changing")}>
+        Change
+      </Button>
+      <Button icon="trash" look="bad" onClick={() => setDoing("removing")}>
+        Remove…
+      </Button>
+      {doing === "changing" && <RouteForm route={route} onSaved={onSaved} onClose={done} />}
+      {doing === "removing" && (
+        <Confirm title={`Remove ${route.name}?`} action="Remove" onConfirm={() => take(route)} onClose={done}>
+          Its address answers 404 from now on, and its secret is gone. Conversations of its deliveries stay.
+        </Confirm>
+      )}
+      {saved && <ShownOnce made={saved} onClose={() => setSaved(null)} />}
+    </>
+  );
+}
+
+async function pause(route: RouteView, onChanged: () => Promise<void>): Promise<void> {
+  const plan = { ...planned(written(route), route), enabled: !route.enabled };
+  await attempt(() => post<NewRoute>("/api/webhooks", plan));
+  await onChanged();
+}
+
+async function take(route: RouteView): Promise<void> {
+  await remove<Removed>(`/api/webhooks/${encodeURIComponent(route.name)}`);
+  tell("Removed.");
+  go(to.control("webhooks"), { replace: true });
+}
+
+/** What is to be known of a route at a glance. */
+export function RouteMarks({ route }: { route: RouteView }) {
+  return (
+    <span class="route-marks">
+      {!route.enabled && <Badge tone="busy">paused</Badge>}
+      {route.signed ? <Badge tone="good">signed</Badge> : <Badge tone="bad">not signed</Badge>}
+      {route.scheme !== "any" && <Badge>{route.scheme}</Badge>}
+      {route.deliver_only && <Badge tone="note">without an agent</Badge>}
+      <Badge>{route.source === "configuration" ? "in holdfast.toml" : "added"}</Badge>
+    </span>
+  );
+}
+
+/** Where deliveries of a route go, as whoever reaches this page reaches it. */
+export function Address({ path }: { path: string }) {
+  return <Command text={location.origin + path} />;
+}
+
+/** What the sender of a route has to be given; its secret can be seen this once. */
+export function ShownOnce({ made, onClose }: { made: NewRoute; onClose: () => void }) {
+  return (
+    <Dialog title={`The route ${made.route.name} is there`} onClose={onClose}>
+      <p>Give its sender this address:</p>
+      <Address path={made.route.path} />
+      {made.secret && (
+        <>
+          <p>and this secret to sign with. Copy it now: it is not shown again.</p>
+          <Command text={made.secret} />
+        </>
+      )}
+      <div class="dialog-actions">
+        <Button look="main" onClick={onClose}>
+          {made.secret ? "I have it" : "Done"}
+        </Button>
+      </div>
+    </Dialog>
+  );
 }

@@ -1,12 +1,14 @@
+/** A tool call. */
+
+import "../tools/tools.css";
 import { duration } from "../../format.ts";
 import type { CallItem } from "../../journal/view.ts";
+import { Unfolding } from "../../ui/folding.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { Badge } from "../../ui/parts.tsx";
-import { useRemembered } from "../remembered.ts";
-import { rendererOf } from "../tools/registry.ts";
-import "../tools/tools.css";
-import { Elapsed } from "./elapsed.tsx";
-import { Unfolding } from "./unfolding.tsx";
+import { useRemembered } from "../context.ts";
+import { rendererOf } from "../tools/registry.tsx";
+import { Elapsed } from "./progress.tsx";
 
 /** What took less is not worth a number. */
 const WORTH_TELLING_MS = 1_000;

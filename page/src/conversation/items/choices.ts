@@ -1,8 +1,8 @@
-/** What can be answered to a question, and what each answer means. */
+/** The answers that a question offers, and what each means. */
 
 import type { QuestionItem } from "../../journal/view.ts";
-import { legible } from "../legible.ts";
-import { firstLine, word } from "../tools/arguments.ts";
+import { legible } from "../exact_text.tsx";
+import { firstLine, word } from "../tools/renderer.ts";
 
 export interface Choice {
   /** What is sent. */

@@ -1,11 +1,16 @@
-import type { Item, Turn, Wait } from "../../journal/view.ts";
+/** What a turn is doing: thinking, working, queued, or waiting for its model. */
+
+import { now } from "../../clock.ts";
+import { duration } from "../../format.ts";
+import type { Item, Turn, Wait, WordsItem } from "../../journal/view.ts";
 import { stop } from "../../turns/actions.ts";
-import { nextTry } from "../../turns/standing.ts";
+import { nextTry } from "../../turns/status.ts";
 import { Button } from "../../ui/button.tsx";
+import { Unfolding } from "../../ui/folding.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { attempt } from "../../ui/toast.tsx";
-import { now } from "../ticking.ts";
-import { Elapsed } from "./elapsed.tsx";
+import { useRemembered } from "../context.ts";
+import { Markdown } from "../markdown/markdown.tsx";
 
 /** How a turn stands that is not over, where nothing else shows it. */
 export function Progress({ turn }: { turn: Turn }) {
@@ -57,3 +62,50 @@ function showsItself(item: Item | undefined): boolean {
   if (!item) return false;
   return item.role === "assistant" || item.role === "reasoning" || (item.role === "tool" && item.outcome === null);
 }
+
+/** What took less is not worth a number. */
+const WORTH_TELLING_MS = 1_000;
+
+interface ReasoningProps {
+  item: WordsItem;
+  turnId: string;
+  /** It is being thought right now. */
+  isLive: boolean;
+  /** When what follows it began. */
+  until: number | null;
+}
+
+/** What was thought before the answer, folded. */
+export function Reasoning({ item, turnId, isLive, until }: ReasoningProps) {
+  const [isOpen, setOpen] = useRemembered(`reasoning ${turnId} ${item.key}`, false);
+  const head = (
+    <>
+      <Icon name="brain" size={16} />
+      {isLive ? (
+        <span class="shimmer">
+          Thinking… <Elapsed since={item.at} />
+        </span>
+      ) : (
+        <span>{thought(until === null ? 0 : until - item.at)}</span>
+      )}
+    </>
+  );
+  return (
+    <Unfolding class="reasoning" isOpen={isOpen} onTurn={setOpen} head={head}>
+      <Markdown text={item.text} growing={isLive} />
+    </Unfolding>
+  );
+}
+
+const thought = (ms: number) => (ms < WORTH_TELLING_MS ? "Thought for a moment" : `Thought for ${duration(ms)}`);
+
+const MINUTE_MS = 60_000;
+
+/** How long something has been going on, counting. */
+export function Elapsed({ since }: { since: number }) {
+  // The clock of the gateway may be ahead of this one.
+  const passed = Math.max(0, now.value - since);
+  return <span class="elapsed">{passed < 1_000 ? "" : counted(passed)}</span>;
+}
+
+const counted = (ms: number) => (ms < MINUTE_MS ? `${Math.floor(ms / 1_000)} s` : duration(ms));

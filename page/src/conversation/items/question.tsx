@@ -1,17 +1,21 @@
+/** A question that the agent asks: for consent, for more budget, or for an answer. */
+
 import { useRef, useState } from "preact/hooks";
+import { now } from "../../clock.ts";
 import { duration } from "../../format.ts";
 import type { QuestionItem } from "../../journal/view.ts";
-import { operator } from "../../me.ts";
+import { operator } from "../../sign_in/identity.ts";
 import { answer } from "../../turns/actions.ts";
 import { Button } from "../../ui/button.tsx";
+import { Unfolding } from "../../ui/folding.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { Command } from "../../ui/parts.tsx";
 import { attempt } from "../../ui/toast.tsx";
-import { now } from "../ticking.ts";
-import { Asked } from "./asked.tsx";
+import { useRemembered } from "../context.ts";
+import { Exact, legible } from "../exact_text.tsx";
+import { Markdown } from "../markdown/markdown.tsx";
+import { list, word, written } from "../tools/renderer.ts";
 import { choices, subjectOf, toldAnswer } from "./choices.ts";
-import { FreeAnswer } from "./free_answer.tsx";
-import { Unfolding } from "./unfolding.tsx";
 
 interface QuestionProps {
   question: QuestionItem;
@@ -115,4 +119,113 @@ function Answering({ question, turnId }: Pick<QuestionProps, "question" | "turnI
 function Expiry({ at }: { at: number }) {
   const left = at - now.value;
   return <span class="question-expiry">{left > 0 ? `denied by itself in ${duration(left)}` : "expired"}</span>;
+}
+
+/** What exactly is asked about: a command, a message to somebody, a tool of a server; else the words of the question. */
+export function Asked({ question }: { question: QuestionItem }) {
+  const { detail } = question;
+  if (word(detail, "command")) return <AskedCommand detail={detail} />;
+  if (word(detail, "target")) return <AskedSending detail={detail} />;
+  if (word(detail, "tool")) {
+    return (
+      <>
+        <p class="question-text">{question.text}</p>
+        <Exact text={written(detail.arguments)} label="Arguments" />
+      </>
+    );
+  }
+  return (
+    <div class="question-text">
+      <Markdown text={question.text} />
+    </div>
+  );
+}
+
+type Detail = QuestionItem["detail"];
+
+function AskedCommand({ detail }: { detail: Detail }) {
+  const reasons = list(detail, "reasons").map(String);
+  const files = list(detail, "files").map(String);
+  return (
+    <>
+      <p class="question-text">May I run this command{detail.background === true ? " in the background" : ""}?</p>
+      <Exact text={`$ ${word(detail, "command")}`} label="Command" />
+      <dl class="question-facts">
+        {word(detail, "workdir") && (
+          <>
+            <dt>Folder</dt>
+            <dd>
+              <code>{legible(word(detail, "workdir"))}</code>
+            </dd>
+          </>
+        )}
+        {reasons.length > 0 && (
+          <>
+            <dt>Why it is asked</dt>
+            <dd>{reasons.join("; ")}</dd>
+          </>
+        )}
+        {files.length > 0 && (
+          <>
+            <dt>Asked again if one of these changes</dt>
+            <dd>
+              <code>{legible(files.join(", "))}</code>
+            </dd>
+          </>
+        )}
+      </dl>
+    </>
+  );
+}
+
+function AskedSending({ detail }: { detail: Detail }) {
+  return (
+    <>
+      <p class="question-text">
+        May I send this to <code>{legible(word(detail, "target"))}</code>?
+      </p>
+      <Exact text={word(detail, "text")} label="Message" />
+    </>
+  );
+}
+
+interface FreeAnswerProps {
+  /** Which question it is for. */
+  name: string;
+  isSending: boolean;
+  onSend: (text: string) => Promise<void>;
+}
+
+/** An answer in one's own words. */
+export function FreeAnswer({ name, isSending, onSend }: FreeAnswerProps) {
+  const [text, setText] = useRemembered(`answer ${name}`, "");
+  const send = () => {
+    if (text.trim()) onSend(text.trim());
+  };
+  return (
+    <form
+      class="free-answer"
+      onSubmit={(event) => {
+        event.preventDefault();
+        send();
+      }}
+    >
+      <textarea
+        class="input"
+        rows={1}
+        aria-label="Your answer"
+        placeholder="Your answer"
+        value={text}
+        onInput={(event) => setText(event.currentTarget.value)}
+        onKeyDown={(event) => {
+          if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+          event.preventDefault();
+          send();
+        }}
+      />
+      <Button look="main" icon="send" type="submit" disabled={isSending || !text.trim()}>
+        Answer
+      </Button>
+    </form>
+  );
 }

@@ -1,9 +1,11 @@
-import { useState } from "preact/hooks";
+/** Code blocks: language, copy button, and syntax highlighting that is loaded on demand. */
+
+import { signal } from "@preact/signals";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { count } from "../../format.ts";
 import { Button, IconButton } from "../../ui/button.tsx";
 import { CopyButton } from "../../ui/parts.tsx";
-import { Highlighted } from "./highlighted.tsx";
-import { languageOf } from "./languages.ts";
+import type { Piece } from "./grammars.ts";
 
 /** A block that is longer is folded. */
 const LINES_MAX = 400;
@@ -52,4 +54,110 @@ export function Code({ text, language, growing = false }: CodeProps) {
       )}
     </figure>
   );
+}
+
+type Colouring = (grammar: string, text: string) => Piece[] | null;
+
+/** To colour more than this would hold up the page, and so would longer lines: some grammars look at each again and again. */
+const COLOURED_MAX_CHARS = 20_000;
+const COLOURED_LINE_MAX_CHARS = 500;
+const colouring = signal<Colouring | null>(null);
+
+/** Code, coloured as soon as its grammar is there; until then, and without one, it is plain. */
+export function Highlighted({ text, grammar }: { text: string; grammar: string | null }) {
+  const wanted = grammar !== null && isColoured(text);
+  useEffect(() => {
+    if (wanted) fetchGrammars();
+  }, [wanted]);
+  const colour = wanted ? colouring.value : null;
+  const pieces = useMemo(() => (colour && grammar ? colour(grammar, text) : null), [colour, grammar, text]);
+  return <>{pieces ? pieces.map(drawn) : text}</>;
+}
+
+/** Whether a text can be coloured in no time. */
+export const isColoured = (text: string) =>
+  text.length <= COLOURED_MAX_CHARS && text.split("\n").every((line) => line.length <= COLOURED_LINE_MAX_CHARS);
+
+let asked = false;
+
+function fetchGrammars(): void {
+  if (asked) return;
+  asked = true;
+  import("./grammars.ts").then(
+    (grammars) => {
+      colouring.value = grammars.coloured;
+    },
+    // Without them code is plain; the next one asks again.
+    () => {
+      asked = false;
+    },
+  );
+}
+
+function drawn(piece: Piece, index: number) {
+  if (typeof piece === "string") return piece;
+  return (
+    <span key={index} class={piece.classes}>
+      {piece.pieces.map(drawn)}
+    </span>
+  );
+}
+
+/** What people and models write, where it is not the name of the grammar or one of its own aliases. */
+const GRAMMARS: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    console: "shell",
+    dockerfile: "bash",
+    jsonc: "json",
+    json5: "json",
+    jsx: "javascript",
+    svelte: "xml",
+    tsx: "typescript",
+    vue: "xml",
+    zsh: "bash",
+  }),
+);
+const LABELS: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    cpp: "C++",
+    csharp: "C#",
+    css: "CSS",
+    go: "Go",
+    html: "HTML",
+    javascript: "JavaScript",
+    js: "JavaScript",
+    json: "JSON",
+    md: "Markdown",
+    php: "PHP",
+    py: "Python",
+    rb: "Ruby",
+    rs: "Rust",
+    sh: "Shell",
+    sql: "SQL",
+    toml: "TOML",
+    ts: "TypeScript",
+    tsx: "TSX",
+    typescript: "TypeScript",
+    xml: "XML",
+    yaml: "YAML",
+    yml: "YAML",
+  }),
+);
+
+export interface Language {
+  label: string;
+  /** Which grammar colours it; null where none is named. */
+  grammar: string | null;
+}
+
+export function languageOf(info: string): Language {
+  const name = /^[\w+#.-]+/.exec(info.trim())?.[0].toLowerCase() ?? "";
+  if (!name) return { label: "Text", grammar: null };
+  const label = LABELS.get(name) ?? name[0]!.toUpperCase() + name.slice(1);
+  return { label, grammar: GRAMMARS.get(name) ?? name };
+}
+
+/** Return the language that a file is probably written in, by its name. */
+export function languageOfFile(path: string): string {
+  return /\.([\w+]+)$/.exec(path)?.[1] ?? "";
 }

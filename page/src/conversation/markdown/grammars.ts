@@ -1,4 +1,4 @@
-/** The grammars, apart from the rest: they are fetched when the first code is to be coloured. */
+/** The highlighting grammars: a chunk of their own, fetched with the first code block. */
 
 import { common, createLowlight } from "lowlight";
 

@@ -1,4 +1,4 @@
-/** Reading Markdown into tokens. */
+/** Parses Markdown into tokens, and decides where links and pictures may lead. */
 
 import { Lexer, type Token, type Tokens } from "marked";
 
@@ -41,4 +41,74 @@ function isCode(text: string): boolean {
   const rest = text.slice(opening.length);
   const closing = new RegExp(`^ {0,3}${fence[0]}{${fence.length},}[ \\t]*$`, "m").exec(rest);
   return !closing || rest.slice(closing.index + closing[0].length).trim() === "";
+}
+
+const NAMED: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    amp: "&",
+    apos: "'",
+    bull: "•",
+    cent: "¢",
+    copy: "©",
+    deg: "°",
+    euro: "€",
+    ge: "≥",
+    gt: ">",
+    hellip: "…",
+    larr: "←",
+    laquo: "«",
+    ldquo: "“",
+    le: "≤",
+    lsquo: "‘",
+    lt: "<",
+    mdash: "—",
+    middot: "·",
+    nbsp: "\u00a0",
+    ndash: "–",
+    ne: "≠",
+    para: "¶",
+    plusmn: "±",
+    pound: "£",
+    quot: '"',
+    raquo: "»",
+    rarr: "→",
+    rdquo: "”",
+    reg: "®",
+    rsquo: "’",
+    sect: "§",
+    times: "×",
+    trade: "™",
+  }),
+);
+const REFERENCE = /&(?:#(\d{1,7})|#[xX]([\da-fA-F]{1,6})|([a-zA-Z]{2,8}));/g;
+const LAST_CHARACTER = 0x10ffff;
+
+/** Return a text with its references replaced by what they stand for; what nobody knows stays as it is. */
+export function decoded(text: string): string {
+  if (!text.includes("&")) return text;
+  return text.replace(REFERENCE, (whole, decimal?: string, hex?: string, name?: string) => {
+    if (name) return NAMED.get(name) ?? whole;
+    const code = decimal ? Number.parseInt(decimal, 10) : Number.parseInt(hex!, 16);
+    return code > 0 && code <= LAST_CHARACTER ? String.fromCodePoint(code) : "\ufffd";
+  });
+}
+
+const LINKED = new Set(["http:", "https:", "mailto:"]);
+const DRAWN = /^data:image\/(?:png|jpeg|gif|webp);base64,[a-zA-Z0-9+/=\s]+$/;
+/** Only a picture of the gateway: what else it answers may be private, or never end. */
+const OWN = /^\/api\/turns\/[\w-]+\/images\/\d+$/;
+
+/** Return the address of a link; null where it leads nowhere that a person should be sent. */
+export function linked(href: string): string | null {
+  try {
+    const url = new URL(href);
+    return LINKED.has(url.protocol) ? url.href : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Return the address of a picture that can be shown here; null where somebody else would have to be asked for it. */
+export function drawn(href: string): string | null {
+  return DRAWN.test(href) || OWN.test(href) ? href : null;
 }

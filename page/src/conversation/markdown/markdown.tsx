@@ -1,12 +1,16 @@
+/** Markdown as components.  Nothing here becomes HTML that a browser would parse. */
+
+import "./markdown.css";
+import type { Token, Tokens } from "marked";
+import type { ComponentChildren, VNode } from "preact";
 import { useRef, useState } from "preact/hooks";
 import { bytes } from "../../format.ts";
 import { Button } from "../../ui/button.tsx";
-import { kept } from "../../ui/kept.tsx";
-import { read } from "./lexer.ts";
-import "./markdown.css";
-import { mended } from "./mending.ts";
-import { Blocks } from "./nodes.tsx";
-import { definitions, grown, isOpen, sections } from "./sections.ts";
+import { kept, Scrollable } from "../../ui/parts.tsx";
+import { useFetched } from "../pictures.tsx";
+import { Code } from "./code.tsx";
+import { decoded, drawn, linked, read } from "./lexer.ts";
+import { definitions, endsInFence, grown, mended, sections } from "./sections.ts";
 
 /** So much is drawn at once; what is longer is drawn on request. */
 const SHOWN_MAX_CHARS = 60_000;
@@ -55,8 +59,186 @@ interface SectionProps {
 }
 
 const Section = kept(({ text, defined, growing }: SectionProps) => {
-  const isHalf = growing && isOpen(text);
+  const isHalf = growing && endsInFence(text);
   const source = growing && !isHalf ? mended(text) : text;
   const tokens = read(defined ? `${source}\n\n${defined}` : source);
   return tokens ? <Blocks tokens={tokens} growing={isHalf} /> : <p class="markdown-plain">{text}</p>;
 });
+
+interface BlocksProps {
+  tokens: readonly Token[];
+  /** The last block is not finished. */
+  growing?: boolean;
+}
+
+export function Blocks({ tokens, growing = false }: BlocksProps) {
+  const last = tokens.length - 1;
+  return (
+    <>
+      {tokens.map((token, index) => (
+        <Block key={index} token={token as Tokens.Generic} growing={growing && index === last} />
+      ))}
+    </>
+  );
+}
+
+function Block({ token, growing }: { token: Tokens.Generic; growing: boolean }): VNode | null {
+  switch (token.type) {
+    case "space":
+    case "def":
+    case "checkbox":
+      return null;
+    case "hr":
+      return <hr />;
+    case "code":
+      return <Code text={token.text} language={token.lang ?? ""} growing={growing} />;
+    case "heading":
+      return <Heading depth={token.depth} tokens={token.tokens ?? []} />;
+    case "list":
+      return <List list={token as Tokens.List} growing={growing} />;
+    case "table":
+      return <Table table={token as Tokens.Table} />;
+    case "blockquote":
+      return (
+        <blockquote>
+          <Blocks tokens={token.tokens ?? []} growing={growing} />
+        </blockquote>
+      );
+    case "html":
+      return <p class="markdown-html">{token.text.trimEnd()}</p>;
+    case "text":
+      return <Inline tokens={token.tokens ?? [token]} />;
+    default:
+      return (
+        <p>
+          <Inline tokens={token.tokens ?? [token]} />
+        </p>
+      );
+  }
+}
+
+/** The one heading of the first rank is the page's own. */
+function Heading({ depth, tokens }: { depth: number; tokens: readonly Token[] }) {
+  const content = <Inline tokens={tokens} />;
+  if (depth === 1) return <h2 class="heading-1">{content}</h2>;
+  if (depth === 2) return <h3 class="heading-2">{content}</h3>;
+  return depth === 3 ? <h4 class="heading-3">{content}</h4> : <h5 class="heading-4">{content}</h5>;
+}
+
+function List({ list, growing }: { list: Tokens.List; growing: boolean }) {
+  const items = list.items.map((item, index) => (
+    <li key={index} class={item.task ? "task" : undefined}>
+      {item.task && <input type="checkbox" checked={item.checked ?? false} disabled aria-label="Done" />}
+      <Blocks tokens={item.tokens} growing={growing && index === list.items.length - 1} />
+    </li>
+  ));
+  const first = Number(list.start);
+  return list.ordered ? <ol {...(first === 1 ? {} : { start: first })}>{items}</ol> : <ul>{items}</ul>;
+}
+
+/** A cell with so much in it is not squeezed to the width of a word; the table scrolls instead. */
+const WORDY_CHARS = 24;
+
+const classOf = ({ align, text }: Tokens.TableCell) => `${align ?? ""}${text.length > WORDY_CHARS ? " wordy" : ""}`;
+
+function Table({ table }: { table: Tokens.Table }) {
+  return (
+    <Scrollable class="table" label="Table">
+      <table>
+        <thead>
+          <tr>
+            {table.header.map((cell, index) => (
+              <th key={index} scope="col" class={cell.align ?? undefined}>
+                <Inline tokens={cell.tokens} />
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {table.rows.map((row, index) => (
+            <tr key={index}>
+              {row.map((cell, column) => (
+                <td key={column} class={classOf(cell)}>
+                  <Inline tokens={cell.tokens} />
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </Scrollable>
+  );
+}
+
+export function Inline({ tokens }: { tokens: readonly Token[] }) {
+  return (
+    <>
+      {tokens.map((token, index) => (
+        <Piece key={index} token={token as Tokens.Generic} />
+      ))}
+    </>
+  );
+}
+
+function Piece({ token }: { token: Tokens.Generic }): ComponentChildren {
+  const inner = <Inline tokens={token.tokens ?? []} />;
+  switch (token.type) {
+    case "strong":
+      return <strong>{inner}</strong>;
+    case "em":
+      return <em>{inner}</em>;
+    case "del":
+      return <del>{inner}</del>;
+    case "codespan":
+      return <code>{token.text}</code>;
+    case "br":
+      return <br />;
+    case "link":
+      return <Link link={token as Tokens.Link} />;
+    case "image":
+      return <Picture image={token as Tokens.Image} />;
+    case "text":
+      return token.tokens ? inner : decoded(token.text);
+    case "checkbox":
+      return null;
+    default:
+      return token.text ?? token.raw;
+  }
+}
+
+function Link({ link }: { link: Tokens.Link }) {
+  const target = linked(link.autolink ? link.href : decoded(link.href));
+  const text = link.autolink ? link.text : <Inline tokens={link.tokens} />;
+  if (!target) return <span title={link.href}>{text}</span>;
+  return (
+    <a
+      href={target}
+      target="_blank"
+      rel="noopener noreferrer"
+      title={link.title ? `${link.title} (${target})` : target}
+    >
+      {text}
+    </a>
+  );
+}
+
+/** A picture from elsewhere is only linked to: fetching it would tell somebody that it is looked at. */
+function Picture({ image }: { image: Tokens.Image }) {
+  const href = decoded(image.href);
+  const source = drawn(href);
+  if (source?.startsWith("/")) return <OwnPicture path={source} alt={image.text} />;
+  if (source) return <img src={source} alt={image.text} title={image.title ?? undefined} />;
+  const target = linked(href);
+  const name = image.text || "picture";
+  if (!target) return <span>[{name}]</span>;
+  return (
+    <a href={target} target="_blank" rel="noopener noreferrer" title={target}>
+      [{name}]
+    </a>
+  );
+}
+
+function OwnPicture({ path, alt }: { path: string; alt: string }) {
+  const { source, isMissing } = useFetched(path);
+  return source ? <img src={source} alt={alt} /> : <span>{isMissing && `[${alt || "picture"}]`}</span>;
+}

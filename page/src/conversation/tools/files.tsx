@@ -1,13 +1,13 @@
-import { plural } from "../../format.ts";
+/** File tools: read, edit, write and search, with diffs. */
+
+import { useState } from "preact/hooks";
+import { count, plural } from "../../format.ts";
 import type { CallItem } from "../../journal/view.ts";
-import { Code } from "../markdown/code.tsx";
-import { languageOfFile } from "../markdown/languages.ts";
-import { Scrollable } from "../scrollable.tsx";
-import { tense, word } from "./arguments.ts";
-import { type Line, replacement, tally, unified } from "./changes.ts";
-import { Difference } from "./difference.tsx";
+import { Button } from "../../ui/button.tsx";
+import { Scrollable } from "../../ui/parts.tsx";
+import { Code, languageOfFile } from "../markdown/code.tsx";
 import { Output } from "./output.tsx";
-import type { CallProps, Renderer } from "./renderer.ts";
+import { type CallProps, type Renderer, tense, word } from "./renderer.ts";
 
 const NUMBERED = /^ *\d+\t/;
 const HIT = /^(.+?):(\d+): (.*)$/;
@@ -99,4 +99,88 @@ function Found({ call }: CallProps) {
       })}
     </Scrollable>
   );
+}
+
+const LINES_MAX = 40;
+const SIGNS: Record<Line["kind"], string> = { same: " ", added: "+", removed: "−", place: "", note: "" };
+
+/** Lines that came and went, with their numbers where they are known. */
+export function Difference({ lines }: { lines: readonly Line[] }) {
+  const [isWhole, setWhole] = useState(false);
+  const shown = isWhole ? lines : lines.slice(0, LINES_MAX);
+  const isNumbered = lines.some((line) => line.after !== null || line.before !== null);
+  return (
+    <>
+      <Scrollable class="difference" label="Difference">
+        {shown.map((line, index) => (
+          <div key={index} class={`change ${line.kind}`}>
+            {isNumbered && <span class="change-number">{line.after ?? line.before ?? ""}</span>}
+            <span class="change-sign">{SIGNS[line.kind]}</span>
+            <span class="change-text">{line.text || " "}</span>
+          </div>
+        ))}
+      </Scrollable>
+      {shown.length < lines.length && (
+        <Button small aria-expanded={false} onClick={() => setWhole(true)}>
+          Show all {count(lines.length)} lines
+        </Button>
+      )}
+    </>
+  );
+}
+
+export interface Line {
+  kind: "same" | "added" | "removed" | "place" | "note";
+  text: string;
+  /** Its number before and after; null where it was not there. */
+  before: number | null;
+  after: number | null;
+}
+
+const PLACE = /^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@/;
+
+/** Return the lines of a unified diff, without the names of the files. */
+export function unified(diff: string): Line[] {
+  const found: Line[] = [];
+  let [before, after] = [0, 0];
+  for (const line of diff.split("\n")) {
+    const place = PLACE.exec(line);
+    if (place) {
+      [before, after] = [Number(place[1]), Number(place[2])];
+      found.push({ kind: "place", text: line, before: null, after: null });
+    } else if (found.length === 0) {
+      // The names of the files stand above the first place.
+    } else if (line.startsWith("+")) found.push({ kind: "added", text: line.slice(1), before: null, after: after++ });
+    else if (line.startsWith("-")) found.push({ kind: "removed", text: line.slice(1), before: before++, after: null });
+    else if (line.startsWith(" ")) found.push({ kind: "same", text: line.slice(1), before: before++, after: after++ });
+    else if (line) found.push({ kind: "note", text: line, before: null, after: null });
+  }
+  return found;
+}
+
+/** Return what takes the place of what, where nobody has said at which line. */
+export function replacement(old: string, fresh: string): Line[] {
+  const lines = (text: string) => (text ? text.replace(/\n$/, "").split("\n") : []);
+  const [gone, come] = [lines(old), lines(fresh)];
+  const head = shared(gone, come);
+  const tail = shared(gone.slice(head).reverse(), come.slice(head).reverse());
+  const line = (kind: Line["kind"]) => (text: string) => ({ kind, text, before: null, after: null });
+  return [
+    ...gone.slice(0, head).map(line("same")),
+    ...gone.slice(head, gone.length - tail).map(line("removed")),
+    ...come.slice(head, come.length - tail).map(line("added")),
+    ...gone.slice(gone.length - tail).map(line("same")),
+  ];
+}
+
+/** Return how many lines two texts begin with in common. */
+function shared(one: readonly string[], other: readonly string[]): number {
+  const end = one.findIndex((line, index) => line !== other[index]);
+  return end < 0 ? Math.min(one.length, other.length) : end;
+}
+
+/** Return how many lines came, and how many went. */
+export function tally(lines: readonly Line[]): { added: number; removed: number } {
+  const of = (kind: Line["kind"]) => lines.filter((line) => line.kind === kind).length;
+  return { added: of("added"), removed: of("removed") };
 }

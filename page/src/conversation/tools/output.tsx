@@ -1,6 +1,8 @@
-import { Scrollable } from "../scrollable.tsx";
-import { Ansi } from "./ansi.tsx";
-import { Folded } from "./folded.tsx";
+/** The output of a command, with the colours of a terminal. */
+
+import { useMemo } from "preact/hooks";
+import { Folded } from "../../ui/folding.tsx";
+import { Scrollable } from "../../ui/parts.tsx";
 
 interface OutputProps {
   text: string;
@@ -21,4 +23,146 @@ export function Output({ text, end = "head", label = "Output" }: OutputProps) {
       )}
     </Folded>
   );
+}
+
+/** What a terminal printed, with its colours. */
+export function Ansi({ text }: { text: string }) {
+  const found = useMemo(() => spans(settled(text)), [text]);
+  return (
+    <>
+      {found.map((span, index) =>
+        isPlain(span) ? (
+          span.text
+        ) : (
+          <span key={index} class={classes(span)}>
+            {span.text}
+          </span>
+        ),
+      )}
+    </>
+  );
+}
+
+const isPlain = (look: Look) => (Object.keys(PLAIN) as (keyof Look)[]).every((name) => look[name] === PLAIN[name]);
+
+function classes({ colour, bold, dim, italic, underline }: Look): string {
+  return [
+    colour && `ansi-${colour}`,
+    bold && "ansi-bold",
+    dim && "ansi-dim",
+    italic && "ansi-italic",
+    underline && "ansi-underline",
+  ]
+    .filter(Boolean)
+    .join(" ");
+}
+
+const COLOURS = ["black", "red", "green", "yellow", "blue", "magenta", "cyan", "white"] as const;
+type Colour = (typeof COLOURS)[number];
+
+export interface Look {
+  colour: Colour | null;
+  bold: boolean;
+  dim: boolean;
+  italic: boolean;
+  underline: boolean;
+}
+
+export interface Span extends Look {
+  text: string;
+}
+
+export const PLAIN: Look = { colour: null, bold: false, dim: false, italic: false, underline: false };
+const ESCAPE = "\u001b";
+const BELL = "\u0007";
+/** Control sequences, of which those that end in m are about looks; titles and other strings; and all short ones. */
+const SEQUENCE = new RegExp(
+  [
+    `${ESCAPE}\\[([0-9;:?<=>]*)[ -/]*([@-~])`,
+    `${ESCAPE}\\][^${BELL}${ESCAPE}]*(?:${BELL}|${ESCAPE}\\\\)?`,
+    `${ESCAPE}[PX^_][^${ESCAPE}]*(?:${ESCAPE}\\\\)?`,
+    `${ESCAPE}[ -/]*[0-~]`,
+  ].join("|"),
+  "g",
+);
+/** What a terminal does not show: control characters, but for those that make blanks and lines. */
+const isSeen = (character: string) => (character >= " " ? character !== "\u007f" : "\t\n\r".includes(character));
+
+/** Return a text in spans of one look each. */
+export function spans(text: string): Span[] {
+  const found: Span[] = [];
+  let look = PLAIN;
+  let at = 0;
+  const add = (piece: string) => {
+    const seen = [...piece].every(isSeen) ? piece : [...piece].filter(isSeen).join("");
+    if (seen) found.push({ ...look, text: seen });
+  };
+  for (const sequence of text.matchAll(SEQUENCE)) {
+    add(text.slice(at, sequence.index));
+    at = sequence.index + sequence[0].length;
+    if (sequence[2] === "m") look = looking(look, sequence[1] ?? "");
+  }
+  add(text.slice(at));
+  return found;
+}
+
+/** Return what is left of lines that were written over, as a progress bar does with a carriage return. */
+export function settled(text: string): string {
+  if (!text.includes("\r")) return text;
+  return text
+    .split("\n")
+    .map((line) => line.replace(/\r+$/, "").split("\r").at(-1)!)
+    .join("\n");
+}
+
+function looking(before: Look, parameters: string): Look {
+  const codes = parameters.split(/[;:]/).map(Number);
+  let look = before;
+  for (let at = 0; at < codes.length; at += 1) {
+    const code = codes[at]!;
+    if (code === 38 || code === 48) {
+      const [colour, used] = extended(codes.slice(at + 1));
+      if (code === 38) look = { ...look, colour };
+      at += used;
+    } else look = after(look, code);
+  }
+  return look;
+}
+
+/** Backgrounds are left out: on a page that is light or dark by itself they make text hard to read. */
+function after(look: Look, code: number): Look {
+  if (code === 0) return PLAIN;
+  if (code === 1) return { ...look, bold: true };
+  if (code === 2) return { ...look, dim: true };
+  if (code === 3) return { ...look, italic: true };
+  if (code === 4) return { ...look, underline: true };
+  if (code === 22) return { ...look, bold: false, dim: false };
+  if (code === 23) return { ...look, italic: false };
+  if (code === 24) return { ...look, underline: false };
+  if (code === 39) return { ...look, colour: null };
+  const colour = COLOURS[code >= 90 ? code - 90 : code - 30];
+  return colour && (code < 38 || code >= 90) ? { ...look, colour } : look;
+}
+
+/** Return the nearest of the eight to a colour out of many, and how many codes said it. */
+function extended(codes: readonly number[]): [Colour | null, number] {
+  if (codes[0] === 5) return [indexed(codes[1] ?? 0), 2];
+  if (codes[0] === 2) return [nearest(codes[1] ?? 0, codes[2] ?? 0, codes[3] ?? 0), 4];
+  return [null, 0];
+}
+
+function indexed(index: number): Colour | null {
+  if (index < 16) return COLOURS[index % 8]!;
+  if (index >= 232) return null;
+  const cube = index - 16;
+  const level = (step: number) => (step % 6) * 51;
+  return nearest(level(Math.floor(cube / 36)), level(Math.floor(cube / 6)), level(cube));
+}
+
+/** What is nearly grey is left to the page, which knows whether it is light or dark. */
+function nearest(red: number, green: number, blue: number): Colour | null {
+  const [most, least] = [Math.max(red, green, blue), Math.min(red, green, blue)];
+  if (most - least < 40) return null;
+  const middle = (most + least) / 2;
+  return COLOURS[Number(red > middle) + 2 * Number(green > middle) + 4 * Number(blue > middle)]!;
 }

@@ -1,4 +1,4 @@
-/** What it takes to show a call of some tool. */
+/** What a tool needs to show its calls, and safe access to arguments that a model wrote. */
 
 import type { ComponentChildren } from "preact";
 import type { CallItem } from "../../journal/view.ts";
@@ -21,4 +21,50 @@ export interface Renderer {
   /** Shown without being asked for. */
   isOpen?: (call: CallItem) => boolean;
   Body: (props: CallProps) => ComponentChildren;
+}
+
+type Fields = Record<string, unknown>;
+
+export function fields(args: unknown): Fields {
+  return typeof args === "object" && args !== null && !Array.isArray(args) ? (args as Fields) : {};
+}
+
+export function word(args: unknown, name: string): string {
+  const value = fields(args)[name];
+  return typeof value === "string" ? value : "";
+}
+
+export const flag = (args: unknown, name: string) => fields(args)[name] === true;
+
+export function list(args: unknown, name: string): unknown[] {
+  const value = fields(args)[name];
+  return Array.isArray(value) ? value : [];
+}
+
+/** Return what a result says as JSON; null where it is none, or no object. */
+export function answered(result: string | null): Fields | null {
+  if (!result?.startsWith("{")) return null;
+  try {
+    return fields(JSON.parse(result));
+  } catch {
+    return null;
+  }
+}
+
+/** Return a value as somebody would write it down. */
+export function written(value: unknown): string {
+  if (typeof value === "string") return value;
+  return JSON.stringify(value, null, 2) ?? "";
+}
+
+/** Say what is being done, was done, or was only to be done. */
+export function tense(call: CallItem, doing: string, done: string, meant: string): string {
+  if (call.outcome === null) return doing;
+  return call.outcome === "ok" ? done : meant;
+}
+
+/** Return the first line of a text. */
+export function firstLine(text: string): string {
+  const end = text.indexOf("\n");
+  return end < 0 ? text : `${text.slice(0, end)} …`;
 }

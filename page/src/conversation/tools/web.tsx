@@ -1,7 +1,8 @@
-import { linked } from "../markdown/destinations.ts";
-import { tense, word } from "./arguments.ts";
+/** Web and search tools. */
+
+import { linked } from "../markdown/lexer.ts";
 import { Output } from "./output.tsx";
-import type { CallProps, Renderer } from "./renderer.ts";
+import { type CallProps, type Renderer, tense, word } from "./renderer.ts";
 
 const FENCES = /^\[(?:untrusted data [^\n]*|end of untrusted data [^\n]*)\]\n?/gm;
 const RESULT = /^\d+\. (.*)\n {3}(\S+)(?:\n {3}(.*))?$/gm;

@@ -1,0 +1,69 @@
+/** What a browser may refuse to a page: storage that outlives a reload, and a lock that all tabs share. */
+
+class Pocket {
+  /** What the browser would not take: it has no room, or keeps nothing for this page at all. */
+  readonly #held = new Map<string, string>();
+
+  constructor(readonly find: () => Storage) {}
+
+  get(name: string): string | null {
+    try {
+      return this.#held.get(name) ?? this.find().getItem(name);
+    } catch {
+      return null;
+    }
+  }
+
+  /** Return the names of all things in it that begin so. */
+  names(prefix: string): string[] {
+    return [...new Set([...this.#held.keys(), ...this.#stored()])].filter((each) => each.startsWith(prefix));
+  }
+
+  #stored(): string[] {
+    try {
+      return Object.keys(this.find());
+    } catch {
+      return [];
+    }
+  }
+
+  set(name: string, value: string): void {
+    try {
+      this.find().setItem(name, value);
+      this.#held.delete(name);
+    } catch {
+      this.#held.set(name, value);
+    }
+  }
+
+  remove(name: string): void {
+    this.#held.delete(name);
+    try {
+      this.find().removeItem(name);
+    } catch {
+      // There is nothing in it.
+    }
+  }
+}
+
+/** For all tabs. */
+export const pocket = new Pocket(() => localStorage);
+/** For this tab alone, across a reload. */
+export const tabPocket = new Pocket(() => sessionStorage);
+
+/** Do something while no other tab does it; where a browser does not let tabs agree on that, each does it for itself. */
+export async function alone<T>(name: string, action: () => Promise<T>): Promise<T> {
+  // Pages that came neither by TLS nor from this machine have no locks.
+  if (!navigator.locks) return action();
+  let hasBegun = false;
+  const begin = () => {
+    hasBegun = true;
+    return action();
+  };
+  try {
+    return await navigator.locks.request(name, begin);
+  } catch (error) {
+    if (hasBegun) throw error;
+    return action();
+  }
+}

@@ -1,0 +1,98 @@
+/** Slash commands: messages to the gateway itself, and the menu that completes them. */
+
+import { useEffect, useId, useState } from "preact/hooks";
+import { COMMANDS } from "../wire.ts";
+import type { Writing } from "./drafts.ts";
+import type { Intent } from "./keyboard.ts";
+
+export type CommandName = keyof typeof COMMANDS;
+
+export interface Command {
+  name: CommandName;
+  help: string;
+}
+
+const ALL: readonly Command[] = Object.entries(COMMANDS).map(([name, help]) => ({ name: name as CommandName, help }));
+/** Whoever has chosen one of these has more to write. */
+const TAKES_MORE: ReadonlySet<CommandName> = new Set(["title"]);
+
+/** Return the commands that a text may become; none once it is more than the beginning of one. */
+export function suggestions(text: string): readonly Command[] {
+  const begun = /^\/([a-z]*)$/i.exec(text)?.[1]?.toLowerCase();
+  return begun === undefined ? [] : ALL.filter((each) => each.name.startsWith(begun));
+}
+
+/** Return the command that a message is; null for a message to the agent, such as one that begins with a path. */
+export function commandIn(text: string): CommandName | null {
+  const word = /^\s*\/([a-z]+)(?=\s|$)/i.exec(text)?.[1]?.toLowerCase();
+  return ALL.find((each) => each.name === word)?.name ?? null;
+}
+
+/** Return the text that choosing a command makes. */
+export const written = (name: CommandName) => (TAKES_MORE.has(name) ? `/${name} ` : `/${name}`);
+
+export const takesMore = (name: CommandName) => TAKES_MORE.has(name);
+
+export interface Offer {
+  id: string;
+  commands: readonly Command[];
+  chosen: number;
+  /** Have a command in the field, and send it where there is nothing to add. */
+  take: (command: Command, send: () => void) => void;
+  /** Do what a key means in the list. */
+  steer: (intent: Intent, send: () => void) => void;
+}
+
+export function useOffer(writing: Writing): Offer {
+  const id = useId();
+  const text = writing.text.value;
+  const [place, setPlace] = useState({ text: "", at: 0, closed: false });
+  // The place in a list is worth nothing in the next one.
+  const { at, closed } = place.text === text ? place : { at: 0, closed: false };
+  const commands = closed ? [] : suggestions(text);
+  const chosen = commands[at];
+  const take = (command: Command, send: () => void) => {
+    writing.text.value = written(command.name);
+    if (!takesMore(command.name)) send();
+  };
+  const steer = (intent: Intent, send: () => void) => {
+    if (intent === "choose") chosen && take(chosen, send);
+    else if (intent === "complete") writing.text.value = chosen ? written(chosen.name) : text;
+    else if (intent === "close") setPlace({ text, at, closed: true });
+    else setPlace({ text, at: (at + (intent === "next" ? 1 : commands.length - 1)) % commands.length, closed });
+  };
+  return { id, commands, chosen: at, take, steer };
+}
+
+interface CommandListProps {
+  offer: Offer;
+  onChoose: (command: Command) => void;
+}
+
+/** The commands that the text may become.  The focus stays in the field, which names the chosen one. */
+export function CommandList({ offer: { id, commands, chosen }, onChoose }: CommandListProps) {
+  useEffect(() => {
+    document.getElementById(optionId(id, chosen))?.scrollIntoView({ block: "nearest" });
+  }, [id, chosen]);
+  return (
+    <div class="command-list" role="listbox" id={id} aria-label="Commands">
+      {commands.map((command, number) => (
+        // biome-ignore lint/a11y/useFocusableInteractive: The keys of the field choose.
+        // biome-ignore lint/a11y/useKeyWithClickEvents: The keys of the field choose.
+        <div
+          key={command.name}
+          id={optionId(id, number)}
+          role="option"
+          aria-selected={number === chosen}
+          onPointerDown={(event) => event.preventDefault()}
+          onClick={() => onChoose(command)}
+        >
+          <code>/{command.name}</code>
+          <span>{command.help}</span>
+        </div>
+      ))}
+    </div>
+  );
+}
+
+export const optionId = (listId: string, number: number) => `${listId}-${number}`;

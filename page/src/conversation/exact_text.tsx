@@ -1,0 +1,55 @@
+/** Text that a person approves: no character in it may hide, or make it look like another text. */
+
+import { Scrollable } from "../ui/parts.tsx";
+
+/** Text that is consented to, all of it and as it is: no colours of a terminal, nothing written over, nothing folded. */
+export function Exact({ text, label }: { text: string; label: string }) {
+  return (
+    <Scrollable class="output" label={label}>
+      <pre>
+        {exactly(text).map((piece, index) =>
+          piece.isHidden ? (
+            <span key={index} class="hidden-character" title="A character that would not be seen">
+              {piece.text}
+            </span>
+          ) : (
+            piece.text
+          ),
+        )}
+      </pre>
+    </Scrollable>
+  );
+}
+
+/** Characters that are not seen, or that change how others are: what controls, directs or joins, and what means nothing. */
+const HIDDEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cn}\p{Cs}\p{Default_Ignorable_Code_Point}]/u;
+const SHOWN = new Set(["\n", "\t"]);
+
+export interface Piece {
+  text: string;
+  /** It stands for a character that would not be seen. */
+  isHidden: boolean;
+}
+
+/** Return a text in pieces, in which each character that would not be seen is told by its number. */
+export function exactly(text: string): Piece[] {
+  const found: Piece[] = [];
+  let seen = "";
+  for (const character of text) {
+    if (SHOWN.has(character) || !HIDDEN.test(character)) seen += character;
+    else {
+      if (seen) found.push({ text: seen, isHidden: false });
+      seen = "";
+      found.push({ text: numbered(character), isHidden: true });
+    }
+  }
+  return seen ? [...found, { text: seen, isHidden: false }] : found;
+}
+
+/** Return a text as one that can be seen whole, where there is no room for more than words. */
+export const legible = (text: string) =>
+  exactly(text)
+    .map((piece) => (piece.isHidden ? `‹${piece.text}›` : piece.text))
+    .join("");
+
+const numbered = (character: string) => `U+${character.codePointAt(0)!.toString(16).toUpperCase().padStart(4, "0")}`;

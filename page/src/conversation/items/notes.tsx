@@ -1,0 +1,80 @@
+/** Holdfast's own notes in a conversation: notices, summaries, and why a turn stopped. */
+
+import { useState } from "preact/hooks";
+import type { MarkerItem, NoteItem } from "../../journal/view.ts";
+import { retry } from "../../turns/actions.ts";
+import { Button } from "../../ui/button.tsx";
+import { Unfolding } from "../../ui/folding.tsx";
+import { Icon, type IconName } from "../../ui/icon.tsx";
+import { attempt } from "../../ui/toast.tsx";
+import type { TurnState } from "../../wire.ts";
+import { useTalk } from "../context.ts";
+import { Markdown } from "../markdown/markdown.tsx";
+
+/** What Holdfast says in its own name. */
+export function Note({ item }: { item: NoteItem }) {
+  if (item.kind === "compacted") return <Summary text={item.text} />;
+  return (
+    <div class={item.kind === "banner" ? "notice banner" : "notice"}>
+      <Icon name={item.kind === "banner" ? "retry" : "info"} size={16} />
+      <div class="notice-text">
+        <Markdown text={item.text} />
+      </div>
+    </div>
+  );
+}
+
+/** The conversation grew longer than the model can read: all of it is still here, and this is what it reads instead. */
+function Summary({ text }: { text: string }) {
+  const [isOpen, setOpen] = useState(false);
+  const head = (
+    <>
+      <Icon name="archive" size={16} />
+      <span>From here on the model reads a summary of what is older</span>
+    </>
+  );
+  return (
+    <Unfolding class="summary" isOpen={isOpen} onTurn={setOpen} head={head}>
+      <Markdown text={text} />
+    </Unfolding>
+  );
+}
+
+const ICONS: Record<MarkerItem["kind"], IconName> = { interrupted: "pause", cancelled: "stop", failed: "warning" };
+
+interface MarkerProps {
+  item: MarkerItem;
+  turnId: string;
+  state: TurnState;
+  /** It is what the turn ends with, so something can be done about it. */
+  isLast: boolean;
+}
+
+/** Why a turn, or an attempt of it, came to no answer, and what has become of that. */
+export function Marker({ item, turnId, state, isLast }: MarkerProps) {
+  const isOver = isLast && state !== "running" && state !== "queued";
+  const conversation = useTalk();
+  const isNewest = conversation.turns.value.at(-1)?.id === turnId;
+  return (
+    <div class={`marker ${item.kind}`}>
+      <Icon name={ICONS[item.kind]} size={16} />
+      <div class="marker-text">
+        <p>{item.text}</p>
+        <p class="marker-more">{explained(item, state, isLast)}</p>
+      </div>
+      {isNewest && isOver && (
+        <Button small icon="retry" onClick={() => attempt(() => retry(conversation, { id: turnId, state }))}>
+          {item.kind === "interrupted" ? "Go on" : "Try again"}
+        </Button>
+      )}
+    </div>
+  );
+}
+
+/** What the person would ask next. */
+function explained(item: MarkerItem, state: TurnState, isLast: boolean): string {
+  if (item.kind !== "interrupted") return item.kind === "cancelled" ? "What it had said until then is kept." : "";
+  if (item.continues || !isLast) return "Resumed after the restart: it goes on below.";
+  if (state === "queued") return "It goes on by itself as soon as the gateway gets to it.";
+  return "Every word until then is kept.";
+}

@@ -1,0 +1,100 @@
+/** The registry of tool renderers.  A tool that is not in it shows its arguments and its result. */
+
+import type { CallItem } from "../../journal/view.ts";
+import { editFile, readFile, searchFiles, writeFile } from "./files.tsx";
+import { Output } from "./output.tsx";
+import { type CallProps, fields, firstLine, type Renderer, word, written } from "./renderer.ts";
+import { delegation, todo } from "./tasks.tsx";
+import { backgroundProcess, terminal } from "./terminal.tsx";
+import { fetching, sessionSearch, webSearch } from "./web.tsx";
+
+const SUBJECT_MAX_CHARS = 120;
+
+/** Any tool that nobody drew anything for: what went in, and what came out. */
+export const generic: Renderer = {
+  icon: "tool",
+  name: (call) => call.name.replace(/^mcp_+/, "").replaceAll("_", " "),
+  subject,
+  Body: Generic,
+};
+
+/** A tool that is best told by one of its arguments, and by its result. */
+export function told(icon: Renderer["icon"], name: string, argument: string): Renderer {
+  return {
+    icon,
+    name: () => name,
+    subject: (call) => firstLine(word(call.args, argument)),
+    Body: Generic,
+  };
+}
+
+function subject(call: CallItem): string {
+  const values = Object.values(fields(call.args)).filter((value) =>
+    ["string", "number", "boolean"].includes(typeof value),
+  );
+  return firstLine(values.map(String).join(" ")).slice(0, SUBJECT_MAX_CHARS);
+}
+
+function Generic({ call }: CallProps) {
+  const hasArguments =
+    Object.keys(fields(call.args)).length > 0 || (call.args !== null && typeof call.args !== "object");
+  return (
+    <>
+      {hasArguments && (
+        <>
+          <p class="call-label">Arguments</p>
+          <Output text={written(call.args)} label="Arguments" />
+        </>
+      )}
+      {call.result && (
+        <>
+          <p class="call-label">Result</p>
+          <Output text={laidOut(call.result)} label="Result" />
+        </>
+      )}
+    </>
+  );
+}
+
+/** JSON on one line is laid out; everything else stays as it is. */
+function laidOut(result: string): string {
+  if (!/^[[{]/.test(result) || result.includes("\n")) return result;
+  try {
+    return JSON.stringify(JSON.parse(result), null, 2);
+  } catch {
+    return result;
+  }
+}
+
+const MEMORY: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    add: "Remember",
+    replace: "Remember anew",
+    remove: "Forget",
+    search: "Search memory",
+    list: "Look at memory",
+  }),
+);
+
+const RENDERERS: ReadonlyMap<string, Renderer> = new Map([
+  ["ask_user", told("question", "Question", "question")],
+  ["delegate_task", delegation],
+  ["edit_file", editFile],
+  ["fetch", fetching],
+  ["keep_note", told("edit", "Note", "text")],
+  ["memory", { ...told("brain", "Memory", "text"), name: (call) => MEMORY.get(word(call.args, "action")) ?? "Memory" }],
+  ["process", backgroundProcess],
+  ["read_file", readFile],
+  ["schedule", told("clock", "Schedule", "name")],
+  ["search_files", searchFiles],
+  ["send_message", told("send", "Message", "text")],
+  ["session_search", sessionSearch],
+  ["skill", told("book", "Skill", "name")],
+  ["terminal", terminal],
+  ["todo", todo],
+  ["wait", { ...generic, icon: "clock", name: () => "Waiting" }],
+  ["web_search", webSearch],
+  ["write_file", writeFile],
+]);
+
+export const rendererOf = (name: string): Renderer => RENDERERS.get(name) ?? generic;

@@ -1,0 +1,147 @@
+/** Task tools: work delegated to other sessions, and the agent's own list of steps. */
+
+import { plural } from "../../format.ts";
+import type { CallItem } from "../../journal/view.ts";
+import { to } from "../../router.ts";
+import { sessions } from "../../sessions/store.ts";
+import { Icon } from "../../ui/icon.tsx";
+import { Badge, type Tone } from "../../ui/parts.tsx";
+import type { SessionView } from "../../wire.ts";
+import { Markdown } from "../markdown/markdown.tsx";
+import { Output } from "./output.tsx";
+import { type CallProps, fields, firstLine, list, type Renderer, word } from "./renderer.ts";
+
+const SHOWN: Record<Task["state"], { tone: Tone; word: string }> = {
+  working: { tone: "busy", word: "at work" },
+  waiting: { tone: "note", word: "waits for you" },
+  done: { tone: "good", word: "done" },
+  unknown: { tone: "plain", word: "not known" },
+};
+
+/** Tasks that other sessions work on, side by side. */
+export const delegation: Renderer = {
+  icon: "split",
+  name: (call) => (call.outcome === null ? "Delegating" : "Delegated"),
+  subject: (call) => {
+    const several = list(call.args, "tasks").length;
+    return several ? plural(several, "task") : firstLine(word(call.args, "goal"));
+  },
+  isOpen: () => true,
+  Body: Delegation,
+};
+
+function Delegation({ call, turnId }: CallProps) {
+  if (call.outcome === "error") return <Output text={call.result ?? ""} />;
+  return (
+    <ul class="tasks">
+      {tasks(call, turnId, sessions.value).map((task, index) => (
+        <li key={index}>
+          <div class="task-head">
+            <Badge tone={SHOWN[task.state].tone}>{SHOWN[task.state].word}</Badge>
+            <span class="task-goal">{task.goal}</span>
+            {task.sessionId && <a href={to.session(task.sessionId)}>Open</a>}
+          </div>
+          {task.answer && (
+            <details>
+              <summary>{firstLine(task.answer)}</summary>
+              <Markdown text={task.answer} />
+            </details>
+          )}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+export interface Task {
+  goal: string;
+  sessionId: string | null;
+  state: "working" | "waiting" | "done" | "unknown";
+  answer: string;
+}
+
+const HEAD = /^Task (\d+) \(session ([^)\s]+)\): .*$/gm;
+const HANDLE = /^(\d+)\. .*: turn \S+ in session (\S+)$/gm;
+
+/** Return the tasks of a call: those at work are looked up among the sessions, by the key that the call gave them. */
+export function tasks(call: CallItem, turnId: string, sessions: readonly SessionView[]): Task[] {
+  const goals = goalsOf(call.args);
+  const answers = answersIn(call.result ?? "");
+  const handles = new Map([...(call.result ?? "").matchAll(HANDLE)].map(([, number, id]) => [Number(number), id!]));
+  return goals.map((goal, index) => {
+    const number = index + 1;
+    const answer = answers.get(number);
+    if (answer) return { goal, sessionId: answer.sessionId, state: "done", answer: answer.text };
+    const key = `:${turnId}:${call.callId}:${number}`;
+    const session = sessions.find((each) => each.id === handles.get(number) || each.key.endsWith(key));
+    return { goal, sessionId: handles.get(number) ?? session?.id ?? null, state: standing(call, session), answer: "" };
+  });
+}
+
+function goalsOf(args: unknown): string[] {
+  const several = list(args, "tasks").map((task) => word(fields(task), "goal"));
+  return several.length ? several : [word(args, "goal")];
+}
+
+function answersIn(result: string): Map<number, { sessionId: string; text: string }> {
+  const heads = [...result.matchAll(HEAD)];
+  return new Map(
+    heads.map((head, index) => {
+      const text = result.slice(head.index + head[0].length, heads[index + 1]?.index).trim();
+      return [Number(head[1]), { sessionId: head[2]!, text }];
+    }),
+  );
+}
+
+function standing(call: CallItem, session: SessionView | undefined): Task["state"] {
+  if (session?.activity === "waiting") return "waiting";
+  if (session?.activity) return "working";
+  if (session && session.turns > 0) return "done";
+  return call.outcome === null ? "working" : "unknown";
+}
+
+const SAID = { done: "Done", in_progress: "At it", pending: "To do" } as const;
+type Status = keyof typeof SAID;
+
+const statusOf = (item: unknown): Status =>
+  (Object.keys(SAID) as Status[]).find((each) => each === word(item, "status")) ?? "pending";
+
+const items = (call: CallItem) => list(call.args, "items").map((item) => fields(item));
+
+/** The agent's own list of what is to be done. */
+export const todo: Renderer = {
+  icon: "check",
+  name: () => "Steps",
+  subject: (call) =>
+    word(
+      items(call).find((item) => item.status === "in_progress"),
+      "text",
+    ),
+  outcome: (call) => {
+    const all = call.outcome === "error" ? [] : items(call);
+    return all.length ? `${all.filter((item) => item.status === "done").length} of ${all.length}` : "";
+  },
+  isOpen: (call) => items(call).length > 0,
+  Body: Todo,
+};
+
+function Todo({ call }: CallProps) {
+  const all = items(call);
+  if (!all.length || call.outcome === "error") return <Output text={call.result ?? ""} />;
+  return (
+    <ul class="steps-list">
+      {all.map((item, index) => {
+        const status = statusOf(item);
+        return (
+          <li key={index} class={status}>
+            <span class="step-box">
+              {status === "done" && <Icon name="check" size={12} />}
+              <span class="unseen">{SAID[status]}: </span>
+            </span>
+            {word(item, "text")}
+          </li>
+        );
+      })}
+    </ul>
+  );
+}

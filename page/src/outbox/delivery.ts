@@ -1,0 +1,155 @@
+/** Delivers messages over HTTP: one session at a time in order, each message until it is accepted or refused. */
+
+import { get, post, Refused, told } from "../api.ts";
+import { link } from "../connection.ts";
+import { me } from "../sign_in/identity.ts";
+import type { Health, Receipt, SessionView } from "../wire.ts";
+import { accepted, isDue, isOurs, laneOf, type Opening, type Outgoing } from "./message.ts";
+import type { Storage } from "./storage.ts";
+
+/** How the gateway is reached. */
+export interface Transport {
+  /** Whether a message can be sent now: what was never sent need not be unconfirmed. */
+  isReady(item: Outgoing): Promise<boolean>;
+  /** Open the session that a message needs, and return its id. */
+  open(opening: Opening): Promise<string>;
+  send(sessionId: string, item: Outgoing): Promise<Receipt>;
+}
+
+/** How a try ended: all was sent, or is to be tried again. */
+export type Outcome = "done" | { retryAfterMs: number | null };
+
+/** Send what is due in a lane, until there is nothing left or the gateway has to be waited for. */
+export async function drain(
+  lane: string,
+  storage: Storage,
+  transport: Transport,
+  onChange: () => void,
+): Promise<Outcome> {
+  for (;;) {
+    const item = (await storage.all()).find((each) => laneOf(each) === lane && isDue(each));
+    if (!item) return "done";
+    if (!(await transport.isReady(item))) return { retryAfterMs: null };
+    const outcome = await new Delivery(item, storage, transport, onChange).run();
+    if (outcome !== "done") return outcome;
+  }
+}
+
+/** One try to send one message. */
+class Delivery {
+  constructor(
+    readonly item: Outgoing,
+    readonly storage: Storage,
+    readonly transport: Transport,
+    readonly onChange: () => void,
+  ) {}
+
+  async run(): Promise<Outcome> {
+    const { item } = this;
+    const isDoubtful = item.state === "unconfirmed" || item.state === "sending";
+    let sent = isDoubtful;
+    try {
+      if (item.sessionId === null) return await this.#open(item.opening!);
+      if (!(await this.#begin())) return "done";
+      sent = true;
+      const receipt = await this.transport.send(item.sessionId, item);
+      await this.#change((kept) => accepted(kept, receipt));
+      return "done";
+    } catch (error) {
+      return await this.#judge(verdictOn(error, isDoubtful, sent));
+    }
+  }
+
+  /** Say that it is being sent; false when it was taken back, or another tab has sent it meanwhile. */
+  async #begin(): Promise<boolean> {
+    const begun = await this.#change((kept) => (isDue(kept) ? { ...kept, state: "sending", problem: "" } : kept));
+    return begun?.state === "sending";
+  }
+
+  /** Open the session, for all messages that wait for it. */
+  async #open(opening: Opening): Promise<Outcome> {
+    const sessionId = await this.transport.open(opening);
+    for (const each of await this.storage.all()) {
+      if (each.sessionId === null && each.opening?.key === opening.key) {
+        await this.storage.change(each.key, (kept) => kept && { ...kept, sessionId });
+      }
+    }
+    this.onChange();
+    return "done";
+  }
+
+  async #judge({ state, problem, turnId, retryAfterMs }: Verdict): Promise<Outcome> {
+    // Where there are no locks another tab may have had its receipt meanwhile, and that stands.
+    const judged = { state, problem, turnId, ...(state === "accepted" ? { acceptedAt: Date.now() } : {}) };
+    await this.#change((kept) => (kept.state === "accepted" ? kept : { ...kept, ...judged }));
+    return state === "waiting" || state === "unconfirmed" ? { retryAfterMs } : "done";
+  }
+
+  /** Change the message; null when its person has discarded it meanwhile. */
+  async #change(change: (kept: Outgoing) => Outgoing): Promise<Outgoing | null> {
+    const changed = await this.storage.change(this.item.key, (kept) => kept && change(kept));
+    this.onChange();
+    return changed;
+  }
+}
+
+/** Nothing was taken, and the same may be taken the next time: not signed in, too slow, too early, too often, not ready. */
+const PASSING: ReadonlySet<number> = new Set([401, 408, 425, 429, 503]);
+const CONFLICT = 409;
+
+export type Verdict = Pick<Outgoing, "state" | "problem"> & {
+  /** When to try again; null leaves it to the patience of whoever tries. */
+  retryAfterMs: number | null;
+  /** The turn that the message is already, if the gateway says so. */
+  turnId: string | null;
+};
+
+/** Judge why a message got no receipt: the gateway may have got it before this try, or with it. */
+export function verdictOn(error: unknown, before: boolean, sent: boolean): Verdict {
+  const again = { problem: "", retryAfterMs: null, turnId: null };
+  const unknown: Verdict = { ...again, state: sent ? "unconfirmed" : "waiting" };
+  // What this try came to says nothing about the one before.
+  const passed: Verdict = { ...again, state: before ? "unconfirmed" : "waiting" };
+  if (!(error instanceof Refused)) return unknown;
+  if (PASSING.has(error.status)) return { ...passed, retryAfterMs: error.retryAfterMs };
+  if (error.status >= 500) return unknown;
+  if (error.status === CONFLICT && error.problem.turn_id) {
+    return { ...again, state: "accepted", turnId: error.problem.turn_id };
+  }
+  // Somebody else had moved what it was about, at that very moment.
+  if (error.status === CONFLICT && error.code === "stale") return passed;
+  return { ...again, state: "refused", problem: told(error) };
+}
+
+const PROBE_MS = 5_000;
+/** Pictures take their time on a slow line. */
+const UPLOAD_MS = 180_000;
+
+export const transport: Transport = {
+  async isReady(item) {
+    // Nothing is sent in the name of somebody who did not write it.
+    if (!me.peek() || !isOurs(item, me.peek())) return false;
+    if (link.peek() === "live") return true;
+    try {
+      await get<Health>("/health", { patienceMs: PROBE_MS });
+      return true;
+    } catch (error) {
+      return error instanceof Refused;
+    }
+  },
+
+  async open(opening) {
+    return (await post<SessionView>("/api/sessions", opening)).id;
+  },
+
+  send(sessionId, { key, text, busy, images }) {
+    const pictures = images.map(({ media_type, data }) => ({ media_type, data }));
+    const patience = images.length ? { patienceMs: UPLOAD_MS } : {};
+    const asking = { headers: { "Idempotency-Key": key }, ...patience };
+    return post<Receipt>(
+      `/api/sessions/${encodeURIComponent(sessionId)}/messages`,
+      { text, busy, images: pictures },
+      asking,
+    );
+  },
+};

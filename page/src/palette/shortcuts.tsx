@@ -1,0 +1,101 @@
+/** Keyboard shortcuts, the help that lists them, and which overlay they open. */
+
+import "./palette.css";
+import { computed, signal } from "@preact/signals";
+import { isOpen, setOpen } from "../frame/drawer.ts";
+import { go, place, to } from "../router.ts";
+import { grouped, shown } from "../sessions/listing.ts";
+import { searchSessions } from "../sessions/search.tsx";
+import { standing } from "../sign_in/identity.ts";
+import { Dialog } from "../ui/dialog.tsx";
+import { isPressed, isTyping, Keys } from "../ui/keys.tsx";
+
+type Cover = "palette" | "help";
+
+const overlay = signal<Cover | null>(null);
+
+export const paletteShown = computed(() => overlay.value === "palette");
+export const helpShown = computed(() => overlay.value === "help");
+
+const show = (cover: Cover) => () => {
+  overlay.value = cover;
+};
+/** A dialog says late that it was closed: by then the other one may be there, and stays. */
+const hide = (cover: Cover) => () => {
+  if (overlay.value === cover) overlay.value = null;
+};
+
+export const showPalette = show("palette");
+export const showHelp = show("help");
+export const hidePalette = hide("palette");
+export const hideHelp = hide("help");
+
+interface Shortcut {
+  keys: string;
+  label: string;
+  run: () => void;
+}
+
+export const SHORTCUTS: readonly Shortcut[] = [
+  { keys: "mod+k", label: "Commands and sessions", run: showPalette },
+  { keys: "mod+shift+o", label: "New chat", run: () => go(to.new()) },
+  { keys: "/", label: "Search in all sessions", run: searchSessions },
+  { keys: "mod+shift+f", label: "The same while you write", run: searchSessions },
+  { keys: "alt+arrowup", label: "Previous session", run: () => switchSession(-1) },
+  { keys: "alt+arrowdown", label: "Next session", run: () => switchSession(1) },
+  { keys: "mod+b", label: "Show or hide the sidebar", run: () => setOpen(!isOpen.value) },
+  { keys: "?", label: "These shortcuts", run: showHelp },
+];
+
+export function startShortcuts(): void {
+  addEventListener("keydown", (event) => {
+    if (event.defaultPrevented || event.isComposing || standing.value === "outside") return;
+    const shortcut = SHORTCUTS.find(({ keys }) => isPressed(keys, event));
+    if (!shortcut || (isPlain(shortcut.keys) && isTyping(event.target)) || isCovered()) return;
+    event.preventDefault();
+    shortcut.run();
+  });
+}
+
+const isPlain = (keys: string) => !/mod|alt/.test(keys);
+
+/** A dialog has the keys for itself. */
+const isCovered = () => document.querySelector("dialog[open]") !== null;
+
+/** Go to the session above or below the open one, in the order of the list. */
+function switchSession(by: number): void {
+  const here = place.value;
+  const listed = grouped(shown.value).flatMap(({ sessions }) => sessions);
+  const at = here.name === "session" ? listed.findIndex((each) => each.id === here.id) : -1;
+  const next = at < 0 ? listed[0] : listed[at + by];
+  if (next) go(to.session(next.id));
+}
+
+/** What the keys do that belong to one part of the page. */
+const ELSEWHERE = [
+  { keys: "enter", label: "Send the message" },
+  { keys: "shift+enter", label: "New line in the message" },
+  { keys: "mod+enter", label: "Steer what is running with the message" },
+  { keys: "arrowup", label: "Your last message again, in an empty field" },
+  { keys: "f2", label: "Rename the session that has the focus in the list" },
+  { keys: "delete", label: "Delete it; it can be undone" },
+  { keys: "escape", label: "Stop the answer, in an empty field; close what lies over the page" },
+];
+
+/** All shortcuts. */
+export function Help() {
+  return (
+    <Dialog title="Keyboard shortcuts" onClose={hideHelp}>
+      <dl class="help">
+        {[...SHORTCUTS, ...ELSEWHERE].map(({ keys, label }) => (
+          <div key={keys}>
+            <dt>{label}</dt>
+            <dd>
+              <Keys keys={keys} />
+            </dd>
+          </div>
+        ))}
+      </dl>
+    </Dialog>
+  );
+}

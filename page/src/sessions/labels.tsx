@@ -1,0 +1,88 @@
+/** A session's status and its channel, in words and icons. */
+
+import { Icon, type IconName } from "../ui/icon.tsx";
+import type { Tone } from "../ui/parts.tsx";
+import type { SessionView, SourceView } from "../wire.ts";
+
+/** What a session is doing, in a few words; nothing when it is at rest. */
+export function stateOf(session: SessionView): string {
+  if (session.activity === "waiting") return "Waiting for you";
+  if (session.activity === "running") return "Running";
+  if (session.activity === "retrying") return "Waiting for the model";
+  if (session.activity === "queued") return "Queued";
+  if (session.resume_pending) return "Interrupted; goes on with your next message";
+  if (session.state === "ended") return "Ended";
+  return session.state === "suspended" ? "Suspended" : "";
+}
+
+export const toneOf = ({ activity }: SessionView): Tone => (activity ? TONES[activity] : "plain");
+
+const TONES: Record<NonNullable<SessionView["activity"]>, Tone> = {
+  running: "busy",
+  waiting: "note",
+  retrying: "note",
+  queued: "plain",
+};
+
+/** The same as a small drawing, which says it to those who do not see it. */
+export function StateMark({ session, unread }: { session: SessionView; unread: boolean }) {
+  const said = stateOf(session);
+  const text = unread && session.activity !== "waiting" ? "New answer" : said;
+  if (!text || (said === "Ended" && !unread)) return null;
+  return (
+    <span class="state-mark" title={text}>
+      {markOf(session, unread)}
+      <span class="unseen">{text}</span>
+    </span>
+  );
+}
+
+function markOf(session: SessionView, unread: boolean) {
+  if (session.activity === "waiting") return <Icon name="question" size={16} />;
+  if (session.activity === "running") return <span class="dot running" />;
+  if (session.activity === "retrying") return <Icon name="warning" size={14} />;
+  if (session.activity === "queued") return <Icon name="clock" size={14} />;
+  if (unread) return <span class="dot unread" />;
+  return <Icon name={session.resume_pending ? "retry" : "pause"} size={14} />;
+}
+
+export interface Channel {
+  name: string;
+  icon: IconName;
+}
+
+const CHANNELS: Record<string, Channel> = {
+  web: { name: "This page", icon: "chat" },
+  terminal: { name: "Terminal", icon: "terminal" },
+  api: { name: "API", icon: "link" },
+  responses: { name: "Responses API", icon: "link" },
+  webhook: { name: "Webhook", icon: "webhook" },
+  cron: { name: "Schedule", icon: "clock" },
+  delegate: { name: "Delegated", icon: "split" },
+  telegram: { name: "Telegram", icon: "plane" },
+  slack: { name: "Slack", icon: "chat" },
+  discord: { name: "Discord", icon: "chat" },
+  whatsapp: { name: "WhatsApp", icon: "chat" },
+  email: { name: "Email", icon: "file" },
+};
+
+/** The channel of the sessions that are begun here. */
+export const OWN = "web";
+
+export function channelOf(name: string): Channel {
+  return CHANNELS[name] ?? { name: name && name[0]!.toUpperCase() + name.slice(1), icon: "globe" };
+}
+
+const NAMES: readonly (readonly [keyof SourceView, string])[] = [
+  ["chat_name", "Chat"],
+  ["chat_id", "Chat id"],
+  ["chat_type", "Type"],
+  ["thread_id", "Thread"],
+  ["user_name", "User"],
+  ["user_id", "User id"],
+];
+
+/** Return one line for each thing that the channel said. */
+export function sourceLines(source: SourceView): readonly string[] {
+  return NAMES.flatMap(([field, name]) => (source[field] ? [`${name}: ${source[field]}`] : []));
+}

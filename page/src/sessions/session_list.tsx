@@ -1,0 +1,181 @@
+/** The list of sessions in the sidebar, with its filter. */
+
+import { useEffect, useRef } from "preact/hooks";
+import { online } from "../connection.ts";
+import { place, to } from "../router.ts";
+import { Button } from "../ui/button.tsx";
+import { Icon } from "../ui/icon.tsx";
+import { Menu, type MenuItem } from "../ui/menu.tsx";
+import type { SessionView } from "../wire.ts";
+import { beginRenaming, isRenaming, RenameField, SessionMenu } from "./actions.tsx";
+import { removeSession } from "./deletion.ts";
+import { channelOf, OWN, StateMark } from "./labels.tsx";
+import { channels, type Filter, filter, grouped, loadMore, more, shown } from "./listing.ts";
+import { listed } from "./store.ts";
+import { unread } from "./unread.ts";
+
+/** All sessions, by day; more of them come as one scrolls. */
+export function SessionList() {
+  if (!listed.value && shown.value.length === 0) return online.value ? <SessionSkeleton /> : <Away />;
+  return (
+    // biome-ignore lint/a11y/noStaticElementInteractions: The keys move between the links, which are inside.
+    <div class="session-list" onKeyDown={step}>
+      {grouped(shown.value).map(({ heading, sessions }) => (
+        <section key={heading} aria-label={heading}>
+          <h2 class="session-day">{heading}</h2>
+          <ul>
+            {sessions.map((session) => (
+              <SessionRow key={session.id} session={session} />
+            ))}
+          </ul>
+        </section>
+      ))}
+      {shown.value.length === 0 && more.value === "none" && <Nothing />}
+      <More />
+    </div>
+  );
+}
+
+function Away() {
+  return <p class="session-nothing">Your sessions will be listed when the gateway is back.</p>;
+}
+
+function Nothing() {
+  const { archived, channel } = filter.value;
+  if (archived) return <p class="session-nothing">What you archive is kept here.</p>;
+  if (channel) return <p class="session-nothing">Nothing came this way yet.</p>;
+  return <p class="session-nothing">Your conversations will be listed here.</p>;
+}
+
+/** The end of the list, which reads on when it comes into view. */
+function More() {
+  const end = useRef<HTMLDivElement>(null);
+  const state = more.value;
+  useEffect(() => {
+    if (!end.current || state !== "more") return;
+    const watch = new IntersectionObserver(([entry]) => entry?.isIntersecting && loadMore());
+    watch.observe(end.current);
+    return () => watch.disconnect();
+  }, [state]);
+  if (state === "none") return null;
+  return (
+    <div ref={end} class="session-more">
+      {state === "failed" ? (
+        <Button small icon="retry" onClick={loadMore}>
+          Show more
+        </Button>
+      ) : (
+        <span class={state === "loading" ? "more-dots" : "more-dots still"} />
+      )}
+    </div>
+  );
+}
+
+/** Move the focus from one session to the next. */
+function step(event: KeyboardEvent): void {
+  const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  if (!by || !(event.target instanceof HTMLAnchorElement)) return;
+  const links = [...(event.currentTarget as HTMLElement).querySelectorAll<HTMLElement>(".session-link")];
+  links[links.indexOf(event.target) + by]?.focus();
+  event.preventDefault();
+}
+
+/** One session of the list. */
+export function SessionRow({ session }: { session: SessionView }) {
+  if (isRenaming(session.id, "list")) {
+    return (
+      <li class="session-row">
+        <RenameField session={session} />
+      </li>
+    );
+  }
+  const isNew = unread(session);
+  const isOpen = place.value.name === "session" && place.value.id === session.id;
+  return (
+    <li class={`session-row ${session.state}${isNew ? " unread" : ""}`}>
+      <a
+        class="session-link"
+        href={to.session(session.id)}
+        aria-current={isOpen ? "page" : undefined}
+        title={session.label}
+        onKeyDown={(event) => onKey(event, session)}
+      >
+        <span class="session-name">
+          <span class="session-label">{session.label}</span>
+          {session.channel !== OWN && <ChannelName name={session.channel} />}
+        </span>
+        <StateMark session={session} unread={isNew} />
+      </a>
+      <SessionMenu session={session} where="list" />
+    </li>
+  );
+}
+
+function ChannelName({ name }: { name: string }) {
+  const channel = channelOf(name);
+  return (
+    <span class="session-channel">
+      <Icon name={channel.icon} size={12} />
+      {channel.name}
+    </span>
+  );
+}
+
+function onKey(event: KeyboardEvent, session: SessionView): void {
+  if (event.key === "F2") beginRenaming(session.id, "list");
+  else if (event.key === "Delete") {
+    besideOf(event.currentTarget as HTMLElement)?.focus();
+    removeSession(session);
+  } else return;
+  event.preventDefault();
+}
+
+/** Return the session below a session of the list, or the one above the last. */
+function besideOf(link: HTMLElement): HTMLElement | undefined {
+  const links = [...document.querySelectorAll<HTMLElement>(".session-link")];
+  const at = links.indexOf(link);
+  return links[at + 1] ?? links[at - 1];
+}
+
+/** Which sessions are listed: of one channel or all, and the archive. */
+export function SessionFilter() {
+  const { channel, archived } = filter.value;
+  const name = archived ? "Archive" : channel ? channelOf(channel).name : "All sessions";
+  return (
+    <div class="session-filter">
+      <span>{name}</span>
+      <Menu label={`Listed: ${name}. Choose others`} icon="chevron" items={choices()} />
+    </div>
+  );
+}
+
+function choices(): MenuItem[] {
+  const ofChannels = channels.value.map((each) => ({ ...channelOf(each), wanted: { channel: each, archived: false } }));
+  return [
+    choice("All sessions", "menu", { channel: null, archived: false }),
+    ...(ofChannels.length > 1 ? ofChannels.map(({ name, icon, wanted }) => choice(name, icon, wanted)) : []),
+    choice("Archive", "archive", { channel: null, archived: true }),
+  ];
+}
+
+function choice(label: string, icon: MenuItem["icon"], wanted: Filter): MenuItem {
+  const isChosen = filter.value.channel === wanted.channel && filter.value.archived === wanted.archived;
+  return {
+    label,
+    icon: isChosen ? "check" : icon,
+    onSelect: () => {
+      filter.value = wanted;
+    },
+  };
+}
+
+/** Stands where the sessions will be, until they are there. */
+export function SessionSkeleton() {
+  return (
+    <div class="session-skeleton" role="status" aria-label="Loading the sessions">
+      {["a", "b", "c", "d", "e", "f", "g"].map((each) => (
+        <span key={each} />
+      ))}
+    </div>
+  );
+}

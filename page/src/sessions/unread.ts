@@ -1,0 +1,81 @@
+/** Which sessions have news since this browser last showed them, and the document title that counts them. */
+
+import { effect, signal } from "@preact/signals";
+import { pocket } from "../browser.ts";
+import { place } from "../router.ts";
+import type { SessionView } from "../wire.ts";
+import { currentSession, sessions } from "./store.ts";
+
+const KEPT = "holdfast.seen";
+/** Older ones count as seen. */
+const SEEN_MAX = 2_000;
+
+/** The last entry that was seen, by session. */
+type Seen = ReadonlyMap<string, number>;
+
+const seen = signal<Seen>(kept());
+const visible = signal(!document.hidden);
+
+/** Something has come to its end, or to a question, that nobody looked at. */
+export function unread(session: SessionView, known: Seen = seen.value): boolean {
+  const isOver = session.activity === null || session.activity === "waiting";
+  return isOver && session.seq > (known.get(session.id) ?? session.seq);
+}
+
+/** Keep in mind what is looked at, and how far each session was when this browser first heard of it. */
+export function startSeeing(): void {
+  document.addEventListener("visibilitychange", () => {
+    visible.value = !document.hidden;
+  });
+  effect(() => {
+    const next = looked(seen.peek(), sessions.value, visible.value ? openId() : null);
+    if (next === seen.peek()) return;
+    seen.value = next;
+    pocket.set(KEPT, JSON.stringify([...next]));
+  });
+}
+
+/** Return what has been seen after a look at the list, and at one session of it; the same map if nothing is new. */
+export function looked(known: Seen, found: readonly SessionView[], open: string | null): Seen {
+  const news = found.filter((each) => !known.has(each.id) || (each.id === open && known.get(each.id) !== each.seq));
+  if (news.length === 0) return known;
+  const next = new Map(known);
+  for (const each of news) {
+    // What was looked at last stands last, and is kept longest.
+    next.delete(each.id);
+    next.set(each.id, each.seq);
+  }
+  return next.size > SEEN_MAX ? new Map([...next].slice(-SEEN_MAX)) : next;
+}
+
+function openId(): string | null {
+  return place.value.name === "session" ? place.value.id : null;
+}
+
+function kept(): Seen {
+  try {
+    return new Map(JSON.parse(pocket.get(KEPT) ?? "[]") as [string, number][]);
+  } catch {
+    return new Map();
+  }
+}
+
+const NAME = "Holdfast";
+
+export function startTitle(): void {
+  effect(() => {
+    const news = sessions.value.filter((each) => unread(each)).length;
+    const isRunning = currentSession.value?.activity === "running";
+    document.title = titled(where(), { news, isRunning });
+  });
+}
+
+export function titled(here: string, { news, isRunning }: { news: number; isRunning: boolean }): string {
+  return [news ? `(${news})` : "", isRunning ? "●" : "", here ? `${here} · ${NAME}` : NAME].filter(Boolean).join(" ");
+}
+
+function where(): string {
+  const here = place.value;
+  if (here.name === "control") return here.page[0]!.toUpperCase() + here.page.slice(1);
+  return currentSession.value?.label ?? "";
+}

@@ -1,0 +1,94 @@
+/** The usage meter: tokens and cost of a conversation and of its last answer. */
+
+import "./usage.css";
+import { useId, useState } from "preact/hooks";
+import { count, percent, price, tokens } from "../format.ts";
+import type { Conversation } from "../journal/conversation.ts";
+import type { Used } from "../journal/view.ts";
+import { Icon } from "../ui/icon.tsx";
+
+/** What a session has used so far; what of it belongs to the last answer is shown to whoever asks. */
+export function Meter({ conversation }: { conversation: Conversation }) {
+  const id = useId();
+  const [over, setOver] = useState(false);
+  const [kept, setKept] = useState(false);
+  const whole = conversation.used.value;
+  const summary = brief(whole);
+  if (!summary) return null;
+  const last = conversation.turns.value.findLast((each) => brief(each.used))?.used;
+  const open = over || kept;
+  const close = () => {
+    setOver(false);
+    setKept(false);
+  };
+  return (
+    // biome-ignore lint/a11y/noStaticElementInteractions: The pointer only shows what the button inside shows as well.
+    <div
+      class="meter"
+      onPointerEnter={(event) => setOver(event.pointerType === "mouse")}
+      onPointerLeave={() => setOver(false)}
+      onKeyDown={(event) => event.key === "Escape" && close()}
+      onFocusOut={close}
+    >
+      <button
+        type="button"
+        class="meter-button"
+        aria-label={`Used: ${summary}`}
+        aria-expanded={open}
+        aria-controls={id}
+        onClick={() => setKept(!kept)}
+      >
+        <Icon name="gauge" size={15} />
+        <span class="meter-brief">{summary}</span>
+      </button>
+      <div class="meter-more" id={id} hidden={!open}>
+        <Figures title="This conversation" used={whole} />
+        {last && <Figures title="The last answer" used={last} />}
+      </div>
+    </div>
+  );
+}
+
+function Figures({ title, used }: { title: string; used: Used }) {
+  return (
+    <section>
+      <h3>{title}</h3>
+      <dl>
+        {figures(used).map(({ name, value }) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+      </dl>
+    </section>
+  );
+}
+
+export interface Figure {
+  name: string;
+  value: string;
+}
+
+/** Return the whole in a few letters; nothing where nothing was used. */
+export function brief(used: Used): string {
+  const all = used.input + used.output;
+  if (!all && !used.costMicros) return "";
+  return [`${tokens(all)} tokens`, used.costMicros ? price(used.costMicros) : ""].filter(Boolean).join(" · ");
+}
+
+/** Return what was used, by kind; kinds of which there was nothing are left out. */
+export function figures(used: Used): readonly Figure[] {
+  const cached = used.cached ? ` (${percent(share(used))} from the cache)` : "";
+  return [
+    { name: "Model", value: used.model },
+    { name: "Read", value: used.input ? `${count(used.input)} tokens${cached}` : "" },
+    { name: "Written", value: used.output ? `${count(used.output)} tokens` : "" },
+    { name: "Cost", value: used.costMicros ? price(used.costMicros) : "" },
+  ].filter((each) => each.value);
+}
+
+/** Providers differ in whether what came from the cache was read as well. */
+function share({ input, cached }: Used): number {
+  return cached / Math.max(input, cached);
+}

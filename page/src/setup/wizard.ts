@@ -1,0 +1,105 @@
+/** The state of the set-up wizard: what was chosen so far, and what the gateway answered. */
+
+import { computed, signal } from "@preact/signals";
+import { get, post } from "../api.ts";
+import type { ModelPlan, ModelsView, SettingsView, SetupView, Trial } from "../wire.ts";
+
+export const STEPS = ["provider", "access", "model", "trial"] as const;
+export type Provider = SetupView["providers"][number];
+export type Step = (typeof STEPS)[number] | "saved" | "ready";
+
+/** A model may have to be loaded before it says its first word. */
+const TRIAL_PATIENCE_MS = 120_000;
+
+/** A set-up, from its first step on. */
+export class Course {
+  readonly step = signal<Step>("provider");
+  readonly offer = signal<SetupView | null>(null);
+  readonly provider = signal<Provider | null>(null);
+  readonly key = signal("");
+  readonly baseUrl = signal("");
+  readonly model = signal("");
+  readonly models = signal<ModelsView | null>(null);
+  readonly trial = signal<Trial | null>(null);
+  readonly problem = signal<unknown>(undefined);
+  readonly busy = signal(false);
+  /** Which of the things that were asked is still waited for. */
+  #asked = 0;
+
+  readonly #choice = computed<ModelPlan>(() => ({
+    provider: this.provider.value?.name ?? "",
+    name: this.model.value.trim(),
+    base_url: this.baseUrl.value.trim(),
+    // Without one, the gateway takes what it keeps for the same provider at the same address.
+    ...(this.key.value.trim() ? { api_key: this.key.value.trim() } : {}),
+  }));
+
+  readonly begin = async (): Promise<void> => {
+    const offer = await this.#ask(() => get<SetupView>("/api/setup"));
+    if (offer) this.offer.value = offer;
+  };
+
+  choose(chosen: Provider): void {
+    if (this.provider.value?.name !== chosen.name) {
+      const offer = this.offer.value;
+      this.key.value = this.model.value = "";
+      this.baseUrl.value = isInUse(offer, chosen) ? offer.model.base_url : chosen.base_url;
+    }
+    this.provider.value = chosen;
+    this.step.value = "access";
+  }
+
+  async list(): Promise<void> {
+    const models = await this.#ask(() => post<ModelsView>("/api/setup/models", this.#choice.value));
+    if (!models) return;
+    this.models.value = models;
+    this.step.value = "model";
+  }
+
+  name(chosen: string): void {
+    this.model.value = chosen;
+  }
+
+  readonly test = async (): Promise<void> => {
+    this.step.value = "trial";
+    this.trial.value = null;
+    const asking = { patienceMs: TRIAL_PATIENCE_MS };
+    const trial = await this.#ask(() => post<Trial>("/api/setup/test", this.#choice.value, asking));
+    if (trial) this.trial.value = trial;
+  };
+
+  readonly save = async (): Promise<void> => {
+    const saved = await this.#ask(() => post<SettingsView>("/api/setup", this.#choice.value));
+    if (saved) this.step.value = "saved";
+  };
+
+  back(to: Step): void {
+    this.#asked += 1;
+    this.busy.value = false;
+    this.problem.value = undefined;
+    this.step.value = to;
+  }
+
+  /** Ask the gateway; null when that went wrong, or something else is wanted by the time it answers. */
+  async #ask<T>(ask: () => Promise<T>): Promise<T | null> {
+    const mine = ++this.#asked;
+    this.busy.value = true;
+    this.problem.value = undefined;
+    let found: T | null = null;
+    let problem: unknown;
+    try {
+      found = await ask();
+    } catch (error) {
+      problem = error;
+    }
+    if (mine !== this.#asked) return null;
+    this.busy.value = false;
+    this.problem.value = problem;
+    return found;
+  }
+}
+
+/** Return whether it is a model of this provider that answers now. */
+export function isInUse(offer: SetupView | null, provider: Provider): offer is SetupView {
+  return offer?.model.name.split(":")[0] === provider.name;
+}

@@ -1,0 +1,114 @@
+/** Signing in: the page that stands in front of everything, and the dialog for guests. */
+
+import "./sign_in.css";
+import { signal } from "@preact/signals";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { told } from "../api.ts";
+import { Button } from "../ui/button.tsx";
+import { Dialog } from "../ui/dialog.tsx";
+import { Command, Field } from "../ui/parts.tsx";
+import { useLoaded } from "../ui/requests.ts";
+import type { Ways } from "../wire.ts";
+import { guest, problem, signIn } from "./identity.ts";
+
+/** Where somebody signs in.  What was typed in the page behind it stays there. */
+export function Door() {
+  return (
+    <main class="door" aria-labelledby="door-title">
+      <div class="door-card">
+        <img src="/icon.svg" alt="" width="48" height="48" />
+        <h1 id="door-title">Sign in to Holdfast</h1>
+        {problem.value ? (
+          <p class="door-problem" role="alert">
+            {told(problem.value)}
+          </p>
+        ) : null}
+        <WaysIn />
+      </div>
+    </main>
+  );
+}
+
+const knocked = signal(false);
+
+/** Let a guest sign in who wants to do more than talk. */
+export const knock = () => {
+  knocked.value = true;
+};
+
+/** The door for guests, who are inside already. */
+export function Knock() {
+  if (!knocked.value || !guest.value) return null;
+  const close = () => {
+    knocked.value = false;
+  };
+  return (
+    <Dialog title="Sign in" onClose={close}>
+      <p>This machine needs no key to talk and to read. To change settings and to allow commands, sign in.</p>
+      <WaysIn />
+    </Dialog>
+  );
+}
+
+/** How one can sign in: with the password, where there is one, and always with a link. */
+export function WaysIn() {
+  const [ways] = useLoaded<Ways>("/api/sign-in");
+  const hasPassword = ways.value.value?.password ?? false;
+  return (
+    <>
+      {!isSecureContext && (
+        <p class="door-problem" role="note">
+          This address is not encrypted. Others on the network can read along, and can take over your sign-in. Use
+          https, or a tunnel to 127.0.0.1.
+        </p>
+      )}
+      {hasPassword && <PasswordForm />}
+      <div class="door-link">
+        <p>
+          {hasPassword ? "Or get" : "Get"} a link on the machine where the gateway runs, and open it in this browser:
+        </p>
+        <Command text="holdfast link" />
+        <p class="door-small">A link is good once, for fifteen minutes.</p>
+      </div>
+    </>
+  );
+}
+
+function PasswordForm() {
+  const [busy, setBusy] = useState(false);
+  const [refusal, setRefusal] = useState("");
+  const field = useRef<HTMLInputElement>(null);
+  useLayoutEffect(() => field.current?.focus(), []);
+  const submit = async (event: Event) => {
+    event.preventDefault();
+    setBusy(true);
+    try {
+      await signIn({ password: field.current?.value ?? "" });
+    } catch (error) {
+      setRefusal(told(error));
+      field.current?.select();
+    } finally {
+      setBusy(false);
+    }
+  };
+  return (
+    <form class="door-form" onSubmit={submit}>
+      <Field label="Password" problem={refusal || undefined}>
+        {(control) => (
+          <input
+            {...control}
+            ref={field}
+            type="password"
+            autocomplete="current-password"
+            maxLength={1000}
+            required
+            onInput={() => setRefusal("")}
+          />
+        )}
+      </Field>
+      <Button look="main" type="submit" disabled={busy}>
+        Sign in
+      </Button>
+    </form>
+  );
+}

@@ -1,0 +1,41 @@
+/** Which turn of a session is active, and which turns are queued behind it. */
+
+import { clockTime } from "../format.ts";
+import type { MessageItem, QuestionItem, Turn } from "../journal/view.ts";
+
+const OVER: ReadonlySet<Turn["state"]> = new Set(["completed", "failed", "cancelled", "interrupted"]);
+
+export const isOver = (turn: Pick<Turn, "state">) => OVER.has(turn.state);
+
+/** Return the turn that a session is at: the one that runs or waits for somebody, else the first in line. */
+export function atWork(turns: readonly Turn[]): Turn | undefined {
+  return (
+    turns.find((each) => each.state === "running" || each.state === "waiting") ?? turns.find((each) => !isOver(each))
+  );
+}
+
+/** Return the turns that come after the one at work. */
+export function inLine(turns: readonly Turn[]): readonly Turn[] {
+  const first = atWork(turns);
+  return turns.filter((each) => each.state === "queued" && each !== first);
+}
+
+/** Return what was asked with a turn. */
+export function messageOf(turn: Turn): MessageItem | undefined {
+  return turn.items.find((each) => each.role === "user");
+}
+
+/** Return the question that a turn waits with. */
+export function openQuestion(turn: Turn | undefined): QuestionItem | undefined {
+  if (turn?.state !== "waiting") return undefined;
+  return turn.items.findLast((each): each is QuestionItem => each.role === "question" && each.answer === null);
+}
+
+const MINUTE_MS = 60_000;
+
+/** Return when a turn that waits for its model is tried again, in words. */
+export function nextTry(at: number, now: number): string {
+  const left = at - now;
+  if (left < 1_000) return "Next try in a moment.";
+  return left < MINUTE_MS ? `Next try in ${Math.round(left / 1_000)} s.` : `Next try at ${clockTime(at)}.`;
+}

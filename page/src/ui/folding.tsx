@@ -1,0 +1,74 @@
+/** Content that folds: a line that opens to show the rest, and long text of which a part is shown. */
+
+import type { ComponentChildren } from "preact";
+import { useId, useState } from "preact/hooks";
+import { count } from "../format.ts";
+import { Button } from "./button.tsx";
+import { Icon } from "./icon.tsx";
+
+interface UnfoldingProps {
+  class: string;
+  isOpen: boolean;
+  onTurn: (isOpen: boolean) => void;
+  /** The line that is always there. */
+  head: ComponentChildren;
+  children: ComponentChildren;
+}
+
+/** A line that opens to show the rest. */
+export function Unfolding({ class: name, isOpen, onTurn, head, children }: UnfoldingProps) {
+  const id = useId();
+  return (
+    <div class={name}>
+      <button
+        type="button"
+        class="unfolds"
+        aria-expanded={isOpen}
+        aria-controls={isOpen ? id : undefined}
+        onClick={() => onTurn(!isOpen)}
+      >
+        {head}
+        <span class={isOpen ? "chevron open" : "chevron"}>
+          <Icon name="chevron" size={14} />
+        </span>
+      </button>
+      {isOpen && (
+        <div class="unfolded" id={id}>
+          {children}
+        </div>
+      )}
+    </div>
+  );
+}
+
+const LINES_MAX = 24;
+/** Also of what has few lines, because one of them is very long. */
+const CHARS_MAX = 6_000;
+
+interface FoldedProps {
+  text: string;
+  /** Which end matters most. */
+  end?: "head" | "tail";
+  children: (shown: string) => ComponentChildren;
+}
+
+/** Long text, of which a part is shown until the rest is asked for. */
+export function Folded({ text, end = "head", children }: FoldedProps) {
+  const [isWhole, setWhole] = useState(false);
+  const lines = text.split("\n");
+  const isLong = lines.length > LINES_MAX * 1.5 || text.length > CHARS_MAX * 1.5;
+  if (!isLong) return <>{children(text)}</>;
+  return (
+    <>
+      {children(isWhole ? text : part(lines, end))}
+      <Button small aria-expanded={isWhole} onClick={() => setWhole(!isWhole)}>
+        {isWhole ? "Show less" : `Show all ${count(lines.length)} lines`}
+      </Button>
+    </>
+  );
+}
+
+function part(lines: readonly string[], end: "head" | "tail"): string {
+  const shown = (end === "head" ? lines.slice(0, LINES_MAX) : lines.slice(-LINES_MAX)).join("\n");
+  return end === "head" ? shown.slice(0, CHARS_MAX) : shown.slice(-CHARS_MAX);
+}

@@ -1,0 +1,111 @@
+/** Requests of components: polling, the latest answer, one action at a time, and debounced input. */
+
+import { type ReadonlySignal, signal } from "@preact/signals";
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { get } from "../api.ts";
+
+export interface Loaded<T> {
+  value: T | undefined;
+  error: unknown;
+}
+
+/** What was read last, and what reads it again. */
+export type Loading<T> = readonly [ReadonlySignal<Loaded<T>>, () => Promise<void>];
+
+/** Keep what an address answers, read again every so often if that is given. */
+export function useLoaded<T>(path: string, everyMs?: number): Loading<T> {
+  const [loaded, look] = useMemo(() => loading(() => get<T>(path)), [path]);
+  useEffect(() => {
+    if (everyMs) return whileVisible(look, everyMs);
+    look();
+  }, [look, everyMs]);
+  return [loaded, look];
+}
+
+/** Keep the last answer to something; it stays while it is asked for again, and also when that goes wrong. */
+export function loading<T>(read: () => Promise<T>): Loading<T> {
+  const loaded = signal<Loaded<T>>({ value: undefined, error: undefined });
+  let asked = 0;
+  let answered = 0;
+  const take = (number: number, found: Loaded<T>) => {
+    // An answer that was overtaken by a later one is old.
+    if (number < answered) return;
+    answered = number;
+    loaded.value = found;
+  };
+  const look = async () => {
+    const number = ++asked;
+    try {
+      take(number, { value: await read(), error: undefined });
+    } catch (error) {
+      take(number, { ...loaded.peek(), error });
+    }
+  };
+  return [loaded, look];
+}
+
+/** Do something now, every so often while the page can be seen, and as soon as it can be seen again; never twice at once. */
+export function whileVisible(act: () => Promise<void>, everyMs: number): () => void {
+  let isBusy = false;
+  const again = async () => {
+    if (isBusy) return;
+    isBusy = true;
+    await act().finally(() => {
+      isBusy = false;
+    });
+  };
+  const unlessHidden = () => document.hidden || again();
+  again();
+  const timer = setInterval(unlessHidden, everyMs);
+  document.addEventListener("visibilitychange", unlessHidden);
+  return () => {
+    clearInterval(timer);
+    document.removeEventListener("visibilitychange", unlessHidden);
+  };
+}
+
+export interface Doing {
+  busy: ReadonlySignal<boolean>;
+  /** What went wrong; undefined where nothing did. */
+  problem: ReadonlySignal<unknown>;
+  /** Do something, unless something is being done.  Returns undefined then, and when it goes wrong. */
+  run<T>(action: () => Promise<T>): Promise<T | undefined>;
+  /** Let what went wrong be over. */
+  forget(): void;
+}
+
+export const useDoing = (): Doing => useMemo(newDoing, []);
+
+export function newDoing(): Doing {
+  const busy = signal(false);
+  const problem = signal<unknown>(undefined);
+  const forget = () => {
+    problem.value = undefined;
+  };
+  const run = async <T>(action: () => Promise<T>) => {
+    if (busy.peek()) return undefined;
+    busy.value = true;
+    forget();
+    try {
+      return await action();
+    } catch (error) {
+      problem.value = error;
+      return undefined;
+    } finally {
+      busy.value = false;
+    }
+  };
+  return { busy, problem, run, forget };
+}
+
+const PAUSE_MS = 250;
+
+/** Return a text as it was when its writer last stopped. */
+export function useSettled(text: string): string {
+  const [settled, setSettled] = useState(text);
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(text), PAUSE_MS);
+    return () => clearTimeout(timer);
+  }, [text]);
+  return settled;
+}

@@ -1,0 +1,44 @@
+// @vitest-environment happy-dom
+import { expect, test } from "vitest";
+import type { Attachment } from "../../src/composer/drafts.ts";
+import { asked, carried, without } from "../../src/composer/sending.ts";
+import { message, turn } from "../turns/turns.ts";
+
+const nothing = () => {};
+const picture: Attachment = { kind: "picture", id: 1, name: "sea.png", mediaType: "image/png", data: "AAAA" };
+const file: Attachment = {
+  kind: "file",
+  id: 2,
+  name: "report.csv",
+  bytes: 3,
+  share: 1,
+  path: "uploads/0a1b2c3d-report.csv",
+  problem: "",
+  again: nothing,
+  drop: nothing,
+};
+
+test("files are named below the text, by where the agent finds them", () => {
+  expect(carried(" Sum it up \n", [file]).text).toBe("Sum it up\n\nAttached: uploads/0a1b2c3d-report.csv");
+});
+
+test("pictures go along, and a message of nothing else is not empty", () => {
+  expect(carried("", [picture])).toEqual({
+    text: "Attached: sea.png",
+    images: [{ media_type: "image/png", data: "AAAA", name: "sea.png" }],
+  });
+  expect(carried("", [picture, file]).text).toBe("Attached: uploads/0a1b2c3d-report.csv");
+});
+
+test("what was pasted last is taken out, and nothing else", () => {
+  expect(without("a long a long b", "a long")).toBe("a long  b");
+  expect(without("changed since", "a long")).toBe("changed since");
+});
+
+test("what was asked is there once each, the newest first, with what joined", () => {
+  const turns = [
+    turn("a", "completed", [message("hello"), message("and more")]),
+    turn("b", "failed", [message("hello")]),
+  ];
+  expect(asked(turns)).toEqual(["hello", "and more"]);
+});

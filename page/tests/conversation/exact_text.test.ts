@@ -1,0 +1,19 @@
+import { describe, expect, it } from "vitest";
+import { exactly, legible } from "../../src/conversation/exact_text.tsx";
+
+describe("what somebody consents to", () => {
+  it.each([
+    ["rm -rf ~ #\rls", "rm -rf ~ #‹U+000D›ls"],
+    ["echo \u001b]0;; rm -rf ~ ;\u0007 hi", "echo ‹U+001B›]0;; rm -rf ~ ;‹U+0007› hi"],
+    ["cat \u202etxt.exe", "cat ‹U+202E›txt.exe"],
+    ["ls\u200b", "ls‹U+200B›"],
+    ["a\u{e0041}\ud800", "a‹U+E0041›‹U+D800›"],
+  ])("hides nothing of %j", (text, shown) => {
+    expect(legible(text)).toBe(shown);
+  });
+
+  it("is left as it is where all of it is seen", () => {
+    const text = "for each in *; do\n\techo “$each” – é 日本 😀\ndone";
+    expect(exactly(text)).toEqual([{ text, isHidden: false }]);
+  });
+});

@@ -1,0 +1,14 @@
+// @vitest-environment happy-dom
+import { expect, test } from "vitest";
+import { sourceLines } from "../../src/sessions/labels.tsx";
+import { UNSAID } from "./session.ts";
+
+test("a source has a line for each thing that its channel said, and none for the rest", () => {
+  const source = { ...UNSAID, chat_id: "webhook:alerts:d1", chat_name: "webhook/alerts", user_id: "webhook:alerts" };
+  expect(sourceLines(source)).toEqual([
+    "Chat: webhook/alerts",
+    "Chat id: webhook:alerts:d1",
+    "User id: webhook:alerts",
+  ]);
+  expect(sourceLines(UNSAID)).toEqual([]);
+});

@@ -1,0 +1,32 @@
+// @vitest-environment happy-dom
+import { expect, test } from "vitest";
+import { grouped, PINNED, shows } from "../../src/sessions/listing.ts";
+import { session } from "./session.ts";
+
+const NOW = new Date(2026, 4, 20, 12).getTime();
+const HOUR = 3_600_000;
+
+test("pinned sessions come first, the others by day", () => {
+  const groups = grouped(
+    [
+      session({ id: "today", updated_at: NOW - HOUR }),
+      session({ id: "pinned", updated_at: NOW - 400 * 24 * HOUR, pinned: true }),
+      session({ id: "yesterday", updated_at: NOW - 24 * HOUR }),
+      session({ id: "also yesterday", updated_at: NOW - 25 * HOUR }),
+    ],
+    NOW,
+  );
+  expect(groups.map(({ heading, sessions }) => [heading, sessions.map((each) => each.id)])).toEqual([
+    [PINNED, ["pinned"]],
+    ["Today", ["today"]],
+    ["Yesterday", ["yesterday", "also yesterday"]],
+  ]);
+});
+
+test("the archive shows nothing else, and nothing else shows the archive", () => {
+  const all = { channel: null, archived: false };
+  expect(shows(all, session({ archived: true }))).toBe(false);
+  expect(shows({ ...all, archived: true }, session({ archived: true }))).toBe(true);
+  expect(shows({ ...all, archived: true }, session({}))).toBe(false);
+  expect(shows({ ...all, channel: "slack" }, session({ channel: "web" }))).toBe(false);
+});

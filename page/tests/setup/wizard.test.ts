@@ -1,0 +1,38 @@
+// @vitest-environment happy-dom
+import { beforeEach, expect, test, vi } from "vitest";
+import { Course, type Provider } from "../../src/setup/wizard.ts";
+
+const provider = { name: "openai", label: "OpenAI", base_url: "" } as Provider;
+/** What was asked, each to be answered when the test wants it. */
+let answers: ((body: object) => void)[] = [];
+
+beforeEach(() => {
+  answers = [];
+  globalThis.fetch = () => new Promise((resolve) => answers.push((body) => resolve(Response.json(body))));
+});
+
+test("whoever goes back is not taken on by an answer that comes then", async () => {
+  const course = new Course();
+  course.choose(provider);
+  const listing = course.list();
+  course.back("provider");
+  answers[0]!({ models: ["a"] });
+  await listing;
+  expect(course.step.value).toBe("provider");
+  expect(course.busy.value).toBe(false);
+});
+
+test("what one model said is not shown for another", async () => {
+  const course = new Course();
+  course.choose(provider);
+  course.name("slow");
+  course.test();
+  course.back("model");
+  course.name("quick");
+  course.test();
+  answers[1]!({ ok: true, said: "quick" });
+  await vi.waitFor(() => expect(course.trial.value).toMatchObject({ said: "quick" }));
+  answers[0]!({ ok: true, said: "slow" });
+  await new Promise((resolve) => setTimeout(resolve));
+  expect(course.trial.value).toMatchObject({ said: "quick" });
+});

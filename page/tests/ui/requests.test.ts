@@ -1,0 +1,72 @@
+// @vitest-environment happy-dom
+import { expect, test } from "vitest";
+import { loading, newDoing } from "../../src/ui/requests.ts";
+
+interface Answer {
+  resolve: (value: string) => void;
+  reject: (error: Error) => void;
+}
+
+/** What was asked, each to be answered when the test wants it. */
+function asking() {
+  const answers: Answer[] = [];
+  const read = () => new Promise<string>((resolve, reject) => answers.push({ resolve, reject }));
+  return { answers, read };
+}
+
+test("of two answers the one that was asked for last stays, in whichever order they come", async () => {
+  for (const order of [
+    [0, 1],
+    [1, 0],
+  ]) {
+    const { answers, read } = asking();
+    const [loaded, look] = loading(read);
+    const looks = [look(), look()];
+    for (const each of order) answers[each]!.resolve(`answer ${each}`);
+    await Promise.all(looks);
+    expect(loaded.value).toEqual({ value: "answer 1", error: undefined });
+  }
+});
+
+test("an answer is shown also while the next one is asked for, however slowly they come", async () => {
+  const { answers, read } = asking();
+  const [loaded, look] = loading(read);
+  const first = look();
+  look();
+  answers[0]!.resolve("slow");
+  await first;
+  expect(loaded.value.value).toBe("slow");
+});
+
+test("what was read stays when reading it again goes wrong", async () => {
+  const { answers, read } = asking();
+  const [loaded, look] = loading(read);
+  const looks = [look(), look()];
+  answers[0]!.resolve("here");
+  answers[1]!.reject(new Error("away"));
+  await Promise.all(looks);
+  expect(loaded.value).toEqual({ value: "here", error: new Error("away") });
+});
+
+test("what is asked for twice is done once", async () => {
+  const doing = newDoing();
+  const asked: string[] = [];
+  const ask = (name: string) => async () => {
+    asked.push(name);
+    await Promise.resolve();
+    return name;
+  };
+  const both = [doing.run(ask("first")), doing.run(ask("second"))];
+  expect(doing.busy.value).toBe(true);
+  expect(await Promise.all(both)).toEqual(["first", undefined]);
+  expect(asked).toEqual(["first"]);
+  expect(doing.busy.value).toBe(false);
+});
+
+test("what went wrong stays until something else is done", async () => {
+  const doing = newDoing();
+  await doing.run(() => Promise.reject(new Error("no")));
+  expect(doing.problem.value).toEqual(new Error("no"));
+  await doing.run(async () => "yes");
+  expect(doing.problem.value).toBeUndefined();
+});
