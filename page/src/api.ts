@@ -7,7 +7,7 @@ import type { Error as Problem, Refusal } from "./wire.ts";
 /** Told to the window when the gateway no longer knows this browser: the door opens then. */
 export const SIGNED_OUT = "holdfast:signed-out";
 /** What takes longer than this is not going to be answered. */
-const PATIENCE_MS = 30_000;
+const TIMEOUT_MS = 30_000;
 
 /** The gateway answered, and said no. */
 export class Refused extends Error {
@@ -35,43 +35,41 @@ export class Unanswered extends Error {
   }
 }
 
-export type Method = "GET" | "POST" | "PATCH" | "PUT" | "DELETE";
+type Method = "GET" | "POST" | "PATCH" | "PUT" | "DELETE";
 
-export interface Asking {
+interface RequestOptions {
   body?: unknown;
-  /** Sent as it is instead of `body`. */
-  raw?: Blob;
   headers?: Record<string, string>;
   signal?: AbortSignal;
-  patienceMs?: number;
+  timeoutMs?: number;
 }
 
 /** Ask the gateway for JSON.  Throws `Refused` when it says no, and `Unanswered` when nothing comes back. */
-export async function ask<T>(method: Method, path: string, asking: Asking = {}): Promise<T> {
-  const response = await granted(method, path, asking);
-  return whole(response.json(), asking.signal);
+async function request<T>(method: Method, path: string, options: RequestOptions = {}): Promise<T> {
+  const response = await successful(method, path, options);
+  return complete(response.json(), options.signal);
 }
 
 /** Ask the gateway for a file. */
-export async function getFile(path: string, asking: Asking = {}): Promise<Blob> {
-  const response = await granted("GET", path, asking);
-  return whole(response.blob(), asking.signal);
+export async function getFile(path: string, options: RequestOptions = {}): Promise<Blob> {
+  const response = await successful("GET", path, options);
+  return complete(response.blob(), options.signal);
 }
 
 /** Return the no of the gateway, as its status and its answer say it.  Whoever it does not know any more is sent to the door. */
-export function refusal(status: number, answer: unknown, retryAfter: string | null = null): Refused {
+export function refusedFrom(status: number, answer: unknown, retryAfter: string | null = null): Refused {
   if (status === 401) dispatchEvent(new Event(SIGNED_OUT));
   const seconds = Number.parseInt(retryAfter ?? "", 10);
   const problem = (answer as Partial<Refusal> | null)?.error;
   return new Refused(status, problem, Number.isNaN(seconds) ? null : seconds * 1_000);
 }
 
-export const get = <T>(path: string, asking?: Asking) => ask<T>("GET", path, asking);
-export const post = <T>(path: string, body: unknown = {}, asking: Asking = {}) =>
-  ask<T>("POST", path, { ...asking, body });
-export const patch = <T>(path: string, body: unknown) => ask<T>("PATCH", path, { body });
-export const put = <T>(path: string, body: unknown) => ask<T>("PUT", path, { body });
-export const remove = <T>(path: string) => ask<T>("DELETE", path);
+export const get = <T>(path: string, options?: RequestOptions) => request<T>("GET", path, options);
+export const post = <T>(path: string, body: unknown = {}, options: RequestOptions = {}) =>
+  request<T>("POST", path, { ...options, body });
+export const patch = <T>(path: string, body: unknown) => request<T>("PATCH", path, { body });
+export const put = <T>(path: string, body: unknown) => request<T>("PUT", path, { body });
+export const remove = <T>(path: string) => request<T>("DELETE", path);
 
 /** Return a query with what is given in it, and nothing else. */
 export function query(values: Record<string, string | number | boolean | null | undefined>): string {
@@ -80,30 +78,29 @@ export function query(values: Record<string, string | number | boolean | null | 
   return written && `?${written}`;
 }
 
-async function granted(method: Method, path: string, asking: Asking): Promise<Response> {
-  const response = await answered(method, path, asking);
+async function successful(method: Method, path: string, options: RequestOptions): Promise<Response> {
+  const response = await fetched(method, path, options);
   if (response.ok) return response;
-  throw refusal(response.status, await response.json().catch(() => null), response.headers.get("Retry-After"));
+  throw refusedFrom(response.status, await response.json().catch(() => null), response.headers.get("Retry-After"));
 }
 
-async function answered(method: Method, path: string, { body, raw, headers, signal, patienceMs }: Asking) {
-  const sent = raw ?? (body === undefined ? undefined : JSON.stringify(body));
-  const kind = body !== undefined && !raw ? { "Content-Type": "application/json" } : {};
-  const limit = AbortSignal.timeout(patienceMs ?? PATIENCE_MS);
-  const asked = signedFetch(path, {
+async function fetched(method: Method, path: string, { body, headers, signal, timeoutMs }: RequestOptions) {
+  const json = body === undefined ? {} : { "Content-Type": "application/json" };
+  const limit = AbortSignal.timeout(timeoutMs ?? TIMEOUT_MS);
+  const pending = signedFetch(path, {
     method,
     cache: "no-store",
-    headers: { ...kind, ...headers },
+    headers: { ...json, ...headers },
     signal: signal ? AbortSignal.any([signal, limit]) : limit,
-    ...(sent === undefined ? {} : { body: sent }),
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   });
-  const response = await whole(asked, signal);
+  const response = await complete(pending, signal);
   setClock(response.headers.get("Date"));
   return response;
 }
 
 /** Return what comes back, if all of it does: an answer that breaks off says nothing, and least of all that nobody is there. */
-async function whole<T>(coming: Promise<T>, signal?: AbortSignal): Promise<T> {
+async function complete<T>(coming: Promise<T>, signal?: AbortSignal): Promise<T> {
   try {
     return await coming;
   } catch (error) {
@@ -113,7 +110,7 @@ async function whole<T>(coming: Promise<T>, signal?: AbortSignal): Promise<T> {
 }
 
 /** Return what went wrong as something that can be shown to a person. */
-export function told(error: unknown): string {
+export function errorText(error: unknown): string {
   if (error instanceof Refused) return [error.message, error.hint].filter(Boolean).join(" ");
   return error instanceof Error ? error.message : String(error);
 }

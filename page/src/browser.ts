@@ -1,14 +1,14 @@
 /** What a browser may refuse to a page: storage that outlives a reload, and a lock that all tabs share. */
 
-class Pocket {
+class SafeStorage {
   /** What the browser would not take: it has no room, or keeps nothing for this page at all. */
   readonly #held = new Map<string, string>();
 
-  constructor(readonly find: () => Storage) {}
+  constructor(readonly storage: () => Storage) {}
 
   get(name: string): string | null {
     try {
-      return this.#held.get(name) ?? this.find().getItem(name);
+      return this.#held.get(name) ?? this.storage().getItem(name);
     } catch {
       return null;
     }
@@ -21,7 +21,7 @@ class Pocket {
 
   #stored(): string[] {
     try {
-      return Object.keys(this.find());
+      return Object.keys(this.storage());
     } catch {
       return [];
     }
@@ -29,7 +29,7 @@ class Pocket {
 
   set(name: string, value: string): void {
     try {
-      this.find().setItem(name, value);
+      this.storage().setItem(name, value);
       this.#held.delete(name);
     } catch {
       this.#held.set(name, value);
@@ -39,7 +39,7 @@ class Pocket {
   remove(name: string): void {
     this.#held.delete(name);
     try {
-      this.find().removeItem(name);
+      this.storage().removeItem(name);
     } catch {
       // There is nothing in it.
     }
@@ -47,12 +47,12 @@ class Pocket {
 }
 
 /** For all tabs. */
-export const pocket = new Pocket(() => localStorage);
+export const localStore = new SafeStorage(() => localStorage);
 /** For this tab alone, across a reload. */
-export const tabPocket = new Pocket(() => sessionStorage);
+export const tabStore = new SafeStorage(() => sessionStorage);
 
 /** Do something while no other tab does it; where a browser does not let tabs agree on that, each does it for itself. */
-export async function alone<T>(name: string, action: () => Promise<T>): Promise<T> {
+export async function withTabLock<T>(name: string, action: () => Promise<T>): Promise<T> {
   // Pages that came neither by TLS nor from this machine have no locks.
   if (!navigator.locks) return action();
   let hasBegun = false;

@@ -17,7 +17,7 @@ function fractions(count: number, power: number): Uint32Array {
 const STATE = fractions(8, 1 / 2);
 const CONSTANTS = fractions(ROUNDS, 1 / 3);
 
-const turned = (word: number, by: number) => (word >>> by) | (word << (32 - by));
+const rotatedRight = (word: number, by: number) => (word >>> by) | (word << (32 - by));
 
 /** Return the digest of some bytes. */
 export function sha256(bytes: Uint8Array): Uint8Array {
@@ -38,15 +38,15 @@ function mix(state: Uint32Array, words: Uint32Array, view: DataView, at: number)
   for (let i = 0; i < 16; i += 1) words[i] = view.getUint32(at + i * 4);
   for (let i = 16; i < ROUNDS; i += 1) {
     const [early, late] = [words[i - 15]!, words[i - 2]!];
-    const low = turned(early, 7) ^ turned(early, 18) ^ (early >>> 3);
-    const high = turned(late, 17) ^ turned(late, 19) ^ (late >>> 10);
+    const low = rotatedRight(early, 7) ^ rotatedRight(early, 18) ^ (early >>> 3);
+    const high = rotatedRight(late, 17) ^ rotatedRight(late, 19) ^ (late >>> 10);
     words[i] = words[i - 16]! + low + words[i - 7]! + high;
   }
   let [a, b, c, d, e, f, g, h] = state as unknown as [number, number, number, number, number, number, number, number];
   for (let i = 0; i < ROUNDS; i += 1) {
-    const upper = turned(e, 6) ^ turned(e, 11) ^ turned(e, 25);
+    const upper = rotatedRight(e, 6) ^ rotatedRight(e, 11) ^ rotatedRight(e, 25);
     const first = (h + upper + ((e & f) ^ (~e & g)) + CONSTANTS[i]! + words[i]!) | 0;
-    const lower = turned(a, 2) ^ turned(a, 13) ^ turned(a, 22);
+    const lower = rotatedRight(a, 2) ^ rotatedRight(a, 13) ^ rotatedRight(a, 22);
     const second = (lower + ((a & b) ^ (a & c) ^ (b & c))) | 0;
     [h, g, f, e, d, c, b, a] = [g, f, e, (d + first) | 0, c, b, a, (first + second) | 0];
   }

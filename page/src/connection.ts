@@ -2,51 +2,51 @@
 
 import { computed, effect, type ReadonlySignal, signal } from "@preact/signals";
 import { get } from "./api.ts";
-import { wake } from "./retry.ts";
-import { returned } from "./sign_in/identity.ts";
+import { retryNow } from "./retry.ts";
+import { admissions } from "./sign_in/identity.ts";
 import type { Status } from "./wire.ts";
 
 /** How a stream is: "away" is when nobody answered, and it is tried again and again. */
-export type Link = "connecting" | "live" | "away";
+export type ConnectionState = "connecting" | "live" | "away";
 
 const STATUS_MS = 30_000;
 
-const linked = signal<Link>("connecting");
-const since = signal<number | null>(null);
-const stands = signal<Status | null>(null);
+const state = signal<ConnectionState>("connecting");
+const offlineAt = signal<number | null>(null);
+const lastStatus = signal<Status | null>(null);
 
 /** The link of the whole page. */
-export const link: ReadonlySignal<Link> = linked;
+export const connection: ReadonlySignal<ConnectionState> = state;
 /** False while the gateway does not answer. */
-export const online = computed(() => linked.value !== "away");
-export const awaySince: ReadonlySignal<number | null> = since;
+export const online = computed(() => state.value !== "away");
+export const offlineSince: ReadonlySignal<number | null> = offlineAt;
 /** What the gateway last said of itself. */
-export const status: ReadonlySignal<Status | null> = stands;
+export const status: ReadonlySignal<Status | null> = lastStatus;
 
 /** Say how the link of the whole page is. */
-export function report(now: Link): void {
-  if (now === linked.value) return;
-  if (now === "away") since.value ??= Date.now();
-  if (now === "live") since.value = null;
-  linked.value = now;
-  if (now === "live") wake();
+export function setConnection(now: ConnectionState): void {
+  if (now === state.value) return;
+  if (now === "away") offlineAt.value ??= Date.now();
+  if (now === "live") offlineAt.value = null;
+  state.value = now;
+  if (now === "live") retryNow();
 }
 
 /** Ask the gateway how it is; what it said last stays while it does not answer. */
-async function lookAtStatus(): Promise<void> {
-  stands.value = await get<Status>("/api/status").catch(() => stands.value);
+async function fetchStatus(): Promise<void> {
+  lastStatus.value = await get<Status>("/api/status").catch(() => lastStatus.value);
 }
 
 /** Begin to look at the gateway: when it is there again, and now and then. */
 export function startConnection(): void {
   effect(() => {
-    if (linked.value === "live" && returned.value) lookAtStatus();
+    if (state.value === "live" && admissions.value) fetchStatus();
   });
   effect(() => {
-    if (returned.value) wake();
+    if (admissions.value) retryNow();
   });
-  addEventListener("online", wake);
-  addEventListener("pageshow", wake);
-  document.addEventListener("visibilitychange", () => document.hidden || wake());
-  setInterval(() => document.hidden || !online.value || lookAtStatus(), STATUS_MS);
+  addEventListener("online", retryNow);
+  addEventListener("pageshow", retryNow);
+  document.addEventListener("visibilitychange", () => document.hidden || retryNow());
+  setInterval(() => document.hidden || !online.value || fetchStatus(), STATUS_MS);
 }

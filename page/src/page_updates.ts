@@ -1,36 +1,36 @@
 /** The page's own files: the service worker that caches them, and the notice when the gateway serves newer ones. */
 
 import { effect } from "@preact/signals";
-import { link } from "./connection.ts";
-import { tell } from "./ui/toast.tsx";
+import { connection } from "./connection.ts";
+import { showToast } from "./ui/toast.tsx";
 
 const ASSETS = 'src="/assets/';
 /** Long enough for somebody to finish a sentence. */
 const SHOWN_MS = 120_000;
 
-export function startFreshness(): void {
+export function startUpdateNotice(): void {
   let wasAway = false;
   let isTold = false;
   effect(() => {
-    if (link.value === "away") wasAway = true;
-    if (link.value !== "live" || !wasAway || isTold) return;
+    if (connection.value === "away") wasAway = true;
+    if (connection.value !== "live" || !wasAway || isTold) return;
     wasAway = false;
     isOutdated().then((outdated) => {
       if (!outdated || isTold) return;
       isTold = true;
       const reload = { label: "Reload", run: () => location.reload() };
-      tell("Holdfast was updated. Reload the page to use the new one.", { action: reload, shownMs: SHOWN_MS });
+      showToast("Holdfast was updated. Reload the page to use the new one.", { action: reload, shownMs: SHOWN_MS });
     });
   });
 }
 
 async function isOutdated(): Promise<boolean> {
   const own = document.querySelector<HTMLScriptElement>("script[type=module]");
-  return own !== null && isAnother(await found(), new URL(own.src).pathname);
+  return own !== null && loadsAnotherScript(await servedDocument(), new URL(own.src).pathname);
 }
 
 /** Return the document that the gateway has now; nothing when it does not come whole. */
-async function found(): Promise<string> {
+async function servedDocument(): Promise<string> {
   try {
     const response = await fetch("/", { cache: "no-store" });
     return response.ok ? await response.text() : "";
@@ -40,9 +40,10 @@ async function found(): Promise<string> {
 }
 
 /** Whether a document loads another script; one that loads none broke off, or is what somebody else says. */
-export const isAnother = (document: string, script: string) => document.includes(ASSETS) && !document.includes(script);
+export const loadsAnotherScript = (document: string, script: string) =>
+  document.includes(ASSETS) && !document.includes(script);
 
-const PATH = "/sw.js";
+const WORKER_PATH = "/sw.js";
 
 /** What browsers check addresses of scripts with; not all of them do. */
 interface TrustedTypes {
@@ -55,17 +56,17 @@ interface TrustedTypes {
 }
 
 /** Register the worker, once the page has what it needs for itself. */
-export function startWorker(): void {
+export function startServiceWorker(): void {
   if (!("serviceWorker" in navigator) || import.meta.env.DEV) return;
   addEventListener("load", () => {
     // Without it the page works as well, as long as the gateway answers.
-    navigator.serviceWorker.register(address()).catch(() => undefined);
+    navigator.serviceWorker.register(scriptAddress()).catch(() => undefined);
   });
 }
 
 /** The policy knows one address: nothing else can become a script by it. */
-function address(): string {
+function scriptAddress(): string {
   const { trustedTypes } = globalThis as { trustedTypes?: TrustedTypes };
-  const policy = trustedTypes?.createPolicy("holdfast", { createScriptURL: () => PATH });
-  return policy?.createScriptURL(PATH) ?? PATH;
+  const policy = trustedTypes?.createPolicy("holdfast", { createScriptURL: () => WORKER_PATH });
+  return policy?.createScriptURL(WORKER_PATH) ?? WORKER_PATH;
 }

@@ -2,7 +2,7 @@
 
 import { computed, signal } from "@preact/signals";
 
-export type Place =
+export type Route =
   | { name: "new"; previous: string | null }
   | { name: "session"; id: string; turn: string | null }
   | { name: "control"; page: ControlPage; id: string | null };
@@ -21,18 +21,18 @@ export const CONTROL_PAGES = [
 ] as const;
 export type ControlPage = (typeof CONTROL_PAGES)[number];
 
-const address = signal(location.hash);
+const currentHash = signal(location.hash);
 
-export const place = computed<Place>(() => parse(address.value));
+export const route = computed<Route>(() => parse(currentHash.value));
 
 /** Follow links and the back button. */
 export function startRouter(): void {
   addEventListener("hashchange", () => {
-    address.value = location.hash;
+    currentHash.value = location.hash;
   });
 }
 
-export function parse(hash: string): Place {
+export function parse(hash: string): Route {
   const [path = "", asked = ""] = hash.replace(/^#\/?/, "").split("?");
   const [first = "", second = "", third = ""] = path.split("/").map(decode);
   const parameters = new URLSearchParams(asked);
@@ -66,5 +66,5 @@ export const to = {
 export function go(hash: string, { replace = false } = {}): void {
   if (replace) history.replaceState(null, "", hash);
   else history.pushState(null, "", hash);
-  address.value = hash;
+  currentHash.value = hash;
 }

@@ -4,7 +4,7 @@
  * is back.  The browser keeps the key so that not even this page can read it.
  */
 
-import { pocket } from "./browser.ts";
+import { localStore } from "./browser.ts";
 import { hmac, sha256 } from "./bytes.ts";
 import type { SignedIn } from "./wire.ts";
 
@@ -29,7 +29,7 @@ type Signer = { login: string; key: Key };
 
 let held: Signer | null = null;
 
-export const isSignedIn = () => held !== null || pocket.get(LOGIN) !== null;
+export const isSignedIn = () => held !== null || localStore.get(LOGIN) !== null;
 
 /** Keep what the gateway has given to this browser.  What it had before is signed out: a copy of it opens nothing more. */
 export async function keepLogin({ login, secret, nonce }: SignedIn): Promise<void> {
@@ -37,9 +37,9 @@ export async function keepLogin({ login, secret, nonce }: SignedIn): Promise<voi
   const before = await signer();
   const key = await imported(secret);
   held = { login, key };
-  pocket.set(NONCE, nonce ?? "");
+  localStore.set(NONCE, nonce ?? "");
   // Other tabs look for the key as soon as they hear of the login.
-  if (await kept((store) => renewed(store, key, login))) pocket.set(LOGIN, login);
+  if (await kept((store) => renewed(store, key, login))) localStore.set(LOGIN, login);
   // Not earlier: a tab that still signed with it would take the whole browser for signed out.
   if (before) await leave(before);
 }
@@ -61,22 +61,22 @@ async function leave(before: Signer): Promise<void> {
 export async function forgetLogin(): Promise<void> {
   held = null;
   await kept((store) => store.clear());
-  pocket.remove(LOGIN);
+  localStore.remove(LOGIN);
 }
 
 /** Ask the gateway with a signature, once more if it wants another. */
-export async function signedFetch(path: string, asking: RequestInit & { body?: Body } = {}): Promise<Response> {
+export async function signedFetch(path: string, init: RequestInit & { body?: Body } = {}): Promise<Response> {
   for (let tries = 1; ; tries += 1) {
-    const shown = isSignedIn() ? await proof(asking.method ?? "GET", path, asking.body) : {};
-    const headers = { ...shown, ...asking.headers };
-    const response = await fetch(path, { ...asking, headers });
+    const signature = isSignedIn() ? await proof(init.method ?? "GET", path, init.body) : {};
+    const headers = { ...signature, ...init.headers };
+    const response = await fetch(path, { ...init, headers });
     if (tries === TRIES || !wantsAnother(response.headers.get(NONCE_HEADER))) return response;
   }
 }
 
 /** Take the nonce of an answer; false where there is none, and the answer stands. */
 export function wantsAnother(nonce: string | null): boolean {
-  if (nonce) pocket.set(NONCE, nonce);
+  if (nonce) localStore.set(NONCE, nonce);
   return Boolean(nonce) && isSignedIn();
 }
 
@@ -88,7 +88,7 @@ export async function proof(method: string, path: string, body?: Body): Promise<
 
 async function proofOf(found: Signer, method: string, path: string, body?: Body): Promise<Record<string, string>> {
   const { pathname, search } = new URL(path, location.href);
-  const nonce = pocket.get(NONCE) ?? "";
+  const nonce = localStore.get(NONCE) ?? "";
   const number = hex(crypto.getRandomValues(new Uint8Array(16)));
   const digest = body ? await digestOf(body) : EMPTY;
   const signature = await sign(found.key, [method, pathname + search, digest, nonce, number].join("\n"));
@@ -96,7 +96,7 @@ async function proofOf(found: Signer, method: string, path: string, body?: Body)
 }
 
 async function signer(): Promise<Signer | null> {
-  const login = pocket.get(LOGIN);
+  const login = localStore.get(LOGIN);
   if (login && held?.login !== login) {
     const key = await kept((store) => store.get(login));
     held = key ? { login, key: key as Key } : null;

@@ -1,19 +1,19 @@
 /** Light or dark: as the system has it, or as somebody chose. */
 
 import { effect, type ReadonlySignal, signal } from "@preact/signals";
-import { pocket } from "./browser.ts";
+import { localStore } from "./browser.ts";
 
 export const THEMES = ["system", "light", "dark"] as const;
 export type Theme = (typeof THEMES)[number];
 
-const KEPT = "holdfast.theme";
-const chosen = signal<Theme>(kept());
+const STORAGE_KEY = "holdfast.theme";
+const chosen = signal<Theme>(storedTheme());
 
 export const theme: ReadonlySignal<Theme> = chosen;
 
 export function setTheme(next: Theme): void {
   chosen.value = next;
-  pocket.set(KEPT, next);
+  localStore.set(STORAGE_KEY, next);
 }
 
 /** Let the document follow the choice. */
@@ -26,7 +26,7 @@ export function startTheme(): void {
   });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", colourBrowser);
   addEventListener("storage", (event) => {
-    if (event.key === KEPT) chosen.value = kept();
+    if (event.key === STORAGE_KEY) chosen.value = storedTheme();
   });
 }
 
@@ -36,7 +36,7 @@ function colourBrowser(): void {
   for (const each of document.querySelectorAll<HTMLMetaElement>("meta[name=theme-color]")) each.content = ground;
 }
 
-function kept(): Theme {
-  const found = pocket.get(KEPT);
+function storedTheme(): Theme {
+  const found = localStore.get(STORAGE_KEY);
   return THEMES.find((each) => each === found) ?? "system";
 }

@@ -1,7 +1,7 @@
 // @vitest-environment happy-dom
 import { expect, test } from "vitest";
 import { get, Unanswered } from "../src/api.ts";
-import { enter, me } from "../src/sign_in/identity.ts";
+import { checkAccess, me } from "../src/sign_in/identity.ts";
 
 let asked: string[] = [];
 
@@ -35,7 +35,7 @@ test("an answer of somebody else, as networks give it that want money first, is 
 
 test("nobody is signed out because an answer broke off", async () => {
   breakOffAfter('{"owner": "ada"');
-  await enter();
+  await checkAccess();
   expect(asked).toEqual(["/api/me"]);
   expect(me.value).toBeNull();
 });

@@ -1,12 +1,12 @@
 // @vitest-environment happy-dom
 import { expect, test } from "vitest";
-import { isAnother } from "../src/page_updates.ts";
+import { loadsAnotherScript } from "../src/page_updates.ts";
 
 const loading = (script: string) => `<!doctype html><script type="module" src="${script}"></script>`;
 
 test("a page is outdated when the gateway has another one, and not when an answer broke off or came from elsewhere", () => {
-  expect(isAnother(loading("/assets/index-2.js"), "/assets/index-1.js")).toBe(true);
-  expect(isAnother(loading("/assets/index-1.js"), "/assets/index-1.js")).toBe(false);
-  expect(isAnother("", "/assets/index-1.js")).toBe(false);
-  expect(isAnother("<h1>Welcome to the train</h1>", "/assets/index-1.js")).toBe(false);
+  expect(loadsAnotherScript(loading("/assets/index-2.js"), "/assets/index-1.js")).toBe(true);
+  expect(loadsAnotherScript(loading("/assets/index-1.js"), "/assets/index-1.js")).toBe(false);
+  expect(loadsAnotherScript("", "/assets/index-1.js")).toBe(false);
+  expect(loadsAnotherScript("<h1>Welcome to the train</h1>", "/assets/index-1.js")).toBe(false);
 });

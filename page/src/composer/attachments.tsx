@@ -1,38 +1,38 @@
 /** Attachments: chosen, pasted or dropped.  Pictures go with the message, other files are uploaded to the workspace. */
 
 import { useEffect, useState } from "preact/hooks";
-import { query, refusal, told, Unanswered } from "../api.ts";
+import { errorText, query, refusedFrom, Unanswered } from "../api.ts";
 import { bytes, count, percent } from "../format.ts";
 import { NONCE_HEADER, proof, TRIES, wantsAnother } from "../signing.ts";
 import { Button, IconButton } from "../ui/button.tsx";
 import { Icon } from "../ui/icon.tsx";
-import { tell, tellProblem } from "../ui/toast.tsx";
+import { showError, showToast } from "../ui/toast.tsx";
 import type { Upload } from "../wire.ts";
-import { type Attachment, attachmentId, type FileAttached, type PictureAttached, type Writing } from "./drafts.ts";
+import { type Attachment, attachmentId, type Draft, type FileAttachment, type PictureAttachment } from "./drafts.ts";
 import { PICTURES_MAX, type Picture, pictureIn } from "./pictures.ts";
-import { PASTE_LONG, without } from "./sending.ts";
+import { PASTE_LONG, withoutPasted } from "./sending.ts";
 
 /** What goes along with the message. */
-export function Attachments({ writing }: { writing: Writing }) {
-  const attachments = writing.attachments.value;
+export function Attachments({ draft }: { draft: Draft }) {
+  const attachments = draft.attachments.value;
   if (!attachments.length) return null;
   return (
     <ul class="attachments" aria-label="Attachments">
       {attachments.map((each) => (
         <li key={each.id} class={`attached-${each.kind}`}>
           {each.kind === "picture" ? <PicturePreview picture={each} /> : <FilePreview file={each} />}
-          <IconButton icon="close" size={14} label={`Remove ${each.name}`} onClick={() => detach(writing, each)} />
+          <IconButton icon="close" size={14} label={`Remove ${each.name}`} onClick={() => detach(draft, each)} />
         </li>
       ))}
     </ul>
   );
 }
 
-function PicturePreview({ picture }: { picture: PictureAttached }) {
+function PicturePreview({ picture }: { picture: PictureAttachment }) {
   return <img src={`data:${picture.mediaType};base64,${picture.data}`} alt={picture.name} title={picture.name} />;
 }
 
-function FilePreview({ file }: { file: FileAttached }) {
+function FilePreview({ file }: { file: FileAttachment }) {
   return (
     <>
       <Icon name={file.problem ? "warning" : "file"} />
@@ -41,103 +41,113 @@ function FilePreview({ file }: { file: FileAttached }) {
           {file.name}
         </span>
         <span class={file.problem ? "file-more bad" : "file-more"} role={file.problem ? "alert" : undefined}>
-          {standing(file)}
+          {progressText(file)}
         </span>
-        {isOnItsWay(file) && <progress value={file.share} aria-label={`Sending ${file.name}`} />}
+        {isUploading(file) && <progress value={file.share} aria-label={`Sending ${file.name}`} />}
       </div>
-      {file.problem && <IconButton icon="retry" size={15} label={`Send ${file.name} again`} onClick={file.again} />}
+      {file.problem && <IconButton icon="retry" size={15} label={`Send ${file.name} again`} onClick={file.retry} />}
     </>
   );
 }
 
-function standing(file: FileAttached): string {
-  return file.problem || (isOnItsWay(file) ? `${percent(file.share)} of ${bytes(file.bytes)}` : bytes(file.bytes));
+function progressText(file: FileAttachment): string {
+  return file.problem || (isUploading(file) ? `${percent(file.share)} of ${bytes(file.bytes)}` : bytes(file.bytes));
 }
 
-const isOnItsWay = (each: Attachment) => each.kind === "file" && each.path === null && !each.problem;
+const isUploading = (each: Attachment) => each.kind === "file" && each.path === null && !each.problem;
 
-export async function attach(writing: Writing, files: readonly File[]): Promise<void> {
+export async function attach(draft: Draft, files: readonly File[]): Promise<void> {
   for (const file of files) {
     try {
       const picture = await pictureIn(file);
-      if (picture) attachPicture(writing, file.name, picture);
-      else attachFile(writing, file);
+      if (picture) attachPicture(draft, file.name, picture);
+      else attachFile(draft, file);
     } catch (error) {
-      tellProblem(error);
+      showError(error);
     }
   }
 }
 
-export function detach(writing: Writing, attachment: Attachment): void {
-  if (attachment.kind === "file") attachment.drop();
-  writing.attachments.value = writing.attachments.value.filter((each) => each.id !== attachment.id);
+function detach(draft: Draft, attachment: Attachment): void {
+  if (attachment.kind === "file") attachment.cancel();
+  draft.attachments.value = draft.attachments.value.filter((each) => each.id !== attachment.id);
 }
 
 /** Return a picture that was a part of a message before, to be a part of another. */
-export function attachedAgain(image: { media_type: string; data: string; name: string }): PictureAttached {
+export function reattachedPicture(image: { media_type: string; data: string; name: string }): PictureAttachment {
   return { kind: "picture", id: attachmentId(), name: image.name, mediaType: image.media_type, data: image.data };
 }
 
-function attachPicture(writing: Writing, name: string, { mediaType, data, shrunk }: Picture): void {
-  const there = writing.attachments.value.filter((each) => each.kind === "picture").length;
+function attachPicture(draft: Draft, name: string, { mediaType, data, shrunk }: Picture): void {
+  const there = draft.attachments.value.filter((each) => each.kind === "picture").length;
   if (there >= PICTURES_MAX) {
-    tell(`A message takes ${PICTURES_MAX} pictures at most: send ${name} with the next one.`, { bad: true });
+    showToast(`A message takes ${PICTURES_MAX} pictures at most: send ${name} with the next one.`, { bad: true });
     return;
   }
-  if (shrunk) tell(`${name} was made smaller, because it was larger than a message takes.`);
-  add(writing, { kind: "picture", id: attachmentId(), name, mediaType, data });
+  if (shrunk) showToast(`${name} was made smaller, because it was larger than a message takes.`);
+  addAttachment(draft, { kind: "picture", id: attachmentId(), name, mediaType, data });
 }
 
-function attachFile(writing: Writing, file: File): void {
+function attachFile(draft: Draft, file: File): void {
   if (file.size > UPLOAD_BYTES_MAX) {
-    tell(`${file.name} has ${bytes(file.size)}; ${bytes(UPLOAD_BYTES_MAX)} is the most.`, { bad: true });
+    showToast(`${file.name} has ${bytes(file.size)}; ${bytes(UPLOAD_BYTES_MAX)} is the most.`, { bad: true });
     return;
   }
   const id = attachmentId();
   const ending = new AbortController();
-  const change = (changes: Partial<FileAttached>) => update(writing, id, changes);
+  const change = (changes: Partial<FileAttachment>) => updateAttachment(draft, id, changes);
   const again = () => sendFile(file, change, ending.signal);
   const drop = () => ending.abort();
   const { name, size } = file;
-  add(writing, { kind: "file", id, name, bytes: size, share: 0, path: null, problem: "", again, drop });
+  addAttachment(draft, {
+    kind: "file",
+    id,
+    name,
+    bytes: size,
+    share: 0,
+    path: null,
+    problem: "",
+    retry: again,
+    cancel: drop,
+  });
   again();
 }
 
-async function sendFile(file: File, change: (changes: Partial<FileAttached>) => void, signal: AbortSignal) {
+async function sendFile(file: File, change: (changes: Partial<FileAttachment>) => void, signal: AbortSignal) {
   change({ problem: "", share: 0 });
   try {
     const { path } = await upload(file, (share) => change({ share }), signal);
     change({ path, share: 1 });
   } catch (error) {
-    change({ problem: told(error) });
+    change({ problem: errorText(error) });
   }
 }
 
-function add(writing: Writing, attachment: Attachment): void {
-  writing.attachments.value = [...writing.attachments.value, attachment];
+function addAttachment(draft: Draft, attachment: Attachment): void {
+  draft.attachments.value = [...draft.attachments.value, attachment];
 }
 
-function update(writing: Writing, id: number, changes: Partial<FileAttached>): void {
-  writing.attachments.value = writing.attachments.value.map((each) =>
+function updateAttachment(draft: Draft, id: number, changes: Partial<FileAttachment>): void {
+  draft.attachments.value = draft.attachments.value.map((each) =>
     each.id === id && each.kind === "file" ? { ...each, ...changes } : each,
   );
 }
 
-export const UPLOAD_BYTES_MAX = 20 * 1024 * 1024;
+const UPLOAD_BYTES_MAX = 20 * 1024 * 1024;
 /** Longer than the gateway waits for a file. */
-const PATIENCE_MS = 180_000;
+const UPLOAD_TIMEOUT_MS = 180_000;
 
 /** Keep a file in the workspace. */
-export async function upload(file: File, onShare: (share: number) => void, signal: AbortSignal): Promise<Upload> {
+async function upload(file: File, onShare: (share: number) => void, signal: AbortSignal): Promise<Upload> {
   for (let tries = 1; ; tries += 1) {
-    const { status, response, nonce } = await sent(file, onShare, signal);
+    const { status, response, nonce } = await sendUpload(file, onShare, signal);
     if (status === 201) return response as Upload;
-    if (tries === TRIES || !wantsAnother(nonce)) throw refusal(status, response);
+    if (tries === TRIES || !wantsAnother(nonce)) throw refusedFrom(status, response);
   }
 }
 
 /** Only the older way of asking tells how far a file has come, so it is used for this alone. */
-async function sent(file: File, onShare: (share: number) => void, signal: AbortSignal) {
+async function sendUpload(file: File, onShare: (share: number) => void, signal: AbortSignal) {
   const path = `/api/uploads${query({ name: file.name })}`;
   const headers = await proof("POST", path, file);
   return new Promise<{ status: number; response: unknown; nonce: string | null }>((resolve, reject) => {
@@ -145,7 +155,7 @@ async function sent(file: File, onShare: (share: number) => void, signal: AbortS
     request.open("POST", path);
     for (const [name, value] of Object.entries(headers)) request.setRequestHeader(name, value);
     request.responseType = "json";
-    request.timeout = PATIENCE_MS;
+    request.timeout = UPLOAD_TIMEOUT_MS;
     request.upload.onprogress = (event) => event.lengthComputable && onShare(event.loaded / event.total);
     request.onload = () => {
       const nonce = request.getResponseHeader(NONCE_HEADER);
@@ -167,10 +177,10 @@ export function pasted(event: ClipboardEvent): { files: readonly File[]; long: s
 }
 
 /** Offers to attach a long text that was pasted, instead of having it in the message. */
-export function PasteOffer({ writing, text, onDone }: { writing: Writing; text: string; onDone: () => void }) {
+export function PasteOffer({ draft, text, onDone }: { draft: Draft; text: string; onDone: () => void }) {
   const move = () => {
-    writing.text.value = without(writing.text.value, text);
-    attach(writing, [new File([text], NAME, { type: "text/plain" })]);
+    draft.text.value = withoutPasted(draft.text.value, text);
+    attach(draft, [new File([text], NAME, { type: "text/plain" })]);
     onDone();
   };
   return (
@@ -187,8 +197,8 @@ export function PasteOffer({ writing, text, onDone }: { writing: Writing; text: 
 const holdsFiles = (event: DragEvent) => event.dataTransfer?.types.includes("Files") ?? false;
 
 /** Take the files that are dropped.  Returns whether some are held over the page. */
-export function useDropped(onFiles: (files: readonly File[]) => void): boolean {
-  const [held, setHeld] = useState(false);
+export function useFileDrop(onFiles: (files: readonly File[]) => void): boolean {
+  const [dragging, setHeld] = useState(false);
   useEffect(() => {
     const ending = new AbortController();
     const listen = (name: "dragover" | "dragleave" | "drop", act: (event: DragEvent) => void) =>
@@ -206,5 +216,5 @@ export function useDropped(onFiles: (files: readonly File[]) => void): boolean {
     });
     return () => ending.abort();
   }, [onFiles]);
-  return held;
+  return dragging;
 }

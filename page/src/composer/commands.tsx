@@ -2,12 +2,12 @@
 
 import { useEffect, useId, useState } from "preact/hooks";
 import { COMMANDS } from "../wire.ts";
-import type { Writing } from "./drafts.ts";
+import type { Draft } from "./drafts.ts";
 import type { Intent } from "./keyboard.ts";
 
-export type CommandName = keyof typeof COMMANDS;
+type CommandName = keyof typeof COMMANDS;
 
-export interface Command {
+interface Command {
   name: CommandName;
   help: string;
 }
@@ -29,48 +29,48 @@ export function commandIn(text: string): CommandName | null {
 }
 
 /** Return the text that choosing a command makes. */
-export const written = (name: CommandName) => (TAKES_MORE.has(name) ? `/${name} ` : `/${name}`);
+export const commandText = (name: CommandName) => (TAKES_MORE.has(name) ? `/${name} ` : `/${name}`);
 
 export const takesMore = (name: CommandName) => TAKES_MORE.has(name);
 
-export interface Offer {
+export interface CommandMenu {
   id: string;
   commands: readonly Command[];
   chosen: number;
   /** Have a command in the field, and send it where there is nothing to add. */
-  take: (command: Command, send: () => void) => void;
+  choose: (command: Command, send: () => void) => void;
   /** Do what a key means in the list. */
-  steer: (intent: Intent, send: () => void) => void;
+  press: (intent: Intent, send: () => void) => void;
 }
 
-export function useOffer(writing: Writing): Offer {
+export function useCommandMenu(draft: Draft): CommandMenu {
   const id = useId();
-  const text = writing.text.value;
+  const text = draft.text.value;
   const [place, setPlace] = useState({ text: "", at: 0, closed: false });
   // The place in a list is worth nothing in the next one.
   const { at, closed } = place.text === text ? place : { at: 0, closed: false };
   const commands = closed ? [] : suggestions(text);
   const chosen = commands[at];
   const take = (command: Command, send: () => void) => {
-    writing.text.value = written(command.name);
+    draft.text.value = commandText(command.name);
     if (!takesMore(command.name)) send();
   };
   const steer = (intent: Intent, send: () => void) => {
     if (intent === "choose") chosen && take(chosen, send);
-    else if (intent === "complete") writing.text.value = chosen ? written(chosen.name) : text;
+    else if (intent === "complete") draft.text.value = chosen ? commandText(chosen.name) : text;
     else if (intent === "close") setPlace({ text, at, closed: true });
     else setPlace({ text, at: (at + (intent === "next" ? 1 : commands.length - 1)) % commands.length, closed });
   };
-  return { id, commands, chosen: at, take, steer };
+  return { id, commands, chosen: at, choose: take, press: steer };
 }
 
 interface CommandListProps {
-  offer: Offer;
+  menu: CommandMenu;
   onChoose: (command: Command) => void;
 }
 
 /** The commands that the text may become.  The focus stays in the field, which names the chosen one. */
-export function CommandList({ offer: { id, commands, chosen }, onChoose }: CommandListProps) {
+export function CommandList({ menu: { id, commands, chosen }, onChoose }: CommandListProps) {
   useEffect(() => {
     document.getElementById(optionId(id, chosen))?.scrollIntoView({ block: "nearest" });
   }, [id, chosen]);

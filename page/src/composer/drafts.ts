@@ -1,10 +1,10 @@
 /** Drafts: one per session, kept while another session is open; text and uploaded files survive a reload. */
 
 import { effect, type Signal, signal } from "@preact/signals";
-import { pocket } from "../browser.ts";
+import { localStore } from "../browser.ts";
 import type { Upload } from "../wire.ts";
 
-export interface PictureAttached {
+export interface PictureAttachment {
   kind: "picture";
   id: number;
   name: string;
@@ -13,7 +13,7 @@ export interface PictureAttached {
   data: string;
 }
 
-export interface FileAttached {
+export interface FileAttachment {
   kind: "file";
   id: number;
   name: string;
@@ -24,99 +24,109 @@ export interface FileAttached {
   path: string | null;
   problem: string;
   /** To be sent again, or not at all any more. */
-  again: () => void;
-  drop: () => void;
+  retry: () => void;
+  cancel: () => void;
 }
 
-export type Attachment = PictureAttached | FileAttached;
+export type Attachment = PictureAttachment | FileAttachment;
 
-export interface Writing {
+export interface Draft {
   /** Under which it is kept. */
   name: Signal<string>;
   text: Signal<string>;
   attachments: Signal<readonly Attachment[]>;
   /** Raised to ask for the focus. */
-  called: Signal<number>;
+  focusRequests: Signal<number>;
 }
 
-interface Kept {
+interface StoredDraft {
   text: string;
   files: Upload[];
 }
 
 const PREFIX = "holdfast.writing.";
 const NEW = "new";
-const writings = new Map<string, Writing>();
-let last = 0;
+const drafts = new Map<string, Draft>();
+let lastId = 0;
 
-export const attachmentId = () => ++last;
+export const attachmentId = () => ++lastId;
 
 /** Return what is being written in a session, or, without one, to begin one. */
-export function writingIn(sessionId: string | null): Writing {
+export function draftOf(sessionId: string | null): Draft {
   const name = sessionId ?? NEW;
-  const known = writings.get(name);
+  const known = drafts.get(name);
   if (known) return known;
-  const writing = begun(name, read(name));
-  effect(() => write(writing.name.value, { text: writing.text.value, files: kept(writing.attachments.value) }));
-  writings.set(name, writing);
-  return writing;
+  const draft = newDraft(name, readDraft(name));
+  effect(() => writeDraft(draft.name.value, { text: draft.text.value, files: uploadedFiles(draft.attachments.value) }));
+  drafts.set(name, draft);
+  return draft;
 }
 
 /** Let what is being written to begin a session go on in it, for it was opened meanwhile. */
-export function moveInto(sessionId: string): void {
-  const writing = writings.get(NEW);
-  if (!writing || writings.has(sessionId)) return;
-  writings.delete(NEW);
-  writings.set(sessionId, writing);
-  writing.name.value = sessionId;
-  pocket.remove(PREFIX + NEW);
+export function moveDraft(sessionId: string): void {
+  const draft = drafts.get(NEW);
+  if (!draft || drafts.has(sessionId)) return;
+  drafts.delete(NEW);
+  drafts.set(sessionId, draft);
+  draft.name.value = sessionId;
+  localStore.remove(PREFIX + NEW);
 }
 
 /** Put something into the field of a session, before what is there, for the person to go on from. */
-export function fill(sessionId: string | null, text: string, attachments: readonly Attachment[] = []): void {
-  const writing = writingIn(sessionId);
-  writing.text.value = [text, writing.text.value.trim()].filter(Boolean).join("\n\n");
-  writing.attachments.value = [...writing.attachments.value, ...attachments];
-  writing.called.value += 1;
+export function prefill(sessionId: string | null, text: string, attachments: readonly Attachment[] = []): void {
+  const draft = draftOf(sessionId);
+  draft.text.value = [text, draft.text.value.trim()].filter(Boolean).join("\n\n");
+  draft.attachments.value = [...draft.attachments.value, ...attachments];
+  draft.focusRequests.value += 1;
 }
 
-export function clear(writing: Writing): void {
-  writing.text.value = "";
-  writing.attachments.value = [];
+export function clearDraft(draft: Draft): void {
+  draft.text.value = "";
+  draft.attachments.value = [];
 }
 
 /** Forget what was being written, in every session. */
-export function forgetWriting(): void {
-  for (const name of Object.keys(localStorage)) if (name.startsWith(PREFIX)) pocket.remove(name);
+export function clearAllDrafts(): void {
+  for (const name of Object.keys(localStorage)) if (name.startsWith(PREFIX)) localStore.remove(name);
 }
 
-function begun(name: string, { text, files }: Kept): Writing {
-  const attachments = signal<readonly Attachment[]>(files.map(fileThere));
-  return { name: signal(name), text: signal(text), attachments, called: signal(0) };
+function newDraft(name: string, { text, files }: StoredDraft): Draft {
+  const attachments = signal<readonly Attachment[]>(files.map(uploadedFile));
+  return { name: signal(name), text: signal(text), attachments, focusRequests: signal(0) };
 }
 
 /** Return a file that was sent to the workspace before the page was loaded. */
-function fileThere({ name, bytes, path }: Upload): FileAttached {
+function uploadedFile({ name, bytes, path }: Upload): FileAttachment {
   const nothing = () => {};
-  return { kind: "file", id: attachmentId(), name, bytes, share: 1, path, problem: "", again: nothing, drop: nothing };
+  return {
+    kind: "file",
+    id: attachmentId(),
+    name,
+    bytes,
+    share: 1,
+    path,
+    problem: "",
+    retry: nothing,
+    cancel: nothing,
+  };
 }
 
-function kept(attachments: readonly Attachment[]): Upload[] {
+function uploadedFiles(attachments: readonly Attachment[]): Upload[] {
   return attachments.flatMap((each) =>
     each.kind === "file" && each.path ? [{ name: each.name, bytes: each.bytes, path: each.path }] : [],
   );
 }
 
-function read(name: string): Kept {
-  const nothing: Kept = { text: "", files: [] };
+function readDraft(name: string): StoredDraft {
+  const nothing: StoredDraft = { text: "", files: [] };
   try {
-    return { ...nothing, ...JSON.parse(pocket.get(PREFIX + name) ?? "{}") };
+    return { ...nothing, ...JSON.parse(localStore.get(PREFIX + name) ?? "{}") };
   } catch {
     return nothing;
   }
 }
 
-function write(name: string, kept: Kept): void {
-  if (kept.text || kept.files.length) pocket.set(PREFIX + name, JSON.stringify(kept));
-  else pocket.remove(PREFIX + name);
+function writeDraft(name: string, kept: StoredDraft): void {
+  if (kept.text || kept.files.length) localStore.set(PREFIX + name, JSON.stringify(kept));
+  else localStore.remove(PREFIX + name);
 }

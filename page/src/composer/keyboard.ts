@@ -1,13 +1,13 @@
 /** The keys of the message field. */
 
 import type { Turn } from "../journal/view.ts";
-import { atWork } from "../turns/status.ts";
+import { activeTurn } from "../turns/status.ts";
 import { attempt } from "../ui/toast.tsx";
-import type { Offer } from "./commands.tsx";
-import { isTouched } from "./composer.tsx";
-import type { Writing } from "./drafts.ts";
-import type { Way } from "./send_modes.ts";
-import { asked, stopAtWork } from "./sending.ts";
+import type { CommandMenu } from "./commands.tsx";
+import { isTouchScreen } from "./composer.tsx";
+import type { Draft } from "./drafts.ts";
+import type { SendMode } from "./send_modes.ts";
+import { earlierMessages, stopActive } from "./sending.ts";
 
 export type Intent =
   | "send"
@@ -21,7 +21,7 @@ export type Intent =
   | "newer"
   | "stop";
 
-export interface Circumstances {
+interface Circumstances {
   /** Commands are offered. */
   listed: boolean;
   /** There is no keyboard but the one on the screen, which has no other key for a new line. */
@@ -50,61 +50,66 @@ export function intentOf(pressed: Pressed, { listed, touched }: Circumstances): 
 }
 
 /** Return the text of an earlier message, or of a later one of them; null where the key is to move in the text. */
-export function recalled(asked: readonly string[], text: string, way: "older" | "newer"): string | null {
+export function recalledText(asked: readonly string[], text: string, direction: "older" | "newer"): string | null {
   const at = text ? asked.indexOf(text) : -1;
   if (text && at < 0) return null;
-  if (way === "older") return asked[at + 1] ?? null;
+  if (direction === "older") return asked[at + 1] ?? null;
   return at < 0 ? null : (asked[at - 1] ?? "");
 }
 
-interface Keyed {
-  writing: Writing;
+interface KeyContext {
+  draft: Draft;
   turns: readonly Turn[];
-  ways: readonly Way[];
-  offer: Offer;
-  send: (way?: Way) => void;
+  modes: readonly SendMode[];
+  menu: CommandMenu;
+  send: (mode?: SendMode) => void;
 }
 
 /** Return what the field does with a key. */
-export function keysFor(keyed: Keyed): (event: KeyboardEvent) => void {
+export function keysFor(context: KeyContext): (event: KeyboardEvent) => void {
   return (event) => {
-    const intent = intentOf(event, { listed: keyed.offer.commands.length > 0, touched: isTouched() });
-    if (intent && act(intent, keyed, event.currentTarget as HTMLTextAreaElement)) event.preventDefault();
+    const intent = intentOf(event, { listed: context.menu.commands.length > 0, touched: isTouchScreen() });
+    if (intent && act(intent, context, event.currentTarget as HTMLTextAreaElement)) event.preventDefault();
   };
 }
 
 /** Do what a key means; false where it is to do what it does anyway. */
-function act(intent: Intent, { writing, turns, ways, offer, send }: Keyed, field: HTMLTextAreaElement): boolean {
+function act(intent: Intent, { draft, turns, modes, menu, send }: KeyContext, field: HTMLTextAreaElement): boolean {
   switch (intent) {
     case "send":
       send();
       return true;
     case "steer":
-      send(ways.find((each) => each.name === "steer"));
+      send(modes.find((each) => each.name === "steer"));
       return true;
     case "older":
     case "newer":
-      return recall(intent, writing, turns, field);
+      return recallInto(intent, draft, turns, field);
     case "stop":
-      return halt(writing, turns);
+      return stopIfRunning(draft, turns);
     default:
-      offer.steer(intent, send);
+      menu.press(intent, send);
       return true;
   }
 }
 
-function recall(way: "older" | "newer", writing: Writing, turns: readonly Turn[], field: HTMLTextAreaElement): boolean {
-  const edge = way === "older" ? field.selectionStart === 0 : field.selectionStart === field.value.length;
+function recallInto(
+  direction: "older" | "newer",
+  draft: Draft,
+  turns: readonly Turn[],
+  field: HTMLTextAreaElement,
+): boolean {
+  const edge = direction === "older" ? field.selectionStart === 0 : field.selectionStart === field.value.length;
   // In a text of several lines the arrows move, until they can go no further.
   if (field.value.includes("\n") && !edge) return false;
-  const text = recalled(asked(turns), field.value, way);
-  if (text !== null) writing.text.value = text;
+  const text = recalledText(earlierMessages(turns), field.value, direction);
+  if (text !== null) draft.text.value = text;
   return text !== null;
 }
 
 /** Stop what runs; not what waits for its person, nor under what they are just writing. */
-function halt(writing: Writing, turns: readonly Turn[]): boolean {
-  if (writing.text.value || atWork(turns)?.state !== "running") return false;
-  attempt(() => stopAtWork(turns));
+function stopIfRunning(draft: Draft, turns: readonly Turn[]): boolean {
+  if (draft.text.value || activeTurn(turns)?.state !== "running") return false;
+  attempt(() => stopActive(turns));
   return true;
 }

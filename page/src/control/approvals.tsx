@@ -5,21 +5,21 @@ import "../conversation/tools/tools.css";
 import "./approvals.css";
 import { useState } from "preact/hooks";
 import { remove } from "../api.ts";
-import { legible } from "../conversation/exact_text.tsx";
+import { legibleText } from "../conversation/exact_text.tsx";
 import { Question } from "../conversation/items/question.tsx";
 import type { QuestionItem } from "../journal/view.ts";
 import { Button } from "../ui/button.tsx";
 import { Empty, Time } from "../ui/parts.tsx";
-import { tell } from "../ui/toast.tsx";
+import { showToast } from "../ui/toast.tsx";
 import type { ApprovalView, GrantView } from "../wire.ts";
 import { type Column, Listing, Table, useList } from "./list.tsx";
 import { Confirm, PageHead, Section } from "./parts.tsx";
-import { Origin } from "./session_link.tsx";
+import { SessionLink } from "./session_link.tsx";
 
-const LOOK_MS = 2_000;
+const POLL_MS = 2_000;
 
 export function ApprovalsPage() {
-  const list = useList<ApprovalView>("/api/approvals", LOOK_MS);
+  const list = useList<ApprovalView>("/api/approvals", POLL_MS);
   return (
     <>
       <PageHead
@@ -34,7 +34,7 @@ export function ApprovalsPage() {
                 <li key={`${asked.turn_id}/${asked.question_id}`} class="asked">
                   <h3 class="asked-where">
                     Asked <Time at={asked.asked_at} as="relative" /> in{" "}
-                    <Origin sessionId={asked.session_id} turnId={asked.turn_id} />
+                    <SessionLink sessionId={asked.session_id} turnId={asked.turn_id} />
                   </h3>
                   <Question question={questionOf(asked)} turnId={asked.turn_id} isOver={false} />
                 </li>
@@ -59,7 +59,7 @@ function NoQuestions() {
   );
 }
 
-export function questionOf(asked: ApprovalView): QuestionItem {
+function questionOf(asked: ApprovalView): QuestionItem {
   return {
     key: asked.id,
     at: asked.asked_at,
@@ -80,7 +80,7 @@ export function questionOf(asked: ApprovalView): QuestionItem {
 }
 
 /** What may be done without asking, until it is taken back. */
-export function Grants() {
+function Grants() {
   const list = useList<GrantView>("/api/grants");
   const [taken, setTaken] = useState<GrantView | null>(null);
   return (
@@ -110,10 +110,10 @@ function NoGrants() {
 
 function columns(onTake: (grant: GrantView) => void): readonly Column<GrantView>[] {
   return [
-    { title: "What", wide: true, cell: (grant) => <p class="grant-text">{compact(grant.text)}</p> },
+    { title: "What", wide: true, cell: (grant) => <p class="grant-text">{compactText(grant.text)}</p> },
     {
       title: "Where",
-      cell: (grant) => (grant.session_id ? <Origin sessionId={grant.session_id} /> : "everywhere"),
+      cell: (grant) => (grant.session_id ? <SessionLink sessionId={grant.session_id} /> : "everywhere"),
     },
     { title: "Since", cell: (grant) => <Time at={grant.granted_at} /> },
     {
@@ -128,7 +128,7 @@ function columns(onTake: (grant: GrantView) => void): readonly Column<GrantView>
 }
 
 /** What was asked when it was allowed, without the empty lines that a chat needs. */
-const compact = (text: string) => legible(text.replace(/\n\s*\n\s*/g, "\n"));
+const compactText = (text: string) => legibleText(text.replace(/\n\s*\n\s*/g, "\n"));
 
 interface TakeBackProps {
   grant: GrantView;
@@ -139,12 +139,12 @@ interface TakeBackProps {
 function TakeBack({ grant, onClose, onDone }: TakeBackProps) {
   const take = async () => {
     await remove<GrantView>(`/api/grants/${encodeURIComponent(grant.id)}`);
-    tell("It is asked about again.");
+    showToast("It is asked about again.");
     await onDone();
   };
   return (
     <Confirm title="Take this back?" action="Take it back" onConfirm={take} onClose={onClose}>
-      <p class="grant-text">{compact(grant.text)}</p>
+      <p class="grant-text">{compactText(grant.text)}</p>
       <p>From now on you are asked again, in every conversation in which exactly this was allowed.</p>
     </Confirm>
   );

@@ -5,17 +5,17 @@ import "./parts.css";
 import { useEffect, useRef } from "preact/hooks";
 import { type ControlPage, to } from "../router.ts";
 import { Icon } from "../ui/icon.tsx";
-import { Boundary } from "../ui/parts.tsx";
-import { glance, useGlance } from "./gateway_status.ts";
+import { ErrorBoundary } from "../ui/parts.tsx";
+import { gatewayStatus, useGatewayStatus } from "./gateway_status.ts";
 import { fetchPages, GROUPS, PAGES } from "./pages.ts";
 
 /** The page that was asked for comes first. */
-const REST_MS = 1_500;
+const PREFETCH_AFTER_MS = 1_500;
 
 export function Control({ page, id }: { page: ControlPage; id: string | null }) {
-  useGlance();
+  useGatewayStatus();
   useEffect(() => {
-    const timer = setTimeout(fetchPages, REST_MS);
+    const timer = setTimeout(fetchPages, PREFETCH_AFTER_MS);
     return () => clearTimeout(timer);
   }, []);
   const { Page } = PAGES[page];
@@ -25,9 +25,9 @@ export function Control({ page, id }: { page: ControlPage; id: string | null }) 
       {/* Another page begins at its top. */}
       <div class="control-page" key={`${page}/${id ?? ""}`}>
         <div class="control-column">
-          <Boundary>
+          <ErrorBoundary>
             <Page id={id} />
-          </Boundary>
+          </ErrorBoundary>
         </div>
       </div>
     </div>
@@ -57,7 +57,7 @@ function Navigation({ current }: { current: ControlPage }) {
 
 function NavigationLink({ page, current }: { page: ControlPage; current: boolean }) {
   const { title, icon } = PAGES[page];
-  const waiting = page === "approvals" ? (glance.value.value?.questions ?? 0) : 0;
+  const waiting = page === "approvals" ? (gatewayStatus.value.value?.questions ?? 0) : 0;
   return (
     <li>
       <a class="control-link" href={to.control(page)} aria-current={current ? "page" : undefined}>

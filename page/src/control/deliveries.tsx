@@ -9,189 +9,11 @@ import { to } from "../router.ts";
 import { Button } from "../ui/button.tsx";
 import { Badge, CopyButton, Empty, Time, type Tone } from "../ui/parts.tsx";
 import { useLoaded } from "../ui/requests.ts";
-import { attempt, tell } from "../ui/toast.tsx";
+import { attempt, showToast } from "../ui/toast.tsx";
 import type { Delivery, DeliveryState, PageOfDelivery } from "../wire.ts";
 import { type Column, Listing, Table, useList } from "./list.tsx";
 import { Facts, Filter, PageHead, Pending, Section } from "./parts.tsx";
-import { Origin } from "./session_link.tsx";
-
-const ORDER: readonly DeliveryState[] = ["pending", "sending", "retry", "unknown", "delivered", "failed", "expired"];
-const CHOICES = [
-  { value: "" as const, label: "All" },
-  ...ORDER.map((state) => ({ value: state, label: MEANINGS[state].word })),
-];
-
-/** Kept, so that whoever comes back from a delivery finds the same list. */
-const chosen = signal<DeliveryState | "">("");
-
-export function DeliveriesPage({ id }: { id: string | null }) {
-  return id ? <DeliveryDetail id={id} /> : <DeliveryList />;
-}
-
-function DeliveryList() {
-  const list = useList<Delivery>(`/api/deliveries${query({ state: chosen.value })}`);
-  return (
-    <>
-      <PageHead
-        title="Deliveries"
-        lead="Answers and messages on their way to somebody else: a chat, a URL, a file. Each is kept until it has arrived, or until you know that it has not."
-      />
-      <Filter
-        label="Show only deliveries that are"
-        choices={CHOICES}
-        chosen={chosen.value}
-        onChoose={(value) => {
-          chosen.value = value;
-        }}
-      />
-      {chosen.value && <p class="faint">{MEANINGS[chosen.value].said}</p>}
-      <Listing list={list} empty={<NoDeliveries />}>
-        {(items) => <Table label="Deliveries" columns={columns(list.refresh)} rows={items} keyOf={(each) => each.id} />}
-      </Listing>
-    </>
-  );
-}
-
-function NoDeliveries() {
-  if (chosen.value) return <Empty icon="send" title={`None: ${MEANINGS[chosen.value].word.toLowerCase()}`} />;
-  return (
-    <Empty icon="send" title="Nothing has been sent anywhere yet">
-      Answers to webhooks, of jobs that deliver somewhere, and to people in chats appear here with each try. Give a{" "}
-      <a href={to.control("jobs")}>job</a> a place to deliver to, and its next answer is the first.
-    </Empty>
-  );
-}
-
-function columns(refresh: () => void): readonly Column<Delivery>[] {
-  return [
-    { title: "State", cell: (each) => <DeliveryBadge delivery={each} /> },
-    { title: "Message", wide: true, cell: (each) => <Message delivery={each} /> },
-    { title: "When", cell: (each) => <When delivery={each} /> },
-    { title: "", cell: (each) => isGivenUp(each) && <SendAgain delivery={each} onSent={refresh} /> },
-  ];
-}
-
-function Message({ delivery }: { delivery: Delivery }) {
-  return (
-    <>
-      <a class="rows-link" href={to.control("deliveries", delivery.id)}>
-        {delivery.text.trim() || "(empty)"}
-      </a>
-      {delivery.error && delivery.state !== "delivered" && <span class="delivery-error">{delivery.error}</span>}
-      <span class="delivery-way">
-        to {delivery.target}, from <Origin sessionId={delivery.session_id} turnId={delivery.turn_id} />
-      </span>
-    </>
-  );
-}
-
-function When({ delivery }: { delivery: Delivery }) {
-  const next = nextTry(delivery);
-  if (next !== null && (delivery.attempt ?? 0) > 0) {
-    return (
-      <span class="faint">
-        next try <Time at={next} as="relative" />
-      </span>
-    );
-  }
-  return <Time at={delivery.settled_at ?? delivery.created_at} />;
-}
-
-const LOOK_MS = 2_500;
-
-/** One delivery, with every try and why it went as it did. */
-export function DeliveryDetail({ id }: { id: string }) {
-  const [loaded, look] = useLoaded<Delivery>(`/api/deliveries/${encodeURIComponent(id)}`, LOOK_MS);
-  const { value, error } = loaded.value;
-  const back = { label: "Deliveries", href: to.control("deliveries") };
-  if (!value) {
-    return (
-      <>
-        <PageHead title="Delivery" back={back} />
-        <Pending error={error} onRetry={look} />
-      </>
-    );
-  }
-  const title = (
-    <>
-      To {value.target} <DeliveryBadge delivery={value} />
-    </>
-  );
-  return (
-    <>
-      <PageHead title={title} lead={meaning(value)} back={back}>
-        {isGivenUp(value) && <SendAgain delivery={value} onSent={look} />}
-      </PageHead>
-      {value.error && value.state !== "delivered" && <p class="problem">{value.error}</p>}
-      <div class="panel">
-        <Facts facts={factsOf(value)} />
-      </div>
-      <Section title="What is sent" aside={<CopyButton text={() => value.text} label="Copy the text" />}>
-        <pre class="panel delivery-whole">{value.text}</pre>
-      </Section>
-      <Siblings delivery={value} />
-    </>
-  );
-}
-
-function factsOf(delivery: Delivery) {
-  const { attempt = 0, repeats = 0, settled_at: settled } = delivery;
-  const next = nextTry(delivery);
-  return [
-    { name: "What", value: partOf(delivery) },
-    { name: "From", value: <Origin sessionId={delivery.session_id} turnId={delivery.turn_id} /> },
-    { name: "Tries", value: plural(attempt, "try", "tries") },
-    { name: "Sent again as a possible repeat", value: repeats > 0 ? plural(repeats, "time") : null },
-    { name: "Next try", value: next === null ? null : <Time at={next} as="relative" /> },
-    { name: "Made", value: <Time at={delivery.created_at} /> },
-    { name: "Settled", value: settled ? <Time at={settled} /> : null },
-    { name: "Receipt of the far side", value: delivery.receipt ? <code>{delivery.receipt}</code> : null },
-    { name: "Id", value: <code>{delivery.id}</code> },
-  ];
-}
-
-/** The other parts of the same answer. */
-function Siblings({ delivery }: { delivery: Delivery }) {
-  const [loaded] = useLoaded<PageOfDelivery>(`/api/deliveries${query({ session: delivery.session_id })}`, LOOK_MS);
-  const all = loaded.value.value?.items ?? [];
-  const others = all.filter((each) => each.turn_id === delivery.turn_id && each.id !== delivery.id);
-  if (others.length === 0) return null;
-  return (
-    <Section title="Of the same answer">
-      <ul class="panel delivery-siblings">
-        {others.toReversed().map((each) => (
-          <li key={each.id}>
-            <DeliveryBadge delivery={each} />
-            <a href={to.control("deliveries", each.id)}>{partOf(each)}</a>
-            <span class="faint">to {each.target}</span>
-          </li>
-        ))}
-      </ul>
-    </Section>
-  );
-}
-
-/** Send something again that was given up. */
-export function SendAgain({ delivery, onSent }: { delivery: Delivery; onSent: () => void }) {
-  const [busy, setBusy] = useState(false);
-  const send = async () => {
-    setBusy(true);
-    const path = `/api/deliveries/${encodeURIComponent(delivery.id)}/retry`;
-    if (await attempt(() => post<Delivery>(path))) tell(`It is being sent to ${delivery.target} again.`);
-    setBusy(false);
-    onSent();
-  };
-  return (
-    <Button small icon="retry" disabled={busy} onClick={send}>
-      Send again
-    </Button>
-  );
-}
-
-export function DeliveryBadge({ delivery }: { delivery: Delivery }) {
-  const { word, tone } = MEANINGS[delivery.state ?? "pending"];
-  return <Badge tone={tone}>{word}</Badge>;
-}
+import { SessionLink } from "./session_link.tsx";
 
 interface Meaning {
   word: string;
@@ -199,7 +21,7 @@ interface Meaning {
   said: string;
 }
 
-export const MEANINGS: Record<DeliveryState, Meaning> = {
+const STATES: Record<DeliveryState, Meaning> = {
   pending: { word: "Waiting", tone: "plain", said: "It is kept, and will be sent." },
   sending: { word: "Sending", tone: "busy", said: "It is being handed over right now." },
   retry: {
@@ -227,29 +49,207 @@ export const MEANINGS: Record<DeliveryState, Meaning> = {
   },
 };
 
+const ORDER: readonly DeliveryState[] = ["pending", "sending", "retry", "unknown", "delivered", "failed", "expired"];
+const CHOICES = [
+  { value: "" as const, label: "All" },
+  ...ORDER.map((state) => ({ value: state, label: STATES[state].word })),
+];
+
+/** Kept, so that whoever comes back from a delivery finds the same list. */
+const stateFilter = signal<DeliveryState | "">("");
+
+export function DeliveriesPage({ id }: { id: string | null }) {
+  return id ? <DeliveryDetail id={id} /> : <DeliveryList />;
+}
+
+function DeliveryList() {
+  const list = useList<Delivery>(`/api/deliveries${query({ state: stateFilter.value })}`);
+  return (
+    <>
+      <PageHead
+        title="Deliveries"
+        lead="Answers and messages on their way to somebody else: a chat, a URL, a file. Each is kept until it has arrived, or until you know that it has not."
+      />
+      <Filter
+        label="Show only deliveries that are"
+        choices={CHOICES}
+        chosen={stateFilter.value}
+        onChoose={(value) => {
+          stateFilter.value = value;
+        }}
+      />
+      {stateFilter.value && <p class="faint">{STATES[stateFilter.value].said}</p>}
+      <Listing list={list} empty={<NoDeliveries />}>
+        {(items) => <Table label="Deliveries" columns={columns(list.refresh)} rows={items} keyOf={(each) => each.id} />}
+      </Listing>
+    </>
+  );
+}
+
+function NoDeliveries() {
+  if (stateFilter.value) return <Empty icon="send" title={`None: ${STATES[stateFilter.value].word.toLowerCase()}`} />;
+  return (
+    <Empty icon="send" title="Nothing has been sent anywhere yet">
+      Answers to webhooks, of jobs that deliver somewhere, and to people in chats appear here with each try. Give a{" "}
+      <a href={to.control("jobs")}>job</a> a place to deliver to, and its next answer is the first.
+    </Empty>
+  );
+}
+
+function columns(refresh: () => void): readonly Column<Delivery>[] {
+  return [
+    { title: "State", cell: (each) => <DeliveryBadge delivery={each} /> },
+    { title: "Message", wide: true, cell: (each) => <Message delivery={each} /> },
+    { title: "When", cell: (each) => <When delivery={each} /> },
+    { title: "", cell: (each) => isGivenUp(each) && <SendAgain delivery={each} onSent={refresh} /> },
+  ];
+}
+
+function Message({ delivery }: { delivery: Delivery }) {
+  return (
+    <>
+      <a class="rows-link" href={to.control("deliveries", delivery.id)}>
+        {delivery.text.trim() || "(empty)"}
+      </a>
+      {delivery.error && delivery.state !== "delivered" && <span class="delivery-error">{delivery.error}</span>}
+      <span class="delivery-way">
+        to {delivery.target}, from <SessionLink sessionId={delivery.session_id} turnId={delivery.turn_id} />
+      </span>
+    </>
+  );
+}
+
+function When({ delivery }: { delivery: Delivery }) {
+  const next = nextTry(delivery);
+  if (next !== null && (delivery.attempt ?? 0) > 0) {
+    return (
+      <span class="faint">
+        next try <Time at={next} as="relative" />
+      </span>
+    );
+  }
+  return <Time at={delivery.settled_at ?? delivery.created_at} />;
+}
+
+const POLL_MS = 2_500;
+
+/** One delivery, with every try and why it went as it did. */
+function DeliveryDetail({ id }: { id: string }) {
+  const [loaded, reload] = useLoaded<Delivery>(`/api/deliveries/${encodeURIComponent(id)}`, POLL_MS);
+  const { value, error } = loaded.value;
+  const back = { label: "Deliveries", href: to.control("deliveries") };
+  if (!value) {
+    return (
+      <>
+        <PageHead title="Delivery" back={back} />
+        <Pending error={error} onRetry={reload} />
+      </>
+    );
+  }
+  const title = (
+    <>
+      To {value.target} <DeliveryBadge delivery={value} />
+    </>
+  );
+  return (
+    <>
+      <PageHead title={title} lead={stateText(value)} back={back}>
+        {isGivenUp(value) && <SendAgain delivery={value} onSent={reload} />}
+      </PageHead>
+      {value.error && value.state !== "delivered" && <p class="problem">{value.error}</p>}
+      <div class="panel">
+        <Facts facts={factsOf(value)} />
+      </div>
+      <Section title="What is sent" aside={<CopyButton text={() => value.text} label="Copy the text" />}>
+        <pre class="panel delivery-whole">{value.text}</pre>
+      </Section>
+      <OtherParts delivery={value} />
+    </>
+  );
+}
+
+function factsOf(delivery: Delivery) {
+  const { attempt = 0, repeats = 0, settled_at: settled } = delivery;
+  const next = nextTry(delivery);
+  return [
+    { name: "What", value: partOf(delivery) },
+    { name: "From", value: <SessionLink sessionId={delivery.session_id} turnId={delivery.turn_id} /> },
+    { name: "Tries", value: plural(attempt, "try", "tries") },
+    { name: "Sent again as a possible repeat", value: repeats > 0 ? plural(repeats, "time") : null },
+    { name: "Next try", value: next === null ? null : <Time at={next} as="relative" /> },
+    { name: "Made", value: <Time at={delivery.created_at} /> },
+    { name: "Settled", value: settled ? <Time at={settled} /> : null },
+    { name: "Receipt of the far side", value: delivery.receipt ? <code>{delivery.receipt}</code> : null },
+    { name: "Id", value: <code>{delivery.id}</code> },
+  ];
+}
+
+/** The other parts of the same answer. */
+function OtherParts({ delivery }: { delivery: Delivery }) {
+  const [loaded] = useLoaded<PageOfDelivery>(`/api/deliveries${query({ session: delivery.session_id })}`, POLL_MS);
+  const all = loaded.value.value?.items ?? [];
+  const others = all.filter((each) => each.turn_id === delivery.turn_id && each.id !== delivery.id);
+  if (others.length === 0) return null;
+  return (
+    <Section title="Of the same answer">
+      <ul class="panel delivery-siblings">
+        {others.toReversed().map((each) => (
+          <li key={each.id}>
+            <DeliveryBadge delivery={each} />
+            <a href={to.control("deliveries", each.id)}>{partOf(each)}</a>
+            <span class="faint">to {each.target}</span>
+          </li>
+        ))}
+      </ul>
+    </Section>
+  );
+}
+
+/** Send something again that was given up. */
+function SendAgain({ delivery, onSent }: { delivery: Delivery; onSent: () => void }) {
+  const [busy, setBusy] = useState(false);
+  const send = async () => {
+    setBusy(true);
+    const path = `/api/deliveries/${encodeURIComponent(delivery.id)}/retry`;
+    if (await attempt(() => post<Delivery>(path))) showToast(`It is being sent to ${delivery.target} again.`);
+    setBusy(false);
+    onSent();
+  };
+  return (
+    <Button small icon="retry" disabled={busy} onClick={send}>
+      Send again
+    </Button>
+  );
+}
+
+function DeliveryBadge({ delivery }: { delivery: Delivery }) {
+  const { word, tone } = STATES[delivery.state ?? "pending"];
+  return <Badge tone={tone}>{word}</Badge>;
+}
+
 const REPEATED =
   "No confirmation came back, so it was sent once more, marked as a possible repeat; none came back for that either. " +
   "It may have arrived, and is not sent again.";
 
 /** Return what the state of a delivery means for it. */
-export function meaning({ state = "pending", repeats = 0 }: Delivery): string {
-  return state === "unknown" && repeats > 0 ? REPEATED : MEANINGS[state].said;
+function stateText({ state = "pending", repeats = 0 }: Delivery): string {
+  return state === "unknown" && repeats > 0 ? REPEATED : STATES[state].said;
 }
 
 /** Whether nobody will try any more unless a person wants it. */
-export const isGivenUp = (delivery: Delivery) => delivery.state === "failed" || delivery.state === "expired";
+const isGivenUp = (delivery: Delivery) => delivery.state === "failed" || delivery.state === "expired";
 
 /** What a turn sends while it is at work is numbered from here on downwards. */
 const ASIDE_LAST = -1_000_001;
 
 /** Return what a delivery is of its turn. */
-export function partOf({ part }: Delivery): string {
+function partOf({ part }: Delivery): string {
   if (part > 0) return `Part ${part} of the answer`;
   return part > ASIDE_LAST ? "Notice about a stop" : "Sent while at work";
 }
 
 /** Return when it is tried next; null where it is not. */
-export function nextTry(delivery: Delivery): number | null {
+function nextTry(delivery: Delivery): number | null {
   const { state = "pending", repeats = 0, due_at } = delivery;
   const waits = state === "pending" || state === "retry" || (state === "unknown" && repeats === 0);
   return waits ? due_at : null;

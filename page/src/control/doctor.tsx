@@ -9,57 +9,57 @@ import { to } from "../router.ts";
 import { Button } from "../ui/button.tsx";
 import { Icon, type IconName } from "../ui/icon.tsx";
 import { Command, Spinner, Time } from "../ui/parts.tsx";
-import { useDoing } from "../ui/requests.ts";
+import { useAction } from "../ui/requests.ts";
 import type { Finding, Level, Report } from "../wire.ts";
-import { PageHead, Trouble } from "./parts.tsx";
+import { ErrorNotice, PageHead } from "./parts.tsx";
 
 /** It asks providers and disks, which take their time. */
-const PATIENCE_MS = 90_000;
+const TIMEOUT_MS = 90_000;
 /** How advice begins that is a command. */
 const COMMAND = "run: ";
 const ORDER: readonly Level[] = ["fail", "warn", "ok"];
 const ICONS: Record<Level, IconName> = { fail: "warning", warn: "info", ok: "check" };
 const WORDS: Record<Level, string> = { fail: "Fails", warn: "To be looked at", ok: "All is well" };
 
-interface Examined {
+interface CheckResult {
   report: Report;
   at: number;
   tookMs: number;
 }
 
 export function DoctorPage(_: { id: string | null }) {
-  const examined = useSignal<Examined | null>(null);
-  const { busy, problem, run } = useDoing();
-  const look = useCallback(
+  const examined = useSignal<CheckResult | null>(null);
+  const { busy, problem, run } = useAction();
+  const check = useCallback(
     () =>
       run(async () => {
-        examined.value = await examine();
+        examined.value = await runChecks();
       }),
     [run, examined],
   );
   useEffect(() => {
-    look();
-  }, [look]);
+    check();
+  }, [check]);
   return (
     <>
       <PageHead
         title="Doctor"
         lead="Looks at everything that the gateway lives on, changes nothing, and says what to do."
       >
-        <Button icon="retry" disabled={busy.value} onClick={look}>
+        <Button icon="retry" disabled={busy.value} onClick={check}>
           {busy.value ? "Looking…" : "Look again"}
         </Button>
       </PageHead>
-      {problem.value !== undefined && <Trouble error={problem.value} onRetry={look} />}
+      {problem.value !== undefined && <ErrorNotice error={problem.value} onRetry={check} />}
       {busy.value && !examined.value && <Waiting />}
       {examined.value && <Findings examined={examined.value} busy={busy.value} />}
     </>
   );
 }
 
-async function examine(): Promise<Examined> {
+async function runChecks(): Promise<CheckResult> {
   const began = Date.now();
-  const report = await get<Report>("/api/doctor", { patienceMs: PATIENCE_MS });
+  const report = await get<Report>("/api/doctor", { timeoutMs: TIMEOUT_MS });
   return { report, at: began, tookMs: Date.now() - began };
 }
 
@@ -72,7 +72,7 @@ function Waiting() {
   );
 }
 
-function Findings({ examined: { report, at, tookMs }, busy }: { examined: Examined; busy: boolean }) {
+function Findings({ examined: { report, at, tookMs }, busy }: { examined: CheckResult; busy: boolean }) {
   const sorted = ORDER.flatMap((level) => report.checks.filter((each) => each.level === level));
   return (
     <section class="findings" aria-label="Findings" aria-busy={busy}>
@@ -86,7 +86,7 @@ function Findings({ examined: { report, at, tookMs }, busy }: { examined: Examin
       <ul>
         {sorted.map((each) => (
           <li key={`${each.name} ${each.found}`}>
-            <Found finding={each} />
+            <FindingRow finding={each} />
           </li>
         ))}
       </ul>
@@ -101,7 +101,7 @@ function verdict({ checks }: Report): string {
   return odd ? `It works; ${plural(odd, "thing is", "things are")} to be looked at.` : "All is well.";
 }
 
-function Found({ finding }: { finding: Finding }) {
+function FindingRow({ finding }: { finding: Finding }) {
   return (
     <div class={`finding ${finding.level}`}>
       <span class="finding-sign" title={WORDS[finding.level]}>

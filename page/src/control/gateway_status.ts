@@ -2,17 +2,17 @@
 
 import { useEffect } from "preact/hooks";
 import { get } from "../api.ts";
-import { loading, whileVisible } from "../ui/requests.ts";
+import { newLoader, whileVisible } from "../ui/requests.ts";
 import type { Status } from "../wire.ts";
 
-const LOOK_MS = 2_500;
+const POLL_MS = 2_500;
 /** One that does not answer a glance by then does not answer now. */
-const PATIENCE_MS = 8_000;
+const TIMEOUT_MS = 8_000;
 
 /** What is known, beside an error from before it; and what looks again. */
-export const [glance, look] = loading(() => get<Status>("/api/status", { patienceMs: PATIENCE_MS }));
+export const [gatewayStatus, refreshStatus] = newLoader(() => get<Status>("/api/status", { timeoutMs: TIMEOUT_MS }));
 
 /** Keep looking while this is shown. */
-export function useGlance(everyMs = LOOK_MS): void {
-  useEffect(() => whileVisible(look, everyMs), [everyMs]);
+export function useGatewayStatus(everyMs = POLL_MS): void {
+  useEffect(() => whileVisible(refreshStatus, everyMs), [everyMs]);
 }

@@ -5,8 +5,8 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { get, Unanswered } from "../api.ts";
 import { Button } from "../ui/button.tsx";
-import { loading, whileVisible } from "../ui/requests.ts";
-import { Skeleton, Trouble } from "./parts.tsx";
+import { newLoader, whileVisible } from "../ui/requests.ts";
+import { ErrorNotice, Skeleton } from "./parts.tsx";
 
 interface ListingProps<T> {
   list: List<T>;
@@ -22,7 +22,7 @@ export function Listing<T>({ list, empty, children }: ListingProps<T>) {
   const isNews = error !== undefined && !(items && error instanceof Unanswered);
   return (
     <>
-      {isNews && <Trouble error={error} onRetry={list.refresh} />}
+      {isNews && <ErrorNotice error={error} onRetry={list.refresh} />}
       {items === undefined && error === undefined && <Skeleton />}
       {items?.length === 0 && empty}
       {items !== undefined && items.length > 0 && children(items)}
@@ -57,7 +57,7 @@ interface Page<T> {
   next_cursor?: string | null;
 }
 
-export interface Listed<T> {
+interface Listed<T> {
   /** Undefined until the first answer. */
   items: readonly T[] | undefined;
   more: boolean;
@@ -79,7 +79,7 @@ export function useList<T>(path: string, everyMs = REFRESH_MS): List<T> {
 
 function listOf<T>(path: string): List<T> {
   let wanted = PAGE;
-  const [loaded, refresh] = loading(() => readUpTo<T>(path, wanted));
+  const [loaded, refresh] = newLoader(() => readUpTo<T>(path, wanted));
   const listed = computed(() => {
     const { value, error } = loaded.value;
     return { items: value?.items, more: value?.more ?? false, error };

@@ -7,7 +7,7 @@ import { Button } from "../ui/button.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { Command, Field, Problem } from "../ui/parts.tsx";
-import { useDoing } from "../ui/requests.ts";
+import { useAction } from "../ui/requests.ts";
 
 interface PageHeadProps {
   title: ComponentChildren;
@@ -59,7 +59,7 @@ export function Section({ title, aside, children }: SectionProps) {
   );
 }
 
-export interface Fact {
+interface Fact {
   name: string;
   /** Null where there is nothing to say; the fact is left out then. */
   value: ComponentChildren;
@@ -81,7 +81,7 @@ export function Facts({ facts }: { facts: readonly Fact[] }) {
   );
 }
 
-export interface Choice<V extends string> {
+interface Choice<V extends string> {
   value: V;
   label: string;
 }
@@ -126,7 +126,7 @@ interface ConfirmProps {
 
 /** Ask before something that cannot be taken back; what goes wrong with it is said in the same place. */
 export function Confirm({ title, action, look = "bad", onConfirm, onClose, children }: ConfirmProps) {
-  const doing = useDoing();
+  const confirming = useAction();
   const confirm = async () => {
     await onConfirm();
     onClose();
@@ -134,10 +134,10 @@ export function Confirm({ title, action, look = "bad", onConfirm, onClose, child
   return (
     <Dialog title={title} onClose={onClose}>
       <div class="confirm-text">{children}</div>
-      {doing.problem.value !== undefined && <Trouble error={doing.problem.value} />}
+      {confirming.problem.value !== undefined && <ErrorNotice error={confirming.problem.value} />}
       <div class="dialog-actions">
         <Button onClick={onClose}>Cancel</Button>
-        <Button look={look} disabled={doing.busy.value} onClick={() => doing.run(confirm)}>
+        <Button look={look} disabled={confirming.busy.value} onClick={() => confirming.run(confirm)}>
           {action}
         </Button>
       </div>
@@ -146,8 +146,8 @@ export function Confirm({ title, action, look = "bad", onConfirm, onClose, child
 }
 
 /** What went wrong on a control page; to somebody who is not the operator, how to become it. */
-export function Trouble({ error, onRetry }: { error: unknown; onRetry?: () => void }) {
-  if (isForOperator(error)) return <OperatorHint />;
+export function ErrorNotice({ error, onRetry }: { error: unknown; onRetry?: () => void }) {
+  if (needsOperator(error)) return <OperatorHint />;
   return <Problem error={error} {...(onRetry ? { onRetry } : {})} />;
 }
 
@@ -167,7 +167,7 @@ function OperatorHint() {
   );
 }
 
-export const isForOperator = (error: unknown) => error instanceof Refused && error.code === "operator_only";
+export const needsOperator = (error: unknown) => error instanceof Refused && error.code === "operator_only";
 
 interface PendingProps {
   /** Why it does not come; undefined while it may. */
@@ -178,7 +178,7 @@ interface PendingProps {
 
 /** What is not there yet: the place of it, or why it does not come. */
 export function Pending({ error, onRetry, lines = 4 }: PendingProps) {
-  return error === undefined ? <Skeleton lines={lines} /> : <Trouble error={error} onRetry={onRetry} />;
+  return error === undefined ? <Skeleton lines={lines} /> : <ErrorNotice error={error} onRetry={onRetry} />;
 }
 
 /** The place of what is not there yet, so that nothing jumps when it comes. */
@@ -226,7 +226,7 @@ export function TextField({ label, hint, value, onInput, ...rest }: TextFieldPro
 }
 
 /** Have the browser ask before it leaves a page with changes that are not saved. */
-export function useWarning(changed: boolean): void {
+export function useUnsavedWarning(changed: boolean): void {
   useEffect(() => {
     if (!changed) return;
     const warn = (event: Event) => event.preventDefault();

@@ -10,10 +10,10 @@ import { Icon } from "../ui/icon.tsx";
 import { Spinner } from "../ui/parts.tsx";
 import type { Loaded } from "../ui/requests.ts";
 import type { Status } from "../wire.ts";
-import { glance, look, useGlance } from "./gateway_status.ts";
+import { gatewayStatus, refreshStatus, useGatewayStatus } from "./gateway_status.ts";
 import { Confirm } from "./parts.tsx";
 
-const LOOK_MS = 700;
+const POLL_MS = 700;
 const ORDER: readonly Step[] = ["draining", "away", "back"];
 
 interface RestartProps {
@@ -37,7 +37,7 @@ export function RestartButton({ label = "Restart", look = "quiet", disabled = fa
           title="Restart the gateway?"
           action="Restart"
           look="main"
-          onConfirm={async () => setStart(await begin())}
+          onConfirm={async () => setStart(await requestRestart())}
           onClose={() => setAsking(false)}
         >
           <p>
@@ -56,9 +56,9 @@ interface Start {
   at: number;
 }
 
-async function begin(): Promise<Start> {
-  await look();
-  const node = glance.peek().value?.node ?? "";
+async function requestRestart(): Promise<Start> {
+  await refreshStatus();
+  const node = gatewayStatus.peek().value?.node ?? "";
   await post("/api/stop", { restart: true });
   return { node, at: Date.now() };
 }
@@ -71,10 +71,10 @@ interface ProgressProps {
 
 /** Watches until the gateway is back, also when nobody wants to see it. */
 function Progress({ start, onBack, onOver }: ProgressProps) {
-  useGlance(LOOK_MS);
+  useGatewayStatus(POLL_MS);
   const [took, setTook] = useState<number | null>(null);
   const [shown, setShown] = useState(true);
-  const step = took === null ? stepOf(start.node, glance.value) : "back";
+  const step = took === null ? stepOf(start.node, gatewayStatus.value) : "back";
   useEffect(() => {
     if (step !== "back" || took !== null) return;
     setTook(Date.now() - start.at);
@@ -88,8 +88,8 @@ function Progress({ start, onBack, onOver }: ProgressProps) {
       <ol class="restart-steps" aria-live="polite">
         {ORDER.map((each) => (
           <li key={each} class="restart-step" data-done={ORDER.indexOf(each) < ORDER.indexOf(step) || step === "back"}>
-            <Sign step={each} now={step} />
-            {said(each, took)}
+            <StepIcon step={each} now={step} />
+            {stepText(each, took)}
           </li>
         ))}
       </ol>
@@ -102,15 +102,15 @@ function Progress({ start, onBack, onOver }: ProgressProps) {
   );
 }
 
-function Sign({ step, now }: { step: Step; now: Step }) {
+function StepIcon({ step, now }: { step: Step; now: Step }) {
   if (now === "back" || ORDER.indexOf(step) < ORDER.indexOf(now)) return <Icon name="check" />;
   return step === now ? <Spinner label="At this now" /> : <span class="restart-dot" />;
 }
 
-function said(step: Step, took: number | null): string {
+function stepText(step: Step, took: number | null): string {
   switch (step) {
     case "draining":
-      return drained();
+      return drainText();
     case "away":
       return "Starting again";
     case "back":
@@ -118,14 +118,14 @@ function said(step: Step, took: number | null): string {
   }
 }
 
-function drained(): string {
-  const drain = glance.value.error === undefined ? glance.value.value?.drain : null;
+function drainText(): string {
+  const drain = gatewayStatus.value.error === undefined ? gatewayStatus.value.value?.drain : null;
   if (!drain?.running) return "Finishing what runs";
   const left = `${Math.max(0, Math.ceil(drain.seconds_left))} s`;
   return `Finishing what runs: ${plural(drain.running, "turn")}, ${left} left`;
 }
 
-export type Step = "draining" | "away" | "back";
+type Step = "draining" | "away" | "back";
 
 /** Return what a gateway is at that was told to begin anew, when `node` was its name; each start has another one. */
 export function stepOf(node: string, { value, error }: Loaded<Status>): Step {

@@ -7,7 +7,7 @@ import { sessionOf } from "../sessions/store.ts";
 import type { SessionView } from "../wire.ts";
 
 /** A link to the conversation, and the turn in it, that something belongs to. */
-export function Origin({ sessionId, turnId = null }: { sessionId: string; turnId?: string | null }) {
+export function SessionLink({ sessionId, turnId = null }: { sessionId: string; turnId?: string | null }) {
   const title = titleOf(sessionId);
   if (title === null) return <span class="faint">a conversation that is deleted</span>;
   return (
@@ -17,35 +17,35 @@ export function Origin({ sessionId, turnId = null }: { sessionId: string; turnId
   );
 }
 
-const KEPT_MAX = 5_000;
+const TITLES_MAX = 5_000;
 
 /** Of those that are not among the known ones, by id; null is the title of a session that is not there any more. */
 const titles = signal<ReadonlyMap<string, string | null>>(new Map());
 const wanted = new Set<string>();
-let looking = false;
+let fetching = false;
 
 /** Return what a session is called: undefined until that is known, null when it has been deleted. */
-export function titleOf(id: string): string | null | undefined {
+function titleOf(id: string): string | null | undefined {
   const known = sessionOf(id)?.label ?? titles.value.get(id);
-  if (known === undefined) want(id);
+  if (known === undefined) requestTitle(id);
   return known;
 }
 
-function want(id: string): void {
+function requestTitle(id: string): void {
   wanted.add(id);
-  if (looking) return;
-  looking = true;
+  if (fetching) return;
+  fetching = true;
   // After what is drawn now, and one after the other: a browser has few connections.
   setTimeout(async () => {
-    await look();
-    looking = false;
+    await fetchTitles();
+    fetching = false;
   });
 }
 
-async function look(): Promise<void> {
+async function fetchTitles(): Promise<void> {
   try {
     for (const id of wanted) {
-      learn(id, await ask(id));
+      storeTitle(id, await fetchTitle(id));
       wanted.delete(id);
     }
   } catch {
@@ -53,7 +53,7 @@ async function look(): Promise<void> {
   }
 }
 
-async function ask(id: string): Promise<string | null> {
+async function fetchTitle(id: string): Promise<string | null> {
   try {
     return (await get<SessionView>(`/api/sessions/${encodeURIComponent(id)}`)).label;
   } catch (error) {
@@ -62,7 +62,7 @@ async function ask(id: string): Promise<string | null> {
   }
 }
 
-function learn(id: string, title: string | null): void {
-  const before = titles.peek().size < KEPT_MAX ? titles.peek() : [];
+function storeTitle(id: string, title: string | null): void {
+  const before = titles.peek().size < TITLES_MAX ? titles.peek() : [];
   titles.value = new Map([...before, [id, title]]);
 }

@@ -3,11 +3,11 @@
 import { Scrollable } from "../ui/parts.tsx";
 
 /** Text that is consented to, all of it and as it is: no colours of a terminal, nothing written over, nothing folded. */
-export function Exact({ text, label }: { text: string; label: string }) {
+export function ExactText({ text, label }: { text: string; label: string }) {
   return (
     <Scrollable class="output" label={label}>
       <pre>
-        {exactly(text).map((piece, index) =>
+        {withHiddenMarked(text).map((piece, index) =>
           piece.isHidden ? (
             <span key={index} class="hidden-character" title="A character that would not be seen">
               {piece.text}
@@ -25,14 +25,14 @@ export function Exact({ text, label }: { text: string; label: string }) {
 const HIDDEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cn}\p{Cs}\p{Default_Ignorable_Code_Point}]/u;
 const SHOWN = new Set(["\n", "\t"]);
 
-export interface Piece {
+interface Piece {
   text: string;
   /** It stands for a character that would not be seen. */
   isHidden: boolean;
 }
 
 /** Return a text in pieces, in which each character that would not be seen is told by its number. */
-export function exactly(text: string): Piece[] {
+export function withHiddenMarked(text: string): Piece[] {
   const found: Piece[] = [];
   let seen = "";
   for (const character of text) {
@@ -47,8 +47,8 @@ export function exactly(text: string): Piece[] {
 }
 
 /** Return a text as one that can be seen whole, where there is no room for more than words. */
-export const legible = (text: string) =>
-  exactly(text)
+export const legibleText = (text: string) =>
+  withHiddenMarked(text)
     .map((piece) => (piece.isHidden ? `‹${piece.text}›` : piece.text))
     .join("");
 

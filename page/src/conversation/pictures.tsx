@@ -24,7 +24,7 @@ export function Pictures({ item }: { item: MessageItem }) {
 
 function Picture({ path, number }: { path: string; number: number }) {
   const [isOpen, setOpen] = useState(false);
-  const { source, isMissing } = useFetched(path);
+  const { source, isMissing } = useGatewayPicture(path);
   const name = `Picture ${number}`;
   if (isMissing)
     return (
@@ -46,15 +46,15 @@ function Picture({ path, number }: { path: string; number: number }) {
   );
 }
 
-export interface Fetched {
+interface FetchedPicture {
   /** Where the browser finds it; null until it is there. */
   source: string | null;
   isMissing: boolean;
 }
 
 /** An image element cannot show who asks, so a picture of the gateway is fetched as everything else is. */
-export function useFetched(path: string): Fetched {
-  const [found, setFound] = useState<Fetched>({ source: null, isMissing: false });
+export function useGatewayPicture(path: string): FetchedPicture {
+  const [found, setFound] = useState<FetchedPicture>({ source: null, isMissing: false });
   useEffect(() => {
     const ending = new AbortController();
     let source: string | null = null;

@@ -8,7 +8,7 @@ import { type ReadonlySignal, signal } from "@preact/signals";
 import type { Item, Turn } from "../journal/view.ts";
 
 /** At the end, or so far below the beginning of a turn: turns that are loaded above do not change that. */
-export type Place = "end" | { id: string; offset: number };
+type Place = "end" | { id: string; offset: number };
 
 /** Whoever comes down so near to the end is at the end. */
 const END_PX = 48;
@@ -205,7 +205,7 @@ export class Scroller {
 }
 
 /** A part of the list: the rows from `from` up to `to`, with the room that the others would take. */
-export interface Span {
+interface Span {
   from: number;
   to: number;
   above: number;
@@ -251,7 +251,7 @@ const QUESTION = 180;
 /** What is longer is cut where it is drawn. */
 const LINES_MAX = 4_000;
 
-export function estimate(turn: Turn): number {
+function estimate(turn: Turn): number {
   return turn.items.reduce((sum, item) => sum + tall(item), AROUND);
 }
 

@@ -5,10 +5,10 @@ import { useLayoutEffect, useRef } from "preact/hooks";
 import { clockTime, dayName, isSameDay } from "../format.ts";
 import type { Item, Turn } from "../journal/view.ts";
 import { isOver } from "../turns/status.ts";
-import { Boundary, kept } from "../ui/parts.tsx";
+import { ErrorBoundary, memo } from "../ui/parts.tsx";
 import type { TurnState } from "../wire.ts";
 import { Call } from "./items/call.tsx";
-import { Message, Prior } from "./items/message.tsx";
+import { Message, PriorMessage } from "./items/message.tsx";
 import { Marker, Note } from "./items/notes.tsx";
 import { Progress, Reasoning } from "./items/progress.tsx";
 import { Question } from "./items/question.tsx";
@@ -60,7 +60,7 @@ interface RowProps {
 }
 
 /** One turn in the list. */
-export const Row = kept(({ turn, place, startsDay, isFlashing, measure }: RowProps) => {
+const Row = memo(({ turn, place, startsDay, isFlashing, measure }: RowProps) => {
   const element = useRef<HTMLElement>(null);
   useLayoutEffect(() => measure(element.current!), [measure]);
   return (
@@ -80,14 +80,14 @@ export const Row = kept(({ turn, place, startsDay, isFlashing, measure }: RowPro
 });
 
 /** A message, and everything that became of it. */
-export const TurnBody = kept(({ turn }: { turn: Turn }) => {
-  const items = turn.items.filter((item) => !isSaidTwice(item, turn));
+const TurnBody = memo(({ turn }: { turn: Turn }) => {
+  const items = turn.items.filter((item) => !isShownAsQuestion(item, turn));
   return (
     <>
       {items.map((item, index) => (
         <div key={item.key} class={item.recovered ? "item recovered" : "item"} data-role={item.role}>
-          <Boundary>
-            <Drawn
+          <ErrorBoundary>
+            <ItemView
               item={item}
               turnId={turn.id}
               state={turn.state}
@@ -95,7 +95,7 @@ export const TurnBody = kept(({ turn }: { turn: Turn }) => {
               isLast={index === items.length - 1}
               until={items[index + 1]?.at ?? turn.endedAt}
             />
-          </Boundary>
+          </ErrorBoundary>
         </div>
       ))}
       <Progress turn={turn} />
@@ -115,13 +115,13 @@ interface DrawnProps {
 }
 
 /** Of a long turn that goes on, only what has changed is drawn again. */
-const Drawn = kept(({ item, turnId, state, isOver, isLast, until }: DrawnProps) => {
+const ItemView = memo(({ item, turnId, state, isOver, isLast, until }: DrawnProps) => {
   const isLive = isLast && !isOver;
   switch (item.role) {
     case "user":
       return <Message item={item} />;
     case "prior":
-      return <Prior item={item} />;
+      return <PriorMessage item={item} />;
     case "assistant":
       return <Markdown text={item.text} growing={isLive} />;
     case "reasoning":
@@ -138,7 +138,7 @@ const Drawn = kept(({ item, turnId, state, isOver, isLast, until }: DrawnProps) 
 });
 
 /** A question to the person stands there as a question, and need not stand there as a call as well. */
-function isSaidTwice(item: Item, turn: Turn): boolean {
+function isShownAsQuestion(item: Item, turn: Turn): boolean {
   if (item.role !== "tool" || item.name !== "ask_user") return false;
   return turn.items.some((other) => other.role === "question" && other.callId === item.callId);
 }

@@ -10,7 +10,7 @@ import { isOver, openQuestion } from "../turns/status.ts";
 import { Button } from "../ui/button.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { Empty, Spinner } from "../ui/parts.tsx";
-import { tell, tellProblem } from "../ui/toast.tsx";
+import { showError, showToast } from "../ui/toast.tsx";
 import { ConversationContext } from "./context.ts";
 import { answerOf } from "./items/turn_actions.tsx";
 import { Scroller } from "./scroller.ts";
@@ -45,8 +45,10 @@ export function ConversationView({ conversation, target, children }: Conversatio
         {/* biome-ignore lint/a11y/noNoninteractiveTabindex: What is read with the keyboard is scrolled with it. */}
         <section class="scroller" ref={setElement} tabIndex={0} aria-label="Conversation">
           <div class="column" ref={content}>
-            {!isEmpty && <Older conversation={conversation} isWanted={() => scroller.isNearTop} scroller={element} />}
-            {isEmpty && <Nothing conversation={conversation} />}
+            {!isEmpty && (
+              <OlderTurns conversation={conversation} isWanted={() => scroller.isNearTop} scroller={element} />
+            )}
+            {isEmpty && <EmptyConversation conversation={conversation} />}
             <Turns
               turns={turns}
               scroller={scroller}
@@ -63,7 +65,7 @@ export function ConversationView({ conversation, target, children }: Conversatio
   );
 }
 
-function Nothing({ conversation }: { conversation: Conversation }) {
+function EmptyConversation({ conversation }: { conversation: Conversation }) {
   const session = conversation.session.value;
   if (conversation.problem.value) return null;
   if (!session) return <Loading />;
@@ -85,16 +87,16 @@ function useTarget(conversation: Conversation, scroller: Scroller, target: strin
     let timer: ReturnType<typeof setTimeout> | undefined;
     const arrive = (isThere: boolean) => {
       if (!isCurrent) return;
-      const id = isThere ? shownIn(conversation.turns.peek(), target) : undefined;
+      const id = isThere ? turnShowing(conversation.turns.peek(), target) : undefined;
       if (!id) {
-        tell("That message is not in this conversation any more.");
+        showToast("That message is not in this conversation any more.");
         return;
       }
       scroller.toTurn(id);
       setFlashing(id);
       timer = setTimeout(() => setFlashing(null), FLASH_MS);
     };
-    conversation.loadThrough(target).then(arrive, tellProblem);
+    conversation.loadThrough(target).then(arrive, showError);
     return () => {
       isCurrent = false;
       clearTimeout(timer);
@@ -105,7 +107,7 @@ function useTarget(conversation: Conversation, scroller: Scroller, target: strin
 }
 
 /** Return the turn in which a message stands: its own, or the one that it joined. */
-function shownIn(turns: readonly Turn[], id: string): string | undefined {
+function turnShowing(turns: readonly Turn[], id: string): string | undefined {
   const isIn = (turn: Turn) => turn.items.some((item) => item.role === "user" && item.joinedFrom === id);
   return turns.find((turn) => turn.id === id || isIn(turn))?.id;
 }
@@ -128,7 +130,7 @@ interface OlderProps {
 }
 
 /** What stands above the first turn that is loaded: older ones come by themselves when somebody reads on upwards. */
-export function Older({ conversation, isWanted, scroller }: OlderProps) {
+function OlderTurns({ conversation, isWanted, scroller }: OlderProps) {
   const [hasFailed, setFailed] = useState(false);
   const state = conversation.older.value;
   const look = useRef(() => {});
@@ -139,7 +141,7 @@ export function Older({ conversation, isWanted, scroller }: OlderProps) {
     setFailed(false);
     conversation.loadOlder().catch((error: unknown) => {
       setFailed(true);
-      tellProblem(error);
+      showError(error);
     });
   };
   useEffect(() => {
@@ -165,7 +167,7 @@ export function Older({ conversation, isWanted, scroller }: OlderProps) {
 }
 
 /** A way back to the end, for whoever reads further up; it says when there is something new. */
-export function JumpToEnd({ scroller, last }: { scroller: Scroller; last: Turn | undefined }) {
+function JumpToEnd({ scroller, last }: { scroller: Scroller; last: Turn | undefined }) {
   const seen = useRef(last);
   if (scroller.isAtEnd.value) {
     seen.current = last;
@@ -183,7 +185,7 @@ export function JumpToEnd({ scroller, last }: { scroller: Scroller; last: Turn |
 const SAID_MAX_CHARS = 2_000;
 
 /** Tells those who listen what has happened: whole answers and questions, never single words. */
-export function Announcer({ turn }: { turn: Turn | undefined }) {
+function Announcer({ turn }: { turn: Turn | undefined }) {
   const [said, setSaid] = useState("");
   const before = useRef<{ id: string; isOver: boolean; asked: string } | null>(null);
   useEffect(() => {
@@ -209,7 +211,7 @@ function ended(turn: Turn): string {
 }
 
 /** The shape of a conversation, until it is there. */
-export function Loading() {
+function Loading() {
   return (
     <div class="loading" role="status" aria-label="Loading the conversation">
       <div class="loading-message" />

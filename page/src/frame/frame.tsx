@@ -5,24 +5,24 @@ import "../sessions/sessions.css";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Composer } from "../composer/composer.tsx";
 import { Welcome } from "../composer/welcome.tsx";
-import { awaySince } from "../connection.ts";
+import { offlineSince } from "../connection.ts";
 import { clockTime } from "../format.ts";
 import { OutboxList } from "../outbox/list.tsx";
 import { showPalette } from "../palette/shortcuts.tsx";
-import { type Place, place, to } from "../router.ts";
+import { type Route, route, to } from "../router.ts";
 import { SessionPage } from "../sessions/page.tsx";
 import { isSearching, SearchField, SearchResults } from "../sessions/search.tsx";
 import { SessionFilter, SessionList } from "../sessions/session_list.tsx";
-import { guest } from "../sign_in/identity.ts";
-import { knock } from "../sign_in/sign_in.tsx";
+import { isGuest } from "../sign_in/identity.ts";
+import { openSignIn } from "../sign_in/sign_in.tsx";
 import { IconButton } from "../ui/button.tsx";
 import { Icon } from "../ui/icon.tsx";
-import { written } from "../ui/keys.tsx";
+import { keyLabels } from "../ui/keys.tsx";
 import { lazy } from "../ui/lazy.tsx";
 import { Menu } from "../ui/menu.tsx";
-import { Boundary } from "../ui/parts.tsx";
+import { ErrorBoundary } from "../ui/parts.tsx";
 import { isNarrow, isOpen, setOpen } from "./drawer.ts";
-import { ownItems } from "./user_menu.ts";
+import { userMenuItems } from "./user_menu.ts";
 
 const Control = lazy(() => import("../control/control.tsx").then((part) => part.Control));
 
@@ -34,19 +34,19 @@ export function Frame() {
       <button type="button" class="skip" onClick={skip}>
         Skip the sidebar
       </button>
-      {isOpen.value ? <Sidebar isOver={isOver} /> : <Opener />}
+      {isOpen.value ? <Sidebar isOver={isOver} /> : <SidebarOpener />}
       {isOver && <button type="button" class="scrim" aria-label="Hide the sidebar" onClick={() => setOpen(false)} />}
       <main class="room" id="main" tabIndex={-1} inert={isOver}>
-        <Banner />
-        <Boundary key={place.value.name === "session" ? place.value.id : place.value.name}>
-          <Room place={place.value} />
-        </Boundary>
+        <OfflineBanner />
+        <ErrorBoundary key={route.value.name === "session" ? route.value.id : route.value.name}>
+          <CurrentPage place={route.value} />
+        </ErrorBoundary>
       </main>
     </div>
   );
 }
 
-function Opener() {
+function SidebarOpener() {
   return (
     <div class="opener">
       <IconButton icon="sidebar" label="Show the sidebar" aria-expanded={false} onClick={() => setOpen(true)} />
@@ -54,7 +54,7 @@ function Opener() {
   );
 }
 
-function Room({ place }: { place: Place }) {
+function CurrentPage({ place }: { place: Route }) {
   switch (place.name) {
     case "session":
       return <SessionPage key={place.id} id={place.id} turn={place.turn} />;
@@ -84,11 +84,11 @@ function skip(): void {
 }
 
 /** A gateway that is back sooner was not away for anybody who reads. */
-const PATIENCE_MS = 1_500;
+const DELAY_MS = 1_500;
 
 /** Says calmly that the gateway is away, and that nothing is lost by it. */
-export function Banner() {
-  const since = useLasting(awaySince.value);
+function OfflineBanner() {
+  const since = useDelayed(offlineSince.value);
   return (
     <div role="status">
       {since !== null && (
@@ -105,18 +105,18 @@ export function Banner() {
 }
 
 /** Return a moment once it lies back long enough, and null as soon as it is. */
-function useLasting(moment: number | null): number | null {
+function useDelayed(moment: number | null): number | null {
   const [lasting, setLasting] = useState<number | null>(null);
   useEffect(() => {
     if (moment === null) return setLasting(null);
-    const timer = setTimeout(() => setLasting(moment), moment + PATIENCE_MS - Date.now());
+    const timer = setTimeout(() => setLasting(moment), moment + DELAY_MS - Date.now());
     return () => clearTimeout(timer);
   }, [moment]);
   return lasting;
 }
 
 /** Everything one can go to.  Where it lies over the page it takes the focus, and Escape closes it. */
-export function Sidebar({ isOver }: { isOver: boolean }) {
+function Sidebar({ isOver }: { isOver: boolean }) {
   const element = useRef<HTMLElement>(null);
   useLayoutEffect(() => {
     if (!isOver) return;
@@ -135,7 +135,7 @@ export function Sidebar({ isOver }: { isOver: boolean }) {
         <IconButton icon="sidebar" label="Hide the sidebar" onClick={() => setOpen(false)} />
       </header>
       <div class="sidebar-top">
-        <a class="new-chat" href={to.new()} aria-current={place.value.name === "new" ? "page" : undefined}>
+        <a class="new-chat" href={to.new()} aria-current={route.value.name === "new" ? "page" : undefined}>
           <Icon name="plus" size={17} />
           New chat
         </a>
@@ -145,30 +145,30 @@ export function Sidebar({ isOver }: { isOver: boolean }) {
       <nav class="sidebar-list" aria-label={isSearching.value ? "What was found" : "Sessions"}>
         {isSearching.value ? <SearchResults /> : <SessionList />}
       </nav>
-      <Foot />
+      <SidebarFooter />
     </aside>
   );
 }
 
 /** Below the sessions: the gateway itself, and this browser. */
-export function Foot() {
+function SidebarFooter() {
   return (
     <footer class="sidebar-foot">
       <a
         class="foot-link"
         href={to.control("status")}
-        aria-current={place.value.name === "control" ? "page" : undefined}
+        aria-current={route.value.name === "control" ? "page" : undefined}
       >
         <Icon name="gauge" size={17} />
         Gateway
       </a>
-      {guest.value && (
-        <button type="button" class="foot-guest" title="Sign in to do more than talk and read" onClick={knock}>
+      {isGuest.value && (
+        <button type="button" class="foot-guest" title="Sign in to do more than talk and read" onClick={openSignIn}>
           Guest
         </button>
       )}
-      <IconButton icon="command" label={`Commands (${written("mod+k").join(" ")})`} onClick={showPalette} />
-      <Menu label="Theme, help and signing in" icon="gear" items={ownItems()} />
+      <IconButton icon="command" label={`Commands (${keyLabels("mod+k").join(" ")})`} onClick={showPalette} />
+      <Menu label="Theme, help and signing in" icon="gear" items={userMenuItems()} />
     </footer>
   );
 }

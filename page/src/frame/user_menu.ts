@@ -1,44 +1,44 @@
 /** The menu of this browser: theme, help, signing in and signing out. */
 
-import { forgetWriting } from "../composer/drafts.ts";
+import { clearAllDrafts } from "../composer/drafts.ts";
 import { discard, outgoing } from "../outbox/outbox.ts";
 import { showHelp } from "../palette/shortcuts.tsx";
-import { guest, me, signOut } from "../sign_in/identity.ts";
-import { knock } from "../sign_in/sign_in.tsx";
+import { isGuest, me, signOut } from "../sign_in/identity.ts";
+import { openSignIn } from "../sign_in/sign_in.tsx";
 import { setTheme, THEMES, type Theme, theme } from "../theme.ts";
 import type { MenuItem } from "../ui/menu.tsx";
 import { attempt } from "../ui/toast.tsx";
 
-const LOOKS: Record<Theme, Pick<MenuItem, "label" | "icon">> = {
+const THEME_ITEMS: Record<Theme, Pick<MenuItem, "label" | "icon">> = {
   system: { label: "Theme of the system", icon: "gear" },
   light: { label: "Light theme", icon: "sun" },
   dark: { label: "Dark theme", icon: "moon" },
 };
 
-export function ownItems(): MenuItem[] {
+export function userMenuItems(): MenuItem[] {
   return [
     ...THEMES.map(themeItem),
     { label: "Keyboard shortcuts", icon: "question", onSelect: showHelp },
-    ...(me.value ? [guest.value ? entering : leaving] : []),
+    ...(me.value ? [isGuest.value ? signInItem : signOutItem] : []),
   ];
 }
 
-const leaving: MenuItem = { label: "Sign out", icon: "signout", onSelect: () => attempt(leave) };
-const entering: MenuItem = { label: "Sign in", icon: "key", onSelect: knock };
+const signOutItem: MenuItem = { label: "Sign out", icon: "signout", onSelect: () => attempt(signOutAndClear) };
+const signInItem: MenuItem = { label: "Sign in", icon: "key", onSelect: openSignIn };
 
 function themeItem(each: Theme): MenuItem {
-  const { label, icon } = LOOKS[each];
+  const { label, icon } = THEME_ITEMS[each];
   return { label, icon: theme.value === each ? "check" : icon, onSelect: () => setTheme(each) };
 }
 
 /** Sign out, and leave nothing behind.  Throws while there is something that would be lost. */
-export async function leave(): Promise<void> {
+async function signOutAndClear(): Promise<void> {
   if (outgoing.value.some((each) => each.state !== "accepted")) {
     throw new Error("A message has not been sent yet. Let it arrive, or discard it; then sign out.");
   }
   await signOut();
   await Promise.all(outgoing.value.map((each) => discard(each.key)));
-  forgetWriting();
+  clearAllDrafts();
   // What the page has in its memory goes with it.
   location.reload();
 }

@@ -2,31 +2,31 @@
 
 import { computed, type ReadonlySignal, type Signal, signal } from "@preact/signals";
 import { get, query, Refused } from "../api.ts";
-import type { Link } from "../connection.ts";
-import { shown } from "../outbox/outbox.ts";
-import { mayPass, patience, pause } from "../retry.ts";
+import type { ConnectionState } from "../connection.ts";
+import { markArrived } from "../outbox/outbox.ts";
+import { backoffMs, isTransient, waitToRetry } from "../retry.ts";
 import { sessionOf } from "../sessions/store.ts";
 import type { JournalPage, SessionView, Usage } from "../wire.ts";
-import { type Journalled, parseEntry, textOf } from "./entries.ts";
+import { type JournalEntry, parseEntry, textField } from "./entries.ts";
 import { emptyView, fold } from "./fold.ts";
-import { follow, type Heard } from "./stream.ts";
-import { nothingUsed, sum, usedIn } from "./turn_status.ts";
-import type { Turn, Used, View } from "./view.ts";
+import { followStream, type ServerEvent } from "./stream.ts";
+import { addUsage, noUsage, usageOf } from "./turn_status.ts";
+import type { TokenUsage, Turn, View } from "./view.ts";
 
 const NOT_SIGNED_IN = 401;
 /** Turns that are read at once: what fills a screen, and what is good for searching. */
-const TURNS = 30;
-const TURNS_AT_MOST = 200;
+const PAGE_TURNS = 30;
+const PAGE_TURNS_MAX = 200;
 /** Sessions that are kept as they were read, so that going back to one shows it at once. */
-const KEPT = 8;
+const CACHED_MAX = 8;
 
 export interface Conversation {
   readonly id: string;
   readonly session: ReadonlySignal<SessionView | null>;
   /** The turns that are shown, in order. */
   readonly turns: ReadonlySignal<readonly Turn[]>;
-  readonly used: ReadonlySignal<Used>;
-  readonly link: ReadonlySignal<Link>;
+  readonly used: ReadonlySignal<TokenUsage>;
+  readonly link: ReadonlySignal<ConnectionState>;
   /** Why it cannot be read. */
   readonly problem: ReadonlySignal<unknown>;
   readonly older: ReadonlySignal<"more" | "loading" | "none">;
@@ -37,7 +37,7 @@ export interface Conversation {
 }
 
 /** What was read of sessions that were left, and up to which entry; the last one was left last. */
-const kept = new Map<string, { reading: Reading; cursor: number }>();
+const cache = new Map<string, { loaded: LoadedJournal; cursor: number }>();
 
 /** Read a session from now on, until it is closed. */
 export function openConversation(id: string): Conversation {
@@ -45,43 +45,43 @@ export function openConversation(id: string): Conversation {
 }
 
 class OpenSession implements Conversation {
-  readonly #reading: Signal<Reading>;
-  readonly #link = signal<Link>("connecting");
+  readonly #loaded: Signal<LoadedJournal>;
+  readonly #link = signal<ConnectionState>("connecting");
   readonly #problem = signal<unknown>(null);
   /** Ends what is asked of a journal, once that is read no more. */
   #reader = new AbortController();
-  readonly #news = new Gathering<Journalled>((entries) => this.#add(entries));
+  readonly #news = new FrameBatch<JournalEntry>((entries) => this.#add(entries));
   /** Every entry up to this one has been heard, as far as its turn is loaded. */
   #cursor: number;
   #unfollow = () => {};
   readonly #paging = signal<Promise<void> | null>(null);
 
-  readonly link: ReadonlySignal<Link> = this.#link;
+  readonly link: ReadonlySignal<ConnectionState> = this.#link;
   readonly problem: ReadonlySignal<unknown> = this.#problem;
-  readonly session = computed(() => newer(this.#reading.value.session, sessionOf(this.id)));
-  readonly turns = computed(() => this.#reading.value.view.turns.filter((each) => !each.hidden));
-  readonly used = computed(() => this.#reading.value.used);
+  readonly session = computed(() => newerSession(this.#loaded.value.session, sessionOf(this.id)));
+  readonly turns = computed(() => this.#loaded.value.view.turns.filter((each) => !each.hidden));
+  readonly used = computed(() => this.#loaded.value.used);
   readonly older = computed(() => {
     if (this.#paging.value) return "loading";
-    return this.#reading.value.next === null ? "none" : "more";
+    return this.#loaded.value.next === null ? "none" : "more";
   });
 
   constructor(readonly id: string) {
-    const { reading, cursor } = kept.get(id) ?? { reading: unread, cursor: 0 };
-    this.#reading = signal(reading);
+    const { loaded, cursor } = cache.get(id) ?? { loaded: nothingLoaded, cursor: 0 };
+    this.#loaded = signal(loaded);
     this.#cursor = cursor;
-    if (reading.session) this.#follow();
+    if (loaded.session) this.#follow();
     else this.#begin();
   }
 
   async loadOlder(): Promise<void> {
-    await this.#page(TURNS);
+    await this.#page(PAGE_TURNS);
   }
 
   async loadThrough(turnId: string): Promise<boolean> {
     await this.#paging.peek();
-    const isThere = () => this.#reading.peek().view.turns.some((each) => each.id === turnId);
-    while (!isThere() && this.#reading.peek().next !== null) await this.#page(TURNS_AT_MOST);
+    const isThere = () => this.#loaded.peek().view.turns.some((each) => each.id === turnId);
+    while (!isThere() && this.#loaded.peek().next !== null) await this.#page(PAGE_TURNS_MAX);
     return isThere();
   }
 
@@ -89,11 +89,11 @@ class OpenSession implements Conversation {
     this.#reader.abort();
     this.#unfollow();
     this.#news.flush();
-    kept.delete(this.id);
-    const reading = this.#reading.peek();
-    if (this.#problem.peek() || !reading.session) return;
-    kept.set(this.id, { reading, cursor: this.#cursor });
-    if (kept.size > KEPT) kept.delete([...kept.keys()][0]!);
+    cache.delete(this.id);
+    const loaded = this.#loaded.peek();
+    if (this.#problem.peek() || !loaded.session) return;
+    cache.set(this.id, { loaded, cursor: this.#cursor });
+    if (cache.size > CACHED_MAX) cache.delete([...cache.keys()][0]!);
   }
 
   /** Read the newest turns, as soon as they can be had, and follow what comes after them. */
@@ -109,38 +109,38 @@ class OpenSession implements Conversation {
     return paging;
   }
 
-  async #first(reading: AbortSignal): Promise<void> {
-    for (let tries = 0; !reading.aborted; tries += 1) {
+  async #first(signal: AbortSignal): Promise<void> {
+    for (let tries = 0; !signal.aborted; tries += 1) {
       try {
-        const page = await this.#ask(TURNS, null, reading);
-        if (reading.aborted) return;
+        const page = await this.#ask(PAGE_TURNS, null, signal);
+        if (signal.aborted) return;
         this.#cursor = page.seq;
         this.#take(page);
         this.#follow();
         return;
       } catch (error) {
-        if (reading.aborted) return;
+        if (signal.aborted) return;
         this.#link.value = "away";
         this.#problem.value = error instanceof Refused && error.status !== NOT_SIGNED_IN ? error : null;
-        if (error instanceof Refused && !mayPass(error.status)) return;
+        if (error instanceof Refused && !isTransient(error.status)) return;
       }
-      await pause(patience(tries));
+      await waitToRetry(backoffMs(tries));
     }
   }
 
   #page(turns: number): Promise<void> {
-    const next = this.#reading.peek().next;
+    const next = this.#loaded.peek().next;
     const running = this.#paging.peek();
     if (running || next === null) return running ?? Promise.resolve();
     return this.#load(this.#older(turns, next, this.#reader.signal));
   }
 
-  async #older(turns: number, next: string, reading: AbortSignal): Promise<void> {
+  async #older(turns: number, next: string, signal: AbortSignal): Promise<void> {
     try {
-      const page = await this.#ask(turns, next, reading);
-      if (!reading.aborted) this.#take(page);
+      const page = await this.#ask(turns, next, signal);
+      if (!signal.aborted) this.#take(page);
     } catch (error) {
-      if (!reading.aborted) throw error;
+      if (!signal.aborted) throw error;
     }
   }
 
@@ -150,14 +150,14 @@ class OpenSession implements Conversation {
 
   #take(page: JournalPage): void {
     this.#problem.value = null;
-    this.#reading.value = withPage(this.#reading.peek(), page);
-    shown(page.entries.filter(isMessage).map(shownBy));
+    this.#loaded.value = withPage(this.#loaded.peek(), page);
+    markArrived(page.entries.filter(isMessage).map(arrivalOf));
   }
 
   #follow(): void {
-    this.#unfollow = follow(`${pathOf(this.id)}/events`, () => this.#cursor, {
+    this.#unfollow = followStream(`${pathOf(this.id)}/events`, () => this.#cursor, {
       onEvent: (heard) => this.#hear(heard),
-      onLink: (link) => {
+      onConnection: (link) => {
         this.#link.value = link;
       },
       onRefused: (refused) => {
@@ -166,7 +166,7 @@ class OpenSession implements Conversation {
     });
   }
 
-  #hear({ event, data }: Heard): void {
+  #hear({ event, data }: ServerEvent): void {
     if (event === "reset") this.#restart();
     const entry = event === "message" ? parseEntry(data) : null;
     if (!entry || entry.seq <= this.#cursor) return;
@@ -174,9 +174,9 @@ class OpenSession implements Conversation {
     this.#news.add(entry);
   }
 
-  #add(entries: readonly Journalled[]): void {
-    this.#reading.value = withNews(this.#reading.peek(), entries);
-    shown(entries.filter(isMessage).map(shownBy));
+  #add(entries: readonly JournalEntry[]): void {
+    this.#loaded.value = withEntries(this.#loaded.peek(), entries);
+    markArrived(entries.filter(isMessage).map(arrivalOf));
   }
 
   /** The journal is another one than the one that was read: forget that. */
@@ -185,59 +185,59 @@ class OpenSession implements Conversation {
     this.#reader = new AbortController();
     this.#unfollow();
     this.#news.drop();
-    this.#reading.value = unread;
+    this.#loaded.value = nothingLoaded;
     this.#begin();
   }
 }
 
 const pathOf = (id: string) => `/api/sessions/${encodeURIComponent(id)}`;
-const isMessage = (entry: Journalled) => entry.kind === "turn.accepted";
-const shownBy = (entry: Journalled) => ({ id: entry.turn_id, key: textOf(entry, "key") });
+const isMessage = (entry: JournalEntry) => entry.kind === "turn.accepted";
+const arrivalOf = (entry: JournalEntry) => ({ id: entry.turn_id, key: textField(entry, "key") });
 
-export interface Reading {
+interface LoadedJournal {
   readonly view: View;
   /** Nothing before the first page. */
   readonly session: SessionView | null;
   /** Where the turns before the first go on; null when there are none. */
   readonly next: string | null;
   /** What had been used up to the entry `usedUpTo`. */
-  readonly used: Used;
+  readonly used: TokenUsage;
   readonly usedUpTo: number;
 }
 
-export const unread: Reading = { view: emptyView, session: null, next: null, used: nothingUsed, usedUpTo: 0 };
+const nothingLoaded: LoadedJournal = { view: emptyView, session: null, next: null, used: noUsage, usedUpTo: 0 };
 
 /** Return a reading with a page more: the newest turns, or those before the ones that it has. */
-export function withPage(reading: Reading, page: JournalPage): Reading {
-  const isLater = page.seq >= reading.usedUpTo;
+function withPage(loaded: LoadedJournal, page: JournalPage): LoadedJournal {
+  const isLater = page.seq >= loaded.usedUpTo;
   return {
-    view: fold(reading.view, page.entries),
+    view: fold(loaded.view, page.entries),
     session: page.session,
     next: page.next_cursor ?? null,
-    used: isLater ? usedOf(page.used) : reading.used,
-    usedUpTo: isLater ? page.seq : reading.usedUpTo,
+    used: isLater ? tokenUsage(page.used) : loaded.used,
+    usedUpTo: isLater ? page.seq : loaded.usedUpTo,
   };
 }
 
 /** Return a reading with what has just happened. */
-export function withNews(reading: Reading, entries: readonly Journalled[]): Reading {
-  const { usedUpTo } = reading;
+function withEntries(loaded: LoadedJournal, entries: readonly JournalEntry[]): LoadedJournal {
+  const { usedUpTo } = loaded;
   const spent = entries.filter((each) => each.kind === "usage" && each.seq > usedUpTo);
   return {
-    ...reading,
-    view: fold(reading.view, entries),
-    used: spent.map(usedIn).reduce(sum, reading.used),
+    ...loaded,
+    view: fold(loaded.view, entries),
+    used: spent.map(usageOf).reduce(addUsage, loaded.used),
     usedUpTo: entries.reduce((highest, each) => Math.max(highest, each.seq), usedUpTo),
   };
 }
 
 /** Return the later word on a session: that of its page, or of whoever watches all of them. */
-export function newer(read: SessionView | null, watched: SessionView | undefined): SessionView | null {
+function newerSession(read: SessionView | null, watched: SessionView | undefined): SessionView | null {
   if (!read || !watched) return read ?? watched ?? null;
   return watched.updated_at >= read.updated_at ? watched : read;
 }
 
-function usedOf(usage: Usage): Used {
+function tokenUsage(usage: Usage): TokenUsage {
   return {
     model: usage.model ?? "",
     input: usage.input_tokens ?? 0,
@@ -250,7 +250,7 @@ function usedOf(usage: Usage): Used {
 /** A hidden page draws no frames. */
 const HIDDEN_MS = 200;
 
-export class Gathering<T> {
+class FrameBatch<T> {
   #gathered: T[] = [];
   #frame = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;

@@ -4,7 +4,7 @@ import type { EntryKind } from "../wire.ts";
 import type { Recovery } from "./items.ts";
 
 /** One entry, or with `since` all from that one up to `seq`.  What its data holds is looked at when it is shown. */
-export interface Journalled {
+export interface JournalEntry {
   seq: number;
   turn_id: string;
   attempt: number;
@@ -16,25 +16,25 @@ export interface Journalled {
 }
 
 /** Return the number of the first entry that this one stands for. */
-export const sinceOf = (entry: Journalled) => entry.since ?? entry.seq;
+export const firstSeq = (entry: JournalEntry) => entry.since ?? entry.seq;
 
 /** Return a text of an entry; what an older version or a damaged disk left there instead is none. */
-export function textOf(entry: Journalled, key = "text"): string {
-  const value = given(entry, key);
+export function textField(entry: JournalEntry, key = "text"): string {
+  const value = field(entry, key);
   return typeof value === "string" ? value : "";
 }
 
-export const given = (entry: Journalled, key: string): unknown => Reflect.get(entry.data, key);
+export const field = (entry: JournalEntry, key: string): unknown => Reflect.get(entry.data, key);
 
-export function countOf(entry: Journalled, key: string): number {
-  const value = given(entry, key);
+export function numberField(entry: JournalEntry, key: string): number {
+  const value = field(entry, key);
   return typeof value === "number" ? value : 0;
 }
 
-export const isClosing = (entry: Journalled) => CLOSING.has(entry.kind);
+export const endsAttempt = (entry: JournalEntry) => ATTEMPT_ENDS.has(entry.kind);
 
 /** The ends of an attempt. */
-const CLOSING: ReadonlySet<EntryKind> = new Set([
+const ATTEMPT_ENDS: ReadonlySet<EntryKind> = new Set([
   "turn.completed",
   "turn.failed",
   "turn.cancelled",
@@ -42,7 +42,7 @@ const CLOSING: ReadonlySet<EntryKind> = new Set([
 ]);
 
 /** Return the entry that an event of the stream carries; null for what is none. */
-export function parseEntry(text: string): Journalled | null {
+export function parseEntry(text: string): JournalEntry | null {
   try {
     const found: unknown = JSON.parse(text);
     return isEntry(found) ? found : null;
@@ -51,7 +51,7 @@ export function parseEntry(text: string): Journalled | null {
   }
 }
 
-function isEntry(found: unknown): found is Journalled {
+function isEntry(found: unknown): found is JournalEntry {
   if (typeof found !== "object" || found === null) return false;
   const has = (key: string, type: string) => typeof Reflect.get(found, key) === type;
   const named = has("turn_id", "string") && has("kind", "string");
@@ -60,7 +60,7 @@ function isEntry(found: unknown): found is Journalled {
 }
 
 /** Return how many of the first items hold a condition that none holds after one that does not. */
-export function countWhile<T>(items: readonly T[], holds: (item: T) => boolean): number {
+export function countLeading<T>(items: readonly T[], holds: (item: T) => boolean): number {
   let [low, high] = [0, items.length];
   while (low < high) {
     const middle = (low + high) >> 1;
@@ -71,23 +71,23 @@ export function countWhile<T>(items: readonly T[], holds: (item: T) => boolean):
 }
 
 export interface Log {
-  readonly shared: Journalled[];
+  readonly shared: JournalEntry[];
   readonly length: number;
 }
 
-export const begin = (entry: Journalled): Log => ({ shared: [entry], length: 1 });
+export const newLog = (entry: JournalEntry): Log => ({ shared: [entry], length: 1 });
 
-export const entriesOf = (log: Log): readonly Journalled[] =>
+export const entriesOf = (log: Log): readonly JournalEntry[] =>
   log.shared.length === log.length ? log.shared : log.shared.slice(0, log.length);
 
 /** Whether an entry comes after all that are there. */
-export const isNext = (log: Log, entry: Journalled) => sinceOf(entry) > log.shared[log.length - 1]!.seq;
+export const isAfterLog = (log: Log, entry: JournalEntry) => firstSeq(entry) > log.shared[log.length - 1]!.seq;
 
 /** Return the log with an entry in it; the very same one if all that it says is there already. */
-export function insert(log: Log, entry: Journalled): Log {
-  if (isNext(log, entry)) return append(log, entry);
+export function insertEntry(log: Log, entry: JournalEntry): Log {
+  if (isAfterLog(log, entry)) return append(log, entry);
   const entries = entriesOf(log);
-  const at = countWhile(entries, (each) => each.seq < sinceOf(entry));
+  const at = countLeading(entries, (each) => each.seq < firstSeq(entry));
   if (covers(entries, at, entry)) return log;
   // Runs are joined from their beginning on, so one that is longer covers the others whole.
   let behind = at;
@@ -97,49 +97,49 @@ export function insert(log: Log, entry: Journalled): Log {
 }
 
 /** Most entries come last, and must not cost the more the longer the turn is. */
-function append(log: Log, entry: Journalled): Log {
+function append(log: Log, entry: JournalEntry): Log {
   const shared = log.shared.length === log.length ? log.shared : log.shared.slice(0, log.length);
   shared.push(entry);
   return { shared, length: shared.length };
 }
 
 /** Whether the entries from some place on leave nothing for this one to say. */
-function covers(entries: readonly Journalled[], from: number, entry: Journalled): boolean {
-  let missing = sinceOf(entry);
-  for (let at = from; at < entries.length && sinceOf(entries[at]!) <= missing; at += 1) missing = entries[at]!.seq + 1;
+function covers(entries: readonly JournalEntry[], from: number, entry: JournalEntry): boolean {
+  let missing = firstSeq(entry);
+  for (let at = from; at < entries.length && firstSeq(entries[at]!) <= missing; at += 1) missing = entries[at]!.seq + 1;
   return missing > entry.seq;
 }
 
 /** Which attempts of a turn are over: what their worker still says is late. */
-export type Closed = Set<number>;
+export type EndedAttempts = Set<number>;
 
 /** Whether an entry arrived after the end of its attempt. */
-export const isLate = (closed: Closed, entry: Journalled) =>
-  !isClosing(entry) && entry.nth !== null && closed.has(entry.attempt);
+export const isLate = (ended: EndedAttempts, entry: JournalEntry) =>
+  !endsAttempt(entry) && entry.nth !== null && ended.has(entry.attempt);
 
 /** Return the entries of a turn as they are read. */
-export function ordered(entries: readonly Journalled[]): readonly Journalled[] {
-  const closed: Closed = new Set();
-  const placed: Journalled[] = [];
-  const late: Journalled[] = [];
+export function inReadingOrder(entries: readonly JournalEntry[]): readonly JournalEntry[] {
+  const ended: EndedAttempts = new Set();
+  const placed: JournalEntry[] = [];
+  const late: JournalEntry[] = [];
   for (const entry of entries) {
-    if (isClosing(entry)) closed.add(entry.attempt);
-    (isLate(closed, entry) ? late : placed).push(entry);
+    if (endsAttempt(entry)) ended.add(entry.attempt);
+    (isLate(ended, entry) ? late : placed).push(entry);
   }
   return late.length ? putBack(placed, late) : placed;
 }
 
 /** Whether one entry of a worker was written before another. */
-function isBefore(one: Journalled, other: Journalled): boolean {
+function isBefore(one: JournalEntry, other: JournalEntry): boolean {
   return one.attempt === other.attempt ? one.nth! < other.nth! : one.attempt < other.attempt;
 }
 
 /** Return the entries with each late one below the last that its worker had written before it. */
-function putBack(placed: readonly Journalled[], late: readonly Journalled[]): readonly Journalled[] {
+function putBack(placed: readonly JournalEntry[], late: readonly JournalEntry[]): readonly JournalEntry[] {
   const written = placed.flatMap((entry, index) => (entry.nth === null ? [] : [{ entry, index }]));
-  const below = new Map<number, Journalled[]>();
+  const below = new Map<number, JournalEntry[]>();
   for (const entry of late.toSorted((one, other) => one.attempt - other.attempt || one.nth! - other.nth!)) {
-    const before = countWhile(written, (each) => isBefore(each.entry, entry));
+    const before = countLeading(written, (each) => isBefore(each.entry, entry));
     // With no earlier entry of its own the place is right below the acceptance, which opens every turn.
     const place = before ? written[before - 1]!.index : 0;
     const there = below.get(place);
@@ -153,7 +153,7 @@ function putBack(placed: readonly Journalled[], late: readonly Journalled[]): re
 const OUTPUT: ReadonlySet<EntryKind> = new Set(["text", "reasoning", "tool.started", "tool.finished"]);
 
 /** Return how much was found of each attempt that was interrupted. */
-export function recoveries(entries: readonly Journalled[]): ReadonlyMap<number, Recovery> {
+export function recoveries(entries: readonly JournalEntry[]): ReadonlyMap<number, Recovery> {
   const attempts = (kinds: ReadonlySet<EntryKind>) =>
     new Set(entries.filter((each) => kinds.has(each.kind)).map((each) => each.attempt));
   const cut = entries.filter((each) => each.kind === "turn.interrupted");
@@ -162,7 +162,7 @@ export function recoveries(entries: readonly Journalled[]): ReadonlyMap<number, 
   const shown = attempts(OUTPUT);
   return new Map(
     cut.map((entry) => {
-      const pending = !resolved.has(entry.attempt) && given(entry, "recovery") === "pending";
+      const pending = !resolved.has(entry.attempt) && field(entry, "recovery") === "pending";
       return [entry.attempt, pending ? "pending" : shown.has(entry.attempt) ? "output" : "nothing"];
     }),
   );

@@ -7,27 +7,27 @@
 
 import type { EntryKind, EntryPicture } from "../wire.ts";
 import {
-  begin,
-  type Closed,
-  countWhile,
+  countLeading,
+  type EndedAttempts,
+  endsAttempt,
   entriesOf,
-  insert,
-  isClosing,
+  inReadingOrder,
+  insertEntry,
+  isAfterLog,
   isLate,
-  isNext,
-  type Journalled,
+  type JournalEntry,
   type Log,
-  ordered,
+  newLog,
   recoveries,
 } from "./entries.ts";
-import { type Making, show } from "./items.ts";
-import { after, afterLate, newcomer, type Standing } from "./turn_status.ts";
+import { type ItemsBuilder, showEntry } from "./items.ts";
+import { newTurnStatus, statusAfter, statusAfterLate, type TurnStatus } from "./turn_status.ts";
 import type { Turn, View } from "./view.ts";
 
 /** More than this is put to what is shared, which costs as much as there is. */
 const RECENT_MAX = 64;
 
-export class Shelf<T> {
+export class PersistentMap<T> {
   constructor(
     readonly settled: ReadonlyMap<string, T> = new Map(),
     readonly recent: ReadonlyMap<string, T> = new Map(),
@@ -38,145 +38,145 @@ export class Shelf<T> {
   }
 
   /** Return the version in which some keys have other values. */
-  with(changes: ReadonlyMap<string, T>): Shelf<T> {
+  with(changes: ReadonlyMap<string, T>): PersistentMap<T> {
     const recent = new Map([...this.recent, ...changes]);
     return recent.size <= RECENT_MAX
-      ? new Shelf(this.settled, recent)
-      : new Shelf(new Map([...this.settled, ...recent]));
+      ? new PersistentMap(this.settled, recent)
+      : new PersistentMap(new Map([...this.settled, ...recent]));
   }
 }
 
-export const emptyView: View = { seq: 0, turns: [], known: new Shelf() };
+export const emptyView: View = { seq: 0, turns: [], turnFolds: new PersistentMap() };
 
 /** What came for a turn behind all that it had; null when something came between. */
-type Appended = Journalled[] | null;
+type Appended = JournalEntry[] | null;
 
 /** Return the view with some more entries in it.  What they do not touch is the same object as before. */
-export function fold(view: View, entries: readonly Journalled[]): View {
-  const known = new Changes(view.known);
-  const fresh = gather(known, entries);
+export function fold(view: View, entries: readonly JournalEntry[]): View {
+  const turnFolds = new Changes(view.turnFolds);
+  const fresh = addEntries(turnFolds, entries);
   if (fresh.size === 0) return view;
-  for (const [id, appended] of fresh) retell(known, id, appended);
-  const hosts = [...fresh.keys()].flatMap((id) => hostOf(known, id) ?? []);
-  for (const id of new Set(hosts)) retell(known, id, null);
+  for (const [id, appended] of fresh) refold(turnFolds, id, appended);
+  const hosts = [...fresh.keys()].flatMap((id) => joinedTurnOf(turnFolds, id) ?? []);
+  for (const id of new Set(hosts)) refold(turnFolds, id, null);
   const seq = entries.reduce((highest, each) => Math.max(highest, each.seq), view.seq);
-  return { seq, turns: placed(view.turns, known.made), known: view.known.with(known.made) };
+  return { seq, turns: placedTurns(view.turns, turnFolds.made), turnFolds: view.turnFolds.with(turnFolds.made) };
 }
 
 /** What is known of turns, with what becomes of some of them. */
 class Changes {
-  readonly made = new Map<string, Known>();
+  readonly made = new Map<string, TurnFold>();
 
-  constructor(readonly before: Shelf<Known>) {}
+  constructor(readonly before: PersistentMap<TurnFold>) {}
 
-  get(id: string): Known | undefined {
+  get(id: string): TurnFold | undefined {
     return this.made.get(id) ?? this.before.get(id);
   }
 
-  set(id: string, known: Known): void {
-    this.made.set(id, known);
+  set(id: string, turnFolds: TurnFold): void {
+    this.made.set(id, turnFolds);
   }
 }
 
 /** Put entries to those of their turns, and return what is new, by turn. */
-function gather(known: Changes, entries: readonly Journalled[]): Map<string, Appended> {
+function addEntries(turnFolds: Changes, entries: readonly JournalEntry[]): Map<string, Appended> {
   const fresh = new Map<string, Appended>();
   for (const entry of entries) {
     const id = entry.turn_id;
-    const before = known.get(id);
-    const log = before ? insert(before.log, entry) : begin(entry);
+    const before = turnFolds.get(id);
+    const log = before ? insertEntry(before.log, entry) : newLog(entry);
     if (log === before?.log) continue;
     const appended = fresh.has(id) ? fresh.get(id)! : [];
-    const next = !before || isNext(before.log, entry);
+    const next = !before || isAfterLog(before.log, entry);
     fresh.set(id, next && appended ? appended : null);
     if (next) appended?.push(entry);
-    known.set(id, { log, telling: before?.telling ?? null });
+    turnFolds.set(id, { log, state: before?.state ?? null });
   }
   return fresh;
 }
 
-function retell(known: Changes, id: string, appended: Appended): void {
-  const before = known.get(id);
+function refold(turnFolds: Changes, id: string, appended: Appended): void {
+  const before = turnFolds.get(id);
   if (!before) return;
-  const picturesOf = (joined: string) => pictures(known, joined, id);
-  const onward = appended && before.telling ? tellOn(before.telling, appended, picturesOf) : null;
-  known.set(id, { ...before, telling: onward ?? tell(id, entriesOf(before.log), picturesOf) });
+  const picturesOf = (joined: string) => pictures(turnFolds, joined, id);
+  const extended = appended && before.state ? extendFold(before.state, appended, picturesOf) : null;
+  turnFolds.set(id, { ...before, state: extended ?? foldTurn(id, entriesOf(before.log), picturesOf) });
 }
 
 /** Return the turn that shows the pictures of another, because its message became a part of it. */
-function hostOf(known: Changes, id: string): string | undefined {
-  const host = known.get(id)?.telling?.standing.joined ?? undefined;
-  return host && pictures(known, id, host).length > 0 ? host : undefined;
+function joinedTurnOf(turnFolds: Changes, id: string): string | undefined {
+  const host = turnFolds.get(id)?.state?.status.joined ?? undefined;
+  return host && pictures(turnFolds, id, host).length > 0 ? host : undefined;
 }
 
-function pictures(known: Changes, id: string, host: string): EntryPicture[] {
-  const telling = known.get(id)?.telling;
-  if (telling?.standing.joined !== host) return [];
-  return telling.turn.items.flatMap((each) => (each.role === "user" && each.joinedFrom === null ? each.images : []));
+function pictures(turnFolds: Changes, id: string, host: string): EntryPicture[] {
+  const state = turnFolds.get(id)?.state;
+  if (state?.status.joined !== host) return [];
+  return state.turn.items.flatMap((each) => (each.role === "user" && each.joinedFrom === null ? each.images : []));
 }
 
 /** Return all turns in the order of their acceptance, with those that changed in their places. */
-function placed(turns: readonly Turn[], changed: ReadonlyMap<string, Known>): Turn[] {
+function placedTurns(turns: readonly Turn[], changed: ReadonlyMap<string, TurnFold>): Turn[] {
   const next = [...turns];
-  for (const [id, { telling }] of changed) {
-    if (!telling) continue;
-    const { order } = telling.turn;
-    const at = countWhile(next, (each) => each.order < order);
-    next.splice(at, next[at]?.id === id ? 1 : 0, telling.turn);
+  for (const [id, { state }] of changed) {
+    if (!state) continue;
+    const { order } = state.turn;
+    const at = countLeading(next, (each) => each.order < order);
+    next.splice(at, next[at]?.id === id ? 1 : 0, state.turn);
   }
   return next;
 }
 
-export interface Known {
+export interface TurnFold {
   readonly log: Log;
   /** Nothing while the message of the turn is missing: its page has not been loaded. */
-  readonly telling: Telling | null;
+  readonly state: FoldState | null;
 }
 
-export interface Telling {
+interface FoldState {
   readonly turn: Turn;
-  readonly standing: Standing;
-  readonly speaking: number | null;
-  readonly lost: Making["lost"];
-  readonly closed: Closed;
+  readonly status: TurnStatus;
+  readonly openAttempt: number | null;
+  readonly recoveries: ItemsBuilder["recoveries"];
+  readonly ended: EndedAttempts;
 }
 
-export type PicturesOf = (turnId: string) => EntryPicture[];
+type PicturesOf = (turnId: string) => EntryPicture[];
 
 /** What changes how entries before it are shown. */
-const UNSETTLING: ReadonlySet<EntryKind> = new Set(["turn.interrupted", "turn.recovered"]);
+const REFOLDING: ReadonlySet<EntryKind> = new Set(["turn.interrupted", "turn.recovered"]);
 
 /** Tell a turn from all of its entries; null while its message, which is the first, is not among them. */
-export function tell(id: string, entries: readonly Journalled[], picturesOf: PicturesOf): Telling | null {
+function foldTurn(id: string, entries: readonly JournalEntry[], picturesOf: PicturesOf): FoldState | null {
   if (entries[0]?.kind !== "turn.accepted") return null;
-  const inOrder = ordered(entries);
-  const making: Making = { items: [], speaking: null, lost: recoveries(inOrder), picturesOf };
-  for (const entry of inOrder) show(making, entry);
-  const closed: Closed = new Set();
-  let standing = newcomer(id);
+  const inOrder = inReadingOrder(entries);
+  const builder: ItemsBuilder = { items: [], openAttempt: null, recoveries: recoveries(inOrder), picturesOf };
+  for (const entry of inOrder) showEntry(builder, entry);
+  const ended: EndedAttempts = new Set();
+  let status = newTurnStatus(id);
   for (const entry of entries) {
-    if (isClosing(entry)) closed.add(entry.attempt);
-    standing = isLate(closed, entry) ? afterLate(standing, entry) : after(standing, entry);
+    if (endsAttempt(entry)) ended.add(entry.attempt);
+    status = isLate(ended, entry) ? statusAfterLate(status, entry) : statusAfter(status, entry);
   }
-  return told({ standing, closed, lost: making.lost }, making);
+  return foldState({ status: status, ended: ended, recoveries: builder.recoveries }, builder);
 }
 
 /** Tell on with entries that came after all others; null when they change what is told already. */
-export function tellOn(telling: Telling, entries: readonly Journalled[], picturesOf: PicturesOf): Telling | null {
-  const { lost, speaking } = telling;
-  const making: Making = { items: [...telling.turn.items], speaking, lost, picturesOf };
-  const closed = new Set(telling.closed);
-  let { standing } = telling;
+function extendFold(state: FoldState, entries: readonly JournalEntry[], picturesOf: PicturesOf): FoldState | null {
+  const { recoveries, openAttempt } = state;
+  const builder: ItemsBuilder = { items: [...state.turn.items], openAttempt, recoveries, picturesOf };
+  const ended = new Set(state.ended);
+  let { status } = state;
   for (const entry of entries) {
-    if (closed.has(entry.attempt) || UNSETTLING.has(entry.kind)) return null;
-    if (isClosing(entry)) closed.add(entry.attempt);
-    show(making, entry);
-    standing = after(standing, entry);
+    if (ended.has(entry.attempt) || REFOLDING.has(entry.kind)) return null;
+    if (endsAttempt(entry)) ended.add(entry.attempt);
+    showEntry(builder, entry);
+    status = statusAfter(status, entry);
   }
-  return told({ standing, closed, lost }, making);
+  return foldState({ status, ended: ended, recoveries }, builder);
 }
 
-function told(rest: Omit<Telling, "turn" | "speaking">, { items, speaking }: Making): Telling {
-  const { joined, cut, ...turn } = rest.standing;
-  return { ...rest, speaking, turn: { ...turn, items } };
+function foldState(rest: Omit<FoldState, "turn" | "openAttempt">, { items, openAttempt }: ItemsBuilder): FoldState {
+  const { joined, interrupted, ...turn } = rest.status;
+  return { ...rest, openAttempt, turn: { ...turn, items } };
 }

@@ -1,15 +1,15 @@
 /** The items of a turn: what each entry shows, with Holdfast's own notes in the words of src/holdfast/core/notes.py. */
 
 import type { About, CallState, EntryKind, EntryPicture } from "../wire.ts";
-import { given, isClosing, type Journalled, sinceOf, textOf } from "./entries.ts";
-import type { CallItem, Item, MarkerItem, QuestionItem, WordsItem } from "./view.ts";
+import { endsAttempt, field, firstSeq, type JournalEntry, textField } from "./entries.ts";
+import type { CallItem, Item, MarkerItem, QuestionItem, TextItem } from "./view.ts";
 
-export interface Making {
+export interface ItemsBuilder {
   items: Item[];
   /** The attempt whose words the last item can still take. */
-  speaking: number | null;
+  openAttempt: number | null;
   /** The attempts that were interrupted. */
-  lost: ReadonlyMap<number, Recovery>;
+  recoveries: ReadonlyMap<number, Recovery>;
   /** The pictures that came with a message of another turn, which joined this one. */
   picturesOf: (turnId: string) => EntryPicture[];
 }
@@ -20,76 +20,80 @@ const SPEAKERS: ReadonlySet<unknown> = new Set(["system", "user", "assistant"]);
 const OUTCOMES: readonly CallState[] = ["planned", "awaiting_approval", "started", "ok", "error", "unknown"];
 const SUBJECTS: readonly About[] = ["answer", "approval", "budget"];
 
-type Show = (making: Making, entry: Journalled) => void;
+type Show = (builder: ItemsBuilder, entry: JournalEntry) => void;
 
 /** How each kind of entry shows; what is not here shows nothing. */
-const SHOWN: Partial<Record<EntryKind, Show>> = {
-  text: (making, entry) => speak(making, entry, "assistant"),
-  reasoning: (making, entry) => speak(making, entry, "reasoning"),
-  "turn.accepted": accept,
-  "message.joined": join,
-  "tool.started": (making, entry) => add(making, entry, call(making, entry, null)),
-  "tool.finished": finish,
-  "approval.asked": (making, entry) => add(making, entry, question(making, entry)),
-  "approval.answered": answer,
-  note: (making, entry) => note(making, entry, textOf(entry, "banner") ? "banner" : "note"),
-  "context.compacted": (making, entry) => note(making, entry, "compacted"),
-  "turn.failed": (making, entry) => mark(making, entry, "failed"),
-  "turn.cancelled": (making, entry) => mark(making, entry, "cancelled"),
-  "turn.interrupted": (making, entry) => mark(making, entry, "interrupted"),
+const SHOW_BY_KIND: Partial<Record<EntryKind, Show>> = {
+  text: (builder, entry) => addText(builder, entry, "assistant"),
+  reasoning: (builder, entry) => addText(builder, entry, "reasoning"),
+  "turn.accepted": addMessage,
+  "message.joined": addJoinedMessage,
+  "tool.started": (builder, entry) => add(builder, entry, callItem(builder, entry, null)),
+  "tool.finished": finishCall,
+  "approval.asked": (builder, entry) => add(builder, entry, questionItem(builder, entry)),
+  "approval.answered": addAnswer,
+  note: (builder, entry) => addNote(builder, entry, textField(entry, "banner") ? "banner" : "note"),
+  "context.compacted": (builder, entry) => addNote(builder, entry, "compacted"),
+  "turn.failed": (builder, entry) => addMarker(builder, entry, "failed"),
+  "turn.cancelled": (builder, entry) => addMarker(builder, entry, "cancelled"),
+  "turn.interrupted": (builder, entry) => addMarker(builder, entry, "interrupted"),
 };
 
 /** Add what an entry shows. */
-export const show: Show = (making, entry) => SHOWN[entry.kind]?.(making, entry);
+export const showEntry: Show = (builder, entry) => SHOW_BY_KIND[entry.kind]?.(builder, entry);
 
-function add(making: Making, entry: Journalled, item: Item): void {
-  making.items.push(item);
-  making.speaking = entry.attempt;
+function add(builder: ItemsBuilder, entry: JournalEntry, item: Item): void {
+  builder.items.push(item);
+  builder.openAttempt = entry.attempt;
 }
 
 /** Return what every item has.  Its first entry names it, because that one it keeps while it grows. */
-function base({ lost }: Making, entry: Journalled) {
-  const recovered = lost.has(entry.attempt) && !LASTING.has(entry.kind) && !isClosing(entry);
-  return { key: String(sinceOf(entry)), at: entry.at, recovered };
+function commonFields({ recoveries }: ItemsBuilder, entry: JournalEntry) {
+  const recovered = recoveries.has(entry.attempt) && !LASTING.has(entry.kind) && !endsAttempt(entry);
+  return { key: String(firstSeq(entry)), at: entry.at, recovered };
 }
 
 /** Return the name of an item that an entry becomes a part of: an entry that was put back may be the older one. */
-const joinedKey = (item: Item, entry: Journalled) => String(Math.min(Number(item.key), sinceOf(entry)));
+const joinedKey = (item: Item, entry: JournalEntry) => String(Math.min(Number(item.key), firstSeq(entry)));
 
 /** Words of one attempt run on; those of the next begin anew. */
-function speak(making: Making, entry: Journalled, role: WordsItem["role"]): void {
-  const last = making.items.at(-1);
-  if (last?.role === role && making.speaking === entry.attempt) {
+function addText(builder: ItemsBuilder, entry: JournalEntry, role: TextItem["role"]): void {
+  const last = builder.items.at(-1);
+  if (last?.role === role && builder.openAttempt === entry.attempt) {
     const key = joinedKey(last, entry);
-    making.items[making.items.length - 1] = { ...last, key, text: last.text + textOf(entry) };
+    builder.items[builder.items.length - 1] = { ...last, key, text: last.text + textField(entry) };
   } else {
-    add(making, entry, { ...base(making, entry), role, text: textOf(entry) });
+    add(builder, entry, { ...commonFields(builder, entry), role, text: textField(entry) });
   }
 }
 
-function accept(making: Making, entry: Journalled): void {
-  const plain = base(making, entry);
+function addMessage(builder: ItemsBuilder, entry: JournalEntry): void {
+  const plain = commonFields(builder, entry);
   for (const [index, said] of list(entry, "prior").filter(isSaid).entries()) {
-    making.items.push({ ...plain, key: `${plain.key}.${index}`, role: "prior", ...said });
+    builder.items.push({ ...plain, key: `${plain.key}.${index}`, role: "prior", ...said });
   }
   const images = list(entry, "images").filter(isPicture);
-  const message = { text: textOf(entry), images, turnId: entry.turn_id, joinedFrom: null };
-  add(making, entry, { ...plain, role: "user", ...message });
+  const message = { text: textField(entry), images, turnId: entry.turn_id, joinedFrom: null };
+  add(builder, entry, { ...plain, role: "user", ...message });
 }
 
-function join(making: Making, entry: Journalled): void {
-  const turnId = textOf(entry, "turn_id");
-  const message = { text: textOf(entry), images: making.picturesOf(turnId), turnId, joinedFrom: turnId };
-  add(making, entry, { ...base(making, entry), role: "user", ...message });
+function addJoinedMessage(builder: ItemsBuilder, entry: JournalEntry): void {
+  const turnId = textField(entry, "turn_id");
+  const message = { text: textField(entry), images: builder.picturesOf(turnId), turnId, joinedFrom: turnId };
+  add(builder, entry, { ...commonFields(builder, entry), role: "user", ...message });
 }
 
-function call(making: Making, entry: Journalled, ended: Pick<CallItem, "outcome" | "result"> | null): CallItem {
+function callItem(
+  builder: ItemsBuilder,
+  entry: JournalEntry,
+  ended: Pick<CallItem, "outcome" | "result"> | null,
+): CallItem {
   return {
-    ...base(making, entry),
+    ...commonFields(builder, entry),
     role: "tool",
-    callId: textOf(entry, "call_id"),
-    name: textOf(entry, "name"),
-    args: given(entry, "args") ?? null,
+    callId: textField(entry, "call_id"),
+    name: textField(entry, "name"),
+    args: field(entry, "args") ?? null,
     result: ended?.result ?? null,
     outcome: ended?.outcome ?? null,
     endedAt: ended ? entry.at : null,
@@ -97,80 +101,80 @@ function call(making: Making, entry: Journalled, ended: Pick<CallItem, "outcome"
 }
 
 /** Put a result on the card of its call.  One that arrived late stands above the entry that says nobody knows it. */
-function finish(making: Making, entry: Journalled): void {
-  const said = given(entry, "outcome");
+function finishCall(builder: ItemsBuilder, entry: JournalEntry): void {
+  const said = field(entry, "outcome");
   const outcome = OUTCOMES.find((each) => each === said) ?? "unknown";
-  const result = given(entry, "result");
+  const result = field(entry, "result");
   const ended = { outcome, result: typeof result === "string" ? result : null };
-  const callId = textOf(entry, "call_id");
-  for (let index = making.items.length - 1; index >= 0; index -= 1) {
-    const card = making.items[index]!;
+  const callId = textField(entry, "call_id");
+  for (let index = builder.items.length - 1; index >= 0; index -= 1) {
+    const card = builder.items[index]!;
     if (card.role !== "tool" || card.callId !== callId) continue;
     if (card.outcome === null) {
-      making.items[index] = { ...card, ...ended, key: joinedKey(card, entry), endedAt: entry.at };
+      builder.items[index] = { ...card, ...ended, key: joinedKey(card, entry), endedAt: entry.at };
       return;
     }
     if (outcome === "unknown") return;
   }
-  add(making, entry, call(making, entry, ended));
+  add(builder, entry, callItem(builder, entry, ended));
 }
 
-function question(making: Making, entry: Journalled): QuestionItem {
-  const about = given(entry, "about");
-  const detail = given(entry, "detail");
-  const expiresAt = given(entry, "expires_at");
+function questionItem(builder: ItemsBuilder, entry: JournalEntry): QuestionItem {
+  const about = field(entry, "about");
+  const detail = field(entry, "detail");
+  const expiresAt = field(entry, "expires_at");
   return {
-    ...base(making, entry),
+    ...commonFields(builder, entry),
     role: "question",
-    questionId: textOf(entry, "question_id"),
+    questionId: textField(entry, "question_id"),
     about: SUBJECTS.find((each) => each === about) ?? "answer",
-    text: textOf(entry),
+    text: textField(entry),
     choices: list(entry, "choices").filter((each) => typeof each === "string"),
     detail: typeof detail === "object" && detail !== null ? { ...detail } : {},
     expiresAt: typeof expiresAt === "number" ? expiresAt : null,
-    callId: textOf(entry, "call_id") || null,
-    name: textOf(entry, "name") || null,
-    args: given(entry, "args") ?? null,
+    callId: textField(entry, "call_id") || null,
+    name: textField(entry, "name") || null,
+    args: field(entry, "args") ?? null,
     answer: null,
     answeredAt: null,
   };
 }
 
 /** Put an answer to its question; one without a question stands for itself. */
-function answer(making: Making, entry: Journalled): void {
-  const questionId = textOf(entry, "question_id");
-  const index = making.items.findLastIndex(
+function addAnswer(builder: ItemsBuilder, entry: JournalEntry): void {
+  const questionId = textField(entry, "question_id");
+  const index = builder.items.findLastIndex(
     (each) => each.role === "question" && each.questionId === questionId && each.answer === null,
   );
-  const asked = making.items[index];
-  const answered = { answer: textOf(entry), answeredAt: entry.at };
+  const asked = builder.items[index];
+  const answered = { answer: textField(entry), answeredAt: entry.at };
   if (asked?.role !== "question") {
-    add(making, entry, { ...question(making, entry), text: "", ...answered });
+    add(builder, entry, { ...questionItem(builder, entry), text: "", ...answered });
     return;
   }
-  making.items[index] = { ...asked, key: joinedKey(asked, entry), ...answered };
+  builder.items[index] = { ...asked, key: joinedKey(asked, entry), ...answered };
   // What is said after an answer does not run into what was said before it.
-  making.speaking = null;
+  builder.openAttempt = null;
 }
 
-function note(making: Making, entry: Journalled, kind: "note" | "banner" | "compacted"): void {
-  add(making, entry, { ...base(making, entry), role: "note", kind, text: textOf(entry) });
+function addNote(builder: ItemsBuilder, entry: JournalEntry, kind: "note" | "banner" | "compacted"): void {
+  add(builder, entry, { ...commonFields(builder, entry), role: "note", kind, text: textField(entry) });
 }
 
-function mark(making: Making, entry: Journalled, kind: MarkerItem["kind"]): void {
-  const recovery = making.lost.get(entry.attempt) ?? "nothing";
-  const cause = textOf(entry, "cause");
-  const continues = given(entry, "continues") === true;
+function addMarker(builder: ItemsBuilder, entry: JournalEntry, kind: MarkerItem["kind"]): void {
+  const recovery = builder.recoveries.get(entry.attempt) ?? "nothing";
+  const cause = textField(entry, "cause");
+  const continues = field(entry, "continues") === true;
   const text = {
-    failed: () => failed(textOf(entry, "error")),
+    failed: () => failed(textField(entry, "error")),
     cancelled: () => cancelled(cause),
-    interrupted: () => interrupted(cause, recovery, textOf(entry, "error")),
+    interrupted: () => interrupted(cause, recovery, textField(entry, "error")),
   }[kind]();
-  add(making, entry, { ...base(making, entry), role: "marker", kind, text, cause, continues, recovery });
+  add(builder, entry, { ...commonFields(builder, entry), role: "marker", kind, text, cause, continues, recovery });
 }
 
-function list(entry: Journalled, key: string): unknown[] {
-  const found = given(entry, key);
+function list(entry: JournalEntry, key: string): unknown[] {
+  const found = field(entry, key);
   return Array.isArray(found) ? found : [];
 }
 
@@ -204,12 +208,12 @@ const CANCELLATION = new Map([
   ["session_suspended", "Cancelled: the session was suspended."],
 ]);
 
-export function interrupted(cause: string, recovery: Recovery, error: string): string {
+function interrupted(cause: string, recovery: Recovery, error: string): string {
   const reason = error ? ` It was ${error}` : "";
   const planned = INTERRUPTED.get(cause);
   return `${planned ?? `Interrupted: the gateway stopped without warning.${RECOVERY[recovery]}`}${reason}`;
 }
 
-export const cancelled = (cause: string) => CANCELLATION.get(cause) ?? "Cancelled.";
+const cancelled = (cause: string) => CANCELLATION.get(cause) ?? "Cancelled.";
 
-export const failed = (error: string) => (error ? `Failed: ${error}` : "Failed.");
+const failed = (error: string) => (error ? `Failed: ${error}` : "Failed.");

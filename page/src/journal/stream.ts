@@ -1,27 +1,32 @@
 /** Event streams: server-sent events parsed from bytes, followed through every loss of the connection. */
 
-import { Refused, refusal } from "../api.ts";
-import type { Link } from "../connection.ts";
-import { mayPass, patience, pause, wake } from "../retry.ts";
+import { Refused, refusedFrom } from "../api.ts";
+import type { ConnectionState } from "../connection.ts";
+import { backoffMs, isTransient, retryNow, waitToRetry } from "../retry.ts";
 import { signedFetch } from "../signing.ts";
 
 /** So long a tab may be hidden before it leaves its connection to others: a browser has six for one gateway. */
 const HIDDEN_MS = 10_000;
 
-export interface Listener {
-  onEvent(heard: Heard): void;
-  onLink(link: Link): void;
+interface Listener {
+  onEvent(heard: ServerEvent): void;
+  onConnection(link: ConnectionState): void;
   /** It will never be given: there is nothing to follow, or not for this person. */
   onRefused?(refused: Refused): void;
 }
 
 /** Asks for a stream; throws when nobody answers. */
-export type Ask = (path: string, headers: Record<string, string>, signal: AbortSignal) => Promise<Response>;
+export type FetchStream = (path: string, headers: Record<string, string>, signal: AbortSignal) => Promise<Response>;
 
-const asked: Ask = (path, headers, signal) => signedFetch(path, { cache: "no-store", headers, signal });
+const fetchStream: FetchStream = (path, headers, signal) => signedFetch(path, { cache: "no-store", headers, signal });
 
 /** Follow a stream; one with a cursor goes on behind it, and rests while nobody looks.  Returns what ends it. */
-export function follow(path: string, cursor: (() => number) | null, listener: Listener, ask = asked): () => void {
+export function followStream(
+  path: string,
+  cursor: (() => number) | null,
+  listener: Listener,
+  ask = fetchStream,
+): () => void {
   const stream = new Stream(path, cursor, listener, ask);
   stream.run();
   return () => stream.stop();
@@ -34,7 +39,7 @@ class Stream {
     readonly path: string,
     readonly cursor: (() => number) | null,
     readonly listener: Listener,
-    readonly ask: Ask,
+    readonly ask: FetchStream,
   ) {}
 
   stop(): void {
@@ -42,52 +47,52 @@ class Stream {
   }
 
   async run(): Promise<void> {
-    this.listener.onLink("connecting");
+    this.listener.onConnection("connecting");
     for (let tries = 0; !this.#stopped.signal.aborted; tries += 1) {
-      if (this.cursor) await whenShown(this.#stopped.signal);
+      if (this.cursor) await whenVisible(this.#stopped.signal);
       const outcome = await this.#listen();
       if (this.#stopped.signal.aborted) return;
       if (outcome === "heard") tries = 0;
       // One that has just broken is asked for once more before anybody is told that it is gone.
-      this.listener.onLink(outcome === "heard" ? "connecting" : "away");
+      this.listener.onConnection(outcome === "heard" ? "connecting" : "away");
       if (outcome instanceof Refused) return this.listener.onRefused?.(outcome);
-      await pause(patience(tries));
+      await waitToRetry(backoffMs(tries));
     }
   }
 
   /** Listen until the connection is lost. */
   async #listen(): Promise<"heard" | "unheard" | Refused> {
-    const line = new Line(this.#stopped.signal);
+    const connection = new WatchedConnection(this.#stopped.signal);
     const last: Record<string, string> = this.cursor ? { "Last-Event-ID": String(this.cursor()) } : {};
-    const restless = this.cursor ? cutWhenHidden(line) : undefined;
+    const stopWatching = this.cursor ? disconnectWhenHidden(connection) : undefined;
     try {
-      const response = await this.ask(this.path, last, line.signal).catch(() => null);
-      if (!response?.ok || !response.body) return await judged(response);
-      line.heard();
-      this.listener.onLink("live");
+      const response = await this.ask(this.path, last, connection.signal).catch(() => null);
+      if (!response?.ok || !response.body) return await refusalOf(response);
+      connection.heard();
+      this.listener.onConnection("live");
       // A gateway that answers one answers all.
-      wake();
-      await this.#take(response.body, line);
+      retryNow();
+      await this.#take(response.body, connection);
       return "heard";
     } finally {
-      restless?.();
-      line.cut();
+      stopWatching?.();
+      connection.cut();
     }
   }
 
-  async #take(body: ReadableStream<Uint8Array>, line: Line): Promise<void> {
-    const hear = hearing((heard) => this.#tell(heard));
+  async #take(body: ReadableStream<Uint8Array>, connection: WatchedConnection): Promise<void> {
+    const hear = eventParser((heard) => this.#tell(heard));
     const reader = body.getReader();
     for (;;) {
       // Whatever broke the connection, the next one begins behind the last event that was taken.
       const { done, value } = await reader.read().catch(() => ({ done: true, value: undefined }));
       if (done || !value) return;
-      line.heard();
+      connection.heard();
       hear(value);
     }
   }
 
-  #tell(heard: Heard): void {
+  #tell(heard: ServerEvent): void {
     if (this.#stopped.signal.aborted) return;
     try {
       this.listener.onEvent(heard);
@@ -98,28 +103,28 @@ class Stream {
   }
 }
 
-async function judged(response: Response | null): Promise<"unheard" | Refused> {
+async function refusalOf(response: Response | null): Promise<"unheard" | Refused> {
   if (!response || response.ok) return "unheard";
-  const refused = refusal(response.status, await response.json().catch(() => null));
-  return mayPass(refused.status) ? "unheard" : refused;
+  const refused = refusedFrom(response.status, await response.json().catch(() => null));
+  return isTransient(refused.status) ? "unheard" : refused;
 }
 
 /** Cut a line when the tab has been hidden for a while.  Returns what ends that. */
-function cutWhenHidden(line: Line): () => void {
+function disconnectWhenHidden(connection: WatchedConnection): () => void {
   let timer: ReturnType<typeof setTimeout> | undefined;
-  const look = () => {
+  const update = () => {
     clearTimeout(timer);
-    timer = document.hidden ? setTimeout(line.cut, HIDDEN_MS) : undefined;
+    timer = document.hidden ? setTimeout(connection.cut, HIDDEN_MS) : undefined;
   };
-  document.addEventListener("visibilitychange", look);
-  look();
+  document.addEventListener("visibilitychange", update);
+  update();
   return () => {
     clearTimeout(timer);
-    document.removeEventListener("visibilitychange", look);
+    document.removeEventListener("visibilitychange", update);
   };
 }
 
-function whenShown(stopped: AbortSignal): Promise<void> {
+function whenVisible(stopped: AbortSignal): Promise<void> {
   if (!document.hidden) return Promise.resolve();
   const done = new AbortController();
   const signal = AbortSignal.any([stopped, done.signal]);
@@ -128,20 +133,20 @@ function whenShown(stopped: AbortSignal): Promise<void> {
 }
 
 /** So long a gateway may take to answer at all. */
-const ANSWER_MS = 10_000;
+const ANSWER_MAX_MS = 10_000;
 /** It gives a sign of life every 15 seconds: after this long without any, nobody is there. */
-const DEAD_MS = 40_000;
-const LOOK_MS = 2_000;
+const SILENCE_MAX_MS = 40_000;
+const CHECK_MS = 2_000;
 
-export class Line {
+export class WatchedConnection {
   readonly #cut = new AbortController();
   readonly #watch: ReturnType<typeof setInterval>;
   #heardAt = Date.now();
-  #silenceMs = ANSWER_MS;
+  #silenceMs = ANSWER_MAX_MS;
 
   constructor(stopped: AbortSignal) {
     // By the clock on the wall, because timers stand still while a machine sleeps; somebody may set that back.
-    this.#watch = setInterval(() => Math.abs(Date.now() - this.#heardAt) > this.#silenceMs && this.cut(), LOOK_MS);
+    this.#watch = setInterval(() => Math.abs(Date.now() - this.#heardAt) > this.#silenceMs && this.cut(), CHECK_MS);
     // A network that is said to be gone may be another one by now; to ask again costs nothing.
     addEventListener("offline", this.cut);
     stopped.addEventListener("abort", this.cut, { signal: this.#cut.signal });
@@ -154,7 +159,7 @@ export class Line {
 
   heard(): void {
     this.#heardAt = Date.now();
-    this.#silenceMs = DEAD_MS;
+    this.#silenceMs = SILENCE_MAX_MS;
   }
 
   readonly cut = (): void => {
@@ -165,16 +170,16 @@ export class Line {
 }
 
 /** One event; without a name of its own it is a "message". */
-export interface Heard {
+export interface ServerEvent {
   event: string;
   id: string;
   data: string;
 }
 
 /** Return what takes the chunks of one stream, and tells each event as soon as it is whole. */
-export function hearing(onEvent: (heard: Heard) => void): (chunk: Uint8Array) => void {
+export function eventParser(onEvent: (heard: ServerEvent) => void): (chunk: Uint8Array) => void {
   const decoder = new TextDecoder();
-  const hear = lines(onEvent);
+  const hear = lineParser(onEvent);
   let rest = "";
   let endedInReturn = false;
   return (chunk) => {
@@ -190,18 +195,18 @@ export function hearing(onEvent: (heard: Heard) => void): (chunk: Uint8Array) =>
 }
 
 /** Return what takes one line after the other. */
-function lines(onEvent: (heard: Heard) => void): (line: string) => void {
+function lineParser(onEvent: (heard: ServerEvent) => void): (connection: string) => void {
   let id = "";
   let event = "";
   let data: string[] = [];
-  return (line) => {
-    if (line === "") {
+  return (connection) => {
+    if (connection === "") {
       if (data.length) onEvent({ event: event || "message", id, data: data.join("\n") });
       event = "";
       data = [];
       return;
     }
-    const { name, value } = field(line);
+    const { name, value } = field(connection);
     if (name === "data") data.push(value);
     else if (name === "event") event = value;
     else if (name === "id" && !value.includes("\0")) id = value;
@@ -209,9 +214,9 @@ function lines(onEvent: (heard: Heard) => void): (line: string) => void {
 }
 
 /** Without a name it is a comment: a sign of life. */
-function field(line: string): { name: string; value: string } {
-  const colon = line.indexOf(":");
-  if (colon < 0) return { name: line, value: "" };
-  const value = line.slice(colon + 1);
-  return { name: line.slice(0, colon), value: value.startsWith(" ") ? value.slice(1) : value };
+function field(connection: string): { name: string; value: string } {
+  const colon = connection.indexOf(":");
+  if (colon < 0) return { name: connection, value: "" };
+  const value = connection.slice(colon + 1);
+  return { name: connection.slice(0, colon), value: value.startsWith(" ") ? value.slice(1) : value };
 }

@@ -1,18 +1,18 @@
 /** The status of a turn: everything about it except its items. */
 
-import { countOf, given, type Journalled, sinceOf, textOf } from "./entries.ts";
-import type { Turn, Used } from "./view.ts";
+import { field, firstSeq, type JournalEntry, numberField, textField } from "./entries.ts";
+import type { TokenUsage, Turn } from "./view.ts";
 
-export interface Standing extends Omit<Turn, "items"> {
+export interface TurnStatus extends Omit<Turn, "items"> {
   /** The turn that its message became a part of. */
   joined: string | null;
   /** It was interrupted, and has not been started again. */
-  cut: boolean;
+  interrupted: boolean;
 }
 
-export const nothingUsed: Used = { model: "", input: 0, output: 0, cached: 0, costMicros: 0 };
+export const noUsage: TokenUsage = { model: "", input: 0, output: 0, cached: 0, costMicros: 0 };
 
-export const newcomer = (id: string): Standing => ({
+export const newTurnStatus = (id: string): TurnStatus => ({
   id,
   order: 0,
   acceptedAt: 0,
@@ -25,79 +25,83 @@ export const newcomer = (id: string): Standing => ({
   error: "",
   cause: "",
   wait: null,
-  used: nothingUsed,
+  used: noUsage,
   joined: null,
-  cut: false,
+  interrupted: false,
 });
 
 /** Return how a turn stands after an entry; the same object if that changes nothing, as with most. */
-export function after(standing: Standing, entry: Journalled): Standing {
+export function statusAfter(status: TurnStatus, entry: JournalEntry): TurnStatus {
   switch (entry.kind) {
     case "turn.accepted":
-      return { ...standing, order: sinceOf(entry), acceptedAt: entry.at };
+      return { ...status, order: firstSeq(entry), acceptedAt: entry.at };
     case "turn.started":
-      return started(standing, entry);
+      return startedStatus(status, entry);
     case "turn.deferred":
-      return deferred(standing, entry);
+      return deferredStatus(status, entry);
     case "approval.asked":
-      return { ...standing, state: "waiting" };
+      return { ...status, state: "waiting" };
     case "approval.answered":
-      return { ...standing, state: "queued" };
+      return { ...status, state: "queued" };
     case "usage":
-      return { ...standing, used: sum(standing.used, usedIn(entry)) };
+      return { ...status, used: addUsage(status.used, usageOf(entry)) };
     case "turn.completed":
-      return completed(standing, entry);
+      return completedStatus(status, entry);
     case "turn.failed":
-      return { ...standing, state: "failed", error: textOf(entry, "error"), endedAt: entry.at };
+      return { ...status, state: "failed", error: textField(entry, "error"), endedAt: entry.at };
     case "turn.cancelled":
-      return { ...standing, state: "cancelled", cause: textOf(entry, "cause"), endedAt: entry.at };
+      return { ...status, state: "cancelled", cause: textField(entry, "cause"), endedAt: entry.at };
     case "turn.interrupted":
-      return cutOff(standing, entry);
+      return interruptedStatus(status, entry);
     case "turn.undone":
-      return { ...standing, hidden: true };
+      return { ...status, hidden: true };
     default:
-      return standing;
+      return status;
   }
 }
 
 /** What arrives after the end of its attempt changes nothing but what was used. */
-export const afterLate = (standing: Standing, entry: Journalled) =>
-  entry.kind === "usage" ? after(standing, entry) : standing;
+export const statusAfterLate = (status: TurnStatus, entry: JournalEntry) =>
+  entry.kind === "usage" ? statusAfter(status, entry) : status;
 
-function started(standing: Standing, entry: Journalled): Standing {
-  const startedAt = standing.startedAt ?? entry.at;
-  const resumed = standing.resumed || standing.cut;
+function startedStatus(status: TurnStatus, entry: JournalEntry): TurnStatus {
+  const startedAt = status.startedAt ?? entry.at;
+  const resumed = status.resumed || status.interrupted;
   const again = { cut: false, cause: "", error: "", wait: null, endedAt: null } as const;
-  return { ...standing, ...again, state: "running", attempt: entry.attempt, startedAt, resumed };
+  return { ...status, ...again, state: "running", attempt: entry.attempt, startedAt, resumed };
 }
 
-function deferred(standing: Standing, entry: Journalled): Standing {
-  return { ...standing, state: "queued", wait: { error: textOf(entry, "error"), retryAt: countOf(entry, "retry_at") } };
-}
-
-function completed(standing: Standing, entry: Journalled): Standing {
-  const joined = textOf(entry, "joined") || null;
-  const hidden = standing.hidden || given(entry, "joined") !== undefined;
-  return { ...standing, state: "completed", endedAt: entry.at, joined, hidden };
-}
-
-function cutOff(standing: Standing, entry: Journalled): Standing {
-  const cause = textOf(entry, "cause");
-  if (given(entry, "continues") === true) return { ...standing, state: "queued", cause, cut: true };
-  return { ...standing, state: "interrupted", cause, cut: true, endedAt: entry.at };
-}
-
-export function usedIn(entry: Journalled): Used {
+function deferredStatus(status: TurnStatus, entry: JournalEntry): TurnStatus {
   return {
-    model: textOf(entry, "model"),
-    input: countOf(entry, "input_tokens"),
-    output: countOf(entry, "output_tokens"),
-    cached: countOf(entry, "cached_tokens"),
-    costMicros: countOf(entry, "cost_micros"),
+    ...status,
+    state: "queued",
+    wait: { error: textField(entry, "error"), retryAt: numberField(entry, "retry_at") },
   };
 }
 
-export function sum(one: Used, other: Used): Used {
+function completedStatus(status: TurnStatus, entry: JournalEntry): TurnStatus {
+  const joined = textField(entry, "joined") || null;
+  const hidden = status.hidden || field(entry, "joined") !== undefined;
+  return { ...status, state: "completed", endedAt: entry.at, joined, hidden };
+}
+
+function interruptedStatus(status: TurnStatus, entry: JournalEntry): TurnStatus {
+  const cause = textField(entry, "cause");
+  if (field(entry, "continues") === true) return { ...status, state: "queued", cause, interrupted: true };
+  return { ...status, state: "interrupted", cause, interrupted: true, endedAt: entry.at };
+}
+
+export function usageOf(entry: JournalEntry): TokenUsage {
+  return {
+    model: textField(entry, "model"),
+    input: numberField(entry, "input_tokens"),
+    output: numberField(entry, "output_tokens"),
+    cached: numberField(entry, "cached_tokens"),
+    costMicros: numberField(entry, "cost_micros"),
+  };
+}
+
+export function addUsage(one: TokenUsage, other: TokenUsage): TokenUsage {
   return {
     model: other.model || one.model,
     input: one.input + other.input,

@@ -1,10 +1,10 @@
 /** The view of a session: the types that the fold makes from journal entries. */
 
 import type { About, CallState, EntryPicture, TurnState } from "../wire.ts";
-import type { Known, Shelf } from "./fold.ts";
+import type { PersistentMap, TurnFold } from "./fold.ts";
 
 /** Tokens and money; cost is in millionths of a dollar, and 0 where no price is known. */
-export interface Used {
+export interface TokenUsage {
   model: string;
   input: number;
   output: number;
@@ -37,7 +37,7 @@ export interface PriorItem extends Common {
   text: string;
 }
 
-export interface WordsItem extends Common {
+export interface TextItem extends Common {
   role: "assistant" | "reasoning";
   text: string;
 }
@@ -88,7 +88,7 @@ export interface MarkerItem extends Common {
   recovery: "nothing" | "pending" | "output";
 }
 
-export type Item = MessageItem | PriorItem | WordsItem | CallItem | QuestionItem | NoteItem | MarkerItem;
+export type Item = MessageItem | PriorItem | TextItem | CallItem | QuestionItem | NoteItem | MarkerItem;
 
 /** A turn waits for its model. */
 export interface Wait {
@@ -116,7 +116,7 @@ export interface Turn {
   /** Set while it is in line because its model cannot answer. */
   wait: Wait | null;
   items: readonly Item[];
-  used: Used;
+  used: TokenUsage;
 }
 
 /** Everything that is known of a session's journal.  A turn that did not change is the same object as before. */
@@ -125,5 +125,5 @@ export interface View {
   seq: number;
   turns: readonly Turn[];
   /** What the turns are made of, for the fold alone: with it, what comes later finds its place. */
-  known: Shelf<Known>;
+  turnFolds: PersistentMap<TurnFold>;
 }

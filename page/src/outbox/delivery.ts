@@ -1,11 +1,11 @@
 /** Delivers messages over HTTP: one session at a time in order, each message until it is accepted or refused. */
 
-import { get, post, Refused, told } from "../api.ts";
-import { link } from "../connection.ts";
+import { errorText, get, post, Refused } from "../api.ts";
+import { connection } from "../connection.ts";
 import { me } from "../sign_in/identity.ts";
 import type { Health, Receipt, SessionView } from "../wire.ts";
-import { accepted, isDue, isOurs, laneOf, type Opening, type Outgoing } from "./message.ts";
-import type { Storage } from "./storage.ts";
+import { accepted, isDue, isOwnedBy, type Opening, type Outgoing, queueOf } from "./message.ts";
+import type { MessageStorage } from "./storage.ts";
 
 /** How the gateway is reached. */
 export interface Transport {
@@ -21,13 +21,13 @@ export type Outcome = "done" | { retryAfterMs: number | null };
 
 /** Send what is due in a lane, until there is nothing left or the gateway has to be waited for. */
 export async function drain(
-  lane: string,
-  storage: Storage,
+  queue: string,
+  storage: MessageStorage,
   transport: Transport,
   onChange: () => void,
 ): Promise<Outcome> {
   for (;;) {
-    const item = (await storage.all()).find((each) => laneOf(each) === lane && isDue(each));
+    const item = (await storage.all()).find((each) => queueOf(each) === queue && isDue(each));
     if (!item) return "done";
     if (!(await transport.isReady(item))) return { retryAfterMs: null };
     const outcome = await new Delivery(item, storage, transport, onChange).run();
@@ -39,7 +39,7 @@ export async function drain(
 class Delivery {
   constructor(
     readonly item: Outgoing,
-    readonly storage: Storage,
+    readonly storage: MessageStorage,
     readonly transport: Transport,
     readonly onChange: () => void,
   ) {}
@@ -78,7 +78,7 @@ class Delivery {
     return "done";
   }
 
-  async #judge({ state, problem, turnId, retryAfterMs }: Verdict): Promise<Outcome> {
+  async #judge({ state, problem, turnId, retryAfterMs }: FailureVerdict): Promise<Outcome> {
     // Where there are no locks another tab may have had its receipt meanwhile, and that stands.
     const judged = { state, problem, turnId, ...(state === "accepted" ? { acceptedAt: Date.now() } : {}) };
     await this.#change((kept) => (kept.state === "accepted" ? kept : { ...kept, ...judged }));
@@ -94,10 +94,10 @@ class Delivery {
 }
 
 /** Nothing was taken, and the same may be taken the next time: not signed in, too slow, too early, too often, not ready. */
-const PASSING: ReadonlySet<number> = new Set([401, 408, 425, 429, 503]);
+const TRANSIENT: ReadonlySet<number> = new Set([401, 408, 425, 429, 503]);
 const CONFLICT = 409;
 
-export type Verdict = Pick<Outgoing, "state" | "problem"> & {
+type FailureVerdict = Pick<Outgoing, "state" | "problem"> & {
   /** When to try again; null leaves it to the patience of whoever tries. */
   retryAfterMs: number | null;
   /** The turn that the message is already, if the gateway says so. */
@@ -105,20 +105,20 @@ export type Verdict = Pick<Outgoing, "state" | "problem"> & {
 };
 
 /** Judge why a message got no receipt: the gateway may have got it before this try, or with it. */
-export function verdictOn(error: unknown, before: boolean, sent: boolean): Verdict {
+function verdictOn(error: unknown, before: boolean, sent: boolean): FailureVerdict {
   const again = { problem: "", retryAfterMs: null, turnId: null };
-  const unknown: Verdict = { ...again, state: sent ? "unconfirmed" : "waiting" };
+  const unknown: FailureVerdict = { ...again, state: sent ? "unconfirmed" : "waiting" };
   // What this try came to says nothing about the one before.
-  const passed: Verdict = { ...again, state: before ? "unconfirmed" : "waiting" };
+  const passed: FailureVerdict = { ...again, state: before ? "unconfirmed" : "waiting" };
   if (!(error instanceof Refused)) return unknown;
-  if (PASSING.has(error.status)) return { ...passed, retryAfterMs: error.retryAfterMs };
+  if (TRANSIENT.has(error.status)) return { ...passed, retryAfterMs: error.retryAfterMs };
   if (error.status >= 500) return unknown;
   if (error.status === CONFLICT && error.problem.turn_id) {
     return { ...again, state: "accepted", turnId: error.problem.turn_id };
   }
   // Somebody else had moved what it was about, at that very moment.
   if (error.status === CONFLICT && error.code === "stale") return passed;
-  return { ...again, state: "refused", problem: told(error) };
+  return { ...again, state: "refused", problem: errorText(error) };
 }
 
 const PROBE_MS = 5_000;
@@ -128,10 +128,10 @@ const UPLOAD_MS = 180_000;
 export const transport: Transport = {
   async isReady(item) {
     // Nothing is sent in the name of somebody who did not write it.
-    if (!me.peek() || !isOurs(item, me.peek())) return false;
-    if (link.peek() === "live") return true;
+    if (!me.peek() || !isOwnedBy(item, me.peek())) return false;
+    if (connection.peek() === "live") return true;
     try {
-      await get<Health>("/health", { patienceMs: PROBE_MS });
+      await get<Health>("/health", { timeoutMs: PROBE_MS });
       return true;
     } catch (error) {
       return error instanceof Refused;
@@ -144,8 +144,8 @@ export const transport: Transport = {
 
   send(sessionId, { key, text, busy, images }) {
     const pictures = images.map(({ media_type, data }) => ({ media_type, data }));
-    const patience = images.length ? { patienceMs: UPLOAD_MS } : {};
-    const asking = { headers: { "Idempotency-Key": key }, ...patience };
+    const timeout = images.length ? { timeoutMs: UPLOAD_MS } : {};
+    const asking = { headers: { "Idempotency-Key": key }, ...timeout };
     return post<Receipt>(
       `/api/sessions/${encodeURIComponent(sessionId)}/messages`,
       { text, busy, images: pictures },

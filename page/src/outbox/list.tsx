@@ -2,8 +2,8 @@
 
 import "./list.css";
 import { useEffect, useState } from "preact/hooks";
-import { attachedAgain } from "../composer/attachments.tsx";
-import { fill } from "../composer/drafts.ts";
+import { reattachedPicture } from "../composer/attachments.tsx";
+import { prefill } from "../composer/drafts.ts";
 import { online } from "../connection.ts";
 import { Button, IconButton } from "../ui/button.tsx";
 import { Icon, type IconName } from "../ui/icon.tsx";
@@ -12,7 +12,7 @@ import type { Outgoing } from "./message.ts";
 import { discard, outgoing, resend } from "./outbox.ts";
 
 /** What arrives sooner than this is in the conversation before anybody wonders how it stands. */
-const TOLD_AFTER_MS = 400;
+const STATUS_AFTER_MS = 400;
 
 interface OutboxListProps {
   sessionId: string | null;
@@ -25,22 +25,22 @@ export function OutboxList({ sessionId, sessionKey }: OutboxListProps) {
   return (
     <div class="outbox" role="log" aria-label="Messages on their way">
       {items.map((each) =>
-        each.reply === null ? <OnItsWay key={each.key} item={each} /> : <Reply key={each.key} item={each} />,
+        each.reply === null ? <OutgoingRow key={each.key} item={each} /> : <Reply key={each.key} item={each} />,
       )}
     </div>
   );
 }
 
-function OnItsWay({ item }: { item: Outgoing }) {
-  const due = useDue(item);
-  const told = toldOf(item, online.value);
+function OutgoingRow({ item }: { item: Outgoing }) {
+  const due = useStatusVisible(item);
+  const status = statusOf(item, online.value);
   return (
     <article class={due ? "on-its-way due" : "on-its-way"}>
       {item.images.length > 0 && <Pictures item={item} />}
       <p class="on-its-way-text">{item.text}</p>
-      <p class={`standing ${told.tone}`}>
-        <Icon name={told.icon} size={14} />
-        <span>{told.text}</span>
+      <p class={`outgoing-status ${status.tone}`}>
+        <Icon name={status.icon} size={14} />
+        <span>{status.text}</span>
       </p>
       {due && <Actions item={item} />}
     </article>
@@ -79,7 +79,7 @@ function Actions({ item }: { item: Outgoing }) {
 
 async function edit(item: Outgoing): Promise<void> {
   await discard(item.key);
-  fill(item.sessionId, item.text, item.images.map(attachedAgain));
+  prefill(item.sessionId, item.text, item.images.map(reattachedPicture));
 }
 
 /** What a command was answered with. */
@@ -97,24 +97,24 @@ function Reply({ item }: { item: Outgoing }) {
 }
 
 /** Return whether it is time to tell how a message stands. */
-function useDue({ at, state }: Outgoing): boolean {
+function useStatusVisible({ at, state }: Outgoing): boolean {
   const early = state === "waiting" || state === "sending" || state === "accepted";
-  const [late, setLate] = useState(Date.now() - at >= TOLD_AFTER_MS);
+  const [late, setLate] = useState(Date.now() - at >= STATUS_AFTER_MS);
   useEffect(() => {
-    const timer = setTimeout(() => setLate(true), TOLD_AFTER_MS);
+    const timer = setTimeout(() => setLate(true), STATUS_AFTER_MS);
     return () => clearTimeout(timer);
   }, []);
   return late || !early;
 }
 
-export interface Told {
+interface MessageStatus {
   icon: IconName;
   text: string;
   tone: "plain" | "busy" | "bad";
 }
 
 /** Return how a message stands; away from the gateway, that is what one wants to know first. */
-export function toldOf({ state, problem }: Pick<Outgoing, "state" | "problem">, online: boolean): Told {
+export function statusOf({ state, problem }: Pick<Outgoing, "state" | "problem">, online: boolean): MessageStatus {
   switch (state) {
     case "waiting":
       return online

@@ -15,7 +15,7 @@ export interface Opening {
 }
 
 /** What a person wants to say.  Without a session it opens one, by a key that opens the same one however often. */
-export interface Draft {
+export interface NewMessage {
   sessionId: string | null;
   opening: Opening | null;
   text: string;
@@ -24,9 +24,9 @@ export interface Draft {
 }
 
 /** "unconfirmed" is when it was sent and no answer came; "refused" waits for its person. */
-export type OutgoingState = "waiting" | "sending" | "unconfirmed" | "accepted" | "refused";
+type OutgoingState = "waiting" | "sending" | "unconfirmed" | "accepted" | "refused";
 
-export interface Outgoing extends Draft {
+export interface Outgoing extends NewMessage {
   /** Makes it one message, however often it is sent. */
   key: string;
   at: number;
@@ -49,10 +49,10 @@ const SETTLED: ReadonlySet<OutgoingState> = new Set(["accepted", "refused"]);
 export const isDue = (item: Outgoing) => !SETTLED.has(item.state);
 
 /** Whether a message is for the person to see who looks at the page now. */
-export const isOurs = (item: Outgoing, now: Me | null) => !item.owner || !now || item.owner === now.owner;
+export const isOwnedBy = (item: Outgoing, now: Me | null) => !item.owner || !now || item.owner === now.owner;
 
 /** Return what a message must keep its order in: its session, or the one that it opens. */
-export const laneOf = (item: Outgoing) => item.sessionId ?? item.opening?.key ?? "";
+export const queueOf = (item: Outgoing) => item.sessionId ?? item.opening?.key ?? "";
 
 /** Return a message that the gateway has taken. */
 export function accepted(item: Outgoing, receipt: Pick<Receipt, "turn_id" | "session_id" | "reply">): Outgoing {

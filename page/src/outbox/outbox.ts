@@ -1,22 +1,22 @@
 /** The outbox: messages stored in the browser until the journal shows them, and sent by one tab at a time. */
 
 import { computed, effect, type ReadonlySignal, signal } from "@preact/signals";
-import { alone, pocket } from "../browser.ts";
+import { localStore, withTabLock } from "../browser.ts";
 import { newKey } from "../bytes.ts";
-import { patience, pause } from "../retry.ts";
-import { go, place, to } from "../router.ts";
+import { backoffMs, waitToRetry } from "../retry.ts";
+import { go, route, to } from "../router.ts";
 import { me } from "../sign_in/identity.ts";
 import { drain, type Outcome, transport } from "./delivery.ts";
-import { accepted, type Draft, isDue, isOurs, laneOf, type Outgoing } from "./message.ts";
+import { accepted, isDue, isOwnedBy, type NewMessage, type Outgoing, queueOf } from "./message.ts";
 import {
-  BackedStorage,
-  BrowserStorage,
-  crossOut,
-  isWrittenDown,
-  LastingStorage,
-  LEFT_BEHIND_MS,
-  writeDown,
-  writtenDown,
+  clearWriteAhead,
+  DatabaseStorage,
+  FallbackStorage,
+  isWriteAheadKey,
+  ORPHANED_MS,
+  ReopeningStorage,
+  writeAhead,
+  writeAheads,
 } from "./storage.ts";
 
 const NAME = "holdfast.outbox";
@@ -24,12 +24,12 @@ const NAME = "holdfast.outbox";
 const OWNER = "holdfast.owner";
 
 const items = signal<readonly Outgoing[]>([]);
-const own = new Set<string>();
+const sentHere = new Set<string>();
 const working = new Set<string>();
 const channel = new BroadcastChannel(NAME);
-const keeps = signal(true);
-const storage = new BackedStorage(new LastingStorage(BrowserStorage.open), () => {
-  keeps.value = false;
+const persistent = signal(true);
+const storage = new FallbackStorage(new ReopeningStorage(DatabaseStorage.open), () => {
+  persistent.value = false;
 });
 
 let reading = Promise.resolve();
@@ -37,52 +37,52 @@ let latest = 0;
 
 /** The messages on their way, the oldest first. */
 export const outgoing: ReadonlySignal<readonly Outgoing[]> = computed(() =>
-  items.value.filter((each) => isOurs(each, me.value)),
+  items.value.filter((each) => isOwnedBy(each, me.value)),
 );
 
 /** False where the browser has no room for messages, or keeps none: they are sent all the same, while the page is open. */
-export const isKeeping: ReadonlySignal<boolean> = keeps;
+export const isPersistent: ReadonlySignal<boolean> = persistent;
 
 /** Begin to send what is kept, by this page or one before it. */
 export function startOutbox(): void {
-  channel.onmessage = () => look();
-  takeUp();
+  channel.onmessage = () => refresh();
+  adoptOrphans();
   addEventListener("storage", ({ key, newValue }) => {
-    if (isWrittenDown(key) && newValue !== null) setTimeout(takeUp, LEFT_BEHIND_MS);
+    if (isWriteAheadKey(key) && newValue !== null) setTimeout(adoptOrphans, ORPHANED_MS);
   });
   effect(() => {
-    if (me.value) pocket.set(OWNER, me.value.owner);
-    look();
+    if (me.value) localStore.set(OWNER, me.value.owner);
+    refresh();
   });
 }
 
 /** Keep a message, to be sent as soon as that can be done.  Returns its key once it is kept. */
-export async function send(draft: Draft): Promise<string> {
+export async function send(draft: NewMessage): Promise<string> {
   if (draft.sessionId === null && draft.opening === null)
     throw new Error("A message belongs to a session, or opens one.");
   // Two messages of one moment keep the order in which they were written.
   latest = Math.max(Date.now(), latest + 1);
   const fresh = { state: "waiting", turnId: null, problem: "", reply: null } as const;
-  const owner = me.peek()?.owner ?? pocket.get(OWNER);
+  const owner = me.peek()?.owner ?? localStore.get(OWNER);
   const item: Outgoing = { ...draft, ...fresh, owner, key: newKey(), at: latest };
-  own.add(item.key);
-  await keep(item);
+  sentHere.add(item.key);
+  await store(item);
   return item.key;
 }
 
-async function keep(item: Outgoing): Promise<void> {
-  writeDown(item);
+async function store(item: Outgoing): Promise<void> {
+  writeAhead(item);
   try {
     await storage.change(item.key, (kept) => kept ?? item);
   } finally {
-    crossOut(item.key);
+    clearWriteAhead(item.key);
   }
   await changed();
 }
 
 /** Keep what a page has left behind that was gone too soon; if it was sent already, its key makes it the same message. */
-async function takeUp(): Promise<void> {
-  for (const each of writtenDown()) await keep(each).catch(() => undefined);
+async function adoptOrphans(): Promise<void> {
+  for (const each of writeAheads()) await store(each).catch(() => undefined);
 }
 
 /** Send a message again that was refused. */
@@ -98,42 +98,42 @@ export async function discard(key: string): Promise<void> {
 }
 
 /** Say which turns the journal shows: their messages have arrived. */
-export function shown(turns: readonly Shown[]): void {
-  turns.forEach(see);
+export function markArrived(turns: readonly ArrivedTurn[]): void {
+  turns.forEach(recordTurn);
   if (!items.peek().some(hasArrived)) return;
   // At once, and not only when it is gone from where it is kept: until then it would be seen twice.
   items.value = items.peek().filter((each) => !hasArrived(each));
-  look();
+  refresh();
 }
 
 /** Tell all tabs that something is different. */
 function changed(): Promise<void> {
   channel.postMessage(null);
-  return look();
+  return refresh();
 }
 
 /** Look at what is kept, and see to what is due.  One look after the other, so that none undoes a later one. */
-function look(): Promise<void> {
+function refresh(): Promise<void> {
   // What cannot be read now may be read the next time.
-  reading = reading.then(read).catch(() => undefined);
+  reading = reading.then(readStorage).catch(() => undefined);
   return reading;
 }
 
-async function read(): Promise<void> {
+async function readStorage(): Promise<void> {
   const found = await storage.all();
   for (const each of found) if (each.arrived || hasArrived(each)) await settle(each);
   const before = new Set(items.peek().map((each) => each.key));
   // What another tab has seen in the journal stays where it is until this one does; a page that begins does not show it.
   const left = found.filter((each) => !hasArrived(each) && (!each.arrived || before.has(each.key)));
-  follow(items.peek(), found);
+  followSession(items.peek(), found);
   items.value = left;
-  for (const lane of new Set(left.filter(isDue).map(laneOf))) work(lane);
+  for (const queue of new Set(left.filter(isDue).map(queueOf))) deliverQueue(queue);
 }
 
 /** See to a message that has arrived: it need not be sent any more, and some time later not be kept. */
 async function settle(item: Outgoing): Promise<void> {
   if (item.arrived) {
-    if (isSpent(item)) await storage.change(item.key, () => null);
+    if (isExpired(item)) await storage.change(item.key, () => null);
     return;
   }
   const receipt = { turn_id: turnOf(item) ?? item.turnId ?? "", session_id: "", reply: null };
@@ -142,32 +142,32 @@ async function settle(item: Outgoing): Promise<void> {
 }
 
 /** Send what is due in a lane, for as long as that takes. */
-async function work(lane: string): Promise<void> {
-  if (working.has(lane)) return;
-  working.add(lane);
+async function deliverQueue(queue: string): Promise<void> {
+  if (working.has(queue)) return;
+  working.add(queue);
   for (let tries = 0; ; tries += 1) {
-    const outcome = await alone(`${NAME}.${lane}`, () => tryAt(lane));
+    const outcome = await withTabLock(`${NAME}.${queue}`, () => tryQueue(queue));
     if (outcome === "done") break;
-    await pause(outcome.retryAfterMs ?? patience(tries));
+    await waitToRetry(outcome.retryAfterMs ?? backoffMs(tries));
   }
-  working.delete(lane);
+  working.delete(queue);
   // Something may have been added at the last moment.
-  look();
+  refresh();
 }
 
-async function tryAt(lane: string): Promise<Outcome> {
+async function tryQueue(queue: string): Promise<Outcome> {
   try {
-    return await drain(lane, storage, transport, changed);
+    return await drain(queue, storage, transport, changed);
   } catch {
     return { retryAfterMs: null };
   }
 }
 
 /** Go to the session that a message of the one on this page was taken by: the one that follows it. */
-function follow(before: readonly Outgoing[], now: readonly Outgoing[]): void {
-  const here = place.peek();
+function followSession(before: readonly Outgoing[], now: readonly Outgoing[]): void {
+  const here = route.peek();
   if (here.name !== "session") return;
-  const sent = before.filter((each) => each.sessionId === here.id && own.has(each.key)).map((each) => each.key);
+  const sent = before.filter((each) => each.sessionId === here.id && sentHere.has(each.key)).map((each) => each.key);
   const moved = now.find((each) => sent.includes(each.key) && each.sessionId !== here.id)?.sessionId;
   if (moved) go(to.session(moved));
 }
@@ -175,39 +175,39 @@ function follow(before: readonly Outgoing[], now: readonly Outgoing[]): void {
 /** What was accepted so long ago is in its session, whether anybody has looked there or not. */
 const STALE_MS = 3_600_000;
 /** So long after its acceptance the other tabs have seen a message in the journal as well. */
-const OTHERS_MS = 60_000;
+const KEEP_ACCEPTED_MS = 60_000;
 /** Turns that were seen lately: a journal can be faster than a receipt. */
-const SEEN_MAX = 1_000;
+const TURNS_MAX = 1_000;
 
 /** A turn that the journal shows, with the key that its message was sent with. */
-export interface Shown {
+interface ArrivedTurn {
   id: string;
   key: string;
 }
 
 /** The turns, by their ids and by the keys of their messages. */
-const seen = new Map<string, string>();
+const arrivedTurns = new Map<string, string>();
 
-export function see({ id, key }: Shown): void {
+export function recordTurn({ id, key }: ArrivedTurn): void {
   for (const name of key ? [id, key] : [id]) {
-    seen.delete(name);
-    seen.set(name, id);
+    arrivedTurns.delete(name);
+    arrivedTurns.set(name, id);
   }
-  while (seen.size > 2 * SEEN_MAX) seen.delete(seen.keys().next().value!);
+  while (arrivedTurns.size > 2 * TURNS_MAX) arrivedTurns.delete(arrivedTurns.keys().next().value!);
 }
 
 /** Return the turn that a message has become, if the journal shows it. */
-export const turnOf = ({ key }: Outgoing) => seen.get(key);
+const turnOf = ({ key }: Outgoing) => arrivedTurns.get(key);
 
 /** Whether a message is to be seen in its session: the journal says the same as a receipt, and is often there before it. */
 export function hasArrived(item: Outgoing): boolean {
   const { key, state, turnId, reply } = item;
-  if (seen.has(key)) return true;
+  if (arrivedTurns.has(key)) return true;
   if (state !== "accepted") return false;
-  return age(item) > STALE_MS || (reply === null && (turnId === null || seen.has(turnId)));
+  return age(item) > STALE_MS || (reply === null && (turnId === null || arrivedTurns.has(turnId)));
 }
 
 /** Whether no tab needs a message any longer that has arrived: each shows it until its own journal does. */
-export const isSpent = (item: Outgoing) => age(item) > OTHERS_MS;
+export const isExpired = (item: Outgoing) => age(item) > KEEP_ACCEPTED_MS;
 
 const age = ({ acceptedAt, at }: Outgoing) => Date.now() - (acceptedAt ?? at);

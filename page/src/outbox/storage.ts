@@ -1,9 +1,9 @@
 /** Where outgoing messages are stored until the journal shows them: across reloads, and for all tabs. */
 
-import { pocket } from "../browser.ts";
+import { localStore } from "../browser.ts";
 import type { Outgoing } from "./message.ts";
 
-export interface Storage {
+export interface MessageStorage {
   /** Return all messages, the oldest first. */
   all(): Promise<Outgoing[]>;
   /** Change one message in one go, and return it once that is kept; null is no message. */
@@ -15,7 +15,7 @@ export type Change = (item: Outgoing | null) => Outgoing | null;
 const byAge = (one: Outgoing, other: Outgoing) => one.at - other.at || (one.key < other.key ? -1 : 1);
 
 /** For as long as the page is open, where a browser keeps nothing. */
-export class MemoryStorage implements Storage {
+export class MemoryStorage implements MessageStorage {
   readonly #items = new Map<string, Outgoing>();
 
   async all(): Promise<Outgoing[]> {
@@ -31,10 +31,10 @@ export class MemoryStorage implements Storage {
 }
 
 /** A database that the browser has closed, or thrown away, is opened anew by whoever needs it next. */
-export class LastingStorage implements Storage {
-  #opened: Promise<Storage> | null = null;
+export class ReopeningStorage implements MessageStorage {
+  #opened: Promise<MessageStorage> | null = null;
 
-  constructor(readonly open: () => Promise<Storage>) {}
+  constructor(readonly open: () => Promise<MessageStorage>) {}
 
   all(): Promise<Outgoing[]> {
     return this.#use((storage) => storage.all());
@@ -44,7 +44,7 @@ export class LastingStorage implements Storage {
     return this.#use((storage) => storage.change(key, change));
   }
 
-  async #use<T>(action: (storage: Storage) => Promise<T>): Promise<T> {
+  async #use<T>(action: (storage: MessageStorage) => Promise<T>): Promise<T> {
     this.#opened ??= this.open();
     const opened = this.#opened;
     try {
@@ -57,11 +57,11 @@ export class LastingStorage implements Storage {
 }
 
 /** What a storage does not take is held here, for as long as the page is open. */
-export class BackedStorage implements Storage {
+export class FallbackStorage implements MessageStorage {
   readonly #spare = new MemoryStorage();
 
   constructor(
-    readonly storage: Storage,
+    readonly storage: MessageStorage,
     /** Told when something could not be kept. */
     readonly onLoss: () => void,
   ) {}
@@ -105,17 +105,17 @@ const VERSION = 1;
 const MESSAGES = "outbox";
 
 /** In the database of the browser. */
-export class BrowserStorage implements Storage {
+export class DatabaseStorage implements MessageStorage {
   private constructor(readonly database: IDBDatabase) {}
 
   /** Open the database; throws where the browser has none for this page. */
-  static async open(): Promise<BrowserStorage> {
+  static async open(): Promise<DatabaseStorage> {
     const opening = indexedDB.open(DATABASE, VERSION);
     opening.onupgradeneeded = () => opening.result.createObjectStore(MESSAGES, { keyPath: "key" });
     const database = await result(opening);
     // A later version of this page must not have to wait for this one.
     database.onversionchange = () => database.close();
-    return new BrowserStorage(database);
+    return new DatabaseStorage(database);
   }
 
   async all(): Promise<Outgoing[]> {
@@ -152,23 +152,23 @@ function committed(transaction: IDBTransaction): Promise<void> {
   });
 }
 
-const PREFIX = "holdfast.leaving.";
+const WRITE_AHEAD_PREFIX = "holdfast.leaving.";
 /** A tab that is still there has put its message into the database by then. */
-export const LEFT_BEHIND_MS = 5_000;
+export const ORPHANED_MS = 5_000;
 
-export const writeDown = (item: Outgoing) => pocket.set(PREFIX + item.key, JSON.stringify(item));
+export const writeAhead = (item: Outgoing) => localStore.set(WRITE_AHEAD_PREFIX + item.key, JSON.stringify(item));
 
-export const crossOut = (key: string) => pocket.remove(PREFIX + key);
+export const clearWriteAhead = (key: string) => localStore.remove(WRITE_AHEAD_PREFIX + key);
 
 /** Return what is written down, by this page or another, the oldest first. */
-export function writtenDown(): Outgoing[] {
-  const found = pocket.names(PREFIX).flatMap((name) => parse(pocket.get(name)));
+export function writeAheads(): Outgoing[] {
+  const found = localStore.names(WRITE_AHEAD_PREFIX).flatMap((name) => parseMessage(localStore.get(name)));
   return found.sort((one, other) => one.at - other.at);
 }
 
-export const isWrittenDown = (name: string | null) => name?.startsWith(PREFIX) ?? false;
+export const isWriteAheadKey = (name: string | null) => name?.startsWith(WRITE_AHEAD_PREFIX) ?? false;
 
-function parse(text: string | null): Outgoing[] {
+function parseMessage(text: string | null): Outgoing[] {
   try {
     const found: Outgoing | null = JSON.parse(text ?? "null");
     return found?.key ? [found] : [];

@@ -2,20 +2,20 @@
 
 import { PAGES } from "../control/pages.ts";
 import { isOpen, setOpen } from "../frame/drawer.ts";
-import { ownItems } from "../frame/user_menu.ts";
+import { userMenuItems } from "../frame/user_menu.ts";
 import { CONTROL_PAGES, go, to } from "../router.ts";
-import { itemsFor } from "../sessions/actions.tsx";
+import { sessionMenuItems } from "../sessions/actions.tsx";
 import { deleting } from "../sessions/deletion.ts";
 import { channelOf } from "../sessions/labels.tsx";
-import { searchSessions, words } from "../sessions/search.tsx";
-import { current, currentSession, sessions } from "../sessions/store.ts";
+import { focusSearch, searchWords } from "../sessions/search.tsx";
+import { currentConversation, currentSession, sessions } from "../sessions/store.ts";
 import { stop } from "../turns/actions.ts";
-import { atWork } from "../turns/status.ts";
+import { activeTurn } from "../turns/status.ts";
 import type { IconName } from "../ui/icon.tsx";
 import { attempt } from "../ui/toast.tsx";
 import { match } from "./fuzzy.ts";
 
-export interface Command {
+interface Command {
   key: string;
   label: string;
   icon: IconName;
@@ -25,56 +25,56 @@ export interface Command {
   run: () => void;
 }
 
-export interface Offer {
+export interface PaletteEntry {
   command: Command;
   at: readonly number[];
 }
 
-const OFFERED_MAX = 40;
+const ENTRIES_MAX = 40;
 const SESSIONS_AT_FIRST = 6;
 
 /** Return what fits to the letters, the closest first; without any, what is used most. */
-export function offers(letters: string): Offer[] {
+export function paletteEntries(letters: string): PaletteEntry[] {
   const wanted = letters.trim();
   const all = [
-    ...ofSession(),
-    ...general(),
-    ...rooms(),
-    ...others(wanted ? Number.POSITIVE_INFINITY : SESSIONS_AT_FIRST),
+    ...sessionCommands(),
+    ...generalCommands(),
+    ...controlPages(),
+    ...otherSessions(wanted ? Number.POSITIVE_INFINITY : SESSIONS_AT_FIRST),
   ];
   if (!wanted) return all.map((command) => ({ command, at: [] }));
   const found = all.flatMap((command) => {
     const matched = match(wanted, command.label);
     return matched ? [{ command, ...matched }] : [];
   });
-  const sorted = found.sort((a, b) => b.score - a.score).slice(0, OFFERED_MAX);
+  const sorted = found.sort((a, b) => b.score - a.score).slice(0, ENTRIES_MAX);
   return [...sorted, { command: searchFor(wanted), at: [] }];
 }
 
-function general(): Command[] {
+function generalCommands(): Command[] {
   const sidebar = isOpen.value ? "Hide the sidebar" : "Show the sidebar";
   return [
-    doing("New chat", "plus", () => go(to.new()), "mod+shift+o"),
-    doing("Search in all sessions", "search", searchSessions, "/"),
-    doing(sidebar, "sidebar", () => setOpen(!isOpen.value), "mod+b"),
-    ...ownItems().map(({ label, icon, onSelect }) => doing(label, icon, onSelect)),
+    action("New chat", "plus", () => go(to.new()), "mod+shift+o"),
+    action("Search in all sessions", "search", focusSearch, "/"),
+    action(sidebar, "sidebar", () => setOpen(!isOpen.value), "mod+b"),
+    ...userMenuItems().map(({ label, icon, onSelect }) => action(label, icon, onSelect)),
   ];
 }
 
-function doing(label: string, icon: IconName, run: () => void, keys?: string): Command {
+function action(label: string, icon: IconName, run: () => void, keys?: string): Command {
   return { key: label, label, icon, group: "Do", run, ...(keys ? { keys } : {}) };
 }
 
-function ofSession(): Command[] {
+function sessionCommands(): Command[] {
   const session = currentSession.value;
   if (!session) return [];
-  const running = atWork(current.value?.turns.value ?? []);
-  const items = itemsFor(session, "header");
+  const running = activeTurn(currentConversation.value?.turns.value ?? []);
+  const items = sessionMenuItems(session, "header");
   if (running) items.unshift({ label: "Stop", icon: "stop", onSelect: () => attempt(() => stop(running)) });
-  return items.map(({ label, icon, onSelect }) => ({ ...doing(label, icon, onSelect), group: "This session" }));
+  return items.map(({ label, icon, onSelect }) => ({ ...action(label, icon, onSelect), group: "This session" }));
 }
 
-function rooms(): Command[] {
+function controlPages(): Command[] {
   return CONTROL_PAGES.flatMap((page) => {
     const plan = PAGES[page];
     if (!plan) return [];
@@ -82,7 +82,7 @@ function rooms(): Command[] {
   });
 }
 
-function others(max: number): Command[] {
+function otherSessions(max: number): Command[] {
   const rest = sessions.value.filter((each) => each.id !== currentSession.value?.id && !deleting.value.has(each.id));
   return rest.slice(0, max).map((each) => ({
     key: each.id,
@@ -95,8 +95,8 @@ function others(max: number): Command[] {
 
 function searchFor(wanted: string): Command {
   const run = () => {
-    words.value = wanted;
-    searchSessions();
+    searchWords.value = wanted;
+    focusSearch();
   };
   return { key: "search-for", label: `Search messages for “${wanted}”`, icon: "search", group: "Do", run };
 }

@@ -6,7 +6,7 @@ const WORD_START = 6;
 const PLAIN = 1;
 const WHOLE = 2;
 
-export interface Match {
+interface Match {
   score: number;
   /** Where in the name the letters stand. */
   at: readonly number[];

@@ -2,10 +2,10 @@
 
 import "./palette.css";
 import { useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { pieces } from "../sessions/search.tsx";
+import { markedPieces } from "../sessions/search.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { Keys } from "../ui/keys.tsx";
-import { type Offer, offers } from "./commands.ts";
+import { type PaletteEntry, paletteEntries } from "./commands.ts";
 import { hidePalette } from "./shortcuts.tsx";
 
 /** Everything by its name: type some letters, choose with the arrow keys. */
@@ -14,10 +14,10 @@ export function Palette() {
   const [chosen, setChosen] = useState(0);
   const element = useRef<HTMLDialogElement>(null);
   const id = useId();
-  const found = useMemo(() => offers(letters), [letters]);
+  const found = useMemo(() => paletteEntries(letters), [letters]);
   useLayoutEffect(() => element.current?.showModal(), []);
   useEffect(() => document.getElementById(`${id}-${chosen}`)?.scrollIntoView({ block: "nearest" }), [id, chosen]);
-  const run = (offer: Offer | undefined) => {
+  const run = (offer: PaletteEntry | undefined) => {
     if (!offer) return;
     // First the focus goes back to where it was, then the command may move it.
     element.current?.close();
@@ -29,7 +29,7 @@ export function Palette() {
     event.preventDefault();
     const typed = (event.currentTarget as HTMLInputElement).value;
     // Whoever types fast presses Enter before what they typed has been drawn.
-    if (next === undefined) run(typed === letters ? found[chosen] : offers(typed)[0]);
+    if (next === undefined) run(typed === letters ? found[chosen] : paletteEntries(typed)[0]);
     else setChosen((next + found.length) % found.length);
   };
   return (
@@ -62,7 +62,7 @@ export function Palette() {
       </div>
       <div class="palette-list" role="listbox" id={id} aria-label="What was found">
         {found.map((offer, index) => (
-          <OfferLine
+          <PaletteLine
             key={`${offer.command.group}/${offer.command.key}`}
             id={`${id}-${index}`}
             offer={offer}
@@ -78,21 +78,21 @@ export function Palette() {
 
 interface OfferLineProps {
   id: string;
-  offer: Offer;
+  offer: PaletteEntry;
   isChosen: boolean;
   onPoint: () => void;
   onRun: () => void;
 }
 
 /** One thing to choose; the letters that were typed stand out in its name. */
-export function OfferLine({ id, offer: { command, at }, isChosen, onPoint, onRun }: OfferLineProps) {
+function PaletteLine({ id, offer: { command, at }, isChosen, onPoint, onRun }: OfferLineProps) {
   return (
     // biome-ignore lint/a11y/useKeyWithClickEvents: The keys are those of the field.
     // biome-ignore lint/a11y/useFocusableInteractive: The focus stays in the field, which names the chosen one.
     <div class="offer" role="option" id={id} aria-selected={isChosen} onPointerMove={onPoint} onClick={onRun}>
       <Icon name={command.icon} size={16} />
       <span class="offer-label">
-        {pieces(
+        {markedPieces(
           command.label,
           at.map((each) => [each, each + 1] as const),
         ).map((piece) => (piece.marked ? <b key={piece.at}>{piece.text}</b> : piece.text))}

@@ -3,32 +3,32 @@
 import "./palette.css";
 import { computed, signal } from "@preact/signals";
 import { isOpen, setOpen } from "../frame/drawer.ts";
-import { go, place, to } from "../router.ts";
-import { grouped, shown } from "../sessions/listing.ts";
-import { searchSessions } from "../sessions/search.tsx";
-import { standing } from "../sign_in/identity.ts";
+import { go, route, to } from "../router.ts";
+import { grouped, listedSessions } from "../sessions/listing.ts";
+import { focusSearch } from "../sessions/search.tsx";
+import { access } from "../sign_in/identity.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { isPressed, isTyping, Keys } from "../ui/keys.tsx";
 
-type Cover = "palette" | "help";
+type Overlay = "palette" | "help";
 
-const overlay = signal<Cover | null>(null);
+const overlay = signal<Overlay | null>(null);
 
 export const paletteShown = computed(() => overlay.value === "palette");
 export const helpShown = computed(() => overlay.value === "help");
 
-const show = (cover: Cover) => () => {
+const show = (cover: Overlay) => () => {
   overlay.value = cover;
 };
 /** A dialog says late that it was closed: by then the other one may be there, and stays. */
-const hide = (cover: Cover) => () => {
+const hide = (cover: Overlay) => () => {
   if (overlay.value === cover) overlay.value = null;
 };
 
 export const showPalette = show("palette");
 export const showHelp = show("help");
 export const hidePalette = hide("palette");
-export const hideHelp = hide("help");
+const hideHelp = hide("help");
 
 interface Shortcut {
   keys: string;
@@ -36,11 +36,11 @@ interface Shortcut {
   run: () => void;
 }
 
-export const SHORTCUTS: readonly Shortcut[] = [
+const SHORTCUTS: readonly Shortcut[] = [
   { keys: "mod+k", label: "Commands and sessions", run: showPalette },
   { keys: "mod+shift+o", label: "New chat", run: () => go(to.new()) },
-  { keys: "/", label: "Search in all sessions", run: searchSessions },
-  { keys: "mod+shift+f", label: "The same while you write", run: searchSessions },
+  { keys: "/", label: "Search in all sessions", run: focusSearch },
+  { keys: "mod+shift+f", label: "The same while you write", run: focusSearch },
   { keys: "alt+arrowup", label: "Previous session", run: () => switchSession(-1) },
   { keys: "alt+arrowdown", label: "Next session", run: () => switchSession(1) },
   { keys: "mod+b", label: "Show or hide the sidebar", run: () => setOpen(!isOpen.value) },
@@ -49,7 +49,7 @@ export const SHORTCUTS: readonly Shortcut[] = [
 
 export function startShortcuts(): void {
   addEventListener("keydown", (event) => {
-    if (event.defaultPrevented || event.isComposing || standing.value === "outside") return;
+    if (event.defaultPrevented || event.isComposing || access.value === "outside") return;
     const shortcut = SHORTCUTS.find(({ keys }) => isPressed(keys, event));
     if (!shortcut || (isPlain(shortcut.keys) && isTyping(event.target)) || isCovered()) return;
     event.preventDefault();
@@ -64,15 +64,15 @@ const isCovered = () => document.querySelector("dialog[open]") !== null;
 
 /** Go to the session above or below the open one, in the order of the list. */
 function switchSession(by: number): void {
-  const here = place.value;
-  const listed = grouped(shown.value).flatMap(({ sessions }) => sessions);
+  const here = route.value;
+  const listed = grouped(listedSessions.value).flatMap(({ sessions }) => sessions);
   const at = here.name === "session" ? listed.findIndex((each) => each.id === here.id) : -1;
   const next = at < 0 ? listed[0] : listed[at + by];
   if (next) go(to.session(next.id));
 }
 
 /** What the keys do that belong to one part of the page. */
-const ELSEWHERE = [
+const FIELD_KEYS = [
   { keys: "enter", label: "Send the message" },
   { keys: "shift+enter", label: "New line in the message" },
   { keys: "mod+enter", label: "Steer what is running with the message" },
@@ -87,7 +87,7 @@ export function Help() {
   return (
     <Dialog title="Keyboard shortcuts" onClose={hideHelp}>
       <dl class="help">
-        {[...SHORTCUTS, ...ELSEWHERE].map(({ keys, label }) => (
+        {[...SHORTCUTS, ...FIELD_KEYS].map(({ keys, label }) => (
           <div key={keys}>
             <dt>{label}</dt>
             <dd>

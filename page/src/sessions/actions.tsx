@@ -5,58 +5,60 @@ import { useLayoutEffect, useRef } from "preact/hooks";
 import { patch, post } from "../api.ts";
 import { go, to } from "../router.ts";
 import { Menu, type MenuItem } from "../ui/menu.tsx";
-import { attempt, tell } from "../ui/toast.tsx";
+import { attempt, showToast } from "../ui/toast.tsx";
 import type { Change, SessionView } from "../wire.ts";
 import { removeSession } from "./deletion.ts";
-import { learn } from "./store.ts";
+import { updateSessions } from "./store.ts";
 
-export type ExportFormat = "markdown" | "json";
+type ExportFormat = "markdown" | "json";
 
-const of = (session: SessionView, rest = "") => `/api/sessions/${encodeURIComponent(session.id)}${rest}`;
+const pathOf = (session: SessionView, rest = "") => `/api/sessions/${encodeURIComponent(session.id)}${rest}`;
 
 /** Change a session; the page shows it at once, and takes it back when the gateway refuses it.  Returns whether it was done. */
 async function change(session: SessionView, wanted: Change): Promise<boolean> {
   const { title, pinned, archived } = { ...session, ...wanted };
   const label = wanted.title || session.label;
-  learn([{ ...session, label, title, pinned: pinned ?? false, archived: archived ?? false }]);
-  const changed = await attempt(() => patch<SessionView>(of(session), wanted));
-  learn([changed ?? session]);
+  updateSessions([{ ...session, label, title, pinned: pinned ?? false, archived: archived ?? false }]);
+  const changed = await attempt(() => patch<SessionView>(pathOf(session), wanted));
+  updateSessions([changed ?? session]);
   return changed !== undefined;
 }
 
-export const rename = (session: SessionView, title: string) => change(session, { title });
-export const pin = (session: SessionView) => change(session, { pinned: !session.pinned });
+const rename = (session: SessionView, title: string) => change(session, { title });
+const pin = (session: SessionView) => change(session, { pinned: !session.pinned });
 
 export async function archive(session: SessionView): Promise<void> {
   const archived = !session.archived;
   if (!(await change(session, { archived }))) return;
   const undo = { label: "Undo", run: () => change(session, { archived: !archived }) };
-  tell(archived ? `“${session.label}” is archived.` : `“${session.label}” is out of the archive.`, { action: undo });
+  showToast(archived ? `“${session.label}” is archived.` : `“${session.label}” is out of the archive.`, {
+    action: undo,
+  });
 }
 
-export async function end(session: SessionView): Promise<void> {
-  const ended = await attempt(() => post<SessionView>(of(session, "/end")));
-  if (ended) learn([ended]);
+async function end(session: SessionView): Promise<void> {
+  const ended = await attempt(() => post<SessionView>(pathOf(session, "/end")));
+  if (ended) updateSessions([ended]);
 }
 
 /** Copy the whole session, and go to the copy. */
-export async function fork(session: SessionView): Promise<void> {
-  const copy = await attempt(() => post<SessionView>(of(session, "/fork")));
+async function fork(session: SessionView): Promise<void> {
+  const copy = await attempt(() => post<SessionView>(pathOf(session, "/fork")));
   if (!copy) return;
-  learn([copy]);
+  updateSessions([copy]);
   go(to.session(copy.id));
 }
 
 /** Download a session; the browser names and keeps the file. */
-export function download(session: SessionView, format: ExportFormat): void {
+function download(session: SessionView, format: ExportFormat): void {
   const link = document.createElement("a");
-  link.href = of(session, `/export?format=${format}`);
+  link.href = pathOf(session, `/export?format=${format}`);
   link.download = "";
   link.click();
 }
 
 /** Everything that can be done with a session, for its menus and for the palette. */
-export function itemsFor(session: SessionView, where: Where): MenuItem[] {
+export function sessionMenuItems(session: SessionView, where: RenamePlace): MenuItem[] {
   const ending: MenuItem = { label: "End", icon: "stop", onSelect: () => end(session) };
   return [
     { label: "Rename", icon: "edit", onSelect: () => beginRenaming(session.id, where) },
@@ -74,19 +76,20 @@ export function itemsFor(session: SessionView, where: Where): MenuItem[] {
   ];
 }
 
-export function SessionMenu({ session, where }: { session: SessionView; where: Where }) {
-  return <Menu label={`What to do with “${session.label}”`} items={itemsFor(session, where)} />;
+export function SessionMenu({ session, where }: { session: SessionView; where: RenamePlace }) {
+  return <Menu label={`What to do with “${session.label}”`} items={sessionMenuItems(session, where)} />;
 }
 
-export type Where = "list" | "header";
+type RenamePlace = "list" | "header";
 
-export const renaming = signal<{ id: string; where: Where } | null>(null);
+const renaming = signal<{ id: string; where: RenamePlace } | null>(null);
 
-export const beginRenaming = (id: string, where: Where) => {
+export const beginRenaming = (id: string, where: RenamePlace) => {
   renaming.value = { id, where };
 };
 
-export const isRenaming = (id: string, where: Where) => renaming.value?.id === id && renaming.value.where === where;
+export const isRenaming = (id: string, where: RenamePlace) =>
+  renaming.value?.id === id && renaming.value.where === where;
 
 const TITLE_MAX = 200;
 

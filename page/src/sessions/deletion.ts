@@ -2,40 +2,40 @@
 
 import { computed, signal } from "@preact/signals";
 import { Refused, remove } from "../api.ts";
-import { pocket } from "../browser.ts";
-import { mayPass } from "../retry.ts";
-import { go, place, to } from "../router.ts";
+import { localStore } from "../browser.ts";
+import { isTransient } from "../retry.ts";
+import { go, route, to } from "../router.ts";
 import { proof } from "../signing.ts";
-import { tell, tellProblem } from "../ui/toast.tsx";
+import { showError, showToast } from "../ui/toast.tsx";
 import type { SessionView } from "../wire.ts";
-import { forget } from "./store.ts";
+import { dropSession } from "./store.ts";
 
 /** How long one can think better of it. */
 const UNDO_MS = 8_000;
 const AGAIN_MS = 5_000;
 /** Kept, so that what was deleted stays so when the page is closed before. */
-const KEPT = "holdfast.deleting";
+const STORAGE_KEY = "holdfast.deleting";
 
 /** Sessions to be deleted, each with the time at which it will be. */
 type Pending = Readonly<Record<string, number>>;
 
-const pending = signal<Pending>(kept());
+const pending = signal<Pending>(storedDeletions());
 /** Those that this tab sees to; what another one deletes can still be undone there.  A page that is closed has no time to sign. */
-const own = new Map<string, Record<string, string>>();
+const owned = new Map<string, Record<string, string>>();
 
 export const deleting = computed(() => new Set(Object.keys(pending.value)));
 
 /** Take a session away, and say how to get it back. */
 export function removeSession(session: SessionView): void {
-  keep({ ...kept(), [session.id]: Date.now() + UNDO_MS });
-  const here = place.value;
+  storeDeletions({ ...storedDeletions(), [session.id]: Date.now() + UNDO_MS });
+  const here = route.value;
   const wasOpen = here.name === "session" && here.id === session.id;
   if (wasOpen) go(to.new(), { replace: true });
   const back = () => {
-    bringBack(session.id);
+    cancelDeletion(session.id);
     if (wasOpen) go(to.session(session.id), { replace: true });
   };
-  tell(`“${session.label}” is deleted.`, { action: { label: "Undo", run: back }, shownMs: UNDO_MS });
+  showToast(`“${session.label}” is deleted.`, { action: { label: "Undo", run: back }, shownMs: UNDO_MS });
   schedule(session.id, UNDO_MS);
 }
 
@@ -43,56 +43,56 @@ export function removeSession(session: SessionView): void {
 export function startDeletion(): void {
   for (const [id, due] of Object.entries(pending.value)) schedule(id, Math.max(0, due - Date.now()));
   addEventListener("storage", (event) => {
-    if (event.key === KEPT) pending.value = kept();
+    if (event.key === STORAGE_KEY) pending.value = storedDeletions();
   });
   addEventListener("pagehide", (event) => {
-    if (!event.persisted) [...deleting.value].filter((id) => own.has(id)).forEach(deleteWhileLeaving);
+    if (!event.persisted) [...deleting.value].filter((id) => owned.has(id)).forEach(deleteWhileLeaving);
   });
 }
 
 function schedule(id: string, inMs: number): void {
-  own.set(id, {});
-  proof("DELETE", path(id)).then((signed) => own.set(id, signed));
+  owned.set(id, {});
+  proof("DELETE", path(id)).then((signed) => owned.set(id, signed));
   setTimeout(() => deleteNow(id), inMs);
 }
 
 async function deleteNow(id: string): Promise<void> {
   // Another tab may have brought it back.
-  if (!(id in kept())) return;
+  if (!(id in storedDeletions())) return;
   try {
     await remove(path(id));
   } catch (error) {
-    if (!(error instanceof Refused) || mayPass(error.status)) return schedule(id, AGAIN_MS);
+    if (!(error instanceof Refused) || isTransient(error.status)) return schedule(id, AGAIN_MS);
     if (error.status !== 404) {
-      bringBack(id);
-      tellProblem(error);
+      cancelDeletion(id);
+      showError(error);
       return;
     }
   }
-  forget(id);
-  bringBack(id);
+  dropSession(id);
+  cancelDeletion(id);
 }
 
 /** Without waiting for the answer: if it comes to nothing, the next page tries again. */
 function deleteWhileLeaving(id: string): void {
-  fetch(path(id), { method: "DELETE", headers: own.get(id) ?? {}, keepalive: true }).catch(() => undefined);
+  fetch(path(id), { method: "DELETE", headers: owned.get(id) ?? {}, keepalive: true }).catch(() => undefined);
 }
 
 const path = (id: string) => `/api/sessions/${encodeURIComponent(id)}`;
 
-function bringBack(id: string): void {
-  const { [id]: _, ...rest } = kept();
-  keep(rest);
+function cancelDeletion(id: string): void {
+  const { [id]: _, ...rest } = storedDeletions();
+  storeDeletions(rest);
 }
 
-function keep(next: Pending): void {
-  pocket.set(KEPT, JSON.stringify(next));
+function storeDeletions(next: Pending): void {
+  localStore.set(STORAGE_KEY, JSON.stringify(next));
   pending.value = next;
 }
 
-function kept(): Pending {
+function storedDeletions(): Pending {
   try {
-    const found: unknown = JSON.parse(pocket.get(KEPT) ?? "{}");
+    const found: unknown = JSON.parse(localStore.get(STORAGE_KEY) ?? "{}");
     const entries = Object.entries(found ?? {}).filter((each): each is [string, number] => typeof each[1] === "number");
     return Object.fromEntries(entries);
   } catch {

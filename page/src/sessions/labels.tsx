@@ -5,7 +5,7 @@ import type { Tone } from "../ui/parts.tsx";
 import type { SessionView, SourceView } from "../wire.ts";
 
 /** What a session is doing, in a few words; nothing when it is at rest. */
-export function stateOf(session: SessionView): string {
+export function statusText(session: SessionView): string {
   if (session.activity === "waiting") return "Waiting for you";
   if (session.activity === "running") return "Running";
   if (session.activity === "retrying") return "Waiting for the model";
@@ -15,7 +15,7 @@ export function stateOf(session: SessionView): string {
   return session.state === "suspended" ? "Suspended" : "";
 }
 
-export const toneOf = ({ activity }: SessionView): Tone => (activity ? TONES[activity] : "plain");
+export const statusTone = ({ activity }: SessionView): Tone => (activity ? TONES[activity] : "plain");
 
 const TONES: Record<NonNullable<SessionView["activity"]>, Tone> = {
   running: "busy",
@@ -25,8 +25,8 @@ const TONES: Record<NonNullable<SessionView["activity"]>, Tone> = {
 };
 
 /** The same as a small drawing, which says it to those who do not see it. */
-export function StateMark({ session, unread }: { session: SessionView; unread: boolean }) {
-  const said = stateOf(session);
+export function StatusMark({ session, unread }: { session: SessionView; unread: boolean }) {
+  const said = statusText(session);
   const text = unread && session.activity !== "waiting" ? "New answer" : said;
   if (!text || (said === "Ended" && !unread)) return null;
   return (
@@ -46,7 +46,7 @@ function markOf(session: SessionView, unread: boolean) {
   return <Icon name={session.resume_pending ? "retry" : "pause"} size={14} />;
 }
 
-export interface Channel {
+interface Channel {
   name: string;
   icon: IconName;
 }
@@ -67,7 +67,7 @@ const CHANNELS: Record<string, Channel> = {
 };
 
 /** The channel of the sessions that are begun here. */
-export const OWN = "web";
+export const WEB_CHANNEL = "web";
 
 export function channelOf(name: string): Channel {
   return CHANNELS[name] ?? { name: name && name[0]!.toUpperCase() + name.slice(1), icon: "globe" };

@@ -6,52 +6,52 @@ import { online } from "../connection.ts";
 import { dayOf } from "../format.ts";
 import type { PageOfSessionView, SessionView } from "../wire.ts";
 import { deleting } from "./deletion.ts";
-import { learn, sessions } from "./store.ts";
+import { sessions, updateSessions } from "./store.ts";
 
-const PAGE = 50;
+const PAGE_SIZE = 50;
 /** Where reading goes on, by what is read: null at the end, and nothing before the first page. */
 type Cursors = ReadonlyMap<string, string | null>;
 
 export const filter = signal<Filter>({ channel: null, archived: false });
 const cursors = signal<Cursors>(new Map());
-const reading = signal<"idle" | "loading" | "failed">("idle");
+const loadState = signal<"idle" | "loading" | "failed">("idle");
 
-export const shown = computed(() =>
-  sessions.value.filter((each) => shows(filter.value, each) && !deleting.value.has(each.id)),
+export const listedSessions = computed(() =>
+  sessions.value.filter((each) => matchesFilter(filter.value, each) && !deleting.value.has(each.id)),
 );
 /** The channels that there is a session of. */
 export const channels = computed(() => [...new Set(sessions.value.map((each) => each.channel))].sort());
-export const more = computed<"more" | "loading" | "failed" | "none">(() => {
-  if (reading.value !== "idle") return reading.value;
-  return cursors.value.get(nameOf(filter.value)) === null ? "none" : "more";
+export const moreState = computed<"more" | "loading" | "failed" | "none">(() => {
+  if (loadState.value !== "idle") return loadState.value;
+  return cursors.value.get(queryOf(filter.value)) === null ? "none" : "more";
 });
 
 /** Read the next page of what the filter wants. */
 export async function loadMore(): Promise<void> {
-  const name = nameOf(filter.value);
+  const name = queryOf(filter.value);
   const cursor = cursors.value.get(name);
-  if (reading.value === "loading" || cursor === null) return;
-  reading.value = "loading";
+  if (loadState.value === "loading" || cursor === null) return;
+  loadState.value = "loading";
   try {
     const page = await get<PageOfSessionView>(
       `/api/sessions${name}${cursor ? `&cursor=${encodeURIComponent(cursor)}` : ""}`,
     );
-    learn(page.items);
+    updateSessions(page.items);
     cursors.value = new Map(cursors.value).set(name, page.next_cursor ?? null);
-    reading.value = "idle";
+    loadState.value = "idle";
   } catch {
-    reading.value = "failed";
+    loadState.value = "failed";
   }
 }
 
 /** Let what failed while the gateway was away be read when it is back. */
 export function startListing(): void {
   effect(() => {
-    if (online.value && reading.peek() === "failed") reading.value = "idle";
+    if (online.value && loadState.peek() === "failed") loadState.value = "idle";
   });
 }
 
-const nameOf = ({ channel, archived }: Filter) => query({ limit: PAGE, archived, channel });
+const queryOf = ({ channel, archived }: Filter) => query({ limit: PAGE_SIZE, archived, channel });
 
 /** What is to be seen of all sessions; without a channel, those of all. */
 export interface Filter {
@@ -59,14 +59,14 @@ export interface Filter {
   archived: boolean;
 }
 
-export interface Group {
+interface Group {
   heading: string;
   sessions: readonly SessionView[];
 }
 
 export const PINNED = "Pinned";
 
-export const shows = (filter: Filter, session: SessionView) =>
+export const matchesFilter = (filter: Filter, session: SessionView) =>
   session.archived === filter.archived && (!filter.channel || session.channel === filter.channel);
 
 /** Group sessions that come in their order, the newest first. */

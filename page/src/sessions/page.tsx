@@ -14,17 +14,17 @@ import { Icon, type IconName } from "../ui/icon.tsx";
 import { Badge, Empty, Problem } from "../ui/parts.tsx";
 import type { SessionView, SourceView } from "../wire.ts";
 import { beginRenaming, isRenaming, RenameField, SessionMenu } from "./actions.tsx";
-import { channelOf, OWN, sourceLines, stateOf, toneOf } from "./labels.tsx";
-import { current, currentSession } from "./store.ts";
-import { Meter } from "./usage.tsx";
+import { channelOf, sourceLines, statusText, statusTone, WEB_CHANNEL } from "./labels.tsx";
+import { currentConversation, currentSession } from "./store.ts";
+import { UsageMeter } from "./usage.tsx";
 
 /** One session: what was said, what is on its way, and the field for what comes next. */
 export function SessionPage({ id, turn }: { id: string; turn: string | null }) {
-  const conversation = useConversation(id);
+  const conversation = useOpenConversation(id);
   useEffect(() => {
-    current.value = conversation;
+    currentConversation.value = conversation;
     return () => {
-      if (current.peek() === conversation) current.value = null;
+      if (currentConversation.peek() === conversation) currentConversation.value = null;
     };
   }, [conversation]);
   if (isMissing(conversation)) return <Missing />;
@@ -36,14 +36,14 @@ export function SessionPage({ id, turn }: { id: string; turn: string | null }) {
       <ConversationView conversation={conversation} target={turn}>
         <OutboxList sessionId={id} sessionKey={session?.key ?? null} />
       </ConversationView>
-      {session && <Closed session={session} />}
+      {session && <ClosedNote session={session} />}
       <Composer sessionId={id} previous={null} conversation={conversation} />
     </section>
   );
 }
 
 /** Have a session open for as long as something shows it. */
-function useConversation(id: string): Conversation {
+function useOpenConversation(id: string): Conversation {
   const conversation = useMemo(() => openConversation(id), [id]);
   useEffect(() => () => conversation.close(), [conversation]);
   return conversation;
@@ -66,19 +66,19 @@ function Missing() {
 }
 
 /** Above a conversation: its name, where it comes from, how it stands, and what can be done with it. */
-export function SessionHeader({ conversation, session }: { conversation: Conversation; session: SessionView | null }) {
+function SessionHeader({ conversation, session }: { conversation: Conversation; session: SessionView | null }) {
   return (
     <header class="session-header">
       <div class="session-heading">
         {session ? <Title session={session} /> : <span class="title-skeleton" />}
         <div class="session-facts">
-          {session && session.channel !== OWN && <ChannelBadge name={session.channel} />}
+          {session && session.channel !== WEB_CHANNEL && <ChannelBadge name={session.channel} />}
           {session && <Source source={session.source} />}
           {session && <StateBadge session={session} />}
-          <LinkState link={conversation.link.value} />
+          <ConnectionBadge link={conversation.link.value} />
         </div>
       </div>
-      <Meter conversation={conversation} />
+      <UsageMeter conversation={conversation} />
       {session && <SessionMenu session={session} where="header" />}
     </header>
   );
@@ -117,20 +117,20 @@ function Source({ source }: { source: SourceView }) {
 
 function StateBadge({ session }: { session: SessionView }) {
   const text =
-    session.activity || session.state !== "open" ? stateOf(session) : session.resume_pending && "Interrupted";
+    session.activity || session.state !== "open" ? statusText(session) : session.resume_pending && "Interrupted";
   if (!text) return null;
-  return <Badge tone={toneOf(session)}>{text}</Badge>;
+  return <Badge tone={statusTone(session)}>{text}</Badge>;
 }
 
-const LINKS: Record<Conversation["link"]["value"], { text: string; icon: IconName; hint: string }> = {
+const CONNECTION_TEXTS: Record<Conversation["link"]["value"], { text: string; icon: IconName; hint: string }> = {
   live: { text: "Live", icon: "check", hint: "What happens is shown as it happens." },
   connecting: { text: "Connecting…", icon: "clock", hint: "What you see is saved." },
   away: { text: "Reconnecting…", icon: "offline", hint: "What you see is saved." },
 };
 
 /** Whether what is shown is what is, said aloud only when it changes. */
-function LinkState({ link }: { link: Conversation["link"]["value"] }) {
-  const { text, icon, hint } = LINKS[link];
+function ConnectionBadge({ link }: { link: Conversation["link"]["value"] }) {
+  const { text, icon, hint } = CONNECTION_TEXTS[link];
   return (
     <span class={`link-state ${link}`} role="status" title={hint}>
       {link === "live" ? <span class="dot live" /> : <Icon name={icon} size={14} />}
@@ -141,12 +141,12 @@ function LinkState({ link }: { link: Conversation["link"]["value"] }) {
 }
 
 /** Says above the composer that a session is over, and how to go on. */
-export function Closed({ session }: { session: SessionView }) {
+function ClosedNote({ session }: { session: SessionView }) {
   if (session.state === "open") return null;
   return (
     <div class="closed" role="note">
       <Icon name={session.state === "ended" ? "check" : "pause"} size={16} />
-      <span>{said(session)}</span>
+      <span>{closedText(session)}</span>
       <Button small icon="forward" onClick={() => go(to.new(session.id))}>
         Continue in a new session
       </Button>
@@ -154,7 +154,7 @@ export function Closed({ session }: { session: SessionView }) {
   );
 }
 
-function said(session: SessionView): string {
+function closedText(session: SessionView): string {
   if (session.state === "suspended") return "This session was stopped. Your next message begins a new one.";
   const when = session.ended_at ? ` on ${fullMoment(session.ended_at)}` : "";
   return `This session ended${when}. Everything in it is kept.`;

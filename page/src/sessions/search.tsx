@@ -13,12 +13,12 @@ import { channelOf } from "./labels.tsx";
 import { SessionSkeleton } from "./session_list.tsx";
 
 /** The field should have the focus as soon as it is there. */
-const wanted = signal(false);
+const focusRequested = signal(false);
 
 /** Let the words be typed that are to be found. */
-export function searchSessions(): void {
+export function focusSearch(): void {
   setOpen(true);
-  wanted.value = true;
+  focusRequested.value = true;
 }
 
 /** The field above the sessions; the arrow down leads into what was found. */
@@ -26,13 +26,13 @@ export function SearchField() {
   const field = useRef<HTMLInputElement>(null);
   // Before the next key: what is typed right after belongs to the field.
   useLayoutEffect(() => {
-    if (!wanted.value) return;
-    wanted.value = false;
+    if (!focusRequested.value) return;
+    focusRequested.value = false;
     field.current?.focus();
     field.current?.select();
-  }, [wanted.value]);
+  }, [focusRequested.value]);
   const onKeyDown = (event: KeyboardEvent) => {
-    if (event.key === "Escape") leave(field.current);
+    if (event.key === "Escape") clearSearch(field.current);
     else if (event.key === "ArrowDown") document.querySelector<HTMLElement>(".hit-link, .session-link")?.focus();
     else return;
     event.preventDefault();
@@ -45,14 +45,14 @@ export function SearchField() {
         type="search"
         aria-label="Search in all sessions"
         placeholder="Search"
-        value={words.value}
+        value={searchWords.value}
         onInput={(event) => {
-          words.value = event.currentTarget.value;
+          searchWords.value = event.currentTarget.value;
         }}
         onKeyDown={onKeyDown}
       />
-      {words.value ? (
-        <IconButton icon="close" label="Clear the search" size={14} onClick={() => leave(field.current)} />
+      {searchWords.value ? (
+        <IconButton icon="close" label="Clear the search" size={14} onClick={() => clearSearch(field.current)} />
       ) : (
         <kbd>/</kbd>
       )}
@@ -60,16 +60,16 @@ export function SearchField() {
   );
 }
 
-function leave(field: HTMLInputElement | null): void {
-  if (!words.value) field?.blur();
-  words.value = "";
+function clearSearch(field: HTMLInputElement | null): void {
+  if (!searchWords.value) field?.blur();
+  searchWords.value = "";
 }
 
 const INDEXING = "Older messages are still being indexed: some may be missing.";
 
 /** What was found, in place of the sessions. */
 export function SearchResults() {
-  const now = found.value;
+  const now = searchResult.value;
   if (!now) return <SessionSkeleton />;
   if (now.error) return <Problem error={now.error} />;
   if (now.hits.length === 0) {
@@ -77,7 +77,7 @@ export function SearchResults() {
   }
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions: The keys move between the links, which are inside.
-    <div class="hits" onKeyDown={step}>
+    <div class="hits" onKeyDown={moveFocus}>
       <p class="unseen" role="status">
         {now.hits.length} found
       </p>
@@ -109,14 +109,14 @@ function Hit({ hit }: { hit: HitView }) {
   );
 }
 
-function step(event: KeyboardEvent): void {
+function moveFocus(event: KeyboardEvent): void {
   const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-  if (event.key === "Escape") searchSessions();
+  if (event.key === "Escape") focusSearch();
   if (!by) return;
   const links = [...(event.currentTarget as HTMLElement).querySelectorAll<HTMLElement>(".hit-link")];
   const next = links[links.indexOf(document.activeElement as HTMLElement) + by];
   if (next) next.focus();
-  else if (by < 0) searchSessions();
+  else if (by < 0) focusSearch();
   event.preventDefault();
 }
 
@@ -125,7 +125,7 @@ const LETTERS_MIN = 2;
 const PAUSE_MS = 100;
 const HITS_MAX = 50;
 
-export interface Found {
+interface SearchResult {
   words: string;
   hits: readonly HitView[];
   /** Something older may be missing. */
@@ -133,21 +133,21 @@ export interface Found {
   error: unknown;
 }
 
-export const words = signal("");
+export const searchWords = signal("");
 /** What was found last; it stays while the next words are looked for. */
-export const found = signal<Found | null>(null);
-export const isSearching = computed(() => words.value.trim().length >= LETTERS_MIN);
+const searchResult = signal<SearchResult | null>(null);
+export const isSearching = computed(() => searchWords.value.trim().length >= LETTERS_MIN);
 
 /** Look for the words whenever they change; a search that was overtaken is given up. */
-export function startFinding(): void {
+export function startSearch(): void {
   effect(() => {
-    const wanted = words.value.trim();
+    const wantedWords = searchWords.value.trim();
     if (!isSearching.value) {
-      found.value = null;
+      searchResult.value = null;
       return;
     }
     const overtaken = new AbortController();
-    const timer = setTimeout(() => look(wanted, overtaken.signal), PAUSE_MS);
+    const timer = setTimeout(() => search(wantedWords, overtaken.signal), PAUSE_MS);
     return () => {
       clearTimeout(timer);
       overtaken.abort();
@@ -155,19 +155,21 @@ export function startFinding(): void {
   });
 }
 
-async function look(wanted: string, signal: AbortSignal): Promise<void> {
+async function search(wantedWords: string, signal: AbortSignal): Promise<void> {
   try {
-    const page = await get<Search>(`/api/search${query({ q: wanted, limit: HITS_MAX })}`, { signal });
-    found.value = { words: wanted, hits: page.items, isIndexing: page.indexing, error: null };
+    const page = await get<Search>(`/api/search${query({ q: wantedWords, limit: HITS_MAX })}`, { signal });
+    searchResult.value = { words: wantedWords, hits: page.items, isIndexing: page.indexing, error: null };
   } catch (error) {
-    if (!signal.aborted) found.value = { words: wanted, hits: [], isIndexing: false, error };
+    if (!signal.aborted) searchResult.value = { words: wantedWords, hits: [], isIndexing: false, error };
   }
 }
 
 /** Text with the found words marked; `marks` are where each begins and ends. */
-export function Snippet({ text, marks }: { text: string; marks: readonly (readonly [number, number])[] }) {
+function Snippet({ text, marks }: { text: string; marks: readonly (readonly [number, number])[] }) {
   return (
-    <>{pieces(text, marks).map((piece) => (piece.marked ? <mark key={piece.at}>{piece.text}</mark> : piece.text))}</>
+    <>
+      {markedPieces(text, marks).map((piece) => (piece.marked ? <mark key={piece.at}>{piece.text}</mark> : piece.text))}
+    </>
   );
 }
 
@@ -177,7 +179,7 @@ interface Piece {
   marked: boolean;
 }
 
-export function pieces(text: string, marks: readonly (readonly [number, number])[]): Piece[] {
+export function markedPieces(text: string, marks: readonly (readonly [number, number])[]): Piece[] {
   const made: Piece[] = [];
   let at = 0;
   for (const [begin, end] of marks) {

@@ -2,25 +2,25 @@
 
 import { useEffect, useRef } from "preact/hooks";
 import { online } from "../connection.ts";
-import { place, to } from "../router.ts";
+import { route, to } from "../router.ts";
 import { Button } from "../ui/button.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { Menu, type MenuItem } from "../ui/menu.tsx";
 import type { SessionView } from "../wire.ts";
 import { beginRenaming, isRenaming, RenameField, SessionMenu } from "./actions.tsx";
 import { removeSession } from "./deletion.ts";
-import { channelOf, OWN, StateMark } from "./labels.tsx";
-import { channels, type Filter, filter, grouped, loadMore, more, shown } from "./listing.ts";
+import { channelOf, StatusMark, WEB_CHANNEL } from "./labels.tsx";
+import { channels, type Filter, filter, grouped, listedSessions, loadMore, moreState } from "./listing.ts";
 import { listed } from "./store.ts";
 import { unread } from "./unread.ts";
 
 /** All sessions, by day; more of them come as one scrolls. */
 export function SessionList() {
-  if (!listed.value && shown.value.length === 0) return online.value ? <SessionSkeleton /> : <Away />;
+  if (!listed.value && listedSessions.value.length === 0) return online.value ? <SessionSkeleton /> : <Offline />;
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions: The keys move between the links, which are inside.
-    <div class="session-list" onKeyDown={step}>
-      {grouped(shown.value).map(({ heading, sessions }) => (
+    <div class="session-list" onKeyDown={moveFocus}>
+      {grouped(listedSessions.value).map(({ heading, sessions }) => (
         <section key={heading} aria-label={heading}>
           <h2 class="session-day">{heading}</h2>
           <ul>
@@ -30,13 +30,13 @@ export function SessionList() {
           </ul>
         </section>
       ))}
-      {shown.value.length === 0 && more.value === "none" && <Nothing />}
+      {listedSessions.value.length === 0 && moreState.value === "none" && <Nothing />}
       <More />
     </div>
   );
 }
 
-function Away() {
+function Offline() {
   return <p class="session-nothing">Your sessions will be listed when the gateway is back.</p>;
 }
 
@@ -50,7 +50,7 @@ function Nothing() {
 /** The end of the list, which reads on when it comes into view. */
 function More() {
   const end = useRef<HTMLDivElement>(null);
-  const state = more.value;
+  const state = moreState.value;
   useEffect(() => {
     if (!end.current || state !== "more") return;
     const watch = new IntersectionObserver(([entry]) => entry?.isIntersecting && loadMore());
@@ -72,7 +72,7 @@ function More() {
 }
 
 /** Move the focus from one session to the next. */
-function step(event: KeyboardEvent): void {
+function moveFocus(event: KeyboardEvent): void {
   const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
   if (!by || !(event.target instanceof HTMLAnchorElement)) return;
   const links = [...(event.currentTarget as HTMLElement).querySelectorAll<HTMLElement>(".session-link")];
@@ -81,7 +81,7 @@ function step(event: KeyboardEvent): void {
 }
 
 /** One session of the list. */
-export function SessionRow({ session }: { session: SessionView }) {
+function SessionRow({ session }: { session: SessionView }) {
   if (isRenaming(session.id, "list")) {
     return (
       <li class="session-row">
@@ -90,7 +90,7 @@ export function SessionRow({ session }: { session: SessionView }) {
     );
   }
   const isNew = unread(session);
-  const isOpen = place.value.name === "session" && place.value.id === session.id;
+  const isOpen = route.value.name === "session" && route.value.id === session.id;
   return (
     <li class={`session-row ${session.state}${isNew ? " unread" : ""}`}>
       <a
@@ -102,9 +102,9 @@ export function SessionRow({ session }: { session: SessionView }) {
       >
         <span class="session-name">
           <span class="session-label">{session.label}</span>
-          {session.channel !== OWN && <ChannelName name={session.channel} />}
+          {session.channel !== WEB_CHANNEL && <ChannelName name={session.channel} />}
         </span>
-        <StateMark session={session} unread={isNew} />
+        <StatusMark session={session} unread={isNew} />
       </a>
       <SessionMenu session={session} where="list" />
     </li>
@@ -124,14 +124,14 @@ function ChannelName({ name }: { name: string }) {
 function onKey(event: KeyboardEvent, session: SessionView): void {
   if (event.key === "F2") beginRenaming(session.id, "list");
   else if (event.key === "Delete") {
-    besideOf(event.currentTarget as HTMLElement)?.focus();
+    neighbourOf(event.currentTarget as HTMLElement)?.focus();
     removeSession(session);
   } else return;
   event.preventDefault();
 }
 
 /** Return the session below a session of the list, or the one above the last. */
-function besideOf(link: HTMLElement): HTMLElement | undefined {
+function neighbourOf(link: HTMLElement): HTMLElement | undefined {
   const links = [...document.querySelectorAll<HTMLElement>(".session-link")];
   const at = links.indexOf(link);
   return links[at + 1] ?? links[at - 1];

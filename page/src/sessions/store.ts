@@ -2,12 +2,12 @@
 
 import { computed, type ReadonlySignal, signal } from "@preact/signals";
 import { get } from "../api.ts";
-import { alone } from "../browser.ts";
-import { type Link, link, report } from "../connection.ts";
+import { withTabLock } from "../browser.ts";
+import { type ConnectionState, connection, setConnection } from "../connection.ts";
 import type { Conversation } from "../journal/conversation.ts";
-import { follow } from "../journal/stream.ts";
-import { wake } from "../retry.ts";
-import { place } from "../router.ts";
+import { followStream } from "../journal/stream.ts";
+import { retryNow } from "../retry.ts";
+import { route } from "../router.ts";
 import type { PageOfSessionView, SessionView } from "../wire.ts";
 
 const LISTED = 50;
@@ -16,121 +16,124 @@ const HELLO_MS = 3_000;
 const LOCK = "holdfast.activity";
 
 /** What the tab that listens tells the others; with "hello" somebody asks how the link is. */
-type News = { kind: "event"; event: string; data: string } | { kind: "link"; link: Link } | { kind: "hello" };
+type TabMessage =
+  | { kind: "event"; event: string; data: string }
+  | { kind: "link"; link: ConnectionState }
+  | { kind: "hello" };
 
-type Known = ReadonlyMap<string, SessionView>;
+type SessionsById = ReadonlyMap<string, SessionView>;
 
-const known = signal<Known>(new Map());
+const sessionsById = signal<SessionsById>(new Map());
 const hasListed = signal(false);
 
 /** Those that are known, last used first. */
 export const sessions: ReadonlySignal<readonly SessionView[]> = computed(() =>
-  [...known.value.values()].sort((one, other) => other.updated_at - one.updated_at || compare(other.id, one.id)),
+  [...sessionsById.value.values()].sort((one, other) => other.updated_at - one.updated_at || compare(other.id, one.id)),
 );
 /** Whether the list has been read at all. */
 export const listed: ReadonlySignal<boolean> = hasListed;
 
 /** Return a session as it was last heard of. */
-export const sessionOf = (id: string): SessionView | undefined => known.value.get(id);
+export const sessionOf = (id: string): SessionView | undefined => sessionsById.value.get(id);
 
 /** Take sessions as somebody has read or changed them, unless more has been heard of them since. */
-export function learn(found: readonly SessionView[]): void {
-  put(found.filter((each) => each.seq >= (known.peek().get(each.id)?.seq ?? 0)));
+export function updateSessions(found: readonly SessionView[]): void {
+  storeSessions(found.filter((each) => each.seq >= (sessionsById.peek().get(each.id)?.seq ?? 0)));
 }
 
-function put(found: readonly SessionView[]): void {
+function storeSessions(found: readonly SessionView[]): void {
   if (found.length === 0) return;
-  known.value = new Map([...known.peek(), ...found.map((each) => [each.id, each] as const)]);
+  sessionsById.value = new Map([...sessionsById.peek(), ...found.map((each) => [each.id, each] as const)]);
 }
 
 /** Leave out a session that is deleted. */
-export function forget(id: string): void {
-  if (!known.value.has(id)) return;
-  known.value = new Map([...known.value].filter(([each]) => each !== id));
+export function dropSession(id: string): void {
+  if (!sessionsById.value.has(id)) return;
+  sessionsById.value = new Map([...sessionsById.value].filter(([each]) => each !== id));
 }
 
 /** Begin to watch all sessions. */
 export function startActivity(): void {
-  const watch = new Watch();
+  const watch = new SharedStream();
   watch.start();
-  list();
+  refresh();
 }
 
 /** One listens, and all know. */
-class Watch {
+class SharedStream {
   readonly #channel = new BroadcastChannel(LOCK);
   /** How the link is, if it is this tab that listens. */
-  #link: Link | null = null;
+  #link: ConnectionState | null = null;
 
   start(): void {
-    this.#channel.onmessage = ({ data }: MessageEvent<News>) => {
+    this.#channel.onmessage = ({ data }: MessageEvent<TabMessage>) => {
       if (data.kind === "hello") this.#answer();
-      else take(data);
+      else receive(data);
     };
     this.#hello();
     // The clock of a hidden tab goes slowly: whoever is looked at does not wait for it.
-    setInterval(() => document.hidden || link.peek() === "live" || this.#hello(), HELLO_MS);
-    alone(LOCK, () => new Promise<never>(() => this.#listen()));
+    setInterval(() => document.hidden || connection.peek() === "live" || this.#hello(), HELLO_MS);
+    withTabLock(LOCK, () => new Promise<never>(() => this.#listen()));
   }
 
   #hello(): void {
-    this.#channel.postMessage({ kind: "hello" } satisfies News);
+    this.#channel.postMessage({ kind: "hello" } satisfies TabMessage);
   }
 
   #answer(): void {
     if (!this.#link) return;
-    this.#channel.postMessage({ kind: "link", link: this.#link } satisfies News);
-    if (this.#link !== "live") wake();
+    this.#channel.postMessage({ kind: "link", link: this.#link } satisfies TabMessage);
+    if (this.#link !== "live") retryNow();
   }
 
   #listen(): void {
-    follow("/api/events", null, {
+    followStream("/api/events", null, {
       onEvent: ({ event, data }) => this.#tell({ kind: "event", event, data }),
-      onLink: (link) => {
+      onConnection: (link) => {
         this.#link = link;
         this.#tell({ kind: "link", link });
       },
     });
   }
 
-  #tell(news: News): void {
-    take(news);
+  #tell(news: TabMessage): void {
+    receive(news);
     if (navigator.locks) this.#channel.postMessage(news);
   }
 }
 
-function take(news: News): void {
-  if (news.kind === "event") hear(news.event, news.data);
+function receive(news: TabMessage): void {
+  if (news.kind === "event") applyEvent(news.event, news.data);
   if (news.kind !== "link") return;
-  const isNew = news.link === "live" && link.peek() !== "live";
-  report(news.link);
+  const isNew = news.link === "live" && connection.peek() !== "live";
+  setConnection(news.link);
   // Nothing is replayed: what was missed is in the list.
-  if (isNew) list();
+  if (isNew) refresh();
 }
 
-function hear(event: string, data: string): void {
-  if (event === "session") put([heard(JSON.parse(data) as SessionView)]);
-  else if (event === "gone") forget(heard(JSON.parse(data) as { id: string }).id);
-  else if (event === "reset") list();
+function applyEvent(event: string, data: string): void {
+  if (event === "session") storeSessions([markRecent(JSON.parse(data) as SessionView)]);
+  else if (event === "gone") dropSession(markRecent(JSON.parse(data) as { id: string }).id);
+  else if (event === "reset") refresh();
 }
 
 /** What was heard of since the list was asked for is newer than the list. */
 const recent = new Set<string>();
 
-function heard<T extends { id: string }>(found: T): T {
+function markRecent<T extends { id: string }>(found: T): T {
   recent.add(found.id);
   return found;
 }
 
 /** Read the sessions that were used last, and those that are pinned; leave out what is not there any more. */
-async function list(): Promise<void> {
+async function refresh(): Promise<void> {
   recent.clear();
   try {
     const [page, pinned] = await Promise.all([
       get<PageOfSessionView>(`/api/sessions?limit=${LISTED}`),
       get<PageOfSessionView>(`/api/sessions?pinned=true&limit=${LISTED}`),
     ]);
-    known.value = refreshed(known.value, page, pinned.items, recent);
+    sessionsById.value = withList(sessionsById.value, page, pinned.items, recent);
     hasListed.value = true;
   } catch {
     // Whoever watches hears of it as soon as the gateway is back, and lists again.
@@ -138,12 +141,12 @@ async function list(): Promise<void> {
 }
 
 /** Return what is known after a list: whatever would stand on its first page, and does not, is gone. */
-export function refreshed(
-  before: Known,
+export function withList(
+  before: SessionsById,
   { items, next_cursor }: PageOfSessionView,
   pinned: readonly SessionView[],
   recent: ReadonlySet<string>,
-): Known {
+): SessionsById {
   const last = items.at(-1);
   const isBelow = (each: SessionView) => Boolean(next_cursor && last && each.updated_at <= last.updated_at);
   const rest = [...before].filter(([id, each]) => recent.has(id) || isBelow(each));
@@ -153,12 +156,12 @@ export function refreshed(
 
 const compare = (one: string, other: string) => (one < other ? -1 : one > other ? 1 : 0);
 
-export const current = signal<Conversation | null>(null);
+export const currentConversation = signal<Conversation | null>(null);
 
 /** The open session, as it was last heard of. */
 export const currentSession = computed<SessionView | null>(() => {
-  const here = place.value;
+  const here = route.value;
   if (here.name !== "session") return null;
-  const read = current.value?.id === here.id ? current.value.session.value : null;
+  const read = currentConversation.value?.id === here.id ? currentConversation.value.session.value : null;
   return read ?? sessionOf(here.id) ?? null;
 });

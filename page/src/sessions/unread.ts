@@ -1,19 +1,19 @@
 /** Which sessions have news since this browser last showed them, and the document title that counts them. */
 
 import { effect, signal } from "@preact/signals";
-import { pocket } from "../browser.ts";
-import { place } from "../router.ts";
+import { localStore } from "../browser.ts";
+import { route } from "../router.ts";
 import type { SessionView } from "../wire.ts";
 import { currentSession, sessions } from "./store.ts";
 
-const KEPT = "holdfast.seen";
+const STORAGE_KEY = "holdfast.seen";
 /** Older ones count as seen. */
 const SEEN_MAX = 2_000;
 
 /** The last entry that was seen, by session. */
 type Seen = ReadonlyMap<string, number>;
 
-const seen = signal<Seen>(kept());
+const seen = signal<Seen>(storedSeen());
 const visible = signal(!document.hidden);
 
 /** Something has come to its end, or to a question, that nobody looked at. */
@@ -23,20 +23,20 @@ export function unread(session: SessionView, known: Seen = seen.value): boolean 
 }
 
 /** Keep in mind what is looked at, and how far each session was when this browser first heard of it. */
-export function startSeeing(): void {
+export function startUnread(): void {
   document.addEventListener("visibilitychange", () => {
     visible.value = !document.hidden;
   });
   effect(() => {
-    const next = looked(seen.peek(), sessions.value, visible.value ? openId() : null);
+    const next = withSeen(seen.peek(), sessions.value, visible.value ? openId() : null);
     if (next === seen.peek()) return;
     seen.value = next;
-    pocket.set(KEPT, JSON.stringify([...next]));
+    localStore.set(STORAGE_KEY, JSON.stringify([...next]));
   });
 }
 
 /** Return what has been seen after a look at the list, and at one session of it; the same map if nothing is new. */
-export function looked(known: Seen, found: readonly SessionView[], open: string | null): Seen {
+export function withSeen(known: Seen, found: readonly SessionView[], open: string | null): Seen {
   const news = found.filter((each) => !known.has(each.id) || (each.id === open && known.get(each.id) !== each.seq));
   if (news.length === 0) return known;
   const next = new Map(known);
@@ -49,12 +49,12 @@ export function looked(known: Seen, found: readonly SessionView[], open: string 
 }
 
 function openId(): string | null {
-  return place.value.name === "session" ? place.value.id : null;
+  return route.value.name === "session" ? route.value.id : null;
 }
 
-function kept(): Seen {
+function storedSeen(): Seen {
   try {
-    return new Map(JSON.parse(pocket.get(KEPT) ?? "[]") as [string, number][]);
+    return new Map(JSON.parse(localStore.get(STORAGE_KEY) ?? "[]") as [string, number][]);
   } catch {
     return new Map();
   }
@@ -66,7 +66,7 @@ export function startTitle(): void {
   effect(() => {
     const news = sessions.value.filter((each) => unread(each)).length;
     const isRunning = currentSession.value?.activity === "running";
-    document.title = titled(where(), { news, isRunning });
+    document.title = titled(pageTitle(), { news, isRunning });
   });
 }
 
@@ -74,8 +74,8 @@ export function titled(here: string, { news, isRunning }: { news: number; isRunn
   return [news ? `(${news})` : "", isRunning ? "●" : "", here ? `${here} · ${NAME}` : NAME].filter(Boolean).join(" ");
 }
 
-function where(): string {
-  const here = place.value;
+function pageTitle(): string {
+  const here = route.value;
   if (here.name === "control") return here.page[0]!.toUpperCase() + here.page.slice(1);
   return currentSession.value?.label ?? "";
 }

@@ -4,18 +4,18 @@ import "./usage.css";
 import { useId, useState } from "preact/hooks";
 import { count, percent, price, tokens } from "../format.ts";
 import type { Conversation } from "../journal/conversation.ts";
-import type { Used } from "../journal/view.ts";
+import type { TokenUsage } from "../journal/view.ts";
 import { Icon } from "../ui/icon.tsx";
 
 /** What a session has used so far; what of it belongs to the last answer is shown to whoever asks. */
-export function Meter({ conversation }: { conversation: Conversation }) {
+export function UsageMeter({ conversation }: { conversation: Conversation }) {
   const id = useId();
   const [over, setOver] = useState(false);
   const [kept, setKept] = useState(false);
   const whole = conversation.used.value;
-  const summary = brief(whole);
+  const summary = usageSummary(whole);
   if (!summary) return null;
-  const last = conversation.turns.value.findLast((each) => brief(each.used))?.used;
+  const last = conversation.turns.value.findLast((each) => usageSummary(each.used))?.used;
   const open = over || kept;
   const close = () => {
     setOver(false);
@@ -49,12 +49,12 @@ export function Meter({ conversation }: { conversation: Conversation }) {
   );
 }
 
-function Figures({ title, used }: { title: string; used: Used }) {
+function Figures({ title, used }: { title: string; used: TokenUsage }) {
   return (
     <section>
       <h3>{title}</h3>
       <dl>
-        {figures(used).map(({ name, value }) => (
+        {usageLines(used).map(({ name, value }) => (
           <div key={name}>
             <dt>{name}</dt>
             <dd>{value}</dd>
@@ -65,21 +65,21 @@ function Figures({ title, used }: { title: string; used: Used }) {
   );
 }
 
-export interface Figure {
+interface UsageLine {
   name: string;
   value: string;
 }
 
 /** Return the whole in a few letters; nothing where nothing was used. */
-export function brief(used: Used): string {
+export function usageSummary(used: TokenUsage): string {
   const all = used.input + used.output;
   if (!all && !used.costMicros) return "";
   return [`${tokens(all)} tokens`, used.costMicros ? price(used.costMicros) : ""].filter(Boolean).join(" · ");
 }
 
 /** Return what was used, by kind; kinds of which there was nothing are left out. */
-export function figures(used: Used): readonly Figure[] {
-  const cached = used.cached ? ` (${percent(share(used))} from the cache)` : "";
+export function usageLines(used: TokenUsage): readonly UsageLine[] {
+  const cached = used.cached ? ` (${percent(cachedShare(used))} from the cache)` : "";
   return [
     { name: "Model", value: used.model },
     { name: "Read", value: used.input ? `${count(used.input)} tokens${cached}` : "" },
@@ -89,6 +89,6 @@ export function figures(used: Used): readonly Figure[] {
 }
 
 /** Providers differ in whether what came from the cache was read as well. */
-function share({ input, cached }: Used): number {
+function cachedShare({ input, cached }: TokenUsage): number {
   return cached / Math.max(input, cached);
 }

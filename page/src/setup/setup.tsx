@@ -6,25 +6,25 @@ import { Pending } from "../control/parts.tsx";
 import { RestartButton } from "../control/restart.tsx";
 import { to } from "../router.ts";
 import { Icon } from "../ui/icon.tsx";
-import { Access, ModelChoice, ProviderChoice, Trial } from "./steps.tsx";
-import { Course, STEPS, type Step } from "./wizard.ts";
+import { AccessForm, ModelChoice, ModelTest, ProviderChoice } from "./steps.tsx";
+import { SetupWizard, STEPS, type Step } from "./wizard.ts";
 
 export function ModelSetup() {
-  const course = useMemo(() => new Course(), []);
+  const wizard = useMemo(() => new SetupWizard(), []);
   useEffect(() => {
-    course.begin();
-  }, [course]);
-  if (!course.offer.value) return <Pending error={course.problem.value} onRetry={course.begin} />;
+    wizard.load();
+  }, [wizard]);
+  if (!wizard.options.value) return <Pending error={wizard.problem.value} onRetry={wizard.load} />;
   return (
     <div class="setup">
-      <Steps course={course} />
-      <Stage key={course.step.value} course={course} />
+      <Steps wizard={wizard} />
+      <StepFrame key={wizard.step.value} wizard={wizard} />
     </div>
   );
 }
 
 /** A step that takes the focus when it appears, before the next key: what is typed stays in the field it was typed in. */
-function Stage({ course }: { course: Course }) {
+function StepFrame({ wizard }: { wizard: SetupWizard }) {
   const element = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => {
     const first = element.current?.querySelector<HTMLElement>("input, .setup-end .button");
@@ -32,39 +32,39 @@ function Stage({ course }: { course: Course }) {
   }, []);
   return (
     <div ref={element} class="setup-step" tabIndex={-1}>
-      <Current course={course} />
+      <CurrentStep wizard={wizard} />
     </div>
   );
 }
 
-function Current({ course }: { course: Course }) {
-  switch (course.step.value) {
+function CurrentStep({ wizard }: { wizard: SetupWizard }) {
+  switch (wizard.step.value) {
     case "provider":
-      return <ProviderChoice course={course} />;
+      return <ProviderChoice wizard={wizard} />;
     case "access":
-      return <Access course={course} />;
+      return <AccessForm wizard={wizard} />;
     case "model":
-      return <ModelChoice course={course} />;
+      return <ModelChoice wizard={wizard} />;
     case "trial":
-      return <Trial course={course} />;
+      return <ModelTest wizard={wizard} />;
     case "saved":
-      return <Saved course={course} />;
+      return <Saved wizard={wizard} />;
     case "ready":
-      return <Ready course={course} />;
+      return <Ready wizard={wizard} />;
   }
 }
 
 const TITLES = { provider: "Provider", access: "Key", model: "Model", trial: "Try it" };
 
 /** Where in its course a set-up is; a step that was made can be made again. */
-export function Steps({ course }: { course: Course }) {
-  const at = (STEPS as readonly Step[]).indexOf(course.step.value);
+function Steps({ wizard }: { wizard: SetupWizard }) {
+  const at = (STEPS as readonly Step[]).indexOf(wizard.step.value);
   const isOver = at < 0;
   return (
     <ol class="setup-steps" aria-label="Steps">
       {STEPS.map((step, number) => (
         <li key={step} data-done={isOver || number < at} aria-current={number === at ? "step" : undefined}>
-          <button type="button" disabled={isOver || number >= at} onClick={() => course.back(step)}>
+          <button type="button" disabled={isOver || number >= at} onClick={() => wizard.back(step)}>
             <span class="setup-sign">{isOver || number < at ? <Icon name="check" size={14} /> : number + 1}</span>
             {TITLES[step]}
           </button>
@@ -75,23 +75,23 @@ export function Steps({ course }: { course: Course }) {
 }
 
 /** It is written down; the gateway reads it when it starts. */
-export function Saved({ course }: { course: Course }) {
+function Saved({ wizard }: { wizard: SetupWizard }) {
   return (
     <div class="setup-end">
       <Icon name="check" size={32} />
       <h2>Saved</h2>
-      <p>{course.model.value} answers after a restart. It takes a moment, and this page stays.</p>
-      <RestartButton label="Restart now" look="main" onBack={() => course.back("ready")} />
+      <p>{wizard.model.value} answers after a restart. It takes a moment, and this page stays.</p>
+      <RestartButton label="Restart now" look="main" onBack={() => wizard.back("ready")} />
     </div>
   );
 }
 
-export function Ready({ course }: { course: Course }) {
+function Ready({ wizard }: { wizard: SetupWizard }) {
   return (
     <div class="setup-end">
       <Icon name="chat" size={32} />
       <h2>Ready</h2>
-      <p>{course.model.value} is there.</p>
+      <p>{wizard.model.value} is there.</p>
       <a class="button main" href={to.new()}>
         Say hello
       </a>

@@ -1,17 +1,17 @@
 /** The steps of the set-up wizard. */
 
 import { useState } from "preact/hooks";
-import { Trouble } from "../control/parts.tsx";
+import { ErrorNotice } from "../control/parts.tsx";
 import { duration, plural } from "../format.ts";
 import { Button } from "../ui/button.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { Badge, Field, Spinner } from "../ui/parts.tsx";
 import type { Trial as TrialView } from "../wire.ts";
-import { type Course, isInUse, type Provider } from "./wizard.ts";
+import { isInUse, type Provider, type SetupWizard } from "./wizard.ts";
 
 /** The first step: who answers. */
-export function ProviderChoice({ course }: { course: Course }) {
-  const offer = course.offer.value!;
+export function ProviderChoice({ wizard }: { wizard: SetupWizard }) {
+  const offer = wizard.options.value!;
   return (
     <>
       <h2>Who shall answer?</h2>
@@ -23,9 +23,9 @@ export function ProviderChoice({ course }: { course: Course }) {
       <ul class="setup-providers">
         {offer.providers.map((each) => (
           <li key={each.name}>
-            <button type="button" class="setup-provider" onClick={() => course.choose(each)}>
+            <button type="button" class="setup-provider" onClick={() => wizard.choose(each)}>
               <strong>{each.label}</strong>
-              <span class="faint">{told(each)}</span>
+              <span class="faint">{providerHint(each)}</span>
               {isInUse(offer, each) && <Badge tone="good">in use</Badge>}
             </button>
           </li>
@@ -35,44 +35,44 @@ export function ProviderChoice({ course }: { course: Course }) {
   );
 }
 
-function told(provider: Provider): string {
+function providerHint(provider: Provider): string {
   if (provider.has_key && provider.needs_key) return "its key is there already";
   if (provider.needs_key) return "with a key";
   return provider.base_url || "at an address of your own";
 }
 
 /** The second step: where the provider is, and the key that it asks for. */
-export function Access({ course }: { course: Course }) {
-  const provider = course.provider.value!;
+export function AccessForm({ wizard }: { wizard: SetupWizard }) {
+  const provider = wizard.provider.value!;
   const go = (event: Event) => {
     event.preventDefault();
-    course.list();
+    wizard.listModels();
   };
   return (
     <form class="setup-form" onSubmit={go}>
       <h2>{provider.label}</h2>
-      {provider.needs_address && <Address course={course} />}
-      <Key course={course} />
-      {!provider.needs_address && <Address course={course} />}
-      {course.problem.value !== undefined && <Trouble error={course.problem.value} />}
+      {provider.needs_address && <Address wizard={wizard} />}
+      <Key wizard={wizard} />
+      {!provider.needs_address && <Address wizard={wizard} />}
+      {wizard.problem.value !== undefined && <ErrorNotice error={wizard.problem.value} />}
       <div class="setup-actions">
-        <Button onClick={() => course.back("provider")}>Back</Button>
-        <Button type="submit" look="main" disabled={course.busy.value || isMissing(course)}>
-          {course.busy.value ? "Asking for its models…" : "Continue"}
+        <Button onClick={() => wizard.back("provider")}>Back</Button>
+        <Button type="submit" look="main" disabled={wizard.busy.value || isMissing(wizard)}>
+          {wizard.busy.value ? "Asking for its models…" : "Continue"}
         </Button>
       </div>
     </form>
   );
 }
 
-function isMissing(course: Course): boolean {
-  const provider = course.provider.value!;
-  const needsKey = provider.needs_key && !provider.has_key && !course.key.value.trim();
-  return needsKey || (provider.needs_address && !course.baseUrl.value.trim());
+function isMissing(wizard: SetupWizard): boolean {
+  const provider = wizard.provider.value!;
+  const needsKey = provider.needs_key && !provider.has_key && !wizard.key.value.trim();
+  return needsKey || (provider.needs_address && !wizard.baseUrl.value.trim());
 }
 
-function Key({ course }: { course: Course }) {
-  const provider = course.provider.value!;
+function Key({ wizard }: { wizard: SetupWizard }) {
+  const provider = wizard.provider.value!;
   return (
     <Field label={provider.needs_key ? "Key" : "Key (if it asks for one)"} hint={keyHint(provider)}>
       {(control) => (
@@ -82,9 +82,9 @@ function Key({ course }: { course: Course }) {
           autocomplete="off"
           spellcheck={false}
           placeholder={provider.has_key ? "the one that is there" : ""}
-          value={course.key.value}
+          value={wizard.key.value}
           onInput={(event) => {
-            course.key.value = event.currentTarget.value;
+            wizard.key.value = event.currentTarget.value;
           }}
         />
       )}
@@ -98,8 +98,8 @@ function keyHint({ has_key, key_hint, key_variable }: Provider): string | undefi
   return `You get one at ${key_hint}. The gateway also takes it from ${key_variable} in its environment, when it starts.`;
 }
 
-function Address({ course }: { course: Course }) {
-  const provider = course.provider.value!;
+function Address({ wizard }: { wizard: SetupWizard }) {
+  const provider = wizard.provider.value!;
   const usual = !provider.needs_address;
   const hint = usual ? "Only where it is somewhere else than usual." : "Where its API answers.";
   return (
@@ -111,9 +111,9 @@ function Address({ course }: { course: Course }) {
           autocomplete="off"
           spellcheck={false}
           placeholder="https://…"
-          value={course.baseUrl.value}
+          value={wizard.baseUrl.value}
           onInput={(event) => {
-            course.baseUrl.value = event.currentTarget.value;
+            wizard.baseUrl.value = event.currentTarget.value;
           }}
         />
       )}
@@ -125,11 +125,11 @@ function Address({ course }: { course: Course }) {
 const SHOWN_MAX = 60;
 
 /** The third step: which of its models. */
-export function ModelChoice({ course }: { course: Course }) {
-  const { models, problem, hint } = course.models.value!;
+export function ModelChoice({ wizard }: { wizard: SetupWizard }) {
+  const { models, problem, hint } = wizard.models.value!;
   const go = (event: Event) => {
     event.preventDefault();
-    course.test();
+    wizard.testModel();
   };
   return (
     <form class="setup-form" onSubmit={go}>
@@ -139,22 +139,22 @@ export function ModelChoice({ course }: { course: Course }) {
           Its models could not be listed: {problem}. To go on, {hint}, or write the name of one.
         </p>
       )}
-      {models.length > 0 && <Found models={models} course={course} />}
-      <Field label="Model" hint={`As the provider writes it, like ${course.provider.value!.example}`}>
+      {models.length > 0 && <ModelList models={models} wizard={wizard} />}
+      <Field label="Model" hint={`As the provider writes it, like ${wizard.provider.value!.example}`}>
         {(control) => (
           <input
             {...control}
             autocomplete="off"
             spellcheck={false}
-            value={course.model.value}
-            onInput={(event) => course.name(event.currentTarget.value)}
+            value={wizard.model.value}
+            onInput={(event) => wizard.chooseModel(event.currentTarget.value)}
           />
         )}
       </Field>
-      {course.problem.value !== undefined && <Trouble error={course.problem.value} />}
+      {wizard.problem.value !== undefined && <ErrorNotice error={wizard.problem.value} />}
       <div class="setup-actions">
-        <Button onClick={() => course.back("access")}>Back</Button>
-        <Button type="submit" look="main" disabled={!course.model.value.trim()}>
+        <Button onClick={() => wizard.back("access")}>Back</Button>
+        <Button type="submit" look="main" disabled={!wizard.model.value.trim()}>
           Try it
         </Button>
       </div>
@@ -162,7 +162,7 @@ export function ModelChoice({ course }: { course: Course }) {
   );
 }
 
-function Found({ models, course }: { models: readonly string[]; course: Course }) {
+function ModelList({ models, wizard }: { models: readonly string[]; wizard: SetupWizard }) {
   const [wanted, setWanted] = useState("");
   const found = models.filter((each) => each.toLowerCase().includes(wanted.trim().toLowerCase()));
   return (
@@ -181,7 +181,12 @@ function Found({ models, course }: { models: readonly string[]; course: Course }
         <legend class="unseen">Models</legend>
         {found.slice(0, SHOWN_MAX).map((each) => (
           <label key={each} class="setup-item">
-            <input type="radio" name="model" checked={course.model.value === each} onChange={() => course.name(each)} />
+            <input
+              type="radio"
+              name="model"
+              checked={wizard.model.value === each}
+              onChange={() => wizard.chooseModel(each)}
+            />
             {each}
           </label>
         ))}
@@ -193,25 +198,25 @@ function Found({ models, course }: { models: readonly string[]; course: Course }
 }
 
 /** The last step: the model is asked something, and then it can be kept. */
-export function Trial({ course }: { course: Course }) {
-  const trial = course.trial.value;
+export function ModelTest({ wizard }: { wizard: SetupWizard }) {
+  const trial = wizard.trial.value;
   return (
     <>
-      <h2>{course.model.value}</h2>
-      {!trial && course.problem.value === undefined && (
+      <h2>{wizard.model.value}</h2>
+      {!trial && wizard.problem.value === undefined && (
         <p class="setup-waiting">
           <Spinner label="Asking it" /> Asking it to say something. One that has to be loaded first takes a while.
         </p>
       )}
       {trial && (trial.ok ? <Answered trial={trial} /> : <Failed trial={trial} />)}
-      {course.problem.value !== undefined && <Trouble error={course.problem.value} />}
+      {wizard.problem.value !== undefined && <ErrorNotice error={wizard.problem.value} />}
       <div class="setup-actions">
-        <Button onClick={() => course.back("model")}>Back</Button>
-        <Button icon="retry" disabled={course.busy.value} onClick={course.test}>
+        <Button onClick={() => wizard.back("model")}>Back</Button>
+        <Button icon="retry" disabled={wizard.busy.value} onClick={wizard.testModel}>
           Try again
         </Button>
         {trial && (
-          <Button look={trial.ok ? "main" : "quiet"} disabled={course.busy.value} onClick={course.save}>
+          <Button look={trial.ok ? "main" : "quiet"} disabled={wizard.busy.value} onClick={wizard.save}>
             {trial.ok ? "Use this model" : "Use it anyway"}
           </Button>
         )}

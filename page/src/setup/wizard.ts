@@ -9,12 +9,12 @@ export type Provider = SetupView["providers"][number];
 export type Step = (typeof STEPS)[number] | "saved" | "ready";
 
 /** A model may have to be loaded before it says its first word. */
-const TRIAL_PATIENCE_MS = 120_000;
+const TRIAL_TIMEOUT_MS = 120_000;
 
 /** A set-up, from its first step on. */
-export class Course {
+export class SetupWizard {
   readonly step = signal<Step>("provider");
-  readonly offer = signal<SetupView | null>(null);
+  readonly options = signal<SetupView | null>(null);
   readonly provider = signal<Provider | null>(null);
   readonly key = signal("");
   readonly baseUrl = signal("");
@@ -34,14 +34,14 @@ export class Course {
     ...(this.key.value.trim() ? { api_key: this.key.value.trim() } : {}),
   }));
 
-  readonly begin = async (): Promise<void> => {
+  readonly load = async (): Promise<void> => {
     const offer = await this.#ask(() => get<SetupView>("/api/setup"));
-    if (offer) this.offer.value = offer;
+    if (offer) this.options.value = offer;
   };
 
   choose(chosen: Provider): void {
     if (this.provider.value?.name !== chosen.name) {
-      const offer = this.offer.value;
+      const offer = this.options.value;
       this.key.value = this.model.value = "";
       this.baseUrl.value = isInUse(offer, chosen) ? offer.model.base_url : chosen.base_url;
     }
@@ -49,21 +49,21 @@ export class Course {
     this.step.value = "access";
   }
 
-  async list(): Promise<void> {
+  async listModels(): Promise<void> {
     const models = await this.#ask(() => post<ModelsView>("/api/setup/models", this.#choice.value));
     if (!models) return;
     this.models.value = models;
     this.step.value = "model";
   }
 
-  name(chosen: string): void {
+  chooseModel(chosen: string): void {
     this.model.value = chosen;
   }
 
-  readonly test = async (): Promise<void> => {
+  readonly testModel = async (): Promise<void> => {
     this.step.value = "trial";
     this.trial.value = null;
-    const asking = { patienceMs: TRIAL_PATIENCE_MS };
+    const asking = { timeoutMs: TRIAL_TIMEOUT_MS };
     const trial = await this.#ask(() => post<Trial>("/api/setup/test", this.#choice.value, asking));
     if (trial) this.trial.value = trial;
   };

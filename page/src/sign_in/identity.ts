@@ -4,56 +4,56 @@ import { computed, type ReadonlySignal, signal } from "@preact/signals";
 import { get, post, Refused, SIGNED_OUT } from "../api.ts";
 import { go, to } from "../router.ts";
 import { forgetLogin, isSignedIn, keepLogin, LOGIN } from "../signing.ts";
-import { tellProblem } from "../ui/toast.tsx";
+import { showError } from "../ui/toast.tsx";
 import type { Credentials, Me, SignedIn } from "../wire.ts";
 
 /** `unknown` until the gateway has said it; `outside` is at the door. */
-export type Standing = "unknown" | "inside" | "outside";
+type Access = "unknown" | "inside" | "outside";
 
-const LOOK_AGAIN_MS = 2_000;
+const RETRY_MS = 2_000;
 
-const known = signal<Me | null>(null);
-const stands = signal<Standing>("unknown");
-const entries = signal(0);
-const trouble = signal<unknown>(null);
+const identity = signal<Me | null>(null);
+const accessState = signal<Access>("unknown");
+const admissionCount = signal(0);
+const lastProblem = signal<unknown>(null);
 
-export const me: ReadonlySignal<Me | null> = known;
-export const standing: ReadonlySignal<Standing> = stands;
+export const me: ReadonlySignal<Me | null> = identity;
+export const access: ReadonlySignal<Access> = accessState;
 /** Why nobody could be let in, for the door to show. */
-export const problem: ReadonlySignal<unknown> = trouble;
+export const signInProblem: ReadonlySignal<unknown> = lastProblem;
 /** Counts up whenever somebody is let in: what waited for that tries again. */
-export const returned: ReadonlySignal<number> = entries;
-export const operator = computed(() => known.value?.scopes.includes("admin") ?? false);
-export const guest = computed(() => known.value?.how === "guest");
+export const admissions: ReadonlySignal<number> = admissionCount;
+export const isOperator = computed(() => identity.value?.scopes.includes("admin") ?? false);
+export const isGuest = computed(() => identity.value?.how === "guest");
 
-let asking: Promise<void> | null = null;
+let pending: Promise<void> | null = null;
 
 /** Ask who this is, and open the house or the door.  While nobody answers, it is asked again and again. */
-export function enter(): Promise<void> {
-  asking ??= ask().finally(() => {
-    asking = null;
+export function checkAccess(): Promise<void> {
+  pending ??= updateAccess().finally(() => {
+    pending = null;
   });
-  return asking;
+  return pending;
 }
 
 /** Begin to notice when this browser is not let in any more, or again. */
-export function startMe(): void {
+export function startIdentity(): void {
   // A request was answered with 401.
   addEventListener(SIGNED_OUT, () => {
-    if (stands.value !== "outside") enter();
+    if (accessState.value !== "outside") checkAccess();
   });
   // Another tab signed in or out: this one is the same browser, and shows nothing more of what somebody left.
   addEventListener("storage", (event) => {
     if (event.key !== LOGIN) return;
     if (event.newValue === null) location.reload();
-    else enter();
+    else checkAccess();
   });
 }
 
 /** Sign this browser in.  Throws what the gateway says against it. */
 export async function signIn(credentials: Credentials): Promise<void> {
   await keepLogin(await post<SignedIn>("/api/sign-in", credentials));
-  await enter();
+  await checkAccess();
 }
 
 /** Sign in with the code of a link; what is wrong with it is told at the door, and to those who come in without one. */
@@ -61,9 +61,9 @@ export async function signInWith(code: string): Promise<void> {
   try {
     await signIn({ code });
   } catch (error) {
-    await enter();
-    trouble.value = error;
-    if (guest.value) tellProblem(error);
+    await checkAccess();
+    lastProblem.value = error;
+    if (isGuest.value) showError(error);
   }
 }
 
@@ -72,28 +72,28 @@ export async function signOut(): Promise<void> {
   await forgetLogin();
 }
 
-async function ask(): Promise<void> {
+async function updateAccess(): Promise<void> {
   try {
-    known.value = await whoAmI();
+    identity.value = await fetchIdentity();
   } catch (error) {
-    trouble.value = error;
-    setTimeout(enter, LOOK_AGAIN_MS);
+    lastProblem.value = error;
+    setTimeout(checkAccess, RETRY_MS);
     return;
   }
-  trouble.value = null;
-  stands.value = known.value ? "inside" : "outside";
-  if (known.value) entries.value += 1;
+  lastProblem.value = null;
+  accessState.value = identity.value ? "inside" : "outside";
+  if (identity.value) admissionCount.value += 1;
 }
 
-async function whoAmI(): Promise<Me | null> {
-  const found = await askedMe();
+async function fetchIdentity(): Promise<Me | null> {
+  const found = await fetchMe();
   if (found || !isSignedIn()) return found;
   // A sign-in that is over is in the way of a program of this machine, which needs none.
   await forgetLogin();
-  return askedMe();
+  return fetchMe();
 }
 
-async function askedMe(): Promise<Me | null> {
+async function fetchMe(): Promise<Me | null> {
   try {
     return await get<Me>("/api/me");
   } catch (error) {

@@ -3,72 +3,72 @@
 import "./sign_in.css";
 import { signal } from "@preact/signals";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
-import { told } from "../api.ts";
+import { errorText } from "../api.ts";
 import { Button } from "../ui/button.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { Command, Field } from "../ui/parts.tsx";
 import { useLoaded } from "../ui/requests.ts";
 import type { Ways } from "../wire.ts";
-import { guest, problem, signIn } from "./identity.ts";
+import { isGuest, signIn, signInProblem } from "./identity.ts";
 
 /** Where somebody signs in.  What was typed in the page behind it stays there. */
-export function Door() {
+export function SignInPage() {
   return (
-    <main class="door" aria-labelledby="door-title">
-      <div class="door-card">
+    <main class="sign-in" aria-labelledby="sign-in-title">
+      <div class="sign-in-card">
         <img src="/icon.svg" alt="" width="48" height="48" />
-        <h1 id="door-title">Sign in to Holdfast</h1>
-        {problem.value ? (
-          <p class="door-problem" role="alert">
-            {told(problem.value)}
+        <h1 id="sign-in-title">Sign in to Holdfast</h1>
+        {signInProblem.value ? (
+          <p class="sign-in-problem" role="alert">
+            {errorText(signInProblem.value)}
           </p>
         ) : null}
-        <WaysIn />
+        <SignInOptions />
       </div>
     </main>
   );
 }
 
-const knocked = signal(false);
+const isDialogOpen = signal(false);
 
 /** Let a guest sign in who wants to do more than talk. */
-export const knock = () => {
-  knocked.value = true;
+export const openSignIn = () => {
+  isDialogOpen.value = true;
 };
 
 /** The door for guests, who are inside already. */
-export function Knock() {
-  if (!knocked.value || !guest.value) return null;
+export function SignInDialog() {
+  if (!isDialogOpen.value || !isGuest.value) return null;
   const close = () => {
-    knocked.value = false;
+    isDialogOpen.value = false;
   };
   return (
     <Dialog title="Sign in" onClose={close}>
       <p>This machine needs no key to talk and to read. To change settings and to allow commands, sign in.</p>
-      <WaysIn />
+      <SignInOptions />
     </Dialog>
   );
 }
 
 /** How one can sign in: with the password, where there is one, and always with a link. */
-export function WaysIn() {
-  const [ways] = useLoaded<Ways>("/api/sign-in");
-  const hasPassword = ways.value.value?.password ?? false;
+function SignInOptions() {
+  const [options] = useLoaded<Ways>("/api/sign-in");
+  const hasPassword = options.value.value?.password ?? false;
   return (
     <>
       {!isSecureContext && (
-        <p class="door-problem" role="note">
+        <p class="sign-in-problem" role="note">
           This address is not encrypted. Others on the network can read along, and can take over your sign-in. Use
           https, or a tunnel to 127.0.0.1.
         </p>
       )}
       {hasPassword && <PasswordForm />}
-      <div class="door-link">
+      <div class="sign-in-link">
         <p>
           {hasPassword ? "Or get" : "Get"} a link on the machine where the gateway runs, and open it in this browser:
         </p>
         <Command text="holdfast link" />
-        <p class="door-small">A link is good once, for fifteen minutes.</p>
+        <p class="sign-in-small">A link is good once, for fifteen minutes.</p>
       </div>
     </>
   );
@@ -85,14 +85,14 @@ function PasswordForm() {
     try {
       await signIn({ password: field.current?.value ?? "" });
     } catch (error) {
-      setRefusal(told(error));
+      setRefusal(errorText(error));
       field.current?.select();
     } finally {
       setBusy(false);
     }
   };
   return (
-    <form class="door-form" onSubmit={submit}>
+    <form class="sign-in-form" onSubmit={submit}>
       <Field label="Password" problem={refusal || undefined}>
         {(control) => (
           <input

@@ -3,20 +3,20 @@
 import { clockTime } from "../format.ts";
 import type { MessageItem, QuestionItem, Turn } from "../journal/view.ts";
 
-const OVER: ReadonlySet<Turn["state"]> = new Set(["completed", "failed", "cancelled", "interrupted"]);
+const ENDED: ReadonlySet<Turn["state"]> = new Set(["completed", "failed", "cancelled", "interrupted"]);
 
-export const isOver = (turn: Pick<Turn, "state">) => OVER.has(turn.state);
+export const isOver = (turn: Pick<Turn, "state">) => ENDED.has(turn.state);
 
 /** Return the turn that a session is at: the one that runs or waits for somebody, else the first in line. */
-export function atWork(turns: readonly Turn[]): Turn | undefined {
+export function activeTurn(turns: readonly Turn[]): Turn | undefined {
   return (
     turns.find((each) => each.state === "running" || each.state === "waiting") ?? turns.find((each) => !isOver(each))
   );
 }
 
 /** Return the turns that come after the one at work. */
-export function inLine(turns: readonly Turn[]): readonly Turn[] {
-  const first = atWork(turns);
+export function queuedTurns(turns: readonly Turn[]): readonly Turn[] {
+  const first = activeTurn(turns);
   return turns.filter((each) => each.state === "queued" && each !== first);
 }
 
@@ -34,7 +34,7 @@ export function openQuestion(turn: Turn | undefined): QuestionItem | undefined {
 const MINUTE_MS = 60_000;
 
 /** Return when a turn that waits for its model is tried again, in words. */
-export function nextTry(at: number, now: number): string {
+export function nextTryText(at: number, now: number): string {
   const left = at - now;
   if (left < 1_000) return "Next try in a moment.";
   return left < MINUTE_MS ? `Next try in ${Math.round(left / 1_000)} s.` : `Next try at ${clockTime(at)}.`;

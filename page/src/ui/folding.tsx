@@ -16,7 +16,7 @@ interface UnfoldingProps {
 }
 
 /** A line that opens to show the rest. */
-export function Unfolding({ class: name, isOpen, onTurn, head, children }: UnfoldingProps) {
+export function Disclosure({ class: name, isOpen, onTurn, head, children }: UnfoldingProps) {
   const id = useId();
   return (
     <div class={name}>
@@ -53,14 +53,14 @@ interface FoldedProps {
 }
 
 /** Long text, of which a part is shown until the rest is asked for. */
-export function Folded({ text, end = "head", children }: FoldedProps) {
+export function LongText({ text, end = "head", children }: FoldedProps) {
   const [isWhole, setWhole] = useState(false);
   const lines = text.split("\n");
   const isLong = lines.length > LINES_MAX * 1.5 || text.length > CHARS_MAX * 1.5;
   if (!isLong) return <>{children(text)}</>;
   return (
     <>
-      {children(isWhole ? text : part(lines, end))}
+      {children(isWhole ? text : excerpt(lines, end))}
       <Button small aria-expanded={isWhole} onClick={() => setWhole(!isWhole)}>
         {isWhole ? "Show less" : `Show all ${count(lines.length)} lines`}
       </Button>
@@ -68,7 +68,7 @@ export function Folded({ text, end = "head", children }: FoldedProps) {
   );
 }
 
-function part(lines: readonly string[], end: "head" | "tail"): string {
+function excerpt(lines: readonly string[], end: "head" | "tail"): string {
   const shown = (end === "head" ? lines.slice(0, LINES_MAX) : lines.slice(-LINES_MAX)).join("\n");
   return end === "head" ? shown.slice(0, CHARS_MAX) : shown.slice(-CHARS_MAX);
 }

@@ -2,7 +2,7 @@
 
 const isMac = /Mac|iP(hone|ad)/.test(navigator.platform);
 
-const WRITTEN: Record<string, string> = {
+const LABELS: Record<string, string> = {
   mod: isMac ? "⌘" : "Ctrl",
   alt: isMac ? "⌥" : "Alt",
   shift: isMac ? "⇧" : "Shift",
@@ -29,7 +29,7 @@ export function isPressed(keys: string, event: KeyboardEvent): boolean {
   );
 }
 
-export const written = (keys: string) => keys.split("+").map((each) => WRITTEN[each] ?? each.toUpperCase());
+export const keyLabels = (keys: string) => keys.split("+").map((each) => LABELS[each] ?? each.toUpperCase());
 
 /** Whether somebody is typing: then a letter is a letter. */
 export function isTyping(target: EventTarget | null): boolean {
@@ -44,7 +44,7 @@ const isTextInput = (target: HTMLElement) => target instanceof HTMLInputElement 
 export function Keys({ keys }: { keys: string }) {
   return (
     <span class="keys">
-      {written(keys).map((each) => (
+      {keyLabels(keys).map((each) => (
         <kbd key={each}>{each}</kbd>
       ))}
     </span>

@@ -6,7 +6,7 @@ import { useEffect } from "preact/hooks";
 import { Problem, Spinner } from "./parts.tsx";
 
 /** How long a part may take before that is shown: most are there sooner. */
-const PATIENCE_MS = 250;
+const SPINNER_AFTER_MS = 250;
 
 type Part<P> = ComponentType<P>;
 
@@ -31,7 +31,7 @@ export function lazy<P extends object>(load: () => Promise<Part<P>>): Part<P> {
       fetchPart();
       const timer = setTimeout(() => {
         slow.value = true;
-      }, PATIENCE_MS);
+      }, SPINNER_AFTER_MS);
       return () => clearTimeout(timer);
     }, []);
     const Part = part.value;

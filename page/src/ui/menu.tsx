@@ -20,11 +20,11 @@ export function Menu({ label, icon = "more", items }: { label: string; icon?: Ic
   const id = useId();
   useLayoutEffect(() => {
     if (!open || !root.current) return;
-    arrange(root.current);
+    placeList(root.current);
     root.current.querySelector<HTMLElement>("[role=menuitem]")?.focus();
     const away = (event: Event) => root.current?.contains(event.target as Node) || setOpen(false);
     const moved = (event: Event) => {
-      if (root.current && (event.target as Node).contains(root.current)) arrange(root.current);
+      if (root.current && (event.target as Node).contains(root.current)) placeList(root.current);
     };
     document.addEventListener("pointerdown", away);
     document.addEventListener("scroll", moved, { capture: true });
@@ -39,7 +39,7 @@ export function Menu({ label, icon = "more", items }: { label: string; icon?: Ic
   };
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions: The keys are those of the menu and its button, which are inside.
-    <div class="menu" ref={root} onKeyDown={(event) => open && steer(event, close)}>
+    <div class="menu" ref={root} onKeyDown={(event) => open && moveFocus(event, close)}>
       <IconButton
         icon={icon}
         label={label}
@@ -72,7 +72,7 @@ export function Menu({ label, icon = "more", items }: { label: string; icon?: Ic
 }
 
 /** Put the list where there is room for it: below its button or above, never outside of the window. */
-function arrange(root: HTMLElement): void {
+function placeList(root: HTMLElement): void {
   const button = root.querySelector("button")!.getBoundingClientRect();
   const list = root.querySelector<HTMLElement>(".menu-list")!;
   const { width, height } = list.getBoundingClientRect();
@@ -82,7 +82,7 @@ function arrange(root: HTMLElement): void {
   list.style.left = `${Math.max(MARGIN, Math.min(button.right, innerWidth - MARGIN) - width)}px`;
 }
 
-function steer(event: KeyboardEvent, close: () => void): void {
+function moveFocus(event: KeyboardEvent, close: () => void): void {
   const items = [...(event.currentTarget as HTMLElement).querySelectorAll<HTMLElement>("[role=menuitem]")];
   const at = items.indexOf(document.activeElement as HTMLElement);
   const next = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: items.length - 1 }[event.key];

@@ -2,7 +2,7 @@
 
 import { Component, type ComponentChildren, type FunctionComponent } from "preact";
 import { useId, useState } from "preact/hooks";
-import { told } from "../api.ts";
+import { errorText } from "../api.ts";
 import { fullMoment, moment, relative } from "../format.ts";
 import { Button, IconButton } from "./button.tsx";
 import { Icon, type IconName } from "./icon.tsx";
@@ -34,7 +34,7 @@ export function Problem({ error, onRetry }: { error: unknown; onRetry?: () => vo
   return (
     <div class="problem" role="alert">
       <Icon name="warning" />
-      <span>{told(error)}</span>
+      <span>{errorText(error)}</span>
       {onRetry && (
         <Button small icon="retry" onClick={onRetry}>
           Try again
@@ -137,7 +137,7 @@ export function Scrollable({ label, class: name, children }: ScrollableProps) {
 }
 
 /** What cannot be drawn is told where it stands, and takes nothing else with it. */
-export class Boundary extends Component<{ children: ComponentChildren }, { error: unknown }> {
+export class ErrorBoundary extends Component<{ children: ComponentChildren }, { error: unknown }> {
   override state = { error: null };
 
   static override getDerivedStateFromError(error: unknown) {
@@ -146,16 +146,16 @@ export class Boundary extends Component<{ children: ComponentChildren }, { error
 
   override render() {
     if (this.state.error === null) return this.props.children;
-    return <p class="call-more">This part cannot be shown: {told(this.state.error)}</p>;
+    return <p class="call-more">This part cannot be shown: {errorText(this.state.error)}</p>;
   }
 }
 
 /** Return a component that stays as it is while its properties do. */
-export function kept<P extends object>(draw: (props: P) => ComponentChildren): FunctionComponent<P> {
+export function memo<P extends object>(draw: (props: P) => ComponentChildren): FunctionComponent<P> {
   const Drawn: FunctionComponent<P> = draw;
   class Kept extends Component<P> {
     override shouldComponentUpdate(next: P): boolean {
-      return differ(this.props, next);
+      return haveChanged(this.props, next);
     }
 
     override render() {
@@ -165,7 +165,7 @@ export function kept<P extends object>(draw: (props: P) => ComponentChildren): F
   return (props) => <Kept {...props} />;
 }
 
-function differ(before: object, after: object): boolean {
+function haveChanged(before: object, after: object): boolean {
   const [old, fresh] = [Object.entries(before), new Map(Object.entries(after))];
   return old.length !== fresh.size || old.some(([name, value]) => fresh.get(name) !== value);
 }

@@ -10,38 +10,38 @@ export interface Loaded<T> {
 }
 
 /** What was read last, and what reads it again. */
-export type Loading<T> = readonly [ReadonlySignal<Loaded<T>>, () => Promise<void>];
+type Loader<T> = readonly [ReadonlySignal<Loaded<T>>, () => Promise<void>];
 
 /** Keep what an address answers, read again every so often if that is given. */
-export function useLoaded<T>(path: string, everyMs?: number): Loading<T> {
-  const [loaded, look] = useMemo(() => loading(() => get<T>(path)), [path]);
+export function useLoaded<T>(path: string, everyMs?: number): Loader<T> {
+  const [loaded, reload] = useMemo(() => newLoader(() => get<T>(path)), [path]);
   useEffect(() => {
-    if (everyMs) return whileVisible(look, everyMs);
-    look();
-  }, [look, everyMs]);
-  return [loaded, look];
+    if (everyMs) return whileVisible(reload, everyMs);
+    reload();
+  }, [reload, everyMs]);
+  return [loaded, reload];
 }
 
 /** Keep the last answer to something; it stays while it is asked for again, and also when that goes wrong. */
-export function loading<T>(read: () => Promise<T>): Loading<T> {
+export function newLoader<T>(read: () => Promise<T>): Loader<T> {
   const loaded = signal<Loaded<T>>({ value: undefined, error: undefined });
-  let asked = 0;
-  let answered = 0;
+  let started = 0;
+  let finished = 0;
   const take = (number: number, found: Loaded<T>) => {
     // An answer that was overtaken by a later one is old.
-    if (number < answered) return;
-    answered = number;
+    if (number < finished) return;
+    finished = number;
     loaded.value = found;
   };
-  const look = async () => {
-    const number = ++asked;
+  const reload = async () => {
+    const number = ++started;
     try {
       take(number, { value: await read(), error: undefined });
     } catch (error) {
       take(number, { ...loaded.peek(), error });
     }
   };
-  return [loaded, look];
+  return [loaded, reload];
 }
 
 /** Do something now, every so often while the page can be seen, and as soon as it can be seen again; never twice at once. */
@@ -64,19 +64,19 @@ export function whileVisible(act: () => Promise<void>, everyMs: number): () => v
   };
 }
 
-export interface Doing {
+interface Action {
   busy: ReadonlySignal<boolean>;
   /** What went wrong; undefined where nothing did. */
   problem: ReadonlySignal<unknown>;
   /** Do something, unless something is being done.  Returns undefined then, and when it goes wrong. */
   run<T>(action: () => Promise<T>): Promise<T | undefined>;
   /** Let what went wrong be over. */
-  forget(): void;
+  clearProblem(): void;
 }
 
-export const useDoing = (): Doing => useMemo(newDoing, []);
+export const useAction = (): Action => useMemo(newAction, []);
 
-export function newDoing(): Doing {
+export function newAction(): Action {
   const busy = signal(false);
   const problem = signal<unknown>(undefined);
   const forget = () => {
@@ -95,13 +95,13 @@ export function newDoing(): Doing {
       busy.value = false;
     }
   };
-  return { busy, problem, run, forget };
+  return { busy, problem, run, clearProblem: forget };
 }
 
 const PAUSE_MS = 250;
 
 /** Return a text as it was when its writer last stopped. */
-export function useSettled(text: string): string {
+export function useDebounced(text: string): string {
   const [settled, setSettled] = useState(text);
   useEffect(() => {
     const timer = setTimeout(() => setSettled(text), PAUSE_MS);

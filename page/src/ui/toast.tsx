@@ -1,7 +1,7 @@
 /** Short news at the edge of the page: what was done, often with a way back. */
 
 import { signal } from "@preact/signals";
-import { told } from "../api.ts";
+import { errorText } from "../api.ts";
 import { Button, IconButton } from "./button.tsx";
 
 interface Toast {
@@ -16,27 +16,30 @@ const toasts = signal<readonly Toast[]>([]);
 let last = 0;
 
 /** Show something for a while. */
-export function tell(text: string, more: { bad?: boolean; action?: Toast["action"]; shownMs?: number } = {}): void {
+export function showToast(
+  text: string,
+  more: { bad?: boolean; action?: Toast["action"]; shownMs?: number } = {},
+): void {
   const id = ++last;
   const toast: Toast = { id, text, bad: more.bad ?? false, ...(more.action ? { action: more.action } : {}) };
   toasts.value = [...toasts.value, toast];
-  setTimeout(() => drop(id), more.shownMs ?? SHOWN_MS);
+  setTimeout(() => dismiss(id), more.shownMs ?? SHOWN_MS);
 }
 
 /** Show what went wrong. */
-export const tellProblem = (error: unknown) => tell(told(error), { bad: true, shownMs: SHOWN_MS * 2 });
+export const showError = (error: unknown) => showToast(errorText(error), { bad: true, shownMs: SHOWN_MS * 2 });
 
 /** Do something, and tell when it goes wrong.  Returns undefined then. */
 export async function attempt<T>(action: () => Promise<T>): Promise<T | undefined> {
   try {
     return await action();
   } catch (error) {
-    tellProblem(error);
+    showError(error);
     return undefined;
   }
 }
 
-function drop(id: number): void {
+function dismiss(id: number): void {
   toasts.value = toasts.value.filter((each) => each.id !== id);
 }
 
@@ -51,13 +54,13 @@ export function Toasts() {
               small
               onClick={() => {
                 toast.action?.run();
-                drop(toast.id);
+                dismiss(toast.id);
               }}
             >
               {toast.action.label}
             </Button>
           )}
-          <IconButton icon="close" label="Dismiss" size={14} onClick={() => drop(toast.id)} />
+          <IconButton icon="close" label="Dismiss" size={14} onClick={() => dismiss(toast.id)} />
         </div>
       ))}
     </div>

@@ -1,6 +1,6 @@
 // @vitest-environment happy-dom
 import { expect, test } from "vitest";
-import { commandIn, suggestions, takesMore, written } from "../../src/composer/commands.tsx";
+import { commandIn, commandText, suggestions, takesMore } from "../../src/composer/commands.tsx";
 
 const names = (text: string) => suggestions(text).map((each) => each.name);
 
@@ -23,7 +23,7 @@ test("a message is a command by its first word", () => {
 });
 
 test("whoever chooses a command that takes more can go on writing", () => {
-  expect(written("title")).toBe("/title ");
+  expect(commandText("title")).toBe("/title ");
   expect(takesMore("title")).toBe(true);
-  expect(written("undo")).toBe("/undo");
+  expect(commandText("undo")).toBe("/undo");
 });

@@ -1,6 +1,6 @@
 // @vitest-environment happy-dom
 import { expect, test } from "vitest";
-import { intentOf, recalled } from "../../src/composer/keyboard.ts";
+import { intentOf, recalledText } from "../../src/composer/keyboard.ts";
 
 const plain = { shiftKey: false, ctrlKey: false, metaKey: false, altKey: false, isComposing: false, keyCode: 0 };
 const desk = { listed: false, touched: false };
@@ -43,15 +43,15 @@ test("Escape stops, unless it closes something or belongs to a word in the makin
 
 test("the arrows go through what was asked and back to an empty field", () => {
   const asked = ["third", "second", "first"];
-  expect(recalled(asked, "", "older")).toBe("third");
-  expect(recalled(asked, "third", "older")).toBe("second");
-  expect(recalled(asked, "first", "older")).toBeNull();
-  expect(recalled(asked, "second", "newer")).toBe("third");
-  expect(recalled(asked, "third", "newer")).toBe("");
-  expect(recalled(asked, "", "newer")).toBeNull();
+  expect(recalledText(asked, "", "older")).toBe("third");
+  expect(recalledText(asked, "third", "older")).toBe("second");
+  expect(recalledText(asked, "first", "older")).toBeNull();
+  expect(recalledText(asked, "second", "newer")).toBe("third");
+  expect(recalledText(asked, "third", "newer")).toBe("");
+  expect(recalledText(asked, "", "newer")).toBeNull();
 });
 
 test("the arrows never replace what somebody has written", () => {
-  expect(recalled(["asked"], "something new", "older")).toBeNull();
-  expect(recalled([], "", "older")).toBeNull();
+  expect(recalledText(["asked"], "something new", "older")).toBeNull();
+  expect(recalledText([], "", "older")).toBeNull();
 });

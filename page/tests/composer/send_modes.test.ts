@@ -1,19 +1,19 @@
 // @vitest-environment happy-dom
 import { expect, test } from "vitest";
-import { busyBy, waysBeside } from "../../src/composer/send_modes.ts";
+import { busyPolicy, sendModes } from "../../src/composer/send_modes.ts";
 import { openingFor } from "../../src/composer/sending.ts";
 import type { Outgoing } from "../../src/outbox/message.ts";
 import { question, turn } from "../turns/turns.ts";
 
-const named = (...given: Parameters<typeof waysBeside>) => waysBeside(...given).map((each) => each.name);
+const named = (...given: Parameters<typeof sendModes>) => sendModes(...given).map((each) => each.name);
 
 test("while nothing runs there is one way, and the gateway decides about what it does not know of", () => {
   expect(named(undefined)).toEqual(["send"]);
-  expect(busyBy(waysBeside(undefined)[0])).toBeNull();
+  expect(busyPolicy(sendModes(undefined)[0])).toBeNull();
 });
 
 test("while something runs a message waits, unless somebody chooses", () => {
-  expect(waysBeside(turn("a", "running")).map(busyBy)).toEqual(["queue", "steer", "interrupt"]);
+  expect(sendModes(turn("a", "running")).map(busyPolicy)).toEqual(["queue", "steer", "interrupt"]);
 });
 
 test("a question is answered, but consent is given where it is asked for", () => {

@@ -1,7 +1,7 @@
 // @vitest-environment happy-dom
 import { expect, test } from "vitest";
 import type { Attachment } from "../../src/composer/drafts.ts";
-import { asked, carried, without } from "../../src/composer/sending.ts";
+import { earlierMessages, messageContent, withoutPasted } from "../../src/composer/sending.ts";
 import { message, turn } from "../turns/turns.ts";
 
 const nothing = () => {};
@@ -14,25 +14,25 @@ const file: Attachment = {
   share: 1,
   path: "uploads/0a1b2c3d-report.csv",
   problem: "",
-  again: nothing,
-  drop: nothing,
+  retry: nothing,
+  cancel: nothing,
 };
 
 test("files are named below the text, by where the agent finds them", () => {
-  expect(carried(" Sum it up \n", [file]).text).toBe("Sum it up\n\nAttached: uploads/0a1b2c3d-report.csv");
+  expect(messageContent(" Sum it up \n", [file]).text).toBe("Sum it up\n\nAttached: uploads/0a1b2c3d-report.csv");
 });
 
 test("pictures go along, and a message of nothing else is not empty", () => {
-  expect(carried("", [picture])).toEqual({
+  expect(messageContent("", [picture])).toEqual({
     text: "Attached: sea.png",
     images: [{ media_type: "image/png", data: "AAAA", name: "sea.png" }],
   });
-  expect(carried("", [picture, file]).text).toBe("Attached: uploads/0a1b2c3d-report.csv");
+  expect(messageContent("", [picture, file]).text).toBe("Attached: uploads/0a1b2c3d-report.csv");
 });
 
 test("what was pasted last is taken out, and nothing else", () => {
-  expect(without("a long a long b", "a long")).toBe("a long  b");
-  expect(without("changed since", "a long")).toBe("changed since");
+  expect(withoutPasted("a long a long b", "a long")).toBe("a long  b");
+  expect(withoutPasted("changed since", "a long")).toBe("changed since");
 });
 
 test("what was asked is there once each, the newest first, with what joined", () => {
@@ -40,5 +40,5 @@ test("what was asked is there once each, the newest first, with what joined", ()
     turn("a", "completed", [message("hello"), message("and more")]),
     turn("b", "failed", [message("hello")]),
   ];
-  expect(asked(turns)).toEqual(["hello", "and more"]);
+  expect(earlierMessages(turns)).toEqual(["hello", "and more"]);
 });

@@ -1,6 +1,6 @@
 // @vitest-environment happy-dom
 import { expect, test } from "vitest";
-import { inWords, KINDS } from "../../src/control/memory/backlog.ts";
+import { backlogText, KINDS } from "../../src/control/memory/backlog.ts";
 
 const debt = { unpaid: 12, open: 5, owed: 4, failed: 1, parked: 2, committing: 1 };
 
@@ -9,8 +9,8 @@ test("the kinds of a debt add up to all that is unpaid", () => {
 });
 
 test("a debt is told by its kinds, and of what there is none nothing is said", () => {
-  expect(inWords(debt)).toBe("4 owed, 2 parked, 5 gathering, 1 being committed");
-  expect(inWords(debt, "owed")).toBe("2 parked, 5 gathering, 1 being committed");
-  expect(inWords({ unpaid: 525, open: 525 }, "owed")).toBe("525 gathering");
-  expect(inWords({})).toBe("");
+  expect(backlogText(debt)).toBe("4 owed, 2 parked, 5 gathering, 1 being committed");
+  expect(backlogText(debt, "owed")).toBe("2 parked, 5 gathering, 1 being committed");
+  expect(backlogText({ unpaid: 525, open: 525 }, "owed")).toBe("525 gathering");
+  expect(backlogText({})).toBe("");
 });

@@ -1,6 +1,6 @@
 // @vitest-environment happy-dom
 import { expect, test } from "vitest";
-import { reading } from "../../src/control/jobs/schedule.tsx";
+import { scheduleText } from "../../src/control/jobs/schedule.tsx";
 
 test.each([
   ["30 7 * * *", "every day at 07:30"],
@@ -14,7 +14,7 @@ test.each([
   ["10 */6 * * 7", "every 6 hours, at minute 10 on Sundays"],
   ["at 2031-05-04T09:30", "once"],
 ])("%s is read as: %s", (schedule, words) => {
-  expect(reading(schedule)).toBe(words);
+  expect(scheduleText(schedule)).toBe(words);
 });
 
 // Cron means something else with these than a plain sentence would say, or nothing at all.
@@ -32,5 +32,5 @@ test.each([
   "soon",
   "",
 ])("%s has no reading", (schedule) => {
-  expect(reading(schedule)).toBeNull();
+  expect(scheduleText(schedule)).toBeNull();
 });

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { EMPTY, isFirst, isLast, isMissing, planned } from "../../src/control/keys/form.tsx";
+import { EMPTY, isFirst, isLast, isMissing, keyPlan } from "../../src/control/keys/form.tsx";
 import type { KeyView } from "../../src/wire.ts";
 
 const key = (id: string, scopes: string[], revoked_at: number | null = null): KeyView => ({
@@ -31,9 +31,9 @@ test("the last key is the only one that opens the API", () => {
 
 test("a key has nothing of what was written for one of another kind", () => {
   const form = { name: " laptop ", may: "api", route: "alerts", owner: "grace", rate: "12" } as const;
-  expect(planned(form)).toEqual({ name: "laptop", scopes: ["api"], owner: "grace", rate_limit: 12 });
-  expect(planned({ ...form, may: "admin" })).toMatchObject({ scopes: ["admin"], owner: "local" });
-  expect(planned({ ...form, may: "webhook", rate: "" })).toMatchObject({
+  expect(keyPlan(form)).toEqual({ name: "laptop", scopes: ["api"], owner: "grace", rate_limit: 12 });
+  expect(keyPlan({ ...form, may: "admin" })).toMatchObject({ scopes: ["admin"], owner: "local" });
+  expect(keyPlan({ ...form, may: "webhook", rate: "" })).toMatchObject({
     scopes: ["webhook:alerts"],
     owner: "local",
     rate_limit: 0,

@@ -1,5 +1,13 @@
 import { expect, test } from "vitest";
-import { found, grouped, read, same, sections, Unreadable, written } from "../../src/control/settings/values.ts";
+import {
+  fieldText,
+  grouped,
+  InvalidValue,
+  parseField,
+  same,
+  searchSettings,
+  sections,
+} from "../../src/control/settings/values.ts";
 import type { Form, SettingView } from "../../src/wire.ts";
 
 const setting = (key: string, form: Form, value: unknown = null, usual: unknown = null): SettingView => ({
@@ -21,24 +29,24 @@ test.each<[Form, unknown]>([
   ["table", { telegram: "daily" }],
 ])("a %s that is written and read again is the same", (form, value) => {
   const one = setting("some.setting", form, value);
-  expect(read(one, written(one, value))).toEqual(value);
+  expect(parseField(one, fieldText(one, value))).toEqual(value);
 });
 
 test("an empty list and an empty table are nothing at all", () => {
-  expect(read(setting("a.b", "list"), "\n  \n")).toEqual([]);
-  expect(read(setting("a.b", "table"), "")).toEqual({});
+  expect(parseField(setting("a.b", "list"), "\n  \n")).toEqual([]);
+  expect(parseField(setting("a.b", "table"), "")).toEqual({});
 });
 
 test("a table that holds numbers by default takes numbers", () => {
   const days = setting("sessions.retention_days", "table", {}, { webhook: 7 });
-  expect(read(days, "cron = 30")).toEqual({ cron: 30 });
-  expect(() => read(days, "cron = soon")).toThrow(Unreadable);
+  expect(parseField(days, "cron = 30")).toEqual({ cron: 30 });
+  expect(() => parseField(days, "cron = soon")).toThrow(InvalidValue);
 });
 
 test("what cannot be a value says so", () => {
-  expect(() => read(setting("a.b", "number"), "")).toThrow(Unreadable);
-  expect(() => read(setting("a.b", "number"), "many")).toThrow(Unreadable);
-  expect(() => read(setting("a.b", "table"), "no divider")).toThrow("no divider");
+  expect(() => parseField(setting("a.b", "number"), "")).toThrow(InvalidValue);
+  expect(() => parseField(setting("a.b", "number"), "many")).toThrow(InvalidValue);
+  expect(() => parseField(setting("a.b", "table"), "no divider")).toThrow("no divider");
 });
 
 test("tables are the same in any order, and lists only in theirs", () => {
@@ -64,6 +72,6 @@ test("settings stand under the heads that they have in the file", () => {
 
 test("a setting is found by words of its name and of what it means", () => {
   const items = [setting("gateway.busy", "choice"), setting("server.port", "number")];
-  expect(found(items, "Busy MEANS").map(({ key }) => key)).toEqual(["gateway.busy"]);
-  expect(found(items, "busy port")).toEqual([]);
+  expect(searchSettings(items, "Busy MEANS").map(({ key }) => key)).toEqual(["gateway.busy"]);
+  expect(searchSettings(items, "busy port")).toEqual([]);
 });

@@ -1,7 +1,7 @@
 // @vitest-environment happy-dom
 import { expect, test } from "vitest";
-import { fieldsOf, sample } from "../../src/control/webhooks/deliveries.tsx";
-import { EMPTY, planned, written } from "../../src/control/webhooks/form.tsx";
+import { fieldsOf, samplePayload } from "../../src/control/webhooks/deliveries.tsx";
+import { EMPTY, routeFields, routePlan } from "../../src/control/webhooks/form.tsx";
 import type { RouteView } from "../../src/wire.ts";
 
 const route: RouteView = {
@@ -25,7 +25,11 @@ test("fields are what stands in single braces, once each", () => {
 });
 
 test("a sample has every field that the prompt and the target name, where they look for it", () => {
-  const made = sample({ prompt: "{host.name}: {items.0.id} {items.0.name}", deliver: "url:{to}", events: ["fired"] });
+  const made = samplePayload({
+    prompt: "{host.name}: {items.0.id} {items.0.name}",
+    deliver: "url:{to}",
+    events: ["fired"],
+  });
   expect(made).toEqual({
     type: "fired",
     host: { name: "sample name" },
@@ -35,21 +39,21 @@ test("a sample has every field that the prompt and the target name, where they l
 });
 
 test("a field that another one is inside of makes room for it", () => {
-  expect(sample({ prompt: "{a} {a.b}", deliver: "log", events: [] })).toEqual({ a: { b: "sample b" } });
+  expect(samplePayload({ prompt: "{a} {a.b}", deliver: "log", events: [] })).toEqual({ a: { b: "sample b" } });
 });
 
 test("a route that takes everything is sent something", () => {
-  expect(sample({ prompt: "{__raw__}", deliver: "log", events: [] })).toHaveProperty("message");
+  expect(samplePayload({ prompt: "{__raw__}", deliver: "log", events: [] })).toHaveProperty("message");
 });
 
 test("a field may be called like what every object has", () => {
-  expect(JSON.stringify(sample({ prompt: "{__proto__.x}", deliver: "log", events: [] }))).toBe(
+  expect(JSON.stringify(samplePayload({ prompt: "{__proto__.x}", deliver: "log", events: [] }))).toBe(
     '{"__proto__":{"x":"sample x"}}',
   );
 });
 
 test("what the form does not show of a route stays as it was", () => {
-  expect(planned(written(route), route)).toEqual({
+  expect(routePlan(routeFields(route), route)).toEqual({
     name: "alerts",
     secret: "",
     prompt: "Alert: {message}",
@@ -66,6 +70,6 @@ test("what the form does not show of a route stays as it was", () => {
 });
 
 test("events are divided by commas, and no number is any number", () => {
-  const plan = planned({ ...EMPTY, name: " a ", events: "one, two,,", rate: "" });
+  const plan = routePlan({ ...EMPTY, name: " a ", events: "one, two,,", rate: "" });
   expect(plan).toMatchObject({ name: "a", events: ["one", "two"], rate_limit: 0 });
 });

@@ -1,6 +1,6 @@
 // @vitest-environment happy-dom
 import { describe, expect, it } from "vitest";
-import { choices, toldAnswer } from "../../src/conversation/items/choices.ts";
+import { answerText, choices } from "../../src/conversation/items/choices.ts";
 import type { QuestionItem } from "../../src/journal/view.ts";
 
 const question = (more: Partial<QuestionItem>): QuestionItem => ({
@@ -24,7 +24,7 @@ const question = (more: Partial<QuestionItem>): QuestionItem => ({
 
 describe("answers", () => {
   it("are told as the gateway takes them: what is not clearly a yes is a no", () => {
-    const told = (answer: string) => toldAnswer(question({ answer }));
+    const told = (answer: string) => answerText(question({ answer }));
     expect(["Yes!", "ok", "session", "forever", "deny"].map(told)).toEqual([
       "Allowed once",
       "Allowed once",
@@ -38,7 +38,7 @@ describe("answers", () => {
 
   it("to a plain question are words, also where they look like a decision", () => {
     const plain = question({ about: "answer", choices: ["once", "constructor"], answer: "once" });
-    expect(toldAnswer(plain)).toBe("Answered: once");
+    expect(answerText(plain)).toBe("Answered: once");
     expect(choices(plain).map(({ label, keys }) => [label, keys])).toEqual([
       ["once", ["1"]],
       ["constructor", ["2"]],

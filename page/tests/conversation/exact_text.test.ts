@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { exactly, legible } from "../../src/conversation/exact_text.tsx";
+import { legibleText, withHiddenMarked } from "../../src/conversation/exact_text.tsx";
 
 describe("what somebody consents to", () => {
   it.each([
@@ -9,11 +9,11 @@ describe("what somebody consents to", () => {
     ["ls\u200b", "ls‹U+200B›"],
     ["a\u{e0041}\ud800", "a‹U+E0041›‹U+D800›"],
   ])("hides nothing of %j", (text, shown) => {
-    expect(legible(text)).toBe(shown);
+    expect(legibleText(text)).toBe(shown);
   });
 
   it("is left as it is where all of it is seen", () => {
     const text = "for each in *; do\n\techo “$each” – é 日本 😀\ndone";
-    expect(exactly(text)).toEqual([{ text, isHidden: false }]);
+    expect(withHiddenMarked(text)).toEqual([{ text, isHidden: false }]);
   });
 });

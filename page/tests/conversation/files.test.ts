@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { replacement, tally, unified } from "../../src/conversation/tools/files.tsx";
+import { countChanges, parseDiff, replacementDiff } from "../../src/conversation/tools/files.tsx";
 
 const RESULT = `Edited a.py.
 --- a.py
@@ -14,7 +14,7 @@ const RESULT = `Edited a.py.
 
 describe("differences", () => {
   it("are read with their line numbers, and without the names of the files", () => {
-    expect(unified(RESULT).map(({ kind, text, before, after }) => [kind, text, before, after])).toEqual([
+    expect(parseDiff(RESULT).map(({ kind, text, before, after }) => [kind, text, before, after])).toEqual([
       ["place", "@@ -3,4 +3,5 @@", null, null],
       ["same", "same", 3, 3],
       ["removed", "old", 4, null],
@@ -23,22 +23,22 @@ describe("differences", () => {
       ["same", "end", 5, 6],
       ["note", "[… 7 more lines of the difference]", null, null],
     ]);
-    expect(tally(unified(RESULT))).toEqual({ added: 2, removed: 1 });
+    expect(countChanges(parseDiff(RESULT))).toEqual({ added: 2, removed: 1 });
   });
 
   it("are nothing where a result tells of none", () => {
-    expect(unified("Created a.txt (3 bytes).")).toEqual([]);
+    expect(parseDiff("Created a.txt (3 bytes).")).toEqual([]);
   });
 
   it("of two texts leave out what they share at their ends", () => {
-    expect(replacement("a\nb\nc\n", "a\nx\ny\nc\n").map((line) => line.kind[0] + line.text)).toEqual([
+    expect(replacementDiff("a\nb\nc\n", "a\nx\ny\nc\n").map((line) => line.kind[0] + line.text)).toEqual([
       "sa",
       "rb",
       "ax",
       "ay",
       "sc",
     ]);
-    expect(replacement("a\na", "a").map((line) => line.kind)).toEqual(["same", "removed"]);
-    expect(replacement("", "new\n").map((line) => line.kind)).toEqual(["added"]);
+    expect(replacementDiff("a\na", "a").map((line) => line.kind)).toEqual(["same", "removed"]);
+    expect(replacementDiff("", "new\n").map((line) => line.kind)).toEqual(["added"]);
   });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { languageOf } from "../../src/conversation/markdown/code.tsx";
-import { decoded, drawn, linked, read } from "../../src/conversation/markdown/lexer.ts";
+import { decodeReferences, linkTarget, parseMarkdown, pictureSource } from "../../src/conversation/markdown/lexer.ts";
 
 describe("Markdown that is meant to hold up the page", () => {
   it.each([
@@ -11,16 +11,16 @@ describe("Markdown that is meant to hold up the page", () => {
     ["a list in lists without end", "1. ".repeat(900)],
     ["too tangled below a fence", `\`\`\`\n\`\`\`\n${"![".repeat(5_000)}`],
   ])("is shown as it is where it is %s", (_, text) => {
-    expect(read(text)).toBe(null);
+    expect(parseMarkdown(text)).toBe(null);
   });
 
   it("may be nested as far as somebody would write it", () => {
     const list = Array.from({ length: 12 }, (_, level) => `${"  ".repeat(level)}- **a**`).join("\n");
-    expect(read(list)).not.toBe(null);
+    expect(parseMarkdown(list)).not.toBe(null);
   });
 
   it("may be as long as it likes where it is code", () => {
-    const tokens = read(`\`\`\`\n${"_a".repeat(50_000)}\n\`\`\``);
+    const tokens = parseMarkdown(`\`\`\`\n${"_a".repeat(50_000)}\n\`\`\``);
     expect(tokens?.map((token) => token.type)).toEqual(["code"]);
   });
 });
@@ -35,27 +35,27 @@ describe("where Markdown may lead", () => {
     "/api/me",
     "blob:x",
   ])("never follows %j", (href) => {
-    expect(linked(href)).toBe(null);
+    expect(linkTarget(href)).toBe(null);
   });
 
   it("follows ordinary links", () => {
-    expect(linked("https://example.org/a?b=c")).toBe("https://example.org/a?b=c");
-    expect(linked("mailto:someone@example.org")).toBe("mailto:someone@example.org");
+    expect(linkTarget("https://example.org/a?b=c")).toBe("https://example.org/a?b=c");
+    expect(linkTarget("mailto:someone@example.org")).toBe("mailto:someone@example.org");
   });
 
   it("draws no picture that somebody else would have to be asked for", () => {
-    expect(drawn("https://example.org/a.png")).toBe(null);
-    expect(drawn("//example.org/a.png")).toBe(null);
-    expect(drawn("/api/../../x")).toBe(null);
-    expect(drawn("/api/%2e%2e/x")).toBe(null);
-    expect(drawn("/api/events")).toBe(null);
-    expect(drawn("data:image/svg+xml;base64,AAAA")).toBe(null);
-    expect(drawn("data:image/png;base64,AAAA")).toBe("data:image/png;base64,AAAA");
-    expect(drawn("/api/turns/turn_1/images/0")).toBe("/api/turns/turn_1/images/0");
+    expect(pictureSource("https://example.org/a.png")).toBe(null);
+    expect(pictureSource("//example.org/a.png")).toBe(null);
+    expect(pictureSource("/api/../../x")).toBe(null);
+    expect(pictureSource("/api/%2e%2e/x")).toBe(null);
+    expect(pictureSource("/api/events")).toBe(null);
+    expect(pictureSource("data:image/svg+xml;base64,AAAA")).toBe(null);
+    expect(pictureSource("data:image/png;base64,AAAA")).toBe("data:image/png;base64,AAAA");
+    expect(pictureSource("/api/turns/turn_1/images/0")).toBe("/api/turns/turn_1/images/0");
   });
 
   it("reads character references once", () => {
-    expect(decoded("&lt;b&gt; &amp;lt; &#169; &#x1F600; &nope; &#0; &valueOf;")).toBe(
+    expect(decodeReferences("&lt;b&gt; &amp;lt; &#169; &#x1F600; &nope; &#0; &valueOf;")).toBe(
       "<b> &lt; © 😀 &nope; \ufffd &valueOf;",
     );
   });

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { PLAIN, settled, spans } from "../../src/conversation/tools/output.tsx";
+import { PLAIN, spans, withoutOverwritten } from "../../src/conversation/tools/output.tsx";
 
 const ESC = "\u001b";
 
@@ -47,6 +47,6 @@ describe("the colours of a terminal", () => {
   });
 
   it("show a line that was written over as it was left", () => {
-    expect(settled("10 %\r50 %\r100 %\ndone\r\n")).toBe("100 %\ndone\n");
+    expect(withoutOverwritten("10 %\r50 %\r100 %\ndone\r\n")).toBe("100 %\ndone\n");
   });
 });

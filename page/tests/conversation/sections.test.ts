@@ -1,7 +1,13 @@
 import fc from "fast-check";
 import { Lexer } from "marked";
 import { describe, expect, it } from "vitest";
-import { definitions, endsInFence, grown, mended, sections } from "../../src/conversation/markdown/sections.ts";
+import {
+  closeOpenMarks,
+  definitions,
+  endsInFence,
+  regrown,
+  sections,
+} from "../../src/conversation/markdown/sections.ts";
 
 const LINES = [
   "Words of **some** kind",
@@ -49,20 +55,20 @@ describe("sections", () => {
     fc.assert(
       fc.property(texts, fc.array(fc.nat(200), { maxLength: 8 }), (text, cuts) => {
         const steps = [...cuts.sort((a, b) => a - b).map((cut) => text.slice(0, cut)), text];
-        expect(steps.reduce<string[]>((before, step) => grown(before, step), [])).toEqual(sections(text));
+        expect(steps.reduce<string[]>((before, step) => regrown(before, step), [])).toEqual(sections(text));
       }),
       { numRuns: 300 },
     );
   });
 
   it("wait for the first line of a section to be whole", () => {
-    expect(grown(sections("- item\n\n2"), "- item\n\n2) second")).toEqual(["- item\n\n2) second"]);
+    expect(regrown(sections("- item\n\n2"), "- item\n\n2) second")).toEqual(["- item\n\n2) second"]);
   });
 
   it("keep a finished part when the text grows, and give up when it is another text", () => {
     const before = sections("one\n\ntwo\n\nthr");
-    expect(grown(before, "one\n\ntwo\n\nthree\n\nfour")).toEqual(["one\n\n", "two\n\n", "three\n\n", "four"]);
-    expect(grown(before, "other\n\ntwo\n\nthree")).toEqual(["other\n\n", "two\n\n", "three"]);
+    expect(regrown(before, "one\n\ntwo\n\nthree\n\nfour")).toEqual(["one\n\n", "two\n\n", "three\n\n", "four"]);
+    expect(regrown(before, "other\n\ntwo\n\nthree")).toEqual(["other\n\n", "two\n\n", "three"]);
   });
 
   it("know an open fence from a closed one", () => {
@@ -106,6 +112,6 @@ describe("what is half there", () => {
     ["* item", "* item"],
     ["open **in one\n\nnot in the next", "open **in one\n\nnot in the next"],
   ])("%j is shown as %j", (text, shown) => {
-    expect(mended(text)).toBe(shown);
+    expect(closeOpenMarks(text)).toBe(shown);
   });
 });

@@ -1,13 +1,13 @@
 import { expect, test } from "vitest";
-import type { Journalled } from "../../src/journal/entries.ts";
+import type { JournalEntry } from "../../src/journal/entries.ts";
 import { emptyView, fold } from "../../src/journal/fold.ts";
 import type { Item, Turn } from "../../src/journal/view.ts";
 import type { Item as Told } from "../../src/wire.ts";
 
 /** Journals with what the gateway makes of them: tests/page/test_fold.py writes them, and runs this. */
 interface Case {
-  entries: Journalled[];
-  joined: Journalled[];
+  entries: JournalEntry[];
+  joined: JournalEntry[];
   items: Told[];
   /** It was streamed by a gateway, which cancelled a turn in it. */
   live: boolean;

@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { type Conversation, openConversation } from "../../src/journal/conversation.ts";
-import { countOf, type Journalled } from "../../src/journal/entries.ts";
+import { type JournalEntry, numberField } from "../../src/journal/entries.ts";
 import { emptyView, fold } from "../../src/journal/fold.ts";
 import { Gateway } from "./gateway.ts";
 import { journals } from "./journals.ts";
@@ -24,7 +24,7 @@ function opened(gateway: Gateway, id = `s${++sessions}`): Conversation {
   return openConversation(id);
 }
 
-const shown = (entries: readonly Journalled[]) => fold(emptyView, entries).turns.filter((each) => !each.hidden);
+const shown = (entries: readonly JournalEntry[]) => fold(emptyView, entries).turns.filter((each) => !each.hidden);
 
 async function all(conversation: Conversation): Promise<void> {
   while (conversation.older.value === "more") await conversation.loadOlder();
@@ -48,7 +48,7 @@ test("what is read by pages and heard live, through lost lines, is the whole con
       await passing(LONG_MS);
       await all(conversation);
       expect(conversation.turns.value).toEqual(shown(entries));
-      const spent = entries.reduce((sum, each) => sum + countOf(each, "input_tokens"), 0);
+      const spent = entries.reduce((sum, each) => sum + numberField(each, "input_tokens"), 0);
       expect(conversation.used.value.input).toBe(spent);
       conversation.close();
     }),
@@ -56,7 +56,7 @@ test("what is read by pages and heard live, through lost lines, is the whole con
   );
 });
 
-const message = (seq: number, turn: string): Journalled => ({
+const message = (seq: number, turn: string): JournalEntry => ({
   ...{ seq, turn_id: turn, attempt: 0, nth: null, kind: "turn.accepted", at: seq },
   data: { text: turn },
 });

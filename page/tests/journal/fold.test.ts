@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { Journalled } from "../../src/journal/entries.ts";
+import type { JournalEntry } from "../../src/journal/entries.ts";
 import { emptyView, fold } from "../../src/journal/fold.ts";
 import type { View } from "../../src/journal/view.ts";
 import type { EntryKind } from "../../src/wire.ts";
@@ -9,13 +9,13 @@ import { journals, pageOf } from "./journals.ts";
 const TURNS = ["t0", "t1", "t2"];
 const shown = ({ seq, turns }: View) => ({ seq, turns });
 
-function entry(seq: number, kind: EntryKind, data: object = {}, more: Partial<Journalled> = {}): Journalled {
+function entry(seq: number, kind: EntryKind, data: object = {}, more: Partial<JournalEntry> = {}): JournalEntry {
   return { seq, kind, data, turn_id: "t", attempt: 1, nth: seq, at: seq, ...more };
 }
 
 /** What a reader may get: any entries once more, and pages of any turns as they were at any time. */
-const arrivals = (entries: readonly Journalled[]): fc.Arbitrary<Journalled[][]> => {
-  const raw: fc.Arbitrary<Journalled[]> = fc.subarray([...entries]);
+const arrivals = (entries: readonly JournalEntry[]): fc.Arbitrary<JournalEntry[][]> => {
+  const raw: fc.Arbitrary<JournalEntry[]> = fc.subarray([...entries]);
   const page = fc
     .tuple(fc.subarray(TURNS), fc.nat(entries.length))
     .map(([turns, seq]) => pageOf(entries, new Set(turns), seq));
@@ -27,7 +27,7 @@ const arrivals = (entries: readonly Journalled[]): fc.Arbitrary<Journalled[][]> 
     );
 };
 
-function split(entries: readonly Journalled[], cuts: readonly number[]): Journalled[][] {
+function split(entries: readonly JournalEntry[], cuts: readonly number[]): JournalEntry[][] {
   const places = cuts.map((each) => each % (entries.length + 1)).sort((one, other) => one - other);
   return [0, ...places].map((from, index) => entries.slice(from, places[index] ?? entries.length));
 }
@@ -48,7 +48,7 @@ describe("the fold", () => {
       fc.property(journals, (entries) => {
         let view = emptyView;
         const closed = new Set<string>();
-        const isLate = (each: Journalled) => each.nth !== null && closed.has(`${each.turn_id} ${each.attempt}`);
+        const isLate = (each: JournalEntry) => each.nth !== null && closed.has(`${each.turn_id} ${each.attempt}`);
         for (const each of entries) {
           const next = fold(view, [each]);
           for (const turn of view.turns) {
@@ -93,11 +93,11 @@ describe("the fold", () => {
 
   it("looks at each word of a long answer a few times, not at all words for each", () => {
     let looks = 0;
-    const look = (of: Journalled, key: string | symbol) => {
+    const look = (of: JournalEntry, key: string | symbol) => {
       if (key === "kind") looks += 1;
       return Reflect.get(of, key);
     };
-    const counted = (plain: Journalled) => new Proxy(plain, { get: look });
+    const counted = (plain: JournalEntry) => new Proxy(plain, { get: look });
     let view = fold(emptyView, [entry(1, "turn.accepted", { text: "go" }, { attempt: 0, nth: null })]);
     const words = 10_000;
     for (let seq = 2; seq < words + 2; seq += 1) view = fold(view, [counted(entry(seq, "text", { text: "word " }))]);

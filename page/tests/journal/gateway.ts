@@ -1,12 +1,12 @@
 /** A gateway behind `fetch`: one session, whose journal is given by pages of turns and live, and whose lines get cut. */
 
-import { countOf, type Journalled } from "../../src/journal/entries.ts";
+import { type JournalEntry, numberField } from "../../src/journal/entries.ts";
 import { pageOf } from "./journals.ts";
 
 const COUNTED = { input_tokens: 0, output_tokens: 0, cached_tokens: 0, cost_micros: 0 };
 
 export class Gateway {
-  entries: Journalled[] = [];
+  entries: JournalEntry[] = [];
   /** What it answers next to what is asked of the journal, instead of what there is. */
   refusals: number[] = [];
   readonly asked: string[] = [];
@@ -23,7 +23,7 @@ export class Gateway {
   };
 
   /** Let something happen in the session. */
-  happen(entries: readonly Journalled[]): void {
+  happen(entries: readonly JournalEntry[]): void {
     this.entries.push(...entries);
     for (const line of this.#lines) for (const each of entries) line.enqueue(event(each));
   }
@@ -42,7 +42,7 @@ export class Gateway {
     const end = Number(parameters.get("cursor") ?? ids.length);
     const begin = Math.max(0, end - Math.min(Number(parameters.get("turns")), 1));
     const seq = this.entries.length;
-    const spent = this.entries.reduce((sum, each) => sum + countOf(each, "input_tokens"), 0);
+    const spent = this.entries.reduce((sum, each) => sum + numberField(each, "input_tokens"), 0);
     return {
       session: { id: "s", seq, updated_at: seq },
       entries: pageOf(this.entries, new Set(ids.slice(begin, end)), seq),
@@ -63,4 +63,4 @@ export class Gateway {
   }
 }
 
-const event = (entry: Journalled) => new TextEncoder().encode(`id: ${entry.seq}\ndata: ${JSON.stringify(entry)}\n\n`);
+const event = (entry: JournalEntry) => new TextEncoder().encode(`id: ${entry.seq}\ndata: ${JSON.stringify(entry)}\n\n`);

@@ -1,10 +1,10 @@
 /** Journals as a store could hold them: several turns at once, cut off, resumed, asked, joined, undone, and late. */
 
 import fc from "fast-check";
-import { type Journalled, sinceOf, textOf } from "../../src/journal/entries.ts";
+import { firstSeq, type JournalEntry, textField } from "../../src/journal/entries.ts";
 import type { EntryKind } from "../../src/wire.ts";
 
-type Unnumbered = Omit<Journalled, "seq">;
+type Unnumbered = Omit<JournalEntry, "seq">;
 type Step = (typeof STEPS)[number];
 type Fate = (typeof FATES)[number];
 type End = (typeof ENDS)[number];
@@ -120,7 +120,7 @@ const hosting = (first: readonly Unnumbered[]): Unnumbered[] => {
 };
 
 /** A journal in the order in which it became durable. */
-export const journals: fc.Arbitrary<Journalled[]> = fc
+export const journals: fc.Arbitrary<JournalEntry[]> = fc
   .record({
     turns: fc.tuple(turn("t0").map(hosting), turn("t1"), turn("t2")),
     order: fc.array(fc.nat(2), { maxLength: 40 }),
@@ -132,8 +132,8 @@ export const journals: fc.Arbitrary<Journalled[]> = fc
   );
 
 /** Return the page of some turns as the gateway gives it when its journal ends at a number. */
-export function pageOf(entries: readonly Journalled[], turns: ReadonlySet<string>, seq: number): Journalled[] {
-  const page: Journalled[] = [];
+export function pageOf(entries: readonly JournalEntry[], turns: ReadonlySet<string>, seq: number): JournalEntry[] {
+  const page: JournalEntry[] = [];
   for (const entry of entries.filter((each) => turns.has(each.turn_id) && each.seq <= seq)) {
     const before = page.at(-1);
     if (before && goesOn(before, entry)) page[page.length - 1] = joined(before, entry);
@@ -142,13 +142,13 @@ export function pageOf(entries: readonly Journalled[], turns: ReadonlySet<string
   return page;
 }
 
-function goesOn(before: Journalled, entry: Journalled): boolean {
+function goesOn(before: JournalEntry, entry: JournalEntry): boolean {
   const words = entry.kind === "text" || entry.kind === "reasoning";
   const same = before.kind === entry.kind && before.turn_id === entry.turn_id && before.attempt === entry.attempt;
   return words && same && entry.seq === before.seq + 1 && before.nth !== null && entry.nth === before.nth + 1;
 }
 
-function joined(before: Journalled, entry: Journalled): Journalled {
-  const text = textOf(before) + textOf(entry);
-  return { ...before, seq: entry.seq, nth: entry.nth, since: sinceOf(before), data: { text } };
+function joined(before: JournalEntry, entry: JournalEntry): JournalEntry {
+  const text = textField(before) + textField(entry);
+  return { ...before, seq: entry.seq, nth: entry.nth, since: firstSeq(before), data: { text } };
 }

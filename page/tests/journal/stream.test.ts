@@ -3,8 +3,14 @@
 import fc from "fast-check";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { SIGNED_OUT } from "../../src/api.ts";
-import { type Ask, follow, type Heard, hearing, Line } from "../../src/journal/stream.ts";
-import { wake } from "../../src/retry.ts";
+import {
+  eventParser,
+  type FetchStream,
+  followStream,
+  type ServerEvent,
+  WatchedConnection,
+} from "../../src/journal/stream.ts";
+import { retryNow } from "../../src/retry.ts";
 
 const SOON_MS = 500;
 const HEARTBEAT_MS = 15_000;
@@ -23,7 +29,7 @@ class Gateway {
   /** What it answers instead of a stream; null is nothing at all. */
   answers: (Response | null)[] = [];
 
-  readonly ask: Ask = async (_, headers, signal) => {
+  readonly ask: FetchStream = async (_, headers, signal) => {
     this.asked.push(headers["Last-Event-ID"]);
     const answer = this.answers.shift();
     if (answer === null) throw new TypeError("nobody there");
@@ -45,12 +51,12 @@ class Gateway {
 /** Follow a gateway as a session is followed, and return what came of it. */
 function following(gateway: Gateway, hasCursor = true) {
   const told = { events: [] as string[], links: [] as string[], refused: [] as number[] };
-  const stop = follow(
+  const stop = followStream(
     "/api/sessions/s/events",
     hasCursor ? () => told.events.length : null,
     {
       onEvent: ({ data }) => told.events.push(data),
-      onLink: (link) => told.links.push(link),
+      onConnection: (link) => told.links.push(link),
       onRefused: ({ status }) => told.refused.push(status),
     },
     gateway.ask,
@@ -102,7 +108,7 @@ test("while nobody answers it is asked less and less often, and at once when the
   expect(gateway.asked.length).toBeGreaterThan(6);
   expect(gateway.asked.length).toBeLessThan(20);
   gateway.answers = [];
-  wake();
+  retryNow();
   await passing();
   expect(links.at(-1)).toBe("live");
   stop();
@@ -162,7 +168,7 @@ test("an event that nobody can bear does not end the stream", async () => {
     if (data === "odd") throw new Error("no room");
     heard.push(data);
   };
-  const stop = follow("/api/events", null, { onEvent, onLink: () => {} }, gateway.ask);
+  const stop = followStream("/api/events", null, { onEvent, onConnection: () => {} }, gateway.ask);
   await passing();
   gateway.lines[0]!.send("data: odd\n\ndata: even\n\n");
   await passing();
@@ -180,7 +186,7 @@ afterEach(() => {
 });
 
 test("a line that fell silent is given up although the clock was set back", () => {
-  const line = new Line(new AbortController().signal);
+  const line = new WatchedConnection(new AbortController().signal);
   line.heard();
   vi.setSystemTime(Date.now() - 3_600_000);
   vi.advanceTimersByTime(60_000);
@@ -207,9 +213,9 @@ function written(events: readonly { name: string; id: number; data: string[] }[]
   return lines.map((each) => each + end).join("");
 }
 
-function heardIn(bytes: Uint8Array, cuts: readonly number[]): Heard[] {
-  const heard: Heard[] = [];
-  const take = hearing((each) => heard.push(each));
+function heardIn(bytes: Uint8Array, cuts: readonly number[]): ServerEvent[] {
+  const heard: ServerEvent[] = [];
+  const take = eventParser((each) => heard.push(each));
   const places = [0, ...cuts.map((each) => each % (bytes.length + 1)).sort((one, other) => one - other), bytes.length];
   for (const [index, from] of places.entries()) take(bytes.subarray(from, places[index + 1] ?? bytes.length));
   return heard;

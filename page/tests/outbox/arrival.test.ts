@@ -1,7 +1,7 @@
 // @vitest-environment happy-dom
 import { expect, test } from "vitest";
 import { accepted, type Outgoing } from "../../src/outbox/message.ts";
-import { hasArrived, isSpent, see } from "../../src/outbox/outbox.ts";
+import { hasArrived, isExpired, recordTurn } from "../../src/outbox/outbox.ts";
 
 const HOUR_MS = 3_600_000;
 const written = { key: "k", text: "hello", sessionId: "s", state: "sending", at: Date.now() - 2 * HOUR_MS } as Outgoing;
@@ -9,7 +9,7 @@ const written = { key: "k", text: "hello", sessionId: "s", state: "sending", at:
 test("a message that waited for hours stays on the page until the journal shows it, and for other tabs a while longer", () => {
   const taken = accepted(written, { turn_id: "t", session_id: "s", reply: null });
   expect(hasArrived(taken)).toBe(false);
-  see({ id: "t", key: "k" });
-  expect([hasArrived(taken), isSpent(taken)]).toEqual([true, false]);
-  expect(isSpent({ ...taken, acceptedAt: Date.now() - HOUR_MS })).toBe(true);
+  recordTurn({ id: "t", key: "k" });
+  expect([hasArrived(taken), isExpired(taken)]).toEqual([true, false]);
+  expect(isExpired({ ...taken, acceptedAt: Date.now() - HOUR_MS })).toBe(true);
 });

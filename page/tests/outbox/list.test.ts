@@ -1,6 +1,6 @@
 // @vitest-environment happy-dom
 import { expect, test } from "vitest";
-import { outgoingOf, toldOf } from "../../src/outbox/list.tsx";
+import { outgoingOf, statusOf } from "../../src/outbox/list.tsx";
 import type { Outgoing } from "../../src/outbox/message.ts";
 
 function outgoing(key: string, sessionId: string | null, opens: string | null): Outgoing {
@@ -20,12 +20,12 @@ test("each message is shown where it belongs", () => {
 
 test("what waits says for what", () => {
   const waiting = { state: "waiting", problem: "" } as const;
-  expect(toldOf(waiting, false).text).toContain("when the gateway is back");
-  expect(toldOf(waiting, true).text).not.toContain("when the gateway is back");
+  expect(statusOf(waiting, false).text).toContain("when the gateway is back");
+  expect(statusOf(waiting, true).text).not.toContain("when the gateway is back");
 });
 
 test("a refusal says why", () => {
-  expect(toldOf({ state: "refused", problem: "The queue is full." }, true)).toMatchObject({
+  expect(statusOf({ state: "refused", problem: "The queue is full." }, true)).toMatchObject({
     text: "The queue is full.",
     tone: "bad",
   });

@@ -1,10 +1,10 @@
 // @vitest-environment happy-dom
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { report } from "../../src/connection.ts";
-import { discard, outgoing, resend, send, shown, startOutbox } from "../../src/outbox/outbox.ts";
-import { wake } from "../../src/retry.ts";
-import { go, place, to } from "../../src/router.ts";
-import { enter } from "../../src/sign_in/identity.ts";
+import { setConnection } from "../../src/connection.ts";
+import { discard, markArrived, outgoing, resend, send, startOutbox } from "../../src/outbox/outbox.ts";
+import { retryNow } from "../../src/retry.ts";
+import { go, route, to } from "../../src/router.ts";
+import { checkAccess } from "../../src/sign_in/identity.ts";
 
 interface Post {
   path: string;
@@ -20,7 +20,7 @@ let owner = "ada";
 
 beforeEach(async () => {
   posts = [];
-  report("live");
+  setConnection("live");
   globalThis.fetch = (input, init) =>
     new Promise((resolve) => {
       if (input === "/api/me") return resolve(Response.json({ owner, scopes: [], how: "key" }));
@@ -29,7 +29,7 @@ beforeEach(async () => {
       const answer = (status: number, body: object = {}) => resolve(Response.json(body, { status }));
       posts.push({ path: String(input), key, text, answer });
     });
-  await enter();
+  await checkAccess();
 });
 afterEach(async () => {
   for (const each of outgoing.value) await discard(each.key);
@@ -51,14 +51,14 @@ test("a message is kept, sent with its key, and leaves when the journal shows it
   expect(states()).toEqual(["sending"]);
   posts[0]!.answer(202, receipt("a", "t1"));
   await soon(() => expect(outgoing.value).toMatchObject([{ state: "accepted", turnId: "t1" }]));
-  shown([{ id: "t1", key: "" }]);
+  markArrived([{ id: "t1", key: "" }]);
   expect(states()).toEqual([]);
 });
 
 test("a turn that is shown before its receipt comes is not seen twice", async () => {
   const key = await send(draft("b", "again"));
   await sent(1);
-  shown([{ id: "t2", key }]);
+  markArrived([{ id: "t2", key }]);
   expect(states()).toEqual([]);
   posts[0]!.answer(202, receipt("b", "t2"));
   await send(draft("b", "next"));
@@ -70,7 +70,7 @@ test("a turn that is shown before its receipt comes is not seen twice", async ()
 
 test("another turn hides nothing, whatever it says", async () => {
   await send(draft("c", "yes"));
-  shown([{ id: "old", key: "of-another" }]);
+  markArrived([{ id: "old", key: "of-another" }]);
   expect(outgoing.value).toMatchObject([{ text: "yes" }]);
   await sent(1);
   posts[0]!.answer(202, receipt("c", "t4"));
@@ -122,18 +122,18 @@ test("nobody sees or sends what somebody else wrote here", async () => {
   posts[0]!.answer(503, { error: { code: "draining", message: "not now" } });
   await soon(() => expect(states()).toEqual(["waiting"]));
   owner = "grace";
-  await enter();
+  await checkAccess();
   expect(states()).toEqual([]);
   await send(draft("j", "hers"));
   await sent(2);
   posts[1]!.answer(202, receipt("j", "t9"));
   await soon(() => expect(outgoing.value).toMatchObject([{ text: "hers", state: "accepted" }]));
-  wake();
+  retryNow();
   expect(posts.map((each) => each.text)).toEqual(["mine", "hers"]);
   owner = "ada";
-  await enter();
+  await checkAccess();
   expect(outgoing.value).toMatchObject([{ text: "mine" }]);
-  wake();
+  retryNow();
   await sent(3);
   posts[2]!.answer(202, receipt("i", "t10"));
   await soon(() => expect(states()).toEqual(["accepted"]));
@@ -144,7 +144,7 @@ test("whoever writes to a session that is over goes to the one that follows", as
   await send(draft("g", "on"));
   await sent(1);
   posts[0]!.answer(202, receipt("h", "t8"));
-  await soon(() => expect(place.value).toMatchObject({ name: "session", id: "h" }));
+  await soon(() => expect(route.value).toMatchObject({ name: "session", id: "h" }));
 });
 
 test("a message is written down in the moment in which it leaves its field, and taken up by the next page", async () => {

@@ -1,25 +1,31 @@
 import { expect, test } from "vitest";
 import type { Outgoing } from "../../src/outbox/message.ts";
-import { BackedStorage, type Change, LastingStorage, MemoryStorage, type Storage } from "../../src/outbox/storage.ts";
+import {
+  type Change,
+  FallbackStorage,
+  MemoryStorage,
+  type MessageStorage,
+  ReopeningStorage,
+} from "../../src/outbox/storage.ts";
 
 const message = { key: "a", at: 1, text: "hello" } as Outgoing;
 
 /** Is closed before it is first used, as a browser closes a database whose data are thrown away. */
-class ClosedStorage implements Storage {
+class ClosedStorage implements MessageStorage {
   all = () => Promise.reject(new Error("closed"));
   change = () => Promise.reject(new Error("closed"));
 }
 
 test("a message is kept although the browser has closed its database", async () => {
-  const opened: Storage[] = [new ClosedStorage(), new MemoryStorage()];
-  const storage = new LastingStorage(async () => opened.shift()!);
+  const opened: MessageStorage[] = [new ClosedStorage(), new MemoryStorage()];
+  const storage = new ReopeningStorage(async () => opened.shift()!);
   await storage.change("a", () => message);
   expect(await storage.all()).toEqual([message]);
   expect(opened).toEqual([]);
 });
 
 test("what cannot be kept in a new one either is told", async () => {
-  const storage = new LastingStorage(async () => new ClosedStorage());
+  const storage = new ReopeningStorage(async () => new ClosedStorage());
   await expect(storage.change("a", () => message)).rejects.toThrow("closed");
 });
 
@@ -39,7 +45,7 @@ class FullStorage extends MemoryStorage {
 test("what there is no room for is held while the page is open, and said to be", async () => {
   let losses = 0;
   const full = new FullStorage();
-  const storage = new BackedStorage(full, () => {
+  const storage = new FallbackStorage(full, () => {
     losses += 1;
   });
   await storage.change("a", () => message);
@@ -59,7 +65,7 @@ test("what there is no room for is held while the page is open, and said to be",
 });
 
 test("where nothing can be kept at all, messages are held as well", async () => {
-  const storage = new BackedStorage(new ClosedStorage(), () => {});
+  const storage = new FallbackStorage(new ClosedStorage(), () => {});
   await storage.change("a", () => message);
   expect(await storage.all()).toEqual([message]);
 });

@@ -2,7 +2,7 @@
 import { h, render } from "preact";
 import { expect, test, vi } from "vitest";
 import { archive } from "../../src/sessions/actions.tsx";
-import { learn, sessionOf } from "../../src/sessions/store.ts";
+import { sessionOf, updateSessions } from "../../src/sessions/store.ts";
 import { Toasts } from "../../src/ui/toast.tsx";
 import { session } from "./session.ts";
 
@@ -11,7 +11,7 @@ test("what the gateway refuses is not told as done, and is taken back", async ()
   const refused = { error: { code: "no", message: "not now" } };
   globalThis.fetch = async () => Response.json(refused, { status: 409 });
   const own = session({ id: "a", label: "Plans" });
-  learn([own]);
+  updateSessions([own]);
   await archive(own);
   await vi.waitFor(() => expect(document.body.textContent).toContain("Not now."));
   expect(document.body.textContent).not.toContain("archived");

@@ -1,6 +1,6 @@
 // @vitest-environment happy-dom
 import { expect, test } from "vitest";
-import { grouped, PINNED, shows } from "../../src/sessions/listing.ts";
+import { grouped, matchesFilter, PINNED } from "../../src/sessions/listing.ts";
 import { session } from "./session.ts";
 
 const NOW = new Date(2026, 4, 20, 12).getTime();
@@ -25,8 +25,8 @@ test("pinned sessions come first, the others by day", () => {
 
 test("the archive shows nothing else, and nothing else shows the archive", () => {
   const all = { channel: null, archived: false };
-  expect(shows(all, session({ archived: true }))).toBe(false);
-  expect(shows({ ...all, archived: true }, session({ archived: true }))).toBe(true);
-  expect(shows({ ...all, archived: true }, session({}))).toBe(false);
-  expect(shows({ ...all, channel: "slack" }, session({ channel: "web" }))).toBe(false);
+  expect(matchesFilter(all, session({ archived: true }))).toBe(false);
+  expect(matchesFilter({ ...all, archived: true }, session({ archived: true }))).toBe(true);
+  expect(matchesFilter({ ...all, archived: true }, session({}))).toBe(false);
+  expect(matchesFilter({ ...all, channel: "slack" }, session({ channel: "web" }))).toBe(false);
 });

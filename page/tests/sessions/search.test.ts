@@ -1,10 +1,10 @@
 // @vitest-environment happy-dom
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { pieces } from "../../src/sessions/search.tsx";
+import { markedPieces } from "../../src/sessions/search.tsx";
 
 test("found words are marked, and nothing is lost between them", () => {
-  expect(pieces("a backup job", [[2, 8]])).toEqual([
+  expect(markedPieces("a backup job", [[2, 8]])).toEqual([
     { at: 0, text: "a ", marked: false },
     { at: 2, text: "backup", marked: true },
     { at: 8, text: " job", marked: false },
@@ -19,7 +19,7 @@ test("the pieces of any text are that text", () => {
       const marks = inside.flatMap((begin, index) =>
         index % 2 ? [] : [[begin, inside[index + 1] ?? text.length] as const],
       );
-      const made = pieces(text, marks);
+      const made = markedPieces(text, marks);
       expect(made.map((piece) => piece.text).join("")).toBe(text);
       expect(made.filter((piece) => piece.marked).map((piece) => piece.at)).toEqual(marks.map(([begin]) => begin));
     }),

@@ -1,6 +1,6 @@
 // @vitest-environment happy-dom
 import { expect, test } from "vitest";
-import { forget, learn, refreshed, sessionOf, sessions } from "../../src/sessions/store.ts";
+import { dropSession, sessionOf, sessions, updateSessions, withList } from "../../src/sessions/store.ts";
 import type { SessionView } from "../../src/wire.ts";
 import { UNSAID } from "./session.ts";
 
@@ -16,32 +16,32 @@ const known = (...found: SessionView[]) => new Map(found.map((each) => [each.id,
 const ids = (found: ReadonlyMap<string, SessionView>) => [...found.keys()].sort();
 
 test("what was used last stands first, and what is deleted nowhere", () => {
-  learn([session("a", 1), session("b", 3), session("c", 2)]);
-  learn([session("a", 4)]);
-  forget("c");
+  updateSessions([session("a", 1), session("b", 3), session("c", 2)]);
+  updateSessions([session("a", 4)]);
+  dropSession("c");
   expect(sessions.value.map((each) => each.id)).toEqual(["a", "b"]);
 });
 
 test("a list takes away what would stand on it, and nothing that is older", () => {
   const before = known(session("deleted", 9), session("old", 2), session("new", 8));
   const page = { items: [session("new", 8), session("other", 5)], next_cursor: "more" };
-  expect(ids(refreshed(before, page, [], new Set()))).toEqual(["new", "old", "other"]);
-  expect(ids(refreshed(before, { ...page, next_cursor: null }, [], new Set()))).toEqual(["new", "other"]);
+  expect(ids(withList(before, page, [], new Set()))).toEqual(["new", "old", "other"]);
+  expect(ids(withList(before, { ...page, next_cursor: null }, [], new Set()))).toEqual(["new", "other"]);
 });
 
 test("what was heard while the list was on its way is newer than the list", () => {
   const before = known(session("renamed", 5, { label: "new name" }), session("opened", 9));
   const page = { items: [session("gone", 6), session("renamed", 5)], next_cursor: null };
-  const after = refreshed(before, page, [session("pinned", 1)], new Set(["renamed", "opened", "gone"]));
+  const after = withList(before, page, [session("pinned", 1)], new Set(["renamed", "opened", "gone"]));
   expect(ids(after)).toEqual(["opened", "pinned", "renamed"]);
   expect(after.get("renamed")?.label).toBe("new name");
 });
 
 test("an answer that was overtaken by what has happened since changes nothing", () => {
-  learn([session("busy", 5, { seq: 7, activity: "running" })]);
-  learn([session("busy", 6, { seq: 9, activity: null })]);
-  learn([session("busy", 5, { seq: 8, activity: "running" })]);
+  updateSessions([session("busy", 5, { seq: 7, activity: "running" })]);
+  updateSessions([session("busy", 6, { seq: 9, activity: null })]);
+  updateSessions([session("busy", 5, { seq: 8, activity: "running" })]);
   expect(sessionOf("busy")).toMatchObject({ seq: 9, activity: null });
-  learn([session("busy", 6, { seq: 9, pinned: true })]);
+  updateSessions([session("busy", 6, { seq: 9, pinned: true })]);
   expect(sessionOf("busy")?.pinned).toBe(true);
 });

@@ -1,6 +1,6 @@
 // @vitest-environment happy-dom
 import { expect, test } from "vitest";
-import { looked, titled, unread } from "../../src/sessions/unread.ts";
+import { titled, unread, withSeen } from "../../src/sessions/unread.ts";
 import { session } from "./session.ts";
 
 const before = new Map([["ses_1", 4]]);
@@ -13,15 +13,15 @@ test("what a session said since it was looked at is unread, once it is done", ()
 });
 
 test("what this browser never heard of begins as seen", () => {
-  const after = looked(before, [session({ id: "ses_2", seq: 9 })], null);
+  const after = withSeen(before, [session({ id: "ses_2", seq: 9 })], null);
   expect(unread(session({ id: "ses_2", seq: 9 }), after)).toBe(false);
   expect(unread(session({ id: "ses_2", seq: 10 }), after)).toBe(true);
 });
 
 test("only what is open is looked at", () => {
   const found = [session({ seq: 5 })];
-  expect(looked(before, found, null)).toBe(before);
-  expect(looked(before, found, "ses_1").get("ses_1")).toBe(5);
+  expect(withSeen(before, found, null)).toBe(before);
+  expect(withSeen(before, found, "ses_1").get("ses_1")).toBe(5);
 });
 
 test("the title says what is new, what runs, and where one is", () => {

@@ -1,22 +1,22 @@
 // @vitest-environment happy-dom
 import { expect, test } from "vitest";
-import { brief, figures } from "../../src/sessions/usage.tsx";
+import { usageLines, usageSummary } from "../../src/sessions/usage.tsx";
 
 const NOTHING = { model: "", input: 0, output: 0, cached: 0, costMicros: 0 };
 
 test("nothing is shown of nothing", () => {
-  expect(brief(NOTHING)).toBe("");
-  expect(figures(NOTHING)).toEqual([]);
+  expect(usageSummary(NOTHING)).toBe("");
+  expect(usageLines(NOTHING)).toEqual([]);
 });
 
 test("a price is shown where one is known", () => {
-  expect(brief({ ...NOTHING, input: 12_000, output: 345 })).toBe("12.3k tokens");
-  expect(brief({ ...NOTHING, input: 900, output: 100, costMicros: 12_345 })).toMatch(/ tokens · \$0\.0123$/);
+  expect(usageSummary({ ...NOTHING, input: 12_000, output: 345 })).toBe("12.3k tokens");
+  expect(usageSummary({ ...NOTHING, input: 900, output: 100, costMicros: 12_345 })).toMatch(/ tokens · \$0\.0123$/);
 });
 
 test("what came from the cache is a share of what was read, and never more than all of it", () => {
   const read = (input: number, cached: number) =>
-    figures({ ...NOTHING, input, cached }).find((each) => each.name === "Read")?.value;
+    usageLines({ ...NOTHING, input, cached }).find((each) => each.name === "Read")?.value;
   expect(read(400, 300)).toBe("400 tokens (75 % from the cache)");
   expect(read(100, 300)).toBe("100 tokens (100 % from the cache)");
 });

@@ -1,6 +1,6 @@
 // @vitest-environment happy-dom
 import { beforeEach, expect, test, vi } from "vitest";
-import { Course, type Provider } from "../../src/setup/wizard.ts";
+import { type Provider, SetupWizard } from "../../src/setup/wizard.ts";
 
 const provider = { name: "openai", label: "OpenAI", base_url: "" } as Provider;
 /** What was asked, each to be answered when the test wants it. */
@@ -12,9 +12,9 @@ beforeEach(() => {
 });
 
 test("whoever goes back is not taken on by an answer that comes then", async () => {
-  const course = new Course();
+  const course = new SetupWizard();
   course.choose(provider);
-  const listing = course.list();
+  const listing = course.listModels();
   course.back("provider");
   answers[0]!({ models: ["a"] });
   await listing;
@@ -23,13 +23,13 @@ test("whoever goes back is not taken on by an answer that comes then", async () 
 });
 
 test("what one model said is not shown for another", async () => {
-  const course = new Course();
+  const course = new SetupWizard();
   course.choose(provider);
-  course.name("slow");
-  course.test();
+  course.chooseModel("slow");
+  course.testModel();
   course.back("model");
-  course.name("quick");
-  course.test();
+  course.chooseModel("quick");
+  course.testModel();
   answers[1]!({ ok: true, said: "quick" });
   await vi.waitFor(() => expect(course.trial.value).toMatchObject({ said: "quick" }));
   answers[0]!({ ok: true, said: "slow" });

@@ -1,22 +1,22 @@
 import { expect, test } from "vitest";
 import { base64 } from "../../src/bytes.ts";
-import { atWork, inLine, isOver, nextTry, openQuestion } from "../../src/turns/status.ts";
+import { activeTurn, isOver, nextTryText, openQuestion, queuedTurns } from "../../src/turns/status.ts";
 import { question, turn } from "./turns.ts";
 
 const over = turn("a", "completed");
 const [first, second, third] = [turn("b", "queued"), turn("c", "queued"), turn("d", "queued")];
 
 test("a session is at what runs or waits for somebody, else at the first in line", () => {
-  expect(atWork([over])).toBeUndefined();
-  expect(atWork([over, first, second])).toBe(first);
+  expect(activeTurn([over])).toBeUndefined();
+  expect(activeTurn([over, first, second])).toBe(first);
   const running = turn("r", "waiting");
-  expect(atWork([over, first, running])).toBe(running);
+  expect(activeTurn([over, first, running])).toBe(running);
 });
 
 test("all others that wait are in line", () => {
-  expect(inLine([over, first, second, third])).toEqual([second, third]);
-  expect(inLine([over, turn("r", "running"), first, second])).toEqual([first, second]);
-  expect(inLine([over])).toEqual([]);
+  expect(queuedTurns([over, first, second, third])).toEqual([second, third]);
+  expect(queuedTurns([over, turn("r", "running"), first, second])).toEqual([first, second]);
+  expect(queuedTurns([over])).toEqual([]);
 });
 
 test("what was cut off is over, until it goes on", () => {
@@ -37,8 +37,8 @@ test("bytes are written as base64, many of them too", () => {
 });
 
 test("a turn that waits for its model says when it is tried again", () => {
-  expect(nextTry(2_000, 5_000)).toBe("Next try in a moment.");
-  expect(nextTry(17_400, 5_000)).toBe("Next try in 12 s.");
+  expect(nextTryText(2_000, 5_000)).toBe("Next try in a moment.");
+  expect(nextTryText(17_400, 5_000)).toBe("Next try in 12 s.");
   const soon = new Date(2026, 6, 1, 14, 5);
-  expect(nextTry(soon.getTime(), soon.getTime() - 300_000)).toMatch(/^Next try at .*05.*\.$/);
+  expect(nextTryText(soon.getTime(), soon.getTime() - 300_000)).toMatch(/^Next try at .*05.*\.$/);
 });

@@ -1,6 +1,6 @@
 // @vitest-environment happy-dom
 import { expect, test } from "vitest";
-import { loading, newDoing } from "../../src/ui/requests.ts";
+import { newAction, newLoader } from "../../src/ui/requests.ts";
 
 interface Answer {
   resolve: (value: string) => void;
@@ -20,7 +20,7 @@ test("of two answers the one that was asked for last stays, in whichever order t
     [1, 0],
   ]) {
     const { answers, read } = asking();
-    const [loaded, look] = loading(read);
+    const [loaded, look] = newLoader(read);
     const looks = [look(), look()];
     for (const each of order) answers[each]!.resolve(`answer ${each}`);
     await Promise.all(looks);
@@ -30,7 +30,7 @@ test("of two answers the one that was asked for last stays, in whichever order t
 
 test("an answer is shown also while the next one is asked for, however slowly they come", async () => {
   const { answers, read } = asking();
-  const [loaded, look] = loading(read);
+  const [loaded, look] = newLoader(read);
   const first = look();
   look();
   answers[0]!.resolve("slow");
@@ -40,7 +40,7 @@ test("an answer is shown also while the next one is asked for, however slowly th
 
 test("what was read stays when reading it again goes wrong", async () => {
   const { answers, read } = asking();
-  const [loaded, look] = loading(read);
+  const [loaded, look] = newLoader(read);
   const looks = [look(), look()];
   answers[0]!.resolve("here");
   answers[1]!.reject(new Error("away"));
@@ -49,7 +49,7 @@ test("what was read stays when reading it again goes wrong", async () => {
 });
 
 test("what is asked for twice is done once", async () => {
-  const doing = newDoing();
+  const doing = newAction();
   const asked: string[] = [];
   const ask = (name: string) => async () => {
     asked.push(name);
@@ -64,7 +64,7 @@ test("what is asked for twice is done once", async () => {
 });
 
 test("what went wrong stays until something else is done", async () => {
-  const doing = newDoing();
+  const doing = newAction();
   await doing.run(() => Promise.reject(new Error("no")));
   expect(doing.problem.value).toEqual(new Error("no"));
   await doing.run(async () => "yes");

@@ -1,19 +1,19 @@
 /** Adding, changing, running and removing a job. */
 
 import { useState } from "preact/hooks";
-import { get, post, query, Refused, remove, told } from "../../api.ts";
+import { errorText, get, post, query, Refused, remove } from "../../api.ts";
 import { fullMoment, relative } from "../../format.ts";
 import { go, to } from "../../router.ts";
 import { Button } from "../../ui/button.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { Field } from "../../ui/parts.tsx";
-import { useDoing, useLoaded, useSettled } from "../../ui/requests.ts";
-import { tell } from "../../ui/toast.tsx";
+import { useAction, useDebounced, useLoaded } from "../../ui/requests.ts";
+import { showToast } from "../../ui/toast.tsx";
 import type { Forecast as Foreseen, JobView, Plan, Receipt, Removed, TurnView } from "../../wire.ts";
-import { Confirm, Filter, TextField, Trouble } from "../parts.tsx";
-import { reading } from "./schedule.tsx";
+import { Confirm, ErrorNotice, Filter, TextField } from "../parts.tsx";
+import { scheduleText } from "./schedule.tsx";
 
-const USUAL: readonly { label: string; value: string }[] = [
+const PRESETS: readonly { label: string; value: string }[] = [
   { label: "Every morning", value: "30 7 * * *" },
   { label: "Weekdays at 9", value: "0 9 * * 1-5" },
   { label: "Every hour", value: "0 * * * *" },
@@ -23,17 +23,17 @@ const USUAL: readonly { label: string; value: string }[] = [
 /** Add a job, or change one; its name is what it is known by, and stays. */
 export function JobForm({ job, onClose }: { job?: JobView; onClose: () => void }) {
   const [plan, setPlan] = useState<Plan>(() => planOf(job));
-  const doing = useDoing();
+  const action = useAction();
   const change = (part: Partial<Plan>) => setPlan({ ...plan, ...part });
   const save = async () => {
     const [name, schedule] = [plan.name.trim(), plan.schedule.trim()];
     await saveJob({ ...plan, name, schedule, deliver: plan.deliver?.trim() || null });
-    tell(`“${name}” is saved.`);
+    showToast(`“${name}” is saved.`);
     onClose();
   };
   const submit = (event: Event) => {
     event.preventDefault();
-    doing.run(save);
+    action.run(save);
   };
   return (
     <Dialog title={job ? `Edit “${job.name}”` : "New job"} onClose={onClose}>
@@ -42,14 +42,14 @@ export function JobForm({ job, onClose }: { job?: JobView; onClose: () => void }
         <When value={plan.schedule} onChange={(schedule) => change({ schedule })} />
         <Prompt value={plan.prompt} onChange={(prompt) => change({ prompt })} />
         <Deliver value={plan.deliver ?? ""} onChange={(deliver) => change({ deliver })} />
-        {doing.problem.value !== undefined && (
+        {action.problem.value !== undefined && (
           <div ref={bringIntoView}>
-            <Trouble error={doing.problem.value} />
+            <ErrorNotice error={action.problem.value} />
           </div>
         )}
         <div class="dialog-actions">
           <Button onClick={onClose}>Cancel</Button>
-          <Button look="main" type="submit" disabled={doing.busy.value}>
+          <Button look="main" type="submit" disabled={action.busy.value}>
             {job ? "Save" : "Add the job"}
           </Button>
         </div>
@@ -62,7 +62,7 @@ export function JobForm({ job, onClose }: { job?: JobView; onClose: () => void }
 const bringIntoView = (element: HTMLElement | null) => element?.scrollIntoView({ block: "nearest" });
 
 function planOf(job: JobView | undefined): Plan {
-  if (!job) return { name: "", schedule: USUAL[0]!.value, prompt: "", deliver: null };
+  if (!job) return { name: "", schedule: PRESETS[0]!.value, prompt: "", deliver: null };
   return { name: job.name, schedule: job.schedule, prompt: job.prompt, deliver: job.deliver };
 }
 
@@ -98,7 +98,7 @@ function When({ value, onChange }: PartProps) {
         value={value}
         onInput={onChange}
       />
-      <Filter label="Usual schedules" choices={USUAL} chosen={value} onChoose={onChange} />
+      <Filter label="Usual schedules" choices={PRESETS} chosen={value} onChoose={onChange} />
       <Forecast schedule={value} />
     </div>
   );
@@ -134,16 +134,16 @@ function Deliver({ value, onChange }: PartProps) {
 }
 
 /** When a schedule that is being typed would be due, as the gateway says. */
-export function Forecast({ schedule }: { schedule: string }) {
-  const asked = useSettled(schedule.trim());
+function Forecast({ schedule }: { schedule: string }) {
+  const asked = useDebounced(schedule.trim());
   return asked ? <Times schedule={asked} /> : <p class="forecast faint">The next times appear here.</p>;
 }
 
 function Times({ schedule }: { schedule: string }) {
   const [loaded] = useLoaded<Foreseen>(`/api/schedule${query({ schedule })}`);
   const { value, error } = loaded.value;
-  const words = reading(schedule);
-  if (error instanceof Refused) return <p class="forecast bad">{told(error)}</p>;
+  const words = scheduleText(schedule);
+  if (error instanceof Refused) return <p class="forecast bad">{errorText(error)}</p>;
   return (
     <div class="forecast">
       {words && <p>It runs {words}.</p>}
@@ -179,23 +179,23 @@ export function RemoveJob({ job, onClose, onRemoved }: RemoveJobProps) {
   );
 }
 
-const at = (name: string, verb = "") => `/api/jobs/${encodeURIComponent(name)}${verb && `/${verb}`}`;
+const jobPath = (name: string, verb = "") => `/api/jobs/${encodeURIComponent(name)}${verb && `/${verb}`}`;
 
-export const pathOf = (name: string) => at(name);
-export const saveJob = (plan: Plan) => post<JobView>("/api/jobs", plan);
-export const removeJob = (name: string) => remove<Removed>(at(name));
+export const pathOf = (name: string) => jobPath(name);
+const saveJob = (plan: Plan) => post<JobView>("/api/jobs", plan);
+const removeJob = (name: string) => remove<Removed>(jobPath(name));
 
 /** Let a job fall due now, and say where its answer comes. */
 export async function runJob(name: string): Promise<void> {
-  const receipt = await post<Receipt>(at(name, "run"));
+  const receipt = await post<Receipt>(jobPath(name, "run"));
   const open = () => go(to.session(receipt.session_id, receipt.turn_id));
-  tell(`“${name}” runs now.`, { action: { label: "Watch it", run: open } });
+  showToast(`“${name}” runs now.`, { action: { label: "Watch it", run: open } });
 }
 
 /** Pause a job, or let it go on. */
-export async function turnJob(job: JobView): Promise<void> {
-  await post<JobView>(at(job.name, job.paused ? "resume" : "pause"));
-  tell(job.paused ? `“${job.name}” goes on.` : `“${job.name}” is paused.`);
+export async function togglePause(job: JobView): Promise<void> {
+  await post<JobView>(jobPath(job.name, job.paused ? "resume" : "pause"));
+  showToast(job.paused ? `“${job.name}” goes on.` : `“${job.name}” is paused.`);
 }
 
 /** Go to the conversation of a turn of which only the id is known. */

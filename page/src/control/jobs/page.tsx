@@ -12,7 +12,7 @@ import { attempt } from "../../ui/toast.tsx";
 import type { Fired, JobView, Outcome } from "../../wire.ts";
 import { type Column, Listing, Table, useList } from "../list.tsx";
 import { Facts, PageHead, Pending, Section } from "../parts.tsx";
-import { JobForm, openTurn, pathOf, RemoveJob, runJob, turnJob } from "./form.tsx";
+import { JobForm, openTurn, pathOf, RemoveJob, runJob, togglePause } from "./form.tsx";
 import { NextRun, Schedule } from "./schedule.tsx";
 
 export function JobsPage({ id }: { id: string | null }) {
@@ -91,7 +91,7 @@ function JobMenu({ job, refresh, setOpen }: JobMenuProps) {
         {
           label: job.paused ? "Go on" : "Pause",
           icon: job.paused ? "retry" : "pause",
-          onSelect: () => done(() => turnJob(job)),
+          onSelect: () => done(() => togglePause(job)),
         },
         { label: "Edit", icon: "edit", onSelect: () => setOpen({ what: "edit", job }) },
         { label: "Remove", icon: "trash", bad: true, onSelect: () => setOpen({ what: "remove", job }) },
@@ -100,19 +100,19 @@ function JobMenu({ job, refresh, setOpen }: JobMenuProps) {
   );
 }
 
-const LOOK_MS = 3_000;
+const POLL_MS = 3_000;
 const LOG = "log";
 
 /** One job, with what became of its last times. */
-export function JobDetail({ name }: { name: string }) {
-  const [loaded, look] = useLoaded<JobView>(pathOf(name), LOOK_MS);
+function JobDetail({ name }: { name: string }) {
+  const [loaded, reload] = useLoaded<JobView>(pathOf(name), POLL_MS);
   const { value, error } = loaded.value;
   const back = { label: "Jobs", href: to.control("jobs") };
   if (!value) {
     return (
       <>
         <PageHead title={name} back={back} />
-        <Pending error={error} onRetry={look} />
+        <Pending error={error} onRetry={reload} />
       </>
     );
   }
@@ -124,7 +124,7 @@ export function JobDetail({ name }: { name: string }) {
   return (
     <>
       <PageHead title={title} back={back}>
-        <Actions job={value} look={look} />
+        <Actions job={value} reload={reload} />
       </PageHead>
       <div class="panel">
         <Facts facts={factsOf(value)} />
@@ -152,19 +152,19 @@ function factsOf(job: JobView) {
   ];
 }
 
-function Actions({ job, look }: { job: JobView; look: () => Promise<void> }) {
+function Actions({ job, reload }: { job: JobView; reload: () => Promise<void> }) {
   const [open, setOpen] = useState<"edit" | "remove" | null>(null);
-  const done = (action: () => Promise<void>) => attempt(action).then(look);
+  const done = (action: () => Promise<void>) => attempt(action).then(reload);
   const close = () => {
     setOpen(null);
-    look();
+    reload();
   };
   return (
     <>
       <Button icon="play" look="main" onClick={() => done(() => runJob(job.name))}>
         Run now
       </Button>
-      <Button icon={job.paused ? "retry" : "pause"} onClick={() => done(() => turnJob(job))}>
+      <Button icon={job.paused ? "retry" : "pause"} onClick={() => done(() => togglePause(job))}>
         {job.paused ? "Go on" : "Pause"}
       </Button>
       <Button icon="edit" onClick={() => setOpen("edit")}>
@@ -181,7 +181,7 @@ function Actions({ job, look }: { job: JobView; look: () => Promise<void> }) {
   );
 }
 
-const MEANINGS: Record<Outcome, { word: string; tone: Tone; said: string }> = {
+const OUTCOMES: Record<Outcome, { word: string; tone: Tone; said: string }> = {
   due: { word: "At work", tone: "busy", said: "" },
   ran: { word: "Ran", tone: "good", said: "" },
   failed: { word: "Failed", tone: "bad", said: "Its conversation says why." },
@@ -189,7 +189,7 @@ const MEANINGS: Record<Outcome, { word: string; tone: Tone; said: string }> = {
 };
 
 /** What became of the times at which a job was due, the newest first. */
-export function History({ slots }: { slots: readonly Fired[] }) {
+function History({ slots }: { slots: readonly Fired[] }) {
   if (slots.length === 0) {
     return (
       <div class="panel">
@@ -206,8 +206,8 @@ export function History({ slots }: { slots: readonly Fired[] }) {
 
 const COLUMNS: readonly Column<Fired>[] = [
   { title: "When", cell: (slot) => <Time at={slot.instant} as="relative" /> },
-  { title: "Outcome", cell: (slot) => <Badge tone={MEANINGS[slot.outcome].tone}>{MEANINGS[slot.outcome].word}</Badge> },
-  { title: "Note", wide: true, cell: (slot) => <span class="faint">{MEANINGS[slot.outcome].said}</span> },
+  { title: "Outcome", cell: (slot) => <Badge tone={OUTCOMES[slot.outcome].tone}>{OUTCOMES[slot.outcome].word}</Badge> },
+  { title: "Note", wide: true, cell: (slot) => <span class="faint">{OUTCOMES[slot.outcome].said}</span> },
   { title: "", cell: (slot) => slot.turn_id && <OpenTurn turnId={slot.turn_id} /> },
 ];
 

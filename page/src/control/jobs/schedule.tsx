@@ -6,7 +6,7 @@ import type { JobView } from "../../wire.ts";
 
 /** A schedule, in words where there are any. */
 export function Schedule({ schedule }: { schedule: string }) {
-  const words = reading(schedule);
+  const words = scheduleText(schedule);
   return (
     <span class="schedule">
       {words && <span>{words[0]!.toUpperCase() + words.slice(1)}</span>}
@@ -44,7 +44,7 @@ const SHORT_LETTERS = 3;
 const TIMES_MAX = 4;
 
 /** Return what a schedule says in words; null where that would be no easier to read. */
-export function reading(schedule: string): string | null {
+export function scheduleText(schedule: string): string | null {
   if (schedule.startsWith(ONCE)) return "once";
   const fields = schedule.trim().split(/\s+/);
   if (fields.length !== 5) return null;

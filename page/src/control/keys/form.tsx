@@ -4,11 +4,11 @@ import { useState } from "preact/hooks";
 import { post } from "../../api.ts";
 import { Button } from "../../ui/button.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
-import { useDoing, useLoaded } from "../../ui/requests.ts";
+import { useAction, useLoaded } from "../../ui/requests.ts";
 import type { KeyPlan, KeyView, NewKey, SettingsView } from "../../wire.ts";
-import { TextField, Trouble } from "../parts.tsx";
+import { ErrorNotice, TextField } from "../parts.tsx";
 
-const MAY: readonly { value: May; label: string; meaning: string }[] = [
+const PERMISSIONS: readonly { value: Permission; label: string; meaning: string }[] = [
   { value: "api", label: "Use the API", meaning: "talk, read, and everything that belongs to its owner" },
   { value: "admin", label: "Administer", meaning: "everything, also consent, keys, settings and stopping the gateway" },
   { value: "webhook", label: "Hand in deliveries", meaning: "to one webhook route, and nothing else" },
@@ -23,13 +23,13 @@ interface KeyFormProps {
 /** A key to be made. */
 export function KeyForm({ keys, onMade, onClose }: KeyFormProps) {
   const [form, setForm] = useState(EMPTY);
-  const doing = useDoing();
-  const closed = useClosed();
-  const plan = planned(form);
-  const set = (change: Partial<Written>) => setForm({ ...form, ...change });
+  const action = useAction();
+  const closed = useConfiguredAccess();
+  const plan = keyPlan(form);
+  const set = (change: Partial<KeyFields>) => setForm({ ...form, ...change });
   const submit = (event: Event) => {
     event.preventDefault();
-    doing.run(async () => onMade(await post<NewKey>("/api/keys", plan)));
+    action.run(async () => onMade(await post<NewKey>("/api/keys", plan)));
   };
   return (
     <Dialog title="New key" onClose={onClose}>
@@ -39,11 +39,11 @@ export function KeyForm({ keys, onMade, onClose }: KeyFormProps) {
         {form.may === "webhook" && <Route value={form.route} set={set} />}
         {form.may === "api" && <Owner value={form.owner} set={set} />}
         <Rate value={form.rate} set={set} />
-        {isFirst(keys, plan.scopes) && !closed && <First />}
-        {doing.problem.value !== undefined && <Trouble error={doing.problem.value} />}
+        {isFirst(keys, plan.scopes) && !closed && <FirstKeyWarning />}
+        {action.problem.value !== undefined && <ErrorNotice error={action.problem.value} />}
         <div class="dialog-actions">
           <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" look="main" disabled={doing.busy.value || isMissing(form)}>
+          <Button type="submit" look="main" disabled={action.busy.value || isMissing(form)}>
             Make the key
           </Button>
         </div>
@@ -54,7 +54,7 @@ export function KeyForm({ keys, onMade, onClose }: KeyFormProps) {
 
 interface PartProps {
   value: string;
-  set: (change: Partial<Written>) => void;
+  set: (change: Partial<KeyFields>) => void;
 }
 
 function Name({ value, set }: PartProps) {
@@ -101,7 +101,7 @@ function Rate({ value, set }: PartProps) {
   );
 }
 
-function First() {
+function FirstKeyWarning() {
   return (
     <p class="consequence" role="note">
       <strong>This is the first key.</strong> As soon as it is made, every program needs one, on this machine too. This
@@ -110,11 +110,11 @@ function First() {
   );
 }
 
-function Choices({ may, onChoose }: { may: May; onChoose: (may: May) => void }) {
+function Choices({ may, onChoose }: { may: Permission; onChoose: (may: Permission) => void }) {
   return (
     <fieldset class="key-choices">
       <legend>What it may do</legend>
-      {MAY.map(({ value, label, meaning }) => (
+      {PERMISSIONS.map(({ value, label, meaning }) => (
         <label key={value} class="key-choice">
           <input type="radio" name="may" checked={value === may} onChange={() => onChoose(value)} />
           <span>
@@ -126,11 +126,11 @@ function Choices({ may, onChoose }: { may: May; onChoose: (may: May) => void }) 
   );
 }
 
-export type May = "api" | "admin" | "webhook";
+type Permission = "api" | "admin" | "webhook";
 
-export interface Written {
+interface KeyFields {
   name: string;
-  may: May;
+  may: Permission;
   /** Of a webhook's key. */
   route: string;
   /** Of a key for the API. */
@@ -138,10 +138,10 @@ export interface Written {
   rate: string;
 }
 
-export const EMPTY: Written = { name: "", may: "api", route: "", owner: "", rate: "" };
+export const EMPTY: KeyFields = { name: "", may: "api", route: "", owner: "", rate: "" };
 
 /** Return what to ask for; what does not belong to such a key is left out, whatever was written before. */
-export function planned({ name, may, route, owner, rate }: Written): Required<KeyPlan> {
+export function keyPlan({ name, may, route, owner, rate }: KeyFields): Required<KeyPlan> {
   return {
     name: name.trim(),
     scopes: [{ api: API, admin: ADMIN, webhook: `${WEBHOOK}${route.trim()}` }[may]],
@@ -151,11 +151,11 @@ export function planned({ name, may, route, owner, rate }: Written): Required<Ke
 }
 
 /** Whether there is something to be written yet. */
-export const isMissing = ({ name, may, route }: Written) => !name.trim() || (may === "webhook" && !route.trim());
+export const isMissing = ({ name, may, route }: KeyFields) => !name.trim() || (may === "webhook" && !route.trim());
 
-export const API = "api";
-export const ADMIN = "admin";
-export const WEBHOOK = "webhook:";
+const API = "api";
+const ADMIN = "admin";
+const WEBHOOK = "webhook:";
 /** Whom everything on this machine belongs to where nobody else is named. */
 export const OPERATOR = "local";
 
@@ -171,7 +171,7 @@ export const isLast = (keys: readonly KeyView[], key: KeyView) => opensApi(key) 
 
 const ASKING = ["server.api_key", "server.password"];
 
-export function useClosed(): boolean {
+export function useConfiguredAccess(): boolean {
   const [settings] = useLoaded<SettingsView>("/api/settings");
   const items = settings.value.value?.items ?? [];
   return items.some((each) => ASKING.includes(each.key) && Boolean(each.value));

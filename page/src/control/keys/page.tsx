@@ -4,23 +4,23 @@ import "./keys.css";
 import { useState } from "preact/hooks";
 import { post, remove } from "../../api.ts";
 import { count } from "../../format.ts";
-import { operator } from "../../sign_in/identity.ts";
+import { isOperator } from "../../sign_in/identity.ts";
 import { Button } from "../../ui/button.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { Badge, Command, Empty, Time } from "../../ui/parts.tsx";
-import { attempt, tell } from "../../ui/toast.tsx";
+import { attempt, showToast } from "../../ui/toast.tsx";
 import type { KeyView, SignInLink as Link, NewKey, RevokedKey } from "../../wire.ts";
 import { type Column, Listing, Table, useList } from "../list.tsx";
 import { Confirm, PageHead } from "../parts.tsx";
-import { isLast, isLive, KeyForm, OPERATOR, opensApi, useClosed } from "./form.tsx";
+import { isLast, isLive, KeyForm, OPERATOR, opensApi, useConfiguredAccess } from "./form.tsx";
 
-const REFRESHED_MS = 10_000;
+const POLL_MS = 10_000;
 
 export function KeysPage(_: { id: string | null }) {
   const [asking, setAsking] = useState(false);
   const [made, setMade] = useState<NewKey | null>(null);
-  const list = useList<KeyView>("/api/keys", REFRESHED_MS);
+  const list = useList<KeyView>("/api/keys", POLL_MS);
   const keys = list.listed.value.items;
   const onMade = (key: NewKey) => {
     setAsking(false);
@@ -30,19 +30,19 @@ export function KeysPage(_: { id: string | null }) {
   return (
     <>
       <PageHead title="Keys" lead="Programs show a key; browsers are signed in with a link.">
-        {operator.value && <SignInLink />}
-        {operator.value && (
+        {isOperator.value && <SignInLinkButton />}
+        {isOperator.value && (
           <Button look="main" icon="plus" disabled={!keys} onClick={() => setAsking(true)}>
             New key
           </Button>
         )}
       </PageHead>
-      {keys && <Openness keys={keys} />}
+      {keys && <AccessNote keys={keys} />}
       <Listing list={list} empty={<NoKeys />}>
         {(keys) => <KeyList keys={keys} onChanged={list.refresh} />}
       </Listing>
       {asking && keys && <KeyForm keys={keys} onMade={onMade} onClose={() => setAsking(false)} />}
-      {made && <ShownOnce made={made} onClose={() => setMade(null)} />}
+      {made && <NewKeyDialog made={made} onClose={() => setMade(null)} />}
     </>
   );
 }
@@ -57,7 +57,7 @@ const COLUMNS: readonly Column<KeyView>[] = [
 ];
 
 /** The keys that open something, and, folded away, those that do not any more. */
-export function KeyList({ keys, onChanged }: { keys: readonly KeyView[]; onChanged: () => unknown }) {
+function KeyList({ keys, onChanged }: { keys: readonly KeyView[]; onChanged: () => unknown }) {
   const [revoking, setRevoking] = useState<KeyView | null>(null);
   const live = keys.filter(isLive);
   const over = keys.filter((each) => !isLive(each));
@@ -112,10 +112,10 @@ interface RevokingProps {
 }
 
 function Revoking({ revoked, keys, onChanged, onClose }: RevokingProps) {
-  const closed = useClosed();
+  const closed = useConfiguredAccess();
   const revoke = async () => {
     const { last } = await remove<RevokedKey>(`/api/keys/${revoked.id}`);
-    tell(last ? "Revoked. Programs on this machine need no key again." : "Revoked.");
+    showToast(last ? "Revoked. Programs on this machine need no key again." : "Revoked.");
     await onChanged();
   };
   return (
@@ -132,7 +132,7 @@ function Revoking({ revoked, keys, onChanged, onClose }: RevokingProps) {
 }
 
 /** Makes a link that signs another browser in. */
-export function SignInLink() {
+function SignInLinkButton() {
   const [link, setLink] = useState<Link | null>(null);
   const make = async () => setLink((await attempt(() => post<Link>("/api/sign-in/link"))) ?? null);
   return (
@@ -157,8 +157,8 @@ export function SignInLink() {
 const reachable = (url: string) => `${location.origin}/${new URL(url).hash}`;
 
 /** Say who can use this gateway as it is now. */
-export function Openness({ keys }: { keys: readonly KeyView[] }) {
-  const closed = useClosed();
+function AccessNote({ keys }: { keys: readonly KeyView[] }) {
+  const closed = useConfiguredAccess();
   const asked = closed || keys.some(opensApi);
   return (
     <p class="openness" role="note">
@@ -172,7 +172,7 @@ export function Openness({ keys }: { keys: readonly KeyView[] }) {
   );
 }
 
-export function NoKeys() {
+function NoKeys() {
   return (
     <Empty icon="key" title="No keys yet">
       Make one for each program, so that each can be revoked by itself. Programs that speak to OpenAI take it as their
@@ -182,7 +182,7 @@ export function NoKeys() {
 }
 
 /** A key at the one time when it can be seen. */
-export function ShownOnce({ made, onClose }: { made: NewKey; onClose: () => void }) {
+function NewKeyDialog({ made, onClose }: { made: NewKey; onClose: () => void }) {
   return (
     <Dialog title={`The key ${made.made.name}`} onClose={onClose}>
       <p>Copy it now: only its digest is kept, so nobody can show it again.</p>

@@ -18,7 +18,7 @@ export const KINDS: readonly Kind[] = [
 ];
 
 /** Return how much there is of each kind, those of which there is nothing left out: "2 parked, 5 gathering". */
-export function inWords(debt: Debt, ...without: readonly (keyof Debt)[]): string {
+export function backlogText(debt: Debt, ...without: readonly (keyof Debt)[]): string {
   const shown = KINDS.filter(({ name }) => debt[name] && !without.includes(name));
   return shown.map(({ name, label }) => `${count(debt[name] ?? 0)} ${label}`).join(", ");
 }

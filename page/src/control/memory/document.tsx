@@ -5,25 +5,25 @@ import { useEffect, useRef } from "preact/hooks";
 import { get, put } from "../../api.ts";
 import { plural } from "../../format.ts";
 import { Button } from "../../ui/button.tsx";
-import { newDoing } from "../../ui/requests.ts";
-import { tell } from "../../ui/toast.tsx";
+import { newAction } from "../../ui/requests.ts";
+import { showToast } from "../../ui/toast.tsx";
 import type { Document, Edited } from "../../wire.ts";
-import { Pending, Trouble, useWarning } from "../parts.tsx";
+import { ErrorNotice, Pending, useUnsavedWarning } from "../parts.tsx";
 
 export function DocumentEditor() {
   useEffect(() => {
-    load();
+    loadDocument();
   }, []);
-  useWarning(isChanged.value);
-  if (base.value !== null) return <Editor base={base.value} />;
-  return <Pending error={problem.value} onRetry={load} lines={8} />;
+  useUnsavedWarning(isChanged.value);
+  if (savedText.value !== null) return <Editor base={savedText.value} />;
+  return <Pending error={problem.value} onRetry={loadDocument} lines={8} />;
 }
 
 function Editor({ base }: { base: string }) {
   const idle = !isChanged.value || busy.value;
   const keep = async (anyway: boolean) => {
-    const edited = await save(anyway);
-    if (edited) tell(summary(edited));
+    const edited = await saveDocument(anyway);
+    if (edited) showToast(summary(edited));
   };
   return (
     <section class="memory-stack" aria-label="Document">
@@ -35,26 +35,26 @@ function Editor({ base }: { base: string }) {
         class="memory-document input"
         aria-label="What is remembered, as Markdown"
         spellcheck={false}
-        value={written.value}
+        value={editedText.value}
         onInput={(event) => {
-          written.value = event.currentTarget.value;
+          editedText.value = event.currentTarget.value;
         }}
       />
-      {problem.value !== undefined && <Trouble error={problem.value} />}
-      {theirs.value !== null && (
+      {problem.value !== undefined && <ErrorNotice error={problem.value} />}
+      {newerText.value !== null && (
         <Conflict
           base={base}
-          theirs={theirs.value}
-          mine={written.value}
+          theirs={newerText.value}
+          mine={editedText.value}
           onSave={() => keep(true)}
-          onDiscard={() => begin(theirs.value!)}
+          onDiscard={() => startEditing(newerText.value!)}
         />
       )}
       <div class="memory-row">
         <Button look="main" disabled={idle} onClick={() => keep(false)}>
           Save
         </Button>
-        <Button disabled={idle} onClick={() => begin(base)}>
+        <Button disabled={idle} onClick={() => startEditing(base)}>
           Discard changes
         </Button>
       </div>
@@ -84,7 +84,7 @@ interface ConflictProps {
 }
 
 /** What was learned, changed or forgotten while somebody edited the document, and what to do about it. */
-export function Conflict({ base, theirs, mine, onSave, onDiscard }: ConflictProps) {
+function Conflict({ base, theirs, mine, onSave, onDiscard }: ConflictProps) {
   const { come, gone, clashes } = difference(base, theirs, mine);
   const element = useRef<HTMLElement>(null);
   useEffect(() => element.current?.scrollIntoView({ block: "nearest" }), []);
@@ -126,48 +126,48 @@ function Lines({ title, lines, sign }: { title: string; lines: readonly string[]
 
 const PATH = "/api/memory/document";
 
-const read = signal<string | null>(null);
-const others = signal<string | null>(null);
-const doing = newDoing();
+const savedState = signal<string | null>(null);
+const newerState = signal<string | null>(null);
+const action = newAction();
 
 /** As it was read; null until then. */
-export const base: ReadonlySignal<string | null> = read;
+const savedText: ReadonlySignal<string | null> = savedState;
 /** As it is to be. */
-export const written = signal("");
+const editedText = signal("");
 /** What it has become since it was read, where that is something else. */
-export const theirs: ReadonlySignal<string | null> = others;
-export const { problem, busy } = doing;
-export const isChanged = computed(() => read.value !== null && written.value !== read.value);
+const newerText: ReadonlySignal<string | null> = newerState;
+export const { problem, busy } = action;
+const isChanged = computed(() => savedState.value !== null && editedText.value !== savedState.value);
 
 /** Begin with a document; what was written before is gone. */
-export function begin(markdown: string): void {
-  read.value = written.value = markdown;
-  others.value = null;
-  doing.forget();
+function startEditing(markdown: string): void {
+  savedState.value = editedText.value = markdown;
+  newerState.value = null;
+  action.clearProblem();
 }
 
 /** Read the document, unless there is something in it that is not saved. */
-export async function load(): Promise<void> {
-  if (!isChanged.value) await doing.run(async () => begin((await get<Document>(PATH)).markdown));
+async function loadDocument(): Promise<void> {
+  if (!isChanged.value) await action.run(async () => startEditing((await get<Document>(PATH)).markdown));
 }
 
 /** Save what was written; what changed meanwhile is shown first, unless it is to be saved `anyway`. */
-export async function save(anyway: boolean): Promise<Edited | undefined> {
-  return doing.run(async () => {
+async function saveDocument(anyway: boolean): Promise<Edited | undefined> {
+  return action.run(async () => {
     const now = (await get<Document>(PATH)).markdown;
-    if (!anyway && now !== read.value) {
-      others.value = now;
+    if (!anyway && now !== savedState.value) {
+      newerState.value = now;
       return undefined;
     }
-    const edited = await put<Edited>(PATH, { base: read.value, markdown: written.value });
-    begin(edited.markdown);
+    const edited = await put<Edited>(PATH, { base: savedState.value, markdown: editedText.value });
+    startEditing(edited.markdown);
     return edited;
   });
 }
 
 const ID = /<!--\s*(mem_[0-9A-Za-z_-]+)\s*-->/;
 
-export interface Difference {
+interface Difference {
   /** Lines that are there now, and were not. */
   come: string[];
   /** Lines that were there, and are not now. */

@@ -1,11 +1,11 @@
 /** One memory: shown, edited in place, or forgotten. */
 
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
-import { patch, post, remove, told } from "../../api.ts";
+import { errorText, patch, post, remove } from "../../api.ts";
 import { to } from "../../router.ts";
 import { Button, IconButton } from "../../ui/button.tsx";
 import { Field, Time } from "../../ui/parts.tsx";
-import { attempt, tell } from "../../ui/toast.tsx";
+import { attempt, showToast } from "../../ui/toast.tsx";
 import type { MemoryView, Removed } from "../../wire.ts";
 import { Confirm } from "../parts.tsx";
 
@@ -16,7 +16,7 @@ interface FactProps {
 
 /** One thing that is remembered, to be read, changed in its place, or forgotten. */
 export function Fact({ memory, onChanged }: FactProps) {
-  const [doing, setDoing] = useState<"reading" | "editing" | "forgetting">("reading");
+  const [action, setDoing] = useState<"reading" | "editing" | "forgetting">("reading");
   const read = () => setDoing("reading");
   const change = async (text: string) => {
     await patch<MemoryView>(`/api/memory/${memory.id}`, { text });
@@ -25,7 +25,7 @@ export function Fact({ memory, onChanged }: FactProps) {
   };
   // What a profile was made of cannot be added again as a profile, so that there is no way back.
   const forgetting = () => (memory.kind === "profile" ? setDoing("forgetting") : forget(memory, onChanged));
-  if (doing === "editing") {
+  if (action === "editing") {
     return (
       <FactForm label="Change what is remembered" text={memory.text} verb="Save" onSave={change} onCancel={read} />
     );
@@ -34,13 +34,13 @@ export function Fact({ memory, onChanged }: FactProps) {
     <div>
       <p class="memory-text">{memory.text}</p>
       <div class="memory-more">
-        <Origin memory={memory} />
+        <MemoryOrigin memory={memory} />
         <span class="memory-actions">
           <IconButton icon="edit" label="Edit" size={16} onClick={() => setDoing("editing")} />
           <IconButton icon="trash" label="Forget" size={16} onClick={forgetting} />
         </span>
       </div>
-      {doing === "forgetting" && (
+      {action === "forgetting" && (
         <Confirm title="Forget the profile?" action="Forget" onConfirm={() => erase(memory, onChanged)} onClose={read}>
           It is written anew from what is said from now on. This cannot be undone.
         </Confirm>
@@ -51,7 +51,7 @@ export function Fact({ memory, onChanged }: FactProps) {
 
 async function forget(memory: MemoryView, onChanged: () => void): Promise<void> {
   const done = await attempt(() => erase(memory, onChanged));
-  if (done) tell("Forgotten.", { action: { label: "Undo", run: () => recover(memory, onChanged) } });
+  if (done) showToast("Forgotten.", { action: { label: "Undo", run: () => recover(memory, onChanged) } });
 }
 
 async function erase(memory: MemoryView, onChanged: () => void): Promise<Removed> {
@@ -84,7 +84,7 @@ export function FactForm({ label, text, verb, hint, onSave, onCancel }: FactForm
   const save = (event: Event) => {
     event.preventDefault();
     if (!written.trim()) return;
-    onSave(written).catch((error) => setProblem(told(error)));
+    onSave(written).catch((error) => setProblem(errorText(error)));
   };
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.key === "Escape") onCancel();
@@ -117,7 +117,7 @@ export function FactForm({ label, text, verb, hint, onSave, onCancel }: FactForm
 }
 
 /** Where something that is remembered was said. */
-export function Origin({ memory }: { memory: MemoryView }) {
+function MemoryOrigin({ memory }: { memory: MemoryView }) {
   const { origin, turn_id } = memory;
   if (origin) {
     return (

@@ -9,8 +9,8 @@ import { to } from "../../router.ts";
 import { Button } from "../../ui/button.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { Empty, Problem } from "../../ui/parts.tsx";
-import { useLoaded, useSettled } from "../../ui/requests.ts";
-import { attempt, tell } from "../../ui/toast.tsx";
+import { useDebounced, useLoaded } from "../../ui/requests.ts";
+import { attempt, showToast } from "../../ui/toast.tsx";
 import type { Forgotten, MemoryView, Recalled as RecalledView } from "../../wire.ts";
 import { type List, Listing, useList } from "../list.tsx";
 import { PageHead, TextField } from "../parts.tsx";
@@ -40,17 +40,17 @@ export function MemoryPage({ id }: { id: string | null }) {
   );
 }
 
-const REFRESHED_MS = 10_000;
+const POLL_MS = 10_000;
 
-export function Facts() {
+function Facts() {
   const [asked, setAsked] = useState("");
   const [adding, setAdding] = useState(false);
-  const wanted = useSettled(asked.trim());
-  const list = useLasting(useList<MemoryView>(`/api/memory${query({ q: wanted })}`, REFRESHED_MS));
+  const wanted = useDebounced(asked.trim());
+  const list = useLastItems(useList<MemoryView>(`/api/memory${query({ q: wanted })}`, POLL_MS));
   const add = async (text: string) => {
     await post<MemoryView>("/api/memory", { text });
     setAdding(false);
-    tell("Remembered.");
+    showToast("Remembered.");
     list.refresh();
   };
   return (
@@ -118,7 +118,7 @@ function Nothing({ wanted }: { wanted: string }) {
 }
 
 /** Let what another search found stay until this one has found something, so that nothing flickers. */
-function useLasting<T>(list: List<T>): List<T> {
+function useLastItems<T>(list: List<T>): List<T> {
   const last = useRef<readonly T[] | undefined>(undefined);
   return useMemo(() => {
     const listed = computed(() => {
@@ -131,7 +131,7 @@ function useLasting<T>(list: List<T>): List<T> {
 }
 
 /** What a provider elsewhere recalls, where there is one: it may know more than is kept here. */
-export function Recalled({ wanted }: { wanted: string }) {
+function Recalled({ wanted }: { wanted: string }) {
   const [loaded] = useLoaded<RecalledView>(`/api/memory/recall${query({ q: wanted })}`);
   const recalled = loaded.value.value;
   if (!recalled?.provider) return null;
@@ -154,7 +154,7 @@ export function Recalled({ wanted }: { wanted: string }) {
 /** To be typed, because nothing brings it back. */
 const WORD = "forget everything";
 
-export function ForgetEverything({ onForgotten }: { onForgotten: () => void }) {
+function ForgetEverything({ onForgotten }: { onForgotten: () => void }) {
   const [asking, setAsking] = useState(false);
   return (
     <div class="memory-last">
@@ -198,7 +198,7 @@ function Asking({ onClose, onForgotten }: { onClose: () => void; onForgotten: ()
 
 function report({ forgotten, elsewhere = 0, owed = 0, problems = [] }: Forgotten): void {
   const more = elsewhere ? `, and ${plural(elsewhere, "memory", "memories")} elsewhere` : "";
-  tell(`${plural(forgotten, "memory", "memories")} forgotten${more}.`);
-  if (owed) tell(`${plural(owed, "segment")} not committed yet will still be remembered; see Receipts.`);
-  for (const each of problems) tell(each, { bad: true });
+  showToast(`${plural(forgotten, "memory", "memories")} forgotten${more}.`);
+  if (owed) showToast(`${plural(owed, "segment")} not committed yet will still be remembered; see Receipts.`);
+  for (const each of problems) showToast(each, { bad: true });
 }

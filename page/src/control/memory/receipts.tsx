@@ -8,11 +8,11 @@ import { Badge, Empty, Time } from "../../ui/parts.tsx";
 import { useLoaded } from "../../ui/requests.ts";
 import type { Counts, MemoryStatus, Owing, SegmentState, SegmentView } from "../../wire.ts";
 import { Listing, useList } from "../list.tsx";
-import { Filter, Section, Skeleton, Trouble } from "../parts.tsx";
-import { inWords, KINDS } from "./backlog.ts";
+import { ErrorNotice, Filter, Section, Skeleton } from "../parts.tsx";
+import { backlogText, KINDS } from "./backlog.ts";
 import { CommitButton, Segments } from "./segments.tsx";
 
-const REFRESHED_MS = 5_000;
+const POLL_MS = 5_000;
 const CHOICES = [
   { value: "", label: "All" },
   { value: "unpaid", label: "Not paid yet" },
@@ -23,14 +23,14 @@ type Chosen = (typeof CHOICES)[number]["value"];
 
 export function Receipts() {
   const [chosen, choose] = useState<Chosen>("");
-  const [status, again] = useLoaded<MemoryStatus>("/api/memory/status", REFRESHED_MS);
-  const list = useList<SegmentView>(`/api/memory/segments${query(wanted(chosen))}`, REFRESHED_MS);
+  const [status, again] = useLoaded<MemoryStatus>("/api/memory/status", POLL_MS);
+  const list = useList<SegmentView>(`/api/memory/segments${query(wanted(chosen))}`, POLL_MS);
   const refresh = () => Promise.all([again(), list.refresh()]);
   const { value, error } = status.value;
   return (
     <>
-      {error !== undefined && <Trouble error={error} onRetry={again} />}
-      {value ? <Standing status={value} onChanged={refresh} /> : error === undefined && <Skeleton />}
+      {error !== undefined && <ErrorNotice error={error} onRetry={again} />}
+      {value ? <MemoryState status={value} onChanged={refresh} /> : error === undefined && <Skeleton />}
       <Section
         title="Segments"
         aside={<Filter label="Which segments" choices={CHOICES} chosen={chosen} onChoose={choose} />}
@@ -69,7 +69,7 @@ const COUNTED: readonly { name: keyof Counts; label: string; meaning: string }[]
 const ALWAYS: ReadonlySet<string> = new Set(["facts", "open", "owed", "committed"]);
 
 /** How memory stands: who remembers, how much is owed, and which conversations owe it. */
-export function Standing({ status, onChanged }: { status: MemoryStatus; onChanged: () => unknown }) {
+function MemoryState({ status, onChanged }: { status: MemoryStatus; onChanged: () => unknown }) {
   const { counts, everyone, owing = [], owing_sessions = 0 } = status;
   return (
     <>
@@ -85,7 +85,7 @@ export function Standing({ status, onChanged }: { status: MemoryStatus; onChange
         </dl>
         {status.provider?.detail && <p class="faint">{status.provider.detail}</p>}
         {everyone && everyone.unpaid !== counts.unpaid && (
-          <p class="faint">Of everyone who uses this gateway: {inWords(everyone)}.</p>
+          <p class="faint">Of everyone who uses this gateway: {backlogText(everyone)}.</p>
         )}
       </Section>
       <Section title="Conversations that owe">
@@ -97,7 +97,7 @@ export function Standing({ status, onChanged }: { status: MemoryStatus; onChange
         <ul class="owing">
           {owing.map((each) => (
             <li key={each.session_id}>
-              <Debt owing={each} onChanged={onChanged} />
+              <WaitingConversation owing={each} onChanged={onChanged} />
             </li>
           ))}
         </ul>
@@ -118,7 +118,7 @@ function Provider({ status: { provider } }: { status: MemoryStatus }) {
   );
 }
 
-function Debt({ owing, onChanged }: { owing: Owing; onChanged: () => unknown }) {
+function WaitingConversation({ owing, onChanged }: { owing: Owing; onChanged: () => unknown }) {
   const { next } = owing;
   return (
     <>

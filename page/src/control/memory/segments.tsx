@@ -5,11 +5,11 @@ import { post } from "../../api.ts";
 import { plural } from "../../format.ts";
 import { Button } from "../../ui/button.tsx";
 import { Badge, Time, type Tone } from "../../ui/parts.tsx";
-import { tell, tellProblem } from "../../ui/toast.tsx";
+import { showError, showToast } from "../../ui/toast.tsx";
 import type { Committed, SegmentView } from "../../wire.ts";
 import { type Column, Table } from "../list.tsx";
 import { Confirm } from "../parts.tsx";
-import { Origin } from "../session_link.tsx";
+import { SessionLink } from "../session_link.tsx";
 
 interface SegmentsProps {
   segments: readonly SegmentView[];
@@ -40,7 +40,10 @@ export function Segments({ segments, onChanged }: SegmentsProps) {
 function columns(onWaive: (segment: SegmentView) => void, onChanged: () => unknown): readonly Column<SegmentView>[] {
   return [
     { title: "State", cell: (each) => <Badge tone={toneOf(each)}>{stateOf(each)}</Badge> },
-    { title: "Conversation", cell: (each) => <Origin sessionId={each.session_id} turnId={each.turns[0] ?? null} /> },
+    {
+      title: "Conversation",
+      cell: (each) => <SessionLink sessionId={each.session_id} turnId={each.turns[0] ?? null} />,
+    },
     { title: "What came of it", wide: true, cell: (each) => <Outcome segment={each} /> },
     { title: "Since", cell: (each) => <Time at={each.settled_at ?? each.created_at} /> },
     { title: "", cell: (each) => <Actions segment={each} onWaive={onWaive} onChanged={onChanged} /> },
@@ -95,19 +98,19 @@ function toneOf(segment: SegmentView): Tone {
 
 async function waive(segment: SegmentView, onChanged: () => unknown): Promise<void> {
   await post<SegmentView>(`/api/memory/segments/${segment.id}/waive`);
-  tell("Waived.");
+  showToast("Waived.");
   await onChanged();
 }
 
 /** How long a commit may take: a model reads the whole conversation. */
-const PATIENCE_MS = 180_000;
+const TIMEOUT_MS = 180_000;
 
 /** Has what a conversation has to remember committed now, whether it is over or not. */
 export function CommitButton({ sessionId, onDone }: { sessionId: string; onDone: () => unknown }) {
   const [busy, setBusy] = useState(false);
   const commit = async () => {
     setBusy(true);
-    await pay(sessionId);
+    await learn(sessionId);
     await onDone();
     setBusy(false);
   };
@@ -118,12 +121,12 @@ export function CommitButton({ sessionId, onDone }: { sessionId: string; onDone:
   );
 }
 
-async function pay(sessionId: string): Promise<void> {
+async function learn(sessionId: string): Promise<void> {
   try {
     const body = { session_id: sessionId, wait: true };
-    const { committed } = await post<Committed>("/api/memory/commit", body, { patienceMs: PATIENCE_MS });
-    tell(committed ? "Committed." : "Nothing was committed; the receipt says why.", { bad: !committed });
+    const { committed } = await post<Committed>("/api/memory/commit", body, { timeoutMs: TIMEOUT_MS });
+    showToast(committed ? "Committed." : "Nothing was committed; the receipt says why.", { bad: !committed });
   } catch (error) {
-    tellProblem(error);
+    showError(error);
   }
 }

@@ -6,12 +6,12 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/ho
 import { get } from "../../api.ts";
 import { Ansi } from "../../conversation/tools/output.tsx";
 import { Button } from "../../ui/button.tsx";
-import { CopyButton, kept } from "../../ui/parts.tsx";
+import { CopyButton, memo } from "../../ui/parts.tsx";
 import { whileVisible } from "../../ui/requests.ts";
 import type { Output, ProcessView } from "../../wire.ts";
-import { Section, Trouble } from "../parts.tsx";
+import { ErrorNotice, Section } from "../parts.tsx";
 
-const LOOK_MS = 1_000;
+const POLL_MS = 1_000;
 /** So close to the end counts as being there. */
 const NEAR_PX = 24;
 
@@ -22,11 +22,11 @@ export function LiveOutput({ process }: { process: ProcessView }) {
   const running = process.state === "running";
   useEffect(() => {
     if (!running) readOn();
-    else if (!paused) return whileVisible(readOn, LOOK_MS);
+    else if (!paused) return whileVisible(readOn, POLL_MS);
   }, [readOn, running, paused]);
   return (
     <Section title="Output" aside={<Actions {...{ log: log.value, running, paused, setPaused }} />}>
-      {log.value.error !== undefined && <Trouble error={log.value.error} onRetry={readOn} />}
+      {log.value.error !== undefined && <ErrorNotice error={log.value.error} onRetry={readOn} />}
       {log.value.cut && <p class="faint">What it wrote before is not shown here any more.</p>}
       <Terminal log={log.value} running={running} />
     </Section>
@@ -53,7 +53,7 @@ function Actions({ log, running, paused, setPaused }: ActionsProps) {
   );
 }
 
-const Lines = kept(Ansi);
+const Lines = memo(Ansi);
 
 function Terminal({ log, running }: { log: Log; running: boolean }) {
   const box = useRef<HTMLElement>(null);
@@ -90,12 +90,12 @@ const BLOCK_MAX = 32_000;
 /** So many pieces are read at once; a command that writes faster is read on at the next look. */
 const PIECES_MAX = 16;
 
-export interface Block {
+interface Block {
   number: number;
   text: string;
 }
 
-export interface Log {
+interface Log {
   /** Whole lines, except where one is very long, and at the end. */
   blocks: readonly Block[];
   /** Something stood before the blocks that is not shown here. */
@@ -142,7 +142,7 @@ function surplus(blocks: readonly Block[]): number {
 }
 
 /** Return the log of a command, and what reads on. */
-export function logOf(processId: string): { log: ReadonlySignal<Log>; readOn: () => Promise<void> } {
+function logOf(processId: string): { log: ReadonlySignal<Log>; readOn: () => Promise<void> } {
   const log = signal(emptyLog);
   let reading = false;
   const readOn = async () => {

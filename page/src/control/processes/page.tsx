@@ -9,11 +9,11 @@ import { to } from "../../router.ts";
 import { Button } from "../../ui/button.tsx";
 import { Badge, CopyButton, Empty, Time, type Tone } from "../../ui/parts.tsx";
 import { useLoaded } from "../../ui/requests.ts";
-import { tell } from "../../ui/toast.tsx";
+import { showToast } from "../../ui/toast.tsx";
 import type { ProcessState, ProcessView } from "../../wire.ts";
 import { type Column, Listing, Table, useList } from "../list.tsx";
 import { Confirm, Facts, Filter, PageHead, Pending } from "../parts.tsx";
-import { Origin } from "../session_link.tsx";
+import { SessionLink } from "../session_link.tsx";
 import { LiveOutput } from "./output.tsx";
 
 const CHOICES: readonly { value: ProcessState | ""; label: string }[] = [
@@ -24,14 +24,14 @@ const CHOICES: readonly { value: ProcessState | ""; label: string }[] = [
 ];
 
 /** Kept, so that whoever comes back from a command finds the same list. */
-const chosen = signal<ProcessState | "">("");
+const stateFilter = signal<ProcessState | "">("");
 
 export function ProcessesPage({ id }: { id: string | null }) {
   return id ? <ProcessDetail id={id} /> : <ProcessList />;
 }
 
 function ProcessList() {
-  const list = useList<ProcessView>(`/api/processes${query({ state: chosen.value })}`);
+  const list = useList<ProcessView>(`/api/processes${query({ state: stateFilter.value })}`);
   return (
     <>
       <PageHead
@@ -41,9 +41,9 @@ function ProcessList() {
       <Filter
         label="Show only commands that are"
         choices={CHOICES}
-        chosen={chosen.value}
+        chosen={stateFilter.value}
         onChoose={(value) => {
-          chosen.value = value;
+          stateFilter.value = value;
         }}
       />
       <Listing list={list} empty={<NoProcesses />}>
@@ -54,7 +54,7 @@ function ProcessList() {
 }
 
 function NoProcesses() {
-  if (chosen.value) return <Empty icon="terminal" title="There are none of these" />;
+  if (stateFilter.value) return <Empty icon="terminal" title="There are none of these" />;
   return (
     <Empty icon="terminal" title="No command has run in the background yet">
       Ask the agent to start something that takes long, such as a build or a server, in the background.
@@ -73,24 +73,24 @@ const COLUMNS: readonly Column<ProcessView>[] = [
       </a>
     ),
   },
-  { title: "From", cell: (each) => <Origin sessionId={each.session_id} turnId={each.turn_id} /> },
+  { title: "From", cell: (each) => <SessionLink sessionId={each.session_id} turnId={each.turn_id} /> },
   { title: "Started", cell: (each) => <Time at={each.started_at} /> },
   { title: "Ran for", cell: (each) => duration(ranMs(each)) },
 ];
 
-const LOOK_MS = 2_000;
+const POLL_MS = 2_000;
 const NOTICE_LOST = "The machine was restarted or its keeper was killed, so nobody knows how this command ended.";
 
 /** One background command, with what it writes. */
-export function ProcessDetail({ id }: { id: string }) {
-  const [loaded, look] = useLoaded<ProcessView>(`/api/processes/${encodeURIComponent(id)}`, LOOK_MS);
+function ProcessDetail({ id }: { id: string }) {
+  const [loaded, reload] = useLoaded<ProcessView>(`/api/processes/${encodeURIComponent(id)}`, POLL_MS);
   const { value, error } = loaded.value;
   const back = { label: "Processes", href: to.control("processes") };
   if (!value) {
     return (
       <>
         <PageHead title="Process" back={back} />
-        <Pending error={error} onRetry={look} />
+        <Pending error={error} onRetry={reload} />
       </>
     );
   }
@@ -102,7 +102,7 @@ export function ProcessDetail({ id }: { id: string }) {
   return (
     <>
       <PageHead title={title} back={back} {...(value.state === "lost" ? { lead: NOTICE_LOST } : {})}>
-        {value.state === "running" && <EndButton process={value} onEnded={look} />}
+        {value.state === "running" && <EndButton process={value} onEnded={reload} />}
       </PageHead>
       <div class="process-line">
         <pre>{value.command}</pre>
@@ -118,7 +118,7 @@ export function ProcessDetail({ id }: { id: string }) {
 
 function factsOf(process: ProcessView) {
   return [
-    { name: "From", value: <Origin sessionId={process.session_id} turnId={process.turn_id} /> },
+    { name: "From", value: <SessionLink sessionId={process.session_id} turnId={process.turn_id} /> },
     { name: "Folder", value: <code>{process.workdir}</code> },
     { name: "Started", value: <Time at={process.started_at} /> },
     { name: "Ended", value: process.ended_at ? <Time at={process.ended_at} /> : null },
@@ -137,7 +137,7 @@ function EndButton({ process, onEnded }: { process: ProcessView; onEnded: () => 
   const [asking, setAsking] = useState(false);
   const end = async () => {
     await post<ProcessView>(`/api/processes/${encodeURIComponent(process.id)}/kill`);
-    tell("The command was ended.");
+    showToast("The command was ended.");
     await onEnded();
   };
   return (
@@ -157,13 +157,13 @@ function EndButton({ process, onEnded }: { process: ProcessView; onEnded: () => 
   );
 }
 
-export function ProcessBadge({ process }: { process: ProcessView }) {
-  const { word, tone } = standing(process);
+function ProcessBadge({ process }: { process: ProcessView }) {
+  const { word, tone } = processState(process);
   return <Badge tone={tone}>{word}</Badge>;
 }
 
 /** Return how a command stands, in a word or two. */
-export function standing({ state, exit_code: code }: ProcessView): { word: string; tone: Tone } {
+function processState({ state, exit_code: code }: ProcessView): { word: string; tone: Tone } {
   switch (state) {
     case "running":
       return { word: "Running", tone: "busy" };
@@ -175,5 +175,5 @@ export function standing({ state, exit_code: code }: ProcessView): { word: strin
 }
 
 /** Return for how long it has run. */
-export const ranMs = ({ started_at: start, ended_at: end }: ProcessView, now = Date.now()) =>
+const ranMs = ({ started_at: start, ended_at: end }: ProcessView, now = Date.now()) =>
   Math.max(0, (end ?? now) - start);

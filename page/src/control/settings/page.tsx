@@ -8,13 +8,13 @@ import { ModelSetup } from "../../setup/setup.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { Empty } from "../../ui/parts.tsx";
-import { tell } from "../../ui/toast.tsx";
+import { showToast } from "../../ui/toast.tsx";
 import type { SettingsView } from "../../wire.ts";
-import { PageHead, Pending, Trouble, useWarning } from "../parts.tsx";
+import { ErrorNotice, PageHead, Pending, useUnsavedWarning } from "../parts.tsx";
 import { RestartButton } from "../restart.tsx";
 import { busy, canSave, changed, discard, load, problem, refusedKey, save, settings } from "./draft.ts";
 import { SettingRow } from "./setting.tsx";
-import { found, grouped, sectionOf, sections, titleOf } from "./values.ts";
+import { grouped, searchSettings, sectionOf, sections, titleOf } from "./values.ts";
 
 const ALL = { label: "Settings", href: to.control("settings") };
 
@@ -22,7 +22,7 @@ export function SettingsPage({ id }: { id: string | null }) {
   useEffect(() => {
     load();
   }, []);
-  useWarning(changed.value > 0);
+  useUnsavedWarning(changed.value > 0);
   if (id === SETUP) {
     return (
       <>
@@ -54,7 +54,9 @@ function Sections({ view, chosen }: { view: SettingsView; chosen: string | null 
   const [wanted, setWanted] = useState("");
   const names = sections(view.items);
   const current = names.find((each) => each === chosen) ?? names[0];
-  const shown = wanted.trim() ? found(view.items, wanted) : view.items.filter((each) => sectionOf(each) === current);
+  const shown = wanted.trim()
+    ? searchSettings(view.items, wanted)
+    : view.items.filter((each) => sectionOf(each) === current);
   return (
     <>
       {view.problem && <Unreadable problem={view.problem} />}
@@ -116,20 +118,20 @@ function Guided() {
 }
 
 /** What there is to do before what was chosen holds: save it, and then restart. */
-export function SaveBar() {
+function SaveBar() {
   const waits = settings.value?.restart_needed ?? false;
   if (!changed.value && !waits && problem.value === undefined) return null;
   return (
     <section class="save-bar" aria-label="Changes">
-      {problem.value !== undefined && <Complaint />}
-      {changed.value > 0 ? <Saving /> : waits && <Restarting />}
+      {problem.value !== undefined && <SaveProblem />}
+      {changed.value > 0 ? <Saving /> : waits && <RestartToApply />}
     </section>
   );
 }
 
-function Complaint() {
+function SaveProblem() {
   const key = refusedKey.value;
-  if (!key) return <Trouble error={problem.value} onRetry={load} />;
+  if (!key) return <ErrorNotice error={problem.value} onRetry={load} />;
   return (
     <p class="save-refused" role="alert">
       Nothing was saved: <a href={to.control("settings", key.split(".")[0]!)}>{key}</a> cannot be that.
@@ -138,7 +140,7 @@ function Complaint() {
 }
 
 function Saving() {
-  const saved = async () => (await save()) && tell("Saved.");
+  const saved = async () => (await save()) && showToast("Saved.");
   return (
     <div class="save-actions">
       <span>{plural(changed.value, "change")} to be saved</span>
@@ -150,10 +152,10 @@ function Saving() {
   );
 }
 
-function Restarting() {
+function RestartToApply() {
   const onBack = async () => {
     await load();
-    tell("The gateway is back, with these settings.");
+    showToast("The gateway is back, with these settings.");
   };
   return (
     <div class="save-actions">

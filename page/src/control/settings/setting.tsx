@@ -1,12 +1,12 @@
 /** One setting: its description, its value, where that comes from, and the field to change it. */
 
 import { useId, useState } from "preact/hooks";
-import { told } from "../../api.ts";
+import { errorText } from "../../api.ts";
 import { Button } from "../../ui/button.tsx";
 import { Badge } from "../../ui/parts.tsx";
 import type { SettingView } from "../../wire.ts";
-import { change, changes, fresh, leave, object, objections, reset } from "./draft.ts";
-import { nameOf, read, written } from "./values.ts";
+import { changeSetting, changes, objections, reportInvalid, reset, resetCount, revert } from "./draft.ts";
+import { fieldText, nameOf, parseField } from "./values.ts";
 
 /** One setting: what it means, what it is, where that was chosen, and another choice. */
 export function SettingRow({ setting }: { setting: SettingView }) {
@@ -30,14 +30,14 @@ export function SettingRow({ setting }: { setting: SettingView }) {
           <Locked setting={setting} id={id} />
         ) : (
           <SettingField
-            key={fresh.value}
+            key={resetCount.value}
             setting={setting}
             id={id}
             described={objection ? `${id}-more ${id}-wrong` : `${id}-more`}
             invalid={Boolean(objection)}
           />
         )}
-        <Back setting={setting} isChanged={isChanged} />
+        <RevertButton setting={setting} isChanged={isChanged} />
       </div>
     </div>
   );
@@ -63,7 +63,7 @@ function Source({ setting }: { setting: SettingView }) {
 }
 
 function Locked({ setting, id }: { setting: SettingView; id: string }) {
-  const shown = setting.secret ? (setting.value ? "set" : "") : written(setting, setting.value);
+  const shown = setting.secret ? (setting.value ? "set" : "") : fieldText(setting, setting.value);
   return (
     <>
       <input id={id} class="input" readOnly value={shown} aria-describedby={`${id}-more`} />
@@ -78,10 +78,10 @@ function whyLocked(setting: SettingView): string {
   return "It has a name of its own, and is changed in the file.";
 }
 
-function Back({ setting, isChanged }: { setting: SettingView; isChanged: boolean }) {
+function RevertButton({ setting, isChanged }: { setting: SettingView; isChanged: boolean }) {
   if (isChanged) {
     return (
-      <Button small onClick={() => leave(setting)}>
+      <Button small onClick={() => revert(setting)}>
         Leave as it is
       </Button>
     );
@@ -102,7 +102,7 @@ interface SettingFieldProps {
 }
 
 /** What a setting is changed with, by what it is made of. */
-export function SettingField(props: SettingFieldProps) {
+function SettingField(props: SettingFieldProps) {
   const { setting } = props;
   if (setting.secret) return <Secret {...props} />;
   if (setting.form === "flag") return <Flag {...props} />;
@@ -121,7 +121,7 @@ function Secret({ setting, id, described, invalid }: SettingFieldProps) {
   const removed = changes.value[setting.key] === null;
   const write = (text: string) => {
     setText(text);
-    change(setting, text || setting.value);
+    changeSetting(setting, text || setting.value);
   };
   return (
     <input
@@ -146,7 +146,7 @@ function Flag({ setting, id, described }: SettingFieldProps) {
       class="switch"
       aria-describedby={described}
       checked={Boolean(wantedOf(setting))}
-      onChange={(event) => change(setting, event.currentTarget.checked)}
+      onChange={(event) => changeSetting(setting, event.currentTarget.checked)}
     />
   );
 }
@@ -159,7 +159,7 @@ function Choice({ setting, id, described, invalid }: SettingFieldProps) {
       aria-describedby={described}
       aria-invalid={invalid}
       value={String(wantedOf(setting))}
-      onChange={(event) => change(setting, event.currentTarget.value)}
+      onChange={(event) => changeSetting(setting, event.currentTarget.value)}
     >
       {setting.choices?.map((each) => (
         <option key={each} value={each}>
@@ -171,13 +171,13 @@ function Choice({ setting, id, described, invalid }: SettingFieldProps) {
 }
 
 function Text({ setting, id, described, invalid }: SettingFieldProps) {
-  const [text, setText] = useState(() => written(setting, wantedOf(setting)));
+  const [text, setText] = useState(() => fieldText(setting, wantedOf(setting)));
   const write = (text: string) => {
     setText(text);
     try {
-      change(setting, read(setting, text));
+      changeSetting(setting, parseField(setting, text));
     } catch (error) {
-      object(setting, told(error));
+      reportInvalid(setting, errorText(error));
     }
   };
   const control = { id, class: "input", "aria-describedby": described, "aria-invalid": invalid, value: text };

@@ -2,7 +2,7 @@
 
 import type { SettingView } from "../../wire.ts";
 
-export interface Group {
+interface Group {
   /** As in the file: [tools.terminal] */
   name: string;
   items: readonly SettingView[];
@@ -44,16 +44,16 @@ export function grouped(items: readonly SettingView[]): Group[] {
 }
 
 /** Return the settings that have all the words of a search in their name or what they mean. */
-export function found(items: readonly SettingView[], wanted: string): SettingView[] {
+export function searchSettings(items: readonly SettingView[], wanted: string): SettingView[] {
   const words = wanted.toLowerCase().split(/\s+/).filter(Boolean);
   return items.filter((each) => words.every((word) => `${each.key} ${each.doc}`.toLowerCase().includes(word)));
 }
 
 /** What was written cannot be a value of its setting. */
-export class Unreadable extends Error {}
+export class InvalidValue extends Error {}
 
 /** Return a value as it stands in its field. */
-export function written({ form }: Pick<SettingView, "form">, value: unknown): string {
+export function fieldText({ form }: Pick<SettingView, "form">, value: unknown): string {
   if (value === null || value === undefined) return "";
   if (form === "list" && Array.isArray(value)) return value.join("\n");
   if (form === "table" && isTable(value)) {
@@ -65,7 +65,7 @@ export function written({ form }: Pick<SettingView, "form">, value: unknown): st
 }
 
 /** Return what was written as a value.  Throws `Unreadable`, with what would be right. */
-export function read({ form, value, default: usual }: SettingView, text: string): unknown {
+export function parseField({ form, value, default: usual }: SettingView, text: string): unknown {
   switch (form) {
     case "number":
       return number(text);
@@ -80,7 +80,7 @@ export function read({ form, value, default: usual }: SettingView, text: string)
 
 function number(text: string): number {
   const found = Number(text);
-  if (!text.trim() || !Number.isFinite(found)) throw new Unreadable("It must be a number.");
+  if (!text.trim() || !Number.isFinite(found)) throw new InvalidValue("It must be a number.");
   return found;
 }
 
@@ -93,7 +93,7 @@ const lines = (text: string) =>
 function table(text: string, numbers: boolean): Record<string, string | number> {
   const pairs = lines(text).map((line) => {
     const divider = line.indexOf("=");
-    if (divider < 1) throw new Unreadable(`Write each line as name = value; “${line}” is not.`);
+    if (divider < 1) throw new InvalidValue(`Write each line as name = value; “${line}” is not.`);
     const value = line.slice(divider + 1).trim();
     return [line.slice(0, divider).trim(), numbers ? number(value) : value] as const;
   });

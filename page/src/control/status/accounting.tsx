@@ -4,7 +4,7 @@ import { count } from "../../format.ts";
 import { type ControlPage, to } from "../../router.ts";
 import { Icon, type IconName } from "../../ui/icon.tsx";
 import type { Status, TurnState } from "../../wire.ts";
-import { inWords } from "../memory/backlog.ts";
+import { backlogText } from "../memory/backlog.ts";
 import { Section } from "../parts.tsx";
 
 const WORDS: Record<TurnState, string> = {
@@ -18,7 +18,7 @@ const WORDS: Record<TurnState, string> = {
 };
 
 /** Every message that was ever accepted, and what became of it: nothing may be missing. */
-export function Conservation({ status }: { status: Status }) {
+export function MessageAccount({ status }: { status: Status }) {
   const account = accountOf(status);
   return (
     <Section title="Every message accounted for">
@@ -82,7 +82,7 @@ function Verdict({ right }: { right: boolean }) {
 const IN_FLIGHT: readonly TurnState[] = ["queued", "running", "waiting"];
 const SETTLED: readonly TurnState[] = ["completed", "failed", "cancelled", "interrupted"];
 
-export interface Account {
+interface Account {
   accepted: number;
   settled: number;
   inFlight: number;
@@ -107,7 +107,7 @@ export function accountOf(status: Status): Account {
   };
 }
 
-interface Debt {
+interface BacklogItem {
   icon: IconName;
   amount: number;
   one: string;
@@ -118,11 +118,11 @@ interface Debt {
 }
 
 /** What the gateway still has to do. */
-export function Owed({ status }: { status: Status }) {
+export function Backlog({ status }: { status: Status }) {
   return (
     <Section title="Still to be done">
       <ul class="debts">
-        {debtsOf(status).map((debt) => (
+        {backlogItems(status).map((debt) => (
           <li key={debt.many}>
             <Tile debt={debt} />
           </li>
@@ -132,7 +132,7 @@ export function Owed({ status }: { status: Status }) {
   );
 }
 
-function debtsOf({ obligations, memory, questions = 0, processes = 0 }: Status): readonly Debt[] {
+function backlogItems({ obligations, memory, questions = 0, processes = 0 }: Status): readonly BacklogItem[] {
   const { turns = 0, retrying = 0, deliveries = 0 } = obligations ?? {};
   const waiting = retrying ? `${count(retrying)} waiting for the model` : "";
   return [
@@ -145,13 +145,13 @@ function debtsOf({ obligations, memory, questions = 0, processes = 0 }: Status):
       one: "memory segment owed",
       many: "memory segments owed",
       page: "memory",
-      more: inWords(memory ?? {}, "owed"),
+      more: backlogText(memory ?? {}, "owed"),
     },
     { icon: "terminal", amount: processes, one: "background command", many: "background commands", page: "processes" },
   ];
 }
 
-function Tile({ debt: { icon, amount, one, many, page, more } }: { debt: Debt }) {
+function Tile({ debt: { icon, amount, one, many, page, more } }: { debt: BacklogItem }) {
   const inside = (
     <>
       <Icon name={icon} />

@@ -4,18 +4,18 @@ import "./status.css";
 import { Unanswered } from "../../api.ts";
 import { duration, fullMoment, lead, plural } from "../../format.ts";
 import { to } from "../../router.ts";
-import { stateOf, toneOf } from "../../sessions/labels.tsx";
+import { statusText, statusTone } from "../../sessions/labels.tsx";
 import { sessions } from "../../sessions/store.ts";
-import { operator } from "../../sign_in/identity.ts";
+import { isOperator } from "../../sign_in/identity.ts";
 import { Badge, Time, type Tone } from "../../ui/parts.tsx";
 import type { AgentView, ClockOff, SessionView, Status } from "../../wire.ts";
-import { glance, look } from "../gateway_status.ts";
-import { Facts, PageHead, Section, Skeleton, Trouble } from "../parts.tsx";
+import { gatewayStatus, refreshStatus } from "../gateway_status.ts";
+import { ErrorNotice, Facts, PageHead, Section, Skeleton } from "../parts.tsx";
 import { RestartButton } from "../restart.tsx";
-import { Conservation, Owed } from "./accounting.tsx";
+import { Backlog, MessageAccount } from "./accounting.tsx";
 
 export function StatusPage() {
-  const { value, error } = glance.value;
+  const { value, error } = gatewayStatus.value;
   return (
     <>
       <PageHead
@@ -26,22 +26,22 @@ export function StatusPage() {
         }
         lead="What goes on, what is still owed, and whether every message is accounted for."
       >
-        {operator.value && <RestartButton disabled={!value || error !== undefined} />}
+        {isOperator.value && <RestartButton disabled={!value || error !== undefined} />}
       </PageHead>
-      {error !== undefined && <Away error={error} known={value !== undefined} />}
+      {error !== undefined && <NoAnswer error={error} known={value !== undefined} />}
       {value?.problem && <p class="problem">{value.problem}</p>}
       {value?.damage?.map((each) => (
         <p class="problem" key={each}>
           The store is damaged: {each}
         </p>
       ))}
-      {value ? <Everything status={value} /> : error === undefined && <Skeleton lines={6} />}
+      {value ? <StatusSections status={value} /> : error === undefined && <Skeleton lines={6} />}
     </>
   );
 }
 
-function Away({ error, known }: { error: unknown; known: boolean }) {
-  if (!(error instanceof Unanswered) || !known) return <Trouble error={error} onRetry={look} />;
+function NoAnswer({ error, known }: { error: unknown; known: boolean }) {
+  if (!(error instanceof Unanswered) || !known) return <ErrorNotice error={error} onRetry={refreshStatus} />;
   return (
     <p class="status-away" role="status">
       The gateway does not answer at the moment. What is shown here is from before; it is looked for again all the time.
@@ -50,18 +50,18 @@ function Away({ error, known }: { error: unknown; known: boolean }) {
 }
 
 /** Somebody who shares the gateway of another is told no more than that it is there. */
-function Everything({ status }: { status: Status }) {
+function StatusSections({ status }: { status: Status }) {
   return (
     <>
       {status.obligations && (
         <>
-          <Conservation status={status} />
-          <Owed status={status} />
+          <MessageAccount status={status} />
+          <Backlog status={status} />
         </>
       )}
       <Running />
-      {status.agent?.model && <Agent agent={status.agent} />}
-      <House status={status} />
+      {status.agent?.model && <AgentFacts agent={status.agent} />}
+      <GatewayFacts status={status} />
       {status.boot && status.boot.length > 0 && <BootReport lines={status.boot} />}
     </>
   );
@@ -81,7 +81,7 @@ function badgeOf(status: Status | undefined, away: boolean): [Tone, string] {
 }
 
 /** The conversations in which something goes on. */
-export function Running() {
+function Running() {
   const active = sessions.value.filter((session) => session.activity !== null);
   return (
     <Section title="At work">
@@ -101,7 +101,7 @@ export function Running() {
 function RunningRow({ session }: { session: SessionView }) {
   return (
     <li class="at-work-row">
-      <Badge tone={toneOf(session)}>{stateOf(session)}</Badge>
+      <Badge tone={statusTone(session)}>{statusText(session)}</Badge>
       <a href={to.session(session.id)}>{session.label}</a>
       <span class="faint">{session.channel}</span>
       <span class="faint">
@@ -114,7 +114,7 @@ function RunningRow({ session }: { session: SessionView }) {
 const CONNECTED = /^connected/;
 
 /** Who answers, and with what. */
-export function Agent({ agent }: { agent: AgentView }) {
+function AgentFacts({ agent }: { agent: AgentView }) {
   const { tools = [], mcp = {} } = agent;
   return (
     <Section title="The agent">
@@ -171,7 +171,7 @@ function Servers({ states }: { states: Record<string, string> }) {
 }
 
 /** The process, and where it lives. */
-export function House({ status }: { status: Status }) {
+function GatewayFacts({ status }: { status: Status }) {
   const { clocks_off: clocksOff = [] } = status;
   return (
     <Section title="The gateway">
@@ -210,7 +210,7 @@ function Clocks({ off }: { off: readonly ClockOff[] }) {
 }
 
 /** What it found when it started. */
-export function BootReport({ lines }: { lines: readonly string[] }) {
+function BootReport({ lines }: { lines: readonly string[] }) {
   return (
     <Section title="What it found at its start">
       <ul class="panel boot-lines">

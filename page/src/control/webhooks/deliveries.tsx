@@ -5,7 +5,7 @@ import { post, Refused, Unanswered } from "../../api.ts";
 import { to } from "../../router.ts";
 import { Button } from "../../ui/button.tsx";
 import { Badge, Empty, Field, Time, type Tone } from "../../ui/parts.tsx";
-import { useDoing, useLoaded } from "../../ui/requests.ts";
+import { useAction, useLoaded } from "../../ui/requests.ts";
 import type {
   PageOfTurnView,
   Refusal,
@@ -18,7 +18,7 @@ import type {
   TurnView,
 } from "../../wire.ts";
 import { type Column, Listing, Table, useList } from "../list.tsx";
-import { Trouble } from "../parts.tsx";
+import { ErrorNotice } from "../parts.tsx";
 
 /** Each delivery has a conversation of its own, whose key says of which route it is. */
 const keyOf = (route: string, delivery: string) => `webhook:${route}:${delivery}`;
@@ -59,7 +59,7 @@ function NoDeliveries() {
   );
 }
 
-const FOLLOWED_MS = 1_500;
+const POLL_MS = 1_500;
 const TONES: Record<TurnState, Tone> = {
   queued: "note",
   running: "busy",
@@ -71,16 +71,16 @@ const TONES: Record<TurnState, Tone> = {
 };
 const SETTLED: ReadonlySet<TurnState> = new Set(["completed", "failed", "cancelled"]);
 
-export const isSettled = (turn: TurnView | undefined) => turn !== undefined && SETTLED.has(turn.state);
+const isSettled = (turn: TurnView | undefined) => turn !== undefined && SETTLED.has(turn.state);
 
 /** Keep the one turn of a delivery's conversation, until it is over. */
-export function useTurn(sessionId: string): TurnView | undefined {
+function useTurn(sessionId: string): TurnView | undefined {
   const path = `/api/turns?session=${sessionId}&limit=1`;
-  return useFollowed<PageOfTurnView>(path, FOLLOWED_MS, ({ items }) => isSettled(items[0]))?.items[0];
+  return usePolledUntil<PageOfTurnView>(path, POLL_MS, ({ items }) => isSettled(items[0]))?.items[0];
 }
 
 /** How the turn of a delivery stands. */
-export function TurnBadge({ turn }: { turn: TurnView | undefined }) {
+function TurnBadge({ turn }: { turn: TurnView | undefined }) {
   if (!turn) return <Badge>…</Badge>;
   return (
     <span title={turn.error ?? undefined}>
@@ -89,7 +89,7 @@ export function TurnBadge({ turn }: { turn: TurnView | undefined }) {
   );
 }
 
-export function useFollowed<T>(path: string, everyMs: number, isOver: (value: T) => boolean): T | undefined {
+function usePolledUntil<T>(path: string, everyMs: number, isOver: (value: T) => boolean): T | undefined {
   const [over, setOver] = useState(false);
   const [loaded] = useLoaded<T>(path, over ? undefined : everyMs);
   const { value } = loaded.value;
@@ -100,12 +100,12 @@ export function useFollowed<T>(path: string, everyMs: number, isOver: (value: T)
 
 /** A delivery that is made up here, signed, sent to the route, and followed to its answer. */
 export function Trial({ route }: { route: RouteView }) {
-  const [body, setBody] = useState(() => JSON.stringify(sample(route), null, 2));
-  const [handed, setHanded] = useState<Handed | null>(null);
-  const { busy, problem, run } = useDoing();
+  const [body, setBody] = useState(() => JSON.stringify(samplePayload(route), null, 2));
+  const [handed, setHanded] = useState<Handover | null>(null);
+  const { busy, problem, run } = useAction();
   const send = async (event: Event) => {
     event.preventDefault();
-    setHanded((await run(() => handIn(route, body))) ?? null);
+    setHanded((await run(() => handOver(route, body))) ?? null);
   };
   return (
     <form class="route-trial" onSubmit={send}>
@@ -129,14 +129,14 @@ export function Trial({ route }: { route: RouteView }) {
           {busy.value ? "Sending…" : "Send a delivery"}
         </Button>
       </div>
-      {problem.value !== undefined && <Trouble error={problem.value} />}
+      {problem.value !== undefined && <ErrorNotice error={problem.value} />}
       {handed && <Outcome key={handed.taken.delivery_id} handed={handed} />}
     </form>
   );
 }
 
 /** What a sender was told, and what becomes of the delivery. */
-export function Outcome({ handed: { status, taken } }: { handed: Handed }) {
+function Outcome({ handed: { status, taken } }: { handed: Handover }) {
   return (
     <div class="delivery-outcome" role="status">
       <p>
@@ -190,50 +190,50 @@ export function fieldsOf(template: string): string[] {
 }
 
 /** Return a payload for a route that is worth answering. */
-export function sample(route: Pick<RouteView, "prompt" | "deliver" | "events">): Json {
+export function samplePayload(route: Pick<RouteView, "prompt" | "deliver" | "events">): Json {
   const payload: { [name: string]: Json } = route.events[0] ? { type: route.events[0] } : {};
   const fields = [...fieldsOf(route.prompt), ...fieldsOf(route.deliver)];
   for (const field of fields)
-    put(payload, field.split("."), `sample ${field.split(".").findLast((part) => !NUMBER.test(part)) ?? "value"}`);
+    putField(payload, field.split("."), `sample ${field.split(".").findLast((part) => !NUMBER.test(part)) ?? "value"}`);
   return fields.length ? payload : { ...payload, message: "Is anybody there?" };
 }
 
-function put(into: { [name: string]: Json } | Json[], [name = "", ...rest]: string[], value: string): void {
+function putField(into: { [name: string]: Json } | Json[], [name = "", ...rest]: string[], value: string): void {
   const place = into as { [name: string]: Json };
   const there = Object.hasOwn(place, name) ? place[name] : undefined;
   if (rest.length === 0) {
-    if (there === undefined) set(place, name, value);
+    if (there === undefined) defineField(place, name, value);
     return;
   }
   const inner = typeof there === "object" ? there : NUMBER.test(rest[0]!) ? [] : {};
-  set(place, name, inner);
-  put(inner, rest, value);
+  defineField(place, name, inner);
+  putField(inner, rest, value);
 }
 
 /** A field may have any name, also one that means something to the language. */
-function set(into: object, name: string, value: Json): void {
+function defineField(into: object, name: string, value: Json): void {
   Object.defineProperty(into, name, { value, enumerable: true, configurable: true, writable: true });
 }
 
-const PATIENCE_MS = 30_000;
+const TIMEOUT_MS = 30_000;
 
-export interface Handed {
+interface Handover {
   status: number;
   taken: Taken;
 }
 
 /** Sign a body with the route's secret and hand it in.  Throws `Refused` with what its sender would be told. */
-export async function handIn(route: RouteView, body: string): Promise<Handed> {
+async function handOver(route: RouteView, body: string): Promise<Handover> {
   const signed = await post<Signed>(`/api/webhooks/${encodeURIComponent(route.name)}/sign`, { body });
-  const response = await sent(route.path, signed);
+  const response = await postDelivery(route.path, signed);
   const answer: unknown = await response.json().catch(() => null);
   if (!response.ok) throw new Refused(response.status, (answer as Refusal | null)?.error);
   return { status: response.status, taken: answer as Taken };
 }
 
-async function sent(path: string, { headers, body }: Signed): Promise<Response> {
+async function postDelivery(path: string, { headers, body }: Signed): Promise<Response> {
   try {
-    return await fetch(path, { method: "POST", headers, body, signal: AbortSignal.timeout(PATIENCE_MS) });
+    return await fetch(path, { method: "POST", headers, body, signal: AbortSignal.timeout(TIMEOUT_MS) });
   } catch {
     throw new Unanswered();
   }

@@ -5,9 +5,9 @@ import { post } from "../../api.ts";
 import { Button } from "../../ui/button.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { Field } from "../../ui/parts.tsx";
-import { useDoing } from "../../ui/requests.ts";
+import { useAction } from "../../ui/requests.ts";
 import type { NewRoute, RoutePlan, RouteView } from "../../wire.ts";
-import { TextField, Trouble } from "../parts.tsx";
+import { ErrorNotice, TextField } from "../parts.tsx";
 
 interface RouteFormProps {
   /** The route that is changed; without one, a route is added. */
@@ -18,12 +18,12 @@ interface RouteFormProps {
 
 /** A route to be added or changed. */
 export function RouteForm({ route, onSaved, onClose }: RouteFormProps) {
-  const [form, setForm] = useState<Written>(route ? written(route) : EMPTY);
-  const doing = useDoing();
-  const set = (change: Partial<Written>) => setForm({ ...form, ...change });
+  const [form, setForm] = useState<RouteFields>(route ? routeFields(route) : EMPTY);
+  const action = useAction();
+  const set = (change: Partial<RouteFields>) => setForm({ ...form, ...change });
   const submit = (event: Event) => {
     event.preventDefault();
-    doing.run(async () => onSaved(await post<NewRoute>("/api/webhooks", planned(form, route))));
+    action.run(async () => onSaved(await post<NewRoute>("/api/webhooks", routePlan(form, route))));
   };
   const isMissing = !form.name.trim() || !form.prompt.trim();
   return (
@@ -35,10 +35,10 @@ export function RouteForm({ route, onSaved, onClose }: RouteFormProps) {
         <Events value={form.events} set={set} />
         <Signature form={form} set={set} kept={route?.signed ?? false} />
         <Rate value={form.rate} set={set} />
-        {doing.problem.value !== undefined && <Trouble error={doing.problem.value} />}
+        {action.problem.value !== undefined && <ErrorNotice error={action.problem.value} />}
         <div class="dialog-actions">
           <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" look="main" disabled={doing.busy.value || isMissing}>
+          <Button type="submit" look="main" disabled={action.busy.value || isMissing}>
             {route ? "Save" : "Add the route"}
           </Button>
         </div>
@@ -47,7 +47,7 @@ export function RouteForm({ route, onSaved, onClose }: RouteFormProps) {
   );
 }
 
-type Set = (change: Partial<Written>) => void;
+type Set = (change: Partial<RouteFields>) => void;
 
 function Name({ value, set }: { value: string; set: Set }) {
   return (
@@ -81,7 +81,7 @@ function Prompt({ value, set }: { value: string; set: Set }) {
   );
 }
 
-function Deliver({ form, set }: { form: Written; set: Set }) {
+function Deliver({ form, set }: { form: RouteFields; set: Set }) {
   return (
     <>
       <TextField
@@ -114,7 +114,7 @@ function Events({ value, set }: { value: string; set: Set }) {
   );
 }
 
-function Signature({ form, set, kept }: { form: Written; set: Set; kept: boolean }) {
+function Signature({ form, set, kept }: { form: RouteFields; set: Set; kept: boolean }) {
   const hint = kept
     ? "Empty keeps the one it has."
     : "Empty makes one up, which is shown once. Slack and Stripe give you theirs.";
@@ -187,7 +187,7 @@ const PLACEHOLDERS = [
 ] as const;
 
 /** What may stand in a prompt. */
-export function Placeholders() {
+function Placeholders() {
   return (
     <details class="placeholders">
       <summary>What can stand in it</summary>
@@ -206,9 +206,9 @@ export function Placeholders() {
   );
 }
 
-export type SchemeChoice = NonNullable<RoutePlan["scheme"]>;
+type SchemeChoice = NonNullable<RoutePlan["scheme"]>;
 
-export const SCHEMES: readonly { value: SchemeChoice; label: string }[] = [
+const SCHEMES: readonly { value: SchemeChoice; label: string }[] = [
   { value: "any", label: "Any of them" },
   { value: "standard", label: "Standard Webhooks" },
   { value: "github", label: "GitHub" },
@@ -218,7 +218,7 @@ export const SCHEMES: readonly { value: SchemeChoice; label: string }[] = [
   { value: "hmac", label: "HMAC of my own" },
 ];
 
-export interface Written {
+interface RouteFields {
   name: string;
   prompt: string;
   deliver: string;
@@ -230,7 +230,7 @@ export interface Written {
   rate: string;
 }
 
-export const EMPTY: Written = {
+export const EMPTY: RouteFields = {
   name: "",
   prompt: "{__raw__}",
   deliver: "log",
@@ -243,7 +243,7 @@ export const EMPTY: Written = {
 };
 
 /** Return a route as it stands in its form. */
-export function written(route: RouteView): Written {
+export function routeFields(route: RouteView): RouteFields {
   return {
     name: route.name,
     prompt: route.prompt,
@@ -258,7 +258,7 @@ export function written(route: RouteView): Written {
 }
 
 /** Return what to ask for; what the form does not show stays as it was. */
-export function planned(form: Written, before?: RouteView): RoutePlan {
+export function routePlan(form: RouteFields, before?: RouteView): RoutePlan {
   return {
     name: form.name.trim(),
     secret: form.secret.trim(),

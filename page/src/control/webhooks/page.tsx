@@ -9,19 +9,19 @@ import { Button } from "../../ui/button.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { Badge, Command, Empty } from "../../ui/parts.tsx";
 import { useLoaded } from "../../ui/requests.ts";
-import { attempt, tell } from "../../ui/toast.tsx";
+import { attempt, showToast } from "../../ui/toast.tsx";
 import type { NewRoute, Removed, RouteView } from "../../wire.ts";
 import { Listing, useList } from "../list.tsx";
-import { Confirm, Facts, PageHead, Section, Skeleton, Trouble } from "../parts.tsx";
+import { Confirm, ErrorNotice, Facts, PageHead, Section, Skeleton } from "../parts.tsx";
 import { Deliveries, Trial } from "./deliveries.tsx";
-import { planned, RouteForm, written } from "./form.tsx";
+import { RouteForm, routeFields, routePlan } from "./form.tsx";
 
 export function WebhooksPage({ id }: { id: string | null }) {
   return id === null ? <RoutesPage /> : <RoutePage name={id} />;
 }
 
 /** All routes, and the way to one more. */
-export function RoutesPage() {
+function RoutesPage() {
   const [asking, setAsking] = useState(false);
   const [made, setMade] = useState<NewRoute | null>(null);
   const list = useList<RouteView>("/api/webhooks");
@@ -52,7 +52,7 @@ export function RoutesPage() {
         )}
       </Listing>
       {asking && <RouteForm onSaved={onSaved} onClose={() => setAsking(false)} />}
-      {made && <ShownOnce made={made} onClose={() => setMade(null)} />}
+      {made && <RouteSavedDialog made={made} onClose={() => setMade(null)} />}
     </>
   );
 }
@@ -81,23 +81,23 @@ function NoRoutes() {
   );
 }
 
-const REFRESHED_MS = 10_000;
+const POLL_MS = 10_000;
 const ALL = { label: "Webhooks", href: to.control("webhooks") };
 
 /** One route: what it does, a delivery to try it with, and those that came. */
-export function RoutePage({ name }: { name: string }) {
-  const [loaded, again] = useLoaded<RouteView>(`/api/webhooks/${encodeURIComponent(name)}`, REFRESHED_MS);
+function RoutePage({ name }: { name: string }) {
+  const [loaded, again] = useLoaded<RouteView>(`/api/webhooks/${encodeURIComponent(name)}`, POLL_MS);
   const { value: route, error } = loaded.value;
   return (
     <>
       <PageHead title={name} back={ALL}>
         {route?.source === "added" && <Actions route={route} onChanged={again} />}
       </PageHead>
-      {error !== undefined && <Trouble error={error} onRetry={again} />}
+      {error !== undefined && <ErrorNotice error={error} onRetry={again} />}
       {!route && error === undefined && <Skeleton />}
       {route && (
         <>
-          <Said route={route} />
+          <RouteFacts route={route} />
           <Section title="Try it">
             <Trial route={route} />
           </Section>
@@ -110,7 +110,7 @@ export function RoutePage({ name }: { name: string }) {
   );
 }
 
-function Said({ route }: { route: RouteView }) {
+function RouteFacts({ route }: { route: RouteView }) {
   return (
     <div class="panel route">
       <RouteMarks route={route} />
@@ -132,12 +132,12 @@ function Said({ route }: { route: RouteView }) {
 }
 
 function Actions({ route, onChanged }: { route: RouteView; onChanged: () => Promise<void> }) {
-  const [doing, setDoing] = useState<"nothing" | "changing" | "removing">("nothing");
+  const [action, setDoing] = useState<"nothing" | "changing" | "removing">("nothing");
   const [saved, setSaved] = useState<NewRoute | null>(null);
   const done = () => setDoing("nothing");
   const onSaved = (made: NewRoute) => {
     done();
-    tell("Saved.");
+    showToast("Saved.");
     if (made.secret) setSaved(made);
     onChanged();
   };
@@ -150,31 +150,31 @@ function Actions({ route, onChanged }: { route: RouteView; onChanged: () => Prom
       <Button icon="trash" look="bad" onClick={() => setDoing("removing")}>
         Remove…
       </Button>
-      {doing === "changing" && <RouteForm route={route} onSaved={onSaved} onClose={done} />}
-      {doing === "removing" && (
-        <Confirm title={`Remove ${route.name}?`} action="Remove" onConfirm={() => take(route)} onClose={done}>
+      {action === "changing" && <RouteForm route={route} onSaved={onSaved} onClose={done} />}
+      {action === "removing" && (
+        <Confirm title={`Remove ${route.name}?`} action="Remove" onConfirm={() => removeRoute(route)} onClose={done}>
           Its address answers 404 from now on, and its secret is gone. Conversations of its deliveries stay.
         </Confirm>
       )}
-      {saved && <ShownOnce made={saved} onClose={() => setSaved(null)} />}
+      {saved && <RouteSavedDialog made={saved} onClose={() => setSaved(null)} />}
     </>
   );
 }
 
 async function pause(route: RouteView, onChanged: () => Promise<void>): Promise<void> {
-  const plan = { ...planned(written(route), route), enabled: !route.enabled };
+  const plan = { ...routePlan(routeFields(route), route), enabled: !route.enabled };
   await attempt(() => post<NewRoute>("/api/webhooks", plan));
   await onChanged();
 }
 
-async function take(route: RouteView): Promise<void> {
+async function removeRoute(route: RouteView): Promise<void> {
   await remove<Removed>(`/api/webhooks/${encodeURIComponent(route.name)}`);
-  tell("Removed.");
+  showToast("Removed.");
   go(to.control("webhooks"), { replace: true });
 }
 
 /** What is to be known of a route at a glance. */
-export function RouteMarks({ route }: { route: RouteView }) {
+function RouteMarks({ route }: { route: RouteView }) {
   return (
     <span class="route-marks">
       {!route.enabled && <Badge tone="busy">paused</Badge>}
@@ -187,12 +187,12 @@ export function RouteMarks({ route }: { route: RouteView }) {
 }
 
 /** Where deliveries of a route go, as whoever reaches this page reaches it. */
-export function Address({ path }: { path: string }) {
+function Address({ path }: { path: string }) {
   return <Command text={location.origin + path} />;
 }
 
 /** What the sender of a route has to be given; its secret can be seen this once. */
-export function ShownOnce({ made, onClose }: { made: NewRoute; onClose: () => void }) {
+function RouteSavedDialog({ made, onClose }: { made: NewRoute; onClose: () => void }) {
   return (
     <Dialog title={`The route ${made.route.name} is there`} onClose={onClose}>
       <p>Give its sender this address:</p>

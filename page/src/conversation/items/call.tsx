@@ -3,7 +3,7 @@
 import "../tools/tools.css";
 import { duration } from "../../format.ts";
 import type { CallItem } from "../../journal/view.ts";
-import { Unfolding } from "../../ui/folding.tsx";
+import { Disclosure } from "../../ui/folding.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { Badge } from "../../ui/parts.tsx";
 import { useRemembered } from "../context.ts";
@@ -11,7 +11,7 @@ import { rendererOf } from "../tools/registry.tsx";
 import { Elapsed } from "./progress.tsx";
 
 /** What took less is not worth a number. */
-const WORTH_TELLING_MS = 1_000;
+const SHOWN_FROM_MS = 1_000;
 
 interface CallProps {
   call: CallItem;
@@ -32,18 +32,18 @@ export function Call({ call, turnId, isLive }: CallProps) {
       <Icon name={renderer.icon} size={16} />
       <span class="call-name">{renderer.name(call)}</span>
       <span class="call-subject">{renderer.subject(call)}</span>
-      <Standing call={call} isLive={isLive} said={renderer.outcome?.(call) ?? ""} />
+      <CallStatus call={call} isLive={isLive} said={renderer.outcome?.(call) ?? ""} />
     </>
   );
   return (
-    <Unfolding class={`call ${call.outcome ?? "running"}`} isOpen={isOpen} onTurn={setChosen} head={head}>
-      {call.outcome === "unknown" && <Unknown />}
+    <Disclosure class={`call ${call.outcome ?? "running"}`} isOpen={isOpen} onTurn={setChosen} head={head}>
+      {call.outcome === "unknown" && <UnknownOutcome />}
       <Body call={call} turnId={turnId} />
-    </Unfolding>
+    </Disclosure>
   );
 }
 
-function Standing({ call, isLive, said }: { call: CallItem; isLive: boolean; said: string }) {
+function CallStatus({ call, isLive, said }: { call: CallItem; isLive: boolean; said: string }) {
   if (call.outcome === "error") return <Badge tone="bad">{said || "did not work"}</Badge>;
   if (call.outcome === "unknown") return <Badge tone="busy">outcome not known</Badge>;
   if (call.outcome === null && isLive) {
@@ -56,10 +56,10 @@ function Standing({ call, isLive, said }: { call: CallItem; isLive: boolean; sai
   }
   if (call.outcome === null) return <Badge>not finished</Badge>;
   const took = call.endedAt === null ? 0 : call.endedAt - call.at;
-  return <span class="call-outcome">{said || (took >= WORTH_TELLING_MS ? duration(took) : "")}</span>;
+  return <span class="call-outcome">{said || (took >= SHOWN_FROM_MS ? duration(took) : "")}</span>;
 }
 
-function Unknown() {
+function UnknownOutcome() {
   return (
     <p class="call-unknown">
       The gateway stopped while this was being done. Nobody can know whether it took effect, so it was not done again.

@@ -1,10 +1,10 @@
 /** The answers that a question offers, and what each means. */
 
 import type { QuestionItem } from "../../journal/view.ts";
-import { legible } from "../exact_text.tsx";
-import { firstLine, word } from "../tools/renderer.ts";
+import { legibleText } from "../exact_text.tsx";
+import { firstLine, textArgument } from "../tools/renderer.ts";
 
-export interface Choice {
+interface Choice {
   /** What is sent. */
   value: string;
   label: string;
@@ -14,9 +14,9 @@ export interface Choice {
   keys: readonly string[];
 }
 
-type Known = Pick<Choice, "label" | "means" | "look"> & { letters: readonly string[] };
+type Decision = Pick<Choice, "label" | "means" | "look"> & { letters: readonly string[] };
 
-const KNOWN: ReadonlyMap<string, Known> = new Map<string, Known>([
+const DECISIONS: ReadonlyMap<string, Decision> = new Map<string, Decision>([
   ["once", { label: "Allow once", means: "This one time, and only exactly this.", look: "main", letters: ["y"] }],
   [
     "session",
@@ -41,14 +41,14 @@ const DIGITS = 9;
 /** Return what to choose from.  The words of a plain question mean what they say. */
 export function choices(question: QuestionItem): Choice[] {
   return question.choices.map((value, index) => {
-    const known = question.about === "answer" ? undefined : KNOWN.get(value);
+    const known = question.about === "answer" ? undefined : DECISIONS.get(value);
     const keys = [...(index < DIGITS ? [String(index + 1)] : []), ...(known?.letters ?? [])];
     return { value, keys, label: known?.label ?? value, means: known?.means ?? "", look: known?.look ?? "quiet" };
   });
 }
 
 /** The words that the gateway takes for a decision, wherever they were typed. */
-const DECIDED: ReadonlyMap<string, string> = new Map([
+const ANSWERS: ReadonlyMap<string, string> = new Map([
   ...["once", "yes", "y", "ok", "okay", "allow", "approve", "approved"].map((word) => [word, "Allowed once"] as const),
   ...["session", "for this session"].map((word) => [word, "Allowed for this session"] as const),
   ...["always", "forever"].map((word) => [word, "Always allowed"] as const),
@@ -58,15 +58,19 @@ const CANCELLED = "cancelled";
 
 /** Return what it was about, in a line. */
 export function subjectOf({ detail, text }: QuestionItem): string {
-  return legible(firstLine(word(detail, "command") || word(detail, "target") || word(detail, "tool") || text));
+  return legibleText(
+    firstLine(
+      textArgument(detail, "command") || textArgument(detail, "target") || textArgument(detail, "tool") || text,
+    ),
+  );
 }
 
 /** Return an answer as it is told afterwards.  To an approval, whatever is not clearly a yes is a no. */
-export function toldAnswer({ about, answer }: QuestionItem): string {
+export function answerText({ about, answer }: QuestionItem): string {
   const said = (answer ?? "").trim();
   const word = said.replace(/^[.!]+|[.!]+$/g, "").toLowerCase();
   if (word === CANCELLED) return "Not asked any more";
-  if (about === "approval") return DECIDED.get(word) ?? (word === "deny" ? "Denied" : `Denied: ${said}`);
+  if (about === "approval") return ANSWERS.get(word) ?? (word === "deny" ? "Denied" : `Denied: ${said}`);
   if (about === "budget") return word === "continue" ? "Went on" : "Stopped there";
   return `Answered: ${said}`;
 }

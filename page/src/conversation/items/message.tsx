@@ -1,22 +1,22 @@
 /** A person's message, with its editor. */
 
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
-import { isTouched } from "../../composer/composer.tsx";
+import { isTouchScreen } from "../../composer/composer.tsx";
 import type { MessageItem, PriorItem } from "../../journal/view.ts";
 import { editAndResend } from "../../turns/actions.ts";
 import { Button, IconButton } from "../../ui/button.tsx";
-import { Folded } from "../../ui/folding.tsx";
+import { LongText } from "../../ui/folding.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { Badge, CopyButton, Time } from "../../ui/parts.tsx";
 import { attempt } from "../../ui/toast.tsx";
-import { useRemembered, useTalk } from "../context.ts";
+import { useConversation, useRemembered } from "../context.ts";
 import { Pictures } from "../pictures.tsx";
 
 /** What a person wrote, with what they can do about it.  What the gateway says in their place looks different. */
 export function Message({ item }: { item: MessageItem }) {
   const [isEditing, setEditing] = useRemembered(`editing ${item.turnId} ${item.key}`, false);
   const note = systemNote(item.text);
-  if (note) return <Told note={note.note} rest={note.rest} />;
+  if (note) return <GatewayNotice note={note.note} rest={note.rest} />;
   if (isEditing) return <Editor item={item} onClose={() => setEditing(false)} />;
   return (
     <div class="message">
@@ -24,7 +24,7 @@ export function Message({ item }: { item: MessageItem }) {
       <Pictures item={item} />
       {item.text && (
         <div class="message-text">
-          <Folded text={item.text}>{(shown) => shown}</Folded>
+          <LongText text={item.text}>{(shown) => shown}</LongText>
         </div>
       )}
       <div class="actions">
@@ -39,25 +39,25 @@ export function Message({ item }: { item: MessageItem }) {
 }
 
 /** What the gateway told the agent by itself: a command has ended, a task has come home. */
-function Told({ note, rest }: { note: string; rest: string }) {
+function GatewayNotice({ note, rest }: { note: string; rest: string }) {
   return (
     <div class="notice">
       <Icon name="bell" size={16} />
       <div class="notice-text">
         <p>{note}</p>
-        {rest && <Folded text={rest}>{(shown) => <p class="notice-rest">{shown}</p>}</Folded>}
+        {rest && <LongText text={rest}>{(shown) => <p class="notice-rest">{shown}</p>}</LongText>}
       </div>
     </div>
   );
 }
 
 /** What a client says was said before its message. */
-export function Prior({ item }: { item: PriorItem }) {
+export function PriorMessage({ item }: { item: PriorItem }) {
   return (
     <div class="prior">
       <span class="prior-speaker">{item.speaker}</span>
       <div class="prior-text">
-        <Folded text={item.text}>{(shown) => shown}</Folded>
+        <LongText text={item.text}>{(shown) => shown}</LongText>
       </div>
     </div>
   );
@@ -69,10 +69,10 @@ interface EditorProps {
 }
 
 /** A message in the making once more.  It stays open until what was changed is safe. */
-export function Editor({ item, onClose }: EditorProps) {
+function Editor({ item, onClose }: EditorProps) {
   const [text, setText] = useRemembered(`edited ${item.turnId} ${item.key}`, item.text);
   const [isSending, setSending] = useState(false);
-  const conversation = useTalk();
+  const conversation = useConversation();
   const area = useRef<HTMLTextAreaElement>(null);
   useLayoutEffect(() => {
     area.current?.focus();
@@ -98,7 +98,7 @@ export function Editor({ item, onClose }: EditorProps) {
   };
   const steer = (event: KeyboardEvent) => {
     if (event.key === "Escape") close();
-    else if (event.key === "Enter" && !event.shiftKey && !event.isComposing && !isTouched()) send();
+    else if (event.key === "Enter" && !event.shiftKey && !event.isComposing && !isTouchScreen()) send();
     else return;
     event.preventDefault();
     event.stopPropagation();
@@ -142,7 +142,7 @@ export function Editor({ item, onClose }: EditorProps) {
 const NOTE = /^\s*\[System note: ([^\]]*)\]?\s*/;
 
 /** Return what the gateway says, and what it passes on; null for what a person wrote. */
-export function systemNote(text: string): { note: string; rest: string } | null {
+function systemNote(text: string): { note: string; rest: string } | null {
   const found = NOTE.exec(text);
   if (!found) return null;
   const note = found[1]!.trim();

@@ -4,11 +4,11 @@ import { useState } from "preact/hooks";
 import type { MarkerItem, NoteItem } from "../../journal/view.ts";
 import { retry } from "../../turns/actions.ts";
 import { Button } from "../../ui/button.tsx";
-import { Unfolding } from "../../ui/folding.tsx";
+import { Disclosure } from "../../ui/folding.tsx";
 import { Icon, type IconName } from "../../ui/icon.tsx";
 import { attempt } from "../../ui/toast.tsx";
 import type { TurnState } from "../../wire.ts";
-import { useTalk } from "../context.ts";
+import { useConversation } from "../context.ts";
 import { Markdown } from "../markdown/markdown.tsx";
 
 /** What Holdfast says in its own name. */
@@ -34,9 +34,9 @@ function Summary({ text }: { text: string }) {
     </>
   );
   return (
-    <Unfolding class="summary" isOpen={isOpen} onTurn={setOpen} head={head}>
+    <Disclosure class="summary" isOpen={isOpen} onTurn={setOpen} head={head}>
       <Markdown text={text} />
-    </Unfolding>
+    </Disclosure>
   );
 }
 
@@ -53,14 +53,14 @@ interface MarkerProps {
 /** Why a turn, or an attempt of it, came to no answer, and what has become of that. */
 export function Marker({ item, turnId, state, isLast }: MarkerProps) {
   const isOver = isLast && state !== "running" && state !== "queued";
-  const conversation = useTalk();
+  const conversation = useConversation();
   const isNewest = conversation.turns.value.at(-1)?.id === turnId;
   return (
     <div class={`marker ${item.kind}`}>
       <Icon name={ICONS[item.kind]} size={16} />
       <div class="marker-text">
         <p>{item.text}</p>
-        <p class="marker-more">{explained(item, state, isLast)}</p>
+        <p class="marker-more">{explanation(item, state, isLast)}</p>
       </div>
       {isNewest && isOver && (
         <Button small icon="retry" onClick={() => attempt(() => retry(conversation, { id: turnId, state }))}>
@@ -72,7 +72,7 @@ export function Marker({ item, turnId, state, isLast }: MarkerProps) {
 }
 
 /** What the person would ask next. */
-function explained(item: MarkerItem, state: TurnState, isLast: boolean): string {
+function explanation(item: MarkerItem, state: TurnState, isLast: boolean): string {
   if (item.kind !== "interrupted") return item.kind === "cancelled" ? "What it had said until then is kept." : "";
   if (item.continues || !isLast) return "Resumed after the restart: it goes on below.";
   if (state === "queued") return "It goes on by itself as soon as the gateway gets to it.";

@@ -2,11 +2,11 @@
 
 import { now } from "../../clock.ts";
 import { duration } from "../../format.ts";
-import type { Item, Turn, Wait, WordsItem } from "../../journal/view.ts";
+import type { Item, TextItem, Turn, Wait } from "../../journal/view.ts";
 import { stop } from "../../turns/actions.ts";
-import { nextTry } from "../../turns/status.ts";
+import { nextTryText } from "../../turns/status.ts";
 import { Button } from "../../ui/button.tsx";
-import { Unfolding } from "../../ui/folding.tsx";
+import { Disclosure } from "../../ui/folding.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { attempt } from "../../ui/toast.tsx";
 import { useRemembered } from "../context.ts";
@@ -16,7 +16,7 @@ import { Markdown } from "../markdown/markdown.tsx";
 export function Progress({ turn }: { turn: Turn }) {
   if (turn.state === "queued" && turn.wait) return <Waiting turn={turn} wait={turn.wait} />;
   if (turn.state === "queued") return <Queued turn={turn} />;
-  if (turn.state !== "running" || showsItself(turn.items.at(-1))) return null;
+  if (turn.state !== "running" || isVisiblyActive(turn.items.at(-1))) return null;
   return (
     <p class="progress">
       <span class="dots" aria-hidden="true">
@@ -48,7 +48,7 @@ function Waiting({ turn, wait }: { turn: Turn; wait: Wait }) {
     <p class="progress">
       <Icon name="clock" size={14} />
       <span>
-        Waiting for the model{isSaid ? "" : `: ${wait.error}`}. {nextTry(wait.retryAt, now.value)}
+        Waiting for the model{isSaid ? "" : `: ${wait.error}`}. {nextTryText(wait.retryAt, now.value)}
       </span>
       <Button small onClick={() => attempt(() => stop(turn))}>
         Stop waiting
@@ -58,16 +58,16 @@ function Waiting({ turn, wait }: { turn: Turn; wait: Wait }) {
 }
 
 /** Words that come in, and a call that runs, are seen to be at work. */
-function showsItself(item: Item | undefined): boolean {
+function isVisiblyActive(item: Item | undefined): boolean {
   if (!item) return false;
   return item.role === "assistant" || item.role === "reasoning" || (item.role === "tool" && item.outcome === null);
 }
 
 /** What took less is not worth a number. */
-const WORTH_TELLING_MS = 1_000;
+const SHOWN_FROM_MS = 1_000;
 
 interface ReasoningProps {
-  item: WordsItem;
+  item: TextItem;
   turnId: string;
   /** It is being thought right now. */
   isLive: boolean;
@@ -91,13 +91,13 @@ export function Reasoning({ item, turnId, isLive, until }: ReasoningProps) {
     </>
   );
   return (
-    <Unfolding class="reasoning" isOpen={isOpen} onTurn={setOpen} head={head}>
+    <Disclosure class="reasoning" isOpen={isOpen} onTurn={setOpen} head={head}>
       <Markdown text={item.text} growing={isLive} />
-    </Unfolding>
+    </Disclosure>
   );
 }
 
-const thought = (ms: number) => (ms < WORTH_TELLING_MS ? "Thought for a moment" : `Thought for ${duration(ms)}`);
+const thought = (ms: number) => (ms < SHOWN_FROM_MS ? "Thought for a moment" : `Thought for ${duration(ms)}`);
 
 const MINUTE_MS = 60_000;
 

@@ -4,18 +4,18 @@ import { useRef, useState } from "preact/hooks";
 import { now } from "../../clock.ts";
 import { duration } from "../../format.ts";
 import type { QuestionItem } from "../../journal/view.ts";
-import { operator } from "../../sign_in/identity.ts";
+import { isOperator } from "../../sign_in/identity.ts";
 import { answer } from "../../turns/actions.ts";
 import { Button } from "../../ui/button.tsx";
-import { Unfolding } from "../../ui/folding.tsx";
+import { Disclosure } from "../../ui/folding.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { Command } from "../../ui/parts.tsx";
 import { attempt } from "../../ui/toast.tsx";
 import { useRemembered } from "../context.ts";
-import { Exact, legible } from "../exact_text.tsx";
+import { ExactText, legibleText } from "../exact_text.tsx";
 import { Markdown } from "../markdown/markdown.tsx";
-import { list, word, written } from "../tools/renderer.ts";
-import { choices, subjectOf, toldAnswer } from "./choices.ts";
+import { asText, listArgument, textArgument } from "../tools/renderer.ts";
+import { answerText, choices, subjectOf } from "./choices.ts";
 
 interface QuestionProps {
   question: QuestionItem;
@@ -26,7 +26,7 @@ interface QuestionProps {
 
 /** A question that the turn waits with; answered, it is one line. */
 export function Question({ question, turnId, isOver }: QuestionProps) {
-  if (question.answer !== null || isOver) return <Settled question={question} />;
+  if (question.answer !== null || isOver) return <AnsweredQuestion question={question} />;
   const isConsent = question.about !== "answer";
   return (
     <section class="question" aria-label={`${isConsent ? "Approval needed" : "Question"}: ${subjectOf(question)}`}>
@@ -35,31 +35,31 @@ export function Question({ question, turnId, isOver }: QuestionProps) {
         <h2>{isConsent ? "Your approval is needed" : "A question for you"}</h2>
         {question.expiresAt !== null && <Expiry at={question.expiresAt} />}
       </header>
-      <Asked question={question} />
-      {isConsent && !operator.value ? <NotYours /> : <Answering question={question} turnId={turnId} />}
+      <QuestionSubject question={question} />
+      {isConsent && !isOperator.value ? <OperatorOnly /> : <Answering question={question} turnId={turnId} />}
     </section>
   );
 }
 
-function Settled({ question }: { question: QuestionItem }) {
+function AnsweredQuestion({ question }: { question: QuestionItem }) {
   const [isOpen, setOpen] = useState(false);
   const isConsent = question.about !== "answer";
   const head = (
     <>
       <Icon name={isConsent ? "shield" : "question"} size={16} />
-      <span class="settled-text">{question.answer === null ? "Not answered" : toldAnswer(question)}</span>
+      <span class="settled-text">{question.answer === null ? "Not answered" : answerText(question)}</span>
       <span class={isConsent ? "call-subject" : "call-subject words"}>{subjectOf(question)}</span>
     </>
   );
   return (
-    <Unfolding class="settled" isOpen={isOpen} onTurn={setOpen} head={head}>
-      <Asked question={question} />
-    </Unfolding>
+    <Disclosure class="settled" isOpen={isOpen} onTurn={setOpen} head={head}>
+      <QuestionSubject question={question} />
+    </Disclosure>
   );
 }
 
 /** A program on this machine could say anything without a key, so consent is for whoever is signed in. */
-function NotYours() {
+function OperatorOnly() {
   return (
     <div class="question-hint">
       <p>Only the operator can allow this. Sign in with a link from the terminal, or answer there:</p>
@@ -122,15 +122,15 @@ function Expiry({ at }: { at: number }) {
 }
 
 /** What exactly is asked about: a command, a message to somebody, a tool of a server; else the words of the question. */
-export function Asked({ question }: { question: QuestionItem }) {
+function QuestionSubject({ question }: { question: QuestionItem }) {
   const { detail } = question;
-  if (word(detail, "command")) return <AskedCommand detail={detail} />;
-  if (word(detail, "target")) return <AskedSending detail={detail} />;
-  if (word(detail, "tool")) {
+  if (textArgument(detail, "command")) return <AskedCommand detail={detail} />;
+  if (textArgument(detail, "target")) return <AskedSending detail={detail} />;
+  if (textArgument(detail, "tool")) {
     return (
       <>
         <p class="question-text">{question.text}</p>
-        <Exact text={written(detail.arguments)} label="Arguments" />
+        <ExactText text={asText(detail.arguments)} label="Arguments" />
       </>
     );
   }
@@ -144,18 +144,18 @@ export function Asked({ question }: { question: QuestionItem }) {
 type Detail = QuestionItem["detail"];
 
 function AskedCommand({ detail }: { detail: Detail }) {
-  const reasons = list(detail, "reasons").map(String);
-  const files = list(detail, "files").map(String);
+  const reasons = listArgument(detail, "reasons").map(String);
+  const files = listArgument(detail, "files").map(String);
   return (
     <>
       <p class="question-text">May I run this command{detail.background === true ? " in the background" : ""}?</p>
-      <Exact text={`$ ${word(detail, "command")}`} label="Command" />
+      <ExactText text={`$ ${textArgument(detail, "command")}`} label="Command" />
       <dl class="question-facts">
-        {word(detail, "workdir") && (
+        {textArgument(detail, "workdir") && (
           <>
             <dt>Folder</dt>
             <dd>
-              <code>{legible(word(detail, "workdir"))}</code>
+              <code>{legibleText(textArgument(detail, "workdir"))}</code>
             </dd>
           </>
         )}
@@ -169,7 +169,7 @@ function AskedCommand({ detail }: { detail: Detail }) {
           <>
             <dt>Asked again if one of these changes</dt>
             <dd>
-              <code>{legible(files.join(", "))}</code>
+              <code>{legibleText(files.join(", "))}</code>
             </dd>
           </>
         )}
@@ -182,9 +182,9 @@ function AskedSending({ detail }: { detail: Detail }) {
   return (
     <>
       <p class="question-text">
-        May I send this to <code>{legible(word(detail, "target"))}</code>?
+        May I send this to <code>{legibleText(textArgument(detail, "target"))}</code>?
       </p>
-      <Exact text={word(detail, "text")} label="Message" />
+      <ExactText text={textArgument(detail, "text")} label="Message" />
     </>
   );
 }
@@ -197,7 +197,7 @@ interface FreeAnswerProps {
 }
 
 /** An answer in one's own words. */
-export function FreeAnswer({ name, isSending, onSend }: FreeAnswerProps) {
+function FreeAnswer({ name, isSending, onSend }: FreeAnswerProps) {
   const [text, setText] = useRemembered(`answer ${name}`, "");
   const send = () => {
     if (text.trim()) onSend(text.trim());

@@ -11,12 +11,12 @@ import { CopyButton, Problem } from "../../ui/parts.tsx";
 import { useLoaded } from "../../ui/requests.ts";
 import { attempt } from "../../ui/toast.tsx";
 import type { TurnView } from "../../wire.ts";
-import { useTalk } from "../context.ts";
+import { useConversation } from "../context.ts";
 
 /** What can be done about an answer: seen with the pointer over it, with the focus in it, and always below the last one. */
 export function Actions({ turn }: { turn: Turn }) {
   const [isTelling, setTelling] = useState(false);
-  const conversation = useTalk();
+  const conversation = useConversation();
   if (!isOver(turn)) return null;
   const said = () => answerOf(turn);
   return (
@@ -35,7 +35,7 @@ export function Actions({ turn }: { turn: Turn }) {
           <span class="actions-time">{duration(turn.endedAt - (turn.startedAt ?? turn.acceptedAt))}</span>
         )}
       </div>
-      {isTelling && <Details turn={turn} onClose={() => setTelling(false)} />}
+      {isTelling && <TurnReceipt turn={turn} onClose={() => setTelling(false)} />}
     </>
   );
 }
@@ -46,7 +46,7 @@ export function answerOf(turn: Turn): string {
 }
 
 /** The receipt of a turn: what became of the message, when, and what it took. */
-export function Details({ turn, onClose }: { turn: Turn; onClose: () => void }) {
+function TurnReceipt({ turn, onClose }: { turn: Turn; onClose: () => void }) {
   const [loaded] = useLoaded<TurnView>(`/api/turns/${encodeURIComponent(turn.id)}`);
   const { value, error } = loaded.value;
   const rows = facts(turn, value);

@@ -56,27 +56,27 @@ export function Code({ text, language, growing = false }: CodeProps) {
   );
 }
 
-type Colouring = (grammar: string, text: string) => Piece[] | null;
+type Highlighter = (grammar: string, text: string) => Piece[] | null;
 
 /** To colour more than this would hold up the page, and so would longer lines: some grammars look at each again and again. */
-const COLOURED_MAX_CHARS = 20_000;
-const COLOURED_LINE_MAX_CHARS = 500;
-const colouring = signal<Colouring | null>(null);
+const HIGHLIGHTED_MAX_CHARS = 20_000;
+const HIGHLIGHTED_LINE_MAX_CHARS = 500;
+const highlighter = signal<Highlighter | null>(null);
 
 /** Code, coloured as soon as its grammar is there; until then, and without one, it is plain. */
-export function Highlighted({ text, grammar }: { text: string; grammar: string | null }) {
-  const wanted = grammar !== null && isColoured(text);
+function Highlighted({ text, grammar }: { text: string; grammar: string | null }) {
+  const wanted = grammar !== null && isHighlightable(text);
   useEffect(() => {
     if (wanted) fetchGrammars();
   }, [wanted]);
-  const colour = wanted ? colouring.value : null;
+  const colour = wanted ? highlighter.value : null;
   const pieces = useMemo(() => (colour && grammar ? colour(grammar, text) : null), [colour, grammar, text]);
-  return <>{pieces ? pieces.map(drawn) : text}</>;
+  return <>{pieces ? pieces.map(renderPiece) : text}</>;
 }
 
 /** Whether a text can be coloured in no time. */
-export const isColoured = (text: string) =>
-  text.length <= COLOURED_MAX_CHARS && text.split("\n").every((line) => line.length <= COLOURED_LINE_MAX_CHARS);
+export const isHighlightable = (text: string) =>
+  text.length <= HIGHLIGHTED_MAX_CHARS && text.split("\n").every((line) => line.length <= HIGHLIGHTED_LINE_MAX_CHARS);
 
 let asked = false;
 
@@ -85,7 +85,7 @@ function fetchGrammars(): void {
   asked = true;
   import("./grammars.ts").then(
     (grammars) => {
-      colouring.value = grammars.coloured;
+      highlighter.value = grammars.highlighted;
     },
     // Without them code is plain; the next one asks again.
     () => {
@@ -94,11 +94,11 @@ function fetchGrammars(): void {
   );
 }
 
-function drawn(piece: Piece, index: number) {
+function renderPiece(piece: Piece, index: number) {
   if (typeof piece === "string") return piece;
   return (
     <span key={index} class={piece.classes}>
-      {piece.pieces.map(drawn)}
+      {piece.pieces.map(renderPiece)}
     </span>
   );
 }
@@ -144,7 +144,7 @@ const LABELS: ReadonlyMap<string, string> = new Map(
   }),
 );
 
-export interface Language {
+interface Language {
   label: string;
   /** Which grammar colours it; null where none is named. */
   grammar: string | null;

@@ -8,7 +8,7 @@ const lowlight = createLowlight(common);
 export type Piece = string | { classes: string; pieces: Piece[] };
 
 /** Return code in pieces; null where there is no such grammar. */
-export function coloured(grammar: string, text: string): Piece[] | null {
+export function highlighted(grammar: string, text: string): Piece[] | null {
   return lowlight.registered(grammar) ? pieces(lowlight.highlight(grammar, text).children) : null;
 }
 

@@ -12,7 +12,7 @@ const SIGNS = /[*_~`[<>]/g;
 const FENCE = /^\n* {0,3}(`{3,}|~{3,})[^`\n]*\n/;
 
 /** Return the tokens of a text; null where it is too long or too tangled to be read, and is shown as it is. */
-export function read(text: string): Token[] | null {
+export function parseMarkdown(text: string): Token[] | null {
   if ((text.length > MOST_CHARS || isTangled(text)) && !isCode(text)) return null;
   try {
     const tokens = new Lexer({ gfm: true }).lex(text);
@@ -84,7 +84,7 @@ const REFERENCE = /&(?:#(\d{1,7})|#[xX]([\da-fA-F]{1,6})|([a-zA-Z]{2,8}));/g;
 const LAST_CHARACTER = 0x10ffff;
 
 /** Return a text with its references replaced by what they stand for; what nobody knows stays as it is. */
-export function decoded(text: string): string {
+export function decodeReferences(text: string): string {
   if (!text.includes("&")) return text;
   return text.replace(REFERENCE, (whole, decimal?: string, hex?: string, name?: string) => {
     if (name) return NAMED.get(name) ?? whole;
@@ -99,7 +99,7 @@ const DRAWN = /^data:image\/(?:png|jpeg|gif|webp);base64,[a-zA-Z0-9+/=\s]+$/;
 const OWN = /^\/api\/turns\/[\w-]+\/images\/\d+$/;
 
 /** Return the address of a link; null where it leads nowhere that a person should be sent. */
-export function linked(href: string): string | null {
+export function linkTarget(href: string): string | null {
   try {
     const url = new URL(href);
     return LINKED.has(url.protocol) ? url.href : null;
@@ -109,6 +109,6 @@ export function linked(href: string): string | null {
 }
 
 /** Return the address of a picture that can be shown here; null where somebody else would have to be asked for it. */
-export function drawn(href: string): string | null {
+export function pictureSource(href: string): string | null {
   return DRAWN.test(href) || OWN.test(href) ? href : null;
 }

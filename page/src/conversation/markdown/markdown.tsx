@@ -6,14 +6,14 @@ import type { ComponentChildren, VNode } from "preact";
 import { useRef, useState } from "preact/hooks";
 import { bytes } from "../../format.ts";
 import { Button } from "../../ui/button.tsx";
-import { kept, Scrollable } from "../../ui/parts.tsx";
-import { useFetched } from "../pictures.tsx";
+import { memo, Scrollable } from "../../ui/parts.tsx";
+import { useGatewayPicture } from "../pictures.tsx";
 import { Code } from "./code.tsx";
-import { decoded, drawn, linked, read } from "./lexer.ts";
-import { definitions, endsInFence, grown, mended, sections } from "./sections.ts";
+import { decodeReferences, linkTarget, parseMarkdown, pictureSource } from "./lexer.ts";
+import { closeOpenMarks, definitions, endsInFence, regrown, sections } from "./sections.ts";
 
 /** So much is drawn at once; what is longer is drawn on request. */
-const SHOWN_MAX_CHARS = 60_000;
+const DRAWN_MAX_CHARS = 60_000;
 /** What was drawn as it came stays, up to the longest answers that there are. */
 const GROWN_MAX_CHARS = 300_000;
 
@@ -25,7 +25,7 @@ interface MarkdownProps {
 
 /** Markdown as nodes.  Sections that are finished stay as they are while the text grows. */
 export function Markdown({ text, growing = false }: MarkdownProps) {
-  const [most, setMost] = useState(SHOWN_MAX_CHARS);
+  const [most, setMost] = useState(DRAWN_MAX_CHARS);
   // What was seen coming in stays whole: it has been drawn piece by piece.
   const isWhole = useRef(growing);
   isWhole.current ||= growing;
@@ -33,7 +33,7 @@ export function Markdown({ text, growing = false }: MarkdownProps) {
   const limit = isWhole.current ? Math.max(most, GROWN_MAX_CHARS) : most;
   const shown = plain.length > limit ? plain.slice(0, limit) : plain;
   const before = useRef<readonly string[]>([]);
-  before.current = before.current.length ? grown(before.current, shown) : sections(shown);
+  before.current = before.current.length ? regrown(before.current, shown) : sections(shown);
   const defined = definitions(shown);
   const last = before.current.length - 1;
   return (
@@ -58,10 +58,10 @@ interface SectionProps {
   growing: boolean;
 }
 
-const Section = kept(({ text, defined, growing }: SectionProps) => {
+const Section = memo(({ text, defined, growing }: SectionProps) => {
   const isHalf = growing && endsInFence(text);
-  const source = growing && !isHalf ? mended(text) : text;
-  const tokens = read(defined ? `${source}\n\n${defined}` : source);
+  const source = growing && !isHalf ? closeOpenMarks(text) : text;
+  const tokens = parseMarkdown(defined ? `${source}\n\n${defined}` : source);
   return tokens ? <Blocks tokens={tokens} growing={isHalf} /> : <p class="markdown-plain">{text}</p>;
 });
 
@@ -71,7 +71,7 @@ interface BlocksProps {
   growing?: boolean;
 }
 
-export function Blocks({ tokens, growing = false }: BlocksProps) {
+function Blocks({ tokens, growing = false }: BlocksProps) {
   const last = tokens.length - 1;
   return (
     <>
@@ -170,7 +170,7 @@ function Table({ table }: { table: Tokens.Table }) {
   );
 }
 
-export function Inline({ tokens }: { tokens: readonly Token[] }) {
+function Inline({ tokens }: { tokens: readonly Token[] }) {
   return (
     <>
       {tokens.map((token, index) => (
@@ -198,7 +198,7 @@ function Piece({ token }: { token: Tokens.Generic }): ComponentChildren {
     case "image":
       return <Picture image={token as Tokens.Image} />;
     case "text":
-      return token.tokens ? inner : decoded(token.text);
+      return token.tokens ? inner : decodeReferences(token.text);
     case "checkbox":
       return null;
     default:
@@ -207,7 +207,7 @@ function Piece({ token }: { token: Tokens.Generic }): ComponentChildren {
 }
 
 function Link({ link }: { link: Tokens.Link }) {
-  const target = linked(link.autolink ? link.href : decoded(link.href));
+  const target = linkTarget(link.autolink ? link.href : decodeReferences(link.href));
   const text = link.autolink ? link.text : <Inline tokens={link.tokens} />;
   if (!target) return <span title={link.href}>{text}</span>;
   return (
@@ -224,11 +224,11 @@ function Link({ link }: { link: Tokens.Link }) {
 
 /** A picture from elsewhere is only linked to: fetching it would tell somebody that it is looked at. */
 function Picture({ image }: { image: Tokens.Image }) {
-  const href = decoded(image.href);
-  const source = drawn(href);
+  const href = decodeReferences(image.href);
+  const source = pictureSource(href);
   if (source?.startsWith("/")) return <OwnPicture path={source} alt={image.text} />;
   if (source) return <img src={source} alt={image.text} title={image.title ?? undefined} />;
-  const target = linked(href);
+  const target = linkTarget(href);
   const name = image.text || "picture";
   if (!target) return <span>[{name}]</span>;
   return (
@@ -239,6 +239,6 @@ function Picture({ image }: { image: Tokens.Image }) {
 }
 
 function OwnPicture({ path, alt }: { path: string; alt: string }) {
-  const { source, isMissing } = useFetched(path);
+  const { source, isMissing } = useGatewayPicture(path);
   return source ? <img src={source} alt={alt} /> : <span>{isMissing && `[${alt || "picture"}]`}</span>;
 }

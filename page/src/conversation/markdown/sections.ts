@@ -20,7 +20,7 @@ export function sections(text: string): string[] {
 }
 
 /** Return the sections of a text that may have grown: only the end is looked at again. */
-export function grown(before: readonly string[], text: string): string[] {
+export function regrown(before: readonly string[], text: string): string[] {
   // A section begins where its first line says so, and that line may still grow: "2" becomes "2) second".
   const isBegun = before.at(-1)?.includes("\n");
   const kept = before.slice(0, isBegun ? -1 : -2);
@@ -97,15 +97,15 @@ const HALF_LINK = /!?\[([^\]\n]*)(?:\]\([^)\n]*)?$/;
 const HALF_CODE = /(?<!`)`([^`\n]*)$/;
 
 /** Return a section with what is open at its end closed. */
-export function mended(section: string): string {
+export function closeOpenMarks(section: string): string {
   const at = Math.max(section.lastIndexOf("\n\n") + 1, section.length - LOOK_BACK_MAX_CHARS);
   const [head, tail] = [section.slice(0, at), section.slice(at)];
   const bare = withoutCode(tail);
   const code = HALF_CODE.exec(bare);
   if (code) return head + (code[1] ? `${tail}\`` : tail.slice(0, -1));
   const link = HALF_LINK.exec(bare);
-  if (link) return head + closed(tail.slice(0, link.index) + (link[0].startsWith("!") ? "" : link[1]!));
-  return head + closed(tail);
+  if (link) return head + withMarksClosed(tail.slice(0, link.index) + (link[0].startsWith("!") ? "" : link[1]!));
+  return head + withMarksClosed(tail);
 }
 
 /** Return a text with all that is code in it made unrecognisable, and as long as before. */
@@ -124,7 +124,7 @@ function withoutCode(text: string): string {
   return shown + text.slice(at);
 }
 
-function closed(text: string): string {
+function withMarksClosed(text: string): string {
   const bare = withoutCode(text);
   const open = MARKS.filter((mark) => isMarkOpen(bare, mark));
   // What has only just been opened has nothing in it yet.

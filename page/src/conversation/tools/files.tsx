@@ -7,12 +7,12 @@ import { Button } from "../../ui/button.tsx";
 import { Scrollable } from "../../ui/parts.tsx";
 import { Code, languageOfFile } from "../markdown/code.tsx";
 import { Output } from "./output.tsx";
-import { type CallProps, type Renderer, tense, word } from "./renderer.ts";
+import { type CallProps, type Renderer, tense, textArgument } from "./renderer.ts";
 
 const NUMBERED = /^ *\d+\t/;
 const HIT = /^(.+?):(\d+): (.*)$/;
 
-const path = (call: CallItem) => word(call.args, "path");
+const path = (call: CallItem) => textArgument(call.args, "path");
 
 export const readFile: Renderer = {
   icon: "file",
@@ -25,7 +25,7 @@ export const editFile: Renderer = {
   icon: "edit",
   name: (call) => tense(call, "Editing", "Edited", "Edit"),
   subject: path,
-  outcome: (call) => (call.outcome === "ok" ? told(changes(call)) : ""),
+  outcome: (call) => (call.outcome === "ok" ? changeSummary(changes(call)) : ""),
   isOpen: (call) => call.outcome === "ok",
   Body: Changed,
 };
@@ -33,27 +33,30 @@ export const editFile: Renderer = {
 export const writeFile: Renderer = {
   ...editFile,
   name: (call) => (call.result?.startsWith("Overwrote") ? "Overwrote" : tense(call, "Writing", "Wrote", "Write")),
-  outcome: (call) => (call.outcome === "ok" ? plural(tally(changes(call)).added, "line") : ""),
+  outcome: (call) => (call.outcome === "ok" ? plural(countChanges(changes(call)).added, "line") : ""),
   isOpen: () => false,
 };
 
 export const searchFiles: Renderer = {
   icon: "search",
   name: (call) => tense(call, "Searching files", "Searched files", "Search files"),
-  subject: (call) => word(call.args, "pattern"),
+  subject: (call) => textArgument(call.args, "pattern"),
   Body: Found,
 };
 
-function told(lines: readonly Line[]): string {
-  const { added, removed } = tally(lines);
+function changeSummary(lines: readonly Line[]): string {
+  const { added, removed } = countChanges(lines);
   return [added && `+${added}`, removed && `−${removed}`].filter(Boolean).join(" ");
 }
 
 /** The result knows at which lines; the arguments know it all. */
 function changes(call: CallItem): Line[] {
-  const found = unified(call.result ?? "");
+  const found = parseDiff(call.result ?? "");
   if (found.length) return found;
-  return replacement(word(call.args, "old"), word(call.args, "new") || word(call.args, "content"));
+  return replacementDiff(
+    textArgument(call.args, "old"),
+    textArgument(call.args, "new") || textArgument(call.args, "content"),
+  );
 }
 
 function Changed({ call }: CallProps) {
@@ -105,7 +108,7 @@ const LINES_MAX = 40;
 const SIGNS: Record<Line["kind"], string> = { same: " ", added: "+", removed: "−", place: "", note: "" };
 
 /** Lines that came and went, with their numbers where they are known. */
-export function Difference({ lines }: { lines: readonly Line[] }) {
+function Difference({ lines }: { lines: readonly Line[] }) {
   const [isWhole, setWhole] = useState(false);
   const shown = isWhole ? lines : lines.slice(0, LINES_MAX);
   const isNumbered = lines.some((line) => line.after !== null || line.before !== null);
@@ -129,7 +132,7 @@ export function Difference({ lines }: { lines: readonly Line[] }) {
   );
 }
 
-export interface Line {
+interface Line {
   kind: "same" | "added" | "removed" | "place" | "note";
   text: string;
   /** Its number before and after; null where it was not there. */
@@ -140,7 +143,7 @@ export interface Line {
 const PLACE = /^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@/;
 
 /** Return the lines of a unified diff, without the names of the files. */
-export function unified(diff: string): Line[] {
+export function parseDiff(diff: string): Line[] {
   const found: Line[] = [];
   let [before, after] = [0, 0];
   for (const line of diff.split("\n")) {
@@ -159,11 +162,11 @@ export function unified(diff: string): Line[] {
 }
 
 /** Return what takes the place of what, where nobody has said at which line. */
-export function replacement(old: string, fresh: string): Line[] {
+export function replacementDiff(old: string, fresh: string): Line[] {
   const lines = (text: string) => (text ? text.replace(/\n$/, "").split("\n") : []);
   const [gone, come] = [lines(old), lines(fresh)];
-  const head = shared(gone, come);
-  const tail = shared(gone.slice(head).reverse(), come.slice(head).reverse());
+  const head = commonPrefix(gone, come);
+  const tail = commonPrefix(gone.slice(head).reverse(), come.slice(head).reverse());
   const line = (kind: Line["kind"]) => (text: string) => ({ kind, text, before: null, after: null });
   return [
     ...gone.slice(0, head).map(line("same")),
@@ -174,13 +177,13 @@ export function replacement(old: string, fresh: string): Line[] {
 }
 
 /** Return how many lines two texts begin with in common. */
-function shared(one: readonly string[], other: readonly string[]): number {
+function commonPrefix(one: readonly string[], other: readonly string[]): number {
   const end = one.findIndex((line, index) => line !== other[index]);
   return end < 0 ? Math.min(one.length, other.length) : end;
 }
 
 /** Return how many lines came, and how many went. */
-export function tally(lines: readonly Line[]): { added: number; removed: number } {
+export function countChanges(lines: readonly Line[]): { added: number; removed: number } {
   const of = (kind: Line["kind"]) => lines.filter((line) => line.kind === kind).length;
   return { added: of("added"), removed: of("removed") };
 }

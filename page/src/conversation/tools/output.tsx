@@ -1,7 +1,7 @@
 /** The output of a command, with the colours of a terminal. */
 
 import { useMemo } from "preact/hooks";
-import { Folded } from "../../ui/folding.tsx";
+import { LongText } from "../../ui/folding.tsx";
 import { Scrollable } from "../../ui/parts.tsx";
 
 interface OutputProps {
@@ -13,7 +13,7 @@ interface OutputProps {
 /** Text as something printed it. */
 export function Output({ text, end = "head", label = "Output" }: OutputProps) {
   return (
-    <Folded text={text} end={end}>
+    <LongText text={text} end={end}>
       {(shown) => (
         <Scrollable class="output" label={label}>
           <pre>
@@ -21,13 +21,13 @@ export function Output({ text, end = "head", label = "Output" }: OutputProps) {
           </pre>
         </Scrollable>
       )}
-    </Folded>
+    </LongText>
   );
 }
 
 /** What a terminal printed, with its colours. */
 export function Ansi({ text }: { text: string }) {
-  const found = useMemo(() => spans(settled(text)), [text]);
+  const found = useMemo(() => spans(withoutOverwritten(text)), [text]);
   return (
     <>
       {found.map((span, index) =>
@@ -60,7 +60,7 @@ function classes({ colour, bold, dim, italic, underline }: Look): string {
 const COLOURS = ["black", "red", "green", "yellow", "blue", "magenta", "cyan", "white"] as const;
 type Colour = (typeof COLOURS)[number];
 
-export interface Look {
+interface Look {
   colour: Colour | null;
   bold: boolean;
   dim: boolean;
@@ -68,7 +68,7 @@ export interface Look {
   underline: boolean;
 }
 
-export interface Span extends Look {
+interface Span extends Look {
   text: string;
 }
 
@@ -86,7 +86,7 @@ const SEQUENCE = new RegExp(
   "g",
 );
 /** What a terminal does not show: control characters, but for those that make blanks and lines. */
-const isSeen = (character: string) => (character >= " " ? character !== "\u007f" : "\t\n\r".includes(character));
+const isPrintable = (character: string) => (character >= " " ? character !== "\u007f" : "\t\n\r".includes(character));
 
 /** Return a text in spans of one look each. */
 export function spans(text: string): Span[] {
@@ -94,20 +94,20 @@ export function spans(text: string): Span[] {
   let look = PLAIN;
   let at = 0;
   const add = (piece: string) => {
-    const seen = [...piece].every(isSeen) ? piece : [...piece].filter(isSeen).join("");
+    const seen = [...piece].every(isPrintable) ? piece : [...piece].filter(isPrintable).join("");
     if (seen) found.push({ ...look, text: seen });
   };
   for (const sequence of text.matchAll(SEQUENCE)) {
     add(text.slice(at, sequence.index));
     at = sequence.index + sequence[0].length;
-    if (sequence[2] === "m") look = looking(look, sequence[1] ?? "");
+    if (sequence[2] === "m") look = lookAfter(look, sequence[1] ?? "");
   }
   add(text.slice(at));
   return found;
 }
 
 /** Return what is left of lines that were written over, as a progress bar does with a carriage return. */
-export function settled(text: string): string {
+export function withoutOverwritten(text: string): string {
   if (!text.includes("\r")) return text;
   return text
     .split("\n")
@@ -115,7 +115,7 @@ export function settled(text: string): string {
     .join("\n");
 }
 
-function looking(before: Look, parameters: string): Look {
+function lookAfter(before: Look, parameters: string): Look {
   const codes = parameters.split(/[;:]/).map(Number);
   let look = before;
   for (let at = 0; at < codes.length; at += 1) {
@@ -124,13 +124,13 @@ function looking(before: Look, parameters: string): Look {
       const [colour, used] = extended(codes.slice(at + 1));
       if (code === 38) look = { ...look, colour };
       at += used;
-    } else look = after(look, code);
+    } else look = withCode(look, code);
   }
   return look;
 }
 
 /** Backgrounds are left out: on a page that is light or dark by itself they make text hard to read. */
-function after(look: Look, code: number): Look {
+function withCode(look: Look, code: number): Look {
   if (code === 0) return PLAIN;
   if (code === 1) return { ...look, bold: true };
   if (code === 2) return { ...look, dim: true };

@@ -3,7 +3,7 @@
 import type { CallItem } from "../../journal/view.ts";
 import { editFile, readFile, searchFiles, writeFile } from "./files.tsx";
 import { Output } from "./output.tsx";
-import { type CallProps, fields, firstLine, type Renderer, word, written } from "./renderer.ts";
+import { asText, type CallProps, fields, firstLine, type Renderer, textArgument } from "./renderer.ts";
 import { delegation, todo } from "./tasks.tsx";
 import { backgroundProcess, terminal } from "./terminal.tsx";
 import { fetching, sessionSearch, webSearch } from "./web.tsx";
@@ -11,7 +11,7 @@ import { fetching, sessionSearch, webSearch } from "./web.tsx";
 const SUBJECT_MAX_CHARS = 120;
 
 /** Any tool that nobody drew anything for: what went in, and what came out. */
-export const generic: Renderer = {
+const generic: Renderer = {
   icon: "tool",
   name: (call) => call.name.replace(/^mcp_+/, "").replaceAll("_", " "),
   subject,
@@ -19,11 +19,11 @@ export const generic: Renderer = {
 };
 
 /** A tool that is best told by one of its arguments, and by its result. */
-export function told(icon: Renderer["icon"], name: string, argument: string): Renderer {
+function argumentRenderer(icon: Renderer["icon"], name: string, argument: string): Renderer {
   return {
     icon,
     name: () => name,
-    subject: (call) => firstLine(word(call.args, argument)),
+    subject: (call) => firstLine(textArgument(call.args, argument)),
     Body: Generic,
   };
 }
@@ -43,7 +43,7 @@ function Generic({ call }: CallProps) {
       {hasArguments && (
         <>
           <p class="call-label">Arguments</p>
-          <Output text={written(call.args)} label="Arguments" />
+          <Output text={asText(call.args)} label="Arguments" />
         </>
       )}
       {call.result && (
@@ -77,19 +77,25 @@ const MEMORY: ReadonlyMap<string, string> = new Map(
 );
 
 const RENDERERS: ReadonlyMap<string, Renderer> = new Map([
-  ["ask_user", told("question", "Question", "question")],
+  ["ask_user", argumentRenderer("question", "Question", "question")],
   ["delegate_task", delegation],
   ["edit_file", editFile],
   ["fetch", fetching],
-  ["keep_note", told("edit", "Note", "text")],
-  ["memory", { ...told("brain", "Memory", "text"), name: (call) => MEMORY.get(word(call.args, "action")) ?? "Memory" }],
+  ["keep_note", argumentRenderer("edit", "Note", "text")],
+  [
+    "memory",
+    {
+      ...argumentRenderer("brain", "Memory", "text"),
+      name: (call) => MEMORY.get(textArgument(call.args, "action")) ?? "Memory",
+    },
+  ],
   ["process", backgroundProcess],
   ["read_file", readFile],
-  ["schedule", told("clock", "Schedule", "name")],
+  ["schedule", argumentRenderer("clock", "Schedule", "name")],
   ["search_files", searchFiles],
-  ["send_message", told("send", "Message", "text")],
+  ["send_message", argumentRenderer("send", "Message", "text")],
   ["session_search", sessionSearch],
-  ["skill", told("book", "Skill", "name")],
+  ["skill", argumentRenderer("book", "Skill", "name")],
   ["terminal", terminal],
   ["todo", todo],
   ["wait", { ...generic, icon: "clock", name: () => "Waiting" }],

@@ -29,20 +29,20 @@ export function fields(args: unknown): Fields {
   return typeof args === "object" && args !== null && !Array.isArray(args) ? (args as Fields) : {};
 }
 
-export function word(args: unknown, name: string): string {
+export function textArgument(args: unknown, name: string): string {
   const value = fields(args)[name];
   return typeof value === "string" ? value : "";
 }
 
-export const flag = (args: unknown, name: string) => fields(args)[name] === true;
+export const flagArgument = (args: unknown, name: string) => fields(args)[name] === true;
 
-export function list(args: unknown, name: string): unknown[] {
+export function listArgument(args: unknown, name: string): unknown[] {
   const value = fields(args)[name];
   return Array.isArray(value) ? value : [];
 }
 
 /** Return what a result says as JSON; null where it is none, or no object. */
-export function answered(result: string | null): Fields | null {
+export function resultFields(result: string | null): Fields | null {
   if (!result?.startsWith("{")) return null;
   try {
     return fields(JSON.parse(result));
@@ -52,7 +52,7 @@ export function answered(result: string | null): Fields | null {
 }
 
 /** Return a value as somebody would write it down. */
-export function written(value: unknown): string {
+export function asText(value: unknown): string {
   if (typeof value === "string") return value;
   return JSON.stringify(value, null, 2) ?? "";
 }

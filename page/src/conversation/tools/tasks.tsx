@@ -9,9 +9,9 @@ import { Badge, type Tone } from "../../ui/parts.tsx";
 import type { SessionView } from "../../wire.ts";
 import { Markdown } from "../markdown/markdown.tsx";
 import { Output } from "./output.tsx";
-import { type CallProps, fields, firstLine, list, type Renderer, word } from "./renderer.ts";
+import { type CallProps, fields, firstLine, listArgument, type Renderer, textArgument } from "./renderer.ts";
 
-const SHOWN: Record<Task["state"], { tone: Tone; word: string }> = {
+const STATE_BADGES: Record<Task["state"], { tone: Tone; word: string }> = {
   working: { tone: "busy", word: "at work" },
   waiting: { tone: "note", word: "waits for you" },
   done: { tone: "good", word: "done" },
@@ -23,8 +23,8 @@ export const delegation: Renderer = {
   icon: "split",
   name: (call) => (call.outcome === null ? "Delegating" : "Delegated"),
   subject: (call) => {
-    const several = list(call.args, "tasks").length;
-    return several ? plural(several, "task") : firstLine(word(call.args, "goal"));
+    const several = listArgument(call.args, "tasks").length;
+    return several ? plural(several, "task") : firstLine(textArgument(call.args, "goal"));
   },
   isOpen: () => true,
   Body: Delegation,
@@ -37,7 +37,7 @@ function Delegation({ call, turnId }: CallProps) {
       {tasks(call, turnId, sessions.value).map((task, index) => (
         <li key={index}>
           <div class="task-head">
-            <Badge tone={SHOWN[task.state].tone}>{SHOWN[task.state].word}</Badge>
+            <Badge tone={STATE_BADGES[task.state].tone}>{STATE_BADGES[task.state].word}</Badge>
             <span class="task-goal">{task.goal}</span>
             {task.sessionId && <a href={to.session(task.sessionId)}>Open</a>}
           </div>
@@ -53,7 +53,7 @@ function Delegation({ call, turnId }: CallProps) {
   );
 }
 
-export interface Task {
+interface Task {
   goal: string;
   sessionId: string | null;
   state: "working" | "waiting" | "done" | "unknown";
@@ -74,13 +74,13 @@ export function tasks(call: CallItem, turnId: string, sessions: readonly Session
     if (answer) return { goal, sessionId: answer.sessionId, state: "done", answer: answer.text };
     const key = `:${turnId}:${call.callId}:${number}`;
     const session = sessions.find((each) => each.id === handles.get(number) || each.key.endsWith(key));
-    return { goal, sessionId: handles.get(number) ?? session?.id ?? null, state: standing(call, session), answer: "" };
+    return { goal, sessionId: handles.get(number) ?? session?.id ?? null, state: taskState(call, session), answer: "" };
   });
 }
 
 function goalsOf(args: unknown): string[] {
-  const several = list(args, "tasks").map((task) => word(fields(task), "goal"));
-  return several.length ? several : [word(args, "goal")];
+  const several = listArgument(args, "tasks").map((task) => textArgument(fields(task), "goal"));
+  return several.length ? several : [textArgument(args, "goal")];
 }
 
 function answersIn(result: string): Map<number, { sessionId: string; text: string }> {
@@ -93,40 +93,40 @@ function answersIn(result: string): Map<number, { sessionId: string; text: strin
   );
 }
 
-function standing(call: CallItem, session: SessionView | undefined): Task["state"] {
+function taskState(call: CallItem, session: SessionView | undefined): Task["state"] {
   if (session?.activity === "waiting") return "waiting";
   if (session?.activity) return "working";
   if (session && session.turns > 0) return "done";
   return call.outcome === null ? "working" : "unknown";
 }
 
-const SAID = { done: "Done", in_progress: "At it", pending: "To do" } as const;
-type Status = keyof typeof SAID;
+const STATUS_WORDS = { done: "Done", in_progress: "At it", pending: "To do" } as const;
+type Status = keyof typeof STATUS_WORDS;
 
 const statusOf = (item: unknown): Status =>
-  (Object.keys(SAID) as Status[]).find((each) => each === word(item, "status")) ?? "pending";
+  (Object.keys(STATUS_WORDS) as Status[]).find((each) => each === textArgument(item, "status")) ?? "pending";
 
-const items = (call: CallItem) => list(call.args, "items").map((item) => fields(item));
+const todoItems = (call: CallItem) => listArgument(call.args, "items").map((item) => fields(item));
 
 /** The agent's own list of what is to be done. */
 export const todo: Renderer = {
   icon: "check",
   name: () => "Steps",
   subject: (call) =>
-    word(
-      items(call).find((item) => item.status === "in_progress"),
+    textArgument(
+      todoItems(call).find((item) => item.status === "in_progress"),
       "text",
     ),
   outcome: (call) => {
-    const all = call.outcome === "error" ? [] : items(call);
+    const all = call.outcome === "error" ? [] : todoItems(call);
     return all.length ? `${all.filter((item) => item.status === "done").length} of ${all.length}` : "";
   },
-  isOpen: (call) => items(call).length > 0,
+  isOpen: (call) => todoItems(call).length > 0,
   Body: Todo,
 };
 
 function Todo({ call }: CallProps) {
-  const all = items(call);
+  const all = todoItems(call);
   if (!all.length || call.outcome === "error") return <Output text={call.result ?? ""} />;
   return (
     <ul class="steps-list">
@@ -136,9 +136,9 @@ function Todo({ call }: CallProps) {
           <li key={index} class={status}>
             <span class="step-box">
               {status === "done" && <Icon name="check" size={12} />}
-              <span class="unseen">{SAID[status]}: </span>
+              <span class="unseen">{STATUS_WORDS[status]}: </span>
             </span>
-            {word(item, "text")}
+            {textArgument(item, "text")}
           </li>
         );
       })}

@@ -2,18 +2,26 @@
 
 import type { CallItem } from "../../journal/view.ts";
 import { to } from "../../router.ts";
-import { Folded } from "../../ui/folding.tsx";
-import { Exact } from "../exact_text.tsx";
+import { LongText } from "../../ui/folding.tsx";
+import { ExactText } from "../exact_text.tsx";
 import { Output } from "./output.tsx";
-import { answered, type CallProps, firstLine, flag, type Renderer, word, written } from "./renderer.ts";
+import {
+  asText,
+  type CallProps,
+  firstLine,
+  flagArgument,
+  type Renderer,
+  resultFields,
+  textArgument,
+} from "./renderer.ts";
 
 const ENDED = /^(Exit code (\d+)|Ended by signal (\d+)|Timed out)[^\n]*/;
 
 /** A command of the shell, with what it printed. */
 export const terminal: Renderer = {
   icon: "terminal",
-  name: (call) => (flag(call.args, "background") ? "In the background" : "Terminal"),
-  subject: (call) => firstLine(word(call.args, "command")),
+  name: (call) => (flagArgument(call.args, "background") ? "In the background" : "Terminal"),
+  subject: (call) => firstLine(textArgument(call.args, "command")),
   outcome,
   isOpen: (call) => Boolean(outcome(call)),
   Body: Terminal,
@@ -27,13 +35,15 @@ function outcome(call: CallItem): string {
 }
 
 function Terminal({ call }: CallProps) {
-  const workdir = word(call.args, "workdir");
-  const started = answered(call.result);
+  const workdir = textArgument(call.args, "workdir");
+  const started = resultFields(call.result);
   return (
     <>
-      <Folded text={`$ ${word(call.args, "command")}`}>{(shown) => <Exact text={shown} label="Command" />}</Folded>
+      <LongText text={`$ ${textArgument(call.args, "command")}`}>
+        {(shown) => <ExactText text={shown} label="Command" />}
+      </LongText>
       {workdir && <p class="call-more">In the folder {workdir}</p>}
-      {started ? <Started processId={word(started, "process_id")} /> : <Printed result={call.result ?? ""} />}
+      {started ? <Started processId={textArgument(started, "process_id")} /> : <Printed result={call.result ?? ""} />}
     </>
   );
 }
@@ -75,29 +85,29 @@ const NAMES: ReadonlyMap<string, string> = new Map(
 /** What is done with commands that run in the background. */
 export const backgroundProcess: Renderer = {
   icon: "terminal",
-  name: (call) => NAMES.get(word(call.args, "action")) ?? "Process",
-  subject: (call) => word(call.args, "process_id"),
-  outcome: (call) => word(answered(call.result), "state"),
-  Body: Looked,
+  name: (call) => NAMES.get(textArgument(call.args, "action")) ?? "Process",
+  subject: (call) => textArgument(call.args, "process_id"),
+  outcome: (call) => textArgument(resultFields(call.result), "state"),
+  Body: ProcessOutput,
 };
 
-function Looked({ call }: CallProps) {
-  const found = answered(call.result);
-  const id = word(call.args, "process_id");
+function ProcessOutput({ call }: CallProps) {
+  const found = resultFields(call.result);
+  const id = textArgument(call.args, "process_id");
   if (!found || call.outcome !== "ok") return <Output text={call.result ?? ""} />;
-  if (typeof found.output !== "string") return <Output text={written(found)} />;
+  if (typeof found.output !== "string") return <Output text={asText(found)} />;
   return (
     <>
       {found.output ? <Output text={found.output} end="tail" /> : <p class="call-more">It printed nothing.</p>}
       <p class="call-more">
-        {said(call)} {id && <a href={to.control("processes", id)}>See the process</a>}
+        {outcomeText(call)} {id && <a href={to.control("processes", id)}>See the process</a>}
       </p>
     </>
   );
 }
 
-function said(call: CallItem): string {
-  const found = answered(call.result);
-  const outcome = word(found, "outcome") || word(found, "timed_out");
+function outcomeText(call: CallItem): string {
+  const found = resultFields(call.result);
+  const outcome = textArgument(found, "outcome") || textArgument(found, "timed_out");
   return outcome ? `${outcome[0]!.toUpperCase()}${outcome.slice(1)}.` : "";
 }

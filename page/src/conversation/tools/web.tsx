@@ -1,38 +1,38 @@
 /** Web and search tools. */
 
-import { linked } from "../markdown/lexer.ts";
+import { linkTarget } from "../markdown/lexer.ts";
 import { Output } from "./output.tsx";
-import { type CallProps, type Renderer, tense, word } from "./renderer.ts";
+import { type CallProps, type Renderer, tense, textArgument } from "./renderer.ts";
 
 const FENCES = /^\[(?:untrusted data [^\n]*|end of untrusted data [^\n]*)\]\n?/gm;
 const RESULT = /^\d+\. (.*)\n {3}(\S+)(?:\n {3}(.*))?$/gm;
 
 /** Return what came from outside, without the marks around it that are meant for the model. */
-const unfenced = (result: string) => result.replace(FENCES, "").trim();
+const withoutFences = (result: string) => result.replace(FENCES, "").trim();
 
 export const fetching: Renderer = {
   icon: "globe",
   name: (call) => tense(call, "Fetching", "Fetched", "Fetch"),
-  subject: (call) => word(call.args, "url"),
+  subject: (call) => textArgument(call.args, "url"),
   Body: Fetched,
 };
 
 export const webSearch: Renderer = {
   icon: "globe",
   name: (call) => tense(call, "Searching the web", "Searched the web", "Search the web"),
-  subject: (call) => word(call.args, "query"),
+  subject: (call) => textArgument(call.args, "query"),
   Body: Results,
 };
 
 export const sessionSearch: Renderer = {
   icon: "search",
   name: (call) => tense(call, "Searching conversations", "Searched conversations", "Search conversations"),
-  subject: (call) => word(call.args, "query"),
-  Body: ({ call }) => <Output text={unfenced(call.result ?? "")} />,
+  subject: (call) => textArgument(call.args, "query"),
+  Body: ({ call }) => <Output text={withoutFences(call.result ?? "")} />,
 };
 
 function Address({ url, title }: { url: string; title: string }) {
-  const target = linked(url);
+  const target = linkTarget(url);
   if (!target) return <span>{title}</span>;
   return (
     <a href={target} target="_blank" rel="noopener noreferrer" title={target}>
@@ -42,20 +42,20 @@ function Address({ url, title }: { url: string; title: string }) {
 }
 
 function Fetched({ call }: CallProps) {
-  const url = word(call.args, "url");
+  const url = textArgument(call.args, "url");
   return (
     <>
       <p class="call-more">
         <Address url={url} title={url} />
       </p>
-      {call.result && <Output text={unfenced(call.result)} />}
+      {call.result && <Output text={withoutFences(call.result)} />}
     </>
   );
 }
 
 function Results({ call }: CallProps) {
   const found = [...(call.result ?? "").matchAll(RESULT)];
-  if (!found.length) return <Output text={unfenced(call.result ?? "")} />;
+  if (!found.length) return <Output text={withoutFences(call.result ?? "")} />;
   return (
     <ol class="results">
       {found.map(([, title = "", url = "", text = ""]) => (
