@@ -4,18 +4,18 @@ import { setClock } from "./clock.ts";
 import { signedFetch } from "./signing.ts";
 import type { Error as Problem, Refusal } from "./wire.ts";
 
-/** Told to the window when the gateway no longer knows this browser: the door opens then. */
+/** Event on `window`: the gateway no longer accepts this browser's sign-in, so the sign-in page opens. */
 export const SIGNED_OUT = "holdfast:signed-out";
-/** What takes longer than this is not going to be answered. */
+/** The longest that the page waits for an answer. */
 const TIMEOUT_MS = 30_000;
 
-/** The gateway answered, and said no. */
+/** The gateway answered with an error. */
 export class Refused extends Error {
   readonly status: number;
   readonly code: string;
   readonly hint: string;
   readonly problem: Partial<Problem>;
-  /** When it is worth asking again, as far as the gateway has said so. */
+  /** When a retry makes sense, if the gateway said so. */
   readonly retryAfterMs: number | null;
 
   constructor(status: number, problem: Partial<Problem> = {}, retryAfterMs: number | null = null) {
@@ -28,7 +28,7 @@ export class Refused extends Error {
   }
 }
 
-/** Nobody can tell whether the gateway got the request: there was no answer. */
+/** No answer came, so the request may or may not have arrived. */
 export class Unanswered extends Error {
   constructor() {
     super("The gateway does not answer.");
@@ -44,19 +44,22 @@ interface RequestOptions {
   timeoutMs?: number;
 }
 
-/** Ask the gateway for JSON.  Throws `Refused` when it says no, and `Unanswered` when nothing comes back. */
+/**
+ * Send a request, and return the JSON of its answer.  Throws `Refused` on an error, and `Unanswered` when no answer
+ * comes.
+ */
 async function request<T>(method: Method, path: string, options: RequestOptions = {}): Promise<T> {
   const response = await successful(method, path, options);
   return complete(response.json(), options.signal);
 }
 
-/** Ask the gateway for a file. */
+/** Request a file from the gateway. */
 export async function getFile(path: string, options: RequestOptions = {}): Promise<Blob> {
   const response = await successful("GET", path, options);
   return complete(response.blob(), options.signal);
 }
 
-/** Return the no of the gateway, as its status and its answer say it.  Whoever it does not know any more is sent to the door. */
+/** Return the error that the gateway answered.  A 401 also opens the sign-in page. */
 export function refusedFrom(status: number, answer: unknown, retryAfter: string | null = null): Refused {
   if (status === 401) dispatchEvent(new Event(SIGNED_OUT));
   const seconds = Number.parseInt(retryAfter ?? "", 10);
@@ -71,7 +74,7 @@ export const patch = <T>(path: string, body: unknown) => request<T>("PATCH", pat
 export const put = <T>(path: string, body: unknown) => request<T>("PUT", path, { body });
 export const remove = <T>(path: string) => request<T>("DELETE", path);
 
-/** Return a query with what is given in it, and nothing else. */
+/** Return a query string of the values that are set. */
 export function query(values: Record<string, string | number | boolean | null | undefined>): string {
   const given = Object.entries(values).filter(([, value]) => value !== undefined && value !== null && value !== "");
   const written = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString();
@@ -99,7 +102,7 @@ async function fetched(method: Method, path: string, { body, headers, signal, ti
   return response;
 }
 
-/** Return what comes back, if all of it does: an answer that breaks off says nothing, and least of all that nobody is there. */
+/** Return a complete answer.  A truncated answer counts as no answer. */
 async function complete<T>(coming: Promise<T>, signal?: AbortSignal): Promise<T> {
   try {
     return await coming;
@@ -109,7 +112,7 @@ async function complete<T>(coming: Promise<T>, signal?: AbortSignal): Promise<T>
   }
 }
 
-/** Return what went wrong as something that can be shown to a person. */
+/** Return the text of an error, for people. */
 export function errorText(error: unknown): string {
   if (error instanceof Refused) return [error.message, error.hint].filter(Boolean).join(" ");
   return error instanceof Error ? error.message : String(error);

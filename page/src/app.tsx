@@ -11,7 +11,7 @@ export function App() {
   const isOutside = access.value === "outside";
   return (
     <>
-      {/* Whoever has to sign in again finds what they typed where it was; nobody else sees the house. */}
+      {/* A person who has to sign in again finds their input where it was; a person who never was signed in sees nothing else. */}
       {(!isOutside || admissions.value > 0) && (
         <div class="app" inert={isOutside}>
           <Frame />

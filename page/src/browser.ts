@@ -1,7 +1,7 @@
 /** What a browser may refuse to a page: storage that outlives a reload, and a lock that all tabs share. */
 
 class SafeStorage {
-  /** What the browser would not take: it has no room, or keeps nothing for this page at all. */
+  /** What the browser did not store, because its storage is full or switched off for this page. */
   readonly #held = new Map<string, string>();
 
   constructor(readonly storage: () => Storage) {}
@@ -14,7 +14,7 @@ class SafeStorage {
     }
   }
 
-  /** Return the names of all things in it that begin so. */
+  /** Return all names that begin with a prefix. */
   names(prefix: string): string[] {
     return [...new Set([...this.#held.keys(), ...this.#stored()])].filter((each) => each.startsWith(prefix));
   }
@@ -41,17 +41,17 @@ class SafeStorage {
     try {
       this.storage().removeItem(name);
     } catch {
-      // There is nothing in it.
+      // The browser has no storage for this page, so there is nothing to remove.
     }
   }
 }
 
-/** For all tabs. */
+/** Shared by all tabs. */
 export const localStore = new SafeStorage(() => localStorage);
-/** For this tab alone, across a reload. */
+/** For this tab alone; survives a reload. */
 export const tabStore = new SafeStorage(() => sessionStorage);
 
-/** Do something while no other tab does it; where a browser does not let tabs agree on that, each does it for itself. */
+/** Run an action while no other tab runs it.  In a browser without locks, each tab runs it. */
 export async function withTabLock<T>(name: string, action: () => Promise<T>): Promise<T> {
   // Pages that came neither by TLS nor from this machine have no locks.
   if (!navigator.locks) return action();

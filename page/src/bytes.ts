@@ -7,7 +7,10 @@
 const BLOCK = 64;
 const ROUNDS = 64;
 
-/** The first 32 bits of the fractional part of a root: `power` is 1/2 for the state, 1/3 for the rounds. */
+/**
+ * Return the first 32 bits of the fractional parts of roots of primes: `power` is 1/2 for the state, 1/3 for the
+ * rounds.
+ */
 function fractions(count: number, power: number): Uint32Array {
   const primes: number[] = [];
   for (let each = 2; primes.length < count; each += 1) if (primes.every((prime) => each % prime)) primes.push(each);
@@ -19,7 +22,7 @@ const CONSTANTS = fractions(ROUNDS, 1 / 3);
 
 const rotatedRight = (word: number, by: number) => (word >>> by) | (word << (32 - by));
 
-/** Return the digest of some bytes. */
+/** Return the SHA-256 digest of some bytes. */
 export function sha256(bytes: Uint8Array): Uint8Array {
   const padded = new Uint8Array(Math.ceil((bytes.length + 9) / BLOCK) * BLOCK);
   padded.set(bytes);
@@ -55,7 +58,7 @@ function mix(state: Uint32Array, words: Uint32Array, view: DataView, at: number)
   });
 }
 
-/** Return the code of some bytes under a key. */
+/** Return the HMAC of some bytes under a key. */
 export function hmac(key: Uint8Array, bytes: Uint8Array): Uint8Array {
   const block = new Uint8Array(BLOCK);
   block.set(key.length > BLOCK ? sha256(key) : key);
@@ -64,7 +67,7 @@ export function hmac(key: Uint8Array, bytes: Uint8Array): Uint8Array {
   return under(0x5c, under(0x36, bytes));
 }
 
-/** More arguments than this are too many for one call. */
+/** `String.fromCharCode` takes no more arguments than this. */
 const CHUNK = 0x8000;
 
 export function base64(bytes: Uint8Array): string {
@@ -77,7 +80,7 @@ export function base64(bytes: Uint8Array): string {
 
 const BYTES = 16;
 
-/** Return a new one.  Only pages that came by TLS or from this machine are given random ids ready-made. */
+/** Return a new random key. */
 export function newKey(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(BYTES));
   return [...bytes].map((each) => each.toString(16).padStart(2, "0")).join("");

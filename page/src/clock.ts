@@ -2,18 +2,18 @@
 
 import { type ReadonlySignal, signal } from "@preact/signals";
 
-/** It is told in whole seconds, and takes a moment to come: clocks that differ by less are the same. */
+/** The gateway tells its time in whole seconds, and the answer takes a moment, so smaller differences mean nothing. */
 const SAME_MS = 5_000;
 
 let aheadMs = 0;
 
-/** Take the time that an answer was given at. */
+/** Set the gateway's time from the Date header of an answer. */
 export function setClock(told: string | null): void {
   const ahead = Date.parse(told ?? "") - Date.now();
   if (!Number.isNaN(ahead)) aheadMs = Math.abs(ahead) > SAME_MS ? ahead : 0;
 }
 
-/** Return what time it is at the gateway; the clock of this machine may be another one. */
+/** Return the gateway's time, which may differ from the time of this machine. */
 export const gatewayTime = () => Date.now() + aheadMs;
 
 const TICK_MS = 1_000;
@@ -31,5 +31,5 @@ const clock = signal(gatewayTime(), {
   },
 });
 
-/** Moves on every second, for as long as somebody reads it. */
+/** Updated every second while a component reads it. */
 export const now: ReadonlySignal<number> = clock;

@@ -6,7 +6,7 @@ import { retryNow } from "./retry.ts";
 import { admissions } from "./sign_in/identity.ts";
 import type { Status } from "./wire.ts";
 
-/** How a stream is: "away" is when nobody answered, and it is tried again and again. */
+/** The state of a stream; "away" means that the gateway does not answer, and is retried. */
 export type ConnectionState = "connecting" | "live" | "away";
 
 const STATUS_MS = 30_000;
@@ -15,15 +15,15 @@ const state = signal<ConnectionState>("connecting");
 const offlineAt = signal<number | null>(null);
 const lastStatus = signal<Status | null>(null);
 
-/** The link of the whole page. */
+/** The connection of the whole page. */
 export const connection: ReadonlySignal<ConnectionState> = state;
 /** False while the gateway does not answer. */
 export const online = computed(() => state.value !== "away");
 export const offlineSince: ReadonlySignal<number | null> = offlineAt;
-/** What the gateway last said of itself. */
+/** The gateway's last status. */
 export const status: ReadonlySignal<Status | null> = lastStatus;
 
-/** Say how the link of the whole page is. */
+/** Set the connection of the whole page. */
 export function setConnection(now: ConnectionState): void {
   if (now === state.value) return;
   if (now === "away") offlineAt.value ??= Date.now();
@@ -32,12 +32,12 @@ export function setConnection(now: ConnectionState): void {
   if (now === "live") retryNow();
 }
 
-/** Ask the gateway how it is; what it said last stays while it does not answer. */
+/** Fetch the gateway's status; the last one stays while the gateway does not answer. */
 async function fetchStatus(): Promise<void> {
   lastStatus.value = await get<Status>("/api/status").catch(() => lastStatus.value);
 }
 
-/** Begin to look at the gateway: when it is there again, and now and then. */
+/** Fetch the status when the connection is back, and every half minute. */
 export function startConnection(): void {
   effect(() => {
     if (state.value === "live" && admissions.value) fetchStatus();

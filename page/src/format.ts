@@ -10,7 +10,7 @@ const whole = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyl
 const month = new Intl.DateTimeFormat(undefined, { month: "long", year: "numeric" });
 const number = new Intl.NumberFormat();
 
-/** Return a moment as short as it can be without being mistaken: the time for today, else the day. */
+/** Return a moment in its shortest clear form: the time for today, else the date. */
 export function moment(at: number, now = Date.now()): string {
   const then = new Date(at);
   const today = new Date(now);
@@ -21,7 +21,7 @@ export function moment(at: number, now = Date.now()): string {
 export const fullMoment = (at: number) => whole.format(at);
 export const clockTime = (at: number) => clock.format(at);
 
-/** Return the heading under which something of a day stands. */
+/** Return the heading for the day of a moment. */
 export function dayOf(at: number, now = Date.now()): string {
   const start = new Date(now).setHours(0, 0, 0, 0);
   if (at >= start) return "Today";
@@ -31,7 +31,7 @@ export function dayOf(at: number, now = Date.now()): string {
   return month.format(at);
 }
 
-/** Return how long ago or in how long something is. */
+/** Return the time until or since a moment. */
 export function relative(at: number, now = gatewayTime()): string {
   const away = at - now;
   const span = duration(Math.abs(away));
@@ -48,7 +48,7 @@ export function duration(ms: number): string {
   return `${Math.floor(minutes / 1_440)} d ${Math.floor((minutes % 1_440) / 60)} h`;
 }
 
-/** How far a clock is off. */
+/** Return how far a clock is off. */
 export const lead = (ms: number) => `${duration(Math.abs(ms))} ${ms > 0 ? "ahead" : "behind"}`;
 
 export const count = (amount: number) => number.format(amount);

@@ -25,10 +25,10 @@ startTheme();
 startDrawer();
 const known = code ? signInWith(code) : checkAccess();
 const page = document.getElementById("page")!;
-// What stands there says that the page could not start.
+// The static text says that the page could not start.
 page.replaceChildren();
 render(<App />, page);
-// A code has to be exchanged first; else the list is asked for at once, beside the question who this is.
+// A sign-in code has to be exchanged first; otherwise the sessions load in parallel with the identity.
 if (code) known.then(startActivity);
 else startActivity();
 startConnection();

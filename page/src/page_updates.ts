@@ -5,7 +5,7 @@ import { connection } from "./connection.ts";
 import { showToast } from "./ui/toast.tsx";
 
 const ASSETS = 'src="/assets/';
-/** Long enough for somebody to finish a sentence. */
+/** Long enough to finish a sentence. */
 const SHOWN_MS = 120_000;
 
 export function startUpdateNotice(): void {
@@ -29,7 +29,7 @@ async function isOutdated(): Promise<boolean> {
   return own !== null && loadsAnotherScript(await servedDocument(), new URL(own.src).pathname);
 }
 
-/** Return the document that the gateway has now; nothing when it does not come whole. */
+/** Return the document that the gateway serves now; empty if it does not arrive. */
 async function servedDocument(): Promise<string> {
   try {
     const response = await fetch("/", { cache: "no-store" });
@@ -39,13 +39,13 @@ async function servedDocument(): Promise<string> {
   }
 }
 
-/** Whether a document loads another script; one that loads none broke off, or is what somebody else says. */
+/** Whether a document loads another script.  A document without a script is truncated, or not the gateway's. */
 export const loadsAnotherScript = (document: string, script: string) =>
   document.includes(ASSETS) && !document.includes(script);
 
 const WORKER_PATH = "/sw.js";
 
-/** What browsers check addresses of scripts with; not all of them do. */
+/** The API with which browsers check script addresses; not all have it. */
 interface TrustedTypes {
   createPolicy(
     name: string,
@@ -55,16 +55,16 @@ interface TrustedTypes {
   };
 }
 
-/** Register the worker, once the page has what it needs for itself. */
+/** Register the service worker once the page has loaded. */
 export function startServiceWorker(): void {
   if (!("serviceWorker" in navigator) || import.meta.env.DEV) return;
   addEventListener("load", () => {
-    // Without it the page works as well, as long as the gateway answers.
+    // Without it the page still works while the gateway answers.
     navigator.serviceWorker.register(scriptAddress()).catch(() => undefined);
   });
 }
 
-/** The policy knows one address: nothing else can become a script by it. */
+/** The policy allows one address: nothing else can become a script by it. */
 function scriptAddress(): string {
   const { trustedTypes } = globalThis as { trustedTypes?: TrustedTypes };
   const policy = trustedTypes?.createPolicy("holdfast", { createScriptURL: () => WORKER_PATH });

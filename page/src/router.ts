@@ -42,7 +42,7 @@ export function parse(hash: string): Route {
   return { name: "new", previous: parameters.get("previous") };
 }
 
-/** An address that was typed by hand may hold a % that means nothing. */
+/** An address typed by hand may hold a stray %. */
 function decode(part: string): string {
   try {
     return decodeURIComponent(part);
@@ -51,7 +51,7 @@ function decode(part: string): string {
   }
 }
 
-/** The guided set-up of a model, which stands among the settings. */
+/** The set-up wizard, which is one of the settings pages. */
 export const SETUP = "setup";
 
 export const to = {
@@ -62,7 +62,7 @@ export const to = {
   setup: () => to.control("settings", SETUP),
 };
 
-/** Go somewhere; with `replace` the back button does not lead here again. */
+/** Navigate; with `replace` without a new history entry. */
 export function go(hash: string, { replace = false } = {}): void {
   if (replace) history.replaceState(null, "", hash);
   else history.pushState(null, "", hash);

@@ -8,20 +8,20 @@ import { localStore } from "./browser.ts";
 import { hmac, sha256 } from "./bytes.ts";
 import type { SignedIn } from "./wire.ts";
 
-/** Which sign-in this browser has; all tabs hear of it when that changes. */
+/** The id of this browser's sign-in; all tabs hear when it changes. */
 export const LOGIN = "holdfast.login";
-/** What the gateway last wanted to be signed. */
+/** The gateway's last nonce. */
 const NONCE = "holdfast.nonce";
 export const NONCE_HEADER = "X-Holdfast-Nonce";
 const DATABASE = "holdfast-login";
 const STORE = "keys";
-/** The gateway may have started anew, and may have been asked much since. */
+/** The gateway may have restarted, and may have been busy since. */
 export const TRIES = 3;
 const HASH = "SHA-256";
-/** The digest of nothing, which most requests have for a body. */
+/** The digest of an empty body, which most requests have. */
 const EMPTY = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
-/** Without TLS, on another machine, browsers keep no keys that cannot be read: the secret itself has to do. */
+/** Without TLS, on another machine, browsers store no unreadable keys: the secret itself is stored. */
 type Key = CryptoKey | string;
 type Body = string | Blob;
 
@@ -31,16 +31,16 @@ let held: Signer | null = null;
 
 export const isSignedIn = () => held !== null || localStore.get(LOGIN) !== null;
 
-/** Keep what the gateway has given to this browser.  What it had before is signed out: a copy of it opens nothing more. */
+/** Store a new sign-in.  The previous one is signed out, so that a copy of it is worthless. */
 export async function keepLogin({ login, secret, nonce }: SignedIn): Promise<void> {
   if (!login || !secret) return;
   const before = await signer();
   const key = await imported(secret);
   held = { login, key };
   localStore.set(NONCE, nonce ?? "");
-  // Other tabs look for the key as soon as they hear of the login.
+  // Other tabs look for the key as soon as they see the login.
   if (await kept((store) => renewed(store, key, login))) localStore.set(LOGIN, login);
-  // Not earlier: a tab that still signed with it would take the whole browser for signed out.
+  // Not earlier: a tab that still signed with it would think the browser is signed out.
   if (before) await leave(before);
 }
 
@@ -54,7 +54,7 @@ async function leave(before: Signer): Promise<void> {
   try {
     await fetch(path, { method: "POST", headers: await proofOf(before, "POST", path) });
   } catch {
-    // The gateway is away again.  The login ends by itself.
+    // The gateway is away.  The login expires by itself.
   }
 }
 
@@ -64,7 +64,7 @@ export async function forgetLogin(): Promise<void> {
   localStore.remove(LOGIN);
 }
 
-/** Ask the gateway with a signature, once more if it wants another. */
+/** Send a signed request, again if the gateway asks for another nonce. */
 export async function signedFetch(path: string, init: RequestInit & { body?: Body } = {}): Promise<Response> {
   for (let tries = 1; ; tries += 1) {
     const signature = isSignedIn() ? await proof(init.method ?? "GET", path, init.body) : {};
@@ -74,13 +74,13 @@ export async function signedFetch(path: string, init: RequestInit & { body?: Bod
   }
 }
 
-/** Take the nonce of an answer; false where there is none, and the answer stands. */
+/** Take the nonce of an answer; false if there is none, and the answer stands. */
 export function wantsAnother(nonce: string | null): boolean {
   if (nonce) localStore.set(NONCE, nonce);
   return Boolean(nonce) && isSignedIn();
 }
 
-/** Return what shows that this page asks exactly this; nothing where nobody is signed in. */
+/** Return the headers that sign a request; none if this browser is not signed in. */
 export async function proof(method: string, path: string, body?: Body): Promise<Record<string, string>> {
   const found = await signer();
   return found ? proofOf(found, method, path, body) : {};
@@ -122,7 +122,7 @@ async function digestOf(body: Body): Promise<string> {
 const bytes = (text: string) => new TextEncoder().encode(text);
 const hex = (found: Uint8Array) => Array.from(found, (each) => each.toString(16).padStart(2, "0")).join("");
 
-/** Do something with the keys that the browser keeps; nothing where it keeps none. */
+/** Run an action on the stored keys; null if the browser stores none. */
 async function kept(action: (store: IDBObjectStore) => IDBRequest): Promise<unknown> {
   try {
     const database = await opened();

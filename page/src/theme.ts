@@ -16,7 +16,7 @@ export function setTheme(next: Theme): void {
   localStore.set(STORAGE_KEY, next);
 }
 
-/** Let the document follow the choice. */
+/** Apply the theme to the document. */
 export function startTheme(): void {
   effect(() => {
     const root = document.documentElement;
@@ -30,7 +30,7 @@ export function startTheme(): void {
   });
 }
 
-/** The browser's own parts take the colour of the ground, which only the browser can work out. */
+/** The browser's own interface takes the background colour, which only the browser can compute. */
 function colourBrowser(): void {
   const ground = getComputedStyle(document.documentElement).backgroundColor;
   for (const each of document.querySelectorAll<HTMLMetaElement>("meta[name=theme-color]")) each.content = ground;

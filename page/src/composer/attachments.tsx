@@ -12,7 +12,7 @@ import { type Attachment, attachmentId, type Draft, type FileAttachment, type Pi
 import { PICTURES_MAX, type Picture, pictureIn } from "./pictures.ts";
 import { PASTE_LONG, withoutPasted } from "./sending.ts";
 
-/** What goes along with the message. */
+/** The attachments of a draft. */
 export function Attachments({ draft }: { draft: Draft }) {
   const attachments = draft.attachments.value;
   if (!attachments.length) return null;
@@ -73,7 +73,7 @@ function detach(draft: Draft, attachment: Attachment): void {
   draft.attachments.value = draft.attachments.value.filter((each) => each.id !== attachment.id);
 }
 
-/** Return a picture that was a part of a message before, to be a part of another. */
+/** Return a picture of an earlier message as an attachment of a new one. */
 export function reattachedPicture(image: { media_type: string; data: string; name: string }): PictureAttachment {
   return { kind: "picture", id: attachmentId(), name: image.name, mediaType: image.media_type, data: image.data };
 }
@@ -137,7 +137,7 @@ const UPLOAD_BYTES_MAX = 20 * 1024 * 1024;
 /** Longer than the gateway waits for a file. */
 const UPLOAD_TIMEOUT_MS = 180_000;
 
-/** Keep a file in the workspace. */
+/** Upload a file to the workspace. */
 async function upload(file: File, onShare: (share: number) => void, signal: AbortSignal): Promise<Upload> {
   for (let tries = 1; ; tries += 1) {
     const { status, response, nonce } = await sendUpload(file, onShare, signal);
@@ -146,7 +146,7 @@ async function upload(file: File, onShare: (share: number) => void, signal: Abor
   }
 }
 
-/** Only the older way of asking tells how far a file has come, so it is used for this alone. */
+/** Only XMLHttpRequest reports the progress of an upload. */
 async function sendUpload(file: File, onShare: (share: number) => void, signal: AbortSignal) {
   const path = `/api/uploads${query({ name: file.name })}`;
   const headers = await proof("POST", path, file);
@@ -169,14 +169,14 @@ async function sendUpload(file: File, onShare: (share: number) => void, signal: 
 
 const NAME = "pasted.txt";
 
-/** Return what was pasted: files, where there is no text that could be meant instead; else a text that is long. */
+/** Return the files that were pasted if no text came with them, else the text if it is long. */
 export function pasted(event: ClipboardEvent): { files: readonly File[]; long: string } {
   const text = event.clipboardData?.getData("text/plain").replaceAll("\r\n", "\n") ?? "";
   const files = text ? [] : [...(event.clipboardData?.files ?? [])];
   return { files, long: text.length > PASTE_LONG ? text : "" };
 }
 
-/** Offers to attach a long text that was pasted, instead of having it in the message. */
+/** Offers to attach a long pasted text as a file. */
 export function PasteOffer({ draft, text, onDone }: { draft: Draft; text: string; onDone: () => void }) {
   const move = () => {
     draft.text.value = withoutPasted(draft.text.value, text);
@@ -196,7 +196,7 @@ export function PasteOffer({ draft, text, onDone }: { draft: Draft; text: string
 
 const holdsFiles = (event: DragEvent) => event.dataTransfer?.types.includes("Files") ?? false;
 
-/** Take the files that are dropped.  Returns whether some are held over the page. */
+/** Accept files that are dropped anywhere on the page.  Returns whether files are being dragged over it. */
 export function useFileDrop(onFiles: (files: readonly File[]) => void): boolean {
   const [dragging, setHeld] = useState(false);
   useEffect(() => {
@@ -207,7 +207,7 @@ export function useFileDrop(onFiles: (files: readonly File[]) => void): boolean 
       event.preventDefault();
       setHeld(true);
     });
-    // Leaving one part of the page for another is not leaving the page.
+    // Moving from one element to another does not leave the page.
     listen("dragleave", (event) => event.relatedTarget === null && setHeld(false));
     listen("drop", (event) => {
       event.preventDefault();

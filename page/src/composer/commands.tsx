@@ -13,10 +13,10 @@ interface Command {
 }
 
 const ALL: readonly Command[] = Object.entries(COMMANDS).map(([name, help]) => ({ name: name as CommandName, help }));
-/** Whoever has chosen one of these has more to write. */
+/** These commands take an argument. */
 const TAKES_MORE: ReadonlySet<CommandName> = new Set(["title"]);
 
-/** Return the commands that a text may become; none once it is more than the beginning of one. */
+/** Return the commands that a text may be completed to; none once it is longer than a command. */
 export function suggestions(text: string): readonly Command[] {
   const begun = /^\/([a-z]*)$/i.exec(text)?.[1]?.toLowerCase();
   return begun === undefined ? [] : ALL.filter((each) => each.name.startsWith(begun));
@@ -28,7 +28,7 @@ export function commandIn(text: string): CommandName | null {
   return ALL.find((each) => each.name === word)?.name ?? null;
 }
 
-/** Return the text that choosing a command makes. */
+/** Return the text of a command, ready to be sent or continued. */
 export const commandText = (name: CommandName) => (TAKES_MORE.has(name) ? `/${name} ` : `/${name}`);
 
 export const takesMore = (name: CommandName) => TAKES_MORE.has(name);
@@ -37,9 +37,9 @@ export interface CommandMenu {
   id: string;
   commands: readonly Command[];
   chosen: number;
-  /** Have a command in the field, and send it where there is nothing to add. */
+  /** Put a command into the field, and send it if it takes no argument. */
   choose: (command: Command, send: () => void) => void;
-  /** Do what a key means in the list. */
+  /** Act on a key in the menu. */
   press: (intent: Intent, send: () => void) => void;
 }
 
@@ -47,7 +47,7 @@ export function useCommandMenu(draft: Draft): CommandMenu {
   const id = useId();
   const text = draft.text.value;
   const [place, setPlace] = useState({ text: "", at: 0, closed: false });
-  // The place in a list is worth nothing in the next one.
+  // A position in the list is valid for one text only.
   const { at, closed } = place.text === text ? place : { at: 0, closed: false };
   const commands = closed ? [] : suggestions(text);
   const chosen = commands[at];
@@ -69,7 +69,7 @@ interface CommandListProps {
   onChoose: (command: Command) => void;
 }
 
-/** The commands that the text may become.  The focus stays in the field, which names the chosen one. */
+/** The menu of commands.  The focus stays in the field, which names the selected command. */
 export function CommandList({ menu: { id, commands, chosen }, onChoose }: CommandListProps) {
   useEffect(() => {
     document.getElementById(optionId(id, chosen))?.scrollIntoView({ block: "nearest" });

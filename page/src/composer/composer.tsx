@@ -26,7 +26,7 @@ interface ComposerProps {
   conversation: Conversation | null;
 }
 
-/** Where a message is written, with all that goes along, and sent. */
+/** The composer of a session, or of a new one. */
 export function Composer({ sessionId, previous, conversation }: ComposerProps) {
   const draft = draftOf(sessionId);
   const turns = conversation?.turns.value ?? [];
@@ -94,7 +94,7 @@ function AttachButton({ onFiles }: { onFiles: (files: readonly File[]) => void }
         hidden
         onChange={(event) => {
           onFiles([...(event.currentTarget.files ?? [])]);
-          // The same file can be chosen again after it was removed.
+          // So that the same file can be chosen again after it was removed.
           event.currentTarget.value = "";
         }}
       />
@@ -104,13 +104,13 @@ function AttachButton({ onFiles }: { onFiles: (files: readonly File[]) => void }
 
 type Native = Omit<JSX.IntrinsicElements["textarea"], "value" | "ref" | "class">;
 
-/** Where one writes: as high as the text, up to a part of the window. */
+/** A text field that grows with its text, up to a part of the window. */
 function GrowingField({ draft, ...rest }: { draft: Draft } & Native) {
   const field = useRef<HTMLTextAreaElement>(null);
   const text = draft.text.value;
   const focusRequests = draft.focusRequests.value;
   useLayoutEffect(() => fitHeight(field.current), [text]);
-  // Before the page is painted, so that no key is lost to whoever writes on.
+  // Before the next paint, so that no key is lost while the person keeps typing.
   useLayoutEffect(() => takeFocus(field.current, focusRequests > 0), [draft, focusRequests]);
   return <textarea {...rest} ref={field} class="composer-field" dir="auto" rows={1} value={text} />;
 }
@@ -121,7 +121,7 @@ function fitHeight(field: HTMLTextAreaElement | null): void {
   field.style.height = `${field.scrollHeight}px`;
 }
 
-/** On a phone the focus brings the keyboard up, which nobody wants who came to read. */
+/** On a phone the focus opens the keyboard, which is in the way of reading. */
 function takeFocus(field: HTMLTextAreaElement | null, focusRequests: boolean): void {
   if (!field || (!focusRequests && isTouchScreen())) return;
   field.focus({ preventScroll: true });
@@ -133,12 +133,12 @@ export const isTouchScreen = () => matchMedia("(pointer: coarse)").matches;
 interface SendButtonProps {
   modes: readonly [SendMode, ...SendMode[]];
   ready: boolean;
-  /** Given while something runs that can be stopped, and there is nothing to send. */
+  /** Set while a turn can be stopped and the draft is empty. */
   onStop: (() => void) | null;
   onSend: (mode: SendMode) => void;
 }
 
-/** Sends; stops, while there is nothing to send; and offers a choice while something runs. */
+/** Sends; stops a running turn while the draft is empty; offers other ways to send while a turn runs. */
 function SendButton({ modes: [main, ...others], ready, onStop, onSend }: SendButtonProps) {
   if (onStop) return <RoundButton icon="stop" label="Stop" onClick={onStop} />;
   if (!others.length) {

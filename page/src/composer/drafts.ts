@@ -18,12 +18,11 @@ export interface FileAttachment {
   id: number;
   name: string;
   bytes: number;
-  /** How much of it is there, from 0 to 1. */
+  /** The progress of the upload, from 0 to 1. */
   share: number;
-  /** Where it is, as soon as all of it is there. */
+  /** The path in the workspace; null until the upload is complete. */
   path: string | null;
   problem: string;
-  /** To be sent again, or not at all any more. */
   retry: () => void;
   cancel: () => void;
 }
@@ -31,11 +30,11 @@ export interface FileAttachment {
 export type Attachment = PictureAttachment | FileAttachment;
 
 export interface Draft {
-  /** Under which it is kept. */
+  /** The name it is stored under. */
   name: Signal<string>;
   text: Signal<string>;
   attachments: Signal<readonly Attachment[]>;
-  /** Raised to ask for the focus. */
+  /** Counts requests for the focus. */
   focusRequests: Signal<number>;
 }
 
@@ -51,7 +50,7 @@ let lastId = 0;
 
 export const attachmentId = () => ++lastId;
 
-/** Return what is being written in a session, or, without one, to begin one. */
+/** Return the draft of a session; without a session, the draft that begins one. */
 export function draftOf(sessionId: string | null): Draft {
   const name = sessionId ?? NEW;
   const known = drafts.get(name);
@@ -62,7 +61,7 @@ export function draftOf(sessionId: string | null): Draft {
   return draft;
 }
 
-/** Let what is being written to begin a session go on in it, for it was opened meanwhile. */
+/** Move the draft of a new session into that session once it is open. */
 export function moveDraft(sessionId: string): void {
   const draft = drafts.get(NEW);
   if (!draft || drafts.has(sessionId)) return;
@@ -72,7 +71,7 @@ export function moveDraft(sessionId: string): void {
   localStore.remove(PREFIX + NEW);
 }
 
-/** Put something into the field of a session, before what is there, for the person to go on from. */
+/** Put a text into the field of a session, before what is there, and focus the field. */
 export function prefill(sessionId: string | null, text: string, attachments: readonly Attachment[] = []): void {
   const draft = draftOf(sessionId);
   draft.text.value = [text, draft.text.value.trim()].filter(Boolean).join("\n\n");
@@ -85,7 +84,7 @@ export function clearDraft(draft: Draft): void {
   draft.attachments.value = [];
 }
 
-/** Forget what was being written, in every session. */
+/** Delete the drafts of all sessions. */
 export function clearAllDrafts(): void {
   for (const name of Object.keys(localStorage)) if (name.startsWith(PREFIX)) localStore.remove(name);
 }
@@ -95,7 +94,7 @@ function newDraft(name: string, { text, files }: StoredDraft): Draft {
   return { name: signal(name), text: signal(text), attachments, focusRequests: signal(0) };
 }
 
-/** Return a file that was sent to the workspace before the page was loaded. */
+/** Return the attachment for a file that was uploaded before the page was loaded. */
 function uploadedFile({ name, bytes, path }: Upload): FileAttachment {
   const nothing = () => {};
   return {

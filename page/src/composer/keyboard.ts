@@ -22,9 +22,9 @@ export type Intent =
   | "stop";
 
 interface Circumstances {
-  /** Commands are offered. */
+  /** The menu of commands is open. */
   listed: boolean;
-  /** There is no keyboard but the one on the screen, which has no other key for a new line. */
+  /** The only keyboard is on the screen, where Enter is the only key for a new line. */
   touched: boolean;
 }
 
@@ -37,7 +37,7 @@ const IN_LIST: Readonly<Record<string, Intent>> = {
   Tab: "complete",
   Escape: "close",
 };
-/** The key code of a key that a word is being put together with, where nothing else says so. */
+/** The key code while an input method composes a word, for browsers that do not set `isComposing`. */
 const COMPOSING = 229;
 
 export function intentOf(pressed: Pressed, { listed, touched }: Circumstances): Intent | null {
@@ -49,7 +49,7 @@ export function intentOf(pressed: Pressed, { listed, touched }: Circumstances): 
   return pressed.key === "ArrowUp" ? "older" : pressed.key === "ArrowDown" ? "newer" : null;
 }
 
-/** Return the text of an earlier message, or of a later one of them; null where the key is to move in the text. */
+/** Return the text of the next older or newer message; null if the key should move the cursor instead. */
 export function recalledText(asked: readonly string[], text: string, direction: "older" | "newer"): string | null {
   const at = text ? asked.indexOf(text) : -1;
   if (text && at < 0) return null;
@@ -65,7 +65,7 @@ interface KeyContext {
   send: (mode?: SendMode) => void;
 }
 
-/** Return what the field does with a key. */
+/** Return the key handler of the field. */
 export function keysFor(context: KeyContext): (event: KeyboardEvent) => void {
   return (event) => {
     const intent = intentOf(event, { listed: context.menu.commands.length > 0, touched: isTouchScreen() });
@@ -73,7 +73,7 @@ export function keysFor(context: KeyContext): (event: KeyboardEvent) => void {
   };
 }
 
-/** Do what a key means; false where it is to do what it does anyway. */
+/** Act on a key; false if the browser should handle it. */
 function act(intent: Intent, { draft, turns, modes, menu, send }: KeyContext, field: HTMLTextAreaElement): boolean {
   switch (intent) {
     case "send":
@@ -100,14 +100,14 @@ function recallInto(
   field: HTMLTextAreaElement,
 ): boolean {
   const edge = direction === "older" ? field.selectionStart === 0 : field.selectionStart === field.value.length;
-  // In a text of several lines the arrows move, until they can go no further.
+  // In a text of several lines the arrow keys move the cursor until it reaches the edge.
   if (field.value.includes("\n") && !edge) return false;
   const text = recalledText(earlierMessages(turns), field.value, direction);
   if (text !== null) draft.text.value = text;
   return text !== null;
 }
 
-/** Stop what runs; not what waits for its person, nor under what they are just writing. */
+/** Stop the running turn, unless it waits for the person or the person is writing. */
 function stopIfRunning(draft: Draft, turns: readonly Turn[]): boolean {
   if (draft.text.value || activeTurn(turns)?.state !== "running") return false;
   attempt(() => stopActive(turns));

@@ -4,10 +4,10 @@ import { base64 } from "../bytes.ts";
 
 export const PICTURES_MAX = 4;
 export const PICTURE_BYTES_MAX = 5 * 1024 * 1024;
-/** Models look at no more than this of a side. */
+/** Models scale larger pictures down to this side length. */
 const SIDE_MAX = 2_048;
 const QUALITY = 0.86;
-/** Each time it is drawn smaller than would be enough on average, so a few times are enough for any. */
+/** Each try draws it a bit smaller than should be necessary, so a few tries suffice. */
 const TRIES_MAX = 4;
 const SPARE = 0.85;
 const BEGINNING = 12;
@@ -15,11 +15,11 @@ const BEGINNING = 12;
 export interface Picture {
   mediaType: string;
   data: string;
-  /** It was too large, and is smaller now. */
+  /** It was scaled down. */
   shrunk: boolean;
 }
 
-/** Return what a picture is, whatever it is called; null where it is none that is taken. */
+/** Return the type of a picture, whatever its name says; null if the format is not accepted. */
 export function mediaTypeOf(beginning: Uint8Array): string | null {
   const letters = String.fromCharCode(...beginning.subarray(0, BEGINNING));
   if (letters.startsWith("\x89PNG\r\n\x1a\n")) return "image/png";
@@ -28,14 +28,14 @@ export function mediaTypeOf(beginning: Uint8Array): string | null {
   return letters.startsWith("RIFF") && letters.endsWith("WEBP") ? "image/webp" : null;
 }
 
-/** Return the size to draw a picture in, so that it comes to fewer bytes than are allowed. */
+/** Return the size to draw a picture in, so that its file becomes small enough. */
 export function smaller(width: number, height: number, bytes: number): { width: number; height: number } {
   const byBytes = Math.sqrt((PICTURE_BYTES_MAX * SPARE) / bytes);
   const scale = Math.min(1, byBytes, SIDE_MAX / Math.max(width, height));
   return { width: Math.max(1, Math.floor(width * scale)), height: Math.max(1, Math.floor(height * scale)) };
 }
 
-/** Return a file as a picture; null where it is none.  Throws where it is one that cannot be made small enough. */
+/** Return a file as a picture; null if it is none.  Throws if it cannot be made small enough. */
 export async function pictureIn(file: File): Promise<Picture | null> {
   const mediaType = mediaTypeOf(await bytesOf(file.slice(0, BEGINNING)));
   if (!mediaType) return null;
@@ -61,7 +61,7 @@ function draw(picture: ImageBitmap, width: number, height: number): Promise<Blob
   const canvas = Object.assign(document.createElement("canvas"), { width, height });
   const context = canvas.getContext("2d");
   if (!context) return Promise.resolve(null);
-  // What one can see through would be black in a JPEG.
+  // Transparent pixels would become black in a JPEG.
   context.fillStyle = "#fff";
   context.fillRect(0, 0, width, height);
   context.drawImage(picture, 0, 0, width, height);

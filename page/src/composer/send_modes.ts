@@ -10,7 +10,7 @@ export interface SendMode {
   name: "send" | "answer" | "queue" | "steer" | "interrupt";
   label: string;
   icon: IconName;
-  /** What becomes of it, for whoever has to choose. */
+  /** What happens to the message, as help for the choice. */
   about: string;
 }
 
@@ -35,19 +35,19 @@ const INTERRUPT: SendMode = {
   about: "Stop what runs now, and answer this",
 };
 
-/** Return the ways to send while a turn is at work, or without one. */
+/** Return the ways to send next to the active turn, or without one. */
 export function sendModes(turn: Turn | undefined): readonly [SendMode, ...SendMode[]] {
   if (!turn) return [SEND];
   if (openQuestion(turn)?.about === "answer") return [ANSWER, QUEUE, INTERRUPT];
   return [QUEUE, STEER, INTERRUPT];
 }
 
-/** Return what the gateway is told to do with a message that meets a busy session. */
+/** Return what the gateway does with the message while the session is busy. */
 export function busyPolicy(mode: SendMode): Busy | null {
   return mode.name === "send" || mode.name === "answer" ? null : mode.name;
 }
 
-/** Return what stands in the field while it is empty. */
+/** Return the placeholder of the empty field. */
 export function placeholderFor(mode: SendMode): string {
   if (mode.name === "send") return "Write a message";
   return mode.name === "answer" ? "Write your answer" : "Write on while it works";

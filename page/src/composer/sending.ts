@@ -21,13 +21,13 @@ interface Destination {
   previous: string | null;
 }
 
-/** Whether there is something to send, and all of it is there. */
+/** Whether there is something to send, and every attachment is uploaded. */
 export function isReady(draft: Draft): boolean {
   const attachments = draft.attachments.value;
   return Boolean(draft.text.value.trim() || attachments.length) && attachments.every(isUploaded);
 }
 
-/** Return why something that was written cannot be sent yet. */
+/** Return why the draft cannot be sent yet. */
 export function whyNotReady(draft: Draft): string {
   const missing = draft.attachments.value.filter((each) => !isUploaded(each));
   if (!missing.length) return "";
@@ -37,7 +37,7 @@ export function whyNotReady(draft: Draft): string {
 
 const isUploaded = (each: Attachment) => each.kind === "picture" || each.path !== null;
 
-/** Send what was written in one of the ways there are; nothing, as long as it is not all there. */
+/** Send the draft in one of the ways that are offered; does nothing until it is ready. */
 export async function sendAs(mode: SendMode, draft: Draft, destination: Destination, turns: readonly Turn[]) {
   if (!isReady(draft)) return;
   const turn = activeTurn(turns);
@@ -49,14 +49,14 @@ export async function sendAs(mode: SendMode, draft: Draft, destination: Destinat
   if (opens) awaitNewSession(opens);
 }
 
-/** Begin a conversation with a text that was not written in the field, where something else may stand. */
+/** Begin a conversation with a text that is not the draft, which stays as it is. */
 export async function sendText(text: string, previous: string | null): Promise<void> {
   const opening = openingFor(outgoing.value, previous);
   await send({ sessionId: null, opening, text, images: [], busy: null });
   awaitNewSession(opening.key);
 }
 
-/** Send what was written, and have an empty field.  Returns the key of the session that it opens, if it does. */
+/** Send the draft and clear it.  Returns the key of the session that this opens, if it opens one. */
 async function sendWritten(draft: Draft, { sessionId, previous }: Destination, busy: Busy | null) {
   const [text, attachments] = [draft.text.value, draft.attachments.value];
   const command = commandIn(text);
@@ -69,14 +69,14 @@ async function sendWritten(draft: Draft, { sessionId, previous }: Destination, b
     await send({ ...messageContent(text, attachments), sessionId, opening, busy });
     return opening?.key ?? null;
   } catch (error) {
-    // What could not be kept is not lost: it is where it was.
+    // The draft could not be stored in the outbox, so it goes back into the field.
     prefill(sessionId, text, attachments);
     showError(error);
     return null;
   }
 }
 
-/** Answer the question that a turn waits with by what was written. */
+/** Answer the question of a waiting turn with the draft. */
 async function answerWritten(draft: Draft, sessionId: string | null, turnId: string, questionId: string) {
   const [text, attachments] = [draft.text.value, draft.attachments.value];
   const message = messageContent(text, attachments);
@@ -93,7 +93,7 @@ async function answerWritten(draft: Draft, sessionId: string | null, turnId: str
   }
 }
 
-/** Stop what a session is at.  What waits behind it goes on, unless that is not wanted either. */
+/** Stop the active turn.  Queued turns run next, unless the person stops them too. */
 export async function stopActive(turns: readonly Turn[]): Promise<void> {
   const [turn, waiting] = [activeTurn(turns), queuedTurns(turns)];
   if (!turn) return;
@@ -115,17 +115,17 @@ function explain(command: string): null {
   return null;
 }
 
-/** Whoever goes on has read what the commands before were answered with. */
+/** A person who sends the next message has read the replies to earlier commands. */
 function dismissReplies(sessionId: string | null): void {
   for (const each of outgoing.value) {
     if (each.sessionId === sessionId && each.reply !== null) discard(each.key);
   }
 }
 
-/** Who pastes more than this may rather want to attach it. */
+/** Pasted texts longer than this are offered as an attachment. */
 export const PASTE_LONG = 8_000;
 
-/** Return a text and what goes along with it as a message has them. */
+/** Return a text and its attachments as the fields of a message. */
 export function messageContent(text: string, attachments: readonly Attachment[]): Pick<NewMessage, "text" | "images"> {
   const pictures = attachments.filter((each): each is PictureAttachment => each.kind === "picture");
   const paths = attachments.flatMap((each) => (each.kind === "file" && each.path ? [each.path] : []));
@@ -134,21 +134,21 @@ export function messageContent(text: string, attachments: readonly Attachment[])
   return { text: messageText(text, paths, names), images };
 }
 
-/** Return the text that is sent.  Files are named in it, because the agent reads them by their names. */
+/** Return the text of a message.  It names the files, because the agent reads them by their paths. */
 function messageText(text: string, files: readonly string[], pictures: readonly string[]): string {
   const named = files.map((each) => `Attached: ${each}`);
-  // No message is empty, and one with pictures alone says at least what they are called.
+  // No message is empty: one with pictures alone lists their names.
   const said = text.trim() || (named.length ? "" : pictures.map((each) => `Attached: ${each}`).join("\n"));
   return [said, named.join("\n")].filter(Boolean).join("\n\n");
 }
 
-/** Return a text without what was pasted into it last. */
+/** Return a text without what was last pasted into it. */
 export function withoutPasted(text: string, pasted: string): string {
   const at = text.lastIndexOf(pasted);
   return at < 0 ? text : text.slice(0, at) + text.slice(at + pasted.length);
 }
 
-/** Return what a person asked in a session, the newest first, each text once. */
+/** Return the messages of a session, newest first, each text once. */
 export function earlierMessages(turns: readonly Turn[]): readonly string[] {
   const texts = turns.flatMap((turn) => turn.items.filter(isMessage).map((each) => each.text));
   return [...new Set(texts.reverse())].filter(Boolean);
@@ -156,7 +156,7 @@ export function earlierMessages(turns: readonly Turn[]): readonly string[] {
 
 const isMessage = (item: Turn["items"][number]): item is MessageItem => item.role === "user";
 
-/** Return how a session is to be opened; messages that wait for the same one to be opened share it. */
+/** Return the key that opens a session; messages that wait for the same session share it. */
 export function openingFor(waiting: readonly Outgoing[], previous: string | null): Opening {
   const pending = waiting.find((each) => isUnopened(each) && each.opening?.previous_session_id === previous);
   return pending?.opening ?? { key: `web-${newKey()}`, previous_session_id: previous };
@@ -164,7 +164,7 @@ export function openingFor(waiting: readonly Outgoing[], previous: string | null
 
 const isUnopened = (each: Outgoing) => each.sessionId === null && each.state !== "refused";
 
-/** Kept for this tab alone, across a reload: what is begun in one is nothing to another. */
+/** Kept per tab, across a reload: a session begun in one tab does not concern the others. */
 const AWAITED = "holdfast.awaited";
 
 function awaitNewSession(key: string): void {
@@ -172,7 +172,7 @@ function awaitNewSession(key: string): void {
   openAwaited();
 }
 
-/** Go where what was begun here has been opened.  Whoever looks elsewhere meanwhile is left there. */
+/** Go to the session once it is open.  A person who has gone elsewhere meanwhile stays there. */
 export function useNewSession(begins: boolean): void {
   useSignalEffect(() => {
     if (outgoing.value.length && begins) openAwaited();

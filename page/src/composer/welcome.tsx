@@ -10,10 +10,10 @@ import { Icon, type IconName } from "../ui/icon.tsx";
 import { attempt } from "../ui/toast.tsx";
 import { sendText } from "./sending.ts";
 
-/** What a person sees before the first message. */
+/** The welcome of a new conversation. */
 export function Welcome({ previous }: { previous: string | null }) {
   const agent = status.value?.agent;
-  // What was written first is on its way, and stands here in its place.
+  // The first message is on its way, and takes the place of the welcome.
   if (outgoingOf(outgoing.value, null, null).length) return null;
   return (
     <section class="welcome">
@@ -79,7 +79,7 @@ interface Example {
   text: string;
 }
 
-/** The demonstration does what these say, each of which shows something else of the machinery. */
+/** The demonstration understands these; each shows another feature. */
 const FOR_DEMONSTRATION: readonly Example[] = [
   { icon: "play", title: "Watch an answer come in", text: "count to 40, slowly" },
   { icon: "question", title: "Be asked something", text: "ask me which harbour is the most beautiful" },

@@ -79,7 +79,7 @@ function questionOf(asked: ApprovalView): QuestionItem {
   };
 }
 
-/** What may be done without asking, until it is taken back. */
+/** Permissions that were granted, until they are revoked. */
 function Grants() {
   const list = useList<GrantView>("/api/grants");
   const [taken, setTaken] = useState<GrantView | null>(null);
@@ -127,7 +127,7 @@ function columns(onTake: (grant: GrantView) => void): readonly Column<GrantView>
   ];
 }
 
-/** What was asked when it was allowed, without the empty lines that a chat needs. */
+/** Return the question of a permission without its empty lines. */
 const compactText = (text: string) => legibleText(text.replace(/\n\s*\n\s*/g, "\n"));
 
 interface TakeBackProps {

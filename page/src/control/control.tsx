@@ -9,7 +9,7 @@ import { ErrorBoundary } from "../ui/parts.tsx";
 import { gatewayStatus, useGatewayStatus } from "./gateway_status.ts";
 import { fetchPages, GROUPS, PAGES } from "./pages.ts";
 
-/** The page that was asked for comes first. */
+/** The requested page loads first. */
 const PREFETCH_AFTER_MS = 1_500;
 
 export function Control({ page, id }: { page: ControlPage; id: string | null }) {
@@ -22,7 +22,7 @@ export function Control({ page, id }: { page: ControlPage; id: string | null }) 
   return (
     <div class="control">
       <Navigation current={page} />
-      {/* Another page begins at its top. */}
+      {/* Each page starts at its top. */}
       <div class="control-page" key={`${page}/${id ?? ""}`}>
         <div class="control-column">
           <ErrorBoundary>
@@ -36,7 +36,7 @@ export function Control({ page, id }: { page: ControlPage; id: string | null }) 
 
 function Navigation({ current }: { current: ControlPage }) {
   const bar = useRef<HTMLElement>(null);
-  // On a phone the pages are a row that is wider than the screen.
+  // On a phone the pages are one row, wider than the screen.
   useEffect(() => {
     bar.current
       ?.querySelector(`[href="${to.control(current)}"]`)

@@ -55,7 +55,7 @@ const CHOICES = [
   ...ORDER.map((state) => ({ value: state, label: STATES[state].word })),
 ];
 
-/** Kept, so that whoever comes back from a delivery finds the same list. */
+/** Module state, so that the filter survives a visit to one delivery. */
 const stateFilter = signal<DeliveryState | "">("");
 
 export function DeliveriesPage({ id }: { id: string | null }) {
@@ -133,7 +133,7 @@ function When({ delivery }: { delivery: Delivery }) {
 
 const POLL_MS = 2_500;
 
-/** One delivery, with every try and why it went as it did. */
+/** One delivery, with its attempts. */
 function DeliveryDetail({ id }: { id: string }) {
   const [loaded, reload] = useLoaded<Delivery>(`/api/deliveries/${encodeURIComponent(id)}`, POLL_MS);
   const { value, error } = loaded.value;
@@ -205,7 +205,7 @@ function OtherParts({ delivery }: { delivery: Delivery }) {
   );
 }
 
-/** Send something again that was given up. */
+/** Retries a delivery that was given up. */
 function SendAgain({ delivery, onSent }: { delivery: Delivery; onSent: () => void }) {
   const [busy, setBusy] = useState(false);
   const send = async () => {
@@ -231,24 +231,24 @@ const REPEATED =
   "No confirmation came back, so it was sent once more, marked as a possible repeat; none came back for that either. " +
   "It may have arrived, and is not sent again.";
 
-/** Return what the state of a delivery means for it. */
+/** Return what the state of a delivery means. */
 function stateText({ state = "pending", repeats = 0 }: Delivery): string {
   return state === "unknown" && repeats > 0 ? REPEATED : STATES[state].said;
 }
 
-/** Whether nobody will try any more unless a person wants it. */
+/** Whether it is only retried when a person asks for it. */
 const isGivenUp = (delivery: Delivery) => delivery.state === "failed" || delivery.state === "expired";
 
-/** What a turn sends while it is at work is numbered from here on downwards. */
+/** Messages that a turn sends while it runs have part numbers from here downwards. */
 const ASIDE_LAST = -1_000_001;
 
-/** Return what a delivery is of its turn. */
+/** Return which part of its turn a delivery is. */
 function partOf({ part }: Delivery): string {
   if (part > 0) return `Part ${part} of the answer`;
   return part > ASIDE_LAST ? "Notice about a stop" : "Sent while at work";
 }
 
-/** Return when it is tried next; null where it is not. */
+/** Return when it is tried next; null if it is not. */
 function nextTry(delivery: Delivery): number | null {
   const { state = "pending", repeats = 0, due_at } = delivery;
   const waits = state === "pending" || state === "retry" || (state === "unknown" && repeats === 0);

@@ -13,9 +13,9 @@ import { useAction } from "../ui/requests.ts";
 import type { Finding, Level, Report } from "../wire.ts";
 import { ErrorNotice, PageHead } from "./parts.tsx";
 
-/** It asks providers and disks, which take their time. */
+/** It asks providers and disks, which may be slow. */
 const TIMEOUT_MS = 90_000;
-/** How advice begins that is a command. */
+/** Advice with this prefix is a command. */
 const COMMAND = "run: ";
 const ORDER: readonly Level[] = ["fail", "warn", "ok"];
 const ICONS: Record<Level, IconName> = { fail: "warning", warn: "info", ok: "check" };
@@ -117,7 +117,7 @@ function FindingRow({ finding }: { finding: Finding }) {
   );
 }
 
-/** What to do: a command to copy, the page that does it, or a sentence. */
+/** The advice: a command to copy, a link to the page that fixes it, or a sentence. */
 function Advice({ finding, advice }: { finding: Finding; advice: string }) {
   const command = advice.startsWith(COMMAND) && !advice.includes("\n") ? advice.slice(COMMAND.length) : null;
   if (command) return <Command text={command} />;

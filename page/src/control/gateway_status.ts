@@ -6,13 +6,13 @@ import { newLoader, whileVisible } from "../ui/requests.ts";
 import type { Status } from "../wire.ts";
 
 const POLL_MS = 2_500;
-/** One that does not answer a glance by then does not answer now. */
+/** A status request that takes longer counts as failed. */
 const TIMEOUT_MS = 8_000;
 
-/** What is known, beside an error from before it; and what looks again. */
+/** The last status, with the error of the last request if it failed; and the function that refreshes it. */
 export const [gatewayStatus, refreshStatus] = newLoader(() => get<Status>("/api/status", { timeoutMs: TIMEOUT_MS }));
 
-/** Keep looking while this is shown. */
+/** Poll the status while a component is mounted. */
 export function useGatewayStatus(everyMs = POLL_MS): void {
   useEffect(() => whileVisible(refreshStatus, everyMs), [everyMs]);
 }

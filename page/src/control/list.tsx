@@ -10,15 +10,15 @@ import { ErrorNotice, Skeleton } from "./parts.tsx";
 
 interface ListingProps<T> {
   list: List<T>;
-  /** What is shown when there is nothing. */
+  /** Shown when the list is empty. */
   empty: ComponentChildren;
   children: (items: readonly T[]) => ComponentChildren;
 }
 
-/** A list in whichever state it is: on its way, gone wrong, empty, or there, with a way to see more of it. */
+/** A list in any state: loading, failed, empty or loaded, with a button that shows more. */
 export function Listing<T>({ list, empty, children }: ListingProps<T>) {
   const { items, more, error } = list.listed.value;
-  // The page says already when the gateway is away; what was shown stays where it was.
+  // The banner already says that the gateway is away; the items stay.
   const isNews = error !== undefined && !(items && error instanceof Unanswered);
   return (
     <>
@@ -48,7 +48,7 @@ function ShowMore({ onMore }: { onMore: () => Promise<void> }) {
 }
 
 const PAGE = 50;
-/** The largest page that the gateway gives out. */
+/** The largest page that the gateway returns. */
 const PAGE_MAX = 500;
 const REFRESH_MS = 4_000;
 
@@ -70,7 +70,7 @@ export interface List<T> {
   refresh: () => Promise<void>;
 }
 
-/** Keep the beginning of a list.  What has been shown stays while it is read again, and when that goes wrong. */
+/** Poll the beginning of a list.  Items stay while it is refreshed, and when that fails. */
 export function useList<T>(path: string, everyMs = REFRESH_MS): List<T> {
   const list = useMemo(() => listOf<T>(path), [path]);
   useEffect(() => whileVisible(list.refresh, everyMs), [list, everyMs]);
@@ -110,19 +110,19 @@ function paged(path: string, cursor: string | null, limit: number): string {
 export interface Column<T> {
   title: string;
   cell: (row: T) => ComponentChildren;
-  /** Takes the room that the others leave. */
+  /** Takes the remaining width. */
   wide?: boolean;
 }
 
 interface TableProps<T> {
-  /** What is listed, for those who do not see it. */
+  /** What is listed, for screen readers. */
   label: string;
   columns: readonly Column<T>[];
   rows: readonly T[];
   keyOf: (row: T) => string;
 }
 
-/** Rows and columns; on a phone each row is a card, in which every value has its title beside it. */
+/** A table; on a phone each row is a card that shows the column title beside each value. */
 export function Table<T>({ label, columns, rows, keyOf }: TableProps<T>) {
   return (
     <table class="rows" aria-label={label}>

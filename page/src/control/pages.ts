@@ -34,14 +34,14 @@ export const PAGES: Readonly<Record<ControlPage, Plan>> = {
   doctor: plan("Doctor", "doctor", () => import("./doctor.tsx").then((each) => each.DoctorPage)),
 };
 
-/** What belongs together: what goes on now, what the agent works with, and how the gateway is run. */
+/** Grouped: what happens now, what the agent works with, how the gateway is run. */
 export const GROUPS: readonly (readonly ControlPage[])[] = [
   ["status", "approvals", "deliveries", "processes"],
   ["jobs", "memory", "webhooks"],
   ["keys", "settings", "doctor"],
 ];
 
-/** Fetch all of them, so that they are here when the gateway is not. */
+/** Fetch all chunks, so that the pages open even while the gateway is away. */
 export async function fetchPages(): Promise<void> {
   await Promise.allSettled(Object.values(PAGES).map(({ load }) => load()));
 }

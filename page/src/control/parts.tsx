@@ -11,11 +11,11 @@ import { useAction } from "../ui/requests.ts";
 
 interface PageHeadProps {
   title: ComponentChildren;
-  /** One sentence that says what this page is about. */
+  /** One sentence about the page. */
   lead?: ComponentChildren;
-  /** The list that this is one thing of. */
+  /** The list that this item belongs to. */
   back?: { label: string; href: string };
-  /** What can be done here. */
+  /** The buttons of the page. */
   children?: ComponentChildren;
 }
 
@@ -40,12 +40,12 @@ export function PageHead({ title, lead, back, children }: PageHeadProps) {
 
 interface SectionProps {
   title: string;
-  /** Beside the title, at the other end. */
+  /** At the other end of the title's line. */
   aside?: ComponentChildren;
   children: ComponentChildren;
 }
 
-/** A part of a control page, with its title. */
+/** A titled section of a control page. */
 export function Section({ title, aside, children }: SectionProps) {
   const id = useId();
   return (
@@ -61,11 +61,11 @@ export function Section({ title, aside, children }: SectionProps) {
 
 interface Fact {
   name: string;
-  /** Null where there is nothing to say; the fact is left out then. */
+  /** A fact without a value is left out. */
   value: ComponentChildren;
 }
 
-/** Names and values, one below the other. */
+/** A list of names and values. */
 export function Facts({ facts }: { facts: readonly Fact[] }) {
   return (
     <dl class="facts">
@@ -93,7 +93,7 @@ interface FilterProps<V extends string> {
   onChoose: (value: V) => void;
 }
 
-/** A row of choices, of which one holds. */
+/** A row of choices, of which one is selected. */
 export function Filter<V extends string>({ label, choices, chosen, onChoose }: FilterProps<V>) {
   return (
     <fieldset class="filter">
@@ -115,7 +115,7 @@ export function Filter<V extends string>({ label, choices, chosen, onChoose }: F
 
 interface ConfirmProps {
   title: string;
-  /** What the button says: the thing that is done. */
+  /** The label of the button: what will be done. */
   action: string;
   look?: "main" | "bad";
   onConfirm: () => Promise<unknown>;
@@ -124,7 +124,7 @@ interface ConfirmProps {
   children: ComponentChildren;
 }
 
-/** Ask before something that cannot be taken back; what goes wrong with it is said in the same place. */
+/** Asks before an action that cannot be undone; its error is shown in the same dialog. */
 export function Confirm({ title, action, look = "bad", onConfirm, onClose, children }: ConfirmProps) {
   const confirming = useAction();
   const confirm = async () => {
@@ -145,13 +145,13 @@ export function Confirm({ title, action, look = "bad", onConfirm, onClose, child
   );
 }
 
-/** What went wrong on a control page; to somebody who is not the operator, how to become it. */
+/** An error on a control page.  A person who is not the operator is told how to become it. */
 export function ErrorNotice({ error, onRetry }: { error: unknown; onRetry?: () => void }) {
   if (needsOperator(error)) return <OperatorHint />;
   return <Problem error={error} {...(onRetry ? { onRetry } : {})} />;
 }
 
-/** Say how a browser is signed in as the operator. */
+/** Says how to sign in as the operator. */
 function OperatorHint() {
   return (
     <div class="operator-hint" role="note">
@@ -170,18 +170,18 @@ function OperatorHint() {
 export const needsOperator = (error: unknown) => error instanceof Refused && error.code === "operator_only";
 
 interface PendingProps {
-  /** Why it does not come; undefined while it may. */
+  /** Why loading failed; undefined while it may still succeed. */
   error: unknown;
   onRetry: () => void;
   lines?: number;
 }
 
-/** What is not there yet: the place of it, or why it does not come. */
+/** A placeholder while something loads, or the error. */
 export function Pending({ error, onRetry, lines = 4 }: PendingProps) {
   return error === undefined ? <Skeleton lines={lines} /> : <ErrorNotice error={error} onRetry={onRetry} />;
 }
 
-/** The place of what is not there yet, so that nothing jumps when it comes. */
+/** A placeholder of the same size, so that the layout does not jump. */
 export function Skeleton({ lines = 4 }: { lines?: number }) {
   return (
     <div class="skeleton" role="status" aria-label="Loading">
@@ -200,14 +200,14 @@ interface TextFieldProps {
   /** Which keys a phone shows. */
   inputMode?: "numeric";
   pattern?: string;
-  /** What the pattern asks for. */
+  /** Describes the pattern. */
   title?: string;
   placeholder?: string;
   value: string;
   onInput: (value: string) => void;
 }
 
-/** A line of text with its name.  It is a name, an address or a number: nothing to be completed or corrected. */
+/** A labelled line of text for a name, an address or a number: no autocompletion, no spell checking. */
 export function TextField({ label, hint, value, onInput, ...rest }: TextFieldProps) {
   return (
     <Field label={label} hint={hint}>
@@ -225,7 +225,7 @@ export function TextField({ label, hint, value, onInput, ...rest }: TextFieldPro
   );
 }
 
-/** Have the browser ask before it leaves a page with changes that are not saved. */
+/** Have the browser ask before it leaves a page with unsaved changes. */
 export function useUnsavedWarning(changed: boolean): void {
   useEffect(() => {
     if (!changed) return;

@@ -20,7 +20,7 @@ interface RestartProps {
   label?: string;
   look?: "main" | "quiet";
   disabled?: boolean;
-  /** Called once the gateway is there again. */
+  /** Called once the gateway is back. */
   onBack?: () => void;
 }
 
@@ -69,7 +69,7 @@ interface ProgressProps {
   onOver: () => void;
 }
 
-/** Watches until the gateway is back, also when nobody wants to see it. */
+/** Watches until the gateway is back, even when its dialog is closed. */
 function Progress({ start, onBack, onOver }: ProgressProps) {
   useGatewayStatus(POLL_MS);
   const [took, setTook] = useState<number | null>(null);
@@ -127,7 +127,7 @@ function drainText(): string {
 
 type Step = "draining" | "away" | "back";
 
-/** Return what a gateway is at that was told to begin anew, when `node` was its name; each start has another one. */
+/** Return how far a restart has come.  `node` is the gateway's name before; each start has a new name. */
 export function stepOf(node: string, { value, error }: Loaded<Status>): Step {
   if (value && value.node !== node && value.ready && error === undefined) return "back";
   return error === undefined && value?.node === node ? "draining" : "away";

@@ -6,7 +6,7 @@ import { to } from "../router.ts";
 import { sessionOf } from "../sessions/store.ts";
 import type { SessionView } from "../wire.ts";
 
-/** A link to the conversation, and the turn in it, that something belongs to. */
+/** A link to a conversation, and to a turn in it. */
 export function SessionLink({ sessionId, turnId = null }: { sessionId: string; turnId?: string | null }) {
   const title = titleOf(sessionId);
   if (title === null) return <span class="faint">a conversation that is deleted</span>;
@@ -19,12 +19,12 @@ export function SessionLink({ sessionId, turnId = null }: { sessionId: string; t
 
 const TITLES_MAX = 5_000;
 
-/** Of those that are not among the known ones, by id; null is the title of a session that is not there any more. */
+/** Titles by id, of sessions that the store does not hold; null for a deleted session. */
 const titles = signal<ReadonlyMap<string, string | null>>(new Map());
 const wanted = new Set<string>();
 let fetching = false;
 
-/** Return what a session is called: undefined until that is known, null when it has been deleted. */
+/** Return the title of a session: undefined until it is loaded, null if the session was deleted. */
 function titleOf(id: string): string | null | undefined {
   const known = sessionOf(id)?.label ?? titles.value.get(id);
   if (known === undefined) requestTitle(id);
@@ -35,7 +35,7 @@ function requestTitle(id: string): void {
   wanted.add(id);
   if (fetching) return;
   fetching = true;
-  // After what is drawn now, and one after the other: a browser has few connections.
+  // After this render, one request at a time: a browser has few connections.
   setTimeout(async () => {
     await fetchTitles();
     fetching = false;
@@ -49,7 +49,7 @@ async function fetchTitles(): Promise<void> {
       wanted.delete(id);
     }
   } catch {
-    // The next time that something is drawn asks again.
+    // The next render tries again.
   }
 }
 

@@ -13,14 +13,14 @@ export function useConversation(): Conversation {
   return conversation;
 }
 
-/** The oldest are forgotten first. */
+/** The oldest state is dropped first. */
 const MOST = 1_000;
 const remembered = new Map<string, unknown>();
 
-/** A state that outlives its component.  The name says whose it is, and is always used with the same type. */
+/** State that outlives its component.  The name identifies its owner, and is always used with the same type. */
 export function useRemembered<T>(name: string, initial: T): [T, (value: T) => void] {
   const [, redraw] = useState(0);
-  // The name stands for the type: whoever reads it is the one who wrote it.
+  // The same name always has the same type.
   const value = remembered.has(name) ? (remembered.get(name) as T) : initial;
   const set = (next: T) => {
     remembered.delete(name);

@@ -2,7 +2,7 @@
 
 import { Scrollable } from "../ui/parts.tsx";
 
-/** Text that is consented to, all of it and as it is: no colours of a terminal, nothing written over, nothing folded. */
+/** Text to approve, complete and literal: no terminal colours, no overwriting, no folding. */
 export function ExactText({ text, label }: { text: string; label: string }) {
   return (
     <Scrollable class="output" label={label}>
@@ -21,17 +21,20 @@ export function ExactText({ text, label }: { text: string; label: string }) {
   );
 }
 
-/** Characters that are not seen, or that change how others are: what controls, directs or joins, and what means nothing. */
+/**
+ * Characters that are invisible or change how others look: control, format and separator characters, and unassigned
+ * ones.
+ */
 const HIDDEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cn}\p{Cs}\p{Default_Ignorable_Code_Point}]/u;
 const SHOWN = new Set(["\n", "\t"]);
 
 interface Piece {
   text: string;
-  /** It stands for a character that would not be seen. */
+  /** It stands for an invisible character. */
   isHidden: boolean;
 }
 
-/** Return a text in pieces, in which each character that would not be seen is told by its number. */
+/** Return a text in pieces, with each invisible character replaced by its code point. */
 export function withHiddenMarked(text: string): Piece[] {
   const found: Piece[] = [];
   let seen = "";
@@ -46,7 +49,7 @@ export function withHiddenMarked(text: string): Piece[] {
   return seen ? [...found, { text: seen, isHidden: false }] : found;
 }
 
-/** Return a text as one that can be seen whole, where there is no room for more than words. */
+/** Return a text with its invisible characters spelled out, for places that take plain text only. */
 export const legibleText = (text: string) =>
   withHiddenMarked(text)
     .map((piece) => (piece.isHidden ? `‹${piece.text}›` : piece.text))

@@ -6,7 +6,7 @@ import type { MessageItem } from "../journal/view.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { Icon } from "../ui/icon.tsx";
 
-/** The pictures that came with a message; each opens to its full size. */
+/** The pictures of a message; each opens in full size. */
 export function Pictures({ item }: { item: MessageItem }) {
   if (!item.images.length) return null;
   return (
@@ -47,12 +47,12 @@ function Picture({ path, number }: { path: string; number: number }) {
 }
 
 interface FetchedPicture {
-  /** Where the browser finds it; null until it is there. */
+  /** The object URL; null until the picture is loaded. */
   source: string | null;
   isMissing: boolean;
 }
 
-/** An image element cannot show who asks, so a picture of the gateway is fetched as everything else is. */
+/** Load a picture with a signed request, which an image element cannot send. */
 export function useGatewayPicture(path: string): FetchedPicture {
   const [found, setFound] = useState<FetchedPicture>({ source: null, isMissing: false });
   useEffect(() => {

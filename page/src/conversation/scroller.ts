@@ -7,19 +7,19 @@
 import { type ReadonlySignal, signal } from "@preact/signals";
 import type { Item, Turn } from "../journal/view.ts";
 
-/** At the end, or so far below the beginning of a turn: turns that are loaded above do not change that. */
+/** At the end, or at an offset below the start of a turn, so that turns loaded above do not matter. */
 type Place = "end" | { id: string; offset: number };
 
-/** Whoever comes down so near to the end is at the end. */
+/** Scrolling down to within this distance counts as reaching the end. */
 const END_PX = 48;
-/** Places are not always whole pixels. */
+/** Positions are fractions of pixels. */
 const EXACTLY_PX = 2;
-/** What is opened or folded by hand has its new size within this time. */
+/** An element that the person opens or folds has its new size within this time. */
 const BY_HAND_MS = 300;
 const UNFOLDS = "[aria-expanded], summary";
-/** Whoever comes so near to the top, in heights of what is seen at once, will want to read what is older. */
+/** Older turns load when the top is within this many viewport heights. */
 const OLDER_WITHIN = 2;
-/** Where the browser itself keeps what is read in its place, it does so without stopping a scroll that is on its way. */
+/** Where the browser anchors the scroll position itself, it does so without stopping a running scroll. */
 const KEEPS_PLACE = typeof CSS !== "undefined" && CSS.supports("overflow-anchor", "auto");
 
 export class Scroller {
@@ -34,10 +34,10 @@ export class Scroller {
   #target: string | null = null;
   #lastTop = 0;
   #touchedAt = Number.NEGATIVE_INFINITY;
-  /** The first row in sight, and where its upper edge was before something is drawn that might move it. */
+  /** The first visible row, and its top before a render that may move it. */
   #anchor: { id: string; top: number } | null = null;
 
-  /** Changes when other rows are to be drawn. */
+  /** Changes when other rows have to be drawn. */
   get place(): ReadonlySignal<Place> {
     return this.#place;
   }
@@ -46,7 +46,7 @@ export class Scroller {
     return this.#isAtEnd;
   }
 
-  /** Begin to look after an element that scrolls, and what is in it. */
+  /** Start to manage a scrolling element and its content. */
   attach(element: HTMLElement, content: HTMLElement): () => void {
     this.#element = element;
     this.#sizes.observe(element);
@@ -65,15 +65,15 @@ export class Scroller {
     };
   }
 
-  /** Know how tall a row is, from the first time it is laid out. */
+  /** Observe the height of a row. */
   readonly measure = (row: HTMLElement): (() => void) => {
     this.#sizes.observe(row);
     return () => this.#sizes.unobserve(row);
   };
 
-  /** Return which of the turns to draw. */
+  /** Return which turns to draw. */
   layOut(turns: readonly Turn[]): Span {
-    // At the very top no browser keeps what is read in its place when something comes above it.
+    // At the very top no browser anchors the scroll position.
     if (!KEEPS_PLACE || turns[0]?.id !== this.#turns[0]?.id) this.#anchor = this.#found();
     this.#turns = turns;
     this.#starts = offsets(turns.map((turn) => this.#heights.get(turn.id) ?? this.#guess(turn)));
@@ -81,7 +81,7 @@ export class Scroller {
     return spanAt(this.#starts, this.#topOf(this.#place.value, sight), sight, sight);
   }
 
-  /** After something was drawn: be where the reader was. */
+  /** After a render: restore the reader's position. */
   settle(): void {
     if (this.#target !== null) this.#reach(this.#target);
     else if (this.#isAtEnd.peek()) this.#stay();
@@ -96,7 +96,7 @@ export class Scroller {
     this.#scrollToEnd();
   }
 
-  /** Go to a turn that is there. */
+  /** Scroll to a turn that is loaded. */
   toTurn(id: string): void {
     this.#target = id;
     this.#isAtEnd.value = false;
@@ -129,14 +129,14 @@ export class Scroller {
     if (!element) return;
     const { scrollTop, clientHeight, scrollHeight } = element;
     const left = scrollHeight - scrollTop - clientHeight;
-    // What grows below does not take the reader away from the end; only going up does, by however little.
+    // Growth below does not move the reader away from the end; only scrolling up does, however little.
     if (left <= EXACTLY_PX || (left < END_PX && scrollTop > this.#lastTop)) this.#isAtEnd.value = true;
     else if (scrollTop < this.#lastTop - 1) this.#isAtEnd.value = false;
     this.#lastTop = scrollTop;
     this.#follow(scrollTop, clientHeight);
   }
 
-  /** Draw other rows once the reader has moved on by half of what is seen at once. */
+  /** Draw other rows once the reader has moved by half a viewport. */
   #follow(scrollTop: number, sight: number): void {
     if (this.#isAtEnd.peek()) {
       this.#place.value = "end";
@@ -159,7 +159,7 @@ export class Scroller {
     if (this.#target === null) this.#stay();
   }
 
-  /** At the end, stay there; but what the reader has just opened stays under the pointer. */
+  /** Stay at the end, but keep what the reader just opened under the pointer. */
   #stay(): void {
     const element = this.#element;
     if (!element || !this.#isAtEnd.peek()) return;
@@ -204,7 +204,7 @@ export class Scroller {
   }
 }
 
-/** A part of the list: the rows from `from` up to `to`, with the room that the others would take. */
+/** The rows from `from` up to `to`, with the height of the others above and below. */
 interface Span {
   from: number;
   to: number;
@@ -212,7 +212,7 @@ interface Span {
   below: number;
 }
 
-/** Return where each row begins, and at last where the list ends. */
+/** Return the start of each row, and the end of the list last. */
 export function offsets(heights: Iterable<number>): number[] {
   const found = [0];
   let end = 0;
@@ -223,7 +223,7 @@ export function offsets(heights: Iterable<number>): number[] {
   return found;
 }
 
-/** Return the row that a point lies in; the first for what is above all, the last for what is below. */
+/** Return the row at a point; the first for points above the list, the last for points below. */
 export function rowAt(starts: readonly number[], point: number): number {
   let [low, high] = [0, Math.max(starts.length - 2, 0)];
   while (low < high) {
@@ -234,7 +234,7 @@ export function rowAt(starts: readonly number[], point: number): number {
   return low;
 }
 
-/** Return what to draw when the list is seen from `top` on, and `sight` of it at once. */
+/** Return which rows to draw for a viewport at `top` with height `sight`. */
 export function spanAt(starts: readonly number[], top: number, sight: number, margin: number): Span {
   const count = starts.length - 1;
   if (count === 0) return { from: 0, to: 0, above: 0, below: 0 };
@@ -248,7 +248,7 @@ const CHARS_OF_A_LINE = 90;
 const AROUND = 96;
 const CARD = 44;
 const QUESTION = 180;
-/** What is longer is cut where it is drawn. */
+/** Longer texts are cut when they are drawn. */
 const LINES_MAX = 4_000;
 
 function estimate(turn: Turn): number {

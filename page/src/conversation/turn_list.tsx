@@ -23,7 +23,7 @@ interface TurnsProps {
   isLoading: boolean;
 }
 
-/** The turns that are in sight and near it, with empty room in place of the others. */
+/** The turns near the viewport, with empty space in place of the others. */
 export function Turns({ turns, scroller, flashing, isLoading }: TurnsProps) {
   const { from, to, above, below } = scroller.layOut(turns);
   useLayoutEffect(() => scroller.settle());
@@ -55,7 +55,7 @@ interface RowProps {
   place: number;
   startsDay: boolean;
   isFlashing: boolean;
-  /** Says how tall it is, now and whenever that changes; returns what ends it. */
+  /** Reports its height now and on every change; returns the function that stops it. */
   measure: (element: HTMLElement) => () => void;
 }
 
@@ -79,7 +79,7 @@ const Row = memo(({ turn, place, startsDay, isFlashing, measure }: RowProps) => 
   );
 });
 
-/** A message, and everything that became of it. */
+/** The items of a turn. */
 const TurnBody = memo(({ turn }: { turn: Turn }) => {
   const items = turn.items.filter((item) => !isShownAsQuestion(item, turn));
   return (
@@ -110,11 +110,11 @@ interface DrawnProps {
   state: TurnState;
   isOver: boolean;
   isLast: boolean;
-  /** When what follows it began. */
+  /** When the next item began. */
   until: number | null;
 }
 
-/** Of a long turn that goes on, only what has changed is drawn again. */
+/** Memoised, so that a long running turn redraws only what changed. */
 const ItemView = memo(({ item, turnId, state, isOver, isLast, until }: DrawnProps) => {
   const isLive = isLast && !isOver;
   switch (item.role) {
@@ -137,7 +137,7 @@ const ItemView = memo(({ item, turnId, state, isOver, isLast, until }: DrawnProp
   }
 });
 
-/** A question to the person stands there as a question, and need not stand there as a call as well. */
+/** A question to the person is shown as a question, so its call is left out. */
 function isShownAsQuestion(item: Item, turn: Turn): boolean {
   if (item.role !== "tool" || item.name !== "ask_user") return false;
   return turn.items.some((other) => other.role === "question" && other.callId === item.callId);

@@ -20,13 +20,13 @@ const FLASH_MS = 2_000;
 
 interface ConversationViewProps {
   conversation: Conversation;
-  /** The turn to go to. */
+  /** The turn to scroll to. */
   target: string | null;
-  /** What stands below the last turn. */
+  /** Shown below the last turn. */
   children?: ComponentChildren;
 }
 
-/** A conversation as it is read: a list that stays where the reader is. */
+/** A conversation. */
 export function ConversationView({ conversation, target, children }: ConversationViewProps) {
   const scroller = useMemo(() => new Scroller(), [conversation]);
   const [element, setElement] = useState<HTMLElement | null>(null);
@@ -69,7 +69,7 @@ function EmptyConversation({ conversation }: { conversation: Conversation }) {
   const session = conversation.session.value;
   if (conversation.problem.value) return null;
   if (!session) return <Loading />;
-  // Its turns are on their way.
+  // The turns are still loading.
   if (session.turns > 0 || outgoing.value.some((each) => each.sessionId === session.id)) return null;
   return (
     <Empty icon="chat" title="Nothing has been said here yet">
@@ -78,7 +78,7 @@ function EmptyConversation({ conversation }: { conversation: Conversation }) {
   );
 }
 
-/** Go to the turn that the address names, once it is loaded.  Returns the one to be seen at a glance. */
+/** Scroll to the turn in the address once it is loaded.  Returns the turn to highlight. */
 function useTarget(conversation: Conversation, scroller: Scroller, target: string | null): string | null {
   const [flashing, setFlashing] = useState<string | null>(null);
   useEffect(() => {
@@ -106,13 +106,13 @@ function useTarget(conversation: Conversation, scroller: Scroller, target: strin
   return flashing;
 }
 
-/** Return the turn in which a message stands: its own, or the one that it joined. */
+/** Return the turn that shows a message: its own, or the one it joined. */
 function turnShowing(turns: readonly Turn[], id: string): string | undefined {
   const isIn = (turn: Turn) => turn.items.some((item) => item.role === "user" && item.joinedFrom === id);
   return turns.find((turn) => turn.id === id || isIn(turn))?.id;
 }
 
-/** Whoever sends something wants to see it, wherever they were reading. */
+/** Scroll to the end when the person sends a message. */
 function useOwnMessages(conversation: Conversation, scroller: Scroller): void {
   const own = outgoing.value.filter((each) => each.sessionId === conversation.id).length;
   const before = useRef(own);
@@ -124,12 +124,12 @@ function useOwnMessages(conversation: Conversation, scroller: Scroller): void {
 
 interface OlderProps {
   conversation: Conversation;
-  /** Whether the reader is near enough to the top to want more. */
+  /** Whether the reader is near enough to the top. */
   isWanted: () => boolean;
   scroller: HTMLElement | null;
 }
 
-/** What stands above the first turn that is loaded: older ones come by themselves when somebody reads on upwards. */
+/** Loads older turns when the reader scrolls towards the top. */
 function OlderTurns({ conversation, isWanted, scroller }: OlderProps) {
   const [hasFailed, setFailed] = useState(false);
   const state = conversation.older.value;
@@ -166,7 +166,7 @@ function OlderTurns({ conversation, isWanted, scroller }: OlderProps) {
   );
 }
 
-/** A way back to the end, for whoever reads further up; it says when there is something new. */
+/** A button that scrolls to the end, and tells when there are new messages. */
 function JumpToEnd({ scroller, last }: { scroller: Scroller; last: Turn | undefined }) {
   const seen = useRef(last);
   if (scroller.isAtEnd.value) {
@@ -184,7 +184,7 @@ function JumpToEnd({ scroller, last }: { scroller: Scroller; last: Turn | undefi
 
 const SAID_MAX_CHARS = 2_000;
 
-/** Tells those who listen what has happened: whole answers and questions, never single words. */
+/** Announces whole answers and questions to screen readers, never single words. */
 function Announcer({ turn }: { turn: Turn | undefined }) {
   const [said, setSaid] = useState("");
   const before = useRef<{ id: string; isOver: boolean; asked: string } | null>(null);
@@ -193,7 +193,7 @@ function Announcer({ turn }: { turn: Turn | undefined }) {
     const asked = openQuestion(turn)?.text ?? "";
     const was = before.current;
     before.current = { id: turn.id, isOver: isOver(turn), asked };
-    // What was there when the page came is read, not announced.
+    // What was there when the page opened is not announced.
     if (!was || (was.id !== turn.id && !asked)) return;
     if (asked && asked !== was.asked) setSaid(`A question for you: ${asked}`);
     else if (isOver(turn) && !was.isOver) setSaid(ended(turn).slice(0, SAID_MAX_CHARS));
@@ -210,7 +210,7 @@ function ended(turn: Turn): string {
   return turn.state === "completed" ? answerOf(turn) : (marker?.text ?? "");
 }
 
-/** The shape of a conversation, until it is there. */
+/** The placeholder of a conversation that is loading. */
 function Loading() {
   return (
     <div class="loading" role="status" aria-label="Loading the conversation">

@@ -23,7 +23,7 @@ export function startDrawer(): void {
     narrow.value = NARROW.matches;
     opened.value = !NARROW.matches && localStore.get(STORAGE_KEY) !== "closed";
   });
-  // Whoever goes somewhere wants to see that, and not what lies over it.
+  // Navigating closes the sidebar where it covers the page.
   effect(() => {
     if (route.value && narrow.peek()) opened.value = false;
   });

@@ -26,7 +26,7 @@ import { userMenuItems } from "./user_menu.ts";
 
 const Control = lazy(() => import("../control/control.tsx").then((part) => part.Control));
 
-/** The sidebar, and beside it the place where one is. */
+/** The sidebar, and the page of the current route beside it. */
 export function Frame() {
   const isOver = isNarrow.value && isOpen.value;
   return (
@@ -65,7 +65,7 @@ function CurrentPage({ place }: { place: Route }) {
   }
 }
 
-/** Where a session begins: it is opened with its first message. */
+/** The page of a new session, which is opened by its first message. */
 function NewPage({ previous }: { previous: string | null }) {
   return (
     <section class="new-page" aria-label="New chat">
@@ -78,15 +78,15 @@ function NewPage({ previous }: { previous: string | null }) {
   );
 }
 
-/** A link would change the address, which names the place where one is. */
+/** A link would change the address, which holds the route. */
 function skip(): void {
   document.getElementById("main")?.focus();
 }
 
-/** A gateway that is back sooner was not away for anybody who reads. */
+/** A shorter absence of the gateway is not worth a banner. */
 const DELAY_MS = 1_500;
 
-/** Says calmly that the gateway is away, and that nothing is lost by it. */
+/** Says that the gateway is away, and that nothing is lost. */
 function OfflineBanner() {
   const since = useDelayed(offlineSince.value);
   return (
@@ -104,7 +104,7 @@ function OfflineBanner() {
   );
 }
 
-/** Return a moment once it lies back long enough, and null as soon as it is. */
+/** Return a moment once it is long enough ago; null again at once. */
 function useDelayed(moment: number | null): number | null {
   const [lasting, setLasting] = useState<number | null>(null);
   useEffect(() => {
@@ -115,7 +115,7 @@ function useDelayed(moment: number | null): number | null {
   return lasting;
 }
 
-/** Everything one can go to.  Where it lies over the page it takes the focus, and Escape closes it. */
+/** The sidebar.  Where it covers the page, it takes the focus and Escape closes it. */
 function Sidebar({ isOver }: { isOver: boolean }) {
   const element = useRef<HTMLElement>(null);
   useLayoutEffect(() => {
@@ -150,7 +150,7 @@ function Sidebar({ isOver }: { isOver: boolean }) {
   );
 }
 
-/** Below the sessions: the gateway itself, and this browser. */
+/** The footer of the sidebar: the gateway, and this browser. */
 function SidebarFooter() {
   return (
     <footer class="sidebar-foot">

@@ -31,7 +31,7 @@ function themeItem(each: Theme): MenuItem {
   return { label, icon: theme.value === each ? "check" : icon, onSelect: () => setTheme(each) };
 }
 
-/** Sign out, and leave nothing behind.  Throws while there is something that would be lost. */
+/** Sign out, and delete what this browser stored.  Throws while an unsent message would be lost. */
 async function signOutAndClear(): Promise<void> {
   if (outgoing.value.some((each) => each.state !== "accepted")) {
     throw new Error("A message has not been sent yet. Let it arrive, or discard it; then sign out.");
@@ -39,6 +39,6 @@ async function signOutAndClear(): Promise<void> {
   await signOut();
   await Promise.all(outgoing.value.map((each) => discard(each.key)));
   clearAllDrafts();
-  // What the page has in its memory goes with it.
+  // The reload clears the memory of the page.
   location.reload();
 }

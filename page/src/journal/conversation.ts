@@ -14,32 +14,32 @@ import { addUsage, noUsage, usageOf } from "./turn_status.ts";
 import type { TokenUsage, Turn, View } from "./view.ts";
 
 const NOT_SIGNED_IN = 401;
-/** Turns that are read at once: what fills a screen, and what is good for searching. */
+/** Turns per request: enough for a screen, and for loading through to a turn. */
 const PAGE_TURNS = 30;
 const PAGE_TURNS_MAX = 200;
-/** Sessions that are kept as they were read, so that going back to one shows it at once. */
+/** How many recent sessions stay in the cache, so that going back shows them at once. */
 const CACHED_MAX = 8;
 
 export interface Conversation {
   readonly id: string;
   readonly session: ReadonlySignal<SessionView | null>;
-  /** The turns that are shown, in order. */
+  /** The visible turns, in order. */
   readonly turns: ReadonlySignal<readonly Turn[]>;
   readonly used: ReadonlySignal<TokenUsage>;
   readonly link: ReadonlySignal<ConnectionState>;
-  /** Why it cannot be read. */
+  /** Why the session cannot be loaded. */
   readonly problem: ReadonlySignal<unknown>;
   readonly older: ReadonlySignal<"more" | "loading" | "none">;
   loadOlder(): Promise<void>;
-  /** Read back to a turn; returns whether there is one. */
+  /** Load older turns until this one; returns whether it exists. */
   loadThrough(turnId: string): Promise<boolean>;
   close(): void;
 }
 
-/** What was read of sessions that were left, and up to which entry; the last one was left last. */
+/** The cache of recent sessions with their cursor; the most recent one is last. */
 const cache = new Map<string, { loaded: LoadedJournal; cursor: number }>();
 
-/** Read a session from now on, until it is closed. */
+/** Load a session and follow it, until it is closed. */
 export function openConversation(id: string): Conversation {
   return new OpenSession(id);
 }
@@ -48,10 +48,10 @@ class OpenSession implements Conversation {
   readonly #loaded: Signal<LoadedJournal>;
   readonly #link = signal<ConnectionState>("connecting");
   readonly #problem = signal<unknown>(null);
-  /** Ends what is asked of a journal, once that is read no more. */
+  /** Aborts the requests for a journal that is no longer read. */
   #reader = new AbortController();
   readonly #news = new FrameBatch<JournalEntry>((entries) => this.#add(entries));
-  /** Every entry up to this one has been heard, as far as its turn is loaded. */
+  /** Every entry up to this one has arrived, as far as its turn is loaded. */
   #cursor: number;
   #unfollow = () => {};
   readonly #paging = signal<Promise<void> | null>(null);
@@ -96,7 +96,7 @@ class OpenSession implements Conversation {
     if (cache.size > CACHED_MAX) cache.delete([...cache.keys()][0]!);
   }
 
-  /** Read the newest turns, as soon as they can be had, and follow what comes after them. */
+  /** Load the newest turns, and follow what comes after them. */
   #begin(): void {
     this.#load(this.#first(this.#reader.signal));
   }
@@ -179,7 +179,7 @@ class OpenSession implements Conversation {
     markArrived(entries.filter(isMessage).map(arrivalOf));
   }
 
-  /** The journal is another one than the one that was read: forget that. */
+  /** The gateway has another journal now: start again. */
   #restart(): void {
     this.#reader.abort();
     this.#reader = new AbortController();
@@ -196,18 +196,18 @@ const arrivalOf = (entry: JournalEntry) => ({ id: entry.turn_id, key: textField(
 
 interface LoadedJournal {
   readonly view: View;
-  /** Nothing before the first page. */
+  /** Null before the first page. */
   readonly session: SessionView | null;
-  /** Where the turns before the first go on; null when there are none. */
+  /** The cursor for older turns; null if there are none. */
   readonly next: string | null;
-  /** What had been used up to the entry `usedUpTo`. */
+  /** The usage up to the entry `usedUpTo`. */
   readonly used: TokenUsage;
   readonly usedUpTo: number;
 }
 
 const nothingLoaded: LoadedJournal = { view: emptyView, session: null, next: null, used: noUsage, usedUpTo: 0 };
 
-/** Return a reading with a page more: the newest turns, or those before the ones that it has. */
+/** Add a page: the newest turns, or older ones. */
 function withPage(loaded: LoadedJournal, page: JournalPage): LoadedJournal {
   const isLater = page.seq >= loaded.usedUpTo;
   return {
@@ -219,7 +219,7 @@ function withPage(loaded: LoadedJournal, page: JournalPage): LoadedJournal {
   };
 }
 
-/** Return a reading with what has just happened. */
+/** Add live entries. */
 function withEntries(loaded: LoadedJournal, entries: readonly JournalEntry[]): LoadedJournal {
   const { usedUpTo } = loaded;
   const spent = entries.filter((each) => each.kind === "usage" && each.seq > usedUpTo);
@@ -231,7 +231,7 @@ function withEntries(loaded: LoadedJournal, entries: readonly JournalEntry[]): L
   };
 }
 
-/** Return the later word on a session: that of its page, or of whoever watches all of them. */
+/** Return the newer of two versions of a session: its own page's, or the store's. */
 function newerSession(read: SessionView | null, watched: SessionView | undefined): SessionView | null {
   if (!read || !watched) return read ?? watched ?? null;
   return watched.updated_at >= read.updated_at ? watched : read;
@@ -247,7 +247,7 @@ function tokenUsage(usage: Usage): TokenUsage {
   };
 }
 
-/** A hidden page draws no frames. */
+/** A hidden page has no animation frames. */
 const HIDDEN_MS = 200;
 
 class FrameBatch<T> {
@@ -264,7 +264,7 @@ class FrameBatch<T> {
     this.#timer = setTimeout(this.flush, HIDDEN_MS);
   }
 
-  /** Give on what is there now. */
+  /** Pass on what was collected. */
   readonly flush = (): void => {
     const gathered = this.#gathered;
     this.drop();

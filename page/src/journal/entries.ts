@@ -3,7 +3,7 @@
 import type { EntryKind } from "../wire.ts";
 import type { Recovery } from "./items.ts";
 
-/** One entry, or with `since` all from that one up to `seq`.  What its data holds is looked at when it is shown. */
+/** One entry; with `since`, all entries from that one up to `seq`.  Its data is checked when it is shown. */
 export interface JournalEntry {
   seq: number;
   turn_id: string;
@@ -18,7 +18,7 @@ export interface JournalEntry {
 /** Return the number of the first entry that this one stands for. */
 export const firstSeq = (entry: JournalEntry) => entry.since ?? entry.seq;
 
-/** Return a text of an entry; what an older version or a damaged disk left there instead is none. */
+/** Return a text field; empty if an older version or a damaged disk left something else there. */
 export function textField(entry: JournalEntry, key = "text"): string {
   const value = field(entry, key);
   return typeof value === "string" ? value : "";
@@ -33,7 +33,7 @@ export function numberField(entry: JournalEntry, key: string): number {
 
 export const endsAttempt = (entry: JournalEntry) => ATTEMPT_ENDS.has(entry.kind);
 
-/** The ends of an attempt. */
+/** The entries that end an attempt. */
 const ATTEMPT_ENDS: ReadonlySet<EntryKind> = new Set([
   "turn.completed",
   "turn.failed",
@@ -41,7 +41,7 @@ const ATTEMPT_ENDS: ReadonlySet<EntryKind> = new Set([
   "turn.interrupted",
 ]);
 
-/** Return the entry that an event of the stream carries; null for what is none. */
+/** Return the entry of a stream event; null if it is malformed. */
 export function parseEntry(text: string): JournalEntry | null {
   try {
     const found: unknown = JSON.parse(text);
@@ -59,7 +59,7 @@ function isEntry(found: unknown): found is JournalEntry {
   return named && placed && has("data", "object") && Reflect.get(found, "data") !== null;
 }
 
-/** Return how many of the first items hold a condition that none holds after one that does not. */
+/** Return how many leading items meet a condition, by binary search. */
 export function countLeading<T>(items: readonly T[], holds: (item: T) => boolean): number {
   let [low, high] = [0, items.length];
   while (low < high) {
@@ -80,44 +80,44 @@ export const newLog = (entry: JournalEntry): Log => ({ shared: [entry], length: 
 export const entriesOf = (log: Log): readonly JournalEntry[] =>
   log.shared.length === log.length ? log.shared : log.shared.slice(0, log.length);
 
-/** Whether an entry comes after all that are there. */
+/** Whether an entry comes after all others. */
 export const isAfterLog = (log: Log, entry: JournalEntry) => firstSeq(entry) > log.shared[log.length - 1]!.seq;
 
-/** Return the log with an entry in it; the very same one if all that it says is there already. */
+/** Return the log with an entry added; the same log if it holds all of the entry already. */
 export function insertEntry(log: Log, entry: JournalEntry): Log {
   if (isAfterLog(log, entry)) return append(log, entry);
   const entries = entriesOf(log);
   const at = countLeading(entries, (each) => each.seq < firstSeq(entry));
   if (covers(entries, at, entry)) return log;
-  // Runs are joined from their beginning on, so one that is longer covers the others whole.
+  // Runs are joined from their start, so a longer one covers the others.
   let behind = at;
   while (behind < entries.length && entries[behind]!.seq <= entry.seq) behind += 1;
   const shared = entries.toSpliced(at, behind - at, entry);
   return { shared, length: shared.length };
 }
 
-/** Most entries come last, and must not cost the more the longer the turn is. */
+/** Most entries are appended, which must not cost more in a longer turn. */
 function append(log: Log, entry: JournalEntry): Log {
   const shared = log.shared.length === log.length ? log.shared : log.shared.slice(0, log.length);
   shared.push(entry);
   return { shared, length: shared.length };
 }
 
-/** Whether the entries from some place on leave nothing for this one to say. */
+/** Whether the entries from an index on cover all of this one. */
 function covers(entries: readonly JournalEntry[], from: number, entry: JournalEntry): boolean {
   let missing = firstSeq(entry);
   for (let at = from; at < entries.length && firstSeq(entries[at]!) <= missing; at += 1) missing = entries[at]!.seq + 1;
   return missing > entry.seq;
 }
 
-/** Which attempts of a turn are over: what their worker still says is late. */
+/** The attempts of a turn that have ended: later entries of their workers are late. */
 export type EndedAttempts = Set<number>;
 
 /** Whether an entry arrived after the end of its attempt. */
 export const isLate = (ended: EndedAttempts, entry: JournalEntry) =>
   !endsAttempt(entry) && entry.nth !== null && ended.has(entry.attempt);
 
-/** Return the entries of a turn as they are read. */
+/** Return the entries of a turn in reading order. */
 export function inReadingOrder(entries: readonly JournalEntry[]): readonly JournalEntry[] {
   const ended: EndedAttempts = new Set();
   const placed: JournalEntry[] = [];
@@ -129,18 +129,18 @@ export function inReadingOrder(entries: readonly JournalEntry[]): readonly Journ
   return late.length ? putBack(placed, late) : placed;
 }
 
-/** Whether one entry of a worker was written before another. */
+/** Whether a worker wrote one entry before another. */
 function isBefore(one: JournalEntry, other: JournalEntry): boolean {
   return one.attempt === other.attempt ? one.nth! < other.nth! : one.attempt < other.attempt;
 }
 
-/** Return the entries with each late one below the last that its worker had written before it. */
+/** Return the entries with each late one after the last that its worker wrote before it. */
 function putBack(placed: readonly JournalEntry[], late: readonly JournalEntry[]): readonly JournalEntry[] {
   const written = placed.flatMap((entry, index) => (entry.nth === null ? [] : [{ entry, index }]));
   const below = new Map<number, JournalEntry[]>();
   for (const entry of late.toSorted((one, other) => one.attempt - other.attempt || one.nth! - other.nth!)) {
     const before = countLeading(written, (each) => isBefore(each.entry, entry));
-    // With no earlier entry of its own the place is right below the acceptance, which opens every turn.
+    // Without an earlier entry, it follows the acceptance, which begins every turn.
     const place = before ? written[before - 1]!.index : 0;
     const there = below.get(place);
     if (there) there.push(entry);
@@ -149,10 +149,10 @@ function putBack(placed: readonly JournalEntry[], late: readonly JournalEntry[])
   return placed.flatMap((entry, index) => [entry, ...(below.get(index) ?? [])]);
 }
 
-/** What an agent brings forth while it works: what is looked for after its worker is lost. */
+/** The output of an agent, which is recovered after its worker is lost. */
 const OUTPUT: ReadonlySet<EntryKind> = new Set(["text", "reasoning", "tool.started", "tool.finished"]);
 
-/** Return how much was found of each attempt that was interrupted. */
+/** Return how much output was recovered of each interrupted attempt. */
 export function recoveries(entries: readonly JournalEntry[]): ReadonlyMap<number, Recovery> {
   const attempts = (kinds: ReadonlySet<EntryKind>) =>
     new Set(entries.filter((each) => kinds.has(each.kind)).map((each) => each.attempt));

@@ -24,7 +24,7 @@ import { type ItemsBuilder, showEntry } from "./items.ts";
 import { newTurnStatus, statusAfter, statusAfterLate, type TurnStatus } from "./turn_status.ts";
 import type { Turn, View } from "./view.ts";
 
-/** More than this is put to what is shared, which costs as much as there is. */
+/** More changes than this are merged into the shared map, which costs as much as the map is large. */
 const RECENT_MAX = 64;
 
 export class PersistentMap<T> {
@@ -37,7 +37,7 @@ export class PersistentMap<T> {
     return this.recent.get(key) ?? this.settled.get(key);
   }
 
-  /** Return the version in which some keys have other values. */
+  /** Return a version with some keys changed. */
   with(changes: ReadonlyMap<string, T>): PersistentMap<T> {
     const recent = new Map([...this.recent, ...changes]);
     return recent.size <= RECENT_MAX
@@ -48,10 +48,10 @@ export class PersistentMap<T> {
 
 export const emptyView: View = { seq: 0, turns: [], turnFolds: new PersistentMap() };
 
-/** What came for a turn behind all that it had; null when something came between. */
+/** The entries that came after all others of a turn; null if one came between. */
 type Appended = JournalEntry[] | null;
 
-/** Return the view with some more entries in it.  What they do not touch is the same object as before. */
+/** Return the view with more entries.  Turns that they do not touch stay the same objects. */
 export function fold(view: View, entries: readonly JournalEntry[]): View {
   const turnFolds = new Changes(view.turnFolds);
   const fresh = addEntries(turnFolds, entries);
@@ -63,7 +63,7 @@ export function fold(view: View, entries: readonly JournalEntry[]): View {
   return { seq, turns: placedTurns(view.turns, turnFolds.made), turnFolds: view.turnFolds.with(turnFolds.made) };
 }
 
-/** What is known of turns, with what becomes of some of them. */
+/** The folds of turns, with uncommitted changes. */
 class Changes {
   readonly made = new Map<string, TurnFold>();
 
@@ -78,7 +78,7 @@ class Changes {
   }
 }
 
-/** Put entries to those of their turns, and return what is new, by turn. */
+/** Add entries to the logs of their turns, and return the new ones by turn. */
 function addEntries(turnFolds: Changes, entries: readonly JournalEntry[]): Map<string, Appended> {
   const fresh = new Map<string, Appended>();
   for (const entry of entries) {
@@ -103,7 +103,7 @@ function refold(turnFolds: Changes, id: string, appended: Appended): void {
   turnFolds.set(id, { ...before, state: extended ?? foldTurn(id, entriesOf(before.log), picturesOf) });
 }
 
-/** Return the turn that shows the pictures of another, because its message became a part of it. */
+/** Return the turn that shows the pictures of another, because that one's message joined it. */
 function joinedTurnOf(turnFolds: Changes, id: string): string | undefined {
   const host = turnFolds.get(id)?.state?.status.joined ?? undefined;
   return host && pictures(turnFolds, id, host).length > 0 ? host : undefined;
@@ -115,7 +115,7 @@ function pictures(turnFolds: Changes, id: string, host: string): EntryPicture[] 
   return state.turn.items.flatMap((each) => (each.role === "user" && each.joinedFrom === null ? each.images : []));
 }
 
-/** Return all turns in the order of their acceptance, with those that changed in their places. */
+/** Return all turns in order of acceptance, with the changed ones replaced. */
 function placedTurns(turns: readonly Turn[], changed: ReadonlyMap<string, TurnFold>): Turn[] {
   const next = [...turns];
   for (const [id, { state }] of changed) {
@@ -129,7 +129,7 @@ function placedTurns(turns: readonly Turn[], changed: ReadonlyMap<string, TurnFo
 
 export interface TurnFold {
   readonly log: Log;
-  /** Nothing while the message of the turn is missing: its page has not been loaded. */
+  /** Null until the page with the turn's message is loaded. */
   readonly state: FoldState | null;
 }
 
@@ -143,10 +143,10 @@ interface FoldState {
 
 type PicturesOf = (turnId: string) => EntryPicture[];
 
-/** What changes how entries before it are shown. */
+/** Entries that change how earlier ones are shown. */
 const REFOLDING: ReadonlySet<EntryKind> = new Set(["turn.interrupted", "turn.recovered"]);
 
-/** Tell a turn from all of its entries; null while its message, which is the first, is not among them. */
+/** Fold all entries of a turn; null if its message, the first entry, is missing. */
 function foldTurn(id: string, entries: readonly JournalEntry[], picturesOf: PicturesOf): FoldState | null {
   if (entries[0]?.kind !== "turn.accepted") return null;
   const inOrder = inReadingOrder(entries);
@@ -161,7 +161,7 @@ function foldTurn(id: string, entries: readonly JournalEntry[], picturesOf: Pict
   return foldState({ status: status, ended: ended, recoveries: builder.recoveries }, builder);
 }
 
-/** Tell on with entries that came after all others; null when they change what is told already. */
+/** Fold entries that came after all others; null if they change what is already folded. */
 function extendFold(state: FoldState, entries: readonly JournalEntry[], picturesOf: PicturesOf): FoldState | null {
   const { recoveries, openAttempt } = state;
   const builder: ItemsBuilder = { items: [...state.turn.items], openAttempt, recoveries, picturesOf };

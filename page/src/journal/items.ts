@@ -6,15 +6,15 @@ import type { CallItem, Item, MarkerItem, QuestionItem, TextItem } from "./view.
 
 export interface ItemsBuilder {
   items: Item[];
-  /** The attempt whose words the last item can still take. */
+  /** The attempt whose text the last item can still take. */
   openAttempt: number | null;
-  /** The attempts that were interrupted. */
+  /** The interrupted attempts. */
   recoveries: ReadonlyMap<number, Recovery>;
-  /** The pictures that came with a message of another turn, which joined this one. */
+  /** Returns the pictures of a message that joined this turn. */
   picturesOf: (turnId: string) => EntryPicture[];
 }
 
-/** What no attempt brought forth, so none can have left it behind. */
+/** Entries that belong to no attempt, and so are never recovered from one. */
 const LASTING: ReadonlySet<EntryKind> = new Set(["turn.accepted", "message.joined", "context.compacted"]);
 const SPEAKERS: ReadonlySet<unknown> = new Set(["system", "user", "assistant"]);
 const OUTCOMES: readonly CallState[] = ["planned", "awaiting_approval", "started", "ok", "error", "unknown"];
@@ -22,7 +22,7 @@ const SUBJECTS: readonly About[] = ["answer", "approval", "budget"];
 
 type Show = (builder: ItemsBuilder, entry: JournalEntry) => void;
 
-/** How each kind of entry shows; what is not here shows nothing. */
+/** How each kind of entry is shown; other kinds show nothing. */
 const SHOW_BY_KIND: Partial<Record<EntryKind, Show>> = {
   text: (builder, entry) => addText(builder, entry, "assistant"),
   reasoning: (builder, entry) => addText(builder, entry, "reasoning"),
@@ -47,16 +47,16 @@ function add(builder: ItemsBuilder, entry: JournalEntry, item: Item): void {
   builder.openAttempt = entry.attempt;
 }
 
-/** Return what every item has.  Its first entry names it, because that one it keeps while it grows. */
+/** Return the fields that every item has.  The key is the first entry's, so that it stays while the item grows. */
 function commonFields({ recoveries }: ItemsBuilder, entry: JournalEntry) {
   const recovered = recoveries.has(entry.attempt) && !LASTING.has(entry.kind) && !endsAttempt(entry);
   return { key: String(firstSeq(entry)), at: entry.at, recovered };
 }
 
-/** Return the name of an item that an entry becomes a part of: an entry that was put back may be the older one. */
+/** Return the key of an item that takes an entry: the late entry may be the older one. */
 const joinedKey = (item: Item, entry: JournalEntry) => String(Math.min(Number(item.key), firstSeq(entry)));
 
-/** Words of one attempt run on; those of the next begin anew. */
+/** Text of one attempt is joined; text of the next attempt begins a new item. */
 function addText(builder: ItemsBuilder, entry: JournalEntry, role: TextItem["role"]): void {
   const last = builder.items.at(-1);
   if (last?.role === role && builder.openAttempt === entry.attempt) {
@@ -100,7 +100,7 @@ function callItem(
   };
 }
 
-/** Put a result on the card of its call.  One that arrived late stands above the entry that says nobody knows it. */
+/** Put a result on its call.  A late result replaces the entry that said the outcome is unknown. */
 function finishCall(builder: ItemsBuilder, entry: JournalEntry): void {
   const said = field(entry, "outcome");
   const outcome = OUTCOMES.find((each) => each === said) ?? "unknown";
@@ -140,7 +140,7 @@ function questionItem(builder: ItemsBuilder, entry: JournalEntry): QuestionItem 
   };
 }
 
-/** Put an answer to its question; one without a question stands for itself. */
+/** Put an answer on its question; without a question it is shown alone. */
 function addAnswer(builder: ItemsBuilder, entry: JournalEntry): void {
   const questionId = textField(entry, "question_id");
   const index = builder.items.findLastIndex(
@@ -153,7 +153,7 @@ function addAnswer(builder: ItemsBuilder, entry: JournalEntry): void {
     return;
   }
   builder.items[index] = { ...asked, key: joinedKey(asked, entry), ...answered };
-  // What is said after an answer does not run into what was said before it.
+  // Text after an answer does not continue the text before it.
   builder.openAttempt = null;
 }
 
@@ -188,10 +188,10 @@ function isPicture(found: unknown): found is EntryPicture {
 
 const isObject = (found: unknown): found is Record<string, unknown> => typeof found === "object" && found !== null;
 
-/** How much of a lost attempt has been found. */
+/** How much of a lost attempt was found. */
 export type Recovery = "nothing" | "pending" | "output";
 
-/** Nothing found is nothing said: what is not there now may still arrive. */
+/** If nothing was found, nothing is said: it may still arrive. */
 const RECOVERY: Readonly<Record<Recovery, string>> = {
   nothing: "",
   pending: " Recovery of its output is pending.",

@@ -5,22 +5,25 @@ import type { ConnectionState } from "../connection.ts";
 import { backoffMs, isTransient, retryNow, waitToRetry } from "../retry.ts";
 import { signedFetch } from "../signing.ts";
 
-/** So long a tab may be hidden before it leaves its connection to others: a browser has six for one gateway. */
+/** A tab hidden for longer frees its connection: a browser has six per gateway. */
 const HIDDEN_MS = 10_000;
 
 interface Listener {
   onEvent(heard: ServerEvent): void;
   onConnection(link: ConnectionState): void;
-  /** It will never be given: there is nothing to follow, or not for this person. */
+  /** The gateway refuses the stream for good. */
   onRefused?(refused: Refused): void;
 }
 
-/** Asks for a stream; throws when nobody answers. */
+/** Requests a stream; throws if no answer comes. */
 export type FetchStream = (path: string, headers: Record<string, string>, signal: AbortSignal) => Promise<Response>;
 
 const fetchStream: FetchStream = (path, headers, signal) => signedFetch(path, { cache: "no-store", headers, signal });
 
-/** Follow a stream; one with a cursor goes on behind it, and rests while nobody looks.  Returns what ends it. */
+/**
+ * Follow a stream.  With a cursor it resumes after it, and pauses while the tab is hidden.  Returns the function that
+ * stops it.
+ */
 export function followStream(
   path: string,
   cursor: (() => number) | null,
@@ -53,7 +56,7 @@ class Stream {
       const outcome = await this.#listen();
       if (this.#stopped.signal.aborted) return;
       if (outcome === "heard") tries = 0;
-      // One that has just broken is asked for once more before anybody is told that it is gone.
+      // A connection that just broke is retried once before it counts as away.
       this.listener.onConnection(outcome === "heard" ? "connecting" : "away");
       if (outcome instanceof Refused) return this.listener.onRefused?.(outcome);
       await waitToRetry(backoffMs(tries));
@@ -70,7 +73,7 @@ class Stream {
       if (!response?.ok || !response.body) return await refusalOf(response);
       connection.heard();
       this.listener.onConnection("live");
-      // A gateway that answers one answers all.
+      // If one request is answered, the others will be too.
       retryNow();
       await this.#take(response.body, connection);
       return "heard";
@@ -84,7 +87,7 @@ class Stream {
     const hear = eventParser((heard) => this.#tell(heard));
     const reader = body.getReader();
     for (;;) {
-      // Whatever broke the connection, the next one begins behind the last event that was taken.
+      // However the connection broke, the next one resumes after the last event that was handled.
       const { done, value } = await reader.read().catch(() => ({ done: true, value: undefined }));
       if (done || !value) return;
       connection.heard();
@@ -97,7 +100,7 @@ class Stream {
     try {
       this.listener.onEvent(heard);
     } catch (error) {
-      // The page would go on to show what was, and say that it is what is.
+      // If this threw, the stream would stop, and the page would show old state as current.
       console.error(error);
     }
   }
@@ -109,7 +112,7 @@ async function refusalOf(response: Response | null): Promise<"unheard" | Refused
   return isTransient(refused.status) ? "unheard" : refused;
 }
 
-/** Cut a line when the tab has been hidden for a while.  Returns what ends that. */
+/** Disconnect when the tab has been hidden for a while.  Returns the function that stops watching. */
 function disconnectWhenHidden(connection: WatchedConnection): () => void {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const update = () => {
@@ -132,9 +135,9 @@ function whenVisible(stopped: AbortSignal): Promise<void> {
   return new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
 }
 
-/** So long a gateway may take to answer at all. */
+/** The longest that a gateway may take to answer at all. */
 const ANSWER_MAX_MS = 10_000;
-/** It gives a sign of life every 15 seconds: after this long without any, nobody is there. */
+/** The gateway sends a heartbeat every 15 seconds; after this long without one, it is gone. */
 const SILENCE_MAX_MS = 40_000;
 const CHECK_MS = 2_000;
 
@@ -145,9 +148,9 @@ export class WatchedConnection {
   #silenceMs = ANSWER_MAX_MS;
 
   constructor(stopped: AbortSignal) {
-    // By the clock on the wall, because timers stand still while a machine sleeps; somebody may set that back.
+    // By wall-clock time, because timers stop while a machine sleeps; the absolute value, because the clock may be set back.
     this.#watch = setInterval(() => Math.abs(Date.now() - this.#heardAt) > this.#silenceMs && this.cut(), CHECK_MS);
-    // A network that is said to be gone may be another one by now; to ask again costs nothing.
+    // The network may come back as another one, and a new request costs nothing.
     addEventListener("offline", this.cut);
     stopped.addEventListener("abort", this.cut, { signal: this.#cut.signal });
   }
@@ -169,14 +172,14 @@ export class WatchedConnection {
   };
 }
 
-/** One event; without a name of its own it is a "message". */
+/** One event; without a name it is a "message". */
 export interface ServerEvent {
   event: string;
   id: string;
   data: string;
 }
 
-/** Return what takes the chunks of one stream, and tells each event as soon as it is whole. */
+/** Return a parser that takes chunks and reports each event as soon as it is complete. */
 export function eventParser(onEvent: (heard: ServerEvent) => void): (chunk: Uint8Array) => void {
   const decoder = new TextDecoder();
   const hear = lineParser(onEvent);
@@ -185,7 +188,7 @@ export function eventParser(onEvent: (heard: ServerEvent) => void): (chunk: Uint
   return (chunk) => {
     let text = decoder.decode(chunk, { stream: true });
     if (!text) return;
-    // The return before was the end of a line already, and this is its other half.
+    // The carriage return before already ended the line; this is the second half of it.
     if (endedInReturn && text.startsWith("\n")) text = text.slice(1);
     endedInReturn = text ? text.endsWith("\r") : false;
     const whole = (rest + text).split(/\r\n|\r|\n/);
@@ -194,7 +197,7 @@ export function eventParser(onEvent: (heard: ServerEvent) => void): (chunk: Uint
   };
 }
 
-/** Return what takes one line after the other. */
+/** Return a parser that takes one line at a time. */
 function lineParser(onEvent: (heard: ServerEvent) => void): (connection: string) => void {
   let id = "";
   let event = "";
@@ -213,7 +216,7 @@ function lineParser(onEvent: (heard: ServerEvent) => void): (connection: string)
   };
 }
 
-/** Without a name it is a comment: a sign of life. */
+/** A line without a name is a comment, sent as a heartbeat. */
 function field(connection: string): { name: string; value: string } {
   const colon = connection.indexOf(":");
   if (colon < 0) return { name: connection, value: "" };

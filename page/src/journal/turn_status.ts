@@ -4,9 +4,9 @@ import { field, firstSeq, type JournalEntry, numberField, textField } from "./en
 import type { TokenUsage, Turn } from "./view.ts";
 
 export interface TurnStatus extends Omit<Turn, "items"> {
-  /** The turn that its message became a part of. */
+  /** The turn that its message joined. */
   joined: string | null;
-  /** It was interrupted, and has not been started again. */
+  /** It was interrupted, and has not started again. */
   interrupted: boolean;
 }
 
@@ -30,7 +30,7 @@ export const newTurnStatus = (id: string): TurnStatus => ({
   interrupted: false,
 });
 
-/** Return how a turn stands after an entry; the same object if that changes nothing, as with most. */
+/** Return the status after an entry; the same object if nothing changes, which is the most common case. */
 export function statusAfter(status: TurnStatus, entry: JournalEntry): TurnStatus {
   switch (entry.kind) {
     case "turn.accepted":
@@ -60,7 +60,7 @@ export function statusAfter(status: TurnStatus, entry: JournalEntry): TurnStatus
   }
 }
 
-/** What arrives after the end of its attempt changes nothing but what was used. */
+/** An entry after the end of its attempt changes only the usage. */
 export const statusAfterLate = (status: TurnStatus, entry: JournalEntry) =>
   entry.kind === "usage" ? statusAfter(status, entry) : status;
 

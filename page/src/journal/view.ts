@@ -3,7 +3,7 @@
 import type { About, CallState, EntryPicture, TurnState } from "../wire.ts";
 import type { PersistentMap, TurnFold } from "./fold.ts";
 
-/** Tokens and money; cost is in millionths of a dollar, and 0 where no price is known. */
+/** Tokens and cost, in millionths of a dollar; 0 if no price is known. */
 export interface TokenUsage {
   model: string;
   input: number;
@@ -13,24 +13,24 @@ export interface TokenUsage {
 }
 
 interface Common {
-  /** Stays the same while the item grows, and is no other item's of its turn. */
+  /** Unique within its turn, and constant while the item grows. */
   key: string;
   at: number;
-  /** Shown by an attempt that never came to its end. */
+  /** It comes from an attempt that was interrupted. */
   recovered: boolean;
 }
 
-/** What a person wrote.  With `joinedFrom` it came while the turn was running, and became a part of it. */
+/** A person's message.  With `joinedFrom` it came while the turn was running, and joined it. */
 export interface MessageItem extends Common {
   role: "user";
   text: string;
   images: EntryPicture[];
-  /** The turn whose pictures these are. */
+  /** The turn that holds the pictures. */
   turnId: string;
   joinedFrom: string | null;
 }
 
-/** What a client says was said before its message. */
+/** An earlier message, as told by an API client. */
 export interface PriorItem extends Common {
   role: "prior";
   speaker: string;
@@ -42,7 +42,7 @@ export interface TextItem extends Common {
   text: string;
 }
 
-/** One use of a tool.  Without an outcome it is running, or was never heard of again. */
+/** One tool call.  Without an outcome it is running, or was lost. */
 export interface CallItem extends Common {
   role: "tool";
   callId: string;
@@ -50,11 +50,11 @@ export interface CallItem extends Common {
   args: unknown;
   result: string | null;
   outcome: CallState | null;
-  /** When it ended; together with `at` this is how long it took. */
+  /** When it ended; with `at` this gives its duration. */
   endedAt: number | null;
 }
 
-/** A question, with its answer as soon as there is one. */
+/** A question, with its answer once there is one. */
 export interface QuestionItem extends Common {
   role: "question";
   questionId: string;
@@ -64,21 +64,21 @@ export interface QuestionItem extends Common {
   detail: Record<string, unknown>;
   expiresAt: number | null;
   callId: string | null;
-  /** The name and arguments of the call that is asked about. */
+  /** The tool and the arguments of the call that needs consent. */
   name: string | null;
   args: unknown;
   answer: string | null;
   answeredAt: number | null;
 }
 
-/** What Holdfast says in its own name.  A banner is about a stop; a summary stands for what is older. */
+/** A note from Holdfast itself.  A banner is about a stop; a summary replaces older turns. */
 export interface NoteItem extends Common {
   role: "note";
   kind: "note" | "banner" | "compacted";
   text: string;
 }
 
-/** Why a turn, or one attempt of it, came to no answer.  With `continues` the next attempt went on by itself. */
+/** Why a turn, or one attempt of it, gave no answer.  With `continues` the next attempt resumed by itself. */
 export interface MarkerItem extends Common {
   role: "marker";
   kind: "interrupted" | "cancelled" | "failed";
@@ -90,40 +90,40 @@ export interface MarkerItem extends Common {
 
 export type Item = MessageItem | PriorItem | TextItem | CallItem | QuestionItem | NoteItem | MarkerItem;
 
-/** A turn waits for its model. */
+/** A turn that waits for its model. */
 export interface Wait {
-  /** Why the model could not answer. */
+  /** Why the model is unavailable. */
   error: string;
   retryAt: number;
 }
 
-/** One turn: a message, and everything that became of it. */
+/** One turn: a message and everything that followed from it. */
 export interface Turn {
   id: string;
-  /** Its place: the seq of its acceptance. */
+  /** Its position: the seq of its acceptance. */
   order: number;
   acceptedAt: number;
   startedAt: number | null;
   endedAt: number | null;
   state: TurnState;
   attempt: number;
-  /** It was cut off, and went on. */
+  /** It was interrupted, and resumed. */
   resumed: boolean;
-  /** It was undone, or its message joined another turn: it shows nothing of its own. */
+  /** It was undone, or its message joined another turn: it shows nothing. */
   hidden: boolean;
   error: string;
   cause: string;
-  /** Set while it is in line because its model cannot answer. */
+  /** Set while it is queued because its model is unavailable. */
   wait: Wait | null;
   items: readonly Item[];
   used: TokenUsage;
 }
 
-/** Everything that is known of a session's journal.  A turn that did not change is the same object as before. */
+/** All loaded entries of a session.  A turn that did not change is the same object as before. */
 export interface View {
-  /** The highest number among its entries; no cursor, because older ones of other turns may be missing. */
+  /** The highest entry number.  It is no cursor, because older entries of other turns may be missing. */
   seq: number;
   turns: readonly Turn[];
-  /** What the turns are made of, for the fold alone: with it, what comes later finds its place. */
+  /** The folds behind the turns, so that late entries find their place. */
   turnFolds: PersistentMap<TurnFold>;
 }

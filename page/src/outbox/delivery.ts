@@ -9,17 +9,17 @@ import type { MessageStorage } from "./storage.ts";
 
 /** How the gateway is reached. */
 export interface Transport {
-  /** Whether a message can be sent now: what was never sent need not be unconfirmed. */
+  /** Whether a message can be sent now.  A message that was never sent cannot become unconfirmed. */
   isReady(item: Outgoing): Promise<boolean>;
   /** Open the session that a message needs, and return its id. */
   open(opening: Opening): Promise<string>;
   send(sessionId: string, item: Outgoing): Promise<Receipt>;
 }
 
-/** How a try ended: all was sent, or is to be tried again. */
+/** How a run ended: everything was sent, or it has to be retried. */
 export type Outcome = "done" | { retryAfterMs: number | null };
 
-/** Send what is due in a lane, until there is nothing left or the gateway has to be waited for. */
+/** Send the messages of a queue until it is empty or the gateway has to be waited for. */
 export async function drain(
   queue: string,
   storage: MessageStorage,
@@ -35,7 +35,7 @@ export async function drain(
   }
 }
 
-/** One try to send one message. */
+/** One attempt to send one message. */
 class Delivery {
   constructor(
     readonly item: Outgoing,
@@ -60,7 +60,7 @@ class Delivery {
     }
   }
 
-  /** Say that it is being sent; false when it was taken back, or another tab has sent it meanwhile. */
+  /** Mark it as being sent; false if it was discarded, or another tab has sent it. */
   async #begin(): Promise<boolean> {
     const begun = await this.#change((kept) => (isDue(kept) ? { ...kept, state: "sending", problem: "" } : kept));
     return begun?.state === "sending";
@@ -79,13 +79,13 @@ class Delivery {
   }
 
   async #judge({ state, problem, turnId, retryAfterMs }: FailureVerdict): Promise<Outcome> {
-    // Where there are no locks another tab may have had its receipt meanwhile, and that stands.
+    // In a browser without locks another tab may have its receipt already, which stands.
     const judged = { state, problem, turnId, ...(state === "accepted" ? { acceptedAt: Date.now() } : {}) };
     await this.#change((kept) => (kept.state === "accepted" ? kept : { ...kept, ...judged }));
     return state === "waiting" || state === "unconfirmed" ? { retryAfterMs } : "done";
   }
 
-  /** Change the message; null when its person has discarded it meanwhile. */
+  /** Change the message; null if the person has discarded it. */
   async #change(change: (kept: Outgoing) => Outgoing): Promise<Outgoing | null> {
     const changed = await this.storage.change(this.item.key, (kept) => kept && change(kept));
     this.onChange();
@@ -93,22 +93,22 @@ class Delivery {
   }
 }
 
-/** Nothing was taken, and the same may be taken the next time: not signed in, too slow, too early, too often, not ready. */
+/** The gateway took nothing, and may accept a retry: not signed in, timeout, too early, rate limited, unavailable. */
 const TRANSIENT: ReadonlySet<number> = new Set([401, 408, 425, 429, 503]);
 const CONFLICT = 409;
 
 type FailureVerdict = Pick<Outgoing, "state" | "problem"> & {
-  /** When to try again; null leaves it to the patience of whoever tries. */
+  /** When to retry; null for the usual backoff. */
   retryAfterMs: number | null;
-  /** The turn that the message is already, if the gateway says so. */
+  /** The turn that the message already is, if the gateway says so. */
   turnId: string | null;
 };
 
-/** Judge why a message got no receipt: the gateway may have got it before this try, or with it. */
+/** Return what an error means for a message: the gateway may have received it with this attempt, or before. */
 function verdictOn(error: unknown, before: boolean, sent: boolean): FailureVerdict {
   const again = { problem: "", retryAfterMs: null, turnId: null };
   const unknown: FailureVerdict = { ...again, state: sent ? "unconfirmed" : "waiting" };
-  // What this try came to says nothing about the one before.
+  // The result of this attempt says nothing about earlier ones.
   const passed: FailureVerdict = { ...again, state: before ? "unconfirmed" : "waiting" };
   if (!(error instanceof Refused)) return unknown;
   if (TRANSIENT.has(error.status)) return { ...passed, retryAfterMs: error.retryAfterMs };
@@ -116,18 +116,18 @@ function verdictOn(error: unknown, before: boolean, sent: boolean): FailureVerdi
   if (error.status === CONFLICT && error.problem.turn_id) {
     return { ...again, state: "accepted", turnId: error.problem.turn_id };
   }
-  // Somebody else had moved what it was about, at that very moment.
+  // Another client changed the session at that very moment.
   if (error.status === CONFLICT && error.code === "stale") return passed;
   return { ...again, state: "refused", problem: errorText(error) };
 }
 
 const PROBE_MS = 5_000;
-/** Pictures take their time on a slow line. */
+/** Pictures take long on a slow connection. */
 const UPLOAD_MS = 180_000;
 
 export const transport: Transport = {
   async isReady(item) {
-    // Nothing is sent in the name of somebody who did not write it.
+    // A message is only sent for the person who wrote it.
     if (!me.peek() || !isOwnedBy(item, me.peek())) return false;
     if (connection.peek() === "live") return true;
     try {

@@ -11,7 +11,7 @@ import { attempt } from "../ui/toast.tsx";
 import type { Outgoing } from "./message.ts";
 import { discard, outgoing, resend } from "./outbox.ts";
 
-/** What arrives sooner than this is in the conversation before anybody wonders how it stands. */
+/** A message that arrives sooner shows no status. */
 const STATUS_AFTER_MS = 400;
 
 interface OutboxListProps {
@@ -19,7 +19,7 @@ interface OutboxListProps {
   sessionKey: string | null;
 }
 
-/** The messages that are on their way, below those that have arrived. */
+/** The messages on their way, below the ones that have arrived. */
 export function OutboxList({ sessionId, sessionKey }: OutboxListProps) {
   const items = outgoingOf(outgoing.value, sessionId, sessionKey);
   return (
@@ -57,7 +57,7 @@ function Pictures({ item }: { item: Outgoing }) {
   );
 }
 
-/** What has not been sent can be taken back; what was refused, changed or sent once more. */
+/** A message that waits can be edited or discarded; a refused one can also be sent again. */
 function Actions({ item }: { item: Outgoing }) {
   if (item.state !== "refused" && item.state !== "waiting") return null;
   return (
@@ -82,7 +82,7 @@ async function edit(item: Outgoing): Promise<void> {
   prefill(item.sessionId, item.text, item.images.map(reattachedPicture));
 }
 
-/** What a command was answered with. */
+/** The reply to a command. */
 function Reply({ item }: { item: Outgoing }) {
   return (
     <div class="command-reply">
@@ -96,7 +96,7 @@ function Reply({ item }: { item: Outgoing }) {
   );
 }
 
-/** Return whether it is time to tell how a message stands. */
+/** Return whether the status of a message is shown. */
 function useStatusVisible({ at, state }: Outgoing): boolean {
   const early = state === "waiting" || state === "sending" || state === "accepted";
   const [late, setLate] = useState(Date.now() - at >= STATUS_AFTER_MS);
@@ -113,7 +113,7 @@ interface MessageStatus {
   tone: "plain" | "busy" | "bad";
 }
 
-/** Return how a message stands; away from the gateway, that is what one wants to know first. */
+/** Return the status of a message.  While the gateway is away, that is the first thing to say. */
 export function statusOf({ state, problem }: Pick<Outgoing, "state" | "problem">, online: boolean): MessageStatus {
   switch (state) {
     case "waiting":
@@ -135,7 +135,7 @@ export function statusOf({ state, problem }: Pick<Outgoing, "state" | "problem">
   }
 }
 
-/** Return the messages of a session that are on their way; without one, those that will open one. */
+/** Return the outgoing messages of a session; without one, those that will open a session. */
 export function outgoingOf(
   all: readonly Outgoing[],
   sessionId: string | null,

@@ -14,7 +14,7 @@ export interface Opening {
   previous_session_id: string | null;
 }
 
-/** What a person wants to say.  Without a session it opens one, by a key that opens the same one however often. */
+/** A message to be sent.  Without a session it opens one, by an idempotent key. */
 export interface NewMessage {
   sessionId: string | null;
   opening: Opening | null;
@@ -23,23 +23,23 @@ export interface NewMessage {
   busy: Busy | null;
 }
 
-/** "unconfirmed" is when it was sent and no answer came; "refused" waits for its person. */
+/** "unconfirmed": sent, but no answer came; "refused": the person has to decide. */
 type OutgoingState = "waiting" | "sending" | "unconfirmed" | "accepted" | "refused";
 
 export interface Outgoing extends NewMessage {
-  /** Makes it one message, however often it is sent. */
+  /** The idempotency key: sending it again is safe. */
   key: string;
   at: number;
-  /** Who wrote it; null where nobody had ever signed in. */
+  /** Who wrote it; null if no one had signed in yet. */
   owner?: string | null;
   state: OutgoingState;
-  /** When it became known that the gateway has it. */
+  /** When the gateway was known to have it. */
   acceptedAt?: number;
   /** A tab has seen it in the journal. */
   arrived?: boolean;
   turnId: string | null;
   problem: string;
-  /** What a command was answered with. */
+  /** The reply to a command. */
   reply: string | null;
 }
 
@@ -48,13 +48,13 @@ const SETTLED: ReadonlySet<OutgoingState> = new Set(["accepted", "refused"]);
 /** Whether it still has to be sent. */
 export const isDue = (item: Outgoing) => !SETTLED.has(item.state);
 
-/** Whether a message is for the person to see who looks at the page now. */
+/** Whether a message may be shown to this person. */
 export const isOwnedBy = (item: Outgoing, now: Me | null) => !item.owner || !now || item.owner === now.owner;
 
-/** Return what a message must keep its order in: its session, or the one that it opens. */
+/** Return the queue that keeps a message in order: its session, or the one it opens. */
 export const queueOf = (item: Outgoing) => item.sessionId ?? item.opening?.key ?? "";
 
-/** Return a message that the gateway has taken. */
+/** Return a message as accepted by the gateway. */
 export function accepted(item: Outgoing, receipt: Pick<Receipt, "turn_id" | "session_id" | "reply">): Outgoing {
   return {
     ...item,
@@ -62,7 +62,7 @@ export function accepted(item: Outgoing, receipt: Pick<Receipt, "turn_id" | "ses
     acceptedAt: Date.now(),
     problem: "",
     turnId: receipt.turn_id || null,
-    // A session that is over is followed by another, and that is where the answer will be.
+    // A session that has ended is followed by another, where the answer will be.
     sessionId: receipt.session_id || item.sessionId,
     reply: receipt.reply ?? null,
   };

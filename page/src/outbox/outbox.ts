@@ -20,7 +20,7 @@ import {
 } from "./storage.ts";
 
 const NAME = "holdfast.outbox";
-/** Who was signed in here last: a message that is written while the gateway is away is theirs. */
+/** Who was signed in last: they own messages that are written while the gateway is away. */
 const OWNER = "holdfast.owner";
 
 const items = signal<readonly Outgoing[]>([]);
@@ -35,15 +35,15 @@ const storage = new FallbackStorage(new ReopeningStorage(DatabaseStorage.open), 
 let reading = Promise.resolve();
 let latest = 0;
 
-/** The messages on their way, the oldest first. */
+/** The outgoing messages, oldest first. */
 export const outgoing: ReadonlySignal<readonly Outgoing[]> = computed(() =>
   items.value.filter((each) => isOwnedBy(each, me.value)),
 );
 
-/** False where the browser has no room for messages, or keeps none: they are sent all the same, while the page is open. */
+/** False if the browser cannot store messages: they are sent while the page is open. */
 export const isPersistent: ReadonlySignal<boolean> = persistent;
 
-/** Begin to send what is kept, by this page or one before it. */
+/** Start to send stored messages, of this page or an earlier one. */
 export function startOutbox(): void {
   channel.onmessage = () => refresh();
   adoptOrphans();
@@ -56,11 +56,11 @@ export function startOutbox(): void {
   });
 }
 
-/** Keep a message, to be sent as soon as that can be done.  Returns its key once it is kept. */
+/** Store a message to be sent as soon as possible.  Returns its key once it is stored. */
 export async function send(draft: NewMessage): Promise<string> {
   if (draft.sessionId === null && draft.opening === null)
     throw new Error("A message belongs to a session, or opens one.");
-  // Two messages of one moment keep the order in which they were written.
+  // Messages of the same millisecond keep their order.
   latest = Math.max(Date.now(), latest + 1);
   const fresh = { state: "waiting", turnId: null, problem: "", reply: null } as const;
   const owner = me.peek()?.owner ?? localStore.get(OWNER);
@@ -80,41 +80,41 @@ async function store(item: Outgoing): Promise<void> {
   await changed();
 }
 
-/** Keep what a page has left behind that was gone too soon; if it was sent already, its key makes it the same message. */
+/** Adopt messages that a closed page left behind.  The key makes a message that was already sent the same one. */
 async function adoptOrphans(): Promise<void> {
   for (const each of writeAheads()) await store(each).catch(() => undefined);
 }
 
-/** Send a message again that was refused. */
+/** Send a refused message again. */
 export async function resend(key: string): Promise<void> {
   await storage.change(key, (item) => item && { ...item, state: "waiting", problem: "" });
   await changed();
 }
 
-/** Forget a message. */
+/** Delete a message. */
 export async function discard(key: string): Promise<void> {
   await storage.change(key, () => null);
   await changed();
 }
 
-/** Say which turns the journal shows: their messages have arrived. */
+/** Report turns that the journal shows: their messages have arrived. */
 export function markArrived(turns: readonly ArrivedTurn[]): void {
   turns.forEach(recordTurn);
   if (!items.peek().some(hasArrived)) return;
-  // At once, and not only when it is gone from where it is kept: until then it would be seen twice.
+  // At once, not only after it is deleted from storage: until then it would be shown twice.
   items.value = items.peek().filter((each) => !hasArrived(each));
   refresh();
 }
 
-/** Tell all tabs that something is different. */
+/** Tell all tabs that something changed. */
 function changed(): Promise<void> {
   channel.postMessage(null);
   return refresh();
 }
 
-/** Look at what is kept, and see to what is due.  One look after the other, so that none undoes a later one. */
+/** Read the storage and send what is due.  Reads run one after another, so that none overwrites a later one. */
 function refresh(): Promise<void> {
-  // What cannot be read now may be read the next time.
+  // The next read may succeed.
   reading = reading.then(readStorage).catch(() => undefined);
   return reading;
 }
@@ -123,14 +123,14 @@ async function readStorage(): Promise<void> {
   const found = await storage.all();
   for (const each of found) if (each.arrived || hasArrived(each)) await settle(each);
   const before = new Set(items.peek().map((each) => each.key));
-  // What another tab has seen in the journal stays where it is until this one does; a page that begins does not show it.
+  // A message that another tab saw in the journal stays until this tab sees it too; a new page does not show it.
   const left = found.filter((each) => !hasArrived(each) && (!each.arrived || before.has(each.key)));
   followSession(items.peek(), found);
   items.value = left;
   for (const queue of new Set(left.filter(isDue).map(queueOf))) deliverQueue(queue);
 }
 
-/** See to a message that has arrived: it need not be sent any more, and some time later not be kept. */
+/** Mark an arrived message as accepted, and delete it some time later. */
 async function settle(item: Outgoing): Promise<void> {
   if (item.arrived) {
     if (isExpired(item)) await storage.change(item.key, () => null);
@@ -141,7 +141,7 @@ async function settle(item: Outgoing): Promise<void> {
   channel.postMessage(null);
 }
 
-/** Send what is due in a lane, for as long as that takes. */
+/** Send what is due in a queue, for as long as that takes. */
 async function deliverQueue(queue: string): Promise<void> {
   if (working.has(queue)) return;
   working.add(queue);
@@ -163,7 +163,7 @@ async function tryQueue(queue: string): Promise<Outcome> {
   }
 }
 
-/** Go to the session that a message of the one on this page was taken by: the one that follows it. */
+/** Go to the session that took a message of this page, if that is its successor. */
 function followSession(before: readonly Outgoing[], now: readonly Outgoing[]): void {
   const here = route.peek();
   if (here.name !== "session") return;
@@ -172,14 +172,14 @@ function followSession(before: readonly Outgoing[], now: readonly Outgoing[]): v
   if (moved) go(to.session(moved));
 }
 
-/** What was accepted so long ago is in its session, whether anybody has looked there or not. */
+/** A message accepted this long ago is in its session, whether a tab has shown it or not. */
 const STALE_MS = 3_600_000;
-/** So long after its acceptance the other tabs have seen a message in the journal as well. */
+/** After this long, the other tabs have seen an accepted message in the journal too. */
 const KEEP_ACCEPTED_MS = 60_000;
-/** Turns that were seen lately: a journal can be faster than a receipt. */
+/** Recent turns to remember: a journal can be faster than a receipt. */
 const TURNS_MAX = 1_000;
 
-/** A turn that the journal shows, with the key that its message was sent with. */
+/** A turn that the journal shows, with the key of its message. */
 interface ArrivedTurn {
   id: string;
   key: string;
@@ -196,10 +196,10 @@ export function recordTurn({ id, key }: ArrivedTurn): void {
   while (arrivedTurns.size > 2 * TURNS_MAX) arrivedTurns.delete(arrivedTurns.keys().next().value!);
 }
 
-/** Return the turn that a message has become, if the journal shows it. */
+/** Return the turn of a message, if the journal shows it. */
 const turnOf = ({ key }: Outgoing) => arrivedTurns.get(key);
 
-/** Whether a message is to be seen in its session: the journal says the same as a receipt, and is often there before it. */
+/** Whether a message is visible in its session: the journal proves it as well as a receipt, and is often faster. */
 export function hasArrived(item: Outgoing): boolean {
   const { key, state, turnId, reply } = item;
   if (arrivedTurns.has(key)) return true;
@@ -207,7 +207,7 @@ export function hasArrived(item: Outgoing): boolean {
   return age(item) > STALE_MS || (reply === null && (turnId === null || arrivedTurns.has(turnId)));
 }
 
-/** Whether no tab needs a message any longer that has arrived: each shows it until its own journal does. */
+/** Whether no tab needs an arrived message any longer: each shows it until its own journal does. */
 export const isExpired = (item: Outgoing) => age(item) > KEEP_ACCEPTED_MS;
 
 const age = ({ acceptedAt, at }: Outgoing) => Date.now() - (acceptedAt ?? at);

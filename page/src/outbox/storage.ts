@@ -4,9 +4,9 @@ import { localStore } from "../browser.ts";
 import type { Outgoing } from "./message.ts";
 
 export interface MessageStorage {
-  /** Return all messages, the oldest first. */
+  /** Return all messages, oldest first. */
   all(): Promise<Outgoing[]>;
-  /** Change one message in one go, and return it once that is kept; null is no message. */
+  /** Change one message atomically, and return it once that is durable; null deletes it. */
   change(key: string, change: Change): Promise<Outgoing | null>;
 }
 
@@ -14,7 +14,7 @@ export type Change = (item: Outgoing | null) => Outgoing | null;
 
 const byAge = (one: Outgoing, other: Outgoing) => one.at - other.at || (one.key < other.key ? -1 : 1);
 
-/** For as long as the page is open, where a browser keeps nothing. */
+/** In memory, where the browser stores nothing. */
 export class MemoryStorage implements MessageStorage {
   readonly #items = new Map<string, Outgoing>();
 
@@ -30,7 +30,7 @@ export class MemoryStorage implements MessageStorage {
   }
 }
 
-/** A database that the browser has closed, or thrown away, is opened anew by whoever needs it next. */
+/** Reopens a database that the browser has closed or deleted. */
 export class ReopeningStorage implements MessageStorage {
   #opened: Promise<MessageStorage> | null = null;
 
@@ -56,13 +56,13 @@ export class ReopeningStorage implements MessageStorage {
   }
 }
 
-/** What a storage does not take is held here, for as long as the page is open. */
+/** Keeps in memory what a storage does not accept. */
 export class FallbackStorage implements MessageStorage {
   readonly #spare = new MemoryStorage();
 
   constructor(
     readonly storage: MessageStorage,
-    /** Told when something could not be kept. */
+    /** Called when a message could not be stored. */
     readonly onLoss: () => void,
   ) {}
 
@@ -85,7 +85,7 @@ export class FallbackStorage implements MessageStorage {
   async #hold(key: string, change: Change): Promise<Outgoing | null> {
     const kept = (await this.#kept()).find((each) => each.key === key) ?? null;
     const held = await this.#spare.change(key, (before) => change(before ?? kept));
-    // There is always room for less.
+    // Deleting always works.
     if (!held && kept) await this.storage.change(key, () => null).catch(() => null);
     return held;
   }
@@ -104,16 +104,16 @@ const DATABASE = "holdfast";
 const VERSION = 1;
 const MESSAGES = "outbox";
 
-/** In the database of the browser. */
+/** In IndexedDB. */
 export class DatabaseStorage implements MessageStorage {
   private constructor(readonly database: IDBDatabase) {}
 
-  /** Open the database; throws where the browser has none for this page. */
+  /** Open the database; throws if the browser has none for this page. */
   static async open(): Promise<DatabaseStorage> {
     const opening = indexedDB.open(DATABASE, VERSION);
     opening.onupgradeneeded = () => opening.result.createObjectStore(MESSAGES, { keyPath: "key" });
     const database = await result(opening);
-    // A later version of this page must not have to wait for this one.
+    // So that a later version of this page can upgrade the database.
     database.onversionchange = () => database.close();
     return new DatabaseStorage(database);
   }
@@ -153,14 +153,14 @@ function committed(transaction: IDBTransaction): Promise<void> {
 }
 
 const WRITE_AHEAD_PREFIX = "holdfast.leaving.";
-/** A tab that is still there has put its message into the database by then. */
+/** A tab that is still open has stored its message by then. */
 export const ORPHANED_MS = 5_000;
 
 export const writeAhead = (item: Outgoing) => localStore.set(WRITE_AHEAD_PREFIX + item.key, JSON.stringify(item));
 
 export const clearWriteAhead = (key: string) => localStore.remove(WRITE_AHEAD_PREFIX + key);
 
-/** Return what is written down, by this page or another, the oldest first. */
+/** Return the messages that were written ahead, by this page or another, oldest first. */
 export function writeAheads(): Outgoing[] {
   const found = localStore.names(WRITE_AHEAD_PREFIX).flatMap((name) => parseMessage(localStore.get(name)));
   return found.sort((one, other) => one.at - other.at);

@@ -19,7 +19,7 @@ interface Command {
   key: string;
   label: string;
   icon: IconName;
-  /** What it belongs to, shown beside it and found as well. */
+  /** The group it belongs to, shown beside it and searched too. */
   group: "Go to" | "Do" | "This session" | "Session";
   keys?: string;
   run: () => void;
@@ -33,7 +33,7 @@ export interface PaletteEntry {
 const ENTRIES_MAX = 40;
 const SESSIONS_AT_FIRST = 6;
 
-/** Return what fits to the letters, the closest first; without any, what is used most. */
+/** Return the matches, best first; without letters, the most used entries. */
 export function paletteEntries(letters: string): PaletteEntry[] {
   const wanted = letters.trim();
   const all = [

@@ -1,6 +1,6 @@
 /** Fuzzy matching: finds a name by some of its letters, in their order. */
 
-/** Letters that follow each other, or begin a word, are what somebody meant. */
+/** Letters that follow each other or begin a word count more. */
 const ADJACENT = 4;
 const WORD_START = 6;
 const PLAIN = 1;
@@ -8,11 +8,11 @@ const WHOLE = 2;
 
 interface Match {
   score: number;
-  /** Where in the name the letters stand. */
+  /** The positions of the letters in the name. */
   at: readonly number[];
 }
 
-/** Match letters with a name; null when they are not in it in this order. */
+/** Match letters with a name; null if the name does not contain them in this order. */
 export function match(letters: string, name: string): Match | null {
   const wanted = letters.toLowerCase().replace(/\s+/g, "");
   const text = name.toLowerCase();
@@ -31,11 +31,11 @@ export function match(letters: string, name: string): Match | null {
 
 function together(length: number, begin: number, text: string): Match {
   const at = Array.from({ length }, (_, index) => begin + index);
-  // Shorter names are closer to what was typed.
+  // Prefer shorter names.
   return { score: score(at, text) + WHOLE + 1 / text.length, at };
 }
 
-/** Prefer the beginning of a word, if there is one with this letter. */
+/** Prefer a letter at the start of a word. */
 function next(text: string, letter: string, from: number): number {
   for (let at = text.indexOf(letter, from); at >= 0; at = text.indexOf(letter, at + 1)) {
     if (at === from || isStart(text, at)) return at;

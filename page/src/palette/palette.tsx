@@ -8,7 +8,7 @@ import { Keys } from "../ui/keys.tsx";
 import { type PaletteEntry, paletteEntries } from "./commands.ts";
 import { hidePalette } from "./shortcuts.tsx";
 
-/** Everything by its name: type some letters, choose with the arrow keys. */
+/** The palette: type some letters, choose with the arrow keys. */
 export function Palette() {
   const [letters, setLetters] = useState("");
   const [chosen, setChosen] = useState(0);
@@ -19,7 +19,7 @@ export function Palette() {
   useEffect(() => document.getElementById(`${id}-${chosen}`)?.scrollIntoView({ block: "nearest" }), [id, chosen]);
   const run = (offer: PaletteEntry | undefined) => {
     if (!offer) return;
-    // First the focus goes back to where it was, then the command may move it.
+    // Closing returns the focus to where it was; the command may then move it.
     element.current?.close();
     offer.command.run();
   };
@@ -28,7 +28,7 @@ export function Palette() {
     if (event.isComposing || (next === undefined && event.key !== "Enter")) return;
     event.preventDefault();
     const typed = (event.currentTarget as HTMLInputElement).value;
-    // Whoever types fast presses Enter before what they typed has been drawn.
+    // A fast typist presses Enter before the letters have been rendered.
     if (next === undefined) run(typed === letters ? found[chosen] : paletteEntries(typed)[0]);
     else setChosen((next + found.length) % found.length);
   };
@@ -84,7 +84,7 @@ interface OfferLineProps {
   onRun: () => void;
 }
 
-/** One thing to choose; the letters that were typed stand out in its name. */
+/** One entry, with the typed letters highlighted. */
 function PaletteLine({ id, offer: { command, at }, isChosen, onPoint, onRun }: OfferLineProps) {
   return (
     // biome-ignore lint/a11y/useKeyWithClickEvents: The keys are those of the field.

@@ -20,7 +20,7 @@ export const helpShown = computed(() => overlay.value === "help");
 const show = (cover: Overlay) => () => {
   overlay.value = cover;
 };
-/** A dialog says late that it was closed: by then the other one may be there, and stays. */
+/** A dialog reports late that it was closed: the other one may be open by then, and stays. */
 const hide = (cover: Overlay) => () => {
   if (overlay.value === cover) overlay.value = null;
 };
@@ -59,10 +59,10 @@ export function startShortcuts(): void {
 
 const isPlain = (keys: string) => !/mod|alt/.test(keys);
 
-/** A dialog has the keys for itself. */
+/** An open dialog has the keys for itself. */
 const isCovered = () => document.querySelector("dialog[open]") !== null;
 
-/** Go to the session above or below the open one, in the order of the list. */
+/** Go to the session above or below the open one in the list. */
 function switchSession(by: number): void {
   const here = route.value;
   const listed = grouped(listedSessions.value).flatMap(({ sessions }) => sessions);
@@ -71,7 +71,7 @@ function switchSession(by: number): void {
   if (next) go(to.session(next.id));
 }
 
-/** What the keys do that belong to one part of the page. */
+/** Keys that work in one part of the page. */
 const FIELD_KEYS = [
   { keys: "enter", label: "Send the message" },
   { keys: "shift+enter", label: "New line in the message" },
@@ -82,7 +82,7 @@ const FIELD_KEYS = [
   { keys: "escape", label: "Stop the answer, in an empty field; close what lies over the page" },
 ];
 
-/** All shortcuts. */
+/** The list of all shortcuts. */
 export function Help() {
   return (
     <Dialog title="Keyboard shortcuts" onClose={hideHelp}>

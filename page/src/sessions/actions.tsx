@@ -14,7 +14,10 @@ type ExportFormat = "markdown" | "json";
 
 const pathOf = (session: SessionView, rest = "") => `/api/sessions/${encodeURIComponent(session.id)}${rest}`;
 
-/** Change a session; the page shows it at once, and takes it back when the gateway refuses it.  Returns whether it was done. */
+/**
+ * Change a session.  The page shows the change at once, and reverts it if the gateway refuses.  Returns whether it
+ * succeeded.
+ */
 async function change(session: SessionView, wanted: Change): Promise<boolean> {
   const { title, pinned, archived } = { ...session, ...wanted };
   const label = wanted.title || session.label;
@@ -49,7 +52,7 @@ async function fork(session: SessionView): Promise<void> {
   go(to.session(copy.id));
 }
 
-/** Download a session; the browser names and keeps the file. */
+/** Download a session as a file. */
 function download(session: SessionView, format: ExportFormat): void {
   const link = document.createElement("a");
   link.href = pathOf(session, `/export?format=${format}`);
@@ -57,7 +60,7 @@ function download(session: SessionView, format: ExportFormat): void {
   link.click();
 }
 
-/** Everything that can be done with a session, for its menus and for the palette. */
+/** Return all actions of a session, for its menus and for the palette. */
 export function sessionMenuItems(session: SessionView, where: RenamePlace): MenuItem[] {
   const ending: MenuItem = { label: "End", icon: "stop", onSelect: () => end(session) };
   return [
@@ -93,7 +96,7 @@ export const isRenaming = (id: string, where: RenamePlace) =>
 
 const TITLE_MAX = 200;
 
-/** The name of a session as a field: Enter and leaving it keep what was typed, Escape does not. */
+/** The name of a session as a field: Enter and blur save it, Escape cancels. */
 export function RenameField({ session }: { session: SessionView }) {
   const field = useRef<HTMLInputElement>(null);
   useLayoutEffect(() => field.current?.select(), []);

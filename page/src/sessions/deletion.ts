@@ -10,22 +10,22 @@ import { showError, showToast } from "../ui/toast.tsx";
 import type { SessionView } from "../wire.ts";
 import { dropSession } from "./store.ts";
 
-/** How long one can think better of it. */
+/** How long a deletion can be undone. */
 const UNDO_MS = 8_000;
 const AGAIN_MS = 5_000;
-/** Kept, so that what was deleted stays so when the page is closed before. */
+/** Stored, so that a deletion survives a closed page. */
 const STORAGE_KEY = "holdfast.deleting";
 
-/** Sessions to be deleted, each with the time at which it will be. */
+/** Sessions to delete, each with the time when it is due. */
 type Pending = Readonly<Record<string, number>>;
 
 const pending = signal<Pending>(storedDeletions());
-/** Those that this tab sees to; what another one deletes can still be undone there.  A page that is closed has no time to sign. */
+/** The deletions of this tab, with signed headers: a page that is being closed has no time to sign. */
 const owned = new Map<string, Record<string, string>>();
 
 export const deleting = computed(() => new Set(Object.keys(pending.value)));
 
-/** Take a session away, and say how to get it back. */
+/** Hide a session, and offer to undo. */
 export function removeSession(session: SessionView): void {
   storeDeletions({ ...storedDeletions(), [session.id]: Date.now() + UNDO_MS });
   const here = route.value;
@@ -39,7 +39,7 @@ export function removeSession(session: SessionView): void {
   schedule(session.id, UNDO_MS);
 }
 
-/** Finish what an earlier page left, and leave nothing behind when this one is closed. */
+/** Finish the deletions of an earlier page, and those of this page when it is closed. */
 export function startDeletion(): void {
   for (const [id, due] of Object.entries(pending.value)) schedule(id, Math.max(0, due - Date.now()));
   addEventListener("storage", (event) => {
@@ -57,7 +57,7 @@ function schedule(id: string, inMs: number): void {
 }
 
 async function deleteNow(id: string): Promise<void> {
-  // Another tab may have brought it back.
+  // Another tab may have undone it.
   if (!(id in storedDeletions())) return;
   try {
     await remove(path(id));
@@ -73,7 +73,7 @@ async function deleteNow(id: string): Promise<void> {
   cancelDeletion(id);
 }
 
-/** Without waiting for the answer: if it comes to nothing, the next page tries again. */
+/** Sent without waiting for an answer: if it fails, the next page tries again. */
 function deleteWhileLeaving(id: string): void {
   fetch(path(id), { method: "DELETE", headers: owned.get(id) ?? {}, keepalive: true }).catch(() => undefined);
 }

@@ -4,7 +4,7 @@ import { Icon, type IconName } from "../ui/icon.tsx";
 import type { Tone } from "../ui/parts.tsx";
 import type { SessionView, SourceView } from "../wire.ts";
 
-/** What a session is doing, in a few words; nothing when it is at rest. */
+/** Return the status of a session in a few words; empty when it is idle. */
 export function statusText(session: SessionView): string {
   if (session.activity === "waiting") return "Waiting for you";
   if (session.activity === "running") return "Running";
@@ -24,7 +24,7 @@ const TONES: Record<NonNullable<SessionView["activity"]>, Tone> = {
   queued: "plain",
 };
 
-/** The same as a small drawing, which says it to those who do not see it. */
+/** The status as an icon, with its text for screen readers. */
 export function StatusMark({ session, unread }: { session: SessionView; unread: boolean }) {
   const said = statusText(session);
   const text = unread && session.activity !== "waiting" ? "New answer" : said;
@@ -66,7 +66,7 @@ const CHANNELS: Record<string, Channel> = {
   email: { name: "Email", icon: "file" },
 };
 
-/** The channel of the sessions that are begun here. */
+/** The channel of sessions that are begun on this page. */
 export const WEB_CHANNEL = "web";
 
 export function channelOf(name: string): Channel {
@@ -82,7 +82,7 @@ const NAMES: readonly (readonly [keyof SourceView, string])[] = [
   ["user_id", "User id"],
 ];
 
-/** Return one line for each thing that the channel said. */
+/** Return one line for each thing that the channel told. */
 export function sourceLines(source: SourceView): readonly string[] {
   return NAMES.flatMap(([field, name]) => (source[field] ? [`${name}: ${source[field]}`] : []));
 }

@@ -9,7 +9,7 @@ import { deleting } from "./deletion.ts";
 import { sessions, updateSessions } from "./store.ts";
 
 const PAGE_SIZE = 50;
-/** Where reading goes on, by what is read: null at the end, and nothing before the first page. */
+/** The cursor per filter: null at the end, missing before the first page. */
 type Cursors = ReadonlyMap<string, string | null>;
 
 export const filter = signal<Filter>({ channel: null, archived: false });
@@ -19,14 +19,14 @@ const loadState = signal<"idle" | "loading" | "failed">("idle");
 export const listedSessions = computed(() =>
   sessions.value.filter((each) => matchesFilter(filter.value, each) && !deleting.value.has(each.id)),
 );
-/** The channels that there is a session of. */
+/** The channels that have sessions. */
 export const channels = computed(() => [...new Set(sessions.value.map((each) => each.channel))].sort());
 export const moreState = computed<"more" | "loading" | "failed" | "none">(() => {
   if (loadState.value !== "idle") return loadState.value;
   return cursors.value.get(queryOf(filter.value)) === null ? "none" : "more";
 });
 
-/** Read the next page of what the filter wants. */
+/** Load the next page for the filter. */
 export async function loadMore(): Promise<void> {
   const name = queryOf(filter.value);
   const cursor = cursors.value.get(name);
@@ -44,7 +44,7 @@ export async function loadMore(): Promise<void> {
   }
 }
 
-/** Let what failed while the gateway was away be read when it is back. */
+/** Retry what failed while the gateway was away. */
 export function startListing(): void {
   effect(() => {
     if (online.value && loadState.peek() === "failed") loadState.value = "idle";
@@ -53,7 +53,7 @@ export function startListing(): void {
 
 const queryOf = ({ channel, archived }: Filter) => query({ limit: PAGE_SIZE, archived, channel });
 
-/** What is to be seen of all sessions; without a channel, those of all. */
+/** Which sessions are shown; without a channel, those of all channels. */
 export interface Filter {
   channel: string | null;
   archived: boolean;
@@ -69,7 +69,7 @@ export const PINNED = "Pinned";
 export const matchesFilter = (filter: Filter, session: SessionView) =>
   session.archived === filter.archived && (!filter.channel || session.channel === filter.channel);
 
-/** Group sessions that come in their order, the newest first. */
+/** Group sessions that are sorted newest first. */
 export function grouped(sessions: readonly SessionView[], now = Date.now()): Group[] {
   const groups = new Map<string, SessionView[]>();
   for (const session of [...sessions.filter((each) => each.pinned), ...sessions.filter((each) => !each.pinned)]) {

@@ -18,7 +18,7 @@ import { channelOf, sourceLines, statusText, statusTone, WEB_CHANNEL } from "./l
 import { currentConversation, currentSession } from "./store.ts";
 import { UsageMeter } from "./usage.tsx";
 
-/** One session: what was said, what is on its way, and the field for what comes next. */
+/** The page of one session. */
 export function SessionPage({ id, turn }: { id: string; turn: string | null }) {
   const conversation = useOpenConversation(id);
   useEffect(() => {
@@ -42,7 +42,7 @@ export function SessionPage({ id, turn }: { id: string; turn: string | null }) {
   );
 }
 
-/** Have a session open for as long as something shows it. */
+/** Open a session for as long as a component shows it. */
 function useOpenConversation(id: string): Conversation {
   const conversation = useMemo(() => openConversation(id), [id]);
   useEffect(() => () => conversation.close(), [conversation]);
@@ -65,7 +65,7 @@ function Missing() {
   );
 }
 
-/** Above a conversation: its name, where it comes from, how it stands, and what can be done with it. */
+/** The header: title, source, status and actions. */
 function SessionHeader({ conversation, session }: { conversation: Conversation; session: SessionView | null }) {
   return (
     <header class="session-header">
@@ -105,7 +105,7 @@ function ChannelBadge({ name }: { name: string }) {
   );
 }
 
-/** What the channel calls the chat: "webhook/alerts"; everything else that it said of it is behind a pointer. */
+/** The name of the chat in its channel, such as "webhook/alerts"; the rest of the source is in the tooltip. */
 function Source({ source }: { source: SourceView }) {
   if (!source.chat_name) return null;
   return (
@@ -128,7 +128,7 @@ const CONNECTION_TEXTS: Record<Conversation["link"]["value"], { text: string; ic
   away: { text: "Reconnecting…", icon: "offline", hint: "What you see is saved." },
 };
 
-/** Whether what is shown is what is, said aloud only when it changes. */
+/** The state of the connection, announced only when it changes. */
 function ConnectionBadge({ link }: { link: Conversation["link"]["value"] }) {
   const { text, icon, hint } = CONNECTION_TEXTS[link];
   return (
@@ -140,7 +140,7 @@ function ConnectionBadge({ link }: { link: Conversation["link"]["value"] }) {
   );
 }
 
-/** Says above the composer that a session is over, and how to go on. */
+/** Says that a session has ended, and offers to continue in a new one. */
 function ClosedNote({ session }: { session: SessionView }) {
   if (session.state === "open") return null;
   return (

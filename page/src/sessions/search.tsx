@@ -12,19 +12,19 @@ import type { HitView, Search } from "../wire.ts";
 import { channelOf } from "./labels.tsx";
 import { SessionSkeleton } from "./session_list.tsx";
 
-/** The field should have the focus as soon as it is there. */
+/** The field should take the focus once it is rendered. */
 const focusRequested = signal(false);
 
-/** Let the words be typed that are to be found. */
+/** Focus the search field. */
 export function focusSearch(): void {
   setOpen(true);
   focusRequested.value = true;
 }
 
-/** The field above the sessions; the arrow down leads into what was found. */
+/** The search field; arrow down moves into the results. */
 export function SearchField() {
   const field = useRef<HTMLInputElement>(null);
-  // Before the next key: what is typed right after belongs to the field.
+  // Before the next key, so that it goes into the field.
   useLayoutEffect(() => {
     if (!focusRequested.value) return;
     focusRequested.value = false;
@@ -67,7 +67,7 @@ function clearSearch(field: HTMLInputElement | null): void {
 
 const INDEXING = "Older messages are still being indexed: some may be missing.";
 
-/** What was found, in place of the sessions. */
+/** The results, in place of the sessions. */
 export function SearchResults() {
   const now = searchResult.value;
   if (!now) return <SessionSkeleton />;
@@ -91,7 +91,7 @@ export function SearchResults() {
   );
 }
 
-/** A message leads to its turn; a title is the session itself. */
+/** A message links to its turn, a title to its session. */
 function Hit({ hit }: { hit: HitView }) {
   const isTitle = hit.turn_id === null;
   const snippet = <Snippet text={hit.snippet} marks={hit.marks} />;
@@ -120,7 +120,7 @@ function moveFocus(event: KeyboardEvent): void {
   event.preventDefault();
 }
 
-/** Nobody means a single letter, and nobody has stopped typing yet. */
+/** Single letters are not searched, and typing is debounced. */
 const LETTERS_MIN = 2;
 const PAUSE_MS = 100;
 const HITS_MAX = 50;
@@ -128,17 +128,17 @@ const HITS_MAX = 50;
 interface SearchResult {
   words: string;
   hits: readonly HitView[];
-  /** Something older may be missing. */
+  /** Older messages may be missing. */
   isIndexing: boolean;
   error: unknown;
 }
 
 export const searchWords = signal("");
-/** What was found last; it stays while the next words are looked for. */
+/** The last result; it stays while the next search runs. */
 const searchResult = signal<SearchResult | null>(null);
 export const isSearching = computed(() => searchWords.value.trim().length >= LETTERS_MIN);
 
-/** Look for the words whenever they change; a search that was overtaken is given up. */
+/** Search whenever the words change; the previous search is aborted. */
 export function startSearch(): void {
   effect(() => {
     const wantedWords = searchWords.value.trim();
@@ -164,7 +164,7 @@ async function search(wantedWords: string, signal: AbortSignal): Promise<void> {
   }
 }
 
-/** Text with the found words marked; `marks` are where each begins and ends. */
+/** Text with the matches marked; `marks` are the start and end of each. */
 function Snippet({ text, marks }: { text: string; marks: readonly (readonly [number, number])[] }) {
   return (
     <>

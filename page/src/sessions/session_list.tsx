@@ -14,7 +14,7 @@ import { channels, type Filter, filter, grouped, listedSessions, loadMore, moreS
 import { listed } from "./store.ts";
 import { unread } from "./unread.ts";
 
-/** All sessions, by day; more of them come as one scrolls. */
+/** All sessions by day; more load on scrolling. */
 export function SessionList() {
   if (!listed.value && listedSessions.value.length === 0) return online.value ? <SessionSkeleton /> : <Offline />;
   return (
@@ -47,7 +47,7 @@ function Nothing() {
   return <p class="session-nothing">Your conversations will be listed here.</p>;
 }
 
-/** The end of the list, which reads on when it comes into view. */
+/** The end of the list, which loads more when it becomes visible. */
 function More() {
   const end = useRef<HTMLDivElement>(null);
   const state = moreState.value;
@@ -71,7 +71,7 @@ function More() {
   );
 }
 
-/** Move the focus from one session to the next. */
+/** Move the focus to the next or previous session. */
 function moveFocus(event: KeyboardEvent): void {
   const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
   if (!by || !(event.target instanceof HTMLAnchorElement)) return;
@@ -130,14 +130,14 @@ function onKey(event: KeyboardEvent, session: SessionView): void {
   event.preventDefault();
 }
 
-/** Return the session below a session of the list, or the one above the last. */
+/** Return the session below in the list, or above for the last one. */
 function neighbourOf(link: HTMLElement): HTMLElement | undefined {
   const links = [...document.querySelectorAll<HTMLElement>(".session-link")];
   const at = links.indexOf(link);
   return links[at + 1] ?? links[at - 1];
 }
 
-/** Which sessions are listed: of one channel or all, and the archive. */
+/** The filter: one channel or all, or the archive. */
 export function SessionFilter() {
   const { channel, archived } = filter.value;
   const name = archived ? "Archive" : channel ? channelOf(channel).name : "All sessions";
@@ -169,7 +169,7 @@ function choice(label: string, icon: MenuItem["icon"], wanted: Filter): MenuItem
   };
 }
 
-/** Stands where the sessions will be, until they are there. */
+/** The placeholder of the list. */
 export function SessionSkeleton() {
   return (
     <div class="session-skeleton" role="status" aria-label="Loading the sessions">

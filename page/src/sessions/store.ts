@@ -12,10 +12,10 @@ import type { PageOfSessionView, SessionView } from "../wire.ts";
 
 const LISTED = 50;
 const HELLO_MS = 3_000;
-/** The tab that has this lock listens for all, because a browser has few connections for one gateway. */
+/** The tab that holds this lock listens for all tabs, because a browser has few connections per gateway. */
 const LOCK = "holdfast.activity";
 
-/** What the tab that listens tells the others; with "hello" somebody asks how the link is. */
+/** What the listening tab tells the others; with "hello" a tab asks for the state of the connection. */
 type TabMessage =
   | { kind: "event"; event: string; data: string }
   | { kind: "link"; link: ConnectionState }
@@ -26,17 +26,17 @@ type SessionsById = ReadonlyMap<string, SessionView>;
 const sessionsById = signal<SessionsById>(new Map());
 const hasListed = signal(false);
 
-/** Those that are known, last used first. */
+/** The loaded sessions, last used first. */
 export const sessions: ReadonlySignal<readonly SessionView[]> = computed(() =>
   [...sessionsById.value.values()].sort((one, other) => other.updated_at - one.updated_at || compare(other.id, one.id)),
 );
-/** Whether the list has been read at all. */
+/** Whether the list has been loaded. */
 export const listed: ReadonlySignal<boolean> = hasListed;
 
-/** Return a session as it was last heard of. */
+/** Return a session in its latest version. */
 export const sessionOf = (id: string): SessionView | undefined => sessionsById.value.get(id);
 
-/** Take sessions as somebody has read or changed them, unless more has been heard of them since. */
+/** Update sessions that were loaded or changed, unless the store has newer versions. */
 export function updateSessions(found: readonly SessionView[]): void {
   storeSessions(found.filter((each) => each.seq >= (sessionsById.peek().get(each.id)?.seq ?? 0)));
 }
@@ -46,23 +46,23 @@ function storeSessions(found: readonly SessionView[]): void {
   sessionsById.value = new Map([...sessionsById.peek(), ...found.map((each) => [each.id, each] as const)]);
 }
 
-/** Leave out a session that is deleted. */
+/** Remove a deleted session. */
 export function dropSession(id: string): void {
   if (!sessionsById.value.has(id)) return;
   sessionsById.value = new Map([...sessionsById.value].filter(([each]) => each !== id));
 }
 
-/** Begin to watch all sessions. */
+/** Load the sessions and keep them up to date. */
 export function startActivity(): void {
   const watch = new SharedStream();
   watch.start();
   refresh();
 }
 
-/** One listens, and all know. */
+/** One tab listens, and tells all others. */
 class SharedStream {
   readonly #channel = new BroadcastChannel(LOCK);
-  /** How the link is, if it is this tab that listens. */
+  /** The state of the connection, if this tab listens. */
   #link: ConnectionState | null = null;
 
   start(): void {
@@ -71,7 +71,7 @@ class SharedStream {
       else receive(data);
     };
     this.#hello();
-    // The clock of a hidden tab goes slowly: whoever is looked at does not wait for it.
+    // Timers of hidden tabs are slow, so a visible tab asks.
     setInterval(() => document.hidden || connection.peek() === "live" || this.#hello(), HELLO_MS);
     withTabLock(LOCK, () => new Promise<never>(() => this.#listen()));
   }
@@ -107,7 +107,7 @@ function receive(news: TabMessage): void {
   if (news.kind !== "link") return;
   const isNew = news.link === "live" && connection.peek() !== "live";
   setConnection(news.link);
-  // Nothing is replayed: what was missed is in the list.
+  // Events are not replayed; the list has what was missed.
   if (isNew) refresh();
 }
 
@@ -117,7 +117,7 @@ function applyEvent(event: string, data: string): void {
   else if (event === "reset") refresh();
 }
 
-/** What was heard of since the list was asked for is newer than the list. */
+/** Sessions with an event since the list was requested: their stored version is newer. */
 const recent = new Set<string>();
 
 function markRecent<T extends { id: string }>(found: T): T {
@@ -125,7 +125,7 @@ function markRecent<T extends { id: string }>(found: T): T {
   return found;
 }
 
-/** Read the sessions that were used last, and those that are pinned; leave out what is not there any more. */
+/** Load the recent and the pinned sessions, and drop those that are gone. */
 async function refresh(): Promise<void> {
   recent.clear();
   try {
@@ -136,11 +136,11 @@ async function refresh(): Promise<void> {
     sessionsById.value = withList(sessionsById.value, page, pinned.items, recent);
     hasListed.value = true;
   } catch {
-    // Whoever watches hears of it as soon as the gateway is back, and lists again.
+    // The list loads again when the connection is back.
   }
 }
 
-/** Return what is known after a list: whatever would stand on its first page, and does not, is gone. */
+/** Return the sessions after a list: those that should be on its first page and are not were deleted. */
 export function withList(
   before: SessionsById,
   { items, next_cursor }: PageOfSessionView,
@@ -158,7 +158,7 @@ const compare = (one: string, other: string) => (one < other ? -1 : one > other 
 
 export const currentConversation = signal<Conversation | null>(null);
 
-/** The open session, as it was last heard of. */
+/** The open session in its latest version. */
 export const currentSession = computed<SessionView | null>(() => {
   const here = route.value;
   if (here.name !== "session") return null;

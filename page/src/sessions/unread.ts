@@ -7,22 +7,22 @@ import type { SessionView } from "../wire.ts";
 import { currentSession, sessions } from "./store.ts";
 
 const STORAGE_KEY = "holdfast.seen";
-/** Older ones count as seen. */
+/** Sessions beyond this count as seen. */
 const SEEN_MAX = 2_000;
 
-/** The last entry that was seen, by session. */
+/** The last seen entry, by session. */
 type Seen = ReadonlyMap<string, number>;
 
 const seen = signal<Seen>(storedSeen());
 const visible = signal(!document.hidden);
 
-/** Something has come to its end, or to a question, that nobody looked at. */
+/** Whether a turn has ended, or asks something, since the session was last shown. */
 export function unread(session: SessionView, known: Seen = seen.value): boolean {
   const isOver = session.activity === null || session.activity === "waiting";
   return isOver && session.seq > (known.get(session.id) ?? session.seq);
 }
 
-/** Keep in mind what is looked at, and how far each session was when this browser first heard of it. */
+/** Record which sessions are shown; a session that is new to this browser counts as seen. */
 export function startUnread(): void {
   document.addEventListener("visibilitychange", () => {
     visible.value = !document.hidden;
@@ -35,13 +35,13 @@ export function startUnread(): void {
   });
 }
 
-/** Return what has been seen after a look at the list, and at one session of it; the same map if nothing is new. */
+/** Return what has been seen, given the list and the open session; the same map if nothing is new. */
 export function withSeen(known: Seen, found: readonly SessionView[], open: string | null): Seen {
   const news = found.filter((each) => !known.has(each.id) || (each.id === open && known.get(each.id) !== each.seq));
   if (news.length === 0) return known;
   const next = new Map(known);
   for (const each of news) {
-    // What was looked at last stands last, and is kept longest.
+    // The most recent comes last, and is kept longest.
     next.delete(each.id);
     next.set(each.id, each.seq);
   }

@@ -7,7 +7,7 @@ import type { Conversation } from "../journal/conversation.ts";
 import type { TokenUsage } from "../journal/view.ts";
 import { Icon } from "../ui/icon.tsx";
 
-/** What a session has used so far; what of it belongs to the last answer is shown to whoever asks. */
+/** The usage of a session; details on hover or click. */
 export function UsageMeter({ conversation }: { conversation: Conversation }) {
   const id = useId();
   const [over, setOver] = useState(false);
@@ -70,14 +70,14 @@ interface UsageLine {
   value: string;
 }
 
-/** Return the whole in a few letters; nothing where nothing was used. */
+/** Return the usage in short; empty if there is none. */
 export function usageSummary(used: TokenUsage): string {
   const all = used.input + used.output;
   if (!all && !used.costMicros) return "";
   return [`${tokens(all)} tokens`, used.costMicros ? price(used.costMicros) : ""].filter(Boolean).join(" · ");
 }
 
-/** Return what was used, by kind; kinds of which there was nothing are left out. */
+/** Return the usage by kind, without zeros. */
 export function usageLines(used: TokenUsage): readonly UsageLine[] {
   const cached = used.cached ? ` (${percent(cachedShare(used))} from the cache)` : "";
   return [
@@ -88,7 +88,7 @@ export function usageLines(used: TokenUsage): readonly UsageLine[] {
   ].filter((each) => each.value);
 }
 
-/** Providers differ in whether what came from the cache was read as well. */
+/** Providers differ in whether cached tokens are part of the input. */
 function cachedShare({ input, cached }: TokenUsage): number {
   return cached / Math.max(input, cached);
 }

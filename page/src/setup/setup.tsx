@@ -23,7 +23,7 @@ export function ModelSetup() {
   );
 }
 
-/** A step that takes the focus when it appears, before the next key: what is typed stays in the field it was typed in. */
+/** A step takes the focus before the next key, so that no input is lost. */
 function StepFrame({ wizard }: { wizard: SetupWizard }) {
   const element = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => {
@@ -56,7 +56,7 @@ function CurrentStep({ wizard }: { wizard: SetupWizard }) {
 
 const TITLES = { provider: "Provider", access: "Key", model: "Model", trial: "Try it" };
 
-/** Where in its course a set-up is; a step that was made can be made again. */
+/** The progress; earlier steps can be opened again. */
 function Steps({ wizard }: { wizard: SetupWizard }) {
   const at = (STEPS as readonly Step[]).indexOf(wizard.step.value);
   const isOver = at < 0;
@@ -74,7 +74,7 @@ function Steps({ wizard }: { wizard: SetupWizard }) {
   );
 }
 
-/** It is written down; the gateway reads it when it starts. */
+/** The choice is saved; the gateway applies it at its next start. */
 function Saved({ wizard }: { wizard: SetupWizard }) {
   return (
     <div class="setup-end">

@@ -9,7 +9,7 @@ import { Badge, Field, Spinner } from "../ui/parts.tsx";
 import type { Trial as TrialView } from "../wire.ts";
 import { isInUse, type Provider, type SetupWizard } from "./wizard.ts";
 
-/** The first step: who answers. */
+/** Step one: the provider. */
 export function ProviderChoice({ wizard }: { wizard: SetupWizard }) {
   const offer = wizard.options.value!;
   return (
@@ -41,7 +41,7 @@ function providerHint(provider: Provider): string {
   return provider.base_url || "at an address of your own";
 }
 
-/** The second step: where the provider is, and the key that it asks for. */
+/** Step two: the provider's address and key. */
 export function AccessForm({ wizard }: { wizard: SetupWizard }) {
   const provider = wizard.provider.value!;
   const go = (event: Event) => {
@@ -121,10 +121,10 @@ function Address({ wizard }: { wizard: SetupWizard }) {
   );
 }
 
-/** More cannot be looked through; a few letters find the rest. */
+/** At most this many are listed; a search finds the others. */
 const SHOWN_MAX = 60;
 
-/** The third step: which of its models. */
+/** Step three: the model. */
 export function ModelChoice({ wizard }: { wizard: SetupWizard }) {
   const { models, problem, hint } = wizard.models.value!;
   const go = (event: Event) => {
@@ -197,7 +197,7 @@ function ModelList({ models, wizard }: { models: readonly string[]; wizard: Setu
   );
 }
 
-/** The last step: the model is asked something, and then it can be kept. */
+/** Step four: a test question, then saving. */
 export function ModelTest({ wizard }: { wizard: SetupWizard }) {
   const trial = wizard.trial.value;
   return (

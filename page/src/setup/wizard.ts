@@ -8,10 +8,9 @@ export const STEPS = ["provider", "access", "model", "trial"] as const;
 export type Provider = SetupView["providers"][number];
 export type Step = (typeof STEPS)[number] | "saved" | "ready";
 
-/** A model may have to be loaded before it says its first word. */
+/** A model may have to be loaded first. */
 const TRIAL_TIMEOUT_MS = 120_000;
 
-/** A set-up, from its first step on. */
 export class SetupWizard {
   readonly step = signal<Step>("provider");
   readonly options = signal<SetupView | null>(null);
@@ -23,14 +22,14 @@ export class SetupWizard {
   readonly trial = signal<Trial | null>(null);
   readonly problem = signal<unknown>(undefined);
   readonly busy = signal(false);
-  /** Which of the things that were asked is still waited for. */
+  /** The number of the latest request; older answers are dropped. */
   #asked = 0;
 
   readonly #choice = computed<ModelPlan>(() => ({
     provider: this.provider.value?.name ?? "",
     name: this.model.value.trim(),
     base_url: this.baseUrl.value.trim(),
-    // Without one, the gateway takes what it keeps for the same provider at the same address.
+    // Without a key, the gateway uses the one it has for the same provider at the same address.
     ...(this.key.value.trim() ? { api_key: this.key.value.trim() } : {}),
   }));
 
@@ -80,7 +79,7 @@ export class SetupWizard {
     this.step.value = to;
   }
 
-  /** Ask the gateway; null when that went wrong, or something else is wanted by the time it answers. */
+  /** Send a request; null if it failed, or a later one was sent meanwhile. */
   async #ask<T>(ask: () => Promise<T>): Promise<T | null> {
     const mine = ++this.#asked;
     this.busy.value = true;
@@ -99,7 +98,7 @@ export class SetupWizard {
   }
 }
 
-/** Return whether it is a model of this provider that answers now. */
+/** Return whether a model of this provider is in use now. */
 export function isInUse(offer: SetupView | null, provider: Provider): offer is SetupView {
   return offer?.model.name.split(":")[0] === provider.name;
 }

@@ -7,7 +7,7 @@ import { forgetLogin, isSignedIn, keepLogin, LOGIN } from "../signing.ts";
 import { showError } from "../ui/toast.tsx";
 import type { Credentials, Me, SignedIn } from "../wire.ts";
 
-/** `unknown` until the gateway has said it; `outside` is at the door. */
+/** `unknown` until the gateway has answered; `outside` shows the sign-in page. */
 type Access = "unknown" | "inside" | "outside";
 
 const RETRY_MS = 2_000;
@@ -19,16 +19,16 @@ const lastProblem = signal<unknown>(null);
 
 export const me: ReadonlySignal<Me | null> = identity;
 export const access: ReadonlySignal<Access> = accessState;
-/** Why nobody could be let in, for the door to show. */
+/** Why the sign-in failed, for the sign-in page. */
 export const signInProblem: ReadonlySignal<unknown> = lastProblem;
-/** Counts up whenever somebody is let in: what waited for that tries again. */
+/** Counts successful checks; what waited for access tries again. */
 export const admissions: ReadonlySignal<number> = admissionCount;
 export const isOperator = computed(() => identity.value?.scopes.includes("admin") ?? false);
 export const isGuest = computed(() => identity.value?.how === "guest");
 
 let pending: Promise<void> | null = null;
 
-/** Ask who this is, and open the house or the door.  While nobody answers, it is asked again and again. */
+/** Ask the gateway who this is, and show the page or the sign-in page.  Retried until an answer comes. */
 export function checkAccess(): Promise<void> {
   pending ??= updateAccess().finally(() => {
     pending = null;
@@ -36,13 +36,13 @@ export function checkAccess(): Promise<void> {
   return pending;
 }
 
-/** Begin to notice when this browser is not let in any more, or again. */
+/** Notice when this browser loses or gains access. */
 export function startIdentity(): void {
   // A request was answered with 401.
   addEventListener(SIGNED_OUT, () => {
     if (accessState.value !== "outside") checkAccess();
   });
-  // Another tab signed in or out: this one is the same browser, and shows nothing more of what somebody left.
+  // Another tab signed in or out.  On sign-out this tab reloads, so that it shows nothing private.
   addEventListener("storage", (event) => {
     if (event.key !== LOGIN) return;
     if (event.newValue === null) location.reload();
@@ -50,13 +50,13 @@ export function startIdentity(): void {
   });
 }
 
-/** Sign this browser in.  Throws what the gateway says against it. */
+/** Sign this browser in.  Throws the gateway's error. */
 export async function signIn(credentials: Credentials): Promise<void> {
   await keepLogin(await post<SignedIn>("/api/sign-in", credentials));
   await checkAccess();
 }
 
-/** Sign in with the code of a link; what is wrong with it is told at the door, and to those who come in without one. */
+/** Sign in with the code of a link.  The sign-in page shows its error; guests get a toast. */
 export async function signInWith(code: string): Promise<void> {
   try {
     await signIn({ code });
@@ -88,7 +88,7 @@ async function updateAccess(): Promise<void> {
 async function fetchIdentity(): Promise<Me | null> {
   const found = await fetchMe();
   if (found || !isSignedIn()) return found;
-  // A sign-in that is over is in the way of a program of this machine, which needs none.
+  // An expired sign-in would block a guest on the gateway's machine, who needs none.
   await forgetLogin();
   return fetchMe();
 }
@@ -102,19 +102,19 @@ async function fetchMe(): Promise<Me | null> {
   }
 }
 
-/** Take the code out of the address at once, so that no bookmark, history or screenshot keeps it. */
+/** Remove the code from the address at once, so that no bookmark, history or screenshot holds it. */
 export function takeCode(after = to.new()): string | null {
   const code = new URLSearchParams(location.hash.slice(1)).get("code");
   if (code) go(after, { replace: true });
   return code;
 }
 
-/** A link that is opened in a tab that shows the page already changes nothing but the part behind the #. */
+/** Opening a link in a tab that already shows the page changes only the fragment. */
 export function onCode(take: (code: string) => void): void {
   const listener = (event: HashChangeEvent) => {
     const code = takeCode(new URL(event.oldURL).hash || to.new());
     if (!code) return;
-    // Nobody else may take the code for a place.
+    // The router must not take the code for a route.
     event.stopImmediatePropagation();
     take(code);
   };

@@ -11,7 +11,7 @@ import { useLoaded } from "../ui/requests.ts";
 import type { Ways } from "../wire.ts";
 import { isGuest, signIn, signInProblem } from "./identity.ts";
 
-/** Where somebody signs in.  What was typed in the page behind it stays there. */
+/** The sign-in page.  Input in the page behind it stays there. */
 export function SignInPage() {
   return (
     <main class="sign-in" aria-labelledby="sign-in-title">
@@ -31,12 +31,12 @@ export function SignInPage() {
 
 const isDialogOpen = signal(false);
 
-/** Let a guest sign in who wants to do more than talk. */
+/** Open the sign-in dialog. */
 export const openSignIn = () => {
   isDialogOpen.value = true;
 };
 
-/** The door for guests, who are inside already. */
+/** The sign-in dialog, for guests who already use the page. */
 export function SignInDialog() {
   if (!isDialogOpen.value || !isGuest.value) return null;
   const close = () => {
@@ -50,7 +50,7 @@ export function SignInDialog() {
   );
 }
 
-/** How one can sign in: with the password, where there is one, and always with a link. */
+/** The ways to sign in: a password if one is set, and always a link. */
 function SignInOptions() {
   const [options] = useLoaded<Ways>("/api/sign-in");
   const hasPassword = options.value.value?.password ?? false;

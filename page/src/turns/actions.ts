@@ -14,7 +14,7 @@ import { isOver, messageOf } from "./status.ts";
 const UNDO = "/undo";
 const RETRY = "/retry";
 
-/** Stop a turn, or take it out of the queue.  What it has said stays; one that is over already is what was wanted. */
+/** Stop a turn, or remove it from the queue.  Its text stays; a turn that already ended is fine. */
 export async function stop(turn: Pick<Turn, "id">): Promise<void> {
   try {
     await post<TurnView>(`${path(turn.id)}/cancel`);
@@ -24,8 +24,8 @@ export async function stop(turn: Pick<Turn, "id">): Promise<void> {
 }
 
 /**
- * Let a turn go on that was cut off.  Where the last one has come to an end, it is answered anew and the old answer is
- * left out; an earlier one is asked once more, at the end.
+ * Resume an interrupted turn.  The last turn, if it ended, is answered again and its old answer is left out; an earlier
+ * one is asked again at the end.
  */
 export async function retry(conversation: Conversation, turn: Pick<Turn, "id" | "state">): Promise<void> {
   const isLast = conversation.turns.value.at(-1)?.id === turn.id;
@@ -37,14 +37,14 @@ export async function retry(conversation: Conversation, turn: Pick<Turn, "id" | 
   }
 }
 
-/** Copy a session up to and with a turn, and go to the copy. */
+/** Copy a session up to and including a turn, and go to the copy. */
 export async function forkThrough(sessionId: string, turnId: string): Promise<void> {
   go(to.session(await fork(sessionId, { through: turnId })));
 }
 
 /**
- * Ask something else instead of what was asked.  The last exchange is left out and the new message takes its place;
- * an earlier one is left as it is, and the new message begins a copy of all that was before it.
+ * Replace a message.  The last exchange is replaced; an earlier one stays, and the new message begins a copy of
+ * everything before it.
  */
 export async function editAndResend(conversation: Conversation, turn: Turn, text: string): Promise<void> {
   const images = await picturesOf(turn);
@@ -55,7 +55,7 @@ export async function editAndResend(conversation: Conversation, turn: Turn, text
     go(to.session(sessionId));
     return;
   }
-  // Whoever cannot be asked now may hold a later message than the one that is the last here.
+  // While the gateway is away, the session may have later messages than this page shows.
   if (conversation.link.value === "away") throw new Unanswered();
   if (!isOver(turn)) await stop(turn);
   dropReply(await send({ ...draft, sessionId: conversation.id, text: UNDO, images: [] }));
@@ -66,23 +66,23 @@ async function fork(sessionId: string, where: Fork): Promise<string> {
   return (await post<SessionView>(`/api/sessions/${encodeURIComponent(sessionId)}/fork`, where)).id;
 }
 
-/** Have nobody read what a command was answered with that they did not write. */
+/** Discard the reply to a command that the person did not write. */
 function dropReply(key: string): void {
   const end = effect(() => {
     const command = outgoing.value.find((each) => each.key === key);
     if (command && command.reply === null && command.state !== "refused") return;
     if (command?.state === "accepted") discard(key);
-    // An effect cannot end itself while it begins.
+    // An effect cannot dispose itself while it starts.
     queueMicrotask(() => end());
   });
 }
 
-/** Answer the question that a turn waits with. */
+/** Answer the question of a waiting turn. */
 export async function answer(turnId: string, questionId: string, text: string): Promise<void> {
   await post<TurnView>(`${path(turnId)}/answer`, { text, question_id: questionId });
 }
 
-/** Return the pictures that came with the message of a turn, so that they can come with another. */
+/** Return the pictures of a turn's message, so that they can be sent again. */
 async function picturesOf(turn: Turn): Promise<Picture[]> {
   const message = messageOf(turn);
   return Promise.all((message?.images ?? []).map((image, number) => picture(turn.id, number, image.media_type)));
@@ -97,7 +97,7 @@ async function picture(turnId: string, number: number, mediaType: string): Promi
   };
 }
 
-/** A turn of a session that is over goes on in the one that follows it. */
+/** A turn of an ended session continues in its successor. */
 function follow(turn: TurnView): void {
   const here = to.session(turn.session_id);
   if (!location.hash.startsWith(here)) go(here);

@@ -7,20 +7,20 @@ const ENDED: ReadonlySet<Turn["state"]> = new Set(["completed", "failed", "cance
 
 export const isOver = (turn: Pick<Turn, "state">) => ENDED.has(turn.state);
 
-/** Return the turn that a session is at: the one that runs or waits for somebody, else the first in line. */
+/** Return the turn that is running or waiting, else the first queued one. */
 export function activeTurn(turns: readonly Turn[]): Turn | undefined {
   return (
     turns.find((each) => each.state === "running" || each.state === "waiting") ?? turns.find((each) => !isOver(each))
   );
 }
 
-/** Return the turns that come after the one at work. */
+/** Return the queued turns behind the active one. */
 export function queuedTurns(turns: readonly Turn[]): readonly Turn[] {
   const first = activeTurn(turns);
   return turns.filter((each) => each.state === "queued" && each !== first);
 }
 
-/** Return what was asked with a turn. */
+/** Return the message of a turn. */
 export function messageOf(turn: Turn): MessageItem | undefined {
   return turn.items.find((each) => each.role === "user");
 }
@@ -33,7 +33,7 @@ export function openQuestion(turn: Turn | undefined): QuestionItem | undefined {
 
 const MINUTE_MS = 60_000;
 
-/** Return when a turn that waits for its model is tried again, in words. */
+/** Return in words when a turn that waits for its model is retried. */
 export function nextTryText(at: number, now: number): string {
   const left = at - now;
   if (left < 1_000) return "Next try in a moment.";

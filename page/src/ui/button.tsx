@@ -4,7 +4,7 @@ import { Icon, type IconName } from "./icon.tsx";
 type Native = Omit<JSX.IntrinsicElements["button"], "class" | "icon">;
 
 interface ButtonProps extends Native {
-  /** `main` is the one thing to do here, `bad` what cannot be taken back, `quiet` everything else. */
+  /** `main` is the primary action, `bad` one that cannot be undone, `quiet` everything else. */
   look?: "main" | "quiet" | "bad";
   icon?: IconName;
   small?: boolean;
@@ -22,7 +22,7 @@ export function Button({ look = "quiet", icon, small, children, ...rest }: Butto
 
 interface IconButtonProps extends Native {
   icon: IconName;
-  /** What it does, for those who do not see the drawing; it is the tooltip as well. */
+  /** The accessible name, also shown as the tooltip. */
   label: string;
   size?: number;
 }

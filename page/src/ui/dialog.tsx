@@ -9,7 +9,7 @@ interface DialogProps {
   children: ComponentChildren;
 }
 
-/** A dialog over the page.  The browser keeps the focus in it, and closes it with Escape. */
+/** A modal dialog.  The browser keeps the focus in it, and closes it with Escape. */
 export function Dialog({ title, onClose, wide, children }: DialogProps) {
   const element = useRef<HTMLDialogElement>(null);
   useLayoutEffect(() => {

@@ -10,7 +10,7 @@ interface UnfoldingProps {
   class: string;
   isOpen: boolean;
   onTurn: (isOpen: boolean) => void;
-  /** The line that is always there. */
+  /** The line that is always visible. */
   head: ComponentChildren;
   children: ComponentChildren;
 }
@@ -42,17 +42,17 @@ export function Disclosure({ class: name, isOpen, onTurn, head, children }: Unfo
 }
 
 const LINES_MAX = 24;
-/** Also of what has few lines, because one of them is very long. */
+/** A text with few lines may still have a very long one. */
 const CHARS_MAX = 6_000;
 
 interface FoldedProps {
   text: string;
-  /** Which end matters most. */
+  /** Which end stays visible. */
   end?: "head" | "tail";
   children: (shown: string) => ComponentChildren;
 }
 
-/** Long text, of which a part is shown until the rest is asked for. */
+/** Long text, cut until the rest is asked for. */
 export function LongText({ text, end = "head", children }: FoldedProps) {
   const [isWhole, setWhole] = useState(false);
   const lines = text.split("\n");

@@ -13,13 +13,13 @@ const LABELS: Record<string, string> = {
   enter: "Enter",
 };
 
-/** Whether an event is this combination, as in `mod+shift+o`; `mod` is the Command key of a Mac, else Control. */
+/** Whether an event is a combination such as `mod+shift+o`; `mod` is Command on a Mac, else Control. */
 export function isPressed(keys: string, event: KeyboardEvent): boolean {
   const parts = keys.split("+");
   const key = parts.at(-1)!;
   const mod = isMac ? event.metaKey : event.ctrlKey;
   const shift = parts.includes("shift");
-  // A sign like ? is pressed with Shift on some keyboards, and without it on others.
+  // A sign like ? needs Shift on some keyboards, and not on others.
   const shiftFits = shift === event.shiftKey || /^[^\p{L}\d]$/u.test(key);
   return (
     event.key.toLowerCase() === key &&
@@ -31,7 +31,7 @@ export function isPressed(keys: string, event: KeyboardEvent): boolean {
 
 export const keyLabels = (keys: string) => keys.split("+").map((each) => LABELS[each] ?? each.toUpperCase());
 
-/** Whether somebody is typing: then a letter is a letter. */
+/** Whether the target takes text, so that letters are not shortcuts. */
 export function isTyping(target: EventTarget | null): boolean {
   if (!(target instanceof HTMLElement)) return false;
   return target.isContentEditable || target instanceof HTMLTextAreaElement || isTextInput(target);
@@ -40,7 +40,7 @@ export function isTyping(target: EventTarget | null): boolean {
 const BUTTONLIKE = new Set(["checkbox", "radio", "button", "submit", "range", "file"]);
 const isTextInput = (target: HTMLElement) => target instanceof HTMLInputElement && !BUTTONLIKE.has(target.type);
 
-/** Keys as they are drawn. */
+/** Keys as key caps. */
 export function Keys({ keys }: { keys: string }) {
   return (
     <span class="keys">

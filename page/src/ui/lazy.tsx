@@ -5,12 +5,12 @@ import type { ComponentType } from "preact";
 import { useEffect } from "preact/hooks";
 import { Problem, Spinner } from "./parts.tsx";
 
-/** How long a part may take before that is shown: most are there sooner. */
+/** The spinner appears after this delay; most parts load faster. */
 const SPINNER_AFTER_MS = 250;
 
 type Part<P> = ComponentType<P>;
 
-/** Return a component that is fetched when it is first shown. */
+/** Return a component that is loaded when it is first shown. */
 export function lazy<P extends object>(load: () => Promise<Part<P>>): Part<P> {
   const part = signal<Part<P> | null>(null);
   const problem = signal<unknown>(null);
@@ -36,7 +36,7 @@ export function lazy<P extends object>(load: () => Promise<Part<P>>): Part<P> {
     }, []);
     const Part = part.value;
     if (Part) return <Part {...props} />;
-    // A part that failed once is remembered by the browser, so only a new page fetches it again.
+    // Browsers remember a failed import, so only a reload retries it.
     if (problem.value) {
       return (
         <div class="absent">

@@ -9,11 +9,11 @@ export interface MenuItem {
   onSelect: () => void;
 }
 
-/** How far a list stays away from its button, and from the edges of the window. */
+/** The distance of a menu from its button, and from the edges of the window. */
 const APART = 4;
 const MARGIN = 8;
 
-/** A button that opens a list of things to do; arrow keys move in it, Escape closes it. */
+/** A button that opens a menu; arrow keys move in it, Escape closes it. */
 export function Menu({ label, icon = "more", items }: { label: string; icon?: IconName; items: readonly MenuItem[] }) {
   const [open, setOpen] = useState(false);
   const root = useRef<HTMLDivElement>(null);
@@ -71,7 +71,7 @@ export function Menu({ label, icon = "more", items }: { label: string; icon?: Ic
   );
 }
 
-/** Put the list where there is room for it: below its button or above, never outside of the window. */
+/** Place the menu below its button or above, always within the window. */
 function placeList(root: HTMLElement): void {
   const button = root.querySelector("button")!.getBoundingClientRect();
   const list = root.querySelector<HTMLElement>(".menu-list")!;

@@ -11,7 +11,7 @@ const COPIED_MS = 1_500;
 
 export type Tone = "plain" | "good" | "busy" | "bad" | "note";
 
-/** A word in a coloured pill; the colour never says anything that the word does not. */
+/** A word in a coloured pill; the colour adds nothing that the word does not say. */
 export function Badge({ tone = "plain", children }: { tone?: Tone; children: ComponentChildren }) {
   return <span class={`badge ${tone}`}>{children}</span>;
 }
@@ -48,7 +48,7 @@ interface FieldProps {
   label: string;
   hint?: ComponentChildren;
   problem?: string | undefined;
-  /** Draws the control; the id and what describes it belong on that. */
+  /** Renders the control, with its id and description. */
   children: (control: {
     id: string;
     "aria-describedby": string | undefined;
@@ -82,7 +82,7 @@ export function CopyButton({ text, label = "Copy" }: { text: () => string; label
   return <IconButton icon={copied ? "check" : "copy"} label={copied ? "Copied" : label} size={16} onClick={copy} />;
 }
 
-/** Put text on the clipboard.  Without TLS, and away from this machine, a page may only do it the old way. */
+/** Copy text to the clipboard.  Without TLS, and away from this machine, only `execCommand` works. */
 async function copyText(text: string): Promise<boolean> {
   if (navigator.clipboard) {
     return navigator.clipboard.writeText(text).then(
@@ -108,7 +108,7 @@ export function Time({ at, as = "moment" }: { at: number; as?: "moment" | "relat
   );
 }
 
-/** A command to be typed elsewhere. */
+/** A command to run in a terminal. */
 export function Command({ text }: { text: string }) {
   return (
     <div class="command">
@@ -119,13 +119,13 @@ export function Command({ text }: { text: string }) {
 }
 
 interface ScrollableProps {
-  /** What is in it, for those who come to it with the keyboard. */
+  /** The accessible name. */
   label: string;
   class: string;
   children: ComponentChildren;
 }
 
-/** What may be wider than the column, and is scrolled by itself, also with the keyboard. */
+/** Content that may be wider than the column, and scrolls by itself, also with the keyboard. */
 export function Scrollable({ label, class: name, children }: ScrollableProps) {
   return (
     // biome-ignore lint/a11y/useSemanticElements: A fieldset is for what is filled in.
@@ -136,7 +136,7 @@ export function Scrollable({ label, class: name, children }: ScrollableProps) {
   );
 }
 
-/** What cannot be drawn is told where it stands, and takes nothing else with it. */
+/** Shows a render error in place, without affecting the rest of the page. */
 export class ErrorBoundary extends Component<{ children: ComponentChildren }, { error: unknown }> {
   override state = { error: null };
 
@@ -150,7 +150,7 @@ export class ErrorBoundary extends Component<{ children: ComponentChildren }, { 
   }
 }
 
-/** Return a component that stays as it is while its properties do. */
+/** Return a component that is rendered again only when its properties change. */
 export function memo<P extends object>(draw: (props: P) => ComponentChildren): FunctionComponent<P> {
   const Drawn: FunctionComponent<P> = draw;
   class Kept extends Component<P> {

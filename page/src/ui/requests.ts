@@ -9,10 +9,10 @@ export interface Loaded<T> {
   error: unknown;
 }
 
-/** What was read last, and what reads it again. */
+/** The latest answer, and the function that requests it again. */
 type Loader<T> = readonly [ReadonlySignal<Loaded<T>>, () => Promise<void>];
 
-/** Keep what an address answers, read again every so often if that is given. */
+/** Load a path, and poll it if an interval is given. */
 export function useLoaded<T>(path: string, everyMs?: number): Loader<T> {
   const [loaded, reload] = useMemo(() => newLoader(() => get<T>(path)), [path]);
   useEffect(() => {
@@ -22,13 +22,13 @@ export function useLoaded<T>(path: string, everyMs?: number): Loader<T> {
   return [loaded, reload];
 }
 
-/** Keep the last answer to something; it stays while it is asked for again, and also when that goes wrong. */
+/** Keep the latest answer; it stays during a reload, and if that fails. */
 export function newLoader<T>(read: () => Promise<T>): Loader<T> {
   const loaded = signal<Loaded<T>>({ value: undefined, error: undefined });
   let started = 0;
   let finished = 0;
   const take = (number: number, found: Loaded<T>) => {
-    // An answer that was overtaken by a later one is old.
+    // An answer that a later one overtook is dropped.
     if (number < finished) return;
     finished = number;
     loaded.value = found;
@@ -44,7 +44,9 @@ export function newLoader<T>(read: () => Promise<T>): Loader<T> {
   return [loaded, reload];
 }
 
-/** Do something now, every so often while the page can be seen, and as soon as it can be seen again; never twice at once. */
+/**
+ * Run an action now, at an interval while the page is visible, and when it becomes visible again; never twice at once.
+ */
 export function whileVisible(act: () => Promise<void>, everyMs: number): () => void {
   let isBusy = false;
   const again = async () => {
@@ -66,11 +68,11 @@ export function whileVisible(act: () => Promise<void>, everyMs: number): () => v
 
 interface Action {
   busy: ReadonlySignal<boolean>;
-  /** What went wrong; undefined where nothing did. */
+  /** The error of the last run; undefined if it succeeded. */
   problem: ReadonlySignal<unknown>;
-  /** Do something, unless something is being done.  Returns undefined then, and when it goes wrong. */
+  /** Run an action unless one is running.  Returns undefined then, and on an error. */
   run<T>(action: () => Promise<T>): Promise<T | undefined>;
-  /** Let what went wrong be over. */
+  /** Clear the error. */
   clearProblem(): void;
 }
 
@@ -100,7 +102,7 @@ export function newAction(): Action {
 
 const PAUSE_MS = 250;
 
-/** Return a text as it was when its writer last stopped. */
+/** Return a text as it was at the last pause in typing. */
 export function useDebounced(text: string): string {
   const [settled, setSettled] = useState(text);
   useEffect(() => {

@@ -15,7 +15,7 @@ const SHOWN_MS = 6_000;
 const toasts = signal<readonly Toast[]>([]);
 let last = 0;
 
-/** Show something for a while. */
+/** Show a toast. */
 export function showToast(
   text: string,
   more: { bad?: boolean; action?: Toast["action"]; shownMs?: number } = {},
@@ -26,10 +26,10 @@ export function showToast(
   setTimeout(() => dismiss(id), more.shownMs ?? SHOWN_MS);
 }
 
-/** Show what went wrong. */
+/** Show an error as a toast. */
 export const showError = (error: unknown) => showToast(errorText(error), { bad: true, shownMs: SHOWN_MS * 2 });
 
-/** Do something, and tell when it goes wrong.  Returns undefined then. */
+/** Run an action, and show its error as a toast.  Returns undefined on an error. */
 export async function attempt<T>(action: () => Promise<T>): Promise<T | undefined> {
   try {
     return await action();

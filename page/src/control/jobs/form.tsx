@@ -20,7 +20,7 @@ const PRESETS: readonly { label: string; value: string }[] = [
   { label: "Mondays", value: "0 8 * * 1" },
 ];
 
-/** Add a job, or change one; its name is what it is known by, and stays. */
+/** The form that adds a job or changes one.  The name identifies the job, and cannot be changed. */
 export function JobForm({ job, onClose }: { job?: JobView; onClose: () => void }) {
   const [plan, setPlan] = useState<Plan>(() => planOf(job));
   const action = useAction();
@@ -77,7 +77,7 @@ function Name({ value, onChange }: PartProps) {
       label="Name"
       required
       maxLength={100}
-      // It is a part of addresses.
+      // The name becomes part of a path.
       pattern="[^\/]+"
       title="without a slash"
       placeholder="morning-report"
@@ -133,7 +133,7 @@ function Deliver({ value, onChange }: PartProps) {
   );
 }
 
-/** When a schedule that is being typed would be due, as the gateway says. */
+/** The next times of a schedule that is being typed, computed by the gateway. */
 function Forecast({ schedule }: { schedule: string }) {
   const asked = useDebounced(schedule.trim());
   return asked ? <Times schedule={asked} /> : <p class="forecast faint">The next times appear here.</p>;
@@ -165,7 +165,7 @@ interface RemoveJobProps {
   onRemoved?: () => void;
 }
 
-/** Ask before a job is removed. */
+/** Asks before a job is removed. */
 export function RemoveJob({ job, onClose, onRemoved }: RemoveJobProps) {
   const confirm = async () => {
     await removeJob(job.name);
@@ -185,20 +185,20 @@ export const pathOf = (name: string) => jobPath(name);
 const saveJob = (plan: Plan) => post<JobView>("/api/jobs", plan);
 const removeJob = (name: string) => remove<Removed>(jobPath(name));
 
-/** Let a job fall due now, and say where its answer comes. */
+/** Run a job now, with a link to its conversation. */
 export async function runJob(name: string): Promise<void> {
   const receipt = await post<Receipt>(jobPath(name, "run"));
   const open = () => go(to.session(receipt.session_id, receipt.turn_id));
   showToast(`“${name}” runs now.`, { action: { label: "Watch it", run: open } });
 }
 
-/** Pause a job, or let it go on. */
+/** Pause a job, or resume it. */
 export async function togglePause(job: JobView): Promise<void> {
   await post<JobView>(jobPath(job.name, job.paused ? "resume" : "pause"));
   showToast(job.paused ? `“${job.name}” goes on.` : `“${job.name}” is paused.`);
 }
 
-/** Go to the conversation of a turn of which only the id is known. */
+/** Go to the conversation of a turn, given only its id. */
 export async function openTurn(turnId: string): Promise<void> {
   const turn = await get<TurnView>(`/api/turns/${encodeURIComponent(turnId)}`);
   go(to.session(turn.session_id, turn.id));

@@ -103,7 +103,7 @@ function JobMenu({ job, refresh, setOpen }: JobMenuProps) {
 const POLL_MS = 3_000;
 const LOG = "log";
 
-/** One job, with what became of its last times. */
+/** One job, with its last runs. */
 function JobDetail({ name }: { name: string }) {
   const [loaded, reload] = useLoaded<JobView>(pathOf(name), POLL_MS);
   const { value, error } = loaded.value;
@@ -188,7 +188,7 @@ const OUTCOMES: Record<Outcome, { word: string; tone: Tone; said: string }> = {
   missed: { word: "Missed", tone: "note", said: "The gateway was not running then, and it was too late afterwards." },
 };
 
-/** What became of the times at which a job was due, the newest first. */
+/** The last runs of a job, newest first. */
 function History({ slots }: { slots: readonly Fired[] }) {
   if (slots.length === 0) {
     return (

@@ -4,7 +4,7 @@ import { gatewayTime } from "../../clock.ts";
 import { Badge, Time } from "../../ui/parts.tsx";
 import type { JobView } from "../../wire.ts";
 
-/** A schedule, in words where there are any. */
+/** A schedule in words, if there are any, and as it is written. */
 export function Schedule({ schedule }: { schedule: string }) {
   const words = scheduleText(schedule);
   return (
@@ -15,11 +15,11 @@ export function Schedule({ schedule }: { schedule: string }) {
   );
 }
 
-/** When a job is due next. */
+/** When a job runs next. */
 export function NextRun({ job }: { job: JobView }) {
   if (job.paused) return <Badge tone="busy">Paused</Badge>;
   if (job.next_at === null) return <span class="faint">never again</span>;
-  // The hour counts that has not come yet; a job that is due this moment is picked up within seconds.
+  // Compared by the gateway's clock; a job that is due starts within seconds.
   return job.next_at <= gatewayTime() ? <Badge tone="busy">Due now</Badge> : <Time at={job.next_at} as="relative" />;
 }
 
@@ -40,10 +40,10 @@ const MONTHS = [
 ] as const;
 const ONCE = "at ";
 const SHORT_LETTERS = 3;
-/** More times than these are no reading any more. */
+/** A list of more times than this is no easier to read. */
 const TIMES_MAX = 4;
 
-/** Return what a schedule says in words; null where that would be no easier to read. */
+/** Return a schedule in words; null if no short sentence describes it. */
 export function scheduleText(schedule: string): string | null {
   if (schedule.startsWith(ONCE)) return "once";
   const fields = schedule.trim().split(/\s+/);
@@ -75,7 +75,7 @@ function hourly(minute: number, step: number): string {
   return minute === 0 ? every : `${every}, at minute ${minute}`;
 }
 
-/** Where both are given, cron means either; that is said rarely, and read badly. */
+/** With both fields set, cron runs on either; that is rare, and hard to put into words. */
 function daysOf(day: string, weekday: string): string | null {
   if (day === "*" && weekday === "*") return "";
   if (day === "*") return weekdaysOf(weekday);
@@ -100,7 +100,7 @@ function monthsOf(field: string): string | null {
   return months.includes(null) ? null : `in ${listed(months.map(String))}`;
 }
 
-/** Return the name behind a number or the first letters of it. */
+/** Return the name for a number or its first letters. */
 function named(text: string, names: readonly string[], first: number): string | null {
   if (/^\d{1,2}$/.test(text)) return names[Number(text) - first] ?? null;
   const short = text.toLowerCase();
@@ -108,7 +108,7 @@ function named(text: string, names: readonly string[], first: number): string | 
   return names.find((name) => name.toLowerCase().startsWith(short)) ?? null;
 }
 
-/** Return after how many it comes again; a step that does not fill the round evenly has no such number. */
+/** Return the step of a field; null if the step does not divide the range evenly. */
 function stepOf(field: string, round: number): number | null {
   if (field === "*") return 1;
   const step = Number(/^\*\/(\d{1,2})$/.exec(field)?.[1] ?? 0);

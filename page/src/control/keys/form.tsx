@@ -20,7 +20,7 @@ interface KeyFormProps {
   onClose: () => void;
 }
 
-/** A key to be made. */
+/** The form for a new key. */
 export function KeyForm({ keys, onMade, onClose }: KeyFormProps) {
   const [form, setForm] = useState(EMPTY);
   const action = useAction();
@@ -131,16 +131,16 @@ type Permission = "api" | "admin" | "webhook";
 interface KeyFields {
   name: string;
   may: Permission;
-  /** Of a webhook's key. */
+  /** For a webhook key. */
   route: string;
-  /** Of a key for the API. */
+  /** For an API key. */
   owner: string;
   rate: string;
 }
 
 export const EMPTY: KeyFields = { name: "", may: "api", route: "", owner: "", rate: "" };
 
-/** Return what to ask for; what does not belong to such a key is left out, whatever was written before. */
+/** Return the request for a key.  Fields that do not apply to the permission are left out. */
 export function keyPlan({ name, may, route, owner, rate }: KeyFields): Required<KeyPlan> {
   return {
     name: name.trim(),
@@ -150,23 +150,23 @@ export function keyPlan({ name, may, route, owner, rate }: KeyFields): Required<
   };
 }
 
-/** Whether there is something to be written yet. */
+/** Whether a required field is empty. */
 export const isMissing = ({ name, may, route }: KeyFields) => !name.trim() || (may === "webhook" && !route.trim());
 
 const API = "api";
 const ADMIN = "admin";
 const WEBHOOK = "webhook:";
-/** Whom everything on this machine belongs to where nobody else is named. */
+/** The owner of everything that names no other owner. */
 export const OPERATOR = "local";
 
 export const isLive = (key: KeyView) => key.revoked_at === null;
 export const opensApi = (key: KeyView) => isLive(key) && key.scopes.some((each) => each === API || each === ADMIN);
 
-/** Return whether a key with these scopes would be the first that opens the API. */
+/** Return whether a key with these scopes would be the first that grants API access. */
 export const isFirst = (keys: readonly KeyView[], scopes: readonly string[]) =>
   !keys.some(opensApi) && scopes.some((each) => each === API || each === ADMIN);
 
-/** Return whether nothing opens the API any more without this key. */
+/** Return whether this is the last key that grants API access. */
 export const isLast = (keys: readonly KeyView[], key: KeyView) => opensApi(key) && keys.filter(opensApi).length === 1;
 
 const ASKING = ["server.api_key", "server.password"];

@@ -56,7 +56,7 @@ const COLUMNS: readonly Column<KeyView>[] = [
   { title: "Made", cell: (key) => <Time at={key.created_at} /> },
 ];
 
-/** The keys that open something, and, folded away, those that do not any more. */
+/** The active keys, and the revoked ones in a folded list. */
 function KeyList({ keys, onChanged }: { keys: readonly KeyView[]; onChanged: () => unknown }) {
   const [revoking, setRevoking] = useState<KeyView | null>(null);
   const live = keys.filter(isLive);
@@ -131,7 +131,7 @@ function Revoking({ revoked, keys, onChanged, onClose }: RevokingProps) {
   );
 }
 
-/** Makes a link that signs another browser in. */
+/** Creates a link that signs another browser in. */
 function SignInLinkButton() {
   const [link, setLink] = useState<Link | null>(null);
   const make = async () => setLink((await attempt(() => post<Link>("/api/sign-in/link"))) ?? null);
@@ -153,10 +153,10 @@ function SignInLinkButton() {
   );
 }
 
-/** The gateway names the address it listens on; the other browser reaches it as this one did. */
+/** The gateway names the address it listens on; the other browser needs the address that this browser uses. */
 const reachable = (url: string) => `${location.origin}/${new URL(url).hash}`;
 
-/** Say who can use this gateway as it is now. */
+/** Says who can use this gateway now. */
 function AccessNote({ keys }: { keys: readonly KeyView[] }) {
   const closed = useConfiguredAccess();
   const asked = closed || keys.some(opensApi);
@@ -181,7 +181,7 @@ function NoKeys() {
   );
 }
 
-/** A key at the one time when it can be seen. */
+/** A new key, shown once. */
 function NewKeyDialog({ made, onClose }: { made: NewKey; onClose: () => void }) {
   return (
     <Dialog title={`The key ${made.made.name}`} onClose={onClose}>

@@ -9,7 +9,7 @@ interface Kind {
   meaning: string;
 }
 
-/** What is owed, and what waits for something else; together they are unpaid. */
+/** What is waiting, and what waits for something else first; together they have not been learned. */
 export const KINDS: readonly Kind[] = [
   { name: "owed", label: "owed", meaning: "waiting for their provider" },
   { name: "parked", label: "parked", meaning: "their provider cannot be opened here" },
@@ -17,7 +17,7 @@ export const KINDS: readonly Kind[] = [
   { name: "committing", label: "being committed", meaning: "being handed over now" },
 ];
 
-/** Return how much there is of each kind, those of which there is nothing left out: "2 parked, 5 gathering". */
+/** Return the counts of each kind that is not zero, such as "2 on hold, 5 in progress". */
 export function backlogText(debt: Debt, ...without: readonly (keyof Debt)[]): string {
   const shown = KINDS.filter(({ name }) => debt[name] && !without.includes(name));
   return shown.map(({ name, label }) => `${count(debt[name] ?? 0)} ${label}`).join(", ");

@@ -83,7 +83,7 @@ interface ConflictProps {
   onDiscard: () => void;
 }
 
-/** What was learned, changed or forgotten while somebody edited the document, and what to do about it. */
+/** What others changed while the document was edited, and how to resolve it. */
 function Conflict({ base, theirs, mine, onSave, onDiscard }: ConflictProps) {
   const { come, gone, clashes } = difference(base, theirs, mine);
   const element = useRef<HTMLElement>(null);
@@ -130,28 +130,28 @@ const savedState = signal<string | null>(null);
 const newerState = signal<string | null>(null);
 const action = newAction();
 
-/** As it was read; null until then. */
+/** The document as it was loaded; null until then. */
 const savedText: ReadonlySignal<string | null> = savedState;
-/** As it is to be. */
+/** The document as it is edited. */
 const editedText = signal("");
-/** What it has become since it was read, where that is something else. */
+/** The document as it is now, if it changed since it was loaded. */
 const newerText: ReadonlySignal<string | null> = newerState;
 export const { problem, busy } = action;
 const isChanged = computed(() => savedState.value !== null && editedText.value !== savedState.value);
 
-/** Begin with a document; what was written before is gone. */
+/** Start editing a document; earlier edits are dropped. */
 function startEditing(markdown: string): void {
   savedState.value = editedText.value = markdown;
   newerState.value = null;
   action.clearProblem();
 }
 
-/** Read the document, unless there is something in it that is not saved. */
+/** Load the document, unless it has unsaved changes. */
 async function loadDocument(): Promise<void> {
   if (!isChanged.value) await action.run(async () => startEditing((await get<Document>(PATH)).markdown));
 }
 
-/** Save what was written; what changed meanwhile is shown first, unless it is to be saved `anyway`. */
+/** Save the edits.  Changes of others are shown first, unless `anyway` is set. */
 async function saveDocument(anyway: boolean): Promise<Edited | undefined> {
   return action.run(async () => {
     const now = (await get<Document>(PATH)).markdown;
@@ -168,15 +168,15 @@ async function saveDocument(anyway: boolean): Promise<Edited | undefined> {
 const ID = /<!--\s*(mem_[0-9A-Za-z_-]+)\s*-->/;
 
 interface Difference {
-  /** Lines that are there now, and were not. */
+  /** Lines that others added. */
   come: string[];
-  /** Lines that were there, and are not now. */
+  /** Lines that others removed. */
   gone: string[];
-  /** Lines that both changed, each in their own way: as it is now, and as it is to be. */
+  /** Lines that both changed differently. */
   clashes: { theirs: string; mine: string }[];
 }
 
-/** Compare a document as it was read with what it is now and with what it is to be. */
+/** Compare the loaded document with the current one and the edited one. */
 export function difference(base: string, theirs: string, mine: string): Difference {
   const both = clashing(byId(base), byId(theirs), byId(mine));
   const others = (from: string, than: string) => {
@@ -190,7 +190,7 @@ export function difference(base: string, theirs: string, mine: string): Differen
   };
 }
 
-/** Return the memories that both changed, each in their own way. */
+/** Return the ids of memories that both changed differently. */
 function clashing(base: Map<string, string>, theirs: Map<string, string>, mine: Map<string, string>): string[] {
   return [...base.keys()].filter((id) => {
     const [was, now, wanted] = [base.get(id), theirs.get(id), mine.get(id)];
@@ -206,5 +206,5 @@ function byId(document: string): Map<string, string> {
   return new Map(named.filter((each): each is [string, string] => each[0] !== undefined));
 }
 
-/** Return a line as people read it, without the comment that says which memory it is. */
+/** Return a line for people, without the comment that holds its id. */
 const shown = (line: string) => line.replace(ID, "").replace(/^- /, "").trim();

@@ -14,7 +14,7 @@ interface FactProps {
   onChanged: () => void;
 }
 
-/** One thing that is remembered, to be read, changed in its place, or forgotten. */
+/** One memory: shown, edited in place, or forgotten. */
 export function Fact({ memory, onChanged }: FactProps) {
   const [action, setDoing] = useState<"reading" | "editing" | "forgetting">("reading");
   const read = () => setDoing("reading");
@@ -23,7 +23,7 @@ export function Fact({ memory, onChanged }: FactProps) {
     read();
     onChanged();
   };
-  // What a profile was made of cannot be added again as a profile, so that there is no way back.
+  // A profile cannot be added again, so forgetting it has no undo.
   const forgetting = () => (memory.kind === "profile" ? setDoing("forgetting") : forget(memory, onChanged));
   if (action === "editing") {
     return (
@@ -70,12 +70,12 @@ interface FactFormProps {
   text: string;
   verb: string;
   hint?: string;
-  /** Throws what is wrong with it, which is shown beside the text. */
+  /** Throws what is wrong with the text, which is shown beside it. */
   onSave: (text: string) => Promise<void>;
   onCancel: () => void;
 }
 
-/** A text that is to be remembered.  Enter saves it, Escape leaves it as it was. */
+/** A form for one memory.  Enter saves it, Escape cancels. */
 export function FactForm({ label, text, verb, hint, onSave, onCancel }: FactFormProps) {
   const [written, setWritten] = useState(text);
   const [problem, setProblem] = useState("");
@@ -116,7 +116,7 @@ export function FactForm({ label, text, verb, hint, onSave, onCancel }: FactForm
   );
 }
 
-/** Where something that is remembered was said. */
+/** Where a memory was said. */
 function MemoryOrigin({ memory }: { memory: MemoryView }) {
   const { origin, turn_id } = memory;
   if (origin) {

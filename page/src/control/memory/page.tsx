@@ -117,7 +117,7 @@ function Nothing({ wanted }: { wanted: string }) {
   );
 }
 
-/** Let what another search found stay until this one has found something, so that nothing flickers. */
+/** Keep the last results until the next search has answered, so that nothing flickers. */
 function useLastItems<T>(list: List<T>): List<T> {
   const last = useRef<readonly T[] | undefined>(undefined);
   return useMemo(() => {
@@ -130,7 +130,7 @@ function useLastItems<T>(list: List<T>): List<T> {
   }, [list]);
 }
 
-/** What a provider elsewhere recalls, where there is one: it may know more than is kept here. */
+/** What an external memory provider finds, if there is one: it may know more than the gateway. */
 function Recalled({ wanted }: { wanted: string }) {
   const [loaded] = useLoaded<RecalledView>(`/api/memory/recall${query({ q: wanted })}`);
   const recalled = loaded.value.value;
@@ -151,7 +151,7 @@ function Recalled({ wanted }: { wanted: string }) {
   );
 }
 
-/** To be typed, because nothing brings it back. */
+/** Typed as confirmation, because this cannot be undone. */
 const WORD = "forget everything";
 
 function ForgetEverything({ onForgotten }: { onForgotten: () => void }) {

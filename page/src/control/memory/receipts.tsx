@@ -65,10 +65,10 @@ const COUNTED: readonly { name: keyof Counts; label: string; meaning: string }[]
   { name: "waived", label: "waived", meaning: "given up" },
 ];
 
-/** The others are rare, and shown when there are any. */
+/** The other counts are rare, and shown when they are not zero. */
 const ALWAYS: ReadonlySet<string> = new Set(["facts", "open", "owed", "committed"]);
 
-/** How memory stands: who remembers, how much is owed, and which conversations owe it. */
+/** The state of memory: its provider, what waits to be learned, and from which conversations. */
 function MemoryState({ status, onChanged }: { status: MemoryStatus; onChanged: () => unknown }) {
   const { counts, everyone, owing = [], owing_sessions = 0 } = status;
   return (

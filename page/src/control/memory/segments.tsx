@@ -16,7 +16,7 @@ interface SegmentsProps {
   onChanged: () => unknown;
 }
 
-/** The receipts of segments. */
+/** The segments, each with its result. */
 export function Segments({ segments, onChanged }: SegmentsProps) {
   const [waiving, setWaiving] = useState<SegmentView | null>(null);
   return (
@@ -56,7 +56,7 @@ interface ActionsProps {
   onChanged: () => unknown;
 }
 
-/** What is not committed can be, now; what is owed can be given up too. */
+/** What has not been learned can be learned now; what is waiting can also be skipped. */
 function Actions({ segment, onWaive, onChanged }: ActionsProps) {
   const isOwed = segment.state === "sealed";
   return (
@@ -102,10 +102,10 @@ async function waive(segment: SegmentView, onChanged: () => unknown): Promise<vo
   await onChanged();
 }
 
-/** How long a commit may take: a model reads the whole conversation. */
+/** Learning may take this long: a model reads the whole conversation. */
 const TIMEOUT_MS = 180_000;
 
-/** Has what a conversation has to remember committed now, whether it is over or not. */
+/** Learns from a conversation now, whether it is over or not. */
 export function CommitButton({ sessionId, onDone }: { sessionId: string; onDone: () => unknown }) {
   const [busy, setBusy] = useState(false);
   const commit = async () => {

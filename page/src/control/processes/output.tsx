@@ -12,10 +12,10 @@ import type { Output, ProcessView } from "../../wire.ts";
 import { ErrorNotice, Section } from "../parts.tsx";
 
 const POLL_MS = 1_000;
-/** So close to the end counts as being there. */
+/** Scrolled this close to the end counts as at the end. */
 const NEAR_PX = 24;
 
-/** What a command writes, as it writes it.  Paused, it stands still, and nothing is missed. */
+/** The live output of a command.  Paused, it stands still, and continues without gaps. */
 export function LiveOutput({ process }: { process: ProcessView }) {
   const { log, readOn } = useMemo(() => logOf(process.id), [process.id]);
   const [paused, setPaused] = useState(false);
@@ -58,7 +58,7 @@ const Lines = memo(Ansi);
 function Terminal({ log, running }: { log: Log; running: boolean }) {
   const box = useRef<HTMLElement>(null);
   const atEnd = useRef(true);
-  // Whoever has scrolled up reads, and is left in peace.
+  // A person who has scrolled up keeps their position.
   useLayoutEffect(() => {
     if (atEnd.current && box.current) box.current.scrollTop = box.current.scrollHeight;
   });
@@ -81,13 +81,13 @@ function Terminal({ log, running }: { log: Log; running: boolean }) {
   );
 }
 
-/** More than this is not kept in the page; the gateway has it. */
+/** The most characters that the page keeps; the gateway has all of them. */
 const KEPT_MAX = 128_000;
-/** Lines are drawn by so many characters at once, so that new ones leave the others alone. */
+/** Lines are drawn in blocks of about this many characters, so that new ones do not redraw the others. */
 const BLOCK = 8_000;
-/** A line that does not end is cut there; progress bars write such ones. */
+/** A line without an end is cut here; progress bars write such lines. */
 const BLOCK_MAX = 32_000;
-/** So many pieces are read at once; a command that writes faster is read on at the next look. */
+/** At most this many pieces per poll; a faster command is read on at the next poll. */
 const PIECES_MAX = 16;
 
 interface Block {
@@ -96,9 +96,9 @@ interface Block {
 }
 
 interface Log {
-  /** Whole lines, except where one is very long, and at the end. */
+  /** Whole lines, except for very long ones and at the end. */
   blocks: readonly Block[];
-  /** Something stood before the blocks that is not shown here. */
+  /** Output before the first block is not shown. */
   cut: boolean;
   end: number;
   read: boolean;
@@ -109,7 +109,7 @@ export const emptyLog: Log = { blocks: [], cut: false, end: 0, read: false, erro
 
 export const textOf = (log: Log) => log.blocks.map(({ text }) => text).join("");
 
-/** Return a log with one more piece; blocks that are full stay the same objects. */
+/** Return a log with one more piece; full blocks stay the same objects. */
 export function append(log: Log, output: Output): Log {
   const last = log.blocks.at(-1);
   const grown = blocksOf((last?.text ?? "") + output.text, last?.number ?? 0);
@@ -141,7 +141,7 @@ function surplus(blocks: readonly Block[]): number {
   return last + 1;
 }
 
-/** Return the log of a command, and what reads on. */
+/** Return the log of a command, and the function that reads on. */
 function logOf(processId: string): { log: ReadonlySignal<Log>; readOn: () => Promise<void> } {
   const log = signal(emptyLog);
   let reading = false;

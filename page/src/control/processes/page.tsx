@@ -23,7 +23,7 @@ const CHOICES: readonly { value: ProcessState | ""; label: string }[] = [
   { value: "lost", label: "Lost" },
 ];
 
-/** Kept, so that whoever comes back from a command finds the same list. */
+/** Module state, so that the filter survives a visit to one command. */
 const stateFilter = signal<ProcessState | "">("");
 
 export function ProcessesPage({ id }: { id: string | null }) {
@@ -81,7 +81,7 @@ const COLUMNS: readonly Column<ProcessView>[] = [
 const POLL_MS = 2_000;
 const NOTICE_LOST = "The machine was restarted or its keeper was killed, so nobody knows how this command ended.";
 
-/** One background command, with what it writes. */
+/** One background command, with its output. */
 function ProcessDetail({ id }: { id: string }) {
   const [loaded, reload] = useLoaded<ProcessView>(`/api/processes/${encodeURIComponent(id)}`, POLL_MS);
   const { value, error } = loaded.value;
@@ -162,7 +162,7 @@ function ProcessBadge({ process }: { process: ProcessView }) {
   return <Badge tone={tone}>{word}</Badge>;
 }
 
-/** Return how a command stands, in a word or two. */
+/** Return the state of a command in a word or two. */
 function processState({ state, exit_code: code }: ProcessView): { word: string; tone: Tone } {
   switch (state) {
     case "running":
@@ -174,6 +174,6 @@ function processState({ state, exit_code: code }: ProcessView): { word: string; 
   }
 }
 
-/** Return for how long it has run. */
+/** Return how long it has run. */
 const ranMs = ({ started_at: start, ended_at: end }: ProcessView, now = Date.now()) =>
   Math.max(0, (end ?? now) - start);

@@ -17,26 +17,26 @@ const saving = signal(false);
 const resets = signal(0);
 
 export const settings: ReadonlySignal<SettingsView | null> = loaded;
-/** By key; null is the default. */
+/** By key; null resets to the default. */
 export const changes: ReadonlySignal<Readonly<Record<string, unknown>>> = edited;
 export const problem: ReadonlySignal<unknown> = lastProblem;
-/** What is wrong with what was written, by key. */
+/** What is wrong with the edited values, by key. */
 export const objections = computed(() => ({ ...rejected.value, ...invalid.value }));
-/** The one that the gateway refused, until something is written. */
+/** The setting that the gateway rejected, until the person edits again. */
 export const refusedKey = computed(() => Object.keys(rejected.value)[0] ?? null);
 export const busy: ReadonlySignal<boolean> = saving;
-/** Counts up whenever fields are to show again what is known here, instead of what was written in them. */
+/** Incremented when fields must show the stored value again. */
 export const resetCount: ReadonlySignal<number> = resets;
 export const changed = computed(() => Object.keys(edited.value).length);
 export const canSave = computed(() => changed.value > 0 && !saving.value && !Object.keys(invalid.value).length);
 
-/** Read what holds now; what was to be changed still is. */
+/** Load the settings; edits stay. */
 export async function load(): Promise<void> {
   try {
     loaded.value = await get<SettingsView>(PATH);
     lastProblem.value = undefined;
   } catch (error) {
-    // Whoever is not the operator any more sees nothing of it.
+    // A person who is no longer the operator sees nothing.
     if (needsOperator(error)) clearAll();
     lastProblem.value = error;
   }
@@ -47,7 +47,7 @@ function clearAll(): void {
   discard();
 }
 
-/** Note that a setting is to be something else; as it is already, there is nothing to note. */
+/** Edit a setting; a value that equals the stored one is no edit. */
 export function changeSetting(setting: SettingView, value: unknown): void {
   reportInvalid(setting, "");
   edited.value = same(value, setting.value)
@@ -55,20 +55,20 @@ export function changeSetting(setting: SettingView, value: unknown): void {
     : { ...edited.value, [setting.key]: value };
 }
 
-/** Let a setting be its default, whatever that will be. */
+/** Reset a setting to its default. */
 export function reset(setting: SettingView): void {
   changeSetting(setting, null);
   resets.value += 1;
 }
 
-/** Let a setting be as it is. */
+/** Drop the edit of a setting. */
 export function revert(setting: SettingView): void {
   reportInvalid(setting, "");
   resets.value += 1;
   edited.value = withoutEntry(edited.value, setting.key);
 }
 
-/** Say what is wrong with what was written; with nothing, that it can be read. */
+/** Set or clear the error of an edited value. */
 export function reportInvalid(setting: SettingView, reason: string): void {
   if (refusedKey.value) {
     rejected.value = {};
@@ -87,7 +87,7 @@ export function discard(): void {
   lastProblem.value = undefined;
 }
 
-/** Write the changes to the file.  Returns whether that was done. */
+/** Save the edits to the file.  Returns whether that succeeded. */
 export async function save(): Promise<boolean> {
   saving.value = true;
   try {
@@ -102,7 +102,7 @@ export async function save(): Promise<boolean> {
   }
 }
 
-/** A refusal that names its setting is shown beside that. */
+/** A rejection that names a setting is shown beside it. */
 function showRejection(error: unknown): void {
   const key = error instanceof Refused ? error.problem.key : undefined;
   if (error instanceof Refused && key && key in edited.value)
@@ -110,7 +110,7 @@ function showRejection(error: unknown): void {
   lastProblem.value = error;
 }
 
-/** Return what is said about a setting without its name, which stands beside it. */
+/** Return a message without the key it starts with, which is shown beside it. */
 function withoutKey(message: string, key: string): string {
   const said = message.toLowerCase().startsWith(`${key}: `) ? message.slice(key.length + 2) : message;
   return said[0]!.toUpperCase() + said.slice(1);

@@ -117,7 +117,7 @@ function Guided() {
   );
 }
 
-/** What there is to do before what was chosen holds: save it, and then restart. */
+/** Saves the edits, then offers the restart that applies them. */
 function SaveBar() {
   const waits = settings.value?.restart_needed ?? false;
   if (!changed.value && !waits && problem.value === undefined) return null;

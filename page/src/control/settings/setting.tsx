@@ -8,7 +8,7 @@ import type { SettingView } from "../../wire.ts";
 import { changeSetting, changes, objections, reportInvalid, reset, resetCount, revert } from "./draft.ts";
 import { fieldText, nameOf, parseField } from "./values.ts";
 
-/** One setting: what it means, what it is, where that was chosen, and another choice. */
+/** One setting: its description, its value, its source, and the field to change it. */
 export function SettingRow({ setting }: { setting: SettingView }) {
   const id = useId();
   const isChanged = setting.key in changes.value;
@@ -43,7 +43,7 @@ export function SettingRow({ setting }: { setting: SettingView }) {
   );
 }
 
-/** What the file cannot decide, or has a name that only the file can give. */
+/** Set outside the file, or editable only in the file. */
 const isLocked = (setting: SettingView) =>
   setting.source === "environment" ||
   setting.source === "arguments" ||
@@ -101,7 +101,7 @@ interface SettingFieldProps {
   invalid: boolean;
 }
 
-/** What a setting is changed with, by what it is made of. */
+/** The field for a setting, by its type. */
 function SettingField(props: SettingFieldProps) {
   const { setting } = props;
   if (setting.secret) return <Secret {...props} />;
@@ -110,7 +110,7 @@ function SettingField(props: SettingFieldProps) {
   return <Text {...props} />;
 }
 
-/** What a setting is to be: as it was changed, else as it is. */
+/** Return the edited value of a setting, else the stored one. */
 function wantedOf(setting: SettingView): unknown {
   const wanted = changes.peek()[setting.key];
   return wanted === undefined ? setting.value : wanted === null ? setting.default : wanted;

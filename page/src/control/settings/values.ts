@@ -8,7 +8,7 @@ interface Group {
   items: readonly SettingView[];
 }
 
-/** What people look for first comes first; what is not here stands behind. */
+/** The most used sections come first; sections that are not listed come last. */
 const ORDER = [
   "model",
   "agent",
@@ -31,28 +31,28 @@ const groupOf = (setting: SettingView) => setting.key.split(".").slice(0, -1).jo
 
 export const titleOf = (section: string) => TITLES[section] ?? section[0]!.toUpperCase() + section.slice(1);
 
-/** Return the sections that there are. */
+/** Return the sections. */
 export function sections(items: readonly SettingView[]): string[] {
   const place = (name: string) => (ORDER.includes(name) ? ORDER.indexOf(name) : ORDER.length);
   return [...new Set(items.map(sectionOf))].sort((a, b) => place(a) - place(b));
 }
 
-/** Return settings under the heads that they have in the file. */
+/** Return settings grouped by their table in the file. */
 export function grouped(items: readonly SettingView[]): Group[] {
   const names = [...new Set(items.map(groupOf))];
   return names.map((name) => ({ name, items: items.filter((each) => groupOf(each) === name) }));
 }
 
-/** Return the settings that have all the words of a search in their name or what they mean. */
+/** Return the settings whose key or description has all words of a search. */
 export function searchSettings(items: readonly SettingView[], wanted: string): SettingView[] {
   const words = wanted.toLowerCase().split(/\s+/).filter(Boolean);
   return items.filter((each) => words.every((word) => `${each.key} ${each.doc}`.toLowerCase().includes(word)));
 }
 
-/** What was written cannot be a value of its setting. */
+/** The text is no valid value of the setting. */
 export class InvalidValue extends Error {}
 
-/** Return a value as it stands in its field. */
+/** Return a value as the text of its field. */
 export function fieldText({ form }: Pick<SettingView, "form">, value: unknown): string {
   if (value === null || value === undefined) return "";
   if (form === "list" && Array.isArray(value)) return value.join("\n");
@@ -64,7 +64,7 @@ export function fieldText({ form }: Pick<SettingView, "form">, value: unknown): 
   return typeof value === "object" ? JSON.stringify(value) : String(value);
 }
 
-/** Return what was written as a value.  Throws `Unreadable`, with what would be right. */
+/** Return a text as a value.  Throws `InvalidValue` with the expected form. */
 export function parseField({ form, value, default: usual }: SettingView, text: string): unknown {
   switch (form) {
     case "number":
@@ -107,7 +107,7 @@ function isTable(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Return whether two values are the same, whatever order their names are in. */
+/** Return whether two values are equal, in any order of their keys. */
 export function same(one: unknown, other: unknown): boolean {
   return canonical(one) === canonical(other);
 }

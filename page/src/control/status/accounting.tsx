@@ -17,7 +17,7 @@ const WORDS: Record<TurnState, string> = {
   waiting: "waiting for a person",
 };
 
-/** Every message that was ever accepted, and what became of it: nothing may be missing. */
+/** Every message that was ever accepted, and its result: none may be missing. */
 export function MessageAccount({ status }: { status: Status }) {
   const account = accountOf(status);
   return (
@@ -86,13 +86,13 @@ interface Account {
   accepted: number;
   settled: number;
   inFlight: number;
-  /** How many turns are in each state; those without any are left out. */
+  /** The number of turns per state, without zeros. */
   states: readonly { state: TurnState; count: number }[];
-  /** Whether every way of counting comes to the same. */
+  /** Whether all counts agree. */
   right: boolean;
 }
 
-/** Return the account, counted here once more from the states of the turns. */
+/** Return the account, counted again from the states of the turns. */
 export function accountOf(status: Status): Account {
   const { accepted = 0, settled = 0, in_flight: inFlight = 0, turns = {} } = status;
   const sum = (states: readonly TurnState[]) => states.reduce((total, state) => total + (turns[state] ?? 0), 0);
@@ -113,7 +113,7 @@ interface BacklogItem {
   one: string;
   many: string;
   page: ControlPage | null;
-  /** What waits for something else first. */
+  /** The part that waits for something else first. */
   more?: string;
 }
 

@@ -49,7 +49,7 @@ function NoAnswer({ error, known }: { error: unknown; known: boolean }) {
   );
 }
 
-/** Somebody who shares the gateway of another is told no more than that it is there. */
+/** A person who is not the owner of the gateway learns only that it runs. */
 function StatusSections({ status }: { status: Status }) {
   return (
     <>
@@ -80,7 +80,7 @@ function badgeOf(status: Status | undefined, away: boolean): [Tone, string] {
   return status.ready ? ["good", "Ready"] : ["busy", "Starting"];
 }
 
-/** The conversations in which something goes on. */
+/** The conversations that are active now. */
 function Running() {
   const active = sessions.value.filter((session) => session.activity !== null);
   return (
@@ -113,7 +113,7 @@ function RunningRow({ session }: { session: SessionView }) {
 
 const CONNECTED = /^connected/;
 
-/** Who answers, and with what. */
+/** The agent: model, sandbox, tools and MCP servers. */
 function AgentFacts({ agent }: { agent: AgentView }) {
   const { tools = [], mcp = {} } = agent;
   return (
@@ -170,7 +170,7 @@ function Servers({ states }: { states: Record<string, string> }) {
   );
 }
 
-/** The process, and where it lives. */
+/** The process, and where its data is. */
 function GatewayFacts({ status }: { status: Status }) {
   const { clocks_off: clocksOff = [] } = status;
   return (
@@ -196,7 +196,7 @@ function GatewayFacts({ status }: { status: Status }) {
   );
 }
 
-/** Which nodes have a clock that is off: nothing goes by it, and it wants to be set. */
+/** Nodes whose clock is wrong.  Nothing depends on it, but it should be set. */
 function Clocks({ off }: { off: readonly ClockOff[] }) {
   return (
     <ul class="mcp-servers">
@@ -209,7 +209,7 @@ function Clocks({ off }: { off: readonly ClockOff[] }) {
   );
 }
 
-/** What it found when it started. */
+/** The report of the last start. */
 function BootReport({ lines }: { lines: readonly string[] }) {
   return (
     <Section title="What it found at its start">

@@ -20,7 +20,7 @@ import type {
 import { type Column, Listing, Table, useList } from "../list.tsx";
 import { ErrorNotice } from "../parts.tsx";
 
-/** Each delivery has a conversation of its own, whose key says of which route it is. */
+/** Each delivery has its own conversation, whose key names the route. */
 const keyOf = (route: string, delivery: string) => `webhook:${route}:${delivery}`;
 
 const COLUMNS: readonly Column<SessionView>[] = [
@@ -37,7 +37,7 @@ function State({ sessionId }: { sessionId: string }) {
   return <TurnBadge turn={useTurn(sessionId)} />;
 }
 
-/** What a route was sent lately. */
+/** Recent deliveries to a route. */
 export function Deliveries({ route }: { route: string }) {
   const list = useList<SessionView>("/api/sessions?channel=webhook");
   const none = <NoDeliveries />;
@@ -73,13 +73,13 @@ const SETTLED: ReadonlySet<TurnState> = new Set(["completed", "failed", "cancell
 
 const isSettled = (turn: TurnView | undefined) => turn !== undefined && SETTLED.has(turn.state);
 
-/** Keep the one turn of a delivery's conversation, until it is over. */
+/** Poll the single turn of a delivery until it ends. */
 function useTurn(sessionId: string): TurnView | undefined {
   const path = `/api/turns?session=${sessionId}&limit=1`;
   return usePolledUntil<PageOfTurnView>(path, POLL_MS, ({ items }) => isSettled(items[0]))?.items[0];
 }
 
-/** How the turn of a delivery stands. */
+/** The status of a delivery's turn. */
 function TurnBadge({ turn }: { turn: TurnView | undefined }) {
   if (!turn) return <Badge>…</Badge>;
   return (
@@ -98,7 +98,7 @@ function usePolledUntil<T>(path: string, everyMs: number, isOver: (value: T) => 
   return value;
 }
 
-/** A delivery that is made up here, signed, sent to the route, and followed to its answer. */
+/** A sample delivery: signed, sent to the route, and followed until it is answered. */
 export function Trial({ route }: { route: RouteView }) {
   const [body, setBody] = useState(() => JSON.stringify(samplePayload(route), null, 2));
   const [handed, setHanded] = useState<Handover | null>(null);
@@ -135,7 +135,7 @@ export function Trial({ route }: { route: RouteView }) {
   );
 }
 
-/** What a sender was told, and what becomes of the delivery. */
+/** What the sender was answered, and the result of the delivery. */
 function Outcome({ handed: { status, taken } }: { handed: Handover }) {
   return (
     <div class="delivery-outcome" role="status">
@@ -177,7 +177,7 @@ function Answer({ sessionId, turnId }: { sessionId: string; turnId: string }) {
 }
 
 const PIECES = /\{\{|\}\}|\{([^{}]*)\}/g;
-/** Placeholders that are no fields of the payload. */
+/** Placeholders that are not fields of the payload. */
 const BUILT_IN = new Set(["__raw__", "event_type"]);
 const NUMBER = /^\d+$/;
 
@@ -189,7 +189,7 @@ export function fieldsOf(template: string): string[] {
   return [...new Set(found)].filter((each) => each && !BUILT_IN.has(each));
 }
 
-/** Return a payload for a route that is worth answering. */
+/** Return a sample payload for a route. */
 export function samplePayload(route: Pick<RouteView, "prompt" | "deliver" | "events">): Json {
   const payload: { [name: string]: Json } = route.events[0] ? { type: route.events[0] } : {};
   const fields = [...fieldsOf(route.prompt), ...fieldsOf(route.deliver)];
@@ -210,7 +210,7 @@ function putField(into: { [name: string]: Json } | Json[], [name = "", ...rest]:
   putField(inner, rest, value);
 }
 
-/** A field may have any name, also one that means something to the language. */
+/** A field may have any name, even `__proto__`. */
 function defineField(into: object, name: string, value: Json): void {
   Object.defineProperty(into, name, { value, enumerable: true, configurable: true, writable: true });
 }
@@ -222,7 +222,7 @@ interface Handover {
   taken: Taken;
 }
 
-/** Sign a body with the route's secret and hand it in.  Throws `Refused` with what its sender would be told. */
+/** Sign a body with the route's secret and send it.  Throws `Refused` with what the sender would be answered. */
 async function handOver(route: RouteView, body: string): Promise<Handover> {
   const signed = await post<Signed>(`/api/webhooks/${encodeURIComponent(route.name)}/sign`, { body });
   const response = await postDelivery(route.path, signed);

@@ -10,13 +10,13 @@ import type { NewRoute, RoutePlan, RouteView } from "../../wire.ts";
 import { ErrorNotice, TextField } from "../parts.tsx";
 
 interface RouteFormProps {
-  /** The route that is changed; without one, a route is added. */
+  /** The route to change; without one, the form adds a route. */
   route?: RouteView;
   onSaved: (route: NewRoute) => void;
   onClose: () => void;
 }
 
-/** A route to be added or changed. */
+/** The form for a route. */
 export function RouteForm({ route, onSaved, onClose }: RouteFormProps) {
   const [form, setForm] = useState<RouteFields>(route ? routeFields(route) : EMPTY);
   const action = useAction();
@@ -186,7 +186,7 @@ const PLACEHOLDERS = [
   ["{{ and }}", "a brace"],
 ] as const;
 
-/** What may stand in a prompt. */
+/** The placeholders of a prompt. */
 function Placeholders() {
   return (
     <details class="placeholders">
@@ -242,7 +242,7 @@ export const EMPTY: RouteFields = {
   rate: "",
 };
 
-/** Return a route as it stands in its form. */
+/** Return the form fields of a route. */
 export function routeFields(route: RouteView): RouteFields {
   return {
     name: route.name,
@@ -257,7 +257,7 @@ export function routeFields(route: RouteView): RouteFields {
   };
 }
 
-/** Return what to ask for; what the form does not show stays as it was. */
+/** Return the request for a route; what the form does not show stays the same. */
 export function routePlan(form: RouteFields, before?: RouteView): RoutePlan {
   return {
     name: form.name.trim(),

@@ -20,7 +20,7 @@ export function WebhooksPage({ id }: { id: string | null }) {
   return id === null ? <RoutesPage /> : <RoutePage name={id} />;
 }
 
-/** All routes, and the way to one more. */
+/** All routes. */
 function RoutesPage() {
   const [asking, setAsking] = useState(false);
   const [made, setMade] = useState<NewRoute | null>(null);
@@ -84,7 +84,7 @@ function NoRoutes() {
 const POLL_MS = 10_000;
 const ALL = { label: "Webhooks", href: to.control("webhooks") };
 
-/** One route: what it does, a delivery to try it with, and those that came. */
+/** One route: its settings, a sample delivery, and recent deliveries. */
 function RoutePage({ name }: { name: string }) {
   const [loaded, again] = useLoaded<RouteView>(`/api/webhooks/${encodeURIComponent(name)}`, POLL_MS);
   const { value: route, error } = loaded.value;
@@ -173,7 +173,7 @@ async function removeRoute(route: RouteView): Promise<void> {
   go(to.control("webhooks"), { replace: true });
 }
 
-/** What is to be known of a route at a glance. */
+/** The properties of a route as badges. */
 function RouteMarks({ route }: { route: RouteView }) {
   return (
     <span class="route-marks">
@@ -186,12 +186,12 @@ function RouteMarks({ route }: { route: RouteView }) {
   );
 }
 
-/** Where deliveries of a route go, as whoever reaches this page reaches it. */
+/** The address of a route, as this browser reaches the gateway. */
 function Address({ path }: { path: string }) {
   return <Command text={location.origin + path} />;
 }
 
-/** What the sender of a route has to be given; its secret can be seen this once. */
+/** What the sender needs to know; the secret is shown once. */
 function RouteSavedDialog({ made, onClose }: { made: NewRoute; onClose: () => void }) {
   return (
     <Dialog title={`The route ${made.route.name} is there`} onClose={onClose}>

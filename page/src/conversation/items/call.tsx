@@ -10,17 +10,17 @@ import { useRemembered } from "../context.ts";
 import { rendererOf } from "../tools/registry.tsx";
 import { Elapsed } from "./progress.tsx";
 
-/** What took less is not worth a number. */
+/** Shorter calls show no duration. */
 const SHOWN_FROM_MS = 1_000;
 
 interface CallProps {
   call: CallItem;
   turnId: string;
-  /** The turn is at work, so what has no outcome is still being done. */
+  /** The turn is active, so a call without an outcome is running. */
   isLive: boolean;
 }
 
-/** One use of a tool: a line that says what is done to what, which opens to show the rest. */
+/** One tool call: a line that names the tool and its subject, and opens to show the rest. */
 export function Call({ call, turnId, isLive }: CallProps) {
   const [chosen, setChosen] = useRemembered<boolean | null>(`call ${turnId} ${call.key}`, null);
   const renderer = rendererOf(call.name);

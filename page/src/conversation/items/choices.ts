@@ -5,7 +5,7 @@ import { legibleText } from "../exact_text.tsx";
 import { firstLine, textArgument } from "../tools/renderer.ts";
 
 interface Choice {
-  /** What is sent. */
+  /** The answer that is sent. */
   value: string;
   label: string;
   means: string;
@@ -35,10 +35,10 @@ const DECISIONS: ReadonlyMap<string, Decision> = new Map<string, Decision>([
   ["continue", { label: "Go on", means: "As much again may be used.", look: "main", letters: ["y"] }],
   ["stop", { label: "Stop here", means: "The answer ends with what there is.", look: "quiet", letters: ["n"] }],
 ]);
-/** Digits are keys for the first of many. */
+/** Only the first nine choices have digit keys. */
 const DIGITS = 9;
 
-/** Return what to choose from.  The words of a plain question mean what they say. */
+/** Return the choices of a question.  For a plain question they are shown as they are. */
 export function choices(question: QuestionItem): Choice[] {
   return question.choices.map((value, index) => {
     const known = question.about === "answer" ? undefined : DECISIONS.get(value);
@@ -47,7 +47,7 @@ export function choices(question: QuestionItem): Choice[] {
   });
 }
 
-/** The words that the gateway takes for a decision, wherever they were typed. */
+/** The words that the gateway accepts as a decision. */
 const ANSWERS: ReadonlyMap<string, string> = new Map([
   ...["once", "yes", "y", "ok", "okay", "allow", "approve", "approved"].map((word) => [word, "Allowed once"] as const),
   ...["session", "for this session"].map((word) => [word, "Allowed for this session"] as const),
@@ -56,7 +56,7 @@ const ANSWERS: ReadonlyMap<string, string> = new Map([
 ]);
 const CANCELLED = "cancelled";
 
-/** Return what it was about, in a line. */
+/** Return the subject of a question, in one line. */
 export function subjectOf({ detail, text }: QuestionItem): string {
   return legibleText(
     firstLine(
@@ -65,7 +65,7 @@ export function subjectOf({ detail, text }: QuestionItem): string {
   );
 }
 
-/** Return an answer as it is told afterwards.  To an approval, whatever is not clearly a yes is a no. */
+/** Return an answer in words.  For an approval, every answer that is not clearly a yes is a no. */
 export function answerText({ about, answer }: QuestionItem): string {
   const said = (answer ?? "").trim();
   const word = said.replace(/^[.!]+|[.!]+$/g, "").toLowerCase();

@@ -12,7 +12,7 @@ import { attempt } from "../../ui/toast.tsx";
 import { useConversation, useRemembered } from "../context.ts";
 import { Pictures } from "../pictures.tsx";
 
-/** What a person wrote, with what they can do about it.  What the gateway says in their place looks different. */
+/** A person's message with its actions.  A notice from the gateway in that place looks different. */
 export function Message({ item }: { item: MessageItem }) {
   const [isEditing, setEditing] = useRemembered(`editing ${item.turnId} ${item.key}`, false);
   const note = systemNote(item.text);
@@ -38,7 +38,7 @@ export function Message({ item }: { item: MessageItem }) {
   );
 }
 
-/** What the gateway told the agent by itself: a command has ended, a task has come home. */
+/** A notice from the gateway to the agent: a command has ended, or a delegated task is done. */
 function GatewayNotice({ note, rest }: { note: string; rest: string }) {
   return (
     <div class="notice">
@@ -51,7 +51,7 @@ function GatewayNotice({ note, rest }: { note: string; rest: string }) {
   );
 }
 
-/** What a client says was said before its message. */
+/** An earlier message, as told by an API client. */
 export function PriorMessage({ item }: { item: PriorItem }) {
   return (
     <div class="prior">
@@ -68,7 +68,7 @@ interface EditorProps {
   onClose: () => void;
 }
 
-/** A message in the making once more.  It stays open until what was changed is safe. */
+/** The editor of a message.  It stays open until the new message is stored. */
 function Editor({ item, onClose }: EditorProps) {
   const [text, setText] = useRemembered(`edited ${item.turnId} ${item.key}`, item.text);
   const [isSending, setSending] = useState(false);
@@ -91,7 +91,7 @@ function Editor({ item, onClose }: EditorProps) {
     if (done) close();
   };
   const close = () => {
-    // The field is about to go; whoever uses the keyboard stays where they were.
+    // The field is about to be removed; the keyboard focus moves to the turn.
     area.current?.closest<HTMLElement>("[data-turn]")?.focus({ preventScroll: true });
     setText(item.text);
     onClose();
@@ -141,7 +141,7 @@ function Editor({ item, onClose }: EditorProps) {
 
 const NOTE = /^\s*\[System note: ([^\]]*)\]?\s*/;
 
-/** Return what the gateway says, and what it passes on; null for what a person wrote. */
+/** Return the notice of the gateway and its attached text; null for a person's message. */
 function systemNote(text: string): { note: string; rest: string } | null {
   const found = NOTE.exec(text);
   if (!found) return null;

@@ -11,7 +11,7 @@ import type { TurnState } from "../../wire.ts";
 import { useConversation } from "../context.ts";
 import { Markdown } from "../markdown/markdown.tsx";
 
-/** What Holdfast says in its own name. */
+/** A note from Holdfast itself. */
 export function Note({ item }: { item: NoteItem }) {
   if (item.kind === "compacted") return <Summary text={item.text} />;
   return (
@@ -24,7 +24,9 @@ export function Note({ item }: { item: NoteItem }) {
   );
 }
 
-/** The conversation grew longer than the model can read: all of it is still here, and this is what it reads instead. */
+/**
+ * The conversation is longer than the model's context.  All of it is still here; the model reads this summary instead.
+ */
 function Summary({ text }: { text: string }) {
   const [isOpen, setOpen] = useState(false);
   const head = (
@@ -46,11 +48,11 @@ interface MarkerProps {
   item: MarkerItem;
   turnId: string;
   state: TurnState;
-  /** It is what the turn ends with, so something can be done about it. */
+  /** The turn ends with it, so it offers a retry. */
   isLast: boolean;
 }
 
-/** Why a turn, or an attempt of it, came to no answer, and what has become of that. */
+/** Why a turn, or one attempt of it, gave no answer, and what happens next. */
 export function Marker({ item, turnId, state, isLast }: MarkerProps) {
   const isOver = isLast && state !== "running" && state !== "queued";
   const conversation = useConversation();
@@ -71,7 +73,7 @@ export function Marker({ item, turnId, state, isLast }: MarkerProps) {
   );
 }
 
-/** What the person would ask next. */
+/** Return the answer to the person's next question. */
 function explanation(item: MarkerItem, state: TurnState, isLast: boolean): string {
   if (item.kind !== "interrupted") return item.kind === "cancelled" ? "What it had said until then is kept." : "";
   if (item.continues || !isLast) return "Resumed after the restart: it goes on below.";

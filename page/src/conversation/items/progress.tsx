@@ -12,7 +12,7 @@ import { attempt } from "../../ui/toast.tsx";
 import { useRemembered } from "../context.ts";
 import { Markdown } from "../markdown/markdown.tsx";
 
-/** How a turn stands that is not over, where nothing else shows it. */
+/** The status of an active turn, where no item shows it. */
 export function Progress({ turn }: { turn: Turn }) {
   if (turn.state === "queued" && turn.wait) return <Waiting turn={turn} wait={turn.wait} />;
   if (turn.state === "queued") return <Queued turn={turn} />;
@@ -41,7 +41,7 @@ function Queued({ turn }: { turn: Turn }) {
   );
 }
 
-/** The model cannot answer now: why, unless that stands above already, and when it is asked again. */
+/** The model is unavailable: why, unless a note above says it, and when the next try is. */
 function Waiting({ turn, wait }: { turn: Turn; wait: Wait }) {
   const isSaid = turn.items.some((item) => item.role === "note" && item.text.includes(wait.error));
   return (
@@ -57,25 +57,25 @@ function Waiting({ turn, wait }: { turn: Turn; wait: Wait }) {
   );
 }
 
-/** Words that come in, and a call that runs, are seen to be at work. */
+/** Streaming text and running calls already show that the turn is active. */
 function isVisiblyActive(item: Item | undefined): boolean {
   if (!item) return false;
   return item.role === "assistant" || item.role === "reasoning" || (item.role === "tool" && item.outcome === null);
 }
 
-/** What took less is not worth a number. */
+/** Shorter thoughts show no duration. */
 const SHOWN_FROM_MS = 1_000;
 
 interface ReasoningProps {
   item: TextItem;
   turnId: string;
-  /** It is being thought right now. */
+  /** The model is thinking now. */
   isLive: boolean;
-  /** When what follows it began. */
+  /** When the next item began. */
   until: number | null;
 }
 
-/** What was thought before the answer, folded. */
+/** The model's reasoning, folded. */
 export function Reasoning({ item, turnId, isLive, until }: ReasoningProps) {
   const [isOpen, setOpen] = useRemembered(`reasoning ${turnId} ${item.key}`, false);
   const head = (
@@ -101,9 +101,9 @@ const thought = (ms: number) => (ms < SHOWN_FROM_MS ? "Thought for a moment" : `
 
 const MINUTE_MS = 60_000;
 
-/** How long something has been going on, counting. */
+/** The time since something began, counting. */
 export function Elapsed({ since }: { since: number }) {
-  // The clock of the gateway may be ahead of this one.
+  // The gateway's clock may be ahead of this one.
   const passed = Math.max(0, now.value - since);
   return <span class="elapsed">{passed < 1_000 ? "" : counted(passed)}</span>;
 }

@@ -20,11 +20,11 @@ import { answerText, choices, subjectOf } from "./choices.ts";
 interface QuestionProps {
   question: QuestionItem;
   turnId: string;
-  /** The turn waits for nothing any more. */
+  /** The turn no longer waits. */
   isOver: boolean;
 }
 
-/** A question that the turn waits with; answered, it is one line. */
+/** A question that a turn waits with; once answered, it is one line. */
 export function Question({ question, turnId, isOver }: QuestionProps) {
   if (question.answer !== null || isOver) return <AnsweredQuestion question={question} />;
   const isConsent = question.about !== "answer";
@@ -58,7 +58,7 @@ function AnsweredQuestion({ question }: { question: QuestionItem }) {
   );
 }
 
-/** A program on this machine could say anything without a key, so consent is for whoever is signed in. */
+/** Any program on this machine can talk without a key, so consent needs a signed-in operator. */
 function OperatorOnly() {
   return (
     <div class="question-hint">
@@ -76,7 +76,7 @@ function Answering({ question, turnId }: Pick<QuestionProps, "question" | "turnI
   const say = async (text: string) => {
     if (isSending) return;
     setSending(true);
-    // What had the focus is about to go; whoever uses the keyboard stays where they were.
+    // The focused button is about to be removed; the keyboard focus moves to the turn.
     element.current?.closest<HTMLElement>("[data-turn]")?.focus({ preventScroll: true });
     await attempt(() => answer(turnId, question.questionId, text));
     setSending(false);
@@ -121,7 +121,7 @@ function Expiry({ at }: { at: number }) {
   return <span class="question-expiry">{left > 0 ? `denied by itself in ${duration(left)}` : "expired"}</span>;
 }
 
-/** What exactly is asked about: a command, a message to somebody, a tool of a server; else the words of the question. */
+/** The subject of a question: a command, an outgoing message, a tool of a server, or the text of the question. */
 function QuestionSubject({ question }: { question: QuestionItem }) {
   const { detail } = question;
   if (textArgument(detail, "command")) return <AskedCommand detail={detail} />;
@@ -190,13 +190,13 @@ function AskedSending({ detail }: { detail: Detail }) {
 }
 
 interface FreeAnswerProps {
-  /** Which question it is for. */
+  /** Identifies the question. */
   name: string;
   isSending: boolean;
   onSend: (text: string) => Promise<void>;
 }
 
-/** An answer in one's own words. */
+/** A field for a free answer. */
 function FreeAnswer({ name, isSending, onSend }: FreeAnswerProps) {
   const [text, setText] = useRemembered(`answer ${name}`, "");
   const send = () => {

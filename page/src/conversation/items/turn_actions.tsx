@@ -13,7 +13,7 @@ import { attempt } from "../../ui/toast.tsx";
 import type { TurnView } from "../../wire.ts";
 import { useConversation } from "../context.ts";
 
-/** What can be done about an answer: seen with the pointer over it, with the focus in it, and always below the last one. */
+/** The actions on an answer: visible on hover, on focus, and always below the last answer. */
 export function Actions({ turn }: { turn: Turn }) {
   const [isTelling, setTelling] = useState(false);
   const conversation = useConversation();
@@ -40,12 +40,12 @@ export function Actions({ turn }: { turn: Turn }) {
   );
 }
 
-/** Return all that was said in a turn, without what was thought and done between. */
+/** Return the text of an answer, without reasoning and tool calls. */
 export function answerOf(turn: Turn): string {
   return turn.items.flatMap((item) => (item.role === "assistant" ? [item.text] : [])).join("\n\n");
 }
 
-/** The receipt of a turn: what became of the message, when, and what it took. */
+/** The receipt of a turn: its status, its times, and its cost. */
 function TurnReceipt({ turn, onClose }: { turn: Turn; onClose: () => void }) {
   const [loaded] = useLoaded<TurnView>(`/api/turns/${encodeURIComponent(turn.id)}`);
   const { value, error } = loaded.value;

@@ -7,20 +7,20 @@ import { Button, IconButton } from "../../ui/button.tsx";
 import { CopyButton } from "../../ui/parts.tsx";
 import type { Piece } from "./grammars.ts";
 
-/** A block that is longer is folded. */
+/** Longer blocks are folded. */
 const LINES_MAX = 400;
 
 interface CodeProps {
   text: string;
   language: string;
-  /** Not finished: it is coloured once it is. */
+  /** It is still streaming; it is highlighted once it is complete. */
   growing?: boolean;
 }
 
-/** A block of code with its language, a way to copy it, and one to wrap its lines. */
+/** A code block with its language, a copy button and line wrapping. */
 export function Code({ text, language, growing = false }: CodeProps) {
   const [wraps, setWraps] = useState(false);
-  // What was seen coming in is not folded the moment it is finished.
+  // A block that was seen streaming is not folded when it ends.
   const [isWhole, setWhole] = useState(growing);
   const lines = text.split("\n");
   const isCut = !isWhole && lines.length > LINES_MAX;
@@ -58,12 +58,12 @@ export function Code({ text, language, growing = false }: CodeProps) {
 
 type Highlighter = (grammar: string, text: string) => Piece[] | null;
 
-/** To colour more than this would hold up the page, and so would longer lines: some grammars look at each again and again. */
+/** Longer texts or lines would block the page: some grammars scan a line repeatedly. */
 const HIGHLIGHTED_MAX_CHARS = 20_000;
 const HIGHLIGHTED_LINE_MAX_CHARS = 500;
 const highlighter = signal<Highlighter | null>(null);
 
-/** Code, coloured as soon as its grammar is there; until then, and without one, it is plain. */
+/** Code, highlighted once the grammars are loaded. */
 function Highlighted({ text, grammar }: { text: string; grammar: string | null }) {
   const wanted = grammar !== null && isHighlightable(text);
   useEffect(() => {
@@ -74,7 +74,7 @@ function Highlighted({ text, grammar }: { text: string; grammar: string | null }
   return <>{pieces ? pieces.map(renderPiece) : text}</>;
 }
 
-/** Whether a text can be coloured in no time. */
+/** Whether highlighting the text is fast enough. */
 export const isHighlightable = (text: string) =>
   text.length <= HIGHLIGHTED_MAX_CHARS && text.split("\n").every((line) => line.length <= HIGHLIGHTED_LINE_MAX_CHARS);
 
@@ -87,7 +87,7 @@ function fetchGrammars(): void {
     (grammars) => {
       highlighter.value = grammars.highlighted;
     },
-    // Without them code is plain; the next one asks again.
+    // Code stays plain; the next block retries.
     () => {
       asked = false;
     },
@@ -103,7 +103,7 @@ function renderPiece(piece: Piece, index: number) {
   );
 }
 
-/** What people and models write, where it is not the name of the grammar or one of its own aliases. */
+/** Common names that are neither a grammar nor one of its aliases. */
 const GRAMMARS: ReadonlyMap<string, string> = new Map(
   Object.entries({
     console: "shell",
@@ -146,7 +146,7 @@ const LABELS: ReadonlyMap<string, string> = new Map(
 
 interface Language {
   label: string;
-  /** Which grammar colours it; null where none is named. */
+  /** The grammar; null if the fence names none. */
   grammar: string | null;
 }
 
@@ -157,7 +157,7 @@ export function languageOf(info: string): Language {
   return { label, grammar: GRAMMARS.get(name) ?? name };
 }
 
-/** Return the language that a file is probably written in, by its name. */
+/** Return the probable language of a file, by its extension. */
 export function languageOfFile(path: string): string {
   return /\.([\w+]+)$/.exec(path)?.[1] ?? "";
 }

@@ -4,10 +4,10 @@ import { common, createLowlight } from "lowlight";
 
 const lowlight = createLowlight(common);
 
-/** A piece of coloured code: text, or something with a class around pieces. */
+/** A piece of highlighted code: text, or pieces within a class. */
 export type Piece = string | { classes: string; pieces: Piece[] };
 
-/** Return code in pieces; null where there is no such grammar. */
+/** Return code in pieces; null if there is no such grammar. */
 export function highlighted(grammar: string, text: string): Piece[] | null {
   return lowlight.registered(grammar) ? pieces(lowlight.highlight(grammar, text).children) : null;
 }

@@ -2,30 +2,30 @@
 
 import { Lexer, type Token, type Tokens } from "marked";
 
-/** What is read as one piece, unless it is code. */
+/** The longest text that is parsed at once, unless it is code. */
 const MOST_CHARS = 30_000;
-/** To find out what so many signs belong to would hold up the page. */
+/** Parsing more marks than this would block the page. */
 const MOST_SIGNS = 2_000;
-/** Nobody reads what is nested more deeply, and no browser can draw it. */
+/** Deeper nesting is unreadable, and browsers cannot draw it. */
 const DEEPEST = 40;
 const SIGNS = /[*_~`[<>]/g;
 const FENCE = /^\n* {0,3}(`{3,}|~{3,})[^`\n]*\n/;
 
-/** Return the tokens of a text; null where it is too long or too tangled to be read, and is shown as it is. */
+/** Return the tokens of a text; null if it is too long or too complex, and is shown as plain text. */
 export function parseMarkdown(text: string): Token[] | null {
   if ((text.length > MOST_CHARS || isTangled(text)) && !isCode(text)) return null;
   try {
     const tokens = new Lexer({ gfm: true }).lex(text);
     return isDeeper(tokens, DEEPEST) ? null : tokens;
   } catch {
-    // It is nested more deeply than the lexer can go.
+    // It is nested more deeply than the lexer can recurse.
     return null;
   }
 }
 
 const isTangled = (text: string) => text.length > MOST_SIGNS && (text.match(SIGNS)?.length ?? 0) > MOST_SIGNS;
 
-/** Return whether tokens stand within each other more often than that. */
+/** Return whether tokens are nested more deeply than `most`. */
 function isDeeper(tokens: readonly Token[], most: number): boolean {
   return (
     tokens.length > 0 && (most === 0 || tokens.some((token) => isDeeper(within(token as Tokens.Generic), most - 1)))
@@ -34,7 +34,7 @@ function isDeeper(tokens: readonly Token[], most: number): boolean {
 
 const within = (token: Tokens.Generic): readonly Token[] => token.items ?? token.tokens ?? [];
 
-/** Return whether a fence is around all of it. */
+/** Return whether the whole text is one fenced block. */
 function isCode(text: string): boolean {
   const [opening, fence] = FENCE.exec(text) ?? [];
   if (!opening || !fence) return false;
@@ -83,7 +83,7 @@ const NAMED: ReadonlyMap<string, string> = new Map(
 const REFERENCE = /&(?:#(\d{1,7})|#[xX]([\da-fA-F]{1,6})|([a-zA-Z]{2,8}));/g;
 const LAST_CHARACTER = 0x10ffff;
 
-/** Return a text with its references replaced by what they stand for; what nobody knows stays as it is. */
+/** Return a text with its character references decoded; unknown ones stay. */
 export function decodeReferences(text: string): string {
   if (!text.includes("&")) return text;
   return text.replace(REFERENCE, (whole, decimal?: string, hex?: string, name?: string) => {
@@ -95,10 +95,10 @@ export function decodeReferences(text: string): string {
 
 const LINKED = new Set(["http:", "https:", "mailto:"]);
 const DRAWN = /^data:image\/(?:png|jpeg|gif|webp);base64,[a-zA-Z0-9+/=\s]+$/;
-/** Only a picture of the gateway: what else it answers may be private, or never end. */
+/** Only pictures of the gateway: other paths may be private, or stream forever. */
 const OWN = /^\/api\/turns\/[\w-]+\/images\/\d+$/;
 
-/** Return the address of a link; null where it leads nowhere that a person should be sent. */
+/** Return the target of a link; null if its scheme is not allowed. */
 export function linkTarget(href: string): string | null {
   try {
     const url = new URL(href);
@@ -108,7 +108,7 @@ export function linkTarget(href: string): string | null {
   }
 }
 
-/** Return the address of a picture that can be shown here; null where somebody else would have to be asked for it. */
+/** Return the source of a picture that can be shown; null if it would be fetched from a third party. */
 export function pictureSource(href: string): string | null {
   return DRAWN.test(href) || OWN.test(href) ? href : null;
 }

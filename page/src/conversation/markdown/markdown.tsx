@@ -12,21 +12,21 @@ import { Code } from "./code.tsx";
 import { decodeReferences, linkTarget, parseMarkdown, pictureSource } from "./lexer.ts";
 import { closeOpenMarks, definitions, endsInFence, regrown, sections } from "./sections.ts";
 
-/** So much is drawn at once; what is longer is drawn on request. */
+/** This much is drawn at once; the rest on request. */
 const DRAWN_MAX_CHARS = 60_000;
-/** What was drawn as it came stays, up to the longest answers that there are. */
+/** Text that was drawn while it streamed stays, up to the length of the longest answers. */
 const GROWN_MAX_CHARS = 300_000;
 
 interface MarkdownProps {
   text: string;
-  /** More words may come, so what is open at the end is only half of something. */
+  /** The text is still streaming, so an open mark at the end is incomplete. */
   growing?: boolean;
 }
 
-/** Markdown as nodes.  Sections that are finished stay as they are while the text grows. */
+/** Markdown as components.  Finished sections are not parsed again while the text grows. */
 export function Markdown({ text, growing = false }: MarkdownProps) {
   const [most, setMost] = useState(DRAWN_MAX_CHARS);
-  // What was seen coming in stays whole: it has been drawn piece by piece.
+  // Text that was seen streaming stays whole: it has been drawn piece by piece.
   const isWhole = useRef(growing);
   isWhole.current ||= growing;
   const plain = text.includes("\r") ? text.replace(/\r\n?/g, "\n") : text;
@@ -67,7 +67,7 @@ const Section = memo(({ text, defined, growing }: SectionProps) => {
 
 interface BlocksProps {
   tokens: readonly Token[];
-  /** The last block is not finished. */
+  /** The last block is incomplete. */
   growing?: boolean;
 }
 
@@ -117,7 +117,7 @@ function Block({ token, growing }: { token: Tokens.Generic; growing: boolean }):
   }
 }
 
-/** The one heading of the first rank is the page's own. */
+/** The only h1 is the page's own. */
 function Heading({ depth, tokens }: { depth: number; tokens: readonly Token[] }) {
   const content = <Inline tokens={tokens} />;
   if (depth === 1) return <h2 class="heading-1">{content}</h2>;
@@ -136,7 +136,7 @@ function List({ list, growing }: { list: Tokens.List; growing: boolean }) {
   return list.ordered ? <ol {...(first === 1 ? {} : { start: first })}>{items}</ol> : <ul>{items}</ul>;
 }
 
-/** A cell with so much in it is not squeezed to the width of a word; the table scrolls instead. */
+/** A cell with more text keeps a minimum width; the table scrolls instead. */
 const WORDY_CHARS = 24;
 
 const classOf = ({ align, text }: Tokens.TableCell) => `${align ?? ""}${text.length > WORDY_CHARS ? " wordy" : ""}`;
@@ -222,7 +222,7 @@ function Link({ link }: { link: Tokens.Link }) {
   );
 }
 
-/** A picture from elsewhere is only linked to: fetching it would tell somebody that it is looked at. */
+/** A picture from elsewhere is only linked: fetching it would tell a third party that it is viewed. */
 function Picture({ image }: { image: Tokens.Image }) {
   const href = decodeReferences(image.href);
   const source = pictureSource(href);

@@ -1,13 +1,13 @@
 /** Cuts streaming Markdown into sections that can be parsed alone, and closes what is still open at the end. */
 
 const FENCE = /^ {0,3}(`{3,}|~{3,})/;
-/** What belongs to an item of a list is further to the right. */
+/** A fence within a list item is indented further. */
 const FENCE_IN_LIST = /^\s*(?:[-*+]\s+|\d{1,9}[.)]\s+)?(`{3,}|~{3,})/;
 const ITEM = /^ {0,3}(?:[-*+]|\d{1,9}[.)])(?:\s|$)/;
-/** Only a title may follow: anything else is words, a footnote or a line of code, and would be shown with every section. */
+/** Only a title may follow.  Anything else is text, and would be repeated with every section. */
 const DEFINITION = /^ {0,3}\[[^[\]\n]+\]:[ \t]*[^\s<]\S*(?:[ \t]+(?:"[^"\n]*"|'[^'\n]*'|\([^()\n]*\)))?[ \t]*$/gm;
 
-/** Return the sections of a text.  Joined, they are the text again. */
+/** Return the sections of a text.  Joined, they give the text again. */
 export function sections(text: string): string[] {
   const found: string[] = [];
   let begin = 0;
@@ -19,9 +19,9 @@ export function sections(text: string): string[] {
   return found;
 }
 
-/** Return the sections of a text that may have grown: only the end is looked at again. */
+/** Return the sections of a text that may have grown: only the end is cut again. */
 export function regrown(before: readonly string[], text: string): string[] {
-  // A section begins where its first line says so, and that line may still grow: "2" becomes "2) second".
+  // The first line of a section decides where it begins, and may still grow: "2" becomes "2) second".
   const isBegun = before.at(-1)?.includes("\n");
   const kept = before.slice(0, isBegun ? -1 : -2);
   const length = kept.reduce((sum, each) => sum + each.length, 0);
@@ -33,12 +33,12 @@ export function regrown(before: readonly string[], text: string): string[] {
   return [...kept, ...sections(text.slice(length))];
 }
 
-/** Return the definitions of links in a text, which hold for all of its sections. */
+/** Return the link definitions of a text, which apply to all of its sections. */
 export function definitions(text: string): string {
   return text.includes("]:") ? (text.match(DEFINITION) ?? []).join("\n") : "";
 }
 
-/** Say where the sections end: behind a blank line that no fence is around and no list goes on after. */
+/** Yield where sections end: after a blank line outside of fences and lists. */
 function* cuts(text: string): Generator<number> {
   let before = START;
   for (const { at, line } of lines(text)) {
@@ -57,7 +57,7 @@ export function endsInFence(section: string): boolean {
 }
 
 interface State {
-  /** The fence that is open. */
+  /** The open fence; empty if there is none. */
   fence: string;
   isBlank: boolean;
   isListed: boolean;
@@ -74,7 +74,7 @@ function fenceAfter(open: string, line: string, isListed: boolean): string {
   const found = (isListed ? FENCE_IN_LIST : FENCE).exec(line)?.[1];
   if (!found) return open;
   const rest = line.slice(line.indexOf(found) + found.length);
-  // Backticks with backticks behind them are code within a line.
+  // Backticks followed by backticks on the same line are inline code.
   if (!open) return found[0] === "`" && rest.includes("`") ? "" : found;
   const isClosing = found[0] === open[0] && found.length >= open.length && line.trim() === found;
   return isClosing ? "" : open;
@@ -89,14 +89,14 @@ function* lines(text: string): Generator<{ at: number; line: string }> {
   }
 }
 
-/** From the rarest to what the others are made of. */
+/** Longer marks first, because shorter ones are part of them. */
 const MARKS = ["**", "__", "~~", "*", "_"] as const;
-/** What was opened further back than this is left open until it is closed. */
+/** A mark that was opened further back stays open. */
 const LOOK_BACK_MAX_CHARS = 2_000;
 const HALF_LINK = /!?\[([^\]\n]*)(?:\]\([^)\n]*)?$/;
 const HALF_CODE = /(?<!`)`([^`\n]*)$/;
 
-/** Return a section with what is open at its end closed. */
+/** Return a section with its open marks closed. */
 export function closeOpenMarks(section: string): string {
   const at = Math.max(section.lastIndexOf("\n\n") + 1, section.length - LOOK_BACK_MAX_CHARS);
   const [head, tail] = [section.slice(0, at), section.slice(at)];
@@ -108,7 +108,7 @@ export function closeOpenMarks(section: string): string {
   return head + withMarksClosed(tail);
 }
 
-/** Return a text with all that is code in it made unrecognisable, and as long as before. */
+/** Return a text of the same length, with its inline code masked. */
 function withoutCode(text: string): string {
   const runs = [...text.matchAll(/`+/g)];
   let shown = "";
@@ -127,14 +127,14 @@ function withoutCode(text: string): string {
 function withMarksClosed(text: string): string {
   const bare = withoutCode(text);
   const open = MARKS.filter((mark) => isMarkOpen(bare, mark));
-  // What has only just been opened has nothing in it yet.
+  // A mark at the very end has no content yet, and is left out.
   const shown = open.reduce((left, mark) => (left.endsWith(mark) ? left.slice(0, -mark.length) : left), text);
   if (shown !== text) return shown;
   const blank = /\s*$/.exec(text)![0];
   return text.slice(0, text.length - blank.length) + open.reverse().join("") + blank;
 }
 
-/** Return whether a mark stands where it opens, and does not stand again. */
+/** Return whether a mark is opened and not closed. */
 function isMarkOpen(text: string, mark: string): boolean {
   const sign = mark[0] === "*" ? "\\*" : mark[0]!;
   const opening = `(?<![\\\\\\w${sign}])${sign}{${mark.length}}(?=[^\\s${sign}]|$)`;

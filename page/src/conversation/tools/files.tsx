@@ -49,7 +49,7 @@ function changeSummary(lines: readonly Line[]): string {
   return [added && `+${added}`, removed && `−${removed}`].filter(Boolean).join(" ");
 }
 
-/** The result knows at which lines; the arguments know it all. */
+/** The result has line numbers; the arguments have the complete text. */
 function changes(call: CallItem): Line[] {
   const found = parseDiff(call.result ?? "");
   if (found.length) return found;
@@ -107,7 +107,7 @@ function Found({ call }: CallProps) {
 const LINES_MAX = 40;
 const SIGNS: Record<Line["kind"], string> = { same: " ", added: "+", removed: "−", place: "", note: "" };
 
-/** Lines that came and went, with their numbers where they are known. */
+/** Added and removed lines, with their numbers if known. */
 function Difference({ lines }: { lines: readonly Line[] }) {
   const [isWhole, setWhole] = useState(false);
   const shown = isWhole ? lines : lines.slice(0, LINES_MAX);
@@ -135,14 +135,14 @@ function Difference({ lines }: { lines: readonly Line[] }) {
 interface Line {
   kind: "same" | "added" | "removed" | "place" | "note";
   text: string;
-  /** Its number before and after; null where it was not there. */
+  /** The line number before and after; null if the line does not exist there. */
   before: number | null;
   after: number | null;
 }
 
 const PLACE = /^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@/;
 
-/** Return the lines of a unified diff, without the names of the files. */
+/** Return the lines of a unified diff, without its file names. */
 export function parseDiff(diff: string): Line[] {
   const found: Line[] = [];
   let [before, after] = [0, 0];
@@ -152,7 +152,7 @@ export function parseDiff(diff: string): Line[] {
       [before, after] = [Number(place[1]), Number(place[2])];
       found.push({ kind: "place", text: line, before: null, after: null });
     } else if (found.length === 0) {
-      // The names of the files stand above the first place.
+      // The file names come before the first hunk.
     } else if (line.startsWith("+")) found.push({ kind: "added", text: line.slice(1), before: null, after: after++ });
     else if (line.startsWith("-")) found.push({ kind: "removed", text: line.slice(1), before: before++, after: null });
     else if (line.startsWith(" ")) found.push({ kind: "same", text: line.slice(1), before: before++, after: after++ });
@@ -161,7 +161,7 @@ export function parseDiff(diff: string): Line[] {
   return found;
 }
 
-/** Return what takes the place of what, where nobody has said at which line. */
+/** Return a diff of two texts whose position in the file is unknown. */
 export function replacementDiff(old: string, fresh: string): Line[] {
   const lines = (text: string) => (text ? text.replace(/\n$/, "").split("\n") : []);
   const [gone, come] = [lines(old), lines(fresh)];
@@ -176,13 +176,13 @@ export function replacementDiff(old: string, fresh: string): Line[] {
   ];
 }
 
-/** Return how many lines two texts begin with in common. */
+/** Return how many lines two texts share at the start. */
 function commonPrefix(one: readonly string[], other: readonly string[]): number {
   const end = one.findIndex((line, index) => line !== other[index]);
   return end < 0 ? Math.min(one.length, other.length) : end;
 }
 
-/** Return how many lines came, and how many went. */
+/** Return how many lines were added and removed. */
 export function countChanges(lines: readonly Line[]): { added: number; removed: number } {
   const of = (kind: Line["kind"]) => lines.filter((line) => line.kind === kind).length;
   return { added: of("added"), removed: of("removed") };

@@ -10,7 +10,7 @@ interface OutputProps {
   label?: string;
 }
 
-/** Text as something printed it. */
+/** The output of a program. */
 export function Output({ text, end = "head", label = "Output" }: OutputProps) {
   return (
     <LongText text={text} end={end}>
@@ -25,7 +25,7 @@ export function Output({ text, end = "head", label = "Output" }: OutputProps) {
   );
 }
 
-/** What a terminal printed, with its colours. */
+/** Terminal output with its colours. */
 export function Ansi({ text }: { text: string }) {
   const found = useMemo(() => spans(withoutOverwritten(text)), [text]);
   return (
@@ -75,7 +75,9 @@ interface Span extends Look {
 export const PLAIN: Look = { colour: null, bold: false, dim: false, italic: false, underline: false };
 const ESCAPE = "\u001b";
 const BELL = "\u0007";
-/** Control sequences, of which those that end in m are about looks; titles and other strings; and all short ones. */
+/**
+ * Control sequences, of which those ending in m set the style; operating system commands and strings; short sequences.
+ */
 const SEQUENCE = new RegExp(
   [
     `${ESCAPE}\\[([0-9;:?<=>]*)[ -/]*([@-~])`,
@@ -85,10 +87,10 @@ const SEQUENCE = new RegExp(
   ].join("|"),
   "g",
 );
-/** What a terminal does not show: control characters, but for those that make blanks and lines. */
+/** Characters that a terminal prints; of the control characters only tab and line breaks. */
 const isPrintable = (character: string) => (character >= " " ? character !== "\u007f" : "\t\n\r".includes(character));
 
-/** Return a text in spans of one look each. */
+/** Return a text in spans of one style each. */
 export function spans(text: string): Span[] {
   const found: Span[] = [];
   let look = PLAIN;
@@ -106,7 +108,7 @@ export function spans(text: string): Span[] {
   return found;
 }
 
-/** Return what is left of lines that were written over, as a progress bar does with a carriage return. */
+/** Return lines as they look after carriage returns, which progress bars use to overwrite a line. */
 export function withoutOverwritten(text: string): string {
   if (!text.includes("\r")) return text;
   return text
@@ -129,7 +131,7 @@ function lookAfter(before: Look, parameters: string): Look {
   return look;
 }
 
-/** Backgrounds are left out: on a page that is light or dark by itself they make text hard to read. */
+/** Background colours are ignored: with a light and a dark theme they make text hard to read. */
 function withCode(look: Look, code: number): Look {
   if (code === 0) return PLAIN;
   if (code === 1) return { ...look, bold: true };
@@ -144,7 +146,7 @@ function withCode(look: Look, code: number): Look {
   return colour && (code < 38 || code >= 90) ? { ...look, colour } : look;
 }
 
-/** Return the nearest of the eight to a colour out of many, and how many codes said it. */
+/** Return the nearest of the eight colours to an extended colour, and how many codes it took. */
 function extended(codes: readonly number[]): [Colour | null, number] {
   if (codes[0] === 5) return [indexed(codes[1] ?? 0), 2];
   if (codes[0] === 2) return [nearest(codes[1] ?? 0, codes[2] ?? 0, codes[3] ?? 0), 4];
@@ -159,7 +161,7 @@ function indexed(index: number): Colour | null {
   return nearest(level(Math.floor(cube / 36)), level(Math.floor(cube / 6)), level(cube));
 }
 
-/** What is nearly grey is left to the page, which knows whether it is light or dark. */
+/** Near-grey colours are left to the theme. */
 function nearest(red: number, green: number, blue: number): Colour | null {
   const [most, least] = [Math.max(red, green, blue), Math.min(red, green, blue)];
   if (most - least < 40) return null;

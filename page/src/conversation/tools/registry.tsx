@@ -10,7 +10,7 @@ import { fetching, sessionSearch, webSearch } from "./web.tsx";
 
 const SUBJECT_MAX_CHARS = 120;
 
-/** Any tool that nobody drew anything for: what went in, and what came out. */
+/** Any tool without a renderer of its own: its arguments and its result. */
 const generic: Renderer = {
   icon: "tool",
   name: (call) => call.name.replace(/^mcp_+/, "").replaceAll("_", " "),
@@ -18,7 +18,7 @@ const generic: Renderer = {
   Body: Generic,
 };
 
-/** A tool that is best told by one of its arguments, and by its result. */
+/** A tool that is best described by one of its arguments. */
 function argumentRenderer(icon: Renderer["icon"], name: string, argument: string): Renderer {
   return {
     icon,
@@ -56,7 +56,7 @@ function Generic({ call }: CallProps) {
   );
 }
 
-/** JSON on one line is laid out; everything else stays as it is. */
+/** JSON on one line is pretty-printed; other text stays the same. */
 function laidOut(result: string): string {
   if (!/^[[{]/.test(result) || result.includes("\n")) return result;
   try {

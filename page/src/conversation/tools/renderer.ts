@@ -6,19 +6,19 @@ import type { IconName } from "../../ui/icon.tsx";
 
 export interface CallProps {
   call: CallItem;
-  /** The turn that it belongs to. */
+  /** The turn it belongs to. */
   turnId: string;
 }
 
 export interface Renderer {
   icon: IconName;
-  /** What is done, in a word or two. */
+  /** What the tool does, in a word or two. */
   name: (call: CallItem) => string;
-  /** To what: the command, the file, the words that are looked for. */
+  /** Its subject: the command, the file, the search words. */
   subject: (call: CallItem) => string;
-  /** What came of it, very short. */
+  /** Its result, very short. */
   outcome?: (call: CallItem) => string;
-  /** Shown without being asked for. */
+  /** Whether it is unfolded from the start. */
   isOpen?: (call: CallItem) => boolean;
   Body: (props: CallProps) => ComponentChildren;
 }
@@ -41,7 +41,7 @@ export function listArgument(args: unknown, name: string): unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** Return what a result says as JSON; null where it is none, or no object. */
+/** Return a result that is a JSON object; else null. */
 export function resultFields(result: string | null): Fields | null {
   if (!result?.startsWith("{")) return null;
   try {
@@ -51,13 +51,13 @@ export function resultFields(result: string | null): Fields | null {
   }
 }
 
-/** Return a value as somebody would write it down. */
+/** Return a value as text. */
 export function asText(value: unknown): string {
   if (typeof value === "string") return value;
   return JSON.stringify(value, null, 2) ?? "";
 }
 
-/** Say what is being done, was done, or was only to be done. */
+/** Return the verb for a call that runs, succeeded, or did not. */
 export function tense(call: CallItem, doing: string, done: string, meant: string): string {
   if (call.outcome === null) return doing;
   return call.outcome === "ok" ? done : meant;

@@ -18,7 +18,7 @@ const STATE_BADGES: Record<Task["state"], { tone: Tone; word: string }> = {
   unknown: { tone: "plain", word: "not known" },
 };
 
-/** Tasks that other sessions work on, side by side. */
+/** Tasks that other sessions work on in parallel. */
 export const delegation: Renderer = {
   icon: "split",
   name: (call) => (call.outcome === null ? "Delegating" : "Delegated"),
@@ -63,7 +63,7 @@ interface Task {
 const HEAD = /^Task (\d+) \(session ([^)\s]+)\): .*$/gm;
 const HANDLE = /^(\d+)\. .*: turn \S+ in session (\S+)$/gm;
 
-/** Return the tasks of a call: those at work are looked up among the sessions, by the key that the call gave them. */
+/** Return the tasks of a call.  Running ones are found among the sessions by the key that the call gave them. */
 export function tasks(call: CallItem, turnId: string, sessions: readonly SessionView[]): Task[] {
   const goals = goalsOf(call.args);
   const answers = answersIn(call.result ?? "");
@@ -108,7 +108,7 @@ const statusOf = (item: unknown): Status =>
 
 const todoItems = (call: CallItem) => listArgument(call.args, "items").map((item) => fields(item));
 
-/** The agent's own list of what is to be done. */
+/** The agent's own to-do list. */
 export const todo: Renderer = {
   icon: "check",
   name: () => "Steps",

@@ -17,7 +17,7 @@ import {
 
 const ENDED = /^(Exit code (\d+)|Ended by signal (\d+)|Timed out)[^\n]*/;
 
-/** A command of the shell, with what it printed. */
+/** A shell command and its output. */
 export const terminal: Renderer = {
   icon: "terminal",
   name: (call) => (flagArgument(call.args, "background") ? "In the background" : "Terminal"),
@@ -27,7 +27,7 @@ export const terminal: Renderer = {
   Body: Terminal,
 };
 
-/** Say how a command ended, unless all was well. */
+/** Say how a command ended, unless it succeeded. */
 function outcome(call: CallItem): string {
   const [, said, code, signal] = ENDED.exec(call.result ?? "") ?? [];
   if (code) return code === "0" ? "" : `exit ${code}`;
@@ -57,7 +57,7 @@ function Started({ processId }: { processId: string }) {
   );
 }
 
-/** The first line says how it ended; what was printed stands below it. */
+/** The first line says how the command ended; its output follows. */
 function Printed({ result }: { result: string }) {
   const said = ENDED.exec(result)?.[0];
   if (said === undefined) return result ? <Output text={result} end="tail" /> : null;
@@ -82,7 +82,7 @@ const NAMES: ReadonlyMap<string, string> = new Map(
   }),
 );
 
-/** What is done with commands that run in the background. */
+/** Actions on background commands. */
 export const backgroundProcess: Renderer = {
   icon: "terminal",
   name: (call) => NAMES.get(textArgument(call.args, "action")) ?? "Process",

@@ -7,7 +7,7 @@ import { type CallProps, type Renderer, tense, textArgument } from "./renderer.t
 const FENCES = /^\[(?:untrusted data [^\n]*|end of untrusted data [^\n]*)\]\n?/gm;
 const RESULT = /^\d+\. (.*)\n {3}(\S+)(?:\n {3}(.*))?$/gm;
 
-/** Return what came from outside, without the marks around it that are meant for the model. */
+/** Return fetched content without the markers around it, which are meant for the model. */
 const withoutFences = (result: string) => result.replace(FENCES, "").trim();
 
 export const fetching: Renderer = {
