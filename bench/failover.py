@@ -12,7 +12,7 @@ from bench.report import Line, Unit
 from holdfast.clock import SystemClock
 from holdfast.core.intake import Inbound
 from holdfast.core.redaction import Redaction
-from holdfast.core.turns import Mode, State, Turn
+from holdfast.core.turns import Mode, Turn, TurnState
 from holdfast.engine.inbox import Inbox
 from holdfast.engine.settings import Settings
 from holdfast.ids import TurnId
@@ -48,7 +48,7 @@ async def _measure(ground: Ground, turns: int) -> float:
         with Gateway(ground.home(), url) as doomed:
             await doomed.ready()
             running = [await _send(store, number) for number in range(turns)]
-            await _until(lambda: _all(store, running, lambda turn: turn.state is State.RUNNING))
+            await _until(lambda: _all(store, running, lambda turn: turn.state is TurnState.RUNNING))
             with Gateway(ground.home(), url) as other:
                 await other.ready()
                 began = time.perf_counter()

@@ -25,9 +25,9 @@ from holdfast.agent.scripted import Say, ScriptedAgent
 from holdfast.agent.toolbox import Toolbox
 from holdfast.clock import SystemClock
 from holdfast.config import AgentConfig, BudgetConfig
+from holdfast.core.facts import Memory, MemoryChanges
 from holdfast.core.intake import Inbound
-from holdfast.core.journal import Kind
-from holdfast.core.memories import Changes, Memory
+from holdfast.core.journal import EntryKind
 from holdfast.core.redaction import Redaction
 from holdfast.engine.engine import Engine
 from holdfast.engine.settings import Settings
@@ -79,9 +79,9 @@ class Scene:
         began, first = time.perf_counter(), 0.0
         receipt = await self.engine.inbox.accept(_message(f"reply:{number}", _QUESTION))
         async for entry in self.engine.feed.follow(receipt.session_id):
-            if entry.kind is Kind.TEXT and not first:
+            if entry.kind is EntryKind.TEXT and not first:
                 first = (time.perf_counter() - began) * 1000
-            if entry.kind is Kind.TURN_COMPLETED:
+            if entry.kind is EntryKind.TURN_COMPLETED:
                 break
         return first, (time.perf_counter() - began) * 1000
 
@@ -164,7 +164,9 @@ async def _scene(ground: Ground, name: str, kind: str | int | None, *, facts: in
     store, _ = await ground.store("sqlite")
     provider = _provider(store, kind)
     if facts:
-        await store.memories.change("local", Changes(added=[_fact(number) for number in range(facts)]), _clock.now_ms())
+        await store.memories.change(
+            "local", MemoryChanges(added=[_fact(number) for number in range(facts)]), _clock.now_ms()
+        )
     agent = _agent(ground, store if provider else None, store)
     async with workload.running(store, agent, memory=Bindings(provider)) as (engine, _):
         yield Scene(name=name, store=store, engine=engine)

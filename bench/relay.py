@@ -13,7 +13,7 @@ from bench.limit import SqliteLimit
 from bench.producers import percentile
 from bench.report import Line, Unit
 from holdfast.core.intake import Inbound
-from holdfast.core.journal import CLOSING, Kind
+from holdfast.core.journal import CLOSING, EntryKind
 from holdfast.engine.engine import Engine
 from holdfast.engine.settings import Settings
 from holdfast.ids import SessionId
@@ -84,7 +84,7 @@ async def _listen(engine: Engine, session_id: SessionId) -> list[float]:
     latencies: list[float] = []
     async for entry in engine.feed.follow(session_id):
         now = time.perf_counter_ns()
-        if entry.kind is Kind.TEXT:
+        if entry.kind is EntryKind.TEXT:
             latencies += [(now - int(stamp)) / 1e6 for stamp in _STAMP.findall(str(entry.data["text"]))]
         if entry.kind in CLOSING.values():
             break

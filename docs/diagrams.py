@@ -16,7 +16,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from holdfast.core import delivery, effects, memory, processes, sessions, turns
+from holdfast.core import delivery, effects, processes, segments, sessions, turns
 
 PAGE = Path(__file__).with_name("architecture.md")
 
@@ -28,7 +28,7 @@ TABLES: Mapping[str, tuple[type, Moves]] = {
     "turn": (turns.Turn, turns.MOVES),
     "tool call": (effects.Call, effects.MOVES),
     "delivery": (delivery.Delivery, delivery.MOVES),
-    "segment": (memory.Segment, memory.MOVES),
+    "segment": (segments.Segment, segments.MOVES),
     "process": (processes.Process, processes.MOVES),
 }
 

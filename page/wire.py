@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.core import delivery, effects, journal, memory, processes, questions, sessions, transcript, turns
+from holdfast.core import delivery, effects, journal, processes, questions, segments, sessions, transcript, turns
 from holdfast.core.commands import HELP
 from holdfast.core.intake import Busy
 from holdfast.core.payloads import PAYLOADS
@@ -33,15 +33,15 @@ _REFERENCE = "#/components/schemas/"
 Schema = dict[str, Any]
 # Words that readers compare with; everything else comes with the shapes.
 WORDS = {
-    "EntryKind": journal.Kind,
+    "EntryKind": journal.EntryKind,
     "Role": transcript.Role,
-    "TurnState": turns.State,
+    "TurnState": turns.TurnState,
     "TurnCause": turns.Cause,
-    "SessionState": sessions.State,
-    "CallState": effects.State,
-    "DeliveryState": delivery.State,
-    "SegmentState": memory.State,
-    "ProcessState": processes.State,
+    "SessionState": sessions.SessionState,
+    "CallState": effects.CallState,
+    "DeliveryState": delivery.DeliveryState,
+    "SegmentState": segments.SegmentState,
+    "ProcessState": processes.ProcessState,
     "About": questions.About,
     "Decision": questions.Decision,
     "Busy": Busy,

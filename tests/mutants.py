@@ -192,8 +192,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "an effectful call that was cut off is unknown",
         "core/effects.py",
-        "            return Event.LOSE",
-        "            return Event.REPEAT",
+        "            return CallEvent.LOSE",
+        "            return CallEvent.REPEAT",
         ("tests/unit", "tests/conformance/test_settlement.py"),
     ),
     Mutant(
@@ -451,7 +451,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "the oldest debt first",
-        "core/memory.py",
+        "core/segments.py",
         "oldest = min(dirty,",
         "oldest = max(dirty,",
         ("tests/unit", "tests/conformance/test_segments.py"),
@@ -521,7 +521,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "only its owner commits a segment",
-        "core/memory.py",
+        "core/segments.py",
         "oldest.owner == owner and",
         "oldest.owner and",
         ("tests/unit", "tests/conformance/test_segments.py"),
@@ -571,8 +571,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "no intent is spooled",
         "core/journal.py",
-        "LATE = frozenset({Kind.TEXT, Kind.REASONING, Kind.TOOL_FINISHED, Kind.USAGE})",
-        "LATE = frozenset({Kind.TEXT, Kind.REASONING, Kind.TOOL_STARTED, Kind.TOOL_FINISHED, Kind.USAGE})",
+        "LATE = frozenset({EntryKind.TEXT,",
+        "LATE = frozenset({EntryKind.TOOL_STARTED, EntryKind.TEXT,",
         ("tests/engine/test_spool.py",),
     ),
     Mutant(
@@ -741,21 +741,21 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a cancel is final",
         "core/journal.py",
-        "        return late.kind is Kind.USAGE\n",
+        "        return late.kind is EntryKind.USAGE\n",
         "        return True\n",
         ("tests/conformance/test_journal.py",),
     ),
     Mutant(
         "a cancel is final for every reader",
         "core/journal.py",
-        "        return late.kind is Kind.USAGE\n",
+        "        return late.kind is EntryKind.USAGE\n",
         "        return True\n",
         ("tests/openai/test_cancels.py",),
     ),
     Mutant(
         "a cancelled turn pays for what it spent",
         "core/journal.py",
-        "        return late.kind is Kind.USAGE\n",
+        "        return late.kind is EntryKind.USAGE\n",
         "        return False\n",
         ("tests/conformance/test_journal.py",),
     ),
@@ -818,7 +818,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a message that joined stands once",
         "core/transcript.py",
-        'or (entry.kind is Kind.TURN_COMPLETED and "joined" in entry.data)',
+        'or (entry.kind is EntryKind.TURN_COMPLETED and "joined" in entry.data)',
         "",
         ("tests/conformance/test_busy.py",),
     ),
@@ -888,8 +888,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a cancelled turn leaves no question open",
         "store/cancellation.py",
-        "if turn.state is State.WAITING:",
-        "if turn.state is State.CANCELLED:",
+        "if turn.state is TurnState.WAITING:",
+        "if turn.state is TurnState.CANCELLED:",
         ("tests/conformance/test_questions.py",),
     ),
     Mutant(
@@ -945,8 +945,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "nobody works for a cancelled turn",
         "store/intake.py",
-        "if state == State.CANCELLED:",
-        "if state == State.RUNNING and not session_id:",
+        "if state == TurnState.CANCELLED:",
+        "if state == TurnState.RUNNING and not session_id:",
         ("tests/conformance/test_children.py",),
     ),
     Mutant(
@@ -1163,7 +1163,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "debt: what the gateway says is nobody's words",
-        "core/memory.py",
+        "core/segments.py",
         "if item.role is Role.USER and item.text.strip() and not is_note(item.text):",
         "if item.role is Role.USER and item.text.strip():",
         ("tests/unit/test_messages.py", "tests/memory/test_builtin.py"),
@@ -2041,7 +2041,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "core/legible.py",
         '        text = _HIDDEN.sub("", "".join(seen))\n',
         "",
-        ("tests/unit/test_memories.py",),
+        ("tests/unit/test_facts.py",),
     ),
     Mutant(
         "document: only so many memories",
@@ -2192,9 +2192,9 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "debt: what still gathers is not parked",
-        "core/memory.py",
-        "sealed = [each for each in unpaid if each.state is State.SEALED]",
-        "sealed = [each for each in unpaid if each.state is not State.COMMITTING]",
+        "core/segments.py",
+        "sealed = [each for each in unpaid if each.state is SegmentState.SEALED]",
+        "sealed = [each for each in unpaid if each.state is not SegmentState.COMMITTING]",
         ("tests/desk/test_debts.py",),
     ),
     Mutant(

@@ -242,7 +242,7 @@ export interface Finding {
 export interface Fired {
   instant: number;
   turn_id: string | null;
-  outcome: Outcome;
+  outcome: JobOutcome;
 }
 
 /** When a schedule is due next, and what the time is called that its hours are meant in. */
@@ -329,6 +329,9 @@ export interface Item {
   outcome?: string | null;
 }
 
+/** What became of one due instant; derived from its turn, so it can never disagree with it. */
+export type JobOutcome = "due" | "failed" | "missed" | "ran";
+
 /** A scheduled prompt, when it is due next, and what became of the last times, the newest first. */
 export interface JobView {
   name: string;
@@ -340,27 +343,6 @@ export interface JobView {
   next_at: number | null;
   slots?: Fired[];
 }
-
-export type JournalKind =
-  | "approval.answered"
-  | "approval.asked"
-  | "context.compacted"
-  | "message.joined"
-  | "note"
-  | "reasoning"
-  | "text"
-  | "tool.finished"
-  | "tool.started"
-  | "turn.accepted"
-  | "turn.cancelled"
-  | "turn.completed"
-  | "turn.deferred"
-  | "turn.failed"
-  | "turn.interrupted"
-  | "turn.recovered"
-  | "turn.started"
-  | "turn.undone"
-  | "usage";
 
 /** What happened in some turns of a conversation, for whoever folds it themselves; `used` is for all of its turns. Following the session after `seq` gives exactly what was not there yet when it was read. */
 export interface JournalPage {
@@ -401,9 +383,16 @@ export interface Me {
 }
 
 /** A person has many facts, and at most one profile: a few sentences that say who they are. */
-export type MemoriesKind = "fact" | "profile";
+export type MemoryKind = "fact" | "profile";
 
-export type MemoryState = "committed" | "committing" | "open" | "sealed" | "waived";
+/** Where something that is remembered was said: in the turn `ordinal` of a conversation. */
+export interface MemoryOrigin {
+  session_id: string;
+  key: string;
+  title: string | null;
+  ordinal: number;
+  at: number;
+}
 
 /** How memory stands. Of the sessions that owe, the first are shown, those that have owed for longest first. Without a provider nothing more will be owed, or no gateway runs that could say; then what is parked counts as owed. `everyone` is the debt of all people together, which only the operator is shown. */
 export interface MemoryStatus {
@@ -422,9 +411,9 @@ export interface MemoryView {
   created_at: number;
   updated_at: number;
   turn_id?: string | null;
-  kind?: MemoriesKind;
+  kind?: MemoryKind;
   segment_id?: string | null;
-  origin?: Origin | null;
+  origin?: MemoryOrigin | null;
 }
 
 /** What a client sends to a session. `busy` is what it wants if the session is at another message. */
@@ -479,18 +468,6 @@ export interface Opening {
   title?: string | null;
   previous_session_id?: string | null;
 }
-
-/** Where something that is remembered was said: in the turn `ordinal` of a conversation. */
-export interface Origin {
-  session_id: string;
-  key: string;
-  title: string | null;
-  ordinal: number;
-  at: number;
-}
-
-/** What became of one due instant; derived from its turn, so it can never disagree with it. */
-export type Outcome = "due" | "failed" | "missed" | "ran";
 
 /** A stretch of what a process has written: from byte `begin`, which is later than asked where the start is gone. `end` is where to read on. */
 export interface Output {
@@ -598,7 +575,7 @@ export interface ProcessView {
   turn_id: string;
   command: string;
   workdir: string;
-  state: ProcessesState;
+  state: ProcessState;
   pid: number;
   exit_code: number | null;
   started_at: number;
@@ -606,8 +583,6 @@ export interface ProcessView {
   notifies: boolean;
   patterns: string[];
 }
-
-export type ProcessesState = "exited" | "lost" | "running";
 
 /** How many sessions were deleted by this request; with `more`, the same request goes on where it ended. */
 export interface Pruned {
@@ -632,7 +607,7 @@ export interface Recalled {
 export interface Receipt {
   turn_id: string;
   session_id: string;
-  state: TurnsState;
+  state: TurnState;
   accepted_at: number;
   duplicate?: boolean;
   superseded?: string[];
@@ -741,7 +716,7 @@ export interface SegmentView {
   id: string;
   session_id: string;
   owner: string;
-  state: MemoryState;
+  state: SegmentState;
   parked: boolean;
   generations: [number, number];
   turns: string[];
@@ -760,7 +735,7 @@ export interface SessionView {
   channel: string;
   source: SourceView;
   model: string | null;
-  state: SessionsState;
+  state: SessionState;
   title: string | null;
   created_at: number;
   updated_at: number;
@@ -778,8 +753,6 @@ export interface SessionView {
   label: string;
   activity: Activity | null;
 }
-
-export type SessionsState = "ended" | "open" | "suspended";
 
 /** One setting, by its path in the file. Of a secret only whether there is one is told. `source` is where its value comes from; what comes from the environment or the command line the file cannot change. */
 export interface SettingView {
@@ -914,7 +887,7 @@ export interface Stretch {
   turn_id: string;
   attempt: number;
   nth: number | null;
-  kind: JournalKind;
+  kind: EntryKind;
   at: number;
   data: Record<string, unknown>;
   since: number;
@@ -950,7 +923,7 @@ export interface Trial {
 export interface TurnView {
   id: string;
   session_id: string;
-  state: TurnsState;
+  state: TurnState;
   cause: string | null;
   attempt: number;
   accepted_at: number;
@@ -961,8 +934,6 @@ export interface TurnView {
   joined_to?: string | null;
   retry_at?: number | null;
 }
-
-export type TurnsState = "cancelled" | "completed" | "failed" | "interrupted" | "queued" | "running" | "waiting";
 
 /** A file that somebody has handed in: where tools find it, what it is called, and how large it is. */
 export interface Upload {

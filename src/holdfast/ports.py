@@ -9,11 +9,11 @@ from typing import Protocol
 
 from holdfast.core.delivery import Delivery
 from holdfast.core.effects import Call, Effect
+from holdfast.core.facts import Recollection
 from holdfast.core.intake import Image
-from holdfast.core.memories import Recollection
-from holdfast.core.memory import Message, Segment
 from holdfast.core.processes import Process
 from holdfast.core.questions import Question
+from holdfast.core.segments import Segment, SpokenMessage
 from holdfast.core.sessions import Session
 from holdfast.core.transcript import Item
 from holdfast.core.turns import Turn
@@ -233,11 +233,11 @@ class MemoryProvider(Protocol):
         """Return what may help with a message.  Whoever calls waits only so long."""
         ...
 
-    async def note(self, session: Session, segment: Segment, messages: Sequence[Message]) -> None:
+    async def note(self, session: Session, segment: Segment, messages: Sequence[SpokenMessage]) -> None:
         """Hear a turn that has ended; nothing is extracted yet.  It may be called never or twice for one turn."""
         ...
 
-    async def commit(self, session: Session, segment: Segment, messages: Sequence[Message]) -> str:
+    async def commit(self, session: Session, segment: Segment, messages: Sequence[SpokenMessage]) -> str:
         """Take a segment in, once per segment id however often it is called, and return what came of it in a few words.
 
         Any exception is a failed commit.

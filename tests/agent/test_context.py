@@ -44,7 +44,9 @@ def card(call_id: str, outcome: str | None = "ok", turn: TurnId = NOW, name: str
     return item(Role.TOOL, "", turn, call_id=call_id, name=name, args={"n": 1}, result=outcome and "it", outcome=outcome)
 
 
-def call(call_id: str, state: effects.State = effects.State.OK, result: str | None = "it", args: str = '{"n":1}') -> Call:
+def call(
+    call_id: str, state: effects.CallState = effects.CallState.OK, result: str | None = "it", args: str = '{"n":1}'
+) -> Call:
     return Call(
         id=CallId(call_id),
         turn_id=NOW,
@@ -234,8 +236,8 @@ def test_what_is_summarised_is_plain_text_with_short_results() -> None:
     assert len(text) < 2_500
 
 
-@pytest.mark.parametrize("state", effects.State)
-def test_every_state_of_a_call_gives_a_result(state: effects.State) -> None:
+@pytest.mark.parametrize("state", effects.CallState)
+def test_every_state_of_a_call_gives_a_result(state: effects.CallState) -> None:
     found = rebuilt(work(user(), calls=(call("s1_c1", state),)), (call("s1_c1", state),))
     assert_every_call_has_its_result(Request(messages=found.current))
 

@@ -19,9 +19,9 @@ from holdfast.core import notes
 from holdfast.core.effects import Effect
 from holdfast.core.ending import Ending
 from holdfast.core.intake import Busy, Image, Receipt
-from holdfast.core.journal import Kind
+from holdfast.core.journal import EntryKind
 from holdfast.core.transcript import Role
-from holdfast.core.turns import Policy, Resume, State, Turn
+from holdfast.core.turns import Policy, Resume, Turn, TurnState
 from holdfast.core.usage import Usage
 from holdfast.errors import ModelRejected, ModelUnavailable
 from holdfast.store.store import Store
@@ -78,7 +78,7 @@ async def test_calls_of_one_step_run_side_by_side_and_the_model_reads_every_resu
             receipt = await engine.inbox.accept(message("go"))
             await until(lambda: len(lever.pulls) == 2)
             lever.may_end.set()
-            assert (await settled(store, receipt)).state is State.COMPLETED
+            assert (await settled(store, receipt)).state is TurnState.COMPLETED
             assert shape(model.requests[1])[1:] == [
                 ("assistant", "Both. ", "lever", "lever"),
                 ("tool", "pulled a"),
@@ -87,7 +87,7 @@ async def test_calls_of_one_step_run_side_by_side_and_the_model_reads_every_resu
             assert_every_call_has_its_result(model.requests[1])
             assert [call.id for call in await store.journal.calls(receipt.turn_id)] == ["s1_c1", "s1_c2"]
             entries = await store.journal.read_turn(receipt.turn_id)
-            completed = next(entry for entry in entries if entry.kind is Kind.TURN_COMPLETED)
+            completed = next(entry for entry in entries if entry.kind is EntryKind.TURN_COMPLETED)
             assert completed.data["text"] == "Both. \n\nDone."
 
 
@@ -131,7 +131,7 @@ async def test_an_effectful_call_cut_by_a_crash_is_shown_as_unknown_and_never_ru
         agent, model = agent_of([["So be it."]], store, done, cut)
         async with running_engine(store, agent, settings=AUTO):
             turn = await settled(store, receipt)
-            assert (turn.state, turn.attempt) == (State.COMPLETED, 2)
+            assert (turn.state, turn.attempt) == (TurnState.COMPLETED, 2)
             assert (len(done.pulls), len(cut.pulls)) == (1, 1)
             assert shape(model.requests[0])[-3:] == [
                 ("assistant", "I try. ", "done", "cut"),
@@ -157,7 +157,7 @@ async def test_a_pure_call_cut_by_a_crash_is_run_again_under_its_own_id_before_t
         lever.may_end.set()
         agent, model = agent_of([["Done."]], store, lever)
         async with running_engine(store, agent, settings=AUTO):
-            assert (await settled(store, receipt)).state is State.COMPLETED
+            assert (await settled(store, receipt)).state is TurnState.COMPLETED
             assert lever.keys[0] == lever.keys[1] == f"{receipt.turn_id}:s1_c1"
             assert shape(model.requests[0])[-2:] == [("assistant", "", "lever"), ("tool", "pulled once")]
 
@@ -189,7 +189,7 @@ async def test_an_answer_cut_by_a_crash_goes_on_where_it_stopped(open_it: Open) 
             await until(lambda: text_of(store, receipt))
         agent, model = agent_of([["three."]], store)
         async with running_engine(store, agent, settings=AUTO):
-            assert (await settled(store, receipt)).state is State.COMPLETED
+            assert (await settled(store, receipt)).state is TurnState.COMPLETED
             assert shape(model.requests[0])[-2:] == [("assistant", "One, two, "), ("user", CONTINUE)]
             entries = await store.journal.read_turn(receipt.turn_id)
             assert entries[-1].data["text"] == "One, two, three."
@@ -207,7 +207,7 @@ async def test_a_cancel_in_the_middle_of_a_call_keeps_the_text_and_stops_the_too
             await until(lambda: lever.pulls)
             await engine.cancel(receipt.turn_id)
             await until(lambda: engine.running == 0)
-            assert (await settled(store, receipt)).state is State.CANCELLED
+            assert (await settled(store, receipt)).state is TurnState.CANCELLED
             assert await text_of(store, receipt) == "I begin. "
 
 
@@ -231,7 +231,7 @@ async def test_a_cancel_while_the_model_speaks_keeps_what_it_said(open_it: Open)
             await engine.cancel(receipt.turn_id)
             async with asyncio.timeout(5):
                 await closed.wait()
-            assert (await settled(store, receipt)).state is State.CANCELLED
+            assert (await settled(store, receipt)).state is TurnState.CANCELLED
             assert await text_of(store, receipt) == "Well, "
 
 
@@ -284,7 +284,7 @@ async def test_an_answer_that_is_none_says_so(open_it: Open, step: Step, note: s
         agent, _ = agent_of([step], store)
         async with running_engine(store, agent) as engine:
             turn = await answered(engine, store)
-            assert (turn.state, await text_of(store, receipt_of(turn))) == (State.COMPLETED, note)
+            assert (turn.state, await text_of(store, receipt_of(turn))) == (TurnState.COMPLETED, note)
 
 
 @pytest.mark.parametrize(
@@ -312,7 +312,7 @@ async def test_what_the_gateway_said_at_the_end_is_no_beginning_of_an_answer(ope
         cut = Altered(store, settlement=Altered(store.settlement, finish=finish))
         async with running_engine(cut, agent, settings=AUTO) as engine:
             turn = await answered(engine, store)
-        assert (turn.state, turn.attempt, await text_of(store, receipt_of(turn))) == (State.COMPLETED, 2, said)
+        assert (turn.state, turn.attempt, await text_of(store, receipt_of(turn))) == (TurnState.COMPLETED, 2, said)
         assert len(model.requests) == 1
 
 
@@ -338,7 +338,7 @@ async def test_a_stream_that_breaks_off_is_gone_on_with_and_nobody_notices(open_
             await clock.advance(500)
             await clock.asleep(2)
             await clock.advance(2_000)
-            assert (await settled(store, receipt)).state is State.COMPLETED
+            assert (await settled(store, receipt)).state is TurnState.COMPLETED
             assert (await text_of(store, receipt), lever.pulls) == ("one two three", [])
             assert clock.naps == [500, 2_000]
             assert shape(model.requests[2])[-2:] == [("assistant", "one two "), ("user", CONTINUE)]
@@ -352,7 +352,7 @@ async def test_an_answer_that_breaks_off_before_its_first_word_is_asked_for_agai
         agent, model = agent_of([[first, cut], [first, cut], ["here I am"]], store, lever)
         async with running_engine(store, agent, settings=UNWAITING) as engine:
             turn = await answered(engine, store)
-        assert (turn.state, turn.error, lever.pulls) == (State.COMPLETED, None, [])
+        assert (turn.state, turn.error, lever.pulls) == (TurnState.COMPLETED, None, [])
         assert await text_of(store, receipt_of(turn)) == "here I am"
         assert [each.breaks for each in model.requests] == [0, 1, 2]
 
@@ -369,7 +369,7 @@ async def test_a_stream_that_keeps_breaking_off_fails_the_turn_and_says_why(open
                 await clock.asleep(nap)
                 await clock.advance(30_000)
             turn = await settled(store, receipt)
-            assert (turn.state, turn.error, len(model.requests)) == (State.FAILED, "the line is dead", 4)
+            assert (turn.state, turn.error, len(model.requests)) == (TurnState.FAILED, "the line is dead", 4)
             assert await text_of(store, receipt) == "word " * 4
 
 
@@ -380,7 +380,7 @@ async def test_a_model_that_does_not_answer_fails_the_turn_visibly(open_it: Open
         agent, _ = agent_of([[error]], store)
         async with running_engine(store, agent, settings=UNWAITING) as engine:
             turn = await answered(engine, store)
-            assert (turn.state, turn.error) == (State.FAILED, str(error))
+            assert (turn.state, turn.error) == (TurnState.FAILED, str(error))
 
 
 async def test_a_turn_whose_model_is_away_waits_says_so_once_and_is_answered_later(open_it: Open) -> None:
@@ -390,7 +390,7 @@ async def test_a_turn_whose_model_is_away_waits_says_so_once_and_is_answered_lat
         agent, model = agent_of([[away], [away], ["here I am"]], store)
         async with running_engine(store, agent) as engine:
             turn = await answered(engine, store)
-        assert (turn.state, turn.attempt, turn.error, turn.retry_at) == (State.COMPLETED, 3, None, None)
+        assert (turn.state, turn.attempt, turn.error, turn.retry_at) == (TurnState.COMPLETED, 3, None, None)
         assert await text_of(store, receipt_of(turn)) == "here I am"
         told = [item.text for item in await items_of(store, receipt_of(turn)) if item.role is Role.NOTE]
         assert told == [notes.waits_for_model("nobody answers", FAST.model_wait_ms)]
@@ -403,7 +403,7 @@ async def test_a_turn_whose_model_is_away_gives_up_when_its_time_is_over(open_it
         agent, _ = agent_of(lambda _: [ModelUnavailable("nobody answers")], store)
         async with running_engine(store, agent, settings=replace(FAST, model_wait_ms=1_500)) as engine:
             turn = await answered(engine, store)
-        assert (turn.state, turn.cause) == (State.FAILED, "model_unavailable")
+        assert (turn.state, turn.cause) == (TurnState.FAILED, "model_unavailable")
         assert turn.error == notes.waited_in_vain("nobody answers")
 
 
@@ -416,7 +416,7 @@ async def test_a_turn_whose_model_always_breaks_off_gives_up_when_its_time_is_ov
         agent, _ = agent_of(lambda _: ["word ", cut], store)
         async with running_engine(store, agent, settings=replace(FAST, model_wait_ms=1_500)) as engine:
             turn = await answered(engine, store)
-        assert (turn.state, turn.cause) == (State.FAILED, "model_unavailable")
+        assert (turn.state, turn.cause) == (TurnState.FAILED, "model_unavailable")
         told = [item.text for item in await items_of(store, receipt_of(turn)) if item.role is Role.NOTE]
         assert told == [notes.waits_for_model("cut", 1_500)]
 
@@ -433,7 +433,7 @@ async def test_a_call_that_cannot_be_made_is_read_by_the_model_and_three_such_st
         agent, model = agent_of(script, store, lever)
         async with running_engine(store, agent) as engine:
             turn = await answered(engine, store)
-            assert turn.state is State.FAILED
+            assert turn.state is TurnState.FAILED
             assert "3 times in a row" in (turn.error or "")
             assert "never allowed" in (turn.error or "")
             assert "no JSON object" in shape(model.requests[1])[-1][1]
@@ -450,7 +450,7 @@ async def test_arguments_that_are_nested_too_deep_are_a_failed_call(open_it: Ope
         agent, model = agent_of([[Called(ToolCall(id="1", name="lever", args=deep))], ["done"]], store, lever)
         async with running_engine(store, agent) as engine:
             turn = await answered(engine, store)
-            assert (turn.state, turn.attempt) == (State.COMPLETED, 1)
+            assert (turn.state, turn.attempt) == (TurnState.COMPLETED, 1)
             assert "nested deeper than 50 levels" in shape(model.requests[1])[-1][1]
             assert lever.pulls == []
 
@@ -461,7 +461,7 @@ async def test_the_limit_of_steps_is_named_when_it_is_reached(open_it: Open) -> 
         agent, model = agent_of(lambda _: [call("lever")], store, Lever(effect=Effect.PURE), agent=AgentConfig(steps_max=3))
         async with running_engine(store, agent) as engine:
             turn = await answered(engine, store)
-            assert (turn.state, len(model.requests)) == (State.COMPLETED, 3)
+            assert (turn.state, len(model.requests)) == (TurnState.COMPLETED, 3)
             assert "limit of 3 steps" in await text_of(store, receipt_of(turn))
 
 
@@ -477,7 +477,7 @@ async def test_a_last_word_that_was_said_before_a_crash_is_not_said_again(open_i
             await until(lambda: text_of(store, receipt))
         agent, model = agent_of([], store, agent=config)
         async with running_engine(store, agent, settings=AUTO):
-            assert (await settled(store, receipt)).state is State.COMPLETED
+            assert (await settled(store, receipt)).state is TurnState.COMPLETED
             assert await text_of(store, receipt) == loop.limit_reached(1)
             assert model.requests == []
 
@@ -538,10 +538,10 @@ async def test_a_turn_at_rest_frees_its_place_for_those_it_waits_for(open_it: Op
         agent, _ = agent_of(script, store, Waiter("waiter"))
         async with running_engine(store, agent, settings=replace(FAST, max_running=1)) as engine:
             first = await engine.inbox.accept(message("wait", conversation="a"))
-            await in_state(store, first, State.RUNNING)
+            await in_state(store, first, TurnState.RUNNING)
             second = await engine.inbox.accept(message("work", conversation="b"))
-            assert (await settled(store, second)).state is State.COMPLETED
-            assert (await settled(store, first)).state is State.COMPLETED
+            assert (await settled(store, second)).state is TurnState.COMPLETED
+            assert (await settled(store, first)).state is TurnState.COMPLETED
 
 
 async def test_usage_of_a_long_conversation_calibrates_the_estimate(open_it: Open) -> None:
@@ -557,5 +557,5 @@ async def test_usage_of_a_long_conversation_calibrates_the_estimate(open_it: Ope
         agent, model = agent_of(ScriptedModel(script, facts=facts), store, Lever(), agent=AgentConfig(compact_at=1.0))
         async with running_engine(store, agent) as engine:
             await answered(engine, store, "one")
-            assert (await answered(engine, store, "two")).state is State.COMPLETED
+            assert (await answered(engine, store, "two")).state is TurnState.COMPLETED
         assert len(model.requests) == 3

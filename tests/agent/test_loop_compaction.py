@@ -11,9 +11,9 @@ from holdfast.agent.models.scripted import ScriptedModel, Step, call
 from holdfast.agent.tools.port import Site
 from holdfast.config import AgentConfig
 from holdfast.core.effects import Effect
-from holdfast.core.journal import Kind
+from holdfast.core.journal import EntryKind
 from holdfast.core.transcript import Role, fold
-from holdfast.core.turns import State, Turn
+from holdfast.core.turns import Turn, TurnState
 from holdfast.core.usage import Usage
 from holdfast.engine.engine import Engine
 from holdfast.errors import ContextTooLong, ModelUnavailable
@@ -59,7 +59,7 @@ async def test_older_turns_give_way_to_a_summary_when_the_conversation_grows_too
         agent, model = agent_of(small(summarising(lambda _: [LONG])), store, agent=AgentConfig(compact_at=0.6))
         async with running_engine(store, agent) as engine:
             turns = await talk(engine, store, *(f"message {number}" for number in range(8)))
-        assert {turn.state for turn in turns} == {State.COMPLETED}
+        assert {turn.state for turn in turns} == {TurnState.COMPLETED}
         asked = [request for request in model.requests if not is_summary(request)]
         assert len(asked) == 8
         assert [reads_summary(request) for request in asked][:3] == [False] * 3
@@ -131,7 +131,7 @@ async def test_a_conversation_that_does_not_fit_is_compacted_once_and_asked_agai
         agent, model = agent_of(summarising(answer), store)
         async with running_engine(store, agent) as engine:
             turns = await talk(engine, store, "one", "two", "three")
-            assert [turn.state for turn in turns] == [State.COMPLETED] * 3
+            assert [turn.state for turn in turns] == [TurnState.COMPLETED] * 3
             assert [is_summary(request) for request in model.requests] == [False, False, False, True, False]
 
 
@@ -141,7 +141,7 @@ async def test_a_message_that_never_fits_fails_visibly(open_it: Open) -> None:
         agent, model = agent_of(lambda _: [ContextTooLong("too long")], store)
         async with running_engine(store, agent) as engine:
             turn = await answered(engine, store)
-            assert (turn.state, turn.error, len(model.requests)) == (State.FAILED, "too long", 2)
+            assert (turn.state, turn.error, len(model.requests)) == (TurnState.FAILED, "too long", 2)
 
 
 async def test_without_a_summary_the_conversation_goes_on_as_long_as_it_fits(open_it: Open) -> None:
@@ -151,8 +151,10 @@ async def test_without_a_summary_the_conversation_goes_on_as_long_as_it_fits(ope
         agent, _ = agent_of(script, store, agent=AgentConfig(compact_at=0.3))
         async with running_engine(store, agent) as engine:
             turns = await talk(engine, store, *(f"message {number}" for number in range(5)))
-            assert {turn.state for turn in turns} == {State.COMPLETED}
-            assert all(entry.kind is not Kind.CONTEXT_COMPACTED for entry in await journal_of(store, turns[0].session_id))
+            assert {turn.state for turn in turns} == {TurnState.COMPLETED}
+            assert all(
+                entry.kind is not EntryKind.CONTEXT_COMPACTED for entry in await journal_of(store, turns[0].session_id)
+            )
 
 
 async def test_old_results_of_a_long_turn_are_cut_short_before_anything_is_summarised(open_it: Open) -> None:
@@ -170,7 +172,7 @@ async def test_old_results_of_a_long_turn_are_cut_short_before_anything_is_summa
         model = ScriptedModel(answer, facts=Facts(context_tokens=5_000))
         agent, _ = agent_of(model, store, Chatty("chatty", effect=Effect.PURE), agent=AgentConfig(compact_at=0.5))
         async with running_engine(store, agent) as engine:
-            assert (await answered(engine, store)).state is State.COMPLETED
+            assert (await answered(engine, store)).state is TurnState.COMPLETED
         lengths = [len(text) for kind, text, *_ in shape(model.requests[-1]) if kind == "tool"]
         assert [length < 1_200 for length in lengths] == [True, True, False, False, False]
 
@@ -181,20 +183,20 @@ async def test_a_turn_that_was_cut_off_after_its_compaction_goes_on_from_it(open
         puppet = Puppet()
         async with running_engine(store, puppet) as engine:
             first = await engine.inbox.accept(message("one"))
-            await in_state(store, first, State.RUNNING)
+            await in_state(store, first, TurnState.RUNNING)
             # The second message is there before the first is answered, so the first's words stand behind it.
             second = await engine.inbox.accept(message("two"))
             await puppet.say("answer to one")
             await puppet.finish("answer to one")
             await settled(store, first)
-            await in_state(store, second, State.RUNNING)
+            await in_state(store, second, TurnState.RUNNING)
             await puppet.do(lambda stage: stage.compact(SUMMARY, first.turn_id))
             await puppet.say("I begin")
             await until(lambda: text_of(store, second))
         agent, model = agent_of([[" and end."], ["Yes."]], store)
         async with running_engine(store, agent, settings=AUTO) as engine:
-            assert (await settled(store, second)).state is State.COMPLETED
-            assert (await answered(engine, store, "three")).state is State.COMPLETED
+            assert (await settled(store, second)).state is TurnState.COMPLETED
+            assert (await answered(engine, store, "three")).state is TurnState.COMPLETED
         read = shape(model.requests[0])
         assert SUMMARY in read[0][1]
         assert read[0][1].endswith("two")

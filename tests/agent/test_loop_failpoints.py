@@ -19,7 +19,7 @@ from holdfast.agent.models.scripted import Piece, ScriptedModel, Step, call
 from holdfast.core import effects
 from holdfast.core.effects import Effect
 from holdfast.core.intake import Receipt
-from holdfast.core.turns import SETTLED, State
+from holdfast.core.turns import SETTLED, TurnState
 from holdfast.engine.engine import Engine
 from holdfast.store.audit import audit
 from holdfast.store.opening import open_store
@@ -104,7 +104,7 @@ async def at_rest(engine: Engine, store: Store, receipt: Receipt, until_cut: asy
         if until_cut is not None and until_cut.is_set():
             return "cut"
         turn = await store.turns.get(receipt.turn_id)
-        if turn.state is State.WAITING:
+        if turn.state is TurnState.WAITING:
             for asked in await store.questions.of_turn(receipt.turn_id):
                 if asked.answer is None:
                     await engine.answer(receipt.turn_id, asked.question.id, "yes")
@@ -132,7 +132,7 @@ async def cut_off_and_go_on(folder: Path, nth: int, when: str) -> bool:
 
 async def check(store: Store, receipt: Receipt, tools: list[Lever]) -> None:
     turn = await store.turns.get(receipt.turn_id)
-    assert turn.state is State.COMPLETED
+    assert turn.state is TurnState.COMPLETED
     assert await text_of(store, receipt) == "".join(text for text, _ in STEPS)
     calls = {each.id: each for each in await store.journal.calls(receipt.turn_id)}
     assert set(calls) == {"s1_c1", "s1_c2", "s1_c3", "s2_c1", "s2_c2"}
@@ -140,9 +140,9 @@ async def check(store: Store, receipt: Receipt, tools: list[Lever]) -> None:
         made = [each for each in calls.values() if each.name == lever.name]
         if lever.effect is Effect.EFFECTFUL:
             assert len(lever.keys) == len(set(lever.keys)), "an effect happened twice"
-            assert {each.state for each in made} <= {effects.State.OK, effects.State.UNKNOWN}
+            assert {each.state for each in made} <= {effects.CallState.OK, effects.CallState.UNKNOWN}
         else:
-            assert {each.state for each in made} == {effects.State.OK}
+            assert {each.state for each in made} == {effects.CallState.OK}
             assert len(set(lever.keys)) == 1
     asked = await store.questions.of_turn(receipt.turn_id)
     assert len(asked) == 2, "the same was asked twice"
@@ -176,7 +176,7 @@ async def cancel_and_look(folder: Path, nth: int, when: str) -> bool:
             await until(lambda: engine.running == 0)
             # The end of a turn may have been durable already when somebody wanted it cancelled.
             turn = await store.turns.get(receipt.turn_id)
-            assert turn.state is (state if state in SETTLED else State.CANCELLED)
+            assert turn.state is (state if state in SETTLED else TurnState.CANCELLED)
             assert "".join(text for text, _ in STEPS).startswith(await text_of(store, receipt))
             assert all(len(lever.keys) == len(set(lever.keys)) for lever in tools)
             assert all(not asked.answer for asked in await store.questions.open("local"))

@@ -10,11 +10,11 @@ from holdfast.agent.models.scripted import call
 from holdfast.config import BudgetConfig
 from holdfast.core import effects
 from holdfast.core.effects import Effect
-from holdfast.core.journal import Kind
+from holdfast.core.journal import EntryKind
 from holdfast.core.questions import About
 from holdfast.core.redaction import Redaction
 from holdfast.core.transcript import Role
-from holdfast.core.turns import SETTLED, State
+from holdfast.core.turns import SETTLED, TurnState
 from holdfast.engine.calls import DENIED, UNANSWERED
 from tests.agent.world import (
     Lever,
@@ -39,11 +39,11 @@ async def test_an_approval_parks_the_turn_and_the_exact_call_runs_once_after_a_r
             asked = await question_of(store, receipt)
             assert (asked.question.about, quiet.pulls, sharp.pulls) == (About.APPROVAL, [], [])
             states = {each.id: each.state for each in await store.journal.calls(receipt.turn_id)}
-            assert states == {"s1_c1": effects.State.PLANNED, "s1_c2": effects.State.AWAITING_APPROVAL}
+            assert states == {"s1_c1": effects.CallState.PLANNED, "s1_c2": effects.CallState.AWAITING_APPROVAL}
         agent, model = agent_of([["Done."]], store, quiet, sharp)
         async with running_engine(store, agent) as engine:
             await engine.answer(receipt.turn_id, asked.question.id, "yes")
-            assert (await settled(store, receipt)).state is State.COMPLETED
+            assert (await settled(store, receipt)).state is TurnState.COMPLETED
             assert (quiet.pulls, sharp.pulls) == ([{}], [{"with": "force"}])
             assert shape(model.requests[0])[1:] == [
                 ("assistant", "Both. ", "quiet", "sharp"),
@@ -62,7 +62,7 @@ async def test_what_is_asked_says_what_it_is_about(open_it: Open) -> None:
             receipt = await engine.inbox.accept(message("go"))
             asked = await question_of(store, receipt)
             entry = (await store.journal.read_turn(receipt.turn_id))[-1]
-            assert entry.kind is Kind.APPROVAL_ASKED
+            assert entry.kind is EntryKind.APPROVAL_ASKED
             assert entry.data == {
                 "question_id": asked.question.id,
                 "text": asked.question.text,
@@ -86,7 +86,7 @@ async def test_a_denied_call_is_never_made_and_the_model_reads_who_denied_it(ope
             receipt = await engine.inbox.accept(message("go"))
             asked = await question_of(store, receipt)
             await engine.answer(receipt.turn_id, asked.question.id, answer)
-            assert (await settled(store, receipt)).state is State.COMPLETED
+            assert (await settled(store, receipt)).state is TurnState.COMPLETED
             assert (sharp.pulls, quiet.pulls) == ([], [{}])
             assert shape(model.requests[1])[-2:] == [("tool", f"Error: {DENIED}{words}"), ("tool", "pulled once")]
             cards = [item for item in await items_of(store, receipt) if item.role is Role.TOOL]
@@ -103,7 +103,7 @@ async def test_a_question_that_nobody_answers_in_time_allows_nothing_and_the_tur
             receipt = await engine.inbox.accept(message("go"))
             await question_of(store, receipt)
             await clock.advance(1_000)
-            assert (await store.turns.get(receipt.turn_id)).state is State.WAITING
+            assert (await store.turns.get(receipt.turn_id)).state is TurnState.WAITING
             await clock.advance(60_000)
 
             async def expired() -> bool:
@@ -112,7 +112,7 @@ async def test_a_question_that_nobody_answers_in_time_allows_nothing_and_the_tur
                 return (await store.turns.get(receipt.turn_id)).state in SETTLED
 
             await until(expired)
-            assert (await settled(store, receipt)).state is State.COMPLETED
+            assert (await settled(store, receipt)).state is TurnState.COMPLETED
             assert (sharp.pulls, shape(model.requests[1])[-1]) == ([], ("tool", f"Error: {UNANSWERED}"))
 
 
@@ -209,7 +209,7 @@ async def test_a_spent_budget_parks_the_turn_and_the_person_decides(open_it: Ope
             asked = await waits_again(store, receipt, 2)
             assert (asked.question.id, len(model.requests)) == ("budget:turn:2", 4)
             await engine.answer(receipt.turn_id, asked.question.id, "no, thank you")
-            assert (await settled(store, receipt)).state is State.COMPLETED
+            assert (await settled(store, receipt)).state is TurnState.COMPLETED
             assert (await text_of(store, receipt)).endswith(
                 "I stopped here: the budget for this turn is used up (440 of 200 tokens)."
             )
@@ -222,13 +222,13 @@ async def test_a_budget_of_the_day_counts_every_conversation_of_its_owner(open_i
     async with opened(open_it) as store:
         agent, model = agent_of(lambda _: ["ok"], store, budget=budget)
         async with running_engine(store, agent) as engine:
-            assert (await answered(engine, store, conversation="a")).state is State.COMPLETED
-            assert (await answered(engine, store, conversation="x", owner="other")).state is State.COMPLETED
+            assert (await answered(engine, store, conversation="a")).state is TurnState.COMPLETED
+            assert (await answered(engine, store, conversation="x", owner="other")).state is TurnState.COMPLETED
             receipt = await engine.inbox.accept(message(conversation="b"))
             asked = await question_of(store, receipt)
             assert (asked.question.id, len(model.requests)) == ("budget:day:1", 2)
             await engine.answer(receipt.turn_id, asked.question.id, "continue")
-            assert (await settled(store, receipt)).state is State.COMPLETED
+            assert (await settled(store, receipt)).state is TurnState.COMPLETED
 
 
 @pytest.mark.parametrize("scope", ["session", "day"])
@@ -238,12 +238,12 @@ async def test_as_much_again_is_as_much_again_for_the_turns_that_follow(open_it:
         agent, _ = agent_of(lambda _: ["ok"], store, budget=BudgetConfig(**{f"{scope}_tokens": 200}))
         async with running_engine(store, agent) as engine:
             for text in ("one", "two"):
-                assert (await answered(engine, store, text)).state is State.COMPLETED
+                assert (await answered(engine, store, text)).state is TurnState.COMPLETED
             third = await engine.inbox.accept(message("three"))
             assert (await question_of(store, third)).question.id == f"budget:{scope}:1"
             await engine.answer(third.turn_id, f"budget:{scope}:1", "continue")
-            assert (await settled(store, third)).state is State.COMPLETED
-            assert (await answered(engine, store, "four")).state is State.COMPLETED
+            assert (await settled(store, third)).state is TurnState.COMPLETED
+            assert (await answered(engine, store, "four")).state is TurnState.COMPLETED
             fifth = await engine.inbox.accept(message("five"))
             assert (await question_of(store, fifth)).question.id == f"budget:{scope}:2"
 
@@ -254,8 +254,8 @@ async def test_a_summary_is_paid_from_the_same_budget(open_it: Open) -> None:
         agent, _ = agent_of(lambda _: ["ok"], store, budget=BudgetConfig(session_tokens=300))
         async with running_engine(store, agent) as engine:
             for text in ("one", "two"):
-                assert (await answered(engine, store, text)).state is State.COMPLETED
-            assert (await answered(engine, store, "/compress")).state is State.COMPLETED
+                assert (await answered(engine, store, text)).state is TurnState.COMPLETED
+            assert (await answered(engine, store, "/compress")).state is TurnState.COMPLETED
             receipt = await engine.inbox.accept(message("/compress"))
             asked = await question_of(store, receipt)
             assert "330 of 300 tokens" in asked.question.text

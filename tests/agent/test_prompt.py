@@ -20,10 +20,10 @@ from holdfast.agent.prompt import Prompt, Told
 from holdfast.agent.skills import Skills, parse
 from holdfast.agent.tools.skills import skill_tool
 from holdfast.config import AgentConfig
-from holdfast.core.memories import PROFILE_MAX_CHARS, Kind, Memory, Recollection
+from holdfast.core.facts import PROFILE_MAX_CHARS, Memory, MemoryKind, Recollection
 from holdfast.core.sessions import Session, Source
 from holdfast.core.transcript import Item, Role
-from holdfast.core.turns import State, Turn
+from holdfast.core.turns import Turn, TurnState
 from holdfast.errors import StoreDown
 from holdfast.ids import MemoryId, SessionId, TurnId
 from holdfast.ports import Assignment, Recalled
@@ -61,7 +61,9 @@ class Remembered:
             raise StoreDown("away")
         assert owner == self._owner
         known = [each if isinstance(each, Memory) else fact(each, number) for number, each in enumerate(self._memories)]
-        return sorted(known, key=lambda each: (each.kind is Kind.PROFILE, each.updated_at, each.id), reverse=True)[:limit]
+        return sorted(known, key=lambda each: (each.kind is MemoryKind.PROFILE, each.updated_at, each.id), reverse=True)[
+            :limit
+        ]
 
 
 def saying(found: list[Recollection], asked: list[bool] | None = None) -> Recalled:
@@ -186,7 +188,7 @@ async def test_memories_are_fenced_and_none_can_open_the_fence(tmp_path: Path) -
 
 
 async def test_who_a_person_is_stands_before_what_is_known_of_them(tmp_path: Path) -> None:
-    profile = fact("Ada,\na gardener.", 7, kind=Kind.PROFILE)
+    profile = fact("Ada,\na gardener.", 7, kind=MemoryKind.PROFILE)
     text = await system(tmp_path, memories=Remembered("likes tea", "is 40", profile))
     assert inside(text) == ["Who they are: Ada, a gardener.", "- likes tea", "- is 40"]
 
@@ -203,7 +205,7 @@ async def test_memories_are_bounded_and_the_last_changed_are_kept(tmp_path: Path
 
 async def test_a_long_profile_leaves_room_for_facts_and_both_stay_in_the_bound(tmp_path: Path) -> None:
     facts = [fact("z" * 990, number) for number in range(50)]
-    profile = fact("p" * PROFILE_MAX_CHARS, 99, kind=Kind.PROFILE)
+    profile = fact("p" * PROFILE_MAX_CHARS, 99, kind=MemoryKind.PROFILE)
     lines = inside(await system(tmp_path, memories=Remembered(profile, *facts)))
     assert len(lines) == 1 + 4 + 1
     assert sum(map(len, lines[:-1])) <= remembered.MEMORIES_MAX_CHARS
@@ -338,7 +340,7 @@ async def test_a_skill_is_read_by_its_name_with_the_files_beside_it(open_it: Ope
         calls = [call("skill", name="tea"), call("skill", name="tea", file="leaves.csv"), call("skill", name="coffee")]
         agent, model = agent_of([[*calls, call("skill", name="tea", file="../../key")], ["ok"]], store, tool)
         async with running_engine(store, agent) as engine:
-            assert (await answered(engine, store)).state is State.COMPLETED
+            assert (await answered(engine, store)).state is TurnState.COMPLETED
         (_, found), (_, leaves), (_, missing), (_, outside) = shape(model.requests[1])[-4:]
         assert "Boil water." in found
         assert "leaves.csv" in found

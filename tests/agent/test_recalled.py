@@ -7,9 +7,9 @@ from typing import Any
 from holdfast.agent.models.port import Facts
 from holdfast.agent.models.scripted import ScriptedModel, call
 from holdfast.config import AgentConfig
-from holdfast.core.memories import Memory
+from holdfast.core.facts import Memory
 from holdfast.core.transcript import fold
-from holdfast.core.turns import Mode, State
+from holdfast.core.turns import Mode, TurnState
 from holdfast.errors import ModelUnavailable
 from holdfast.ids import MemoryId
 from tests.agent.world import Lever, agent_of, shape
@@ -38,7 +38,7 @@ async def test_it_stands_before_the_message_and_reads_the_same_at_every_step(ope
         # Asked a second time it would say something else.
         oracle = Oracle(known(TREASURE), known("nothing"))
         async with running_engine(store, agent, memory=oracle) as engine:
-            assert (await answered(engine, store, "where is it?")).state is State.COMPLETED
+            assert (await answered(engine, store, "where is it?")).state is TurnState.COMPLETED
         first, *others = asked(model)
         assert len(others) == 2
         assert set(others) == {first}
@@ -51,7 +51,7 @@ async def test_an_answer_that_broke_off_goes_on_below_the_same_words(open_it: Op
     async with opened(open_it) as store:
         agent, model = agent_of([["It is ", ModelUnavailable("gone", 0)], ["there."]], store)
         async with running_engine(store, agent, memory=Oracle(known(TREASURE))) as engine:
-            assert (await answered(engine, store, "where is it?")).state is State.COMPLETED
+            assert (await answered(engine, store, "where is it?")).state is TurnState.COMPLETED
         assert [times(request) for request in model.requests] == [1, 1]
 
 
@@ -101,7 +101,7 @@ async def test_a_summary_is_not_made_of_it(open_it: Open) -> None:
         agent, _ = agent_of(model, store, agent=AgentConfig(compact_at=0.5))
         async with running_engine(store, agent, memory=Oracle(known(TREASURE))) as engine:
             turns = [await answered(engine, store, f"question {number} " + "x" * 500) for number in range(8)]
-        assert {turn.state for turn in turns} == {State.COMPLETED}
+        assert {turn.state for turn in turns} == {TurnState.COMPLETED}
         summaries = [request for request in model.requests if "summarise" in request.system]
         assert summaries
         assert [times(request) for request in summaries] == [0] * len(summaries)
@@ -120,6 +120,6 @@ async def test_a_turn_that_was_cut_off_asks_anew_when_it_goes_on(open_it: Open) 
             await until(lambda: lever.pulls)
         agent, model = agent_of([["40"]], store, Lever(harmless=True))
         async with running_engine(store, agent, memory=Oracle(known("Is 40."))) as engine:
-            assert (await settled(store, receipt)).state is State.COMPLETED
+            assert (await settled(store, receipt)).state is TurnState.COMPLETED
         assert "Is 40." in str(model.requests[0])
         assert "Is 39." not in str(model.requests)

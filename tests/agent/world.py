@@ -20,7 +20,7 @@ from holdfast.core.effects import Effect
 from holdfast.core.intake import Receipt
 from holdfast.core.questions import About, AskedQuestion, Question, fingerprint
 from holdfast.core.transcript import Item, fold
-from holdfast.core.turns import State
+from holdfast.core.turns import TurnState
 from holdfast.errors import Rejected
 from holdfast.store.store import Store
 from tests.engine.players import in_state, journal_of
@@ -107,7 +107,7 @@ async def items_of(store: Store, receipt: Receipt) -> list[Item]:
 
 async def question_of(store: Store, receipt: Receipt) -> AskedQuestion:
     """Return what a turn waits for, once it waits."""
-    await in_state(store, receipt, State.WAITING)
+    await in_state(store, receipt, TurnState.WAITING)
     return next(asked for asked in await store.questions.of_turn(receipt.turn_id) if asked.answer is None)
 
 

@@ -7,7 +7,7 @@ from typing import Any, get_type_hints
 
 import httpx2
 
-from holdfast.core.journal import Kind
+from holdfast.core.journal import EntryKind
 from holdfast.core.payloads import PAYLOADS
 from tests.blackbox.client import Client, client
 from tests.blackbox.gateway import until
@@ -79,7 +79,7 @@ async def test_a_conversation_that_waits_says_so_once_and_is_cancelled_at_once()
             await until(waits_again, "a reader of the journal sees that it waits again")
             assert all(each["data"]["retry_at"] > each["at"] and "503" in each["data"]["error"] for each in waits)
             # Other languages are told that it has this shape.
-            assert all(each["data"].keys() == get_type_hints(PAYLOADS[Kind.TURN_DEFERRED]).keys() for each in waits)
+            assert all(each["data"].keys() == get_type_hints(PAYLOADS[EntryKind.TURN_DEFERRED]).keys() for each in waits)
             assert (await somebody.ask("POST", f"/api/turns/{turn.id}/cancel")).status_code == 200
             receipt = await somebody.get(f"/api/turns/{turn.id}")
             assert (receipt["state"], receipt["retry_at"]) == ("cancelled", None)

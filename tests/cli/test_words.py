@@ -12,7 +12,7 @@ from holdfast.cli.answer import outcome
 from holdfast.cli.bar import bar
 from holdfast.cli.control import print_status
 from holdfast.cli.frame import print_json, visible
-from holdfast.core.turns import State
+from holdfast.core.turns import TurnState
 from holdfast.desk.views import Phase, Status, TurnView
 from holdfast.ids import NodeId, SessionId, TurnId
 from tests.cli.terminal import Terminal
@@ -104,7 +104,7 @@ def test_an_answer_that_was_cut_off_says_how_to_go_on() -> None:
     cut = TurnView(
         id=TurnId("trn_1"),
         session_id=SessionId("ses_1"),
-        state=State.INTERRUPTED,
+        state=TurnState.INTERRUPTED,
         cause="restart_timeout",
         attempt=1,
         accepted_at=1,

@@ -13,18 +13,18 @@ from typing import Any, TypeVar
 import asyncpg
 import pytest
 
-from holdfast.core import delivery, effects, memory
+from holdfast.core import delivery, effects, segments
 from holdfast.core.delivery import Delivery
 from holdfast.core.effects import Call, Effect
 from holdfast.core.ending import Ending
+from holdfast.core.facts import Memory
 from holdfast.core.intake import Image, Inbound, Receipt
-from holdfast.core.journal import Draft, Entry, Kind
-from holdfast.core.memories import Memory
-from holdfast.core.memory import Segment
+from holdfast.core.journal import DraftEntry, Entry, EntryKind
 from holdfast.core.processes import Process
 from holdfast.core.questions import About, Question
 from holdfast.core.recovery import Swept
-from holdfast.core.turns import Cause, Event, Policy, Resume, State, Turn
+from holdfast.core.segments import Segment
+from holdfast.core.turns import Cause, Policy, Resume, Turn, TurnEvent, TurnState
 from holdfast.ids import (
     CallId,
     NodeId,
@@ -132,7 +132,7 @@ class Scene:
         """Accept a message, start its turn, and let it ask a question."""
         return await self.park(await self.running(text, **changes))
 
-    async def park(self, turn: Turn, *drafts: Draft, question: Question | None = None) -> Turn:
+    async def park(self, turn: Turn, *drafts: DraftEntry, question: Question | None = None) -> Turn:
         """Let a running turn ask a question."""
         question = question or self.question()
         parked, _ = await self.store.turns.park(turn, [*drafts, self.asked(question.id)], question)
@@ -174,21 +174,21 @@ class Scene:
     async def sweep(self, resume: Resume = Resume.ON_MESSAGE, dedupes: Collection[str] = ()) -> Swept:
         return await self.store.nodes.sweep(Cause.CRASH, Policy(resume=resume), self.now, dedupes=dedupes)
 
-    async def state(self, turn: Turn | Receipt | TurnId) -> State:
+    async def state(self, turn: Turn | Receipt | TurnId) -> TurnState:
         turn_id = turn if isinstance(turn, str) else turn.id if isinstance(turn, Turn) else turn.turn_id
         return (await self.store.turns.get(turn_id)).state
 
     async def entries(self, session_id: SessionId) -> list[Entry]:
         return await self.store.journal.read(session_id)
 
-    async def kinds(self, session_id: SessionId) -> list[Kind]:
+    async def kinds(self, session_id: SessionId) -> list[EntryKind]:
         return [entry.kind for entry in await self.entries(session_id)]
 
-    def draft(self, kind: Kind, **data: object) -> Draft:
-        return Draft(kind=kind, at=self.now, data=data)
+    def draft(self, kind: EntryKind, **data: object) -> DraftEntry:
+        return DraftEntry(kind=kind, at=self.now, data=data)
 
-    def text(self, text: str) -> Draft:
-        return self.draft(Kind.TEXT, text=text)
+    def text(self, text: str) -> DraftEntry:
+        return self.draft(EntryKind.TEXT, text=text)
 
     def question(self, **changes: Any) -> Question:
         return Question(**{"id": QUESTION, "text": "may I?", **changes})
@@ -213,15 +213,15 @@ class Scene:
         facts = {"id": new_memory_id(self.now), "created_at": self.now, "updated_at": self.now}
         return Memory(**{**facts, "owner": "local", "text": text, **changes})
 
-    def usage(self, tokens: int = 10, **changes: int | str) -> Draft:
+    def usage(self, tokens: int = 10, **changes: int | str) -> DraftEntry:
         data = {"model": "small", "input_tokens": tokens, "output_tokens": 5, "cached_tokens": 1, "cost_micros": 7}
-        return self.draft(Kind.USAGE, **{**data, **changes})
+        return self.draft(EntryKind.USAGE, **{**data, **changes})
 
-    def asked(self, question: str = QUESTION) -> Draft:
-        return self.draft(Kind.APPROVAL_ASKED, text="may I?", question_id=question)
+    def asked(self, question: str = QUESTION) -> DraftEntry:
+        return self.draft(EntryKind.APPROVAL_ASKED, text="may I?", question_id=question)
 
-    def reply(self, text: str = "yes", question: str = QUESTION) -> Draft:
-        return self.draft(Kind.APPROVAL_ANSWERED, text=text, question_id=question)
+    def reply(self, text: str = "yes", question: str = QUESTION) -> DraftEntry:
+        return self.draft(EntryKind.APPROVAL_ANSWERED, text=text, question_id=question)
 
     def call(self, turn: Turn, effect: Effect = Effect.PURE, **changes: Any) -> Call:
         """Plan a tool call."""
@@ -230,18 +230,18 @@ class Scene:
 
     async def move(self, turn: Turn, *moves: tuple[Call, Call]) -> Turn:
         """Append one entry with tool-call moves."""
-        return (await self.store.journal.append(turn, [self.draft(Kind.NOTE, text="moved")], moves))[0]
+        return (await self.store.journal.append(turn, [self.draft(EntryKind.NOTE, text="moved")], moves))[0]
 
-    async def use(self, turn: Turn, effect: Effect = Effect.PURE, *events: effects.Event) -> tuple[Turn, Call]:
+    async def use(self, turn: Turn, effect: Effect = Effect.PURE, *events: effects.CallEvent) -> tuple[Turn, Call]:
         """Start a tool call, and lead it through further events."""
         call = self.call(turn, effect)
-        for event in (effects.Event.START, *events):
+        for event in (effects.CallEvent.START, *events):
             turn = await self.move(turn, (call, after := call.on(event)))
             call = after
         return turn, call
 
-    def ending(self, turn: Turn, event: Event = Event.FINISH, **changes: Any) -> Ending:
-        facts = {"text": "hi", "memory_owner": OWNER} if event is Event.FINISH else {"error": "broken"}
+    def ending(self, turn: Turn, event: TurnEvent = TurnEvent.FINISH, **changes: Any) -> Ending:
+        facts = {"text": "hi", "memory_owner": OWNER} if event is TurnEvent.FINISH else {"error": "broken"}
         return Ending(**{"event": event, "at": self.now, "segment_id": new_segment_id(self.now), **facts, **changes})
 
     def parts(self, turn: Turn, *texts: str, target: str = TARGET, due_at: int | None = None) -> tuple[Delivery, ...]:
@@ -262,10 +262,10 @@ class Scene:
     async def send(self, limit: int = 10, node: NodeId | None = None) -> list[Delivery]:
         return await self.store.deliveries.claim(node or self.node, self.now, limit)
 
-    async def settle(self, sent: Delivery, event: delivery.Event, **changes: Any) -> Delivery:
+    async def settle(self, sent: Delivery, event: delivery.DeliveryEvent, **changes: Any) -> Delivery:
         return await self.store.deliveries.settle(sent, event, self.now, **changes)
 
-    async def commit(self, segment: Segment, event: memory.Event = memory.Event.SUCCEED) -> Segment:
+    async def commit(self, segment: Segment, event: segments.SegmentEvent = segments.SegmentEvent.SUCCEED) -> Segment:
         """Claim a segment and record how its commit ended."""
         taken = await self.store.segments.claim_one(self.node, segment.session_id, segment.owner)
         assert taken

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from holdfast.core import notes
-from holdfast.core.delivery import ASIDE_FIRST, EXPIRES_AFTER_MS, Delivery, Event, State, is_banner
+from holdfast.core.delivery import ASIDE_FIRST, EXPIRES_AFTER_MS, Delivery, DeliveryEvent, DeliveryState, is_banner
 from holdfast.core.turns import Cause, Turn
 from holdfast.errors import Stale
 from holdfast.ids import NodeId
@@ -24,14 +24,14 @@ async def deliver(scene: Scene) -> list[str]:
     """Send all that may leave now, and return the texts."""
     taken = await scene.send()
     for each in taken:
-        await scene.settle(each, Event.CONFIRM, receipt="r")
+        await scene.settle(each, DeliveryEvent.CONFIRM, receipt="r")
     return [each.text for each in taken]
 
 
 async def test_an_aside_leaves_while_its_turn_runs(scene: Scene) -> None:
     turn = await scene.running()
     aside = await say_aside(scene, turn)
-    assert (aside.part, aside.state, is_banner(aside.part)) == (ASIDE_FIRST, State.PENDING, False)
+    assert (aside.part, aside.state, is_banner(aside.part)) == (ASIDE_FIRST, DeliveryState.PENDING, False)
     assert await deliver(scene) == ["by the way"]
     await scene.finish(turn)
 
@@ -43,9 +43,9 @@ async def test_a_repeated_aside_is_the_first(scene: Scene) -> None:
     first = await scene.store.deliveries.enqueue(made)
     await deliver(scene)
     again = await scene.store.deliveries.enqueue(replace(made, text="another"))
-    assert (again.id, again.text, again.part, again.state) == (first.id, "by the way", first.part, State.DELIVERED)
+    assert (again.id, again.text, again.part, again.state) == (first.id, "by the way", first.part, DeliveryState.DELIVERED)
     await scene.finish(turn)
-    assert (await scene.store.deliveries.enqueue(made)).state is State.DELIVERED
+    assert (await scene.store.deliveries.enqueue(made)).state is DeliveryState.DELIVERED
     assert len(await scene.store.deliveries.of_turn(turn.id)) == 1
 
 
@@ -90,7 +90,7 @@ async def test_asides_leave_in_order_and_the_answer_waits_for_none(scene: Scene)
     await say_aside(scene, turn, "two")
     (taken,) = await scene.send()
     assert taken.id == first.id
-    await scene.settle(taken, Event.REFUSE, due_at=scene.now + MINUTE)
+    await scene.settle(taken, DeliveryEvent.REFUSE, due_at=scene.now + MINUTE)
     await scene.finish(turn, deliveries=scene.parts(turn, "answer"))
     assert await deliver(scene) == ["answer"]
     scene.now += MINUTE
@@ -104,7 +104,7 @@ async def test_an_aside_says_nothing_about_the_answer(scene: Scene) -> None:
     await say_aside(scene, turn, "one")
     await say_aside(scene, turn, "two")
     (taken,) = await scene.send()
-    await scene.settle(taken, Event.FAIL, error="no such chat")
+    await scene.settle(taken, DeliveryEvent.FAIL, error="no such chat")
     await scene.finish(turn, deliveries=scene.parts(turn, "answer"))
     assert sorted(await deliver(scene)) == ["answer", "two"]
     assert await scene.store.turns.delivered_at(turn.id) == scene.now
@@ -116,12 +116,12 @@ async def test_an_answer_that_fails_takes_no_aside_with_it(scene: Scene) -> None
     """D3, and reviving one revives no other."""
     turn = await scene.running()
     aside = await say_aside(scene, turn, "one")
-    await scene.settle((await scene.send())[0], Event.FAIL)
+    await scene.settle((await scene.send())[0], DeliveryEvent.FAIL)
     await scene.finish(turn, deliveries=scene.parts(turn, "answer"))
     (answer,) = await scene.send()
-    await scene.settle(answer, Event.FAIL)
+    await scene.settle(answer, DeliveryEvent.FAIL)
     await scene.store.deliveries.retry(aside.id, scene.now)
-    assert (await scene.store.deliveries.get(answer.id)).state is State.FAILED
+    assert (await scene.store.deliveries.get(answer.id)).state is DeliveryState.FAILED
     assert await deliver(scene) == ["one"]
 
 
@@ -136,10 +136,10 @@ async def test_an_aside_outlives_a_restart_and_a_day_is_its_limit(scene: Scene) 
     scene.node = await scene.joined()
     await scene.sweep()
     lost, later = await scene.store.deliveries.of_turn(turn.id)
-    assert (lost.state, lost.repeats, later.state) == (State.UNKNOWN, 0, State.PENDING)
+    assert (lost.state, lost.repeats, later.state) == (DeliveryState.UNKNOWN, 0, DeliveryState.PENDING)
     (again,) = await scene.send()
     assert again.outgoing == "[possible repeat] lost"
-    await scene.settle(again, Event.CONFIRM)
+    await scene.settle(again, DeliveryEvent.CONFIRM)
     scene.now += EXPIRES_AFTER_MS
     assert await deliver(scene) == []
-    assert (await scene.store.deliveries.get(later.id)).state is State.EXPIRED
+    assert (await scene.store.deliveries.get(later.id)).state is DeliveryState.EXPIRED

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from holdfast.core import notes
-from holdfast.core.delivery import BANNER_EXPIRES_AFTER_MS, Event, State
-from holdfast.core.journal import Kind
+from holdfast.core.delivery import BANNER_EXPIRES_AFTER_MS, DeliveryEvent, DeliveryState
+from holdfast.core.journal import EntryKind
 from holdfast.core.turns import Cause, Mode
 from holdfast.errors import IllegalMove
 from tests.conformance.scenes import MINUTE, TARGET, Scene
@@ -26,7 +26,7 @@ async def test_each_active_chat_is_told_once(scene: Scene) -> None:
     assert await announce(scene) == 2
     assert await announce(scene) == 0
     for turn, times in ((chat, 1), (api, 1), (queued, 0), (finished, 0)):
-        found = [each for each in await scene.entries(turn.session_id) if each.kind is Kind.NOTE]
+        found = [each for each in await scene.entries(turn.session_id) if each.kind is EntryKind.NOTE]
         assert [each.data["text"] for each in found] == [notes.RESTART_BANNER] * times
     (banner,) = await scene.store.deliveries.of_turn(chat.id)
     assert (banner.part, banner.target, banner.text) == (-1, TARGET, notes.RESTART_BANNER)
@@ -47,9 +47,9 @@ async def test_no_answer_waits_for_a_banner_or_counts_it(scene: Scene) -> None:
     await scene.finish(turn, deliveries=scene.parts(turn, "answer"))
     banner, answer = await scene.send()
     assert (banner.part, answer.part) == (-1, 1)
-    await scene.settle(banner, Event.CONFIRM)
+    await scene.settle(banner, DeliveryEvent.CONFIRM)
     assert await scene.store.turns.delivered_at(turn.id) is None
-    await scene.settle(answer, Event.CONFIRM)
+    await scene.settle(answer, DeliveryEvent.CONFIRM)
     assert await scene.store.turns.delivered_at(turn.id) == scene.now
 
 
@@ -59,9 +59,9 @@ async def test_a_banner_that_is_refused_takes_no_answer_with_it(scene: Scene) ->
     await announce(scene)
     await scene.finish(turn, deliveries=scene.parts(turn, "answer"))
     (banner,) = await scene.send(limit=1)
-    await scene.settle(banner, Event.FAIL)
+    await scene.settle(banner, DeliveryEvent.FAIL)
     (answer,) = await scene.send()
-    await scene.settle(answer, Event.CONFIRM)
+    await scene.settle(answer, DeliveryEvent.CONFIRM)
     assert await scene.store.turns.delivered_at(turn.id) == scene.now
 
 
@@ -72,7 +72,7 @@ async def test_an_old_banner_is_not_sent(scene: Scene) -> None:
     scene.now += BANNER_EXPIRES_AFTER_MS + 1
     await scene.send()
     (banner,) = await scene.store.deliveries.of_turn(turn.id)
-    assert banner.state is State.EXPIRED
+    assert banner.state is DeliveryState.EXPIRED
 
 
 async def test_a_chat_that_several_sessions_speak_to_is_told_once(scene: Scene) -> None:
@@ -87,7 +87,7 @@ async def test_a_second_stop_is_told_again(scene: Scene) -> None:
     turn = await scene.running(reply_to=TARGET, mode=Mode.DETACHED)
     await announce(scene)
     (first,) = await scene.send()
-    await scene.settle(first, Event.CONFIRM)
+    await scene.settle(first, DeliveryEvent.CONFIRM)
     await scene.interrupt(turn, cause=Cause.RESTART_TIMEOUT)
     await scene.claim_and_start(turn.id)
     assert await announce(scene) == 1
@@ -112,7 +112,7 @@ async def test_nobody_is_told_of_a_stop_that_is_over(scene: Scene) -> None:
         await scene.sweep()
     assert [each.text for each in await scene.send(node=await scene.joined())] == []
     states = {each.state for turn in (waiting, sending) for each in await scene.store.deliveries.of_turn(turn.id)}
-    assert states == {State.EXPIRED, State.UNKNOWN}, "what was on its way may have arrived"
+    assert states == {DeliveryState.EXPIRED, DeliveryState.UNKNOWN}, "what was on its way may have arrived"
 
 
 async def test_a_banner_is_not_revived(scene: Scene) -> None:
@@ -131,7 +131,7 @@ async def test_what_certainly_never_arrived_is_no_repeat(scene: Scene) -> None:
     scene.now += 25 * 60 * MINUTE
     assert await scene.send() == []
     revived = await scene.store.deliveries.retry(made.id, scene.now)
-    assert (revived.state, revived.repeats) == (State.RETRY, 0)
+    assert (revived.state, revived.repeats) == (DeliveryState.RETRY, 0)
     (again,) = await scene.send()
     assert again.outgoing == "one"
 
@@ -140,25 +140,25 @@ async def test_a_dead_letter_goes_out_again_with_the_parts_behind_it(scene: Scen
     """D1, D3"""
     made = await scene.sent_for("one", "two")
     (first,) = await scene.send()
-    await scene.settle(first, Event.FAIL, error="blocked")
-    assert [each.state for each in await scene.store.deliveries.of_turn(first.turn_id)] == [State.FAILED] * 2
+    await scene.settle(first, DeliveryEvent.FAIL, error="blocked")
+    assert [each.state for each in await scene.store.deliveries.of_turn(first.turn_id)] == [DeliveryState.FAILED] * 2
     scene.now += MINUTE
     revived = await scene.store.deliveries.retry(first.id, scene.now)
-    assert (revived.state, revived.repeats) == (State.RETRY, 0)
+    assert (revived.state, revived.repeats) == (DeliveryState.RETRY, 0)
     for expected in made:
         (sent,) = await scene.send()
         assert (sent.id, sent.outgoing) == (expected.id, expected.text)
-        await scene.settle(sent, Event.CONFIRM)
+        await scene.settle(sent, DeliveryEvent.CONFIRM)
 
 
 async def test_what_may_have_arrived_goes_out_again_as_a_possible_repeat(scene: Scene) -> None:
     """D1"""
     await scene.sent_for("one")
     (first,) = await scene.send()
-    await scene.settle(first, Event.LOSE)
+    await scene.settle(first, DeliveryEvent.LOSE)
     scene.now += 25 * 60 * MINUTE
     assert await scene.send() == []
-    assert (await scene.store.deliveries.get(first.id)).state is State.EXPIRED
+    assert (await scene.store.deliveries.get(first.id)).state is DeliveryState.EXPIRED
     assert (await scene.store.deliveries.retry(first.id, scene.now)).repeats == 1
     (again,) = await scene.send()
     assert again.outgoing == "[possible repeat] one"

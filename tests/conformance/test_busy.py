@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from holdfast.core.intake import Busy
-from holdfast.core.journal import Kind
+from holdfast.core.journal import EntryKind
 from holdfast.core.transcript import Role, fold
-from holdfast.core.turns import Mode, State
+from holdfast.core.turns import Mode, TurnState
 from holdfast.errors import SessionBusy, Stale
 from tests.conformance.scenes import MINUTE, Scene
 
@@ -34,7 +34,7 @@ async def test_with_reject_a_message_is_refused_and_leaves_nothing(scene: Scene)
 async def test_with_reject_an_idle_session_takes_the_message(scene: Scene) -> None:
     await scene.finished("one")
     receipt = await scene.accept("two", busy=Busy.REJECT)
-    assert receipt.state is State.QUEUED
+    assert receipt.state is TurnState.QUEUED
 
 
 async def test_with_interrupt_a_message_takes_the_place_of_what_is_in_flight(scene: Scene) -> None:
@@ -46,7 +46,7 @@ async def test_with_interrupt_a_message_takes_the_place_of_what_is_in_flight(sce
     assert receipt.session_id == running.session_id
     for turn_id in receipt.superseded:
         turn = await scene.store.turns.get(turn_id)
-        assert (turn.state, turn.cause) == (State.CANCELLED, "superseded")
+        assert (turn.state, turn.cause) == (TurnState.CANCELLED, "superseded")
     with pytest.raises(Stale):
         await scene.say(running, "too late")
     assert [turn.id for turn in await scene.claim()] == [receipt.turn_id]
@@ -61,7 +61,7 @@ async def test_a_repeated_interruption_interrupts_nothing_more(scene: Scene) -> 
     started = await scene.claim_and_start(first.turn_id)
     again = await scene.accept("two", busy=Busy.INTERRUPT, dedupe_key="k")
     assert (again.turn_id, again.duplicate, again.superseded) == (first.turn_id, True, ())
-    assert await scene.state(started) is State.RUNNING
+    assert await scene.state(started) is TurnState.RUNNING
 
 
 async def test_a_message_that_steers_joins_the_running_turn(scene: Scene) -> None:
@@ -71,10 +71,10 @@ async def test_a_message_that_steers_joins_the_running_turn(scene: Scene) -> Non
     assert await scene.store.turns.steered(host)
     host, entries = await scene.store.turns.heed(host, scene.now)
     assert [(entry.kind, entry.data["text"], entry.data["turn_id"]) for entry in entries] == [
-        (Kind.MESSAGE_JOINED, "two", steering.turn_id)
+        (EntryKind.MESSAGE_JOINED, "two", steering.turn_id)
     ]
     joined = await scene.store.turns.get(steering.turn_id)
-    assert (joined.state, joined.joined_to, joined.generation) == (State.COMPLETED, host.id, None)
+    assert (joined.state, joined.joined_to, joined.generation) == (TurnState.COMPLETED, host.id, None)
     assert not await scene.store.turns.steered(host)
     await scene.finish(await scene.say(host, " and on"))
     assert [(item.role, item.text, item.turn_id) for item in fold(await scene.entries(host.session_id))] == [
@@ -91,7 +91,7 @@ async def test_a_message_that_nobody_heeded_is_a_turn_of_its_own(scene: Scene) -
     await scene.finish(await scene.running("one"))
     receipt = await scene.accept("two", busy=Busy.STEER)
     await scene.finish(await scene.claim_and_start(receipt.turn_id))
-    assert await scene.state(receipt) is State.COMPLETED
+    assert await scene.state(receipt) is TurnState.COMPLETED
     assert (await scene.store.turns.get(receipt.turn_id)).joined_to is None
 
 
@@ -103,7 +103,7 @@ async def test_nothing_steers_past_a_message_that_wants_a_turn_of_its_own(scene:
     behind = await scene.accept("four", busy=Busy.STEER)
     host, entries = await scene.store.turns.heed(host, scene.now)
     assert [entry.data["turn_id"] for entry in entries] == [first.turn_id]
-    assert [await scene.state(each) for each in (queued, behind)] == [State.QUEUED, State.QUEUED]
+    assert [await scene.state(each) for each in (queued, behind)] == [TurnState.QUEUED, TurnState.QUEUED]
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ async def test_a_message_whose_answer_goes_elsewhere_does_not_join(scene: Scene,
     elsewhere = await scene.accept("two", busy=Busy.STEER, **other)
     behind = await scene.accept("three", busy=Busy.STEER)
     assert await scene.store.turns.heed(host, scene.now) == (host, [])
-    assert [await scene.state(each) for each in (elsewhere, behind)] == [State.QUEUED] * 2
+    assert [await scene.state(each) for each in (elsewhere, behind)] == [TurnState.QUEUED] * 2
 
 
 async def test_what_a_turn_was_asked_has_what_joined_it(scene: Scene) -> None:

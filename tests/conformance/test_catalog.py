@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.core import delivery, sessions
-from holdfast.core.delivery import Event
+from holdfast.core.delivery import DeliveryEvent
 from holdfast.core.obligations import Obligations
 from holdfast.ids import new_session_id
 from tests.conformance.scenes import Scene
@@ -26,7 +26,7 @@ async def test_what_is_owed_is_counted_until_it_is_settled(scene: Scene) -> None
     assert (owed.turns, owed.deliveries) == (1, 1)
     (claimed,) = await scene.send()
     assert (await scene.store.catalog.obligations()).deliveries == 1
-    await scene.settle(claimed, Event.CONFIRM, receipt="r")
+    await scene.settle(claimed, DeliveryEvent.CONFIRM, receipt="r")
     assert (await scene.store.catalog.obligations()).deliveries == 0
     assert [each.id for each in await scene.store.catalog.deliveries("local")] == [made.id]
 
@@ -37,8 +37,8 @@ async def test_deliveries_are_paged_newest_first_and_narrowed_by_state_and_owner
     last = first[-1]
     rest = await scene.store.catalog.deliveries("local", before=(last.created_at, last.id), limit=2)
     assert sorted(each.id for each in (*first, *rest)) == sorted(each.id for each in made)
-    assert await scene.store.catalog.deliveries("local", state=delivery.State.DELIVERED) == []
-    assert len(await scene.store.catalog.deliveries("local", state=delivery.State.PENDING)) == 3
+    assert await scene.store.catalog.deliveries("local", state=delivery.DeliveryState.DELIVERED) == []
+    assert len(await scene.store.catalog.deliveries("local", state=delivery.DeliveryState.PENDING)) == 3
     assert await scene.store.catalog.deliveries("somebody else") == []
 
 
@@ -79,19 +79,19 @@ async def test_the_sessions_of_a_key_are_paged_and_narrowed_by_their_state(scene
     assert [each.id for each in first] == newest_first[:2]
     assert [each.id for each in await of_key("local", "chat:1", 9, first[-1].id)] == newest_first[2:]
     # The limit counts what is asked for, not what is passed over.
-    ended = await of_key("local", "chat:1", 2, None, sessions.State.ENDED)
+    ended = await of_key("local", "chat:1", 2, None, sessions.SessionState.ENDED)
     assert [each.id for each in ended] == [made[2].id, made[0].id]
-    assert [each.id for each in await of_key("local", "chat:1", 1, ended[0].id, sessions.State.ENDED)] == [made[0].id]
+    assert [each.id for each in await of_key("local", "chat:1", 1, ended[0].id, sessions.SessionState.ENDED)] == [made[0].id]
 
 
 async def test_the_deliveries_of_a_session_are_paged_and_narrowed_by_their_state(scene: Scene) -> None:
     made = await scene.sent_for("one", "two", "three")
     session_id = made[0].session_id
     look = scene.store.catalog.deliveries
-    first = await look("local", None, 2, delivery.State.PENDING, session_id)
-    rest = await look("local", (first[-1].created_at, first[-1].id), 2, delivery.State.PENDING, session_id)
+    first = await look("local", None, 2, delivery.DeliveryState.PENDING, session_id)
+    rest = await look("local", (first[-1].created_at, first[-1].id), 2, delivery.DeliveryState.PENDING, session_id)
     assert sorted(each.id for each in (*first, *rest)) == sorted(each.id for each in made)
-    assert await look("local", None, 2, delivery.State.DELIVERED, session_id) == []
+    assert await look("local", None, 2, delivery.DeliveryState.DELIVERED, session_id) == []
     assert await look("local", None, 2, None, new_session_id(scene.now)) == []
     assert await look("somebody else", None, 2, None, session_id) == []
 
@@ -99,7 +99,7 @@ async def test_the_deliveries_of_a_session_are_paged_and_narrowed_by_their_state
 async def test_sessions_are_narrowed_by_their_state(scene: Scene) -> None:
     first, second = await opened(scene), await opened(scene, "chat:2")
     await scene.store.settlement.end_session(first.id, "done", scene.now)
-    ended = await scene.store.sessions.list("local", state=sessions.State.ENDED)
+    ended = await scene.store.sessions.list("local", state=sessions.SessionState.ENDED)
     assert [each.id for each in ended] == [first.id]
-    assert await scene.store.sessions.list("local", state=sessions.State.OPEN) == [second]
+    assert await scene.store.sessions.list("local", state=sessions.SessionState.OPEN) == [second]
     assert len(await scene.store.sessions.list("local")) == 2

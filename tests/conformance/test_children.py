@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from holdfast.core.intake import Busy, Receipt
-from holdfast.core.turns import Cause, Mode, State, Turn
+from holdfast.core.turns import Cause, Mode, Turn, TurnState
 from holdfast.errors import IllegalMove, NotFound, Stale
 from holdfast.ids import SessionId, TurnId
 from holdfast.store import cancellation, intake
@@ -46,9 +46,9 @@ async def test_a_child_outlives_a_parent_that_completes(scene: Scene) -> None:
     parent = await scene.running()
     receipt = await child(scene, parent)
     await scene.finish(parent)
-    assert await scene.state(receipt) is State.QUEUED
+    assert await scene.state(receipt) is TurnState.QUEUED
     late = await child(scene, parent, "child:2")
-    assert await scene.state(late) is State.QUEUED
+    assert await scene.state(late) is TurnState.QUEUED
 
 
 async def test_a_session_is_not_pruned_while_somebody_works_for_it(scene: Scene) -> None:
@@ -70,7 +70,7 @@ async def test_what_works_for_a_session_in_the_background_is_cancelled_when_it_i
     await scene.finish(parent)
     assert await scene.store.sessions.delete(parent.session_id, scene.now)
     for receipt in (queued, running, grandchild):
-        assert await scene.state(receipt) is State.CANCELLED
+        assert await scene.state(receipt) is TurnState.CANCELLED
 
 
 async def test_nobody_works_for_a_turn_that_was_cancelled_or_never_was(scene: Scene) -> None:
@@ -91,7 +91,7 @@ async def test_a_child_that_is_asked_for_again_is_the_first(scene: Scene) -> Non
     first = await child(scene, parent, dedupe_key="k")
     await scene.store.settlement.cancel(parent.id, Cause.USER, scene.now)
     again = await child(scene, parent, dedupe_key="k")
-    assert (again.turn_id, again.state, again.duplicate) == (first.turn_id, State.CANCELLED, True)
+    assert (again.turn_id, again.state, again.duplicate) == (first.turn_id, TurnState.CANCELLED, True)
 
 
 async def family(scene: Scene) -> tuple[Turn, list[TurnId], Turn]:
@@ -137,10 +137,10 @@ async def test_what_works_for_a_turn_is_cancelled_with_it(
     heard = await heard_of(scene, lambda: way(scene, parent))
     for turn_id in helpers:
         turn = await scene.store.turns.get(turn_id)
-        assert (turn.state, turn.node_id) == (State.CANCELLED, None)
+        assert (turn.state, turn.node_id) == (TurnState.CANCELLED, None)
         assert f"cancelled:{turn_id}" in heard
         assert (await scene.store.sessions.get(turn.session_id)).end_reason == "delegate_complete"
-    assert await scene.state(done) is State.COMPLETED
+    assert await scene.state(done) is TurnState.COMPLETED
     assert await scene.store.questions.open("local") == []
 
 
@@ -156,7 +156,7 @@ async def test_a_helper_that_was_cancelled_writes_no_more(scene: Scene) -> None:
 async def test_a_parent_outlives_the_cancel_of_a_helper(scene: Scene) -> None:
     parent, (running, *_), _ = await family(scene)
     await scene.store.settlement.cancel(running, Cause.USER, scene.now)
-    assert await scene.state(parent) is State.RUNNING
+    assert await scene.state(parent) is TurnState.RUNNING
 
 
 async def test_a_helper_does_not_go_on_after_its_parent_was_cancelled(scene: Scene) -> None:
@@ -165,7 +165,7 @@ async def test_a_helper_does_not_go_on_after_its_parent_was_cancelled(scene: Sce
     helper = await scene.claim_and_start((await child(scene, parent, mode=Mode.CONVERSATION, one_shot=False)).turn_id)
     await scene.interrupt(helper)
     await cancel(scene, parent)
-    assert await scene.state(helper) is State.INTERRUPTED
+    assert await scene.state(helper) is TurnState.INTERRUPTED
     with pytest.raises(IllegalMove):
         await scene.store.turns.resume(helper.id, scene.now)
 
@@ -191,7 +191,7 @@ async def test_a_cancel_that_comes_while_a_child_is_accepted_reaches_it(scene: S
         lambda: intake.accept(POSTGRES, message, *ids, scene.now),
         lambda: scene.store.settlement.cancel(parent.id, Cause.USER, scene.now),
     )
-    assert await scene.state(TurnId("child")) is State.CANCELLED
+    assert await scene.state(TurnId("child")) is TurnState.CANCELLED
 
 
 @on_postgres
@@ -202,7 +202,7 @@ async def test_families_that_are_cancelled_at_once_are_all_cancelled(scene: Scen
     cancels = [other.settlement.cancel(turn_id, Cause.USER, scene.now) for turn_id in reversed(helpers)]
     await asyncio.gather(scene.store.settlement.cancel(parent.id, Cause.USER, scene.now), *cancels, return_exceptions=True)
     states = [await scene.state(turn_id) for turn_id in (parent.id, *helpers)]
-    assert set(states) == {State.CANCELLED}
+    assert set(states) == {TurnState.CANCELLED}
 
 
 async def test_a_message_cannot_work_for_what_it_takes_the_place_of(scene: Scene) -> None:

@@ -10,11 +10,12 @@ from contextlib import suppress
 import asyncpg
 import pytest
 
-from holdfast.core import delivery, memory, sessions
+from holdfast.core import delivery, sessions
 from holdfast.core.intake import Busy
-from holdfast.core.journal import Entry, Kind
+from holdfast.core.journal import Entry, EntryKind
 from holdfast.core.schedule import slot_key
-from holdfast.core.turns import Cause, Mode, Policy, Resume, State, Turn
+from holdfast.core.segments import SegmentEvent, SegmentState
+from holdfast.core.turns import Cause, Mode, Policy, Resume, Turn, TurnState
 from holdfast.errors import IllegalMove, KeyReused, NodeLost, Rejected, SessionBusy, Stale, StoreDown
 from holdfast.ids import NodeId, TurnId, new_session_id, new_turn_id
 from holdfast.store import cancellation, deliveries, intake, journal, nodes, segments, settlement, turns
@@ -36,7 +37,7 @@ async def test_fifty_accepts_with_one_key_are_one_turn(scene: Scene) -> None:
     receipts = await asyncio.gather(*accepts)
     assert len({(each.turn_id, each.session_id, each.accepted_at) for each in receipts}) == 1
     assert [each.duplicate for each in receipts].count(False) == 1
-    assert await scene.store.turns.tally() == {State.QUEUED: 1}
+    assert await scene.store.turns.tally() == {TurnState.QUEUED: 1}
 
 
 async def test_fifty_accepts_of_one_conversation_open_one_session(scene: Scene) -> None:
@@ -67,7 +68,7 @@ async def test_a_message_that_must_not_wait_is_the_only_one_refused(scene: Scene
         *(scene.accept("next", conversation=key, busy=Busy.REJECT) for key in "abcde"), return_exceptions=True
     )
     assert [isinstance(each, SessionBusy) for each in done] == [key == "c" for key in "abcde"]
-    assert await scene.store.turns.tally() == {State.QUEUED: 5}
+    assert await scene.store.turns.tally() == {TurnState.QUEUED: 5}
 
 
 async def test_a_message_that_is_refused_does_not_spoil_its_neighbours(scene: Scene) -> None:
@@ -77,7 +78,7 @@ async def test_a_message_that_is_refused_does_not_spoil_its_neighbours(scene: Sc
     refused = scene.accept("other", dedupe_key="taken")
     *receipts, error = await asyncio.gather(*wanted, refused, return_exceptions=True)
     assert isinstance(error, KeyReused)
-    assert [await scene.state(receipt) for receipt in receipts] == [State.QUEUED] * 20
+    assert [await scene.state(receipt) for receipt in receipts] == [TurnState.QUEUED] * 20
 
 
 async def test_a_caller_that_goes_away_hurts_nobody(scene: Scene) -> None:
@@ -124,7 +125,7 @@ async def test_nodes_that_send_at_once_never_send_the_same_part_nor_out_of_order
         while len(sent) < 30:
             for each in await store.deliveries.claim(node, scene.now, 3):
                 sent.append(each)
-                await store.deliveries.settle(each, delivery.Event.CONFIRM, scene.now)
+                await store.deliveries.settle(each, delivery.DeliveryEvent.CONFIRM, scene.now)
 
     async with asyncio.timeout(20):
         await asyncio.gather(work(scene.store, scene.node), work(second, other))
@@ -167,7 +168,7 @@ async def test_a_cancel_that_comes_while_the_turn_finishes_is_too_late(scene: Sc
         lambda: scene.store.settlement.cancel(turn.id, Cause.USER, scene.now),
     )
     assert isinstance(error, IllegalMove)
-    assert await scene.state(turn) is State.COMPLETED
+    assert await scene.state(turn) is TurnState.COMPLETED
 
 
 @on_postgres
@@ -178,13 +179,13 @@ async def test_a_finish_that_comes_while_the_turn_is_cancelled_is_too_late(scene
         scene, lambda: cancellation.cancel(POSTGRES, turn.id, Cause.USER, scene.now), lambda: scene.finish(turn)
     )
     assert isinstance(error, Stale)
-    assert await scene.state(turn) is State.CANCELLED
+    assert await scene.state(turn) is TurnState.CANCELLED
 
 
 def late_words(turn: Turn) -> list[Entry]:
     """Return words that the worker of a turn left on its disk."""
     place = {"session_id": turn.session_id, "turn_id": turn.id, "attempt": turn.attempt, "nth": turn.nth + 1}
-    return [Entry(**place, seq=0, kind=Kind.TEXT, at=START, data={"text": "late"})]
+    return [Entry(**place, seq=0, kind=EntryKind.TEXT, at=START, data={"text": "late"})]
 
 
 @on_postgres
@@ -198,7 +199,7 @@ async def test_words_that_arrive_while_their_turn_is_cancelled_are_too_late(scen
         lambda: scene.store.journal.append_late(late_words(turn)),
     )
     assert new == 0
-    assert (await scene.kinds(turn.session_id))[-1] is Kind.TURN_CANCELLED
+    assert (await scene.kinds(turn.session_id))[-1] is EntryKind.TURN_CANCELLED
 
 
 @on_postgres
@@ -212,7 +213,7 @@ async def test_a_cancel_that_comes_while_late_words_arrive_stands_below_them(sce
         lambda: scene.store.settlement.cancel(turn.id, Cause.USER, scene.now),
     )
     assert new == 1
-    assert (await scene.kinds(turn.session_id))[-2:] == [Kind.TEXT, Kind.TURN_CANCELLED]
+    assert (await scene.kinds(turn.session_id))[-2:] == [EntryKind.TEXT, EntryKind.TURN_CANCELLED]
 
 
 @on_postgres
@@ -225,7 +226,7 @@ async def test_a_turn_that_is_cancelled_while_its_node_stops_is_not_told_of_it(s
         lambda: scene.store.settlement.announce(scene.node, "restart", "restarting", scene.now),
     )
     assert told == []
-    assert (await scene.kinds(turn.session_id))[-1] is Kind.TURN_CANCELLED
+    assert (await scene.kinds(turn.session_id))[-1] is EntryKind.TURN_CANCELLED
 
 
 @on_postgres
@@ -239,7 +240,7 @@ async def test_a_cancel_reaches_a_turn_that_moves_at_the_same_moment(scene: Scen
         lambda: scene.store.settlement.cancel(receipt.turn_id, Cause.USER, scene.now),
     )
     assert isinstance(cancelled, Turn)
-    assert await scene.state(receipt) is State.CANCELLED
+    assert await scene.state(receipt) is TurnState.CANCELLED
     with pytest.raises(Stale):
         await scene.start(claimed[0])
 
@@ -255,7 +256,7 @@ async def test_ending_a_session_reaches_a_turn_that_is_claimed_at_the_same_momen
         lambda: scene.store.settlement.end_session(receipt.session_id, "user", scene.now),
     )
     assert ended is None
-    assert await scene.state(receipt) is State.CANCELLED
+    assert await scene.state(receipt) is TurnState.CANCELLED
 
 
 @on_postgres
@@ -271,7 +272,7 @@ async def test_a_turn_is_put_away_behind_its_session(scene: Scene) -> None:
         await connection.execute("SELECT 1 FROM turns WHERE id = $1 FOR UPDATE NOWAIT", turn.id)
     await connection.close()
     await away
-    assert await scene.state(turn) is State.QUEUED
+    assert await scene.state(turn) is TurnState.QUEUED
 
 
 @on_postgres
@@ -294,12 +295,12 @@ async def test_a_session_that_is_suspended_while_it_is_ended_has_ended(scene: Sc
     turn = await scene.finished()
     _, ended = await race(
         scene,
-        lambda: cancellation.leave(POSTGRES, turn.session_id, sessions.Event.SUSPEND, None, scene.now),
+        lambda: cancellation.leave(POSTGRES, turn.session_id, sessions.SessionEvent.SUSPEND, None, scene.now),
         lambda: scene.store.settlement.end_session(turn.session_id, "user", scene.now),
     )
     assert ended is None
     session = await scene.store.sessions.get(turn.session_id)
-    assert (session.state, session.end_reason) == (sessions.State.ENDED, "user")
+    assert (session.state, session.end_reason) == (sessions.SessionState.ENDED, "user")
 
 
 @on_postgres
@@ -308,7 +309,7 @@ async def test_of_two_ends_at_once_the_first_reason_wins(scene: Scene) -> None:
     turn = await scene.finished()
     await race(
         scene,
-        lambda: cancellation.leave(POSTGRES, turn.session_id, sessions.Event.END, "first", scene.now),
+        lambda: cancellation.leave(POSTGRES, turn.session_id, sessions.SessionEvent.END, "first", scene.now),
         lambda: scene.store.settlement.end_session(turn.session_id, "second", scene.now),
     )
     assert (await scene.store.sessions.get(turn.session_id)).end_reason == "first"
@@ -320,7 +321,7 @@ async def test_a_message_that_comes_while_its_session_ends_opens_a_new_one(scene
     turn = await scene.finished()
     _, receipt = await race(
         scene,
-        lambda: cancellation.leave(POSTGRES, turn.session_id, sessions.Event.END, "user", scene.now),
+        lambda: cancellation.leave(POSTGRES, turn.session_id, sessions.SessionEvent.END, "user", scene.now),
         lambda: scene.accept("still there?"),
     )
     assert receipt.session_id != turn.session_id
@@ -338,7 +339,7 @@ async def test_a_message_that_a_session_took_before_it_ended_has_its_outcome(sce
         lambda: scene.store.settlement.end_session(turn.session_id, "user", scene.now),
     )
     assert receipt.session_id == turn.session_id
-    assert await scene.state(receipt) is State.CANCELLED
+    assert await scene.state(receipt) is TurnState.CANCELLED
 
 
 @on_postgres
@@ -361,7 +362,7 @@ async def test_a_message_that_comes_while_a_request_is_resumed_runs_after_it(sce
     again, later = await race(
         scene, lambda: intake.accept(POSTGRES, scene.message(**request), *ids, scene.now), lambda: scene.accept("meanwhile")
     )
-    assert (again.turn_id, again.state) == (turn.id, State.QUEUED)
+    assert (again.turn_id, again.state) == (turn.id, TurnState.QUEUED)
     resumed = await scene.claim_and_start(turn.id)
     await scene.finish(resumed)
     await scene.claim_and_start(later.turn_id)
@@ -376,7 +377,7 @@ async def test_a_request_that_comes_back_twice_at_once_is_told_that_it_goes_on(s
     receipts = await race(
         scene, lambda: intake.accept(POSTGRES, scene.message(**request), *ids, scene.now), lambda: scene.accept(**request)
     )
-    assert [(each.turn_id, each.state) for each in receipts] == [(turn.id, State.QUEUED)] * 2
+    assert [(each.turn_id, each.state) for each in receipts] == [(turn.id, TurnState.QUEUED)] * 2
 
 
 @on_postgres
@@ -388,7 +389,7 @@ async def test_a_request_that_is_resumed_while_a_message_comes_stays_where_it_wa
     later, again = await race(
         scene, lambda: intake.accept(POSTGRES, scene.message("meanwhile"), *ids, scene.now), lambda: scene.accept(**request)
     )
-    assert (again.turn_id, again.state) == (turn.id, State.INTERRUPTED)
+    assert (again.turn_id, again.state) == (turn.id, TurnState.INTERRUPTED)
     await scene.claim_and_start(later.turn_id)
 
 
@@ -416,10 +417,10 @@ async def test_a_sweep_leaves_a_send_that_its_sender_settles_at_the_same_moment(
     other = await scene.running(conversation="other")
     await scene.store.nodes.leave(scene.node)
     _, swept = await pass_by(
-        scene, lambda: deliveries._settle(sent, delivery.Event.CONFIRM, scene.now, None, "7", None), scene.sweep
+        scene, lambda: deliveries._settle(sent, delivery.DeliveryEvent.CONFIRM, scene.now, None, "7", None), scene.sweep
     )
     assert (swept.deliveries, swept.turns.rested) == (0, (other.id,))
-    assert (await scene.store.deliveries.get(sent.id)).state is delivery.State.DELIVERED
+    assert (await scene.store.deliveries.get(sent.id)).state is delivery.DeliveryState.DELIVERED
 
 
 @on_postgres
@@ -431,10 +432,10 @@ async def test_a_sender_that_comes_back_while_it_is_swept_changes_nothing(scene:
     _, error = await race(
         scene,
         lambda: nodes._sweep(POSTGRES, Cause.CRASH, Policy(), scene.now, 500, "", ()),
-        lambda: scene.settle(sent, delivery.Event.CONFIRM),
+        lambda: scene.settle(sent, delivery.DeliveryEvent.CONFIRM),
     )
     assert isinstance(error, Stale)
-    assert (await scene.store.deliveries.get(sent.id)).state is delivery.State.UNKNOWN
+    assert (await scene.store.deliveries.get(sent.id)).state is delivery.DeliveryState.UNKNOWN
 
 
 @on_postgres
@@ -457,7 +458,7 @@ async def test_a_turn_that_is_swept_while_it_finishes_is_finished(scene: Scene) 
     await scene.store.nodes.leave(scene.node)
     _, swept = await pass_by(scene, lambda: settlement._finish(POSTGRES, turn, scene.ending(turn)), scene.sweep)
     assert swept.total == 0
-    assert await scene.state(turn) is State.COMPLETED
+    assert await scene.state(turn) is TurnState.COMPLETED
 
 
 @on_postgres
@@ -488,8 +489,8 @@ async def test_a_turn_that_completes_while_its_segment_is_sealed_opens_a_new_one
     assert sealed is True
     found = await scene.store.segments.of_session(first.session_id)
     assert [(each.first_generation, each.last_generation, each.state) for each in found] == [
-        (1, 1, memory.State.SEALED),
-        (2, 2, memory.State.OPEN),
+        (1, 1, SegmentState.SEALED),
+        (2, 2, SegmentState.OPEN),
     ]
 
 
@@ -505,7 +506,7 @@ async def test_a_segment_that_is_sealed_while_a_turn_completes_has_that_turn(sce
     )
     assert sealed is True
     (segment,) = await scene.store.segments.of_session(turn.session_id)
-    assert (segment.last_generation, segment.state) == (2, memory.State.SEALED)
+    assert (segment.last_generation, segment.state) == (2, SegmentState.SEALED)
 
 
 @on_postgres
@@ -533,7 +534,7 @@ async def test_of_two_nodes_that_fire_an_instant_one_does(scene: Scene) -> None:
 
     done = await asyncio.gather(*(fire(store) for store in (scene.store, second) * 5), return_exceptions=True)
     assert [isinstance(each, Stale) for each in done].count(False) == 1
-    assert await scene.store.turns.tally() == {State.QUEUED: 1}
+    assert await scene.store.turns.tally() == {TurnState.QUEUED: 1}
 
 
 @on_postgres
@@ -545,7 +546,7 @@ async def test_of_two_answers_at_once_one_is_taken(scene: Scene) -> None:
         lambda: scene.store.turns.answer(turn.id, scene.reply("no")),
     )
     assert isinstance(error, Rejected | Stale)
-    answers = [entry for entry in await scene.entries(turn.session_id) if entry.kind is Kind.APPROVAL_ANSWERED]
+    answers = [entry for entry in await scene.entries(turn.session_id) if entry.kind is EntryKind.APPROVAL_ANSWERED]
     assert [entry.data["text"] for entry in answers] == ["yes"]
 
 
@@ -589,7 +590,7 @@ async def test_nodes_that_block_each_other_both_end(scene: Scene) -> None:
         async with asyncio.timeout(10):
             await asyncio.gather(*writes)
     assert runs > 2
-    assert await scene.store.turns.tally() == {State.QUEUED: 6}
+    assert await scene.store.turns.tally() == {TurnState.QUEUED: 6}
 
 
 @on_postgres
@@ -607,7 +608,7 @@ async def test_batches_in_opposite_orders_all_end(scene: Scene) -> None:
     async with asyncio.timeout(30):
         done = await asyncio.gather(*(each for _ in range(4) for store in fleet for each in burst(store)))
     assert len({(each.turn_id, each.session_id) for each in done}) == 2 * len(keys)
-    assert await scene.store.turns.tally() == {State.QUEUED: 2 * len(keys)}
+    assert await scene.store.turns.tally() == {TurnState.QUEUED: 2 * len(keys)}
 
 
 class Crew:
@@ -627,11 +628,13 @@ class Crew:
                     await self.run(store, turn)
             for sent in await store.deliveries.claim(node, self.scene.now, 4):
                 with suppress(Stale):
-                    event = self.dice.choice([delivery.Event.CONFIRM, delivery.Event.LOSE, delivery.Event.FAIL])
+                    event = self.dice.choice(
+                        [delivery.DeliveryEvent.CONFIRM, delivery.DeliveryEvent.LOSE, delivery.DeliveryEvent.FAIL]
+                    )
                     await store.deliveries.settle(sent, event, self.scene.now)
             for segment in await store.segments.claim(node, OWNER, self.scene.now, 4):
                 with suppress(Stale):
-                    await store.segments.settle(segment, memory.Event.SUCCEED, self.scene.now)
+                    await store.segments.settle(segment, SegmentEvent.SUCCEED, self.scene.now)
 
     async def run(self, store: Store, claimed: Turn) -> None:
         turn, _ = await store.turns.start(claimed, self.scene.now)
@@ -674,13 +677,13 @@ async def test_in_any_turmoil_everything_accepted_has_one_visible_outcome(scene:
         ]
         receipts = [(each.turn_id, each.session_id) for each in await asyncio.gather(*accepts)]
         await asyncio.gather(*(crew.meddle(receipts[part::3]) for part in range(3)))
-        while set(await scene.store.turns.tally()) & {State.QUEUED, State.RUNNING}:
+        while set(await scene.store.turns.tally()) & {TurnState.QUEUED, TurnState.RUNNING}:
             pass
         crew.busy = False
         await asyncio.gather(*workers)
     tally = await scene.store.turns.tally()
     assert sum(tally.values()) == 60
-    closing = {State.COMPLETED: Kind.TURN_COMPLETED, State.CANCELLED: Kind.TURN_CANCELLED}
+    closing = {TurnState.COMPLETED: EntryKind.TURN_COMPLETED, TurnState.CANCELLED: EntryKind.TURN_CANCELLED}
     for turn_id, _ in receipts:
         turn = await scene.store.turns.get(turn_id)
         if turn.state in closing:

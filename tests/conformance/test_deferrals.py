@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from holdfast.core.fairness import Quota
-from holdfast.core.journal import Kind
+from holdfast.core.journal import EntryKind
 from holdfast.core.outages import RETRY_AFTER_MAX_MS
 from holdfast.core.sessions import Activity
-from holdfast.core.turns import Cause, State, Turn
+from holdfast.core.turns import Cause, Turn, TurnState
 from holdfast.errors import OverQuota, Stale
 from holdfast.ids import new_session_id, new_turn_id
 from holdfast.store.intake import Intake
@@ -18,7 +18,7 @@ from tests.conformance.scenes import Scene
 async def deferred(scene: Scene, after_ms: int = 1_000, **changes: object) -> Turn:
     """Start a turn and put it away."""
     turn = await scene.running(**changes)
-    note = scene.draft(Kind.NOTE, text="waiting", waiting="model")
+    note = scene.draft(EntryKind.NOTE, text="waiting", waiting="model")
     return (await scene.store.turns.defer(turn, [scene.text("so far"), note], scene.now + after_ms, scene.now))[0]
 
 
@@ -26,8 +26,8 @@ async def test_a_deferred_turn_is_queued_and_taken_when_its_time_has_come(scene:
     """A1, T1, J2: with what it has said, and without a strike."""
     turn = await deferred(scene)
     assert turn == await scene.store.turns.get(turn.id)
-    assert (turn.state, turn.node_id, turn.retry_at) == (State.QUEUED, None, scene.now + 1_000)
-    kinds = [Kind.TURN_ACCEPTED, Kind.TURN_STARTED, Kind.TEXT, Kind.NOTE]
+    assert (turn.state, turn.node_id, turn.retry_at) == (TurnState.QUEUED, None, scene.now + 1_000)
+    kinds = [EntryKind.TURN_ACCEPTED, EntryKind.TURN_STARTED, EntryKind.TEXT, EntryKind.NOTE]
     assert await scene.kinds(turn.session_id) == kinds
     assert await scene.claim() == await scene.store.turns.take(scene.node, 10, scene.now) == []
     assert await scene.store.turns.ripen(scene.now + 999) == 0
@@ -81,7 +81,7 @@ async def test_a_deferred_turn_is_cancelled_like_any_other(scene: Scene) -> None
     behind = await scene.accept("next")
     assert await scene.claim() == []
     cancelled = await scene.store.settlement.cancel(turn.id, Cause.USER, scene.now)
-    assert (cancelled.state, cancelled.retry_at) == (State.CANCELLED, None)
+    assert (cancelled.state, cancelled.retry_at) == (TurnState.CANCELLED, None)
     assert cancelled == await scene.store.turns.get(turn.id)
     assert await scene.store.turns.ripen(scene.now + 1_000) == 0
     await scene.claim_and_start(behind.turn_id)

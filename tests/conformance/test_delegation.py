@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.core.delegation import Task, errand, homecoming
+from holdfast.core.delegation import DelegatedTask, errand, homecoming
 from holdfast.core.intake import Inbound, Receipt
-from holdfast.core.turns import Cause, Event, State, Turn
+from holdfast.core.turns import Cause, Turn, TurnEvent, TurnState
 from holdfast.ids import new_session_id, new_turn_id
 from tests.conformance.scenes import Scene
 
@@ -21,16 +21,16 @@ async def sent(scene: Scene, parent: Turn, number: int = 1, *, later: bool = Tru
     """Let a running turn hand a task on."""
     session = await scene.store.sessions.get(parent.session_id)
     return await accept(
-        scene, errand(Task(goal=f"goal {number}"), session, parent, f"{parent.id}:call", number, later=later)
+        scene, errand(DelegatedTask(goal=f"goal {number}"), session, parent, f"{parent.id}:call", number, later=later)
     )
 
 
-async def ended(scene: Scene, child: Receipt, event: Event = Event.FINISH) -> Turn:
+async def ended(scene: Scene, child: Receipt, event: TurnEvent = TurnEvent.FINISH) -> Turn:
     claimed = {turn.id: turn for turn in await scene.claim()}
     mine = await scene.start(claimed.pop(child.turn_id))
     for other in claimed.values():
         await scene.store.turns.release(other)
-    return await scene.finish(mine, event=event, cause="user" if event is Event.CANCEL else None)
+    return await scene.finish(mine, event=event, cause="user" if event is TurnEvent.CANCEL else None)
 
 
 async def owed(scene: Scene, since: int = 0, limit: int = 10) -> list[str]:
@@ -61,8 +61,8 @@ async def test_who_works_for_a_turn_is_known_until_they_rest(scene: Scene) -> No
     assert [turn.id for turn in await scene.store.turns.at_work_for(parent.id)] == [second.turn_id]
 
 
-@pytest.mark.parametrize("event", [Event.FINISH, Event.FAIL, Event.CANCEL])
-async def test_every_end_is_owed_until_it_has_come_home(scene: Scene, event: Event) -> None:
+@pytest.mark.parametrize("event", [TurnEvent.FINISH, TurnEvent.FAIL, TurnEvent.CANCEL])
+async def test_every_end_is_owed_until_it_has_come_home(scene: Scene, event: TurnEvent) -> None:
     """A6: however a task ended, it is told once; telling it again is the same message."""
     parent = await scene.running()
     child = await sent(scene, parent)
@@ -81,7 +81,7 @@ async def test_what_was_given_up_is_told_too(scene: Scene) -> None:
     child = await sent(scene, parent)
     for _ in range(3):
         await scene.interrupt(await scene.claim_and_start(child.turn_id))
-    assert await scene.state(child) is State.INTERRUPTED
+    assert await scene.state(child) is TurnState.INTERRUPTED
     assert await owed(scene) == [child.turn_id]
 
 
@@ -90,7 +90,7 @@ async def test_nothing_is_owed_for_what_was_waited_for_or_was_no_task(scene: Sce
     await ended(scene, await sent(scene, parent, later=False))
     # Whoever names a conversation like a task does not make it one.
     session = await scene.store.sessions.get(parent.session_id)
-    forged = replace(errand(Task(goal="x"), session, parent, "forged", 1, later=True), channel="chat")
+    forged = replace(errand(DelegatedTask(goal="x"), session, parent, "forged", 1, later=True), channel="chat")
     await ended(scene, await accept(scene, forged))
     assert await owed(scene) == []
 
@@ -100,7 +100,7 @@ async def test_what_ended_with_whoever_wanted_it_is_not_owed(scene: Scene) -> No
     cancelled, finished = await sent(scene, parent), await sent(scene, parent, 2)
     await ended(scene, finished)
     await scene.store.settlement.cancel(parent.id, Cause.USER, scene.now)
-    assert await scene.state(cancelled) is State.CANCELLED
+    assert await scene.state(cancelled) is TurnState.CANCELLED
     assert await owed(scene) == [finished.turn_id]
     await scene.store.sessions.delete(parent.session_id, scene.now)
     assert await owed(scene) == []

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.core.delivery import ATTEMPTS_MAX, EXPIRES_AFTER_MS, REPEAT_LABEL, Delivery, Event, State
+from holdfast.core.delivery import ATTEMPTS_MAX, EXPIRES_AFTER_MS, REPEAT_LABEL, Delivery, DeliveryEvent, DeliveryState
 from holdfast.errors import IllegalMove, NotFound, Stale
 from holdfast.ids import DeliveryId, TurnId
 from tests.conformance.scenes import MINUTE, TARGET, Scene
 
 
-async def states(scene: Scene, turn_id: TurnId) -> list[State]:
+async def states(scene: Scene, turn_id: TurnId) -> list[DeliveryState]:
     return [each.state for each in await scene.store.deliveries.of_turn(turn_id)]
 
 
@@ -24,15 +24,15 @@ async def sending(scene: Scene, *parts: str) -> Delivery:
 
 
 async def unknown(scene: Scene, *parts: str) -> Delivery:
-    return await scene.settle(await sending(scene, *parts), Event.LOSE, error="no answer")
+    return await scene.settle(await sending(scene, *parts), DeliveryEvent.LOSE, error="no answer")
 
 
 async def test_a_claimed_delivery_is_sending_before_anyone_sends_it(scene: Scene) -> None:
     """D1"""
     (made,) = await scene.sent_for("hi")
-    assert (made.state, made.attempt, made.target, made.text) == (State.PENDING, 0, TARGET, "hi")
+    assert (made.state, made.attempt, made.target, made.text) == (DeliveryState.PENDING, 0, TARGET, "hi")
     (claimed,) = await scene.send()
-    assert (claimed.id, claimed.state, claimed.attempt, claimed.repeats) == (made.id, State.SENDING, 1, 0)
+    assert (claimed.id, claimed.state, claimed.attempt, claimed.repeats) == (made.id, DeliveryState.SENDING, 1, 0)
     assert await scene.store.deliveries.get(made.id) == claimed
     assert await scene.store.deliveries.held(scene.node) == [claimed]
     assert await scene.send() == []
@@ -42,8 +42,8 @@ async def test_a_confirmed_delivery_is_settled_for_good(scene: Scene) -> None:
     """D1, T3"""
     claimed = await sending(scene, "hi")
     scene.now += MINUTE
-    delivered = await scene.settle(claimed, Event.CONFIRM, receipt="message 7")
-    assert (delivered.state, delivered.receipt, delivered.settled_at) == (State.DELIVERED, "message 7", scene.now)
+    delivered = await scene.settle(claimed, DeliveryEvent.CONFIRM, receipt="message 7")
+    assert (delivered.state, delivered.receipt, delivered.settled_at) == (DeliveryState.DELIVERED, "message 7", scene.now)
     assert await scene.store.deliveries.get(claimed.id) == delivered
     assert await scene.store.turns.delivered_at(claimed.turn_id) == scene.now
     assert await scene.store.deliveries.held(scene.node) == []
@@ -60,7 +60,7 @@ async def test_parts_leave_one_after_the_other_in_order(scene: Scene) -> None:
         (claimed,) = await scene.send()
         assert await scene.send() == []
         assert await scene.store.turns.delivered_at(claimed.turn_id) is None
-        await scene.settle(claimed, Event.CONFIRM)
+        await scene.settle(claimed, DeliveryEvent.CONFIRM)
         sent.append(claimed.text)
     assert sent == ["one", "two", "three"]
     assert await scene.store.turns.delivered_at(made[0].turn_id) == scene.now
@@ -69,7 +69,7 @@ async def test_parts_leave_one_after_the_other_in_order(scene: Scene) -> None:
 async def test_parts_wait_while_an_earlier_one_is_to_be_tried_again(scene: Scene) -> None:
     """D3"""
     claimed = await sending(scene, "one", "two")
-    await scene.settle(claimed, Event.REFUSE, due_at=scene.now + MINUTE, error="busy")
+    await scene.settle(claimed, DeliveryEvent.REFUSE, due_at=scene.now + MINUTE, error="busy")
     assert await scene.send() == []
     scene.now += MINUTE
     (again,) = await scene.send()
@@ -101,25 +101,25 @@ async def test_claims_take_what_is_due_longest_up_to_the_limit(scene: Scene) -> 
 async def test_a_refused_delivery_is_tried_again_when_it_is_due(scene: Scene) -> None:
     """D1: the far side certainly has nothing, so the second send is not labelled."""
     claimed = await sending(scene, "hi")
-    refused = await scene.settle(claimed, Event.REFUSE, due_at=scene.now + MINUTE, error="busy")
-    assert (refused.state, refused.error, refused.settled_at) == (State.RETRY, "busy", None)
+    refused = await scene.settle(claimed, DeliveryEvent.REFUSE, due_at=scene.now + MINUTE, error="busy")
+    assert (refused.state, refused.error, refused.settled_at) == (DeliveryState.RETRY, "busy", None)
     assert await scene.store.deliveries.get(claimed.id) == refused
     assert await scene.send() == []
     assert await scene.store.deliveries.next_due_at() == scene.now + MINUTE
     scene.now += MINUTE
     (again,) = await scene.send()
-    assert (again.state, again.attempt, again.outgoing) == (State.SENDING, 2, "hi")
+    assert (again.state, again.attempt, again.outgoing) == (DeliveryState.SENDING, 2, "hi")
 
 
 async def test_an_unknown_outcome_is_repeated_once_and_labelled(scene: Scene) -> None:
     """D1: at most one unlabelled send, and one labelled one."""
     lost = await unknown(scene, "hi")
-    assert (lost.state, lost.settled_at) == (State.UNKNOWN, scene.now)
+    assert (lost.state, lost.settled_at) == (DeliveryState.UNKNOWN, scene.now)
     assert await scene.store.deliveries.get(lost.id) == lost
     (again,) = await scene.send()
     assert (again.id, again.repeats, again.outgoing) == (lost.id, 1, f"{REPEAT_LABEL} hi")
-    final = await scene.settle(again, Event.LOSE)
-    assert final.state is State.UNKNOWN
+    final = await scene.settle(again, DeliveryEvent.LOSE)
+    assert final.state is DeliveryState.UNKNOWN
     scene.now += MINUTE
     assert await scene.send() == []
     assert await scene.store.deliveries.next_due_at() is None
@@ -129,20 +129,20 @@ async def test_a_labelled_repeat_that_was_refused_is_tried_again_with_its_label(
     """A1, D1, D3: the far side certainly has nothing of it, so it neither rests for ever nor keeps the next part waiting."""
     await unknown(scene, "one", "two")
     (repeat,) = await scene.send()
-    await scene.settle(repeat, Event.REFUSE, due_at=scene.now + MINUTE)
+    await scene.settle(repeat, DeliveryEvent.REFUSE, due_at=scene.now + MINUTE)
     assert await scene.store.deliveries.next_due_at() == scene.now + MINUTE
     assert await scene.send() == []
     scene.now += MINUTE
     (again,) = await scene.send()
     assert (again.id, again.repeats, again.outgoing) == (repeat.id, 1, f"{REPEAT_LABEL} one")
-    await scene.settle(again, Event.CONFIRM)
+    await scene.settle(again, DeliveryEvent.CONFIRM)
     assert [each.text for each in await scene.send()] == ["two"]
 
 
 async def test_an_unknown_outcome_that_the_far_side_can_tell_is_confirmed(scene: Scene) -> None:
     lost = await unknown(scene, "one", "two")
-    found = await scene.settle(lost, Event.CONFIRM, receipt="message 7")
-    assert (found.state, found.receipt) == (State.DELIVERED, "message 7")
+    found = await scene.settle(lost, DeliveryEvent.CONFIRM, receipt="message 7")
+    assert (found.state, found.receipt) == (DeliveryState.DELIVERED, "message 7")
     assert [each.text for each in await scene.send()] == ["two"]
 
 
@@ -152,7 +152,7 @@ async def test_parts_wait_for_an_unknown_one_until_its_repeat(scene: Scene) -> N
     (again,) = await scene.send()
     assert again.id == lost.id
     assert await scene.send() == []
-    await scene.settle(again, Event.LOSE)
+    await scene.settle(again, DeliveryEvent.LOSE)
     assert [each.text for each in await scene.send()] == ["two"]
 
 
@@ -160,14 +160,14 @@ async def test_parts_wait_for_one_that_is_sent_again_and_again(scene: Scene) -> 
     """D1, D3: where the far side drops what it has, a lost send is retried with its label, and holds the next part back."""
     sent = await sending(scene, "one", "two")
     for _ in range(3):
-        lost = await scene.settle(sent, Event.RESEND, due_at=scene.now + MINUTE, error="no answer")
-        assert (lost.state, lost.repeats, lost.settled_at) == (State.RETRY, 1, None)
+        lost = await scene.settle(sent, DeliveryEvent.RESEND, due_at=scene.now + MINUTE, error="no answer")
+        assert (lost.state, lost.repeats, lost.settled_at) == (DeliveryState.RETRY, 1, None)
         assert await scene.store.deliveries.get(sent.id) == lost
         assert await scene.send() == []
         scene.now += MINUTE
         (sent,) = await scene.send()
         assert (sent.id, sent.repeats, sent.outgoing) == (lost.id, 1, f"{REPEAT_LABEL} one")
-    await scene.settle(sent, Event.CONFIRM)
+    await scene.settle(sent, DeliveryEvent.CONFIRM)
     assert [each.text for each in await scene.send()] == ["two"]
 
 
@@ -184,13 +184,13 @@ async def test_killed_while_sending_again_and_again_it_is_sent_again_where_that_
         await scene.store.nodes.leave(node)
         assert (await scene.sweep(dedupes=("url",))).deliveries == len(claimed)
         found = {each.text: each for each in await scene.store.deliveries.of_turn(turn.id)}
-        assert (found["safe"].state, found["safe"].repeats, found["safe"].due_at) == (State.RETRY, 1, scene.now)
+        assert (found["safe"].state, found["safe"].repeats, found["safe"].due_at) == (DeliveryState.RETRY, 1, scene.now)
         assert found["safe"].error == "the sender stopped while sending"
-        assert found["once"].state is State.UNKNOWN
+        assert found["once"].state is DeliveryState.UNKNOWN
         assert await scene.store.deliveries.held(node) == []
     (last,) = await scene.send(node=await scene.joined())
-    await scene.settle(last, Event.CONFIRM)
-    assert await states(scene, turn.id) == [State.DELIVERED, State.UNKNOWN]
+    await scene.settle(last, DeliveryEvent.CONFIRM)
+    assert await states(scene, turn.id) == [DeliveryState.DELIVERED, DeliveryState.UNKNOWN]
 
 
 async def test_tries_that_were_cut_by_kills_end_like_refused_ones(scene: Scene) -> None:
@@ -199,7 +199,7 @@ async def test_tries_that_were_cut_by_kills_end_like_refused_ones(scene: Scene) 
     await scene.sql(
         "UPDATE deliveries SET target = :to, attempt = :tried WHERE id = :id", to="url:x", tried=ATTEMPTS_MAX - 2, id=made.id
     )
-    for expected in (State.RETRY, State.UNKNOWN):
+    for expected in (DeliveryState.RETRY, DeliveryState.UNKNOWN):
         node = await scene.joined()
         (sent,) = await scene.send(node=node)
         await scene.store.nodes.leave(node)
@@ -211,7 +211,7 @@ async def test_tries_that_were_cut_by_kills_end_like_refused_ones(scene: Scene) 
 async def test_a_possible_repeat_that_is_too_old_says_that_the_first_may_have_arrived(scene: Scene) -> None:
     """D1: `too old to send` alone would claim that nothing has left."""
     sent = await sending(scene, "hi")
-    await scene.settle(sent, Event.RESEND, due_at=scene.now, error="no answer")
+    await scene.settle(sent, DeliveryEvent.RESEND, due_at=scene.now, error="no answer")
     scene.now += EXPIRES_AFTER_MS + 1
     assert await scene.send() == []
     expired = await scene.store.deliveries.get(sent.id)
@@ -221,10 +221,10 @@ async def test_a_possible_repeat_that_is_too_old_says_that_the_first_may_have_ar
 async def test_a_failed_part_fails_the_rest(scene: Scene) -> None:
     """D3, A1: the second half of an answer alone would mislead, and nothing waits for ever."""
     claimed = await sending(scene, "one", "two", "three")
-    failed = await scene.settle(claimed, Event.FAIL, error="no such chat")
-    assert (failed.state, failed.error, failed.settled_at) == (State.FAILED, "no such chat", scene.now)
+    failed = await scene.settle(claimed, DeliveryEvent.FAIL, error="no such chat")
+    assert (failed.state, failed.error, failed.settled_at) == (DeliveryState.FAILED, "no such chat", scene.now)
     rest = (await scene.store.deliveries.of_turn(claimed.turn_id))[1:]
-    assert [(each.state, each.settled_at) for each in rest] == [(State.FAILED, scene.now)] * 2
+    assert [(each.state, each.settled_at) for each in rest] == [(DeliveryState.FAILED, scene.now)] * 2
     assert await scene.send() == []
     assert await scene.store.turns.delivered_at(claimed.turn_id) is None
 
@@ -236,16 +236,16 @@ async def test_a_failed_part_leaves_other_targets_and_earlier_parts_alone(scene:
         turn, deliveries=(*scene.parts(turn, "a1", "a2", "a3"), *scene.parts(turn, "b1", "b2", target="slack:1"))
     )
     claimed = {each.text: each for each in await scene.send()}
-    await scene.settle(claimed["a1"], Event.CONFIRM)
+    await scene.settle(claimed["a1"], DeliveryEvent.CONFIRM)
     (second,) = await scene.send()
-    await scene.settle(second, Event.FAIL)
+    await scene.settle(second, DeliveryEvent.FAIL)
     found = {each.text: each.state for each in await scene.store.deliveries.of_turn(turn.id)}
     assert found == {
-        "a1": State.DELIVERED,
-        "a2": State.FAILED,
-        "a3": State.FAILED,
-        "b1": State.SENDING,
-        "b2": State.PENDING,
+        "a1": DeliveryState.DELIVERED,
+        "a2": DeliveryState.FAILED,
+        "a3": DeliveryState.FAILED,
+        "b1": DeliveryState.SENDING,
+        "b2": DeliveryState.PENDING,
     }
 
 
@@ -254,11 +254,11 @@ async def test_what_is_too_old_expires_unsent(scene: Scene) -> None:
     made = await scene.sent_for("one", "two")
     scene.now += EXPIRES_AFTER_MS
     (claimed,) = await scene.send()
-    await scene.settle(claimed, Event.REFUSE)
+    await scene.settle(claimed, DeliveryEvent.REFUSE)
     scene.now += 1
     assert await scene.send() == []
     assert await scene.send() == []
-    assert await states(scene, made[0].turn_id) == [State.EXPIRED, State.EXPIRED]
+    assert await states(scene, made[0].turn_id) == [DeliveryState.EXPIRED, DeliveryState.EXPIRED]
     assert await scene.store.deliveries.next_due_at() is None
 
 
@@ -269,13 +269,15 @@ async def test_what_expires_does_not_keep_the_young_from_being_sent(scene: Scene
     assert [each.text for each in await scene.send()] == ["young"]
 
 
-@pytest.mark.parametrize("event", [Event.CONFIRM, Event.REFUSE, Event.FAIL, Event.LOSE, Event.RESEND])
-async def test_a_send_is_settled_once(scene: Scene, event: Event) -> None:
+@pytest.mark.parametrize(
+    "event", [DeliveryEvent.CONFIRM, DeliveryEvent.REFUSE, DeliveryEvent.FAIL, DeliveryEvent.LOSE, DeliveryEvent.RESEND]
+)
+async def test_a_send_is_settled_once(scene: Scene, event: DeliveryEvent) -> None:
     """T4, D1: a repeat after a lost answer, or a slow sender, changes nothing."""
     claimed = await sending(scene, "one", "two")
     await scene.settle(claimed, event)
     before = await scene.snapshot()
-    for late in (Event.CONFIRM, Event.REFUSE, Event.FAIL, Event.LOSE, Event.RESEND):
+    for late in (DeliveryEvent.CONFIRM, DeliveryEvent.REFUSE, DeliveryEvent.FAIL, DeliveryEvent.LOSE, DeliveryEvent.RESEND):
         with pytest.raises(Stale):
             await scene.settle(claimed, late)
     assert await scene.snapshot() == before
@@ -284,21 +286,21 @@ async def test_a_send_is_settled_once(scene: Scene, event: Event) -> None:
 async def test_a_sender_with_an_old_fence_changes_nothing(scene: Scene) -> None:
     """T4: its delivery was refused and taken again meanwhile."""
     claimed = await sending(scene, "hi")
-    await scene.settle(claimed, Event.REFUSE)
+    await scene.settle(claimed, DeliveryEvent.REFUSE)
     (again,) = await scene.send()
     before = await scene.snapshot()
     with pytest.raises(Stale):
-        await scene.settle(claimed, Event.CONFIRM)
+        await scene.settle(claimed, DeliveryEvent.CONFIRM)
     assert await scene.snapshot() == before
-    await scene.settle(again, Event.CONFIRM)
+    await scene.settle(again, DeliveryEvent.CONFIRM)
 
 
 async def test_a_delivery_that_nobody_sends_cannot_be_settled(scene: Scene) -> None:
     (made,) = await scene.sent_for("hi")
     with pytest.raises(IllegalMove):
-        await scene.settle(made, Event.CONFIRM)
+        await scene.settle(made, DeliveryEvent.CONFIRM)
     with pytest.raises(Stale):
-        await scene.settle(replace(made, state=State.SENDING), Event.CONFIRM)
+        await scene.settle(replace(made, state=DeliveryState.SENDING), DeliveryEvent.CONFIRM)
 
 
 async def test_the_next_due_delivery_is_one_that_could_be_claimed(scene: Scene) -> None:
@@ -308,18 +310,18 @@ async def test_the_next_due_delivery_is_one_that_could_be_claimed(scene: Scene) 
     assert await scene.store.deliveries.next_due_at() == made[0].due_at
     (claimed,) = await scene.send()
     assert await scene.store.deliveries.next_due_at() is None
-    await scene.settle(claimed, Event.REFUSE, due_at=scene.now + MINUTE)
+    await scene.settle(claimed, DeliveryEvent.REFUSE, due_at=scene.now + MINUTE)
     assert await scene.store.deliveries.next_due_at() == scene.now + MINUTE
 
 
 async def test_text_that_is_no_text_leaves_all_the_same(scene: Scene) -> None:
     claimed = await sending(scene, "a\0b\ud800")
     assert claimed.text == "a\ufffdb?"
-    settled = await scene.settle(claimed, Event.REFUSE, error="bad\0answer\ud800")
+    settled = await scene.settle(claimed, DeliveryEvent.REFUSE, error="bad\0answer\ud800")
     assert (await scene.store.deliveries.get(claimed.id)).error == "bad\ufffdanswer?"
     (again,) = await scene.send()
     assert again.id == settled.id
-    await scene.settle(again, Event.CONFIRM, receipt="7\0")
+    await scene.settle(again, DeliveryEvent.CONFIRM, receipt="7\0")
 
 
 async def test_deliveries_of_a_session_are_listed_oldest_first_and_parts_in_order(scene: Scene) -> None:
@@ -347,7 +349,7 @@ async def test_a_wait_that_a_clock_set_before_it_jumped_back_is_over(scene: Scen
     """C1: however long the far side may want to be left alone, nobody waits for an hour that has been."""
     sent = await sending(scene, "hi")
     past, scene.now = scene.now, scene.now + 300 * MINUTE
-    await scene.settle(sent, Event.REFUSE, due_at=scene.now + 120 * MINUTE)
+    await scene.settle(sent, DeliveryEvent.REFUSE, due_at=scene.now + 120 * MINUTE)
     assert await scene.store.deliveries.hasten(scene.now) == 0
     assert await scene.store.deliveries.hasten(past) == 1
     assert (await scene.store.deliveries.get(sent.id)).due_at == past

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from holdfast.core.intake import Receipt
-from holdfast.core.turns import State, Turn
+from holdfast.core.turns import Turn, TurnState
 from holdfast.errors import Stale
 from holdfast.ids import new_session_id, new_turn_id
 from holdfast.store.opening import open_store
@@ -112,7 +112,7 @@ async def test_each_step_of_a_turn_takes_as_few_round_trips_as_it_can(scene: Sce
         assert await node.count(lambda: node.store.journal.append(turn, [scene.text("a"), scene.text("b")])) == 1
         turn = await node.store.turns.get(receipt.turn_id)
         assert await node.count(lambda: node.finish(turn, deliveries=scene.parts(turn, "a b"))) == 2
-        assert (await node.store.turns.get(receipt.turn_id)).state is State.COMPLETED
+        assert (await node.store.turns.get(receipt.turn_id)).state is TurnState.COMPLETED
         (segment,) = await node.store.segments.of_session(turn.session_id)
         assert segment.owner == OWNER
 

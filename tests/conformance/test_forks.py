@@ -10,10 +10,10 @@ import pytest
 from holdfast.core import effects
 from holdfast.core.effects import Effect
 from holdfast.core.intake import Busy
-from holdfast.core.journal import Kind
+from holdfast.core.journal import EntryKind
 from holdfast.core.sessions import Session
 from holdfast.core.transcript import fold
-from holdfast.core.turns import Cause, Mode, State
+from holdfast.core.turns import Cause, Mode, TurnState
 from holdfast.errors import IllegalMove, NotFound
 from holdfast.ids import SessionId, TurnId, new_session_id
 from tests.conformance.scenes import Scene
@@ -102,7 +102,7 @@ async def test_a_fork_repeats_no_effect_of_the_original(scene: Scene) -> None:
     """X1, R10: what was done in the world was done for the copy too, also when the copy goes on."""
     turn = await scene.running(mode=Mode.DETACHED)
     turn, sent = await scene.use(turn, Effect.EFFECTFUL)
-    turn = await scene.move(turn, (sent, replace(sent.on(effects.Event.SUCCEED), result="sent")))
+    turn = await scene.move(turn, (sent, replace(sent.on(effects.CallEvent.SUCCEED), result="sent")))
     turn, _ = await scene.use(turn, Effect.KEYED)
     for _ in range(3):
         await scene.interrupt(turn)
@@ -111,9 +111,9 @@ async def test_a_fork_repeats_no_effect_of_the_original(scene: Scene) -> None:
     fork = await scene.store.sessions.fork(turn.session_id, copy_of(scene))
     (copied,) = await scene.store.turns.list(fork.id)
     calls = {call.effect: call for call in await scene.store.journal.calls(copied.id)}
-    assert calls[Effect.EFFECTFUL].state is effects.State.OK
+    assert calls[Effect.EFFECTFUL].state is effects.CallState.OK
     assert calls[Effect.EFFECTFUL].result == "sent"
-    assert calls[Effect.KEYED].state is effects.State.UNKNOWN, "its key would be another one here"
+    assert calls[Effect.KEYED].state is effects.CallState.UNKNOWN, "its key would be another one here"
 
 
 async def test_a_fork_names_its_own_turns(scene: Scene) -> None:
@@ -148,7 +148,7 @@ async def test_undoing_leaves_the_last_exchange_out_and_deletes_nothing(scene: S
     assert undone
     assert undone.id == second.id
     assert [text for role, text in await shown(scene, first.session_id) if role == "user"] == ["one"]
-    assert (await scene.kinds(first.session_id)).count(Kind.TURN_ACCEPTED) == 2
+    assert (await scene.kinds(first.session_id)).count(EntryKind.TURN_ACCEPTED) == 2
     assert (await scene.store.settlement.undo(first.session_id, scene.now) or second).id == first.id
     assert await scene.store.settlement.undo(first.session_id, scene.now) is None
 
@@ -186,7 +186,7 @@ async def test_of_two_who_leave_an_exchange_out_one_says_so(scene: Scene) -> Non
     turn = await scene.finished()
     other = await scene.another_store() if scene.postgres else scene.store
     await asyncio.gather(*(store.settlement.leave_out(turn.id, scene.now) for store in [scene.store, other] * 3))
-    assert (await scene.kinds(turn.session_id)).count(Kind.TURN_UNDONE) == 1
+    assert (await scene.kinds(turn.session_id)).count(EntryKind.TURN_UNDONE) == 1
 
 
 async def test_what_is_in_flight_is_stopped_before_it_is_undone(scene: Scene) -> None:
@@ -207,7 +207,7 @@ async def test_an_interrupted_turn_goes_on_when_somebody_asks(scene: Scene) -> N
     """R10"""
     turn = await scene.interrupted("one")
     resumed = await scene.store.turns.resume(turn.id, scene.now)
-    assert (resumed.state, resumed.cause) == (State.QUEUED, None)
+    assert (resumed.state, resumed.cause) == (TurnState.QUEUED, None)
     with pytest.raises(IllegalMove):
         await scene.store.turns.resume(turn.id, scene.now)
     await scene.finish(await scene.claim_and_start(turn.id))
@@ -219,7 +219,7 @@ async def test_a_turn_that_others_followed_does_not_go_on(scene: Scene) -> None:
     await scene.finished("two")
     with pytest.raises(IllegalMove):
         await scene.store.turns.resume(turn.id, scene.now)
-    assert await scene.state(turn) is State.INTERRUPTED
+    assert await scene.state(turn) is TurnState.INTERRUPTED
 
 
 async def test_a_look_at_what_waits(scene: Scene) -> None:
@@ -236,14 +236,14 @@ async def test_a_fork_begins_its_context_where_the_original_does(scene: Scene) -
     second = await scene.running("two")
     waiting = await scene.accept("three")
     after = (await scene.entries(first.session_id))[-1].seq
-    summary = scene.draft(Kind.CONTEXT_COMPACTED, text="so far", through=first.id, after=after)
+    summary = scene.draft(EntryKind.CONTEXT_COMPACTED, text="so far", through=first.id, after=after)
     second, _ = await scene.store.journal.append(second, [summary])
     await scene.finish(second)
     fork = await scene.store.sessions.fork(first.session_id, copy_of(scene))
     entries = await scene.entries(fork.id)
     begins = await scene.store.journal.context_begins(fork.id)
     copied = await scene.store.turns.list(fork.id)
-    (compacted,) = [entry for entry in entries if entry.kind is Kind.CONTEXT_COMPACTED]
+    (compacted,) = [entry for entry in entries if entry.kind is EntryKind.CONTEXT_COMPACTED]
     assert compacted.data["through"] == copied[0].id
     assert waiting.turn_id not in {entry.turn_id for entry in entries}
     kept = [entry for entry in await scene.entries(first.session_id) if entry.seq <= after]
@@ -254,10 +254,10 @@ async def test_a_call_that_never_started_is_no_mystery_in_a_fork(scene: Scene) -
     """X1: nobody approved it, so it is known what became of it: nothing."""
     running = await scene.running()
     call = scene.call(running, Effect.EFFECTFUL)
-    moves = [(call, call.on(effects.Event.ASK))]
+    moves = [(call, call.on(effects.CallEvent.ASK))]
     turn, _ = await scene.store.turns.park(running, [scene.asked()], scene.approval(), moves)
     await scene.store.settlement.cancel(turn.id, Cause.USER, scene.now)
     fork = await scene.store.sessions.fork(turn.session_id, copy_of(scene))
     (copied,) = await scene.store.turns.list(fork.id)
     (same,) = await scene.store.journal.calls(copied.id)
-    assert (same.state, same.starts) == (effects.State.AWAITING_APPROVAL, 0)
+    assert (same.state, same.starts) == (effects.CallState.AWAITING_APPROVAL, 0)

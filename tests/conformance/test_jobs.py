@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from holdfast.core.intake import Receipt
-from holdfast.core.schedule import Job, Outcome, due_slots, slot_key
+from holdfast.core.schedule import Job, JobOutcome, due_slots, slot_key
 from holdfast.core.timekeeping import STEP_MAX_MS
-from holdfast.core.turns import Event, Mode, State
+from holdfast.core.turns import Mode, TurnEvent, TurnState
 from holdfast.errors import KeyReused, Rejected, Stale
 from holdfast.ids import new_session_id, new_turn_id
 from holdfast.store.retention import DAY_MS
@@ -112,8 +112,8 @@ async def test_a_due_instant_becomes_one_turn(scene: Scene) -> None:
     await scene.store.jobs.save(job())
     receipt = await fire(scene, START + HOUR)
     (slot,) = await scene.store.jobs.slots("report")
-    assert (slot.instant, slot.turn_id, slot.outcome) == (START + HOUR, receipt.turn_id, Outcome.DUE)
-    assert await scene.state(receipt) is State.QUEUED
+    assert (slot.instant, slot.turn_id, slot.outcome) == (START + HOUR, receipt.turn_id, JobOutcome.DUE)
+    assert await scene.state(receipt) is TurnState.QUEUED
     before = await scene.snapshot()
     with pytest.raises(Stale):
         await fire(scene, START + HOUR)
@@ -123,14 +123,15 @@ async def test_a_due_instant_becomes_one_turn(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize(
-    ("event", "outcome"), [(Event.FINISH, Outcome.RAN), (Event.FAIL, Outcome.FAILED), (Event.CANCEL, Outcome.FAILED)]
+    ("event", "outcome"),
+    [(TurnEvent.FINISH, JobOutcome.RAN), (TurnEvent.FAIL, JobOutcome.FAILED), (TurnEvent.CANCEL, JobOutcome.FAILED)],
 )
-async def test_a_slot_tells_what_became_of_its_turn(scene: Scene, event: Event, outcome: Outcome) -> None:
+async def test_a_slot_tells_what_became_of_its_turn(scene: Scene, event: TurnEvent, outcome: JobOutcome) -> None:
     await scene.store.jobs.save(job())
     receipt = await fire(scene, START + HOUR)
     turn = await scene.claim_and_start(receipt.turn_id)
-    assert [slot.outcome for slot in await scene.store.jobs.slots("report")] == [Outcome.DUE]
-    await scene.finish(turn, event=event, cause="user" if event is Event.CANCEL else None)
+    assert [slot.outcome for slot in await scene.store.jobs.slots("report")] == [JobOutcome.DUE]
+    await scene.finish(turn, event=event, cause="user" if event is TurnEvent.CANCEL else None)
     assert [slot.outcome for slot in await scene.store.jobs.slots("report")] == [outcome]
     assert (await scene.store.sessions.get(receipt.session_id)).end_reason == "cron_complete"
 
@@ -142,14 +143,14 @@ async def test_a_slot_that_ran_did_run_after_its_turn_was_pruned(scene: Scene) -
     await scene.finish(await scene.claim_and_start(receipt.turn_id))
     assert await scene.store.sessions.prune("cron", scene.now) == 1
     (slot,) = await scene.store.jobs.slots("report")
-    assert (slot.turn_id, slot.outcome) == (receipt.turn_id, Outcome.RAN)
+    assert (slot.turn_id, slot.outcome) == (receipt.turn_id, JobOutcome.RAN)
 
 
 async def test_an_instant_that_passed_unserved_is_missed_once(scene: Scene) -> None:
     await scene.store.jobs.save(job())
     await scene.store.jobs.miss("report", START + HOUR)
     (slot,) = await scene.store.jobs.slots("report")
-    assert (slot.turn_id, slot.outcome) == (None, Outcome.MISSED)
+    assert (slot.turn_id, slot.outcome) == (None, JobOutcome.MISSED)
     before = await scene.snapshot()
     with pytest.raises(Stale):
         await scene.store.jobs.miss("report", START + HOUR)
@@ -182,7 +183,7 @@ async def test_a_clock_that_jumps_forward_and_back_leaves_one_slot_per_instant(s
     assert await serve(scene) == []
     slots = await scene.store.jobs.slots("report")
     assert len({slot.instant for slot in slots}) == len(slots) == 5
-    assert [slot.outcome for slot in slots] == [Outcome.DUE] + [Outcome.MISSED] * 4
+    assert [slot.outcome for slot in slots] == [JobOutcome.DUE] + [JobOutcome.MISSED] * 4
 
 
 async def test_a_job_made_anew_fires_no_instant_that_its_namesake_fired(scene: Scene) -> None:
@@ -205,7 +206,7 @@ async def test_a_removed_job_takes_its_slots_along_and_leaves_its_turns(scene: S
     assert await scene.store.jobs.remove("report") is True
     assert await scene.store.jobs.remove("report") is False
     assert await scene.store.jobs.slots("report") == []
-    assert await scene.state(receipt) is State.QUEUED
+    assert await scene.state(receipt) is TurnState.QUEUED
 
 
 async def test_a_job_that_is_gone_does_not_fire(scene: Scene) -> None:

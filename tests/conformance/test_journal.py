@@ -10,11 +10,11 @@ import pytest
 from holdfast.core import effects
 from holdfast.core.effects import Effect
 from holdfast.core.intake import Busy
-from holdfast.core.journal import Draft, Entry, Kind
-from holdfast.core.memory import messages
+from holdfast.core.journal import DraftEntry, Entry, EntryKind
 from holdfast.core.redaction import MASK, Redaction
+from holdfast.core.segments import messages
 from holdfast.core.transcript import Role, fold
-from holdfast.core.turns import Cause, Event, Mode, Resume, Turn
+from holdfast.core.turns import Cause, Mode, Resume, Turn, TurnEvent
 from holdfast.errors import NotFound, Stale
 from holdfast.ids import CallId, SessionId, TurnId
 from holdfast.store.database import Run, Transaction
@@ -27,7 +27,7 @@ async def test_what_is_appended_is_read_back_the_same(scene: Scene) -> None:
     turn = await scene.running()
     drafts = [
         scene.text("Grüße, 世界 🌍"),
-        scene.draft(Kind.TOOL_STARTED, args={"n": 1, "deep": [{"a": None}]}, name="look"),
+        scene.draft(EntryKind.TOOL_STARTED, args={"n": 1, "deep": [{"a": None}]}, name="look"),
     ]
     appended, entries = await scene.store.journal.append(turn, drafts)
     assert [(entry.seq, entry.nth, entry.attempt) for entry in entries] == [(3, 2, 1), (4, 3, 1)]
@@ -43,7 +43,7 @@ async def test_text_that_is_no_text_is_shown_live_as_it_is_replayed(scene: Scene
         turn = await scene.running(bad)
         cursor = len(await scene.entries(turn.session_id))
         data = {"text": bad, bad: [bad, {bad: {"deeper": [bad]}}]}
-        turn, live = await scene.store.journal.append(turn, [scene.draft(Kind.TEXT, **data)])
+        turn, live = await scene.store.journal.append(turn, [scene.draft(EntryKind.TEXT, **data)])
         finished, closing = await scene.store.settlement.finish(turn, scene.ending(turn, text=bad))
         replayed = await scene.store.journal.read(turn.session_id, after=cursor)
         assert replayed == [*live, *closing]
@@ -57,7 +57,7 @@ VALUES = [(1, 2), {"t": ("a", ("b",))}, float("nan"), float("inf"), 10**30, -(2*
 async def test_any_value_is_shown_live_as_it_is_replayed(scene: Scene) -> None:
     """J3: what JSON cannot tell apart is not told apart in the live entry either."""
     turn = await scene.running()
-    _, live = await scene.store.journal.append(turn, [scene.draft(Kind.TOOL_STARTED, args=value) for value in VALUES])
+    _, live = await scene.store.journal.append(turn, [scene.draft(EntryKind.TOOL_STARTED, args=value) for value in VALUES])
     replayed = await scene.store.journal.read(turn.session_id, after=2)
     assert [(type(entry.data["args"]), entry) for entry in replayed] == [(type(entry.data["args"]), entry) for entry in live]
 
@@ -66,12 +66,12 @@ async def test_text_that_is_no_text_is_kept_readable_in_a_tool_call(scene: Scene
     """X1: the result of a call is never lost to a character that a database refuses."""
     turn = await scene.running()
     call = scene.call(turn, args='{"a": "\0"}', name="lo\0ok", id=CallId("call\0\ud800"))
-    started = call.on(effects.Event.START)
-    ended = replace(started.on(effects.Event.SUCCEED), result="a\0b\ud800")
+    started = call.on(effects.CallEvent.START)
+    ended = replace(started.on(effects.CallEvent.SUCCEED), result="a\0b\ud800")
     turn = await scene.move(turn, (call, started))
     await scene.move(turn, (started, ended))
     (stored,) = await scene.store.journal.calls(turn.id)
-    assert (stored.state, stored.result) == (effects.State.OK, "a\ufffdb?")
+    assert (stored.state, stored.result) == (effects.CallState.OK, "a\ufffdb?")
 
 
 async def test_the_journal_of_a_session_is_gapless_across_its_turns(scene: Scene) -> None:
@@ -86,16 +86,16 @@ async def test_the_journal_of_a_session_is_gapless_across_its_turns(scene: Scene
     entries = await scene.entries(first.session_id)
     assert [entry.seq for entry in entries] == list(range(1, len(entries) + 1))
     assert [entry.kind for entry in entries] == [
-        Kind.TURN_ACCEPTED,
-        Kind.TURN_STARTED,
-        Kind.TEXT,
-        Kind.TEXT,
-        Kind.TURN_ACCEPTED,
-        Kind.TEXT,
-        Kind.TURN_ACCEPTED,
-        Kind.TURN_COMPLETED,
-        Kind.TURN_STARTED,
-        Kind.TURN_INTERRUPTED,
+        EntryKind.TURN_ACCEPTED,
+        EntryKind.TURN_STARTED,
+        EntryKind.TEXT,
+        EntryKind.TEXT,
+        EntryKind.TURN_ACCEPTED,
+        EntryKind.TEXT,
+        EntryKind.TURN_ACCEPTED,
+        EntryKind.TURN_COMPLETED,
+        EntryKind.TURN_STARTED,
+        EntryKind.TURN_INTERRUPTED,
     ]
 
 
@@ -116,7 +116,7 @@ async def test_a_reader_with_a_cursor_gets_exactly_what_is_missing(scene: Scene)
 async def test_a_reader_of_one_turn_gets_that_turn_alone(scene: Scene) -> None:
     first = await scene.finished("one")
     second = await scene.finished("two")
-    kinds = [Kind.TURN_ACCEPTED, Kind.TURN_STARTED, Kind.TURN_COMPLETED]
+    kinds = [EntryKind.TURN_ACCEPTED, EntryKind.TURN_STARTED, EntryKind.TURN_COMPLETED]
     for turn in (first, second):
         entries = await scene.store.journal.read_turn(turn.id)
         assert [(entry.turn_id, entry.kind) for entry in entries] == [(turn.id, kind) for kind in kinds]
@@ -125,7 +125,7 @@ async def test_a_reader_of_one_turn_gets_that_turn_alone(scene: Scene) -> None:
 async def test_a_segment_is_read_with_exactly_its_own_turns(scene: Scene) -> None:
     """M2: a commit carries the completed turns of its segment, and no failed, cut off or later one."""
     first = await scene.finished("one")
-    await scene.finish(await scene.running("broken"), event=Event.FAIL)
+    await scene.finish(await scene.running("broken"), event=TurnEvent.FAIL)
     second = await scene.finished("two")
     await scene.store.segments.seal(first.session_id, scene.now)
     await scene.finished("three")
@@ -138,11 +138,11 @@ async def test_a_segment_is_read_with_exactly_its_own_turns(scene: Scene) -> Non
 async def test_of_a_segment_only_what_was_said_is_read(scene: Scene) -> None:
     """M2: it is all that a commit carries, and what a turn did on its way there may be far too much to be held at once."""
     turn = await scene.say(await scene.running("hello"), *(f"piece {number} " for number in range(20)))
-    turn, _ = await scene.use(turn, Effect.PURE, effects.Event.SUCCEED)
+    turn, _ = await scene.use(turn, Effect.PURE, effects.CallEvent.SUCCEED)
     done = await scene.finish(turn, text="hi")
     (segment,) = await scene.store.segments.of_session(done.session_id)
     entries = await scene.store.journal.read_segment(segment)
-    assert [entry.kind for entry in entries] == [Kind.TURN_ACCEPTED, Kind.TURN_COMPLETED]
+    assert [entry.kind for entry in entries] == [EntryKind.TURN_ACCEPTED, EntryKind.TURN_COMPLETED]
     assert messages(entries) == messages(await scene.store.journal.read_turn(done.id)) != []
 
 
@@ -158,7 +158,7 @@ async def test_an_append_by_anyone_but_the_holder_is_refused(scene: Scene, stale
     call = scene.call(turn)
     before = await scene.snapshot()
     with pytest.raises(Stale):
-        await scene.move(old, (call, call.on(effects.Event.START)))
+        await scene.move(old, (call, call.on(effects.CallEvent.START)))
     assert await scene.snapshot() == before
 
 
@@ -180,7 +180,7 @@ async def test_a_repeated_append_after_a_lost_answer_returns_the_same_entries(sc
     """J1: with its tool-call moves, which are not made twice."""
     turn = await scene.running()
     call = scene.call(turn, Effect.EFFECTFUL)
-    drafts, moves = [scene.text("a"), scene.text("b")], [(call, call.on(effects.Event.START))]
+    drafts, moves = [scene.text("a"), scene.text("b")], [(call, call.on(effects.CallEvent.START))]
     first = await scene.store.journal.append(turn, drafts, moves)
     before = await scene.snapshot()
     assert await scene.store.journal.append(turn, drafts, moves) == first
@@ -223,18 +223,18 @@ async def test_appends_of_many_sessions_at_once_stay_apart(scene: Scene) -> None
 
     await asyncio.gather(*map(speak, turns))
     for turn in turns:
-        said = [entry.data["text"] for entry in await scene.entries(turn.session_id) if entry.kind is Kind.TEXT]
+        said = [entry.data["text"] for entry in await scene.entries(turn.session_id) if entry.kind is EntryKind.TEXT]
         assert said == [f"{turn.id} {number}" for number in range(10)]
 
 
 async def test_a_call_moves_only_from_the_state_it_was_read_in(scene: Scene) -> None:
     """X1: compare-and-set."""
     turn, started = await scene.use(await scene.running())
-    ended = replace(started.on(effects.Event.SUCCEED), result="42")
-    planned = replace(started, state=effects.State.PLANNED)
+    ended = replace(started.on(effects.CallEvent.SUCCEED), result="42")
+    planned = replace(started, state=effects.CallState.PLANNED)
     before = await scene.snapshot()
     with pytest.raises(Stale):
-        await scene.move(turn, (planned, planned.on(effects.Event.START)))
+        await scene.move(turn, (planned, planned.on(effects.CallEvent.START)))
     assert await scene.snapshot() == before
     turn = await scene.move(turn, (started, ended))
     with pytest.raises(Stale):
@@ -245,11 +245,13 @@ async def test_a_call_moves_only_from_the_state_it_was_read_in(scene: Scene) -> 
 
 async def test_an_entry_and_its_call_move_together_or_not_at_all(scene: Scene) -> None:
     """J1, X1: one of two moves is stale, so nothing of the append stays."""
-    turn, stale = await scene.use(await scene.running(), Effect.PURE, effects.Event.SUCCEED)
+    turn, stale = await scene.use(await scene.running(), Effect.PURE, effects.CallEvent.SUCCEED)
     fresh = scene.call(turn)
     before = await scene.snapshot()
     with pytest.raises(Stale):
-        await scene.move(turn, (fresh, fresh.on(effects.Event.START)), (replace(stale, state=effects.State.STARTED), stale))
+        await scene.move(
+            turn, (fresh, fresh.on(effects.CallEvent.START)), (replace(stale, state=effects.CallState.STARTED), stale)
+        )
     assert await scene.snapshot() == before
 
 
@@ -266,7 +268,7 @@ async def test_the_schema_refuses_the_second_start_of_an_effect(scene: Scene) ->
 async def test_a_call_keeps_what_it_was_planned_with(scene: Scene) -> None:
     """X1: a later move cannot turn an effect into something that may be repeated."""
     turn, started = await scene.use(await scene.running(), Effect.EFFECTFUL)
-    disguised = replace(started.on(effects.Event.SUCCEED), effect=Effect.PURE, name="other", args="[]", result="ok")
+    disguised = replace(started.on(effects.CallEvent.SUCCEED), effect=Effect.PURE, name="other", args="[]", result="ok")
     await scene.move(turn, (started, disguised))
     (stored,) = await scene.store.journal.calls(turn.id)
     assert (stored.effect, stored.name, stored.args) == (Effect.EFFECTFUL, "look", "{}")
@@ -275,11 +277,13 @@ async def test_a_call_keeps_what_it_was_planned_with(scene: Scene) -> None:
 async def test_a_call_can_wait_for_approval(scene: Scene) -> None:
     turn = await scene.running()
     call = scene.call(turn, Effect.EFFECTFUL)
-    asked = call.on(effects.Event.ASK)
+    asked = call.on(effects.CallEvent.ASK)
     turn = await scene.move(turn, (call, asked))
-    assert [each.state for each in await scene.store.journal.calls(turn.id)] == [effects.State.AWAITING_APPROVAL]
-    turn = await scene.move(turn, (asked, asked.on(effects.Event.START)))
-    assert [(each.state, each.starts) for each in await scene.store.journal.calls(turn.id)] == [(effects.State.STARTED, 1)]
+    assert [each.state for each in await scene.store.journal.calls(turn.id)] == [effects.CallState.AWAITING_APPROVAL]
+    turn = await scene.move(turn, (asked, asked.on(effects.CallEvent.START)))
+    assert [(each.state, each.starts) for each in await scene.store.journal.calls(turn.id)] == [
+        (effects.CallState.STARTED, 1)
+    ]
 
 
 async def cut(scene: Scene, *texts: str) -> tuple[Turn, list[Entry]]:
@@ -293,7 +297,7 @@ async def cut(scene: Scene, *texts: str) -> tuple[Turn, list[Entry]]:
             turn_id=turn.id,
             attempt=turn.attempt,
             nth=turn.nth + 1 + number,
-            kind=Kind.TEXT,
+            kind=EntryKind.TEXT,
             at=scene.now,
             data={"text": text},
         )
@@ -320,7 +324,7 @@ async def test_words_that_the_next_attempt_did_not_know_are_not_said_twice(scene
     turn, lost = await cut(scene, "two", "three")
     assert await scene.store.journal.append_late(lost[:1]) == 1
     again = await scene.claim_and_start(turn.id)
-    result = replace(lost[1], kind=Kind.TOOL_FINISHED, data={"call_id": "c", "name": "tool", "outcome": "ok"})
+    result = replace(lost[1], kind=EntryKind.TOOL_FINISHED, data={"call_id": "c", "name": "tool", "outcome": "ok"})
     assert await scene.store.journal.append_late(lost) == 0
     assert await scene.store.journal.append_late([result]) == 1
     await scene.finish(await scene.say(again, "three"))
@@ -328,7 +332,7 @@ async def test_words_that_the_next_attempt_did_not_know_are_not_said_twice(scene
     assert "".join(said) == "onetwothree"
 
 
-def left(turn: Turn, kind: Kind, nth: int, **data: object) -> Entry:
+def left(turn: Turn, kind: EntryKind, nth: int, **data: object) -> Entry:
     """Return an entry that the worker of a turn left on its disk."""
     return Entry(
         session_id=turn.session_id, seq=0, turn_id=turn.id, attempt=turn.attempt, nth=nth, kind=kind, at=START, data=data
@@ -352,11 +356,11 @@ async def test_a_cancelled_turn_shows_nothing_more_and_what_it_spent_is_counted_
     turn = await called_off(scene, how)
     shown = fold(await scene.entries(turn.session_id))
     before = await scene.snapshot()
-    words = [left(turn, Kind.TEXT, 3, text="two"), left(turn, Kind.REASONING, 4, text="hm")]
-    result = left(turn, Kind.TOOL_FINISHED, 5, call_id="c", name="look", outcome="ok", result="found")
+    words = [left(turn, EntryKind.TEXT, 3, text="two"), left(turn, EntryKind.REASONING, 4, text="hm")]
+    result = left(turn, EntryKind.TOOL_FINISHED, 5, call_id="c", name="look", outcome="ok", result="found")
     assert await scene.store.journal.append_late([*words, result]) == 0
     assert await scene.snapshot() == before
-    spent = left(turn, Kind.USAGE, 6, **scene.usage(10).data)
+    spent = left(turn, EntryKind.USAGE, 6, **scene.usage(10).data)
     assert await scene.store.journal.append_late([*words, result, spent]) == 1
     assert await scene.store.journal.append_late([*words, result, spent]) == 0
     entries = await scene.entries(turn.session_id)
@@ -433,11 +437,11 @@ async def test_memory_owners_are_kept_as_given(scene: Scene) -> None:
 async def test_an_entry_of_an_unknown_kind_is_a_note_among_readable_neighbours(scene: Scene) -> None:
     """What a later version wrote does not make a session unreadable."""
     turn = await scene.running()
-    turn, (entry,) = await scene.store.journal.append(turn, [Draft(kind=Kind.TEXT, at=1, data={"text": "old"})])
+    turn, (entry,) = await scene.store.journal.append(turn, [DraftEntry(kind=EntryKind.TEXT, at=1, data={"text": "old"})])
     rename = "UPDATE entries SET kind = 'hologram' WHERE session_id = :id AND seq = :seq"
     await scene.store.database.write(lambda: _run(rename, {"id": turn.session_id, "seq": entry.seq}))
     read = await scene.store.journal.read(turn.session_id)
-    assert [each.kind for each in read] == [Kind.TURN_ACCEPTED, Kind.TURN_STARTED, Kind.NOTE]
+    assert [each.kind for each in read] == [EntryKind.TURN_ACCEPTED, EntryKind.TURN_STARTED, EntryKind.NOTE]
 
 
 def _run(sql: str, params: dict[str, str | int]) -> Transaction[None]:
@@ -448,7 +452,7 @@ async def test_a_context_begins_at_the_start_until_it_is_compacted(scene: Scene)
     turn = await scene.say(await scene.running(), "hi")
     assert await scene.store.journal.context_begins(turn.session_id) == 0
     for after in (2, 3):
-        summary = scene.draft(Kind.CONTEXT_COMPACTED, text="so far", through=turn.id, after=after)
+        summary = scene.draft(EntryKind.CONTEXT_COMPACTED, text="so far", through=turn.id, after=after)
         turn, _ = await scene.store.journal.append(turn, [summary])
     other = await scene.running(conversation="chat:2")
     assert await scene.store.journal.context_begins(turn.session_id) == 3
@@ -459,7 +463,7 @@ async def test_a_context_begins_at_the_start_until_it_is_compacted(scene: Scene)
 async def test_a_summary_that_cannot_be_read_hides_nothing(scene: Scene) -> None:
     """R11: the whole conversation is the context then."""
     turn = await scene.running()
-    await scene.store.journal.append(turn, [scene.draft(Kind.CONTEXT_COMPACTED, text="so far", after="here")])
+    await scene.store.journal.append(turn, [scene.draft(EntryKind.CONTEXT_COMPACTED, text="so far", after="here")])
     assert await scene.store.journal.context_begins(turn.session_id) == 0
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import asyncpg
 
-from holdfast.core import memory
+from holdfast.core import segments
 from holdfast.core.intake import Busy, Receipt
 from holdfast.core.turns import Cause, Policy, Resume, Turn
 from holdfast.errors import NotFound, Rejected, Stale
@@ -92,7 +92,7 @@ class Turmoil:
 
     async def commit(self, store: Store, node: NodeId) -> None:
         for segment in await store.segments.claim(node, OWNER, self.scene.now, 4):
-            await store.segments.settle(segment, memory.Event.SUCCEED, self.scene.now)
+            await store.segments.settle(segment, segments.SegmentEvent.SUCCEED, self.scene.now)
 
     async def undo(self, store: Store, _node: NodeId) -> None:
         turn_id, session_id = self._any()

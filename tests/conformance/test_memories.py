@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.core.memories import PROFILE_MAX_CHARS, Changed, Changes, Kind, Memory
+from holdfast.core.facts import PROFILE_MAX_CHARS, MemoriesChanged, Memory, MemoryChanges, MemoryKind
 from holdfast.errors import NotFound, Rejected
 from holdfast.ids import MemoryId, SegmentId, SessionId, TurnId
 from holdfast.store import memories as memories_sql
@@ -231,11 +231,11 @@ async def test_what_was_changed_is_found_by_its_new_words_only(scene: Scene) -> 
 
 async def test_there_is_one_profile_and_it_comes_first(scene: Scene) -> None:
     """It is replaced by the next, keeps its id, and is no fact that a message recalls."""
-    profile = await scene.store.memories.add(scene.fact("A baker.", kind=Kind.PROFILE, turn_id="t1"))
+    profile = await scene.store.memories.add(scene.fact("A baker.", kind=MemoryKind.PROFILE, turn_id="t1"))
     scene.now += 1
     facts = [await scene.store.memories.add(scene.fact("a baker")), await scene.store.memories.add(scene.fact("likes tea"))]
     scene.now += 1
-    second = await scene.store.memories.add(scene.fact("A baker by the sea.", kind=Kind.PROFILE, turn_id="t2"))
+    second = await scene.store.memories.add(scene.fact("A baker by the sea.", kind=MemoryKind.PROFILE, turn_id="t2"))
     assert second == replace(profile, text="A baker by the sea.", updated_at=scene.now, turn_id="t2")
     facts.append(await scene.store.memories.add(scene.fact("likes rain")))
     assert await scene.store.memories.recent("local") == [second, *sorted(facts, key=order, reverse=True)]
@@ -253,7 +253,7 @@ async def test_changes_are_made_together(scene: Scene) -> None:
     tea, coffee, milk = [await scene.store.memories.add(scene.fact(f"likes {what}")) for what in ("tea", "coffee", "milk")]
     theirs = await scene.store.memories.add(scene.fact(owner="somebody"))
     scene.now += MINUTE
-    changes = Changes(
+    changes = MemoryChanges(
         added=[scene.fact("LIKES milk!"), scene.fact("likes rain"), scene.fact("likes rain"), scene.fact("likes coffee")],
         replaced=[
             replace(tea, text="likes green tea", turn_id="t", segment_id="s"),
@@ -264,7 +264,7 @@ async def test_changes_are_made_together(scene: Scene) -> None:
         removed=[coffee.id, coffee.id, MemoryId("none"), theirs.id],
     )
     changed = await scene.store.memories.change("local", changes, scene.now)
-    assert changed == Changed(added=2, replaced=1, removed=1, known=3)
+    assert changed == MemoriesChanged(added=2, replaced=1, removed=1, known=3)
     found = {each.text: each for each in await scene.store.memories.list("local")}
     assert set(found) == {"likes green tea", "likes milk", "likes rain", "likes coffee"}
     assert found["likes green tea"] == replace(
@@ -273,34 +273,34 @@ async def test_changes_are_made_together(scene: Scene) -> None:
     assert found["likes milk"] == milk
     assert await scene.store.memories.list("somebody") == [theirs]
     assert await scene.store.memories.search("local", "green") == [found["likes green tea"]]
-    assert await scene.store.memories.change("local", Changes(), scene.now) == Changed()
+    assert await scene.store.memories.change("local", MemoryChanges(), scene.now) == MemoriesChanged()
 
 
 async def test_two_that_come_to_say_the_same_are_one(scene: Scene) -> None:
     tea, coffee = [await scene.store.memories.add(scene.fact(f"likes {what}")) for what in ("tea", "coffee")]
-    changes = Changes(replaced=[replace(tea, text="Likes coffee.")])
-    assert await scene.store.memories.change("local", changes, scene.now) == Changed(replaced=1)
+    changes = MemoryChanges(replaced=[replace(tea, text="Likes coffee.")])
+    assert await scene.store.memories.change("local", changes, scene.now) == MemoriesChanged(replaced=1)
     assert await scene.store.memories.list("local") == [coffee]
 
 
 async def test_two_may_change_places(scene: Scene) -> None:
     """As when somebody edits both at once: neither stands in the way of the other."""
     tea, coffee = [await scene.store.memories.add(scene.fact(f"likes {what}", turn_id=what)) for what in ("tea", "coffee")]
-    changes = Changes(replaced=[replace(tea, text="likes coffee"), replace(coffee, text="likes tea")])
-    assert await scene.store.memories.change("local", changes, scene.now) == Changed(replaced=2)
+    changes = MemoryChanges(replaced=[replace(tea, text="likes coffee"), replace(coffee, text="likes tea")])
+    assert await scene.store.memories.change("local", changes, scene.now) == MemoriesChanged(replaced=2)
     found = {each.id: each.text for each in await scene.store.memories.list("local")}
     assert found == {tea.id: "likes coffee", coffee.id: "likes tea"}
 
 
 async def test_a_profile_is_added_replaced_and_known(scene: Scene) -> None:
-    profile = scene.fact("A baker.", kind=Kind.PROFILE)
-    changes = Changes(added=[profile])
-    assert await scene.store.memories.change("local", changes, scene.now) == Changed(added=1)
-    assert await scene.store.memories.change("local", changes, scene.now) == Changed(known=1)
-    changes = Changes(added=[scene.fact("A baker by the sea.", kind=Kind.PROFILE)])
-    assert await scene.store.memories.change("local", changes, scene.now) == Changed(replaced=1)
-    changes = Changes(replaced=[replace(profile, text="A baker in Lübeck.")])
-    assert await scene.store.memories.change("local", changes, scene.now) == Changed(replaced=1)
+    profile = scene.fact("A baker.", kind=MemoryKind.PROFILE)
+    changes = MemoryChanges(added=[profile])
+    assert await scene.store.memories.change("local", changes, scene.now) == MemoriesChanged(added=1)
+    assert await scene.store.memories.change("local", changes, scene.now) == MemoriesChanged(known=1)
+    changes = MemoryChanges(added=[scene.fact("A baker by the sea.", kind=MemoryKind.PROFILE)])
+    assert await scene.store.memories.change("local", changes, scene.now) == MemoriesChanged(replaced=1)
+    changes = MemoryChanges(replaced=[replace(profile, text="A baker in Lübeck.")])
+    assert await scene.store.memories.change("local", changes, scene.now) == MemoriesChanged(replaced=1)
     assert [(each.id, each.text) for each in await scene.store.memories.list("local")] == [
         (profile.id, "A baker in Lübeck.")
     ]
@@ -309,18 +309,18 @@ async def test_a_profile_is_added_replaced_and_known(scene: Scene) -> None:
 async def test_there_is_only_so_much_room(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     """What comes then is left out, and said to be; what takes the place of something else is not."""
     monkeypatch.setattr(memories_sql, "FACTS_MAX", 3)
-    changes = Changes(added=[scene.fact(f"fact {number}") for number in range(5)])
-    assert await scene.store.memories.change("local", changes, scene.now) == Changed(added=3, left_out=2)
-    assert await scene.store.memories.change("local", changes, scene.now) == Changed(known=3, left_out=2)
+    changes = MemoryChanges(added=[scene.fact(f"fact {number}") for number in range(5)])
+    assert await scene.store.memories.change("local", changes, scene.now) == MemoriesChanged(added=3, left_out=2)
+    assert await scene.store.memories.change("local", changes, scene.now) == MemoriesChanged(known=3, left_out=2)
     first, *_ = await scene.store.memories.list("local")
     with pytest.raises(Rejected, match="remove"):
         await scene.store.memories.add(scene.fact("one more"))
     await scene.store.memories.add(scene.fact("somebody's", owner="somebody"))
-    await scene.store.memories.add(scene.fact("a profile", kind=Kind.PROFILE))
-    changes = Changes(added=[scene.fact("one more")], replaced=[replace(first, text="other")], removed=[])
-    assert await scene.store.memories.change("local", changes, scene.now) == Changed(replaced=1, left_out=1)
-    changes = Changes(added=[scene.fact("one more")], removed=[first.id])
-    assert await scene.store.memories.change("local", changes, scene.now) == Changed(added=1, removed=1)
+    await scene.store.memories.add(scene.fact("a profile", kind=MemoryKind.PROFILE))
+    changes = MemoryChanges(added=[scene.fact("one more")], replaced=[replace(first, text="other")], removed=[])
+    assert await scene.store.memories.change("local", changes, scene.now) == MemoriesChanged(replaced=1, left_out=1)
+    changes = MemoryChanges(added=[scene.fact("one more")], removed=[first.id])
+    assert await scene.store.memories.change("local", changes, scene.now) == MemoriesChanged(added=1, removed=1)
 
 
 async def test_many_at_once_take_no_more_than_the_room(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -338,12 +338,12 @@ async def test_a_segment_is_absorbed_once(scene: Scene) -> None:
     """M4, M6: a commit that is repeated after a crash changes nothing, and answers as before."""
     segment = await scene.sealed()
     assert await scene.store.memories.absorbed(segment.id) is None
-    changes = Changes(added=[scene.fact(segment_id=segment.id)])
+    changes = MemoryChanges(added=[scene.fact(segment_id=segment.id)])
     said = await scene.store.memories.absorb("local", segment.id, changes, scene.now)
     assert said == await scene.store.memories.absorbed(segment.id) == "1 fact added"
     await scene.reopen()
     before = await scene.snapshot()
-    other = Changes(added=[scene.fact("likes coffee")], removed=[changes.added[0].id])
+    other = MemoryChanges(added=[scene.fact("likes coffee")], removed=[changes.added[0].id])
     assert await scene.store.memories.absorb("local", segment.id, other, scene.now + MINUTE) == said
     assert await scene.snapshot() == before
 
@@ -354,7 +354,7 @@ async def test_only_a_persons_own_segments_are_absorbed(scene: Scene) -> None:
     before = await scene.snapshot()
     for owner, segment_id in (("somebody", segment.id), ("local", SegmentId("none")), ("local", SegmentId(""))):
         with pytest.raises(NotFound):
-            await scene.store.memories.absorb(owner, segment_id, Changes(added=[scene.fact(owner=owner)]), scene.now)
+            await scene.store.memories.absorb(owner, segment_id, MemoryChanges(added=[scene.fact(owner=owner)]), scene.now)
     assert await scene.snapshot() == before
 
 
@@ -362,7 +362,10 @@ async def test_only_a_persons_own_segments_are_absorbed(scene: Scene) -> None:
 async def test_of_two_that_absorb_a_segment_at_once_one_does(scene: Scene) -> None:
     """M6: as when a committer that was given up for dead comes back."""
     segment = await scene.sealed()
-    first, second = Changes(added=[scene.fact()]), Changes(added=[scene.fact("likes coffee"), scene.fact("likes milk")])
+    first, second = (
+        MemoryChanges(added=[scene.fact()]),
+        MemoryChanges(added=[scene.fact("likes coffee"), scene.fact("likes milk")]),
+    )
     async with closed_gate(scene.url) as gate:
         dialect = scene.store.database.dialect
         absorbing = asyncio.create_task(
@@ -396,18 +399,18 @@ async def test_what_came_from_a_session_is_found_by_it(scene: Scene) -> None:
 
 
 async def test_memories_are_counted_by_kind(scene: Scene) -> None:
-    assert await scene.store.memories.tally("local") == {Kind.FACT: 0, Kind.PROFILE: 0}
+    assert await scene.store.memories.tally("local") == {MemoryKind.FACT: 0, MemoryKind.PROFILE: 0}
     await scene.store.memories.add(scene.fact())
-    await scene.store.memories.add(scene.fact("A baker.", kind=Kind.PROFILE))
+    await scene.store.memories.add(scene.fact("A baker.", kind=MemoryKind.PROFILE))
     await scene.store.memories.add(scene.fact(owner="somebody"))
-    assert await scene.store.memories.tally("local") == {Kind.FACT: 1, Kind.PROFILE: 1}
-    assert await scene.store.memories.tally() == {Kind.FACT: 2, Kind.PROFILE: 1}
+    assert await scene.store.memories.tally("local") == {MemoryKind.FACT: 1, MemoryKind.PROFILE: 1}
+    assert await scene.store.memories.tally() == {MemoryKind.FACT: 2, MemoryKind.PROFILE: 1}
 
 
 async def test_what_is_remembered_outlives_its_session(scene: Scene) -> None:
     """It goes when somebody forgets it, not with the conversation it came from."""
     segment = await scene.sealed()
-    changes = Changes(added=[scene.fact(segment_id=segment.id)])
+    changes = MemoryChanges(added=[scene.fact(segment_id=segment.id)])
     await scene.store.memories.absorb("local", segment.id, changes, scene.now)
     await scene.store.sessions.delete(segment.session_id, scene.now)
     assert [each.id for each in await scene.store.memories.recall("local", "tea")] == [changes.added[0].id]

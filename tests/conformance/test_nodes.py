@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.core import delivery, effects, memory, sessions
+from holdfast.core import delivery, effects, segments, sessions
 from holdfast.core.effects import Effect
-from holdfast.core.journal import Kind
+from holdfast.core.journal import EntryKind
 from holdfast.core.timekeeping import BootClock
-from holdfast.core.turns import Cause, Mode, Policy, Resume, State
+from holdfast.core.turns import Cause, Mode, Policy, Resume, TurnState
 from holdfast.errors import NodeLost, Stale
 from holdfast.ids import NodeId
 from holdfast.store.retention import DAY_MS
@@ -127,16 +127,16 @@ async def test_a_sweep_takes_over_everything_that_the_dead_held(scene: Scene) ->
     running, detached, sending, committing = (held[each] for each in ("running", "detached", "sending", "committing"))
     assert (swept.released, swept.deliveries, swept.segments, swept.total) == (1, 1, 1, 5)
     assert (swept.turns.rested, swept.turns.continued, swept.turns.given_up) == ((running.id,), (detached.id,), ())
-    assert await scene.state(held["claimed"]) is State.QUEUED
-    assert await scene.state(held["waiting"]) is State.WAITING
+    assert await scene.state(held["claimed"]) is TurnState.QUEUED
+    assert await scene.state(held["waiting"]) is TurnState.WAITING
     cut = await scene.store.turns.get(running.id)
-    assert (cut.state, cut.cause, cut.node_id) == (State.INTERRUPTED, "crash", None)
-    assert await scene.state(detached) is State.QUEUED
-    assert [call.state for call in await scene.store.journal.calls(detached.id)] == [effects.State.UNKNOWN]
+    assert (cut.state, cut.cause, cut.node_id) == (TurnState.INTERRUPTED, "crash", None)
+    assert await scene.state(detached) is TurnState.QUEUED
+    assert [call.state for call in await scene.store.journal.calls(detached.id)] == [effects.CallState.UNKNOWN]
     lost = await scene.store.deliveries.get(sending.id)
-    assert (lost.state, lost.settled_at) == (delivery.State.UNKNOWN, scene.now)
+    assert (lost.state, lost.settled_at) == (delivery.DeliveryState.UNKNOWN, scene.now)
     (returned,) = await scene.store.segments.of_session(committing.session_id)
-    assert (returned.state, returned.owner) == (memory.State.SEALED, OWNER)
+    assert (returned.state, returned.owner) == (segments.SegmentState.SEALED, OWNER)
     assert {turn.id for turn in await scene.claim()} == {held["claimed"].id, detached.id}
     (repeat,) = await scene.send()
     assert (repeat.id, repeat.repeats) == (sending.id, 1)
@@ -164,7 +164,7 @@ async def test_a_sweep_in_small_steps_ends_where_a_large_one_ends(scene: Scene) 
         assert swept <= 4
         steps += 1
     assert steps == 3
-    assert await scene.store.turns.tally() == {State.INTERRUPTED: 5, State.COMPLETED: 5}
+    assert await scene.store.turns.tally() == {TurnState.INTERRUPTED: 5, TurnState.COMPLETED: 5}
 
 
 async def test_a_zombie_changes_nothing_by_any_write(scene: Scene) -> None:
@@ -177,7 +177,7 @@ async def test_a_zombie_changes_nothing_by_any_write(scene: Scene) -> None:
     claimed, running, detached = held["claimed"], held["running"], held["detached"]
     call, sending, committing = held["call"], held["sending"], held["committing"]
     zombie = running.node_id
-    ended = replace(call.on(effects.Event.SUCCEED), result="done")
+    ended = replace(call.on(effects.CallEvent.SUCCEED), result="done")
     before = await scene.snapshot()
     await scene.store.turns.release(claimed)
     assert (
@@ -196,10 +196,10 @@ async def test_a_zombie_changes_nothing_by_any_write(scene: Scene) -> None:
         scene.store.turns.park(detached, [scene.asked()], scene.question()),
         scene.finish(running),
         scene.finish(detached, deliveries=scene.parts(detached, "late")),
-        scene.settle(sending, delivery.Event.CONFIRM),
-        scene.settle(sending, delivery.Event.LOSE),
-        scene.store.segments.settle(committing, memory.Event.SUCCEED, scene.now),
-        scene.store.segments.settle(committing, memory.Event.FAIL, scene.now),
+        scene.settle(sending, delivery.DeliveryEvent.CONFIRM),
+        scene.settle(sending, delivery.DeliveryEvent.LOSE),
+        scene.store.segments.settle(committing, segments.SegmentEvent.SUCCEED, scene.now),
+        scene.store.segments.settle(committing, segments.SegmentEvent.FAIL, scene.now),
     ):
         with pytest.raises(Stale):
             await write
@@ -231,7 +231,7 @@ async def test_three_crashes_in_a_row_suspend_the_session(scene: Scene) -> None:
         assert swept.turns.given_up == ((turn.id,) if crash == 2 else ())
         if crash < 2:
             await scene.claim_and_start(turn.id)
-    assert (await scene.store.sessions.get(turn.session_id)).state is sessions.State.SUSPENDED
+    assert (await scene.store.sessions.get(turn.session_id)).state is sessions.SessionState.SUSPENDED
 
 
 async def test_what_an_unknown_node_holds_is_taken_over_too(scene: Scene) -> None:
@@ -274,8 +274,8 @@ async def test_an_interruption_is_the_last_entry_of_its_attempt(scene: Scene) ->
     await scene.store.nodes.leave(scene.node)
     await scene.sweep()
     kinds = await scene.kinds(turn.session_id)
-    assert kinds[-1] is Kind.TURN_INTERRUPTED
-    assert kinds.count(Kind.TURN_INTERRUPTED) == 1
+    assert kinds[-1] is EntryKind.TURN_INTERRUPTED
+    assert kinds.count(EntryKind.TURN_INTERRUPTED) == 1
 
 
 async def test_nodes_whose_clock_is_off_are_named_while_they_live(scene: Scene) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from holdfast.core.intake import Inbound
 from holdfast.core.search import WANTED_MAX, matches, wanted
-from holdfast.core.sessions import Hit
+from holdfast.core.sessions import SearchHit
 from holdfast.ids import new_session_id, new_turn_id
 from holdfast.store import passages as passages_sql
 from holdfast.store.audit import audit
@@ -29,7 +29,7 @@ def indexed(scene: Scene) -> str:
     return INDEXED[scene.store.database.dialect.name]
 
 
-async def find(scene: Scene, query: str, owner: str = "local", limit: int = 50) -> list[Hit]:
+async def find(scene: Scene, query: str, owner: str = "local", limit: int = 50) -> list[SearchHit]:
     """Search before and after everything is indexed: it makes no difference."""
     before = await scene.store.passages.find(owner, query, limit)
     await index(scene)

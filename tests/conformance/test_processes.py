@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.core.processes import Event, State
+from holdfast.core.processes import ProcessEvent, ProcessState
 from holdfast.errors import NotFound, Stale
 from holdfast.ids import ProcessId, SessionId
 from tests.conformance.scenes import MINUTE, Scene
@@ -29,7 +29,7 @@ async def test_a_process_has_its_pid_once_it_runs(scene: Scene) -> None:
     await scene.store.processes.add(process)
     await scene.store.processes.began(process.id, 41, 1234)
     found = await scene.store.processes.get(process.id)
-    assert (found.pid, found.born, found.state) == (41, 1234, State.RUNNING)
+    assert (found.pid, found.born, found.state) == (41, 1234, ProcessState.RUNNING)
     with pytest.raises(NotFound):
         await scene.store.processes.began(NOBODY, 1, 1)
 
@@ -45,16 +45,20 @@ async def test_what_was_looked_at_stays_looked_at(scene: Scene) -> None:
 
 @pytest.mark.parametrize(
     ("event", "code", "state"),
-    [(Event.EXIT, 0, State.EXITED), (Event.EXIT, -9, State.EXITED), (Event.LOSE, None, State.LOST)],
+    [
+        (ProcessEvent.EXIT, 0, ProcessState.EXITED),
+        (ProcessEvent.EXIT, -9, ProcessState.EXITED),
+        (ProcessEvent.LOSE, None, ProcessState.LOST),
+    ],
 )
-async def test_a_process_ends_once(scene: Scene, event: Event, code: int | None, state: State) -> None:
+async def test_a_process_ends_once(scene: Scene, event: ProcessEvent, code: int | None, state: ProcessState) -> None:
     """P1: whoever comes second gets what the first has seen."""
     process = scene.process(await scene.running())
     await scene.store.processes.add(process)
     scene.now += MINUTE
     ended = await scene.store.processes.end(process.id, event, code, scene.now)
     assert (ended.state, ended.exit_code, ended.ended_at) == (state, code, scene.now)
-    for other, its_code in ((Event.EXIT, 1), (Event.LOSE, None)):
+    for other, its_code in ((ProcessEvent.EXIT, 1), (ProcessEvent.LOSE, None)):
         assert await scene.store.processes.end(process.id, other, its_code, scene.now + 1) == ended
     assert await scene.store.processes.get(process.id) == ended
     assert await scene.store.processes.running(HOME) == []
@@ -64,14 +68,14 @@ async def test_an_exit_without_its_code_is_refused(scene: Scene) -> None:
     process = scene.process(await scene.running())
     await scene.store.processes.add(process)
     with pytest.raises(Stale):
-        await scene.store.processes.end(process.id, Event.EXIT, None, scene.now)
+        await scene.store.processes.end(process.id, ProcessEvent.EXIT, None, scene.now)
 
 
 async def test_an_unknown_process_is_not_found(scene: Scene) -> None:
     with pytest.raises(NotFound):
         await scene.store.processes.get(NOBODY)
     with pytest.raises(NotFound):
-        await scene.store.processes.end(NOBODY, Event.LOSE, None, scene.now)
+        await scene.store.processes.end(NOBODY, ProcessEvent.LOSE, None, scene.now)
     assert not await scene.store.processes.remove(NOBODY)
 
 
@@ -83,7 +87,7 @@ async def test_processes_are_listed_by_owner_session_and_state(scene: Scene) -> 
         process = scene.process(turn)
         await scene.store.processes.add(process)
         added.append(process.id)
-    await scene.store.processes.end(added[0], Event.EXIT, 0, scene.now)
+    await scene.store.processes.end(added[0], ProcessEvent.EXIT, 0, scene.now)
     theirs = scene.process(await scene.running(conversation="c", owner="somebody"), owner="somebody")
     await scene.store.processes.add(theirs)
 
@@ -94,8 +98,8 @@ async def test_processes_are_listed_by_owner_session_and_state(scene: Scene) -> 
     newest = added[::-1]
     assert await ids() == newest
     assert await ids(mine.session_id) == [added[2], added[0]]
-    assert await ids(state=State.RUNNING) == newest[:2]
-    assert await ids(mine.session_id, state=State.EXITED) == [added[0]]
+    assert await ids(state=ProcessState.RUNNING) == newest[:2]
+    assert await ids(mine.session_id, state=ProcessState.EXITED) == [added[0]]
     assert await ids(limit=1) == newest[:1]
     assert await ids(before=newest[0]) == newest[1:]
     assert await scene.store.processes.list("local", theirs.session_id) == []
@@ -118,5 +122,5 @@ async def test_a_session_whose_process_runs_is_not_pruned(scene: Scene) -> None:
     await scene.store.processes.add(process)
     await scene.finish(turn, memory_owner=None)
     assert await scene.store.sessions.prune("webhook", scene.now) == 0
-    await scene.store.processes.end(process.id, Event.LOSE, None, scene.now)
+    await scene.store.processes.end(process.id, ProcessEvent.LOSE, None, scene.now)
     assert await scene.store.sessions.prune("webhook", scene.now) == 1

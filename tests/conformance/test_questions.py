@@ -9,9 +9,9 @@ import pytest
 from holdfast.core import effects, questions
 from holdfast.core.effects import Effect
 from holdfast.core.intake import Busy
-from holdfast.core.journal import Kind
+from holdfast.core.journal import EntryKind
 from holdfast.core.questions import About, AskedQuestion, Question
-from holdfast.core.turns import Cause, State, Turn
+from holdfast.core.turns import Cause, Turn, TurnState
 from holdfast.errors import IllegalMove, Rejected, Stale
 from holdfast.ids import SessionId, TurnId
 from holdfast.store import cancellation, turns
@@ -20,7 +20,7 @@ from tests.conformance.scenes import MINUTE, QUESTION, Scene, on_postgres
 from tests.conformance.test_concurrency import race
 
 OWNER = "local"
-AWAITING = effects.State.AWAITING_APPROVAL
+AWAITING = effects.CallState.AWAITING_APPROVAL
 
 
 async def only(scene: Scene, turn: Turn) -> AskedQuestion:
@@ -102,7 +102,7 @@ async def test_a_question_that_has_expired_takes_no_answer_but_that(scene: Scene
         with pytest.raises(IllegalMove, match="expired"):
             await scene.answer(turn, late)
     assert await scene.snapshot() == before
-    assert (await scene.answer(turn, questions.EXPIRED)).state is State.QUEUED
+    assert (await scene.answer(turn, questions.EXPIRED)).state is TurnState.QUEUED
     assert await scene.store.questions.expired(scene.now) == []
     assert await scene.store.questions.grants(OWNER) == []
 
@@ -216,16 +216,18 @@ async def test_a_turn_is_parked_with_the_calls_that_wait(scene: Scene) -> None:
     """X1: what was asked about, and what waits beside it, is there after a restart, and nothing of it has started."""
     running = await scene.running()
     asks, waits = scene.call(running, Effect.EFFECTFUL), scene.call(running)
-    moves = [(asks, asks.on(effects.Event.ASK)), (waits, waits)]
+    moves = [(asks, asks.on(effects.CallEvent.ASK)), (waits, waits)]
     turn, _ = await scene.store.turns.park(running, [scene.asked()], scene.approval(), moves)
     calls = {call.id: (call.state, call.starts) for call in await scene.store.journal.calls(turn.id)}
-    assert calls == {asks.id: (AWAITING, 0), waits.id: (effects.State.PLANNED, 0)}
+    assert calls == {asks.id: (AWAITING, 0), waits.id: (effects.CallState.PLANNED, 0)}
     await scene.reopen()
     scene.node = await scene.joined()
     await scene.answer(turn, "once")
     again = await scene.claim_and_start(turn.id)
     asked, planned = await scene.store.journal.calls(turn.id)
-    again = await scene.move(again, (asked, asked.on(effects.Event.START)), (planned, planned.on(effects.Event.START)))
+    again = await scene.move(
+        again, (asked, asked.on(effects.CallEvent.START)), (planned, planned.on(effects.CallEvent.START))
+    )
     assert {call.starts for call in await scene.store.journal.calls(turn.id)} == {1}
     await scene.finish(again)
 
@@ -234,20 +236,20 @@ async def test_calls_that_wait_survive_a_park_untouched(scene: Scene) -> None:
     """X1: only what had started is decided."""
     running = await scene.running()
     waits, planned = scene.call(running, Effect.EFFECTFUL), scene.call(running, Effect.EFFECTFUL)
-    asked = waits.on(effects.Event.ASK)
+    asked = waits.on(effects.CallEvent.ASK)
     running = await scene.move(running, (waits, asked), (planned, planned))
     running, started = await scene.use(running, Effect.EFFECTFUL)
     turn, entries = await scene.store.turns.park(running, [scene.asked()], scene.approval(), [(asked, asked)])
     states = {call.id: call.state for call in await scene.store.journal.calls(turn.id)}
-    assert states == {waits.id: AWAITING, planned.id: effects.State.PLANNED, started.id: effects.State.UNKNOWN}
-    assert [entry.kind for entry in entries] == [Kind.APPROVAL_ASKED]
+    assert states == {waits.id: AWAITING, planned.id: effects.CallState.PLANNED, started.id: effects.CallState.UNKNOWN}
+    assert [entry.kind for entry in entries] == [EntryKind.APPROVAL_ASKED]
 
 
 async def test_a_repeated_park_asks_once(scene: Scene) -> None:
     """Q1, X1: its answer was lost, and it is given again."""
     running = await scene.running()
     call = scene.call(running, Effect.EFFECTFUL)
-    asking = ([scene.text("well"), scene.asked()], scene.approval(), [(call, call.on(effects.Event.ASK))])
+    asking = ([scene.text("well"), scene.asked()], scene.approval(), [(call, call.on(effects.CallEvent.ASK))])
     parked = await scene.store.turns.park(running, *asking)
     before = await scene.snapshot()
     assert await scene.store.turns.park(running, *asking) == parked
@@ -256,11 +258,11 @@ async def test_a_repeated_park_asks_once(scene: Scene) -> None:
 
 async def test_a_park_whose_calls_have_moved_changes_nothing(scene: Scene) -> None:
     """T4, X1"""
-    running, started = await scene.use(await scene.running(), Effect.EFFECTFUL, effects.Event.SUCCEED)
-    old = replace(started, state=effects.State.PLANNED)
+    running, started = await scene.use(await scene.running(), Effect.EFFECTFUL, effects.CallEvent.SUCCEED)
+    old = replace(started, state=effects.CallState.PLANNED)
     before = await scene.snapshot()
     with pytest.raises(Stale):
-        await scene.store.turns.park(running, [scene.asked()], scene.approval(), [(old, old.on(effects.Event.ASK))])
+        await scene.store.turns.park(running, [scene.asked()], scene.approval(), [(old, old.on(effects.CallEvent.ASK))])
     assert await scene.snapshot() == before
 
 
@@ -287,7 +289,7 @@ async def test_a_cancel_that_comes_while_the_turn_is_answered_leaves_the_answer(
         lambda: turns._answer(turn.id, draft),
         lambda: scene.store.settlement.cancel(turn.id, Cause.USER, scene.now),
     )
-    assert await scene.state(turn) is State.CANCELLED
+    assert await scene.state(turn) is TurnState.CANCELLED
     assert (await only(scene, turn)).answer == "yes"
 
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from holdfast.clock import SystemClock
-from holdfast.core.journal import Entry, Kind
-from holdfast.core.recovery import Pending, Sight
+from holdfast.core.journal import Entry, EntryKind
+from holdfast.core.recovery import PendingRecovery, Sight
 from holdfast.core.sessions import Session
 from holdfast.core.transcript import fold
-from holdfast.core.turns import Cause, Mode, Policy, Resume, State, Turn
+from holdfast.core.turns import Cause, Mode, Policy, Resume, Turn, TurnState
 from holdfast.engine.salvage import Salvage
 from holdfast.engine.settings import Settings
 from holdfast.engine.spool import Spool
@@ -45,7 +45,7 @@ async def lost(
     return turn
 
 
-async def searches(scene: Scene, turn: Turn) -> list[Pending]:
+async def searches(scene: Scene, turn: Turn) -> list[PendingRecovery]:
     return await scene.store.recoveries.of_session(turn.session_id)
 
 
@@ -70,7 +70,7 @@ async def test_a_turn_lost_with_another_home_is_searched_for(scene: Scene) -> No
     """J3: what that home still has may arrive, and the marker says so from the first moment."""
     turn = await lost(scene)
     (pending,) = await searches(scene, turn)
-    assert pending == Pending(
+    assert pending == PendingRecovery(
         turn_id=turn.id,
         attempt=1,
         session_id=turn.session_id,
@@ -148,7 +148,7 @@ async def test_a_search_ends_once_with_an_entry_that_counts_what_is_there(scene:
     assert sorted(ended) == [False] * 4 + [True]
     assert await searches(scene, turn) == []
     last = (await scene.entries(turn.session_id))[-1]
-    assert (last.kind, last.attempt, last.nth, last.at) == (Kind.TURN_RECOVERED, 1, None, scene.now + 5)
+    assert (last.kind, last.attempt, last.nth, last.at) == (EntryKind.TURN_RECOVERED, 1, None, scene.now + 5)
     assert last.data == {"attempt": 1, "found": 3}
     assert "recovered from the run journal" in await marker(scene, turn)
     assert [item.text for item in fold(await scene.entries(turn.session_id))][1:-1] == ["early late later"]
@@ -191,7 +191,7 @@ async def test_a_search_goes_with_its_session(scene: Scene) -> None:
     """W6: nothing is left of what was pruned, and nobody who still holds a search fails over it."""
     turn = await lost(scene, mode=Mode.SYNCHRONOUS, one_shot=True, channel="api")
     (pending,) = await searches(scene, turn)
-    assert await scene.state(turn) is State.INTERRUPTED
+    assert await scene.state(turn) is TurnState.INTERRUPTED
     assert await scene.store.sessions.prune("api", scene.now) == 1
     assert await scene.sql("SELECT COUNT(*) FROM recoveries") == [(0,)]
     assert await scene.store.recoveries.resolve(pending, scene.now) is False
@@ -210,7 +210,7 @@ async def test_a_cancel_ends_the_search_for_what_comes_too_late_now(scene: Scene
     assert await searches(scene, turn) == []
     assert await scene.store.recoveries.of_home(THERE) == []
     assert "recovered from the run journal" in await marker(scene, turn)
-    (ended,) = [each for each in await scene.entries(turn.session_id) if each.kind is Kind.TURN_RECOVERED]
+    (ended,) = [each for each in await scene.entries(turn.session_id) if each.kind is EntryKind.TURN_RECOVERED]
     assert (ended.attempt, ended.data) == (1, {"attempt": 1, "found": 1})
     before = await scene.snapshot()
     assert await scene.store.recoveries.resolve(pending, scene.now) is False
@@ -226,7 +226,7 @@ async def test_a_cancel_ends_the_searches_for_all_attempts_of_its_turn_and_for_n
     await scene.store.nodes.leave(node)
     await scene.store.nodes.sweep(Cause.CRASH, Policy(resume=Resume.AUTO), scene.now, home=HERE)
     await scene.store.settlement.cancel(turn.id, Cause.USER, scene.now)
-    ended = [each for each in await scene.entries(turn.session_id) if each.kind is Kind.TURN_RECOVERED]
+    ended = [each for each in await scene.entries(turn.session_id) if each.kind is EntryKind.TURN_RECOVERED]
     assert [(each.attempt, each.data["found"]) for each in ended] == [(1, 1), (2, 0)]
     assert len(await searches(scene, other)) == 1
 
@@ -250,8 +250,8 @@ async def test_a_search_that_its_home_ends_while_the_turn_is_cancelled_ends_once
             lambda: scene.store.settlement.cancel(turn.id, Cause.USER, scene.now),
         )
     assert await searches(scene, turn) == []
-    assert (await scene.kinds(turn.session_id)).count(Kind.TURN_RECOVERED) == 1
-    assert await scene.state(turn) is State.CANCELLED
+    assert (await scene.kinds(turn.session_id)).count(EntryKind.TURN_RECOVERED) == 1
+    assert await scene.state(turn) is TurnState.CANCELLED
 
 
 async def test_an_unknown_session_has_nothing_to_search_for(scene: Scene) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from holdfast.core.intake import Prior, Receipt, Speaker, prior_in, request_in
-from holdfast.core.turns import State
+from holdfast.core.turns import TurnState
 from holdfast.errors import KeyReused
 from holdfast.ids import new_session_id, new_turn_id
 from tests.conformance.scenes import MINUTE, Scene
@@ -91,5 +91,5 @@ async def test_a_key_is_known_for_longer_than_its_turn(scene: Scene) -> None:
     turn = await scene.finished(dedupe_key="k", channel="webhook", one_shot=True, remembers=False)
     assert (await scene.store.sessions.prune("webhook", scene.now)) == 1
     assert await scene.store.intake.seen("k") == Receipt(
-        turn_id=turn.id, session_id=turn.session_id, state=State.COMPLETED, accepted_at=turn.accepted_at, duplicate=True
+        turn_id=turn.id, session_id=turn.session_id, state=TurnState.COMPLETED, accepted_at=turn.accepted_at, duplicate=True
     )

@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.core import processes, sessions
 from holdfast.core.resets import Reset, When
-from holdfast.core.turns import State
+from holdfast.core.turns import TurnState
 from tests.conformance.scenes import MINUTE, Scene
 
 HOUR = 60 * MINUTE
@@ -19,7 +19,7 @@ async def test_an_idle_session_gives_way_and_its_memory_is_owed(scene: Scene) ->
     scene.now += HOUR
     receipt = await scene.accept("two", reset=IDLE)
     old, new = [await scene.store.sessions.get(each) for each in (before.session_id, receipt.session_id)]
-    assert (old.state, old.end_reason, old.ended_at) == (sessions.State.ENDED, "idle_reset", scene.now)
+    assert (old.state, old.end_reason, old.ended_at) == (sessions.SessionState.ENDED, "idle_reset", scene.now)
     assert (new.auto_reset_reason, new.parent_id, new.turns) == ("idle", old.id, 1)
     assert [each.state for each in await scene.store.segments.of_session(old.id)] == ["sealed"]
 
@@ -43,7 +43,7 @@ async def test_a_session_with_a_turn_in_flight_never_gives_way(scene: Scene) -> 
     turn = await scene.running("one")
     scene.now += 10 * HOUR
     assert (await scene.accept("two", reset=IDLE)).session_id == turn.session_id
-    assert await scene.state(turn) is State.RUNNING
+    assert await scene.state(turn) is TurnState.RUNNING
 
 
 async def test_a_session_that_is_resume_pending_never_gives_way(scene: Scene) -> None:
@@ -64,7 +64,7 @@ async def test_a_session_with_a_running_process_never_gives_way(scene: Scene, wh
     reset = Reset(when=when, idle_ms=HOUR, day_began_at=scene.now - 1)
     held = await scene.finished("two", reset=reset)
     assert held.session_id == turn.session_id
-    await scene.store.processes.end(process.id, processes.Event.EXIT, 0, scene.now)
+    await scene.store.processes.end(process.id, processes.ProcessEvent.EXIT, 0, scene.now)
     scene.now += 10 * HOUR
     reset = Reset(when=when, idle_ms=HOUR, day_began_at=scene.now - 1)
     assert (await scene.accept("three", reset=reset)).session_id != turn.session_id

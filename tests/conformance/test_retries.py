@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.core.intake import Receipt
 from holdfast.core.retries import FINISHED_MS, Try
-from holdfast.core.turns import Mode, State
+from holdfast.core.turns import Mode, TurnState
 from holdfast.ids import TurnId
 from holdfast.store import intake, locks
 from holdfast.store.store import Store
@@ -49,7 +49,7 @@ async def test_a_retry_shares_no_commit(scene: Scene) -> None:
 @on_postgres
 async def test_a_retry_locks_a_session_before_its_turn(scene: Scene) -> None:
     """Else it waits for whoever holds the session, and that one for the turn."""
-    turn_id = await bring_about(scene, State.INTERRUPTED)
+    turn_id = await bring_about(scene, TurnState.INTERRUPTED)
     session_id = (await scene.store.turns.get(turn_id)).session_id
     other, looker = await asyncpg.connect(scene.url), await asyncpg.connect(scene.url)
     try:
@@ -62,33 +62,33 @@ async def test_a_retry_locks_a_session_before_its_turn(scene: Scene) -> None:
         await other.close()
         await looker.close()
     assert (await retry).turn_id == turn_id
-    assert (await scene.store.turns.get(turn_id)).state is State.QUEUED
+    assert (await scene.store.turns.get(turn_id)).state is TurnState.QUEUED
 
 
 async def count(scene: Scene) -> int:
     return sum((await scene.store.turns.tally()).values())
 
 
-async def bring_about(scene: Scene, state: State) -> TurnId:
+async def bring_about(scene: Scene, state: TurnState) -> TurnId:
     match state:
-        case State.QUEUED:
+        case TurnState.QUEUED:
             return (await ask(scene)).turn_id
-        case State.RUNNING:
+        case TurnState.RUNNING:
             return (await scene.running(**request())).id
-        case State.COMPLETED:
+        case TurnState.COMPLETED:
             return (await scene.finished(**request())).id
         case _:
             return (await scene.interrupted(**request())).id
 
 
-@pytest.mark.parametrize("state", [State.QUEUED, State.RUNNING, State.COMPLETED, State.INTERRUPTED])
-async def test_a_retry_gets_the_turn_that_is_there_and_lets_it_go_on(scene: Scene, state: State) -> None:
+@pytest.mark.parametrize("state", [TurnState.QUEUED, TurnState.RUNNING, TurnState.COMPLETED, TurnState.INTERRUPTED])
+async def test_a_retry_gets_the_turn_that_is_there_and_lets_it_go_on(scene: Scene, state: TurnState) -> None:
     """A3, R10: one turn, however often it is sent, also behind a restart."""
     turn_id = await bring_about(scene, state)
     for number in (1, 2):
         again = await ask(scene, number)
         assert (again.turn_id, again.duplicate) == (turn_id, True)
-        assert again.state is (State.QUEUED if state is State.INTERRUPTED else state)
+        assert again.state is (TurnState.QUEUED if state is TurnState.INTERRUPTED else state)
         await scene.reopen()
     assert await count(scene) == 1
 
@@ -164,5 +164,5 @@ async def test_a_try_can_be_looked_for_without_anything_being_accepted(scene: Sc
         assert await scene.store.intake.rejoin(this, owner, scene.now) is None
     found = await scene.store.intake.rejoin(Try(digest="d", number=1), "local", scene.now)
     assert found
-    assert (found.turn_id, found.state, found.duplicate) == (turn.id, State.QUEUED, True)
+    assert (found.turn_id, found.state, found.duplicate) == (turn.id, TurnState.QUEUED, True)
     assert await count(scene) == 1

@@ -20,7 +20,7 @@ import apsw
 import asyncpg
 import pytest
 
-from holdfast.core import delivery, effects, journal, keys, memories, memory, processes, questions, sessions, turns
+from holdfast.core import delivery, effects, facts, journal, keys, processes, questions, segments, sessions, turns
 from holdfast.errors import Owned, Stale, StoreRefused
 from holdfast.ids import MemoryId, SessionId, TurnId, new_node_id
 from holdfast.store import access as access_sql
@@ -87,13 +87,13 @@ async def populate(scene: Scene) -> None:
     turn, _ = await scene.use(await scene.running(dedupe_key="k", images=(PICTURE,)))
     await scene.store.processes.add(scene.process(turn))
     await scene.store.memories.add(scene.fact())
-    await scene.store.memories.add(scene.fact("a tea merchant", kind=memories.Kind.PROFILE))
+    await scene.store.memories.add(scene.fact("a tea merchant", kind=facts.MemoryKind.PROFILE))
     turn = await scene.park((await scene.store.journal.append(turn, [scene.usage()]))[0], question=scene.approval())
     await scene.answer(turn, "always")
     turn = await scene.claim_and_start(turn.id)
     await scene.finish(turn, deliveries=scene.parts(turn, "hi"))
     (segment,) = await scene.store.segments.of_session(turn.session_id)
-    await scene.store.memories.absorb("local", segment.id, memories.Changes(), scene.now)
+    await scene.store.memories.absorb("local", segment.id, facts.MemoryChanges(), scene.now)
     await scene.store.segments.replayed(segment.id, "memory:new", "1 fact added", scene.now)
     await scene.store.jobs.save(job())
     await scene.store.jobs.miss("report", START + 1)
@@ -108,16 +108,16 @@ async def populate(scene: Scene) -> None:
 
 LISTS: dict[tuple[str, str], type[StrEnum] | set[str]] = {
     ("nodes", "state"): {"alive", "dead"},
-    ("sessions", "state"): sessions.State,
-    ("turns", "state"): turns.State,
+    ("sessions", "state"): sessions.SessionState,
+    ("turns", "state"): turns.TurnState,
     ("turns", "mode"): turns.Mode,
-    ("tool_calls", "state"): effects.State,
+    ("tool_calls", "state"): effects.CallState,
     ("tool_calls", "effect"): effects.Effect,
-    ("deliveries", "state"): delivery.State,
-    ("segments", "state"): memory.State,
-    ("memories", "kind"): memories.Kind,
+    ("deliveries", "state"): delivery.DeliveryState,
+    ("segments", "state"): segments.SegmentState,
+    ("memories", "kind"): facts.MemoryKind,
     ("questions", "about"): questions.About,
-    ("processes", "state"): processes.State,
+    ("processes", "state"): processes.ProcessState,
     ("logins", "purpose"): keys.Purpose,
 }
 FLAGS = [
@@ -168,10 +168,10 @@ def test_the_lists_of_the_schema_are_the_lists_of_the_core(dialect: Dialect) -> 
     [
         ("turns_one_live_per_session", turns.LIVE),
         ("turns_in_flight", turns.IN_FLIGHT),
-        ("segments_dirty", memory.DIRTY),
-        ("segments_owing", memory.DIRTY),
-        ("turns_unanswered", turns.FINAL - {turns.State.COMPLETED}),
-        ("sessions_in_use", frozenset(sessions.State) - {sessions.State.ENDED}),
+        ("segments_dirty", segments.DIRTY),
+        ("segments_owing", segments.DIRTY),
+        ("turns_unanswered", turns.FINAL - {turns.TurnState.COMPLETED}),
+        ("sessions_in_use", frozenset(sessions.SessionState) - {sessions.SessionState.ENDED}),
         ("unsearched_added", journal.SEARCHED),
         ("unsearched_removed", journal.SEARCHED),
         ("passages_removed", journal.SEARCHED),
@@ -462,7 +462,7 @@ async def test_a_store_of_the_first_version_is_brought_up_to_date(store_url: str
         session, turn = await store.sessions.get(SessionId("s")), await store.turns.get(TurnId("t"))
         (sent,) = await store.deliveries.of_turn(turn.id)
         assert (session.key, turn.steers, turn.joined_to) == ("chat:1", False, None)
-        assert (sent.id, sent.state, sent.part) == ("d", delivery.State.DELIVERED, 1)
+        assert (sent.id, sent.state, sent.part) == ("d", delivery.DeliveryState.DELIVERED, 1)
         assert [entry.data for entry in await store.journal.read(session.id)] == [{"text": "hello"}, {}]
         assert await audit(store.database) == []
     finally:
@@ -503,8 +503,8 @@ async def test_a_turn_that_waits_through_an_update_can_still_be_answered(store_u
         assert (asked.question, asked.asked_at) == (questions.Question(id="q2", text="may I?"), 3)
         assert (await store.turns.get(TurnId("w"))).parent_turn_id is None
         assert await audit(store.database) == []
-        reply = journal.Draft(kind=journal.Kind.APPROVAL_ANSWERED, at=4, data={"question_id": "q2", "text": "yes"})
-        assert (await store.turns.answer(TurnId("w"), reply)).state is turns.State.QUEUED
+        reply = journal.DraftEntry(kind=journal.EntryKind.APPROVAL_ANSWERED, at=4, data={"question_id": "q2", "text": "yes"})
+        assert (await store.turns.answer(TurnId("w"), reply)).state is turns.TurnState.QUEUED
         assert await audit(store.database) == []
     finally:
         await store.close()
@@ -552,19 +552,30 @@ async def test_debts_and_memories_outlive_an_update(store_url: str, tmp_path: Pa
     store = await open_store(store_url, tmp_path)
     try:
         paid, owed, unsealed = await store.segments.of_session(SessionId("m"))
-        assert (paid.id, paid.state, paid.settled_at, paid.attempt, paid.fence) == ("paid", memory.State.COMMITTED, 7, 2, 4)
-        assert (owed.id, owed.state, owed.error, owed.due_at) == ("owed", memory.State.SEALED, "the provider is down", 8)
-        assert (unsealed.id, unsealed.state, unsealed.owner) == ("open", memory.State.OPEN, "builtin")
+        assert (paid.id, paid.state, paid.settled_at, paid.attempt, paid.fence) == (
+            "paid",
+            segments.SegmentState.COMMITTED,
+            7,
+            2,
+            4,
+        )
+        assert (owed.id, owed.state, owed.error, owed.due_at) == (
+            "owed",
+            segments.SegmentState.SEALED,
+            "the provider is down",
+            8,
+        )
+        assert (unsealed.id, unsealed.state, unsealed.owner) == ("open", segments.SegmentState.OPEN, "builtin")
         assert {each.state: each.count for each in await store.segments.unpaid("ann")} == {
-            memory.State.SEALED: 1, memory.State.OPEN: 1
+            segments.SegmentState.SEALED: 1, segments.SegmentState.OPEN: 1
         }  # fmt: skip
-        assert (await store.segments.settled("ann"))[memory.State.COMMITTED] == 1
+        assert (await store.segments.settled("ann"))[segments.SegmentState.COMMITTED] == 1
         first, second = await store.memories.list("ann")
         assert (first.text, first.turn_id, first.updated_at) == ("Likes tea.", "m1", 2)
-        assert (second.text, second.kind) == ("likes tea", memories.Kind.FACT)
+        assert (second.text, second.kind) == ("likes tea", facts.MemoryKind.FACT)
         assert await store.memories.search("ann", "TEA") == [second, first]
         assert [each.id for each in await store.memories.recall("bob", "Some tea?")] == ["other"]
-        assert await store.memories.add(memories.Memory(
+        assert await store.memories.add(facts.Memory(
             id=MemoryId("again"), owner="ann", text="LIKES tea!", created_at=9, updated_at=9
         )) == first  # fmt: skip
         assert await store.memories.replace("ann", second.id, "likes coffee", 9)

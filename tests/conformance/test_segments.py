@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.core.memory import DIRTY, Event, Segment, State, Unpaid
+from holdfast.core.segments import DIRTY, Segment, SegmentEvent, SegmentState, Unpaid
 from holdfast.core.turns import Cause, Turn
 from holdfast.errors import IllegalMove, NotFound, Stale
 from holdfast.ids import SegmentId, SessionId, TurnId
@@ -19,7 +19,7 @@ OTHER = "memory:other"
 HOUR = 60 * MINUTE
 
 
-def spans(segments: list[Segment]) -> list[tuple[int, int, str, State]]:
+def spans(segments: list[Segment]) -> list[tuple[int, int, str, SegmentState]]:
     return [(each.first_generation, each.last_generation, each.owner, each.state) for each in segments]
 
 
@@ -32,7 +32,7 @@ async def test_completed_turns_of_one_owner_share_a_segment(scene: Scene) -> Non
     """M2"""
     for _ in range(3):
         session_id = await complete(scene)
-    assert spans(await scene.store.segments.of_session(session_id)) == [(1, 3, OWNER, State.OPEN)]
+    assert spans(await scene.store.segments.of_session(session_id)) == [(1, 3, OWNER, SegmentState.OPEN)]
     assert (await scene.store.sessions.get(session_id)).generation == 3
 
 
@@ -48,9 +48,9 @@ async def test_another_owner_seals_and_opens_its_own_segment(scene: Scene) -> No
     for owner in (OWNER, OWNER, OTHER, OWNER):
         session_id = await complete(scene, owner)
     assert spans(await scene.store.segments.of_session(session_id)) == [
-        (1, 2, OWNER, State.SEALED),
-        (3, 3, OTHER, State.SEALED),
-        (4, 4, OWNER, State.OPEN),
+        (1, 2, OWNER, SegmentState.SEALED),
+        (3, 3, OTHER, SegmentState.SEALED),
+        (4, 4, OWNER, SegmentState.OPEN),
     ]
 
 
@@ -62,7 +62,10 @@ async def test_sealing_is_the_boundary(scene: Scene) -> None:
     assert await scene.store.segments.seal(session_id, scene.now + MINUTE) is False
     assert await scene.snapshot() == before
     await complete(scene)
-    assert [state for *_, state in spans(await scene.store.segments.of_session(session_id))] == [State.SEALED, State.OPEN]
+    assert [state for *_, state in spans(await scene.store.segments.of_session(session_id))] == [
+        SegmentState.SEALED,
+        SegmentState.OPEN,
+    ]
 
 
 @pytest.mark.parametrize("key", ["", "nothing", "no\0thing"])
@@ -93,12 +96,12 @@ async def test_a_commit_pays_all_turns_of_a_segment_at_once(scene: Scene) -> Non
     segment = await scene.sealed(turns=3)
     taken = await scene.store.segments.claim_one(scene.node, segment.session_id, OWNER)
     assert taken is not None
-    assert (taken.id, taken.state, taken.attempt) == (segment.id, State.COMMITTING, 1)
+    assert (taken.id, taken.state, taken.attempt) == (segment.id, SegmentState.COMMITTING, 1)
     assert (taken.first_generation, taken.last_generation) == (1, 3)
     assert await scene.store.segments.held(scene.node) == [taken]
-    paid = await scene.store.segments.settle(taken, Event.SUCCEED, scene.now)
+    paid = await scene.store.segments.settle(taken, SegmentEvent.SUCCEED, scene.now)
     assert await scene.store.segments.of_session(segment.session_id) == [paid]
-    assert paid.state is State.COMMITTED
+    assert paid.state is SegmentState.COMMITTED
     assert await scene.store.segments.claim_one(scene.node, segment.session_id, OWNER) is None
     assert await scene.store.segments.held(scene.node) == []
 
@@ -124,7 +127,7 @@ async def test_the_oldest_goes_first_and_with_its_own_owner(scene: Scene) -> Non
     assert await scene.store.segments.claim_one(scene.node, session_id, OTHER) is None
     (first,) = await scene.store.segments.claim(scene.node, OWNER, scene.now, 10)
     assert await scene.store.segments.claim(scene.node, OTHER, scene.now, 10) == []
-    await scene.store.segments.settle(first, Event.SUCCEED, scene.now)
+    await scene.store.segments.settle(first, SegmentEvent.SUCCEED, scene.now)
     (second,) = await scene.store.segments.claim(scene.node, OTHER, scene.now, 10)
     assert (first.first_generation, first.owner) == (1, OWNER)
     assert (second.first_generation, second.owner) == (2, OTHER)
@@ -135,9 +138,9 @@ async def test_a_failed_commit_keeps_the_segment_and_its_owner(scene: Scene) -> 
     segment = await scene.sealed()
     (taken,) = await scene.store.segments.claim(scene.node, OWNER, scene.now, 10)
     failed = await scene.store.segments.settle(
-        taken, Event.FAIL, scene.now, due_at=scene.now + MINUTE, error="the provider\0 is down"
+        taken, SegmentEvent.FAIL, scene.now, due_at=scene.now + MINUTE, error="the provider\0 is down"
     )
-    assert (failed.state, failed.owner) == (State.SEALED, OWNER)
+    assert (failed.state, failed.owner) == (SegmentState.SEALED, OWNER)
     (stored,) = await scene.store.segments.of_session(segment.session_id)
     assert stored == replace(failed, error="the provider\ufffd is down")
     assert await scene.store.segments.claim(scene.node, OWNER, scene.now, 10) == []
@@ -150,7 +153,7 @@ async def test_a_failed_commit_is_retried_at_the_next_boundary_whenever_that_is(
     """M6: a boundary does not wait for the backoff; the debt is there after a restart too."""
     segment = await scene.sealed()
     (taken,) = await scene.store.segments.claim(scene.node, OWNER, scene.now, 10)
-    await scene.store.segments.settle(taken, Event.FAIL, scene.now, due_at=scene.now + MINUTE)
+    await scene.store.segments.settle(taken, SegmentEvent.FAIL, scene.now, due_at=scene.now + MINUTE)
     await scene.reopen()
     again = await scene.store.segments.claim_one(scene.node, segment.session_id, OWNER)
     assert again is not None
@@ -163,10 +166,10 @@ async def test_a_turn_that_completes_during_a_commit_is_dirty_afterwards(scene: 
     (taken,) = await scene.store.segments.claim(scene.node, OWNER, scene.now, 10)
     await complete(scene)
     await complete(scene)
-    await scene.store.segments.settle(taken, Event.SUCCEED, scene.now)
+    await scene.store.segments.settle(taken, SegmentEvent.SUCCEED, scene.now)
     assert spans(await scene.store.segments.of_session(segment.session_id)) == [
-        (1, 1, OWNER, State.COMMITTED),
-        (2, 3, OWNER, State.OPEN),
+        (1, 1, OWNER, SegmentState.COMMITTED),
+        (2, 3, OWNER, SegmentState.OPEN),
     ]
     await scene.store.segments.seal(segment.session_id, scene.now)
     (newer,) = await scene.store.segments.claim(scene.node, OWNER, scene.now, 10)
@@ -179,7 +182,7 @@ async def test_an_older_failure_holds_newer_segments_back(scene: Scene) -> None:
     (taken,) = await scene.store.segments.claim(scene.node, OWNER, scene.now, 10)
     await complete(scene)
     await scene.store.segments.seal(segment.session_id, scene.now)
-    await scene.store.segments.settle(taken, Event.FAIL, scene.now, due_at=scene.now + MINUTE)
+    await scene.store.segments.settle(taken, SegmentEvent.FAIL, scene.now, due_at=scene.now + MINUTE)
     assert await scene.store.segments.claim(scene.node, OWNER, scene.now, 10) == []
     scene.now += MINUTE
     assert [each.id for each in await scene.store.segments.claim(scene.node, OWNER, scene.now, 10)] == [segment.id]
@@ -196,12 +199,12 @@ async def test_claims_take_one_segment_of_each_session_up_to_the_limit(scene: Sc
     assert [each.id for each in rest] == [made[3].id]
 
 
-@pytest.mark.parametrize("event", [Event.SUCCEED, Event.FAIL])
-async def test_a_commit_is_settled_once(scene: Scene, event: Event) -> None:
+@pytest.mark.parametrize("event", [SegmentEvent.SUCCEED, SegmentEvent.FAIL])
+async def test_a_commit_is_settled_once(scene: Scene, event: SegmentEvent) -> None:
     """T4: a slow committer whose segment was given back, and taken again, changes nothing."""
     segment = await scene.sealed()
     (taken,) = await scene.store.segments.claim(scene.node, OWNER, scene.now, 10)
-    await scene.store.segments.settle(taken, Event.FAIL, scene.now)
+    await scene.store.segments.settle(taken, SegmentEvent.FAIL, scene.now)
     await scene.store.segments.claim(scene.node, OWNER, scene.now, 10)
     before = await scene.snapshot()
     with pytest.raises(Stale):
@@ -232,18 +235,18 @@ async def test_turns_that_are_not_remembered_leave_no_hole_between_those_that_ar
     await complete(scene)
     await scene.finished(remembers=False)
     session_id = await complete(scene)
-    assert spans(await scene.store.segments.of_session(session_id)) == [(1, 2, OWNER, State.OPEN)]
+    assert spans(await scene.store.segments.of_session(session_id)) == [(1, 2, OWNER, SegmentState.OPEN)]
 
 
 async def test_what_a_commit_came_to_is_kept_with_it(scene: Scene) -> None:
     """M6: the receipt takes the place of the last error."""
     segment = await scene.sealed()
     (taken,) = await scene.store.segments.claim(scene.node, OWNER, scene.now, 10)
-    await scene.store.segments.settle(taken, Event.FAIL, scene.now, error="down")
+    await scene.store.segments.settle(taken, SegmentEvent.FAIL, scene.now, error="down")
     scene.now += MINUTE
     (again,) = await scene.store.segments.claim(scene.node, OWNER, scene.now, 10)
     assert again.error == "down"
-    paid = await scene.store.segments.settle(again, Event.SUCCEED, scene.now, receipt="2 facts added")
+    paid = await scene.store.segments.settle(again, SegmentEvent.SUCCEED, scene.now, receipt="2 facts added")
     assert (paid.error, paid.receipt, paid.settled_at) == (None, "2 facts added", scene.now)
     assert await scene.store.segments.get(segment.id) == paid
 
@@ -257,16 +260,16 @@ async def test_a_waived_debt_holds_nothing_back(scene: Scene) -> None:
     assert await scene.store.segments.claim(scene.node, OWNER, scene.now, 10) == []
     scene.now += MINUTE
     waived = await scene.store.segments.waive(gone.id, scene.now)
-    assert waived == replace(gone, state=State.WAIVED, settled_at=scene.now, fence=gone.fence + 1)
+    assert waived == replace(gone, state=SegmentState.WAIVED, settled_at=scene.now, fence=gone.fence + 1)
     assert await scene.store.segments.get(gone.id) == waived
-    assert await scene.store.segments.unpaid() == [Unpaid(owner=OWNER, state=State.SEALED, tried=False, count=1)]
+    assert await scene.store.segments.unpaid() == [Unpaid(owner=OWNER, state=SegmentState.SEALED, tried=False, count=1)]
     assert await scene.store.segments.claim(scene.node, OTHER, scene.now, 10) == []
     assert await scene.store.segments.claim_one(scene.node, session_id, OTHER) is None
     (taken,) = await scene.store.segments.claim(scene.node, OWNER, scene.now, 10)
     assert taken.id == behind.id
-    await scene.store.segments.settle(taken, Event.SUCCEED, scene.now)
+    await scene.store.segments.settle(taken, SegmentEvent.SUCCEED, scene.now)
     assert await scene.store.segments.unpaid() == []
-    assert await scene.store.segments.settled() == {State.COMMITTED: 1, State.WAIVED: 1}
+    assert await scene.store.segments.settled() == {SegmentState.COMMITTED: 1, SegmentState.WAIVED: 1}
 
 
 async def test_only_a_sealed_debt_can_be_waived(scene: Scene) -> None:
@@ -281,7 +284,7 @@ async def test_only_a_sealed_debt_can_be_waived(scene: Scene) -> None:
     with pytest.raises(IllegalMove):
         await waive(segment.id, scene.now)
     assert taken
-    await scene.store.segments.settle(taken, Event.FAIL, scene.now)
+    await scene.store.segments.settle(taken, SegmentEvent.FAIL, scene.now)
     await waive(segment.id, scene.now)
     with pytest.raises(IllegalMove):
         await waive(segment.id, scene.now)
@@ -307,7 +310,7 @@ async def test_many_sessions_are_sealed_at_once(scene: Scene) -> None:
     assert await scene.store.segments.seal_all(ids, scene.now) == 0
     assert await scene.store.segments.seal_all([], scene.now) == 0
     assert len(await scene.store.segments.claim(scene.node, OWNER, scene.now, 10)) == 4
-    assert [each.state for each in await scene.store.segments.of_session(other)] == [State.OPEN]
+    assert [each.state for each in await scene.store.segments.of_session(other)] == [SegmentState.OPEN]
 
 
 async def test_what_nobody_uses_any_more_is_sealed(scene: Scene) -> None:
@@ -347,7 +350,7 @@ async def test_a_session_with_a_turn_in_flight_is_not_idle(scene: Scene, state: 
     assert await scene.store.segments.seal_idle(scene.now, scene.now) == 0
     await scene.store.settlement.cancel(turn_id, Cause.USER, scene.now)
     assert await scene.store.segments.seal_idle(scene.now, scene.now) == 1
-    assert [each.state for each in await scene.store.segments.of_session(session_id)] == [State.SEALED]
+    assert [each.state for each in await scene.store.segments.of_session(session_id)] == [SegmentState.SEALED]
 
 
 async def test_idle_sessions_are_sealed_a_few_at_a_time(scene: Scene) -> None:
@@ -361,7 +364,7 @@ async def test_what_is_closed_off_is_left_to_the_caller_for_a_while(scene: Scene
     session_id = await complete(scene)
     closed = await scene.store.segments.close_off(session_id, scene.now, scene.now + MINUTE)
     assert closed
-    assert (closed.state, closed.due_at, closed.session_id) == (State.SEALED, scene.now + MINUTE, session_id)
+    assert (closed.state, closed.due_at, closed.session_id) == (SegmentState.SEALED, scene.now + MINUTE, session_id)
     assert await scene.store.segments.owners_due(scene.now) == []
     assert await scene.store.segments.claim(scene.node, OWNER, scene.now, 10) == []
     assert await scene.store.segments.close_off(session_id, scene.now, scene.now + 2 * MINUTE) == closed
@@ -369,7 +372,7 @@ async def test_what_is_closed_off_is_left_to_the_caller_for_a_while(scene: Scene
     taken = await scene.store.segments.claim_one(scene.node, session_id, OWNER)
     assert taken
     assert await scene.store.segments.close_off(session_id, scene.now, scene.now) == taken
-    await scene.store.segments.settle(taken, Event.SUCCEED, scene.now)
+    await scene.store.segments.settle(taken, SegmentEvent.SUCCEED, scene.now)
     assert await scene.store.segments.close_off(session_id, scene.now, scene.now) is None
 
 
@@ -380,7 +383,7 @@ async def test_closing_off_returns_the_oldest_that_is_owed(scene: Scene) -> None
     closed = await scene.store.segments.close_off(session_id, scene.now, scene.now)
     assert closed
     assert (closed.owner, closed.first_generation) == (OTHER, 1)
-    assert [each.state for each in await scene.store.segments.closed_off(session_id)] == [State.SEALED] * 2
+    assert [each.state for each in await scene.store.segments.closed_off(session_id)] == [SegmentState.SEALED] * 2
 
 
 async def test_the_bindings_that_something_is_due_to(scene: Scene) -> None:
@@ -458,7 +461,7 @@ async def test_pages_of_a_ledger_neither_repeat_nor_skip(scene: Scene, limit: in
     """J8: newest first, of one person, in every state or in some."""
     made = sorted(await ledger(scene), key=lambda each: (each.created_at, each.id), reverse=True)
     await ledger(scene, "somebody")
-    for states in ((), (State.SEALED,), (State.COMMITTED, State.WAIVED), tuple(State)):
+    for states in ((), (SegmentState.SEALED,), (SegmentState.COMMITTED, SegmentState.WAIVED), tuple(SegmentState)):
         seen: list[Segment] = []
         while page := await scene.store.segments.list(
             "local", states=states, limit=limit, before=(seen[-1].created_at, seen[-1].id) if seen else None
@@ -484,12 +487,16 @@ async def test_what_a_person_owes_is_counted_and_named(scene: Scene) -> None:
     ledgers = scene.store.segments
     unpaid = Counter((each.owner, each.state, each.attempt > 0) for each in made if each.state in DIRTY)
     assert Counter(each.state for each in made) == {
-        State.OPEN: 1, State.SEALED: 8, State.COMMITTING: 1, State.COMMITTED: 3, State.WAIVED: 1
-    }  # fmt: skip
+        SegmentState.OPEN: 1,
+        SegmentState.SEALED: 8,
+        SegmentState.COMMITTING: 1,
+        SegmentState.COMMITTED: 3,
+        SegmentState.WAIVED: 1,
+    }
     for person, times in (("local", 1), (None, 2), ("nobody", 0)):
         found = {(each.owner, each.state, each.tried): each.count for each in await ledgers.unpaid(person)}
         assert found == {kind: times * count for kind, count in unpaid.items() if times}
-        assert await ledgers.settled(person) == {State.COMMITTED: 3 * times, State.WAIVED: times}
+        assert await ledgers.settled(person) == {SegmentState.COMMITTED: 3 * times, SegmentState.WAIVED: times}
     owing = sorted({each.session_id for each in made})
     assert await scene.store.segments.owing("local") == owing
     assert await scene.store.segments.owing("local", limit=3) == owing[:3]
@@ -501,7 +508,7 @@ async def test_a_new_provider_is_given_what_others_were_paid_once(scene: Scene) 
     """M3: oldest first, never what was its own, never what is still owed, and nothing twice."""
     made = sorted(await ledger(scene), key=lambda each: (each.created_at, each.id))
     await ledger(scene, "somebody")
-    paid = [each for each in made if each.state in (State.COMMITTED, State.WAIVED)]
+    paid = [each for each in made if each.state in (SegmentState.COMMITTED, SegmentState.WAIVED)]
     segments = scene.store.segments
     assert len(paid) == await segments.left_to_replay("local", "new") == 4
     assert await segments.to_replay("local", "new", 10) == paid
@@ -537,6 +544,6 @@ async def test_a_turn_that_completes_while_its_idle_session_is_sealed_opens_a_ne
         assert await sealing == 1
         await finishing
     assert spans(await scene.store.segments.of_session(session_id)) == [
-        (1, 1, OWNER, State.SEALED),
-        (2, 2, OWNER, State.OPEN),
+        (1, 1, OWNER, SegmentState.SEALED),
+        (2, 2, OWNER, SegmentState.OPEN),
     ]

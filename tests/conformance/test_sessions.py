@@ -10,9 +10,8 @@ import pytest
 
 from holdfast.config import ONE_SHOT_DAYS
 from holdfast.core import delivery
-from holdfast.core.sessions import Activity, Session, Source, State
-from holdfast.core.turns import Cause, Event, Mode
-from holdfast.core.turns import State as TurnState
+from holdfast.core.sessions import Activity, Session, SessionState, Source
+from holdfast.core.turns import Cause, Mode, TurnEvent, TurnState
 from holdfast.core.usage import Usage
 from holdfast.errors import NotFound
 from holdfast.ids import SessionId, new_session_id, new_turn_id
@@ -89,7 +88,7 @@ async def test_sessions_are_narrowed_by_channel_and_by_where_they_are_kept(scene
         made.append(await scene.store.sessions.get(session_id))
     made.sort(key=lambda each: (each.updated_at, each.id), reverse=True)
     flags = [None, True, False]
-    for state, channel, archived, pinned in product([None, *State], [None, "web", "none"], flags, flags):
+    for state, channel, archived, pinned in product([None, *SessionState], [None, "web", "none"], flags, flags):
         wanted = [
             each
             for each in made
@@ -193,9 +192,9 @@ async def test_a_conversation_that_nobody_goes_on_with_expires(scene: Scene) -> 
     assert {"segments", f"session:{turn.session_id}"} <= set(heard)
     assert await scene.store.sessions.expire("responses", START) == 0
     session = await scene.store.sessions.get(turn.session_id)
-    assert (session.state, session.end_reason, session.ended_at) == (State.ENDED, "expired", START)
+    assert (session.state, session.end_reason, session.ended_at) == (SessionState.ENDED, "expired", START)
     for kept in (fresh, other):
-        assert (await scene.store.sessions.get(kept.session_id)).state is State.OPEN
+        assert (await scene.store.sessions.get(kept.session_id)).state is SessionState.OPEN
     (segment,) = await scene.store.segments.of_session(turn.session_id)
     assert await scene.store.sessions.prune("responses", START) == 0
     await scene.commit(segment)
@@ -220,7 +219,7 @@ async def test_what_is_still_at_something_or_pinned_does_not_expire(scene: Scene
     await scene.store.sessions.change(pinned.session_id, pinned=True)
     assert await scene.store.sessions.expire("responses", START + MINUTE) == 0
     for session_id in (queued, *(turn.session_id for turn in (waiting, running, errand, pinned))):
-        assert (await scene.store.sessions.get(session_id)).state is State.OPEN
+        assert (await scene.store.sessions.get(session_id)).state is SessionState.OPEN
 
 
 async def test_a_suspended_conversation_expires_too(scene: Scene) -> None:
@@ -247,7 +246,7 @@ async def test_a_message_that_comes_at_the_last_moment_keeps_a_conversation(scen
         assert await scene.store.sessions.expire("responses", START) == 0
         await gate.open()
         receipt = await accepting
-    assert (await scene.store.sessions.get(receipt.session_id)).state is State.OPEN
+    assert (await scene.store.sessions.get(receipt.session_id)).state is SessionState.OPEN
     assert await scene.state(receipt) is TurnState.QUEUED
 
 
@@ -326,7 +325,7 @@ async def test_pruning_leaves_no_row_behind(scene: Scene) -> None:
     turn, _ = await scene.use(await scene.running(channel="webhook", one_shot=True, dedupe_key="k"))
     await scene.finish(turn, deliveries=scene.parts(turn, "hi"))
     (sent,) = await scene.send()
-    await scene.settle(sent, delivery.Event.CONFIRM)
+    await scene.settle(sent, delivery.DeliveryEvent.CONFIRM)
     (segment,) = await scene.store.segments.of_session(turn.session_id)
     await scene.commit(segment)
     assert await scene.store.sessions.prune("webhook", scene.now) == 1
@@ -344,7 +343,7 @@ async def test_pruning_waits_until_the_session_has_been_over_for_long_enough(sce
 
 async def test_pruning_waits_for_deliveries(scene: Scene) -> None:
     """A1, W6: what is still to leave is not deleted; what has settled is."""
-    refuse, lose, fail = delivery.Event.REFUSE, delivery.Event.LOSE, delivery.Event.FAIL
+    refuse, lose, fail = delivery.DeliveryEvent.REFUSE, delivery.DeliveryEvent.LOSE, delivery.DeliveryEvent.FAIL
     for events, at_rest in (([], 0), ([None], 0), ([refuse], 0), ([lose], 0), ([lose, lose], 1), ([fail], 1)):
         made = await scene.sent_for("hi", conversation=str(events), channel="webhook", one_shot=True, remembers=False)
         for event in events:
@@ -370,7 +369,7 @@ async def test_every_one_shot_session_ends_and_is_prunable(scene: Scene) -> None
         turn = await scene.running(conversation=way, channel="webhook", one_shot=True, mode=Mode.DETACHED, remembers=False)
         match way:
             case "complete" | "fail":
-                await scene.finish(turn, event=Event.FINISH if way == "complete" else Event.FAIL)
+                await scene.finish(turn, event=TurnEvent.FINISH if way == "complete" else TurnEvent.FAIL)
             case "cancel":
                 await scene.store.settlement.cancel(turn.id, Cause.USER, scene.now)
             case "give up":
@@ -379,7 +378,7 @@ async def test_every_one_shot_session_ends_and_is_prunable(scene: Scene) -> None
                     await scene.interrupt(await scene.claim_and_start(turn.id))
             case _:
                 await scene.store.settlement.suspend_session(turn.session_id, scene.now)
-        assert (await scene.store.sessions.get(turn.session_id)).state is State.ENDED, way
+        assert (await scene.store.sessions.get(turn.session_id)).state is SessionState.ENDED, way
         assert await scene.store.sessions.prune("webhook", scene.now) == 1, way
 
 
@@ -404,7 +403,7 @@ async def test_retention_prunes_stored_responses_by_their_last_use(scene: Scene)
     used = await scene.finished(conversation="resp_2", channel="responses", remembers=False)
     assert await scene.store.enforce_retention(ONE_SHOT_DAYS, START + days * DAY_MS - 1) == 0
     assert await scene.store.enforce_retention(ONE_SHOT_DAYS, START + days * DAY_MS) == 1
-    assert (await scene.store.sessions.get(used.session_id)).state is State.OPEN
+    assert (await scene.store.sessions.get(used.session_id)).state is SessionState.OPEN
     assert await scene.store.enforce_retention(ONE_SHOT_DAYS, scene.now + days * DAY_MS) == 1
 
 

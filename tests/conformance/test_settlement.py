@@ -7,10 +7,10 @@ from itertools import product
 
 import pytest
 
-from holdfast.core import delivery, effects, memory, notes, sessions
+from holdfast.core import delivery, effects, notes, segments, sessions
 from holdfast.core.effects import Effect
-from holdfast.core.journal import Kind
-from holdfast.core.turns import Cause, Event, Mode, OnCrash, Policy, Resume, State, Turn
+from holdfast.core.journal import EntryKind
+from holdfast.core.turns import Cause, Mode, OnCrash, Policy, Resume, Turn, TurnEvent, TurnState
 from holdfast.errors import IllegalMove, NotFound, Stale
 from holdfast.ids import SessionId, TurnId
 from tests.conformance.scenes import MINUTE, OWNER, Scene
@@ -22,15 +22,15 @@ async def test_a_finish_is_everything_at_once(scene: Scene) -> None:
     scene.now += MINUTE
     ending = scene.ending(turn, text="well, hi", drafts=(scene.text("hi"),), deliveries=scene.parts(turn, "well, hi"))
     finished, entries = await scene.store.settlement.finish(turn, ending)
-    assert (finished.state, finished.node_id, finished.nth) == (State.COMPLETED, None, 4)
+    assert (finished.state, finished.node_id, finished.nth) == (TurnState.COMPLETED, None, 4)
     assert (finished.answered_at, finished.generation) == (scene.now, 1)
     assert await scene.store.turns.get(turn.id) == finished
-    assert [(entry.kind, entry.nth) for entry in entries] == [(Kind.TEXT, 3), (Kind.TURN_COMPLETED, 4)]
+    assert [(entry.kind, entry.nth) for entry in entries] == [(EntryKind.TEXT, 3), (EntryKind.TURN_COMPLETED, 4)]
     assert entries[-1].data == {"text": "well, hi"}
     assert await scene.store.journal.read(turn.session_id, after=3) == entries
-    assert [each.state for each in await scene.store.deliveries.of_turn(turn.id)] == [delivery.State.PENDING]
+    assert [each.state for each in await scene.store.deliveries.of_turn(turn.id)] == [delivery.DeliveryState.PENDING]
     (segment,) = await scene.store.segments.of_session(turn.session_id)
-    assert (segment.id, segment.owner, segment.state) == (ending.segment_id, OWNER, memory.State.OPEN)
+    assert (segment.id, segment.owner, segment.state) == (ending.segment_id, OWNER, segments.SegmentState.OPEN)
     session = await scene.store.sessions.get(turn.session_id)
     assert (session.generation, session.seq, session.updated_at) == (1, 5, scene.now)
 
@@ -46,11 +46,13 @@ async def test_a_finish_that_cannot_be_whole_leaves_nothing(scene: Scene) -> Non
     await scene.finish(turn, deliveries=(part,))
 
 
-@pytest.mark.parametrize("event", [Event.FINISH, Event.FAIL, Event.CANCEL])
-async def test_a_repeated_finish_after_a_lost_answer_changes_nothing(scene: Scene, event: Event) -> None:
+@pytest.mark.parametrize("event", [TurnEvent.FINISH, TurnEvent.FAIL, TurnEvent.CANCEL])
+async def test_a_repeated_finish_after_a_lost_answer_changes_nothing(scene: Scene, event: TurnEvent) -> None:
     """T3"""
     turn = await scene.running(channel="webhook", one_shot=True)
-    ending = scene.ending(turn, event, cause="user" if event is Event.CANCEL else None, deliveries=scene.parts(turn, "x"))
+    ending = scene.ending(
+        turn, event, cause="user" if event is TurnEvent.CANCEL else None, deliveries=scene.parts(turn, "x")
+    )
     finished = await scene.store.settlement.finish(turn, ending)
     before = await scene.snapshot()
     assert await scene.store.settlement.finish(turn, ending) == finished
@@ -63,7 +65,7 @@ async def test_a_finished_turn_cannot_end_in_another_way(scene: Scene) -> None:
     await scene.finish(turn)
     before = await scene.snapshot()
     with pytest.raises(Stale):
-        await scene.finish(turn, event=Event.FAIL)
+        await scene.finish(turn, event=TurnEvent.FAIL)
     with pytest.raises(Stale):
         await scene.finish(turn, drafts=(scene.text("one more thing"),))
     with pytest.raises(IllegalMove):
@@ -86,8 +88,8 @@ async def test_a_finish_needs_the_place_and_the_fence_of_the_holder(scene: Scene
 async def test_a_failed_turn_says_why_and_records_no_debt(scene: Scene) -> None:
     """A1, M13"""
     turn = await scene.running()
-    failed = await scene.finish(turn, event=Event.FAIL, error="the model refused", memory_owner=OWNER)
-    assert (failed.state, failed.error, failed.generation) == (State.FAILED, "the model refused", None)
+    failed = await scene.finish(turn, event=TurnEvent.FAIL, error="the model refused", memory_owner=OWNER)
+    assert (failed.state, failed.error, failed.generation) == (TurnState.FAILED, "the model refused", None)
     assert await scene.store.turns.get(turn.id) == failed
     assert (await scene.entries(turn.session_id))[-1].data == {"error": "the model refused"}
     assert await scene.store.segments.of_session(turn.session_id) == []
@@ -96,17 +98,17 @@ async def test_a_failed_turn_says_why_and_records_no_debt(scene: Scene) -> None:
 async def test_a_failed_turn_still_delivers_its_notice(scene: Scene) -> None:
     """A1: the person hears of the failure."""
     turn = await scene.running()
-    await scene.finish(turn, event=Event.FAIL, deliveries=scene.parts(turn, "Failed: broken"))
+    await scene.finish(turn, event=TurnEvent.FAIL, deliveries=scene.parts(turn, "Failed: broken"))
     assert [each.text for each in await scene.send()] == ["Failed: broken"]
 
 
-@pytest.mark.parametrize("event", [Event.FINISH, Event.FAIL, Event.CANCEL])
-async def test_no_tool_call_is_left_running_behind_a_turn_that_ended(scene: Scene, event: Event) -> None:
+@pytest.mark.parametrize("event", [TurnEvent.FINISH, TurnEvent.FAIL, TurnEvent.CANCEL])
+async def test_no_tool_call_is_left_running_behind_a_turn_that_ended(scene: Scene, event: TurnEvent) -> None:
     """X1: a worker that gives up in the middle of a call leaves its outcome unknown, not running."""
     turn, _ = await scene.use(await scene.running(), Effect.EFFECTFUL)
-    await scene.finish(turn, event=event, cause="user" if event is Event.CANCEL else None)
+    await scene.finish(turn, event=event, cause="user" if event is TurnEvent.CANCEL else None)
     (call,) = await scene.store.journal.calls(turn.id)
-    assert (call.state, call.starts) == (effects.State.UNKNOWN, 1)
+    assert (call.state, call.starts) == (effects.CallState.UNKNOWN, 1)
 
 
 @pytest.mark.parametrize(("remembers", "owner"), [(False, OWNER), (True, None)])
@@ -119,15 +121,15 @@ async def test_a_turn_that_is_not_to_be_remembered_records_no_debt(scene: Scene,
 
 async def test_a_one_shot_session_ends_with_its_turn_however_that_ends(scene: Scene) -> None:
     """W4, S1"""
-    for channel, event in product(("webhook", "cron", "api"), (Event.FINISH, Event.FAIL, Event.CANCEL)):
+    for channel, event in product(("webhook", "cron", "api"), (TurnEvent.FINISH, TurnEvent.FAIL, TurnEvent.CANCEL)):
         turn = await scene.running(conversation=f"{channel}:{event}", channel=channel, one_shot=True)
         scene.now += MINUTE
-        if event is Event.CANCEL:
+        if event is TurnEvent.CANCEL:
             await scene.store.settlement.cancel(turn.id, Cause.USER, scene.now)
         else:
             await scene.finish(turn, event=event)
         session = await scene.store.sessions.get(turn.session_id)
-        assert (session.state, session.end_reason) == (sessions.State.ENDED, f"{channel}_complete")
+        assert (session.state, session.end_reason) == (sessions.SessionState.ENDED, f"{channel}_complete")
         assert session.ended_at == scene.now
 
 
@@ -135,7 +137,7 @@ async def test_a_one_shot_session_owes_its_memory_at_once(scene: Scene) -> None:
     """M1, S1: its end is a boundary, and nothing else will ever seal it."""
     turn = await scene.finished(channel="cron", one_shot=True)
     (segment,) = await scene.store.segments.of_session(turn.session_id)
-    assert segment.state is memory.State.SEALED
+    assert segment.state is segments.SegmentState.SEALED
 
 
 async def test_a_one_shot_turn_cancelled_before_it_started_ends_its_session_too(scene: Scene) -> None:
@@ -155,30 +157,30 @@ async def test_a_second_message_for_a_one_shot_session_is_still_answered(scene: 
     session = await scene.store.sessions.get(first.session_id)
     assert (session.end_reason, session.generation) == ("webhook_complete", 2)
     segments = await scene.store.segments.of_session(first.session_id)
-    assert [segment.state for segment in segments] == [memory.State.SEALED] * 2
+    assert [segment.state for segment in segments] == [segments.SegmentState.SEALED] * 2
 
 
 async def test_a_conversation_stays_open_after_its_turn(scene: Scene) -> None:
     turn = await scene.finished()
     session = await scene.store.sessions.get(turn.session_id)
-    assert (session.state, session.ended_at, session.end_reason) == (sessions.State.OPEN, None, None)
+    assert (session.state, session.ended_at, session.end_reason) == (sessions.SessionState.OPEN, None, None)
 
 
-@pytest.mark.parametrize("state", [State.QUEUED, State.RUNNING, State.WAITING])
-async def test_any_turn_in_flight_can_be_cancelled(scene: Scene, state: State) -> None:
+@pytest.mark.parametrize("state", [TurnState.QUEUED, TurnState.RUNNING, TurnState.WAITING])
+async def test_any_turn_in_flight_can_be_cancelled(scene: Scene, state: TurnState) -> None:
     """A1, J9: cancelling keeps what was said and adds the outcome."""
     turn = await scene.claimed()
-    if state is not State.QUEUED:
+    if state is not TurnState.QUEUED:
         turn = await scene.say(await scene.start(turn), "so far")
-    if state is State.WAITING:
+    if state is TurnState.WAITING:
         turn, _ = await scene.store.turns.park(turn, [scene.asked()], scene.question())
     cancelled = await scene.store.settlement.cancel(turn.id, Cause.USER, scene.now)
-    assert (cancelled.state, cancelled.cause, cancelled.node_id) == (State.CANCELLED, "user", None)
+    assert (cancelled.state, cancelled.cause, cancelled.node_id) == (TurnState.CANCELLED, "user", None)
     assert await scene.store.turns.get(turn.id) == cancelled
     last = (await scene.entries(turn.session_id))[-1]
-    assert (last.kind, last.data, last.attempt) == (Kind.TURN_CANCELLED, {"cause": "user"}, turn.attempt)
-    said = [entry.data["text"] for entry in await scene.entries(turn.session_id) if entry.kind is Kind.TEXT]
-    assert said == ([] if state is State.QUEUED else ["so far"])
+    assert (last.kind, last.data, last.attempt) == (EntryKind.TURN_CANCELLED, {"cause": "user"}, turn.attempt)
+    said = [entry.data["text"] for entry in await scene.entries(turn.session_id) if entry.kind is EntryKind.TEXT]
+    assert said == ([] if state is TurnState.QUEUED else ["so far"])
 
 
 async def test_a_cancelled_turn_is_taken_from_its_worker(scene: Scene) -> None:
@@ -225,9 +227,9 @@ async def test_a_cancelled_turn_lets_the_next_one_run(scene: Scene) -> None:
 
 
 DECIDED = {
-    Effect.PURE: effects.State.PLANNED,
-    Effect.KEYED: effects.State.PLANNED,
-    Effect.EFFECTFUL: effects.State.UNKNOWN,
+    Effect.PURE: effects.CallState.PLANNED,
+    Effect.KEYED: effects.CallState.PLANNED,
+    Effect.EFFECTFUL: effects.CallState.UNKNOWN,
 }
 
 
@@ -235,14 +237,14 @@ DECIDED = {
 async def test_a_call_that_was_cut_off_is_decided_with_its_turn(scene: Scene, way: str) -> None:
     """X1: and one that had ended is not."""
     for effect, decided in DECIDED.items():
-        turn, ended = await scene.use(await scene.running(conversation=effect), effect, effects.Event.SUCCEED)
+        turn, ended = await scene.use(await scene.running(conversation=effect), effect, effects.CallEvent.SUCCEED)
         turn, cut = await scene.use(turn, effect)
         if way == "cancel":
             await scene.store.settlement.cancel(turn.id, Cause.USER, scene.now)
         else:
             await scene.interrupt(turn)
         calls = {call.id: call.state for call in await scene.store.journal.calls(turn.id)}
-        assert calls == {ended.id: effects.State.OK, cut.id: decided}
+        assert calls == {ended.id: effects.CallState.OK, cut.id: decided}
 
 
 async def test_an_effectful_call_that_was_cut_off_never_starts_again(scene: Scene) -> None:
@@ -250,11 +252,11 @@ async def test_an_effectful_call_that_was_cut_off_never_starts_again(scene: Scen
     turn, call = await scene.use(await scene.running(mode=Mode.DETACHED), Effect.EFFECTFUL)
     await scene.interrupt(turn)
     again = await scene.claim_and_start(turn.id)
-    planned = replace(call, state=effects.State.PLANNED)
+    planned = replace(call, state=effects.CallState.PLANNED)
     with pytest.raises(Stale):
-        await scene.move(again, (planned, planned.on(effects.Event.START)))
+        await scene.move(again, (planned, planned.on(effects.CallEvent.START)))
     (stored,) = await scene.store.journal.calls(turn.id)
-    assert (stored.state, stored.starts) == (effects.State.UNKNOWN, 1)
+    assert (stored.state, stored.starts) == (effects.CallState.UNKNOWN, 1)
 
 
 async def test_a_keyed_call_that_was_cut_off_starts_again_under_its_own_id(scene: Scene) -> None:
@@ -263,18 +265,18 @@ async def test_a_keyed_call_that_was_cut_off_starts_again_under_its_own_id(scene
     await scene.interrupt(turn)
     again = await scene.claim_and_start(turn.id)
     (planned,) = await scene.store.journal.calls(turn.id)
-    await scene.move(again, (planned, planned.on(effects.Event.START)))
+    await scene.move(again, (planned, planned.on(effects.CallEvent.START)))
     (stored,) = await scene.store.journal.calls(turn.id)
-    assert (stored.id, stored.state, stored.starts) == (call.id, effects.State.STARTED, 2)
+    assert (stored.id, stored.state, stored.starts) == (call.id, effects.CallState.STARTED, 2)
 
 
 AFTERMATH = [
-    (Mode.CONVERSATION, Resume.ON_MESSAGE, State.INTERRUPTED),
-    (Mode.CONVERSATION, Resume.AUTO, State.QUEUED),
-    (Mode.DETACHED, Resume.ON_MESSAGE, State.QUEUED),
-    (Mode.DETACHED, Resume.AUTO, State.QUEUED),
-    (Mode.SYNCHRONOUS, Resume.ON_MESSAGE, State.INTERRUPTED),
-    (Mode.SYNCHRONOUS, Resume.AUTO, State.INTERRUPTED),
+    (Mode.CONVERSATION, Resume.ON_MESSAGE, TurnState.INTERRUPTED),
+    (Mode.CONVERSATION, Resume.AUTO, TurnState.QUEUED),
+    (Mode.DETACHED, Resume.ON_MESSAGE, TurnState.QUEUED),
+    (Mode.DETACHED, Resume.AUTO, TurnState.QUEUED),
+    (Mode.SYNCHRONOUS, Resume.ON_MESSAGE, TurnState.INTERRUPTED),
+    (Mode.SYNCHRONOUS, Resume.AUTO, TurnState.INTERRUPTED),
 ]
 
 
@@ -284,16 +286,16 @@ async def test_what_follows_an_interruption_depends_on_who_waits(scene: Scene) -
         turn = await scene.say(await scene.running(conversation=f"{mode}:{resume}", mode=mode), "so far")
         policy = Policy(resume=resume)
         cut = await scene.store.settlement.interrupt(scene.node, [turn.id], Cause.RESTART_TIMEOUT, policy, scene.now)
-        continues = expected is State.QUEUED
+        continues = expected is TurnState.QUEUED
         assert (cut.continued, cut.rested) == (((turn.id,), ()) if continues else ((), (turn.id,)))
         assert cut.given_up == ()
         stored = await scene.store.turns.get(turn.id)
         assert (stored.state, stored.node_id, stored.fence > turn.fence) == (expected, None, True)
         last = (await scene.entries(turn.session_id))[-1]
-        assert last.kind is Kind.TURN_INTERRUPTED
+        assert last.kind is EntryKind.TURN_INTERRUPTED
         assert last.data == {"cause": "restart_timeout", "continues": continues}
         session = await scene.store.sessions.get(turn.session_id)
-        assert (session.state, session.strikes) == (sessions.State.OPEN, 1)
+        assert (session.state, session.strikes) == (sessions.SessionState.OPEN, 1)
         await scene.store.settlement.end_session(turn.session_id, "done with", scene.now)
 
 
@@ -318,7 +320,7 @@ async def test_with_suspend_a_crash_suspends_a_session_unless_it_was_resume_pend
     again = await scene.running("again", conversation="pending")
     cut = await scene.store.settlement.interrupt(scene.node, [fresh.id, again.id], Cause.CRASH, policy, scene.now)
     assert (cut.suspended, cut.rested) == ((fresh.id,), (again.id,))
-    assert (await scene.store.sessions.get(fresh.session_id)).state is sessions.State.SUSPENDED
+    assert (await scene.store.sessions.get(fresh.session_id)).state is sessions.SessionState.SUSPENDED
     assert await scene.store.sessions.resume_cause(fresh.session_id) is None
     assert await scene.store.sessions.resume_cause(pending.session_id) == "crash"
     successor = await scene.store.sessions.get((await scene.accept(conversation="fresh")).session_id)
@@ -386,20 +388,20 @@ async def test_three_strikes_suspend(scene: Scene) -> None:
     cut = await scene.store.settlement.interrupt(scene.node, [third.id], Cause.CRASH, Policy(resume=Resume.AUTO), scene.now)
     assert cut.given_up == (turn.id,)
     session = await scene.store.sessions.get(turn.session_id)
-    assert (session.state, session.strikes) == (sessions.State.SUSPENDED, 3)
-    assert await scene.state(turn) is State.INTERRUPTED
+    assert (session.state, session.strikes) == (sessions.SessionState.SUSPENDED, 3)
+    assert await scene.state(turn) is TurnState.INTERRUPTED
     assert (await scene.store.turns.get(turn.id)).error == notes.GIVEN_UP
     assert (await scene.entries(turn.session_id))[-1].data["error"] == notes.GIVEN_UP
-    assert await scene.state(queued) is State.QUEUED
+    assert await scene.state(queued) is TurnState.QUEUED
     await scene.finish(await scene.claim_and_start(queued.turn_id))
-    assert (await scene.store.sessions.get(turn.session_id)).state is sessions.State.SUSPENDED
+    assert (await scene.store.sessions.get(turn.session_id)).state is sessions.SessionState.SUSPENDED
 
 
 async def test_strikes_of_several_turns_add_up(scene: Scene) -> None:
     """R8: three interrupted turns in a row, each followed by the next message."""
     for number in range(3):
         turn = await scene.interrupted(str(number))
-    assert (await scene.store.sessions.get(turn.session_id)).state is sessions.State.SUSPENDED
+    assert (await scene.store.sessions.get(turn.session_id)).state is sessions.SessionState.SUSPENDED
     assert await scene.store.sessions.resume_cause(turn.session_id) is None
 
 
@@ -411,15 +413,15 @@ async def test_a_completed_turn_wipes_the_strikes(scene: Scene) -> None:
     assert (await scene.store.sessions.get(turn.session_id)).strikes == 0
     for _ in range(2):
         await scene.interrupted()
-    assert (await scene.store.sessions.get(turn.session_id)).state is sessions.State.OPEN
+    assert (await scene.store.sessions.get(turn.session_id)).state is sessions.SessionState.OPEN
 
 
-@pytest.mark.parametrize("event", [Event.FAIL, Event.CANCEL])
-async def test_only_a_completed_turn_wipes_the_strikes(scene: Scene, event: Event) -> None:
+@pytest.mark.parametrize("event", [TurnEvent.FAIL, TurnEvent.CANCEL])
+async def test_only_a_completed_turn_wipes_the_strikes(scene: Scene, event: TurnEvent) -> None:
     """R8"""
     await scene.interrupted()
     turn = await scene.running()
-    await scene.finish(turn, event=event, cause="user" if event is Event.CANCEL else None)
+    await scene.finish(turn, event=event, cause="user" if event is TurnEvent.CANCEL else None)
     assert (await scene.store.sessions.get(turn.session_id)).strikes == 1
 
 
@@ -429,11 +431,11 @@ async def test_a_one_shot_session_ends_when_its_turn_is_given_up(scene: Scene, m
     turn = await scene.running(channel="webhook", one_shot=True, mode=mode)
     for _ in range(3):
         await scene.interrupt(turn)
-        if await scene.state(turn) is State.INTERRUPTED:
+        if await scene.state(turn) is TurnState.INTERRUPTED:
             break
         turn = await scene.claim_and_start(turn.id)
     session = await scene.store.sessions.get(turn.session_id)
-    assert (session.state, session.end_reason) == (sessions.State.ENDED, "webhook_complete")
+    assert (session.state, session.end_reason) == (sessions.SessionState.ENDED, "webhook_complete")
     assert await scene.store.sessions.prune("webhook", scene.now) == 1
 
 
@@ -441,7 +443,7 @@ async def test_a_one_shot_session_stays_open_while_its_turn_goes_on(scene: Scene
     """S1"""
     turn = await scene.running(channel="webhook", one_shot=True, mode=Mode.DETACHED)
     await scene.interrupt(turn)
-    assert (await scene.store.sessions.get(turn.session_id)).state is sessions.State.OPEN
+    assert (await scene.store.sessions.get(turn.session_id)).state is sessions.SessionState.OPEN
     await scene.finish(await scene.claim_and_start(turn.id))
     assert (await scene.store.sessions.get(turn.session_id)).end_reason == "webhook_complete"
 
@@ -498,20 +500,20 @@ async def test_leaving_a_session_settles_everything_in_it(scene: Scene, way: str
     cause = "session_ended" if way == "end" else "session_suspended"
     for turn_id in (running.id, *(each.turn_id for each in queued)):
         turn = await scene.store.turns.get(turn_id)
-        assert (turn.state, turn.cause) == (State.CANCELLED, cause)
+        assert (turn.state, turn.cause) == (TurnState.CANCELLED, cause)
     (call,) = await scene.store.journal.calls(running.id)
-    assert call.state is effects.State.UNKNOWN
+    assert call.state is effects.CallState.UNKNOWN
     (segment,) = await scene.store.segments.of_session(running.session_id)
-    assert segment.state is memory.State.SEALED
+    assert segment.state is segments.SegmentState.SEALED
     kinds = await scene.kinds(running.session_id)
-    assert kinds[-3:] == [Kind.TURN_CANCELLED] * 3
+    assert kinds[-3:] == [EntryKind.TURN_CANCELLED] * 3
 
 
 async def test_leaving_a_session_cancels_what_waits_for_a_person(scene: Scene) -> None:
     """A1"""
     turn = await scene.parked()
     await scene.store.settlement.suspend_session(turn.session_id, scene.now)
-    assert await scene.state(turn) is State.CANCELLED
+    assert await scene.state(turn) is TurnState.CANCELLED
     with pytest.raises(IllegalMove):
         await scene.store.turns.answer(turn.id, scene.reply())
 
@@ -535,7 +537,7 @@ async def test_a_suspended_session_can_still_end(scene: Scene) -> None:
     await scene.store.settlement.suspend_session(turn.session_id, scene.now)
     await scene.store.settlement.end_session(turn.session_id, "user", scene.now)
     session = await scene.store.sessions.get(turn.session_id)
-    assert (session.state, session.end_reason) == (sessions.State.ENDED, "user")
+    assert (session.state, session.end_reason) == (sessions.SessionState.ENDED, "user")
 
 
 async def test_a_suspended_one_shot_session_ends(scene: Scene) -> None:
@@ -543,7 +545,7 @@ async def test_a_suspended_one_shot_session_ends(scene: Scene) -> None:
     turn = await scene.running(channel="webhook", one_shot=True)
     await scene.store.settlement.suspend_session(turn.session_id, scene.now)
     session = await scene.store.sessions.get(turn.session_id)
-    assert (session.state, session.end_reason) == (sessions.State.ENDED, "webhook_complete")
+    assert (session.state, session.end_reason) == (sessions.SessionState.ENDED, "webhook_complete")
     assert await scene.store.sessions.prune("webhook", scene.now) == 1
 
 

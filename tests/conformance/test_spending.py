@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.core.journal import Entry, Kind
+from holdfast.core.journal import Entry, EntryKind
 from holdfast.core.turns import Resume, Turn
 from holdfast.core.usage import Spent, Usage
 from holdfast.desk.reading import StoreReading
@@ -104,7 +104,7 @@ def late(turn: Turn, nth: int) -> Entry:
         turn_id=turn.id,
         attempt=turn.attempt,
         nth=nth,
-        kind=Kind.USAGE,
+        kind=EntryKind.USAGE,
         at=START,
         data=data,
     )
@@ -125,7 +125,7 @@ async def test_what_arrives_late_is_paid_once(scene: Scene, began: bool) -> None
 async def test_what_is_no_amount_costs_nothing(scene: Scene) -> None:
     """R11: a provider may report anything."""
     turn = await scene.running()
-    odd = scene.draft(Kind.USAGE, input_tokens="many", output_tokens=-5, cached_tokens=None)
+    odd = scene.draft(EntryKind.USAGE, input_tokens="many", output_tokens=-5, cached_tokens=None)
     turn, _ = await scene.store.journal.append(turn, [odd])
     assert await spent(scene, turn) == Spent()
     assert await scene.sql("SELECT model, input_tokens FROM spending") == [("", 0)]
@@ -142,7 +142,7 @@ async def test_a_fork_has_spent_nothing(scene: Scene) -> None:
     copy = await scene.store.sessions.fork(turn.session_id, copy_of(scene))
     (copied,) = await scene.store.turns.list(copy.id)
     assert await spent(scene, copied) == Spent(day=used(1))
-    assert Kind.USAGE in await scene.kinds(copy.id)
+    assert EntryKind.USAGE in await scene.kinds(copy.id)
 
 
 async def test_old_spending_is_forgotten(scene: Scene) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from holdfast.core import notes, sessions
-from holdfast.core.journal import Kind
-from holdfast.core.turns import Cause, Mode, Policy, Resume, State, Turn
+from holdfast.core.journal import EntryKind
+from holdfast.core.turns import Cause, Mode, Policy, Resume, Turn, TurnState
 from holdfast.ids import TurnId
 from tests.conformance.scenes import Scene
 
@@ -45,7 +45,7 @@ async def test_no_number_of_crashes_gives_up_turns_that_ran_together(scene: Scen
         await started(scene, *turns)
         await crash(scene)
     assert [await strikes(scene, turn) for turn in turns] == [sessions.STRIKES_SUSPECT] * 3
-    assert [await scene.state(turn) for turn in turns] == [State.QUEUED] * 3
+    assert [await scene.state(turn) for turn in turns] == [TurnState.QUEUED] * 3
 
 
 async def test_a_sweep_in_small_steps_leaves_no_turn_alone(scene: Scene) -> None:
@@ -53,7 +53,7 @@ async def test_a_sweep_in_small_steps_leaves_no_turn_alone(scene: Scene) -> None
     turns = await suspects(scene)
     await started(scene, *turns)
     await crash(scene, limit=1)
-    assert [await scene.state(turn) for turn in turns] == [State.QUEUED] * 3
+    assert [await scene.state(turn) for turn in turns] == [TurnState.QUEUED] * 3
 
 
 async def test_a_suspect_that_ran_alone_is_given_up_and_says_why(scene: Scene) -> None:
@@ -65,12 +65,12 @@ async def test_a_suspect_that_ran_alone_is_given_up_and_says_why(scene: Scene) -
     await scene.start(killer)
     await crash(scene)
     given_up = await scene.store.turns.get(killer.id)
-    assert (given_up.state, given_up.cause, given_up.error) == (State.INTERRUPTED, "crash", notes.GIVEN_UP)
+    assert (given_up.state, given_up.cause, given_up.error) == (TurnState.INTERRUPTED, "crash", notes.GIVEN_UP)
     last = (await scene.entries(killer.session_id))[-1]
-    assert (last.kind, last.data["error"], last.data["continues"]) == (Kind.TURN_INTERRUPTED, notes.GIVEN_UP, False)
+    assert (last.kind, last.data["error"], last.data["continues"]) == (EntryKind.TURN_INTERRUPTED, notes.GIVEN_UP, False)
     (told,) = await scene.store.deliveries.of_turn(killer.id)
     assert (told.target, told.text) == ("file:out", notes.failed(notes.GIVEN_UP))
-    assert (await scene.store.sessions.get(killer.session_id)).state is sessions.State.SUSPENDED
+    assert (await scene.store.sessions.get(killer.session_id)).state is sessions.SessionState.SUSPENDED
 
 
 async def test_what_waits_behind_a_given_up_turn_is_answered(scene: Scene) -> None:
@@ -81,10 +81,10 @@ async def test_what_waits_behind_a_given_up_turn_is_answered(scene: Scene) -> No
         await crash(scene)
         await scene.claim_and_start(killer.id)
     await crash(scene)
-    assert await scene.state(killer) is State.INTERRUPTED
+    assert await scene.state(killer) is TurnState.INTERRUPTED
     for receipt in behind:
         await scene.finish(await scene.claim_and_start(receipt.turn_id))
-    assert (await scene.store.sessions.get(killer.session_id)).state is sessions.State.SUSPENDED
+    assert (await scene.store.sessions.get(killer.session_id)).state is sessions.SessionState.SUSPENDED
     following = await scene.accept("four")
     assert following.session_id != killer.session_id
 
@@ -103,10 +103,10 @@ async def test_what_waits_in_a_suspended_session_goes_on_after_a_crash_that_is_n
     dead, scene.node = scene.node, await scene.joined()
     await scene.store.nodes.leave(dead)
     await scene.sweep(Resume.ON_MESSAGE)
-    assert (await scene.state(behind), await scene.state(other)) == (State.QUEUED, State.INTERRUPTED)
+    assert (await scene.state(behind), await scene.state(other)) == (TurnState.QUEUED, TurnState.INTERRUPTED)
     await scene.claim_and_start(behind.turn_id)
     await crash(scene)
-    assert await scene.state(behind) is State.INTERRUPTED
+    assert await scene.state(behind) is TurnState.INTERRUPTED
 
 
 async def test_suspects_are_taken_one_by_one_and_nothing_else_with_them(scene: Scene) -> None:
@@ -164,4 +164,4 @@ async def test_drains_that_time_out_count_whoever_else_ran(scene: Scene) -> None
         await scene.interrupt(*turns, resume=Resume.AUTO, cause=Cause.RESTART_TIMEOUT)
         turns = await started(scene, *turns)
     await scene.interrupt(*turns, resume=Resume.AUTO, cause=Cause.RESTART_TIMEOUT)
-    assert [await scene.state(turn) for turn in turns] == [State.INTERRUPTED] * 2
+    assert [await scene.state(turn) for turn in turns] == [TurnState.INTERRUPTED] * 2

@@ -8,8 +8,8 @@ import pytest
 
 from holdfast.core.effects import Effect
 from holdfast.core.intake import Receipt
-from holdfast.core.journal import Kind
-from holdfast.core.turns import Cause, Mode, Policy, State
+from holdfast.core.journal import EntryKind
+from holdfast.core.turns import Cause, Mode, Policy, TurnState
 from holdfast.errors import NotFound
 from holdfast.ids import new_session_id, new_turn_id
 from tests.conformance.scenes import Scene, on_postgres, on_sqlite
@@ -24,10 +24,12 @@ async def test_what_is_taken_has_started(scene: Scene) -> None:
     taken = await scene.store.turns.take(scene.node, 10, scene.now)
     assert [turn.id for turn, _ in taken] == [first.turn_id, second.turn_id]
     for turn, entries in taken:
-        assert (turn.state, turn.attempt, turn.nth, turn.fence) == (State.RUNNING, 1, 1, 1)
+        assert (turn.state, turn.attempt, turn.nth, turn.fence) == (TurnState.RUNNING, 1, 1, 1)
         assert (turn.node_id, turn.started_at) == (scene.node, scene.now)
         assert turn == await scene.store.turns.get(turn.id)
-        assert [(entry.kind, entry.seq, entry.nth, entry.attempt) for entry in entries] == [(Kind.TURN_STARTED, 2, 1, 1)]
+        assert [(entry.kind, entry.seq, entry.nth, entry.attempt) for entry in entries] == [
+            (EntryKind.TURN_STARTED, 2, 1, 1)
+        ]
         assert entries == (await scene.entries(turn.session_id))[1:]
     turn = await scene.say(taken[0][0], "hello")
     assert turn.nth == 2
@@ -38,8 +40,8 @@ async def test_where_others_may_be_in_the_way_what_is_taken_is_only_claimed(scen
     """T1: it is started, or given back, by itself."""
     receipt = await scene.accept()
     ((turn, entries),) = await scene.store.turns.take(scene.node, 10, scene.now)
-    assert (turn.id, turn.state, turn.node_id, entries) == (receipt.turn_id, State.QUEUED, scene.node, [])
-    assert (await scene.start(turn)).state is State.RUNNING
+    assert (turn.id, turn.state, turn.node_id, entries) == (receipt.turn_id, TurnState.QUEUED, scene.node, [])
+    assert (await scene.start(turn)).state is TurnState.RUNNING
 
 
 async def test_turns_are_taken_one_at_a_time_and_in_order(scene: Scene) -> None:
@@ -48,7 +50,7 @@ async def test_turns_are_taken_one_at_a_time_and_in_order(scene: Scene) -> None:
     ((turn, _),) = await scene.store.turns.take(scene.node, 10, scene.now)
     assert turn.id == first.turn_id
     assert await scene.store.turns.take(scene.node, 10, scene.now) == []
-    running = turn if turn.state is State.RUNNING else await scene.start(turn)
+    running = turn if turn.state is TurnState.RUNNING else await scene.start(turn)
     await scene.finish(running)
     ((turn, _),) = await scene.store.turns.take(scene.node, 10, scene.now)
     assert turn.id == second.turn_id
@@ -95,7 +97,7 @@ async def test_a_turn_begins_with_its_session_its_journal_and_its_calls(scene: S
 
 async def test_a_turn_begins_behind_the_summary_of_its_session(scene: Scene) -> None:
     turn = await scene.say(await scene.running(), "hi")
-    summary = scene.draft(Kind.CONTEXT_COMPACTED, text="so far", through=turn.id, after=2)
+    summary = scene.draft(EntryKind.CONTEXT_COMPACTED, text="so far", through=turn.id, after=2)
     turn, _ = await scene.store.journal.append(turn, [summary])
     brief = await scene.store.journal.brief(turn)
     assert (brief.after, [entry.seq for entry in brief.entries]) == (2, [3, 4])

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from holdfast.core.intake import QUEUE_MAX, Cursor
-from holdfast.core.journal import Kind
+from holdfast.core.journal import EntryKind
 from holdfast.core.sessions import Source
-from holdfast.core.turns import Cause, Event, Mode, Resume, State
+from holdfast.core.turns import Cause, Mode, Resume, TurnEvent, TurnState
 from holdfast.errors import IllegalMove, KeyReused, NotFound, QueueFull, Stale
 from holdfast.ids import SessionId, TurnId, new_session_id, new_turn_id
 from tests.conformance.scenes import MINUTE, QUESTION, START, Scene
@@ -19,18 +19,18 @@ async def test_an_accepted_message_is_a_queued_turn_with_its_entry(scene: Scene)
     """A1"""
     receipt = await scene.accept("hello", reply_to="telegram:1", delivers_later=False, remembers=False)
     turn = await scene.store.turns.get(receipt.turn_id)
-    assert (turn.state, turn.ordinal, turn.attempt, turn.fence, turn.node_id) == (State.QUEUED, 1, 0, 0, None)
+    assert (turn.state, turn.ordinal, turn.attempt, turn.fence, turn.node_id) == (TurnState.QUEUED, 1, 0, 0, None)
     assert (turn.reply_to, turn.delivers_later, turn.remembers) == ("telegram:1", False, False)
-    assert (receipt.state, receipt.duplicate, receipt.accepted_at) == (State.QUEUED, False, START)
+    assert (receipt.state, receipt.duplicate, receipt.accepted_at) == (TurnState.QUEUED, False, START)
     (entry,) = await scene.entries(receipt.session_id)
-    assert (entry.kind, entry.seq, entry.turn_id, entry.data) == (Kind.TURN_ACCEPTED, 1, turn.id, {"text": "hello"})
+    assert (entry.kind, entry.seq, entry.turn_id, entry.data) == (EntryKind.TURN_ACCEPTED, 1, turn.id, {"text": "hello"})
 
 
 async def test_an_accepted_message_survives_a_restart(scene: Scene) -> None:
     """A2: what has its receipt is durable."""
     receipt = await scene.accept("hello", dedupe_key="k")
     await scene.reopen()
-    assert await scene.state(receipt) is State.QUEUED
+    assert await scene.state(receipt) is TurnState.QUEUED
     assert (await scene.accept("hello", dedupe_key="k")).turn_id == receipt.turn_id
 
 
@@ -79,7 +79,7 @@ async def test_a_repeated_key_tells_how_its_turn_stands(scene: Scene) -> None:
     """A3"""
     turn = await scene.finished("hello", dedupe_key="k")
     again = await scene.accept("hello", dedupe_key="k")
-    assert (again.turn_id, again.state, again.duplicate) == (turn.id, State.COMPLETED, True)
+    assert (again.turn_id, again.state, again.duplicate) == (turn.id, TurnState.COMPLETED, True)
 
 
 async def test_a_repeated_key_in_an_older_session_names_the_session_of_its_turn(scene: Scene) -> None:
@@ -111,7 +111,7 @@ async def test_a_key_outlives_the_session_it_named(scene: Scene) -> None:
     turn = await scene.finished("hello", dedupe_key="k", channel="webhook", one_shot=True, remembers=False)
     assert await scene.store.sessions.prune("webhook", scene.now) == 1
     again = await scene.accept("hello", dedupe_key="k", channel="webhook", one_shot=True)
-    assert (again.turn_id, again.state, again.duplicate) == (turn.id, State.COMPLETED, True)
+    assert (again.turn_id, again.state, again.duplicate) == (turn.id, TurnState.COMPLETED, True)
     assert await scene.claim() == []
 
 
@@ -161,7 +161,7 @@ async def test_a_cursor_moves_past_a_repeat(scene: Scene) -> None:
 
 async def test_a_claimed_turn_stays_queued_until_it_starts(scene: Scene) -> None:
     turn = await scene.claimed()
-    assert (turn.state, turn.fence, turn.node_id, turn.attempt) == (State.QUEUED, 1, scene.node, 0)
+    assert (turn.state, turn.fence, turn.node_id, turn.attempt) == (TurnState.QUEUED, 1, scene.node, 0)
     assert await scene.store.turns.get(turn.id) == turn
     assert await scene.store.turns.held(scene.node) == [turn]
 
@@ -246,16 +246,16 @@ async def test_a_running_turn_is_not_released(scene: Scene) -> None:
     turn = await scene.claimed()
     await scene.start(turn)
     await scene.store.turns.release(turn)
-    assert await scene.state(turn) is State.RUNNING
+    assert await scene.state(turn) is TurnState.RUNNING
 
 
 async def test_a_start_is_journalled_before_anyone_knows_of_it(scene: Scene) -> None:
     claimed = await scene.claimed()
     scene.now += MINUTE
     turn, entries = await scene.store.turns.start(claimed, scene.now)
-    assert (turn.state, turn.attempt, turn.nth, turn.started_at) == (State.RUNNING, 1, 1, scene.now)
+    assert (turn.state, turn.attempt, turn.nth, turn.started_at) == (TurnState.RUNNING, 1, 1, scene.now)
     assert await scene.store.turns.get(turn.id) == turn
-    assert [(entry.kind, entry.attempt, entry.nth, entry.seq) for entry in entries] == [(Kind.TURN_STARTED, 1, 1, 2)]
+    assert [(entry.kind, entry.attempt, entry.nth, entry.seq) for entry in entries] == [(EntryKind.TURN_STARTED, 1, 1, 2)]
     assert await scene.store.journal.read(turn.session_id, after=1) == entries
 
 
@@ -305,9 +305,9 @@ async def test_every_attempt_numbers_its_own_entries(scene: Scene) -> None:
 async def test_a_parked_turn_waits_and_is_nobodys(scene: Scene) -> None:
     running = await scene.say(await scene.running(), "let me ask")
     turn, entries = await scene.store.turns.park(running, [scene.asked()], scene.question())
-    assert (turn.state, turn.node_id, turn.nth) == (State.WAITING, None, 3)
+    assert (turn.state, turn.node_id, turn.nth) == (TurnState.WAITING, None, 3)
     assert await scene.store.turns.get(turn.id) == turn
-    assert [(entry.kind, entry.nth) for entry in entries] == [(Kind.APPROVAL_ASKED, 3)]
+    assert [(entry.kind, entry.nth) for entry in entries] == [(EntryKind.APPROVAL_ASKED, 3)]
     assert await scene.claim() == []
     assert await scene.store.turns.held(scene.node) == []
 
@@ -341,16 +341,20 @@ async def test_a_parked_turn_costs_nothing_across_a_restart(scene: Scene) -> Non
     scene.node = await scene.joined()
     assert (await scene.sweep()).total == 0
     answered = await scene.store.turns.answer(turn.id, scene.reply())
-    assert answered.state is State.QUEUED
+    assert answered.state is TurnState.QUEUED
     assert await scene.store.turns.get(turn.id) == answered
 
 
 async def test_an_answer_is_journalled_and_queues_the_turn(scene: Scene) -> None:
     turn = await scene.parked()
     answered = await scene.store.turns.answer(turn.id, scene.reply("go ahead"))
-    assert (answered.state, answered.fence > turn.fence) == (State.QUEUED, True)
+    assert (answered.state, answered.fence > turn.fence) == (TurnState.QUEUED, True)
     last = (await scene.entries(turn.session_id))[-1]
-    assert (last.kind, last.data, last.nth) == (Kind.APPROVAL_ANSWERED, {"text": "go ahead", "question_id": QUESTION}, None)
+    assert (last.kind, last.data, last.nth) == (
+        EntryKind.APPROVAL_ANSWERED,
+        {"text": "go ahead", "question_id": QUESTION},
+        None,
+    )
     resumed = await scene.claim_and_start(turn.id)
     assert (resumed.attempt, resumed.nth) == (2, 1)
     await scene.finish(await scene.say(resumed, "done"))
@@ -404,19 +408,19 @@ async def test_the_tally_conserves_what_was_accepted(scene: Scene) -> None:
     await scene.store.settlement.cancel((await scene.accept(conversation="a")).turn_id, Cause.USER, scene.now)
     await scene.interrupted(conversation="b")
     await scene.parked(conversation="c")
-    await scene.finish(await scene.running(conversation="d"), event=Event.FAIL)
+    await scene.finish(await scene.running(conversation="d"), event=TurnEvent.FAIL)
     await scene.running(conversation="e")
     await scene.accept(conversation="f")
     await scene.accept(conversation="f")
     tally = await scene.store.turns.tally()
     assert tally == {
-        State.COMPLETED: 2,
-        State.CANCELLED: 1,
-        State.INTERRUPTED: 1,
-        State.WAITING: 1,
-        State.FAILED: 1,
-        State.RUNNING: 1,
-        State.QUEUED: 2,
+        TurnState.COMPLETED: 2,
+        TurnState.CANCELLED: 1,
+        TurnState.INTERRUPTED: 1,
+        TurnState.WAITING: 1,
+        TurnState.FAILED: 1,
+        TurnState.RUNNING: 1,
+        TurnState.QUEUED: 2,
     }
 
 
@@ -426,11 +430,11 @@ async def test_a_synchronous_request_goes_on_under_the_same_key(scene: Scene) ->
     turn = await scene.interrupted(**request)
     assert await scene.claim() == []
     again = await scene.accept(**request)
-    assert (again.turn_id, again.state, again.duplicate) == (turn.id, State.QUEUED, True)
+    assert (again.turn_id, again.state, again.duplicate) == (turn.id, TurnState.QUEUED, True)
     resumed = await scene.claim_and_start(turn.id)
     assert (resumed.attempt, resumed.cause) == (2, None)
     await scene.finish(await scene.say(resumed, "here I am"))
-    assert (await scene.accept(**request)).state is State.COMPLETED
+    assert (await scene.accept(**request)).state is TurnState.COMPLETED
 
 
 async def test_a_one_shot_synchronous_request_goes_on_in_its_ended_session(scene: Scene) -> None:
@@ -438,7 +442,7 @@ async def test_a_one_shot_synchronous_request_goes_on_in_its_ended_session(scene
     request = {"text": "hello", "dedupe_key": "k", "mode": Mode.SYNCHRONOUS, "channel": "api", "one_shot": True}
     turn = await scene.interrupted(**request)
     assert (await scene.store.sessions.get(turn.session_id)).end_reason == "api_complete"
-    assert (await scene.accept(**request)).state is State.QUEUED
+    assert (await scene.accept(**request)).state is TurnState.QUEUED
     await scene.finish(await scene.claim_and_start(turn.id))
     session = await scene.store.sessions.get(turn.session_id)
     assert (session.end_reason, session.generation) == ("api_complete", 1)
@@ -451,10 +455,10 @@ async def test_only_a_synchronous_request_is_resumed_by_its_key(scene: Scene, mo
     turn = await scene.running("hello", dedupe_key="k", mode=mode)
     for _ in range(3):
         await scene.interrupt(turn)
-        if await scene.state(turn) is State.INTERRUPTED:
+        if await scene.state(turn) is TurnState.INTERRUPTED:
             break
         turn = await scene.claim_and_start(turn.id)
-    assert (await scene.accept("hello", dedupe_key="k", mode=mode)).state is State.INTERRUPTED
+    assert (await scene.accept("hello", dedupe_key="k", mode=mode)).state is TurnState.INTERRUPTED
     assert await scene.claim() == []
 
 
@@ -463,9 +467,9 @@ async def test_a_synchronous_request_that_others_followed_is_not_resumed(scene: 
     request = {"text": "hello", "dedupe_key": "k", "mode": Mode.SYNCHRONOUS}
     turn = await scene.interrupted(**request)
     later = await scene.accept("meanwhile")
-    assert (await scene.accept(**request)).state is State.INTERRUPTED
+    assert (await scene.accept(**request)).state is TurnState.INTERRUPTED
     await scene.claim_and_start(later.turn_id)
-    assert await scene.state(turn) is State.INTERRUPTED
+    assert await scene.state(turn) is TurnState.INTERRUPTED
 
 
 @pytest.mark.parametrize("one_shot", [False, True])
@@ -474,9 +478,9 @@ async def test_three_strikes_are_final_for_a_synchronous_request_too(scene: Scen
     request = {"text": "hello", "dedupe_key": "k", "mode": Mode.SYNCHRONOUS, "channel": "api", "one_shot": one_shot}
     turn = await scene.interrupted(**request)
     for _ in range(2):
-        assert (await scene.accept(**request)).state is State.QUEUED
+        assert (await scene.accept(**request)).state is TurnState.QUEUED
         await scene.interrupt(await scene.claim_and_start(turn.id))
-    assert (await scene.accept(**request)).state is State.INTERRUPTED
+    assert (await scene.accept(**request)).state is TurnState.INTERRUPTED
     assert await scene.claim() == []
 
 
@@ -485,7 +489,7 @@ async def test_a_synchronous_request_of_an_ended_conversation_is_not_resumed(sce
     request = {"text": "hello", "dedupe_key": "k", "mode": Mode.SYNCHRONOUS}
     turn = await scene.interrupted(**request)
     await scene.store.settlement.end_session(turn.session_id, "user", scene.now)
-    assert (await scene.accept(**request)).state is State.INTERRUPTED
+    assert (await scene.accept(**request)).state is TurnState.INTERRUPTED
     assert await scene.claim() == []
 
 

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from holdfast.agent.scripted import Say, ScriptedAgent
 from holdfast.core.intake import Inbound
-from holdfast.core.memory import Message, Segment
+from holdfast.core.segments import Segment, SpokenMessage
 from holdfast.core.sessions import Session
-from holdfast.core.turns import State
+from holdfast.core.turns import TurnState
 from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.settings import Settings
 from holdfast.memory.bindings import Bindings
@@ -36,7 +36,7 @@ class DeadlyMemory(WorldMemory):
         super().__init__(world)
         self._moment = moment
 
-    async def commit(self, session: Session, segment: Segment, messages: Sequence[Message]) -> str:
+    async def commit(self, session: Session, segment: Segment, messages: Sequence[SpokenMessage]) -> str:
         self._world.note("asked", id=segment.id, attempt=segment.attempt)
         self._die_at("asked")
         receipt = await super().commit(session, segment, messages)
@@ -68,7 +68,7 @@ async def main(url: str, home: Path, way: str, moment: str) -> None:
     )
 
     async def completed() -> bool:
-        return (await store.turns.get(receipt.turn_id)).state is State.COMPLETED
+        return (await store.turns.get(receipt.turn_id)).state is TurnState.COMPLETED
 
     await until(store, completed, "the turn completed")
     match way:

@@ -26,9 +26,9 @@ from holdfast.clock import SystemClock
 from holdfast.core.delivery import SETTLED as DELIVERY_SETTLED
 from holdfast.core.effects import Effect
 from holdfast.core.intake import Inbound
-from holdfast.core.memory import State as SegmentState
+from holdfast.core.segments import SegmentState
 from holdfast.core.transcript import fold
-from holdfast.core.turns import SETTLED, Mode, State, Turn
+from holdfast.core.turns import SETTLED, Mode, Turn, TurnState
 from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.settings import Settings
 from holdfast.ids import SessionId, TurnId
@@ -251,7 +251,7 @@ async def converse(engine: Engine, store: Store, case: Case) -> SessionId:
     turn = await ask(engine, store, message(case))
     if case == "conversation":
         for number in itertools.count(1):
-            if turn.state is not State.INTERRUPTED:
+            if turn.state is not TurnState.INTERRUPTED:
                 break
             turn = await ask(engine, store, follow_up(number))
         # A boundary, at which a conversation's memory falls due.
@@ -276,7 +276,7 @@ async def show(engine: Engine, session_id: SessionId) -> None:
 
 async def settled(engine: Engine, store: Store, turn_id: TurnId) -> bool:
     turn = await store.turns.get(turn_id)
-    if turn.state is State.WAITING:
+    if turn.state is TurnState.WAITING:
         (question,) = [e for e in await store.journal.read_turn(turn_id) if e.kind == "approval.asked"]
         await engine.answer(turn_id, str(question.data["question_id"]), ANSWER)
         say("answered", turn_id)

@@ -12,13 +12,12 @@ import pytest
 
 from holdfast.agent.scripted import Pause, Say, ScriptedAgent, Use
 from holdfast.clock import SystemClock
-from holdfast.core.delivery import Delivery
-from holdfast.core.delivery import State as DeliveryState
+from holdfast.core.delivery import Delivery, DeliveryState
 from holdfast.core.effects import Effect
 from holdfast.core.intake import Inbound, Receipt
-from holdfast.core.memory import State as SegmentState
+from holdfast.core.segments import SegmentState
 from holdfast.core.transcript import Role, fold
-from holdfast.core.turns import Mode, State
+from holdfast.core.turns import Mode, TurnState
 from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.settings import Settings
 from holdfast.errors import Unavailable
@@ -111,7 +110,7 @@ async def test_jumps_of_the_wall_clock_expire_no_lease_and_lose_nothing(
             stack.push_async_callback(store.close)
         engines = [await stack.enter_async_context(running(store, world, clock)) for store in stores]
         receipts = [await engines[n % len(engines)].inbox.accept(message(n)) for n in range(MESSAGES)]
-        await until(stores[0], lambda: all_are(stores[0], receipts, State.COMPLETED), "completed while the clock jumps")
+        await until(stores[0], lambda: all_are(stores[0], receipts, TurnState.COMPLETED), "completed while the clock jumps")
         clock.settle(hours)
         await until(stores[0], lambda: everything_left(stores[0]), "delivered and remembered once the clock stands")
         for receipt in receipts:
@@ -125,7 +124,7 @@ async def test_jumps_of_the_wall_clock_expire_no_lease_and_lose_nothing(
         assert await audit(stores[0].database) == []
 
 
-async def all_are(store: Store, receipts: list[Receipt], state: State) -> bool:
+async def all_are(store: Store, receipts: list[Receipt], state: TurnState) -> bool:
     return {(await store.turns.get(receipt.turn_id)).state for receipt in receipts} == {state}
 
 

@@ -10,9 +10,9 @@ import pytest
 
 from holdfast.core import notes
 from holdfast.core.intake import Inbound
-from holdfast.core.journal import Entry, Kind
-from holdfast.core.memory import Event
-from holdfast.core.turns import Cause, Policy, State, Turn
+from holdfast.core.journal import Entry, EntryKind
+from holdfast.core.segments import SegmentEvent
+from holdfast.core.turns import Cause, Policy, Turn, TurnState
 from holdfast.drill.commits import Commit, judge_commits
 from holdfast.drill.strikes import judge_strikes
 from holdfast.drill.verdict import Seen, drill, judge_drains
@@ -63,8 +63,8 @@ def crashes(session_id: SessionId, turn_id: TurnId, lives: Sequence[int], *, giv
         is_last = given_up and attempt == len(lives)
         data = {"cause": Cause.CRASH, **({"error": notes.GIVEN_UP} if is_last else {})}
         for kind, at, said in (
-            (Kind.TURN_STARTED, 1_000 * life + 500, {}),
-            (Kind.TURN_INTERRUPTED, 1_000 * life + 1_100, data),
+            (EntryKind.TURN_STARTED, 1_000 * life + 500, {}),
+            (EntryKind.TURN_INTERRUPTED, 1_000 * life + 1_100, data),
         ):
             place = {"session_id": session_id, "turn_id": turn_id, "seq": len(found) + 1, "attempt": attempt, "nth": None}
             found.append(Entry(**place, kind=kind, at=at, data=said))  # type: ignore[arg-type] - The fields in two parts.
@@ -93,13 +93,15 @@ def test_a_turn_that_is_given_up_too_early_is_noticed(culprit: list[int], beside
 @pytest.mark.parametrize(
     ("state", "error", "violations"),
     [
-        (State.COMPLETED, None, 0),
-        (State.INTERRUPTED, notes.GIVEN_UP, 0),
-        (State.INTERRUPTED, None, 1),
-        (State.CANCELLED, None, 1),
+        (TurnState.COMPLETED, None, 0),
+        (TurnState.INTERRUPTED, notes.GIVEN_UP, 0),
+        (TurnState.INTERRUPTED, None, 1),
+        (TurnState.CANCELLED, None, 1),
     ],
 )
-def test_a_turn_without_an_answer_that_was_not_given_up_is_noticed(state: State, error: str | None, violations: int) -> None:
+def test_a_turn_without_an_answer_that_was_not_given_up_is_noticed(
+    state: TurnState, error: str | None, violations: int
+) -> None:
     """A1 S2: no one cancels anything in a drill, and messages behind a turn that is given up are answered."""
     turn = Turn(id=CULPRIT, session_id=CHAT, ordinal=1, accepted_at=NOW, state=state, error=error)
     assert len([*judge_strikes([turn], {}, [])]) == violations
@@ -155,7 +157,7 @@ async def test_a_commit_that_went_wrong_is_noticed(store_url: str, open_it: Call
         (session_id,) = await scene.store.segments.owing("local")
         await scene.store.segments.seal(session_id, scene.now)
         (claimed,) = await scene.store.segments.claim(scene.node, OWNER, scene.now, 1)
-        await scene.store.segments.settle(claimed, Event.SUCCEED, scene.now)
+        await scene.store.segments.settle(claimed, SegmentEvent.SUCCEED, scene.now)
         return claimed.id
 
     await scene.play(judge)

@@ -17,8 +17,8 @@ import pytest
 from holdfast.agent.scripted import Line, Pause, Say, ScriptedAgent, Use
 from holdfast.core.effects import Effect
 from holdfast.core.intake import Inbound, Receipt
-from holdfast.core.journal import Kind
-from holdfast.core.turns import Cause, Mode, State
+from holdfast.core.journal import EntryKind
+from holdfast.core.turns import Cause, Mode, TurnState
 from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.settings import Settings
 from holdfast.errors import Damaged, DiskFull, StoreBroken, Unavailable
@@ -112,7 +112,7 @@ async def test_after_a_failed_sync_nothing_is_written_or_synced_ever_again(disk:
         await accept(store)
     with pytest.raises(StoreBroken):
         await store.settlement.cancel(acknowledged[0], Cause.USER, NOW)
-    assert (await store.turns.get(acknowledged[0])).state is State.QUEUED
+    assert (await store.turns.get(acknowledged[0])).state is TurnState.QUEUED
     await store.close()
     del store
     gc.collect()
@@ -152,7 +152,7 @@ async def test_an_engine_whose_disk_failed_ends(disk: Disk, kind: FileKind, monk
     store = await disk.open()
     async with running(store, disk, [Say("one "), Pause(60_000)]) as (_, task):
         receipt = await accept(store)
-        await until(store, lambda: is_in(store, receipt, State.RUNNING), "running")
+        await until(store, lambda: is_in(store, receipt, TurnState.RUNNING), "running")
         disk.faulty.fail_syncs(times=1, kinds=[kind])
         acknowledged = [receipt.turn_id]
         with pytest.raises(StoreBroken):
@@ -168,7 +168,7 @@ async def accept_until_it_fails(store: Store, acknowledged: list[TurnId]) -> Non
         acknowledged.append((await accept(store)).turn_id)  # noqa: PERF401 - What came before the failure counts.
 
 
-async def is_in(store: Store, receipt: Receipt, *states: State) -> bool:
+async def is_in(store: Store, receipt: Receipt, *states: TurnState) -> bool:
     return (await store.turns.get(receipt.turn_id)).state in states
 
 
@@ -215,14 +215,14 @@ async def test_on_a_full_disk_new_work_is_refused_and_running_work_still_ends(di
         with pytest.raises(DiskFull, match="free some space; everything accepted so far is safe"):
             await accept(store, "no room for this" * 10_000)
         go_on.set()
-        await until(store, lambda: is_in(store, receipt, State.INTERRUPTED), "interrupted")
+        await until(store, lambda: is_in(store, receipt, TurnState.INTERRUPTED), "interrupted")
         turn = await store.turns.get(receipt.turn_id)
         assert turn.cause == Cause.DISK_FULL
         (call,) = await store.journal.calls(turn.id)
         assert (call.state, call.starts) == ("ok", 1)
         entries = await store.journal.read_turn(turn.id)
-        assert [entry.data["outcome"] for entry in entries if entry.kind is Kind.TOOL_FINISHED] == ["ok"]
-        assert entries[-1].kind is Kind.TURN_INTERRUPTED
+        assert [entry.data["outcome"] for entry in entries if entry.kind is EntryKind.TOOL_FINISHED] == ["ok"]
+        assert entries[-1].kind is EntryKind.TURN_INTERRUPTED
         with pytest.raises(DiskFull):
             await accept(store, "no room for this" * 10_000)
         with pytest.raises(DiskFull):
@@ -232,7 +232,7 @@ async def test_on_a_full_disk_new_work_is_refused_and_running_work_still_ends(di
         disk.faulty.heal()
         second = await accept(store)
         assert (disk.home / "holdfast.ballast").stat().st_size == BALLAST
-        await until(store, lambda: is_in(store, second, State.COMPLETED), "the next one completed")
+        await until(store, lambda: is_in(store, second, TurnState.COMPLETED), "the next one completed")
     await store.close()
     await require_everything(disk.home, [receipt.turn_id, second.turn_id])
 
@@ -244,7 +244,7 @@ STREAM: list[Line] = [line for word in WORDS for line in (Say(word), Pause(2))]
 async def said(store: Store, turn_id: TurnId) -> str:
     """Return the words of a turn as the journal has them."""
     entries = await store.journal.read_turn(turn_id)
-    return "".join(str(entry.data["text"]) for entry in entries if entry.kind is Kind.TEXT)
+    return "".join(str(entry.data["text"]) for entry in entries if entry.kind is EntryKind.TEXT)
 
 
 async def fill(disk: Disk, store: Store) -> None:
@@ -267,17 +267,19 @@ async def test_a_full_disk_tears_no_transcript(disk: Disk) -> None:
             text = await said(store, receipt.turn_id)
             assert text == "".join(WORDS)[: len(text)]
             turn = await store.turns.get(receipt.turn_id)
-            assert (turn.state, turn.cause) == (State.INTERRUPTED, Cause.DISK_FULL)
+            assert (turn.state, turn.cause) == (TurnState.INTERRUPTED, Cause.DISK_FULL)
             # Whoever reads the conversation is told why it stands still.
             entries = await store.journal.read_turn(turn.id)
-            assert [entry.data.get("cause") for entry in entries if entry.kind is Kind.TURN_INTERRUPTED] == ["disk_full"]
+            assert [entry.data.get("cause") for entry in entries if entry.kind is EntryKind.TURN_INTERRUPTED] == [
+                "disk_full"
+            ]
         disk.faulty.heal()
     await store.close()
     await require_everything(disk.home, [receipt.turn_id for receipt in receipts])
 
 
 async def is_stopped(store: Store, receipt: Receipt) -> bool:
-    return not await is_in(store, receipt, State.RUNNING)
+    return not await is_in(store, receipt, TurnState.RUNNING)
 
 
 async def has_said(store: Store, receipt: Receipt, word: str) -> bool:
@@ -297,7 +299,7 @@ async def test_work_that_a_full_disk_stops_goes_on_when_there_is_room(
             await until(store, lambda word=word: has_said(store, receipt, word), "speaking")
             await fill(disk, store)
             await until(store, lambda: is_stopped(store, receipt), "stopped")
-            assert await is_in(store, receipt, State.QUEUED)
+            assert await is_in(store, receipt, TurnState.QUEUED)
             turn = await store.turns.get(receipt.turn_id)
             assert (turn.attempt, turn.cause) == (attempt, Cause.DISK_FULL)
             # It does not begin again while there is no room, and the log does not grow with every message.
@@ -307,7 +309,7 @@ async def test_work_that_a_full_disk_stops_goes_on_when_there_is_room(
             assert sum("cannot claim: " in line for line in caplog.messages) <= 3 * attempt
             assert (await store.turns.get(receipt.turn_id)).attempt == attempt
             disk.faulty.heal()
-        await until(store, lambda: is_in(store, receipt, State.COMPLETED), "completed")
+        await until(store, lambda: is_in(store, receipt, TurnState.COMPLETED), "completed")
         assert await said(store, receipt.turn_id) == "".join(WORDS)
     await store.close()
     await require_everything(disk.home, [receipt.turn_id])
@@ -339,7 +341,7 @@ async def test_when_even_the_ballast_is_used_up_nothing_breaks_and_room_heals_it
     disk.faulty.limit(disk.home, measure(disk.home) - BALLAST)
     with pytest.raises(DiskFull):
         await store.settlement.cancel(receipts[0].turn_id, Cause.USER, NOW)
-    assert await is_in(store, receipts[0], State.QUEUED)
+    assert await is_in(store, receipts[0], TurnState.QUEUED)
     disk.faulty.heal()
     await store.settlement.cancel(receipts[0].turn_id, Cause.USER, NOW)
     await accept(store)

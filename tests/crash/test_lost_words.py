@@ -16,9 +16,9 @@ from typing import Literal
 import pytest
 
 from holdfast.agent.scripted import ScriptedAgent
-from holdfast.core.journal import Kind
+from holdfast.core.journal import EntryKind
 from holdfast.core.transcript import Item, Role, fold
-from holdfast.core.turns import State
+from holdfast.core.turns import TurnState
 from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.spool import Spool
 from holdfast.ids import SessionId, TurnId
@@ -166,7 +166,7 @@ async def check(store: Store, session_id: SessionId, turn_id: TurnId, last: int 
     assert [item.role for item in shown] == [Role.USER, Role.ASSISTANT, Role.MARKER]
     assert (shown[1].recovered, "recovered from the run journal" in shown[-1].text) == (True, True)
     kinds = [entry.kind for entry in await store.journal.read_turn(turn_id)]
-    assert (kinds.count(Kind.TURN_INTERRUPTED), kinds.count(Kind.TURN_RECOVERED)) == (1, 1)
+    assert (kinds.count(EntryKind.TURN_INTERRUPTED), kinds.count(EntryKind.TURN_RECOVERED)) == (1, 1)
     assert await audit(store.database) == []
 
 
@@ -175,7 +175,7 @@ async def at_least(store: Store, session_id: SessionId, count: int) -> bool:
 
 
 async def is_interrupted(store: Store, turn_id: TurnId) -> bool:
-    return (await store.turns.get(turn_id)).state is State.INTERRUPTED
+    return (await store.turns.get(turn_id)).state is TurnState.INTERRUPTED
 
 
 async def is_resolved(store: Store, session_id: SessionId) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.core.memory import State
+from holdfast.core.segments import SegmentState
 from holdfast.store.audit import audit
 from holdfast.store.store import Store
 from tests.crash.committing import MOMENTS, WAYS, make_engine
@@ -37,7 +37,7 @@ async def test_a_commit_in_which_we_are_killed_is_made_again_under_the_same_id(
     assert len(world.read("committed")) == (moment == "taken")
     async with opened(store_url, tmp_path) as store:
         (left,) = await query(store.database, "SELECT id, state, attempt FROM segments")
-        assert left[1:] == (State.COMMITTING, 1)
+        assert left[1:] == (SegmentState.COMMITTING, 1)
         engine = make_engine(store, world)
         running = asyncio.create_task(engine.run())
         try:
@@ -54,11 +54,11 @@ async def test_a_commit_in_which_we_are_killed_is_made_again_under_the_same_id(
                 await running
         assert await audit(store.database) == []
         (paid,) = await store.segments.of_session(session_id)
-        assert (paid.state, paid.attempt, paid.receipt) == (State.COMMITTED, 2, "2 messages written down")
+        assert (paid.state, paid.attempt, paid.receipt) == (SegmentState.COMMITTED, 2, "2 messages written down")
     assert [(line["id"], line["attempt"]) for line in world.read("asked")] == [(left[0], 1), (left[0], 2)]
     texts = [[text for _, _, text in line["messages"]] for line in world.read("committed")]
     assert texts == [["please", "done"]] * (1 + (moment == "taken"))
 
 
 async def is_paid(store: Store) -> bool:
-    return await query(store.database, "SELECT state FROM segments") == [(State.COMMITTED,)]
+    return await query(store.database, "SELECT state FROM segments") == [(SegmentState.COMMITTED,)]

@@ -19,14 +19,13 @@ import psutil
 import pytest
 
 from holdfast.agent.scripted import Pause, Say, ScriptedAgent, Think, Use
-from holdfast.core.delivery import REPEAT_LABEL
-from holdfast.core.delivery import State as DeliveryState
+from holdfast.core.delivery import REPEAT_LABEL, DeliveryState
 from holdfast.core.effects import Effect
 from holdfast.core.intake import Inbound, Receipt
-from holdfast.core.journal import Kind
-from holdfast.core.memory import State as SegmentState
+from holdfast.core.journal import EntryKind
+from holdfast.core.segments import SegmentState
 from holdfast.core.transcript import Role, fold
-from holdfast.core.turns import Mode, State
+from holdfast.core.turns import Mode, TurnState
 from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.settings import Settings
 from holdfast.errors import StoreDown, Unavailable
@@ -171,7 +170,7 @@ async def is_over(store: Store, receipt: Receipt) -> bool:
     deliveries = await store.deliveries.of_turn(turn.id)
     segments = await store.segments.of_session(turn.session_id)
     return (
-        turn.state is State.COMPLETED
+        turn.state is TurnState.COMPLETED
         and all(each.state is DeliveryState.DELIVERED for each in deliveries)
         and all(each.state is SegmentState.COMMITTED for each in segments)
     )
@@ -182,7 +181,7 @@ async def check(store: Store, world: World, receipt: Receipt) -> None:
     entries = await store.journal.read(receipt.session_id)
     assert [entry.seq for entry in entries] == list(range(1, len(entries) + 1))
     assert "".join(item.text for item in fold(entries) if item.role is Role.ASSISTANT) == "".join(SAID)
-    assert [entry.data for entry in entries if entry.kind is Kind.TURN_COMPLETED] == [{"text": "".join(SAID)}]
+    assert [entry.data for entry in entries if entry.kind is EntryKind.TURN_COMPLETED] == [{"text": "".join(SAID)}]
     assert (await store.turns.get(receipt.turn_id)).attempt == 1
     assert [line["name"] for line in world.read("tool") if line["key"].startswith(receipt.turn_id)] == ["effectful"]
     calls = {call.name: call.state for call in await store.journal.calls(receipt.turn_id)}
@@ -221,7 +220,7 @@ async def test_a_running_turn_outlives_its_database(server: Server, url: str, tm
         await asyncio.to_thread(server.start)
         await until(store, lambda: is_over(store, receipt), "completed")
         again = await engine.inbox.accept(message("first"))
-        assert (again.turn_id, again.duplicate, again.state) == (receipt.turn_id, True, State.COMPLETED)
+        assert (again.turn_id, again.duplicate, again.state) == (receipt.turn_id, True, TurnState.COMPLETED)
         await check(store, world, receipt)
         assert [line["text"] for line in world.read("sent")] == [
             each.text for each in await store.deliveries.of_turn(receipt.turn_id)

@@ -16,18 +16,16 @@ from pathlib import Path
 import pytest
 
 from holdfast.clock import SystemClock
-from holdfast.core import delivery, effects, memory
-from holdfast.core.delivery import REPEAT_LABEL, Delivery
-from holdfast.core.delivery import State as DeliveryState
+from holdfast.core import delivery, effects, segments
+from holdfast.core.delivery import REPEAT_LABEL, Delivery, DeliveryState
 from holdfast.core.effects import Call, Effect
 from holdfast.core.ending import Ending
 from holdfast.core.intake import Inbound, Receipt
-from holdfast.core.journal import Draft, Kind
-from holdfast.core.memory import Segment
-from holdfast.core.memory import State as SegmentState
+from holdfast.core.journal import DraftEntry, EntryKind
 from holdfast.core.questions import Question
+from holdfast.core.segments import Segment, SegmentState
 from holdfast.core.transcript import Role, fold
-from holdfast.core.turns import Cause, Event, Mode, Policy, Resume, State, Turn
+from holdfast.core.turns import Cause, Mode, Policy, Resume, Turn, TurnEvent, TurnState
 from holdfast.engine.engine import Engine
 from holdfast.errors import Stale
 from holdfast.ids import CallId, NodeId, new_delivery_id, new_node_id, new_segment_id, new_session_id, new_turn_id
@@ -126,7 +124,7 @@ async def is_over(store: Store, receipt: Receipt) -> bool:
     deliveries = await store.deliveries.of_turn(turn.id)
     segments = await store.segments.of_session(turn.session_id)
     return (
-        turn.state is State.COMPLETED
+        turn.state is TurnState.COMPLETED
         and all(each.state is DeliveryState.DELIVERED for each in deliveries)
         and all(each.state is SegmentState.COMMITTED for each in segments)
     )
@@ -216,7 +214,7 @@ async def check(store: Store, world: World, receipt: Receipt) -> None:
     entries = await store.journal.read(receipt.session_id)
     items = fold(entries)
     assert "".join(item.text for item in items if item.role is Role.ASSISTANT) == "".join(SAID)
-    assert [entry.data for entry in entries if entry.kind is Kind.TURN_COMPLETED] == [{"text": "".join(SAID)}]
+    assert [entry.data for entry in entries if entry.kind is EntryKind.TURN_COMPLETED] == [{"text": "".join(SAID)}]
     runs = [line for line in world.read("tool") if line["key"].startswith(receipt.turn_id)]
     (call,) = [each for each in await store.journal.calls(receipt.turn_id) if each.name == "effectful"]
     assert len(runs) <= 1
@@ -288,8 +286,8 @@ async def test_what_a_given_up_node_still_sent_or_committed_changes_nothing(
     (again,) = await store.deliveries.claim(living, NOW, 10)
     (once_more,) = await store.segments.claim(living, "world", NOW, 10)
     await refuse_settling(store, sent, committing)
-    await store.deliveries.settle(again, delivery.Event.CONFIRM, NOW)
-    await store.segments.settle(once_more, memory.Event.SUCCEED, NOW)
+    await store.deliveries.settle(again, delivery.DeliveryEvent.CONFIRM, NOW)
+    await store.segments.settle(once_more, segments.SegmentEvent.SUCCEED, NOW)
     await refuse_settling(store, sent, committing)
     assert await audit(store.database) == []
     await store.close()
@@ -297,10 +295,15 @@ async def test_what_a_given_up_node_still_sent_or_committed_changes_nothing(
 
 async def refuse_settling(store: Store, sent: Delivery, committing: Segment) -> None:
     before = await dump(store.database)
-    for event in (delivery.Event.CONFIRM, delivery.Event.REFUSE, delivery.Event.FAIL, delivery.Event.LOSE):
+    for event in (
+        delivery.DeliveryEvent.CONFIRM,
+        delivery.DeliveryEvent.REFUSE,
+        delivery.DeliveryEvent.FAIL,
+        delivery.DeliveryEvent.LOSE,
+    ):
         with pytest.raises(Stale):
             await store.deliveries.settle(sent, event, NOW)
-    for outcome in (memory.Event.SUCCEED, memory.Event.FAIL):
+    for outcome in (segments.SegmentEvent.SUCCEED, segments.SegmentEvent.FAIL):
         with pytest.raises(Stale):
             await store.segments.settle(committing, outcome, NOW)
     assert await dump(store.database) == before
@@ -308,12 +311,12 @@ async def refuse_settling(store: Store, sent: Delivery, committing: Segment) -> 
 
 async def refuse_all(store: Store, claimed: Turn, running: Turn) -> None:
     before = await dump(store.database)
-    draft = Draft(kind=Kind.TEXT, at=NOW, data={"text": "late"})
+    draft = DraftEntry(kind=EntryKind.TEXT, at=NOW, data={"text": "late"})
     call = Call(id=CallId("late"), turn_id=running.id, session_id=running.session_id, name="late", effect=Effect.EFFECTFUL)
     writes: list[Callable[[], Awaitable[object]]] = [
         lambda: store.turns.start(claimed, NOW),
         lambda: store.journal.append(running, [draft]),
-        lambda: store.journal.append(running, [draft], [(call, call.on(effects.Event.START))]),
+        lambda: store.journal.append(running, [draft], [(call, call.on(effects.CallEvent.START))]),
         lambda: store.turns.park(running, [draft], Question(id="late", text="may I?")),
         lambda: store.settlement.finish(running, ending(running)),
     ]
@@ -338,7 +341,7 @@ def ending(turn: Turn) -> Ending:
         due_at=NOW,
     )
     return Ending(
-        event=Event.FINISH,
+        event=TurnEvent.FINISH,
         at=NOW,
         text="late",
         deliveries=(created,),

@@ -13,7 +13,7 @@ from typing import Any
 from holdfast.agent.scripted import FunctionTool
 from holdfast.core.delivery import Delivery
 from holdfast.core.effects import Effect
-from holdfast.core.memory import Message, Segment
+from holdfast.core.segments import Segment, SpokenMessage
 from holdfast.core.sessions import Session
 from holdfast.errors import Unavailable
 from holdfast.memory.provider import Provider
@@ -90,7 +90,7 @@ class WorldMemory(Provider):
         super().__init__("world")
         self._world = world
 
-    async def commit(self, session: Session, segment: Segment, messages: Sequence[Message]) -> str:
+    async def commit(self, session: Session, segment: Segment, messages: Sequence[SpokenMessage]) -> str:
         said = [[message.turn_id, message.role.value, message.text] for message in messages]
         self._world.note("committed", id=segment.id, session=session.id, messages=said)
         return f"{len(said)} messages written down"

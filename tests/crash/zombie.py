@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from holdfast.agent.scripted import FunctionTool, Pause, Say, ScriptedAgent, Think, Use
 from holdfast.core.delivery import Delivery
 from holdfast.core.effects import Effect
-from holdfast.core.memory import Message, Segment
+from holdfast.core.segments import Segment, SpokenMessage
 from holdfast.core.sessions import Session
 from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.settings import Settings
@@ -142,7 +142,7 @@ class StoppedMemory(WorldMemory):
         super().__init__(world)
         self._stop = stop
 
-    async def commit(self, session: Session, segment: Segment, messages: Sequence[Message]) -> str:
+    async def commit(self, session: Session, segment: Segment, messages: Sequence[SpokenMessage]) -> str:
         self._stop.at("committing")
         return await super().commit(session, segment, messages)
 

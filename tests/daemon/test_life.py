@@ -14,7 +14,7 @@ from holdfast.agent.demonstration import demonstration
 from holdfast.app.gateway import PAUSE_FIRST_S, serve
 from holdfast.clock import SystemClock
 from holdfast.config import Config, ServerConfig, StoreConfig
-from holdfast.core.turns import Cause, State
+from holdfast.core.turns import Cause, TurnState
 from holdfast.daemon.life import live
 from holdfast.daemon.notice import Notice
 from holdfast.daemon.succession import Estate
@@ -102,7 +102,7 @@ async def test_a_command_that_is_cut_short_interrupts_its_turns_on_purpose(home:
         async with contact.desk(Config(), home) as desk:
             session = await desk.open(Opening(key="terminal"))
             turn_id = (await desk.send(session.id, "wait 60 seconds")).turn_id
-            await until(lambda: _is(desk.turn(turn_id), State.RUNNING))
+            await until(lambda: _is(desk.turn(turn_id), TurnState.RUNNING))
             running.set_result(turn_id)
             await asyncio.Event().wait()
 
@@ -113,10 +113,10 @@ async def test_a_command_that_is_cut_short_interrupts_its_turns_on_purpose(home:
         await task
     async with contact.reading(Config(), home) as desk:
         turn = await desk.turn(turn_id)
-    assert (turn.state, turn.cause) == (State.INTERRUPTED, Cause.SHUTDOWN_TIMEOUT)
+    assert (turn.state, turn.cause) == (TurnState.INTERRUPTED, Cause.SHUTDOWN_TIMEOUT)
 
 
-async def _is(turn: Awaitable[TurnView], state: State) -> bool:
+async def _is(turn: Awaitable[TurnView], state: TurnState) -> bool:
     return (await turn).state is state
 
 

@@ -12,8 +12,8 @@ from holdfast.app.build import Builder
 from holdfast.app.doctor import Patient
 from holdfast.clock import SystemClock
 from holdfast.config import Config
-from holdfast.core.memory import Debt, Event, State
 from holdfast.core.redaction import Redaction
+from holdfast.core.segments import Debt, SegmentEvent, SegmentState
 from holdfast.desk.debts import SegmentView, in_words
 from holdfast.desk.local import LocalDesk
 from holdfast.engine.engine import Engine, Parts
@@ -38,7 +38,7 @@ async def spoken(scene: Scene, key: str, *providers: str, sealed: bool = False, 
     return turn.session_id
 
 
-async def settled(scene: Scene, key: str, event: Event, provider: str = OWNER) -> None:
+async def settled(scene: Scene, key: str, event: SegmentEvent, provider: str = OWNER) -> None:
     (segment,) = await scene.store.segments.of_session(await spoken(scene, key, provider, sealed=True))
     await scene.commit(segment, event)
 
@@ -68,11 +68,11 @@ KINDS: dict[str, tuple[Make, Debt]] = {
         lambda s: spoken(s, "cron", channel="cron", one_shot=True),
         Debt(unpaid=1, owed=1),
     ),
-    "a commit that failed": (lambda s: settled(s, "failed", Event.FAIL), Debt(unpaid=1, owed=1, failed=1)),
+    "a commit that failed": (lambda s: settled(s, "failed", SegmentEvent.FAIL), Debt(unpaid=1, owed=1, failed=1)),
     "a commit that was cut off": (cut_off, Debt(unpaid=1, owed=1, failed=1)),
     "one for a provider that is gone": (lambda s: spoken(s, "gone", GONE, sealed=True), Debt(unpaid=1, parked=1)),
     "one that failed before its provider was gone": (
-        lambda s: settled(s, "both", Event.FAIL, GONE),
+        lambda s: settled(s, "both", SegmentEvent.FAIL, GONE),
         Debt(unpaid=1, parked=1),
     ),
     "one behind another for a provider that is gone": (
@@ -80,7 +80,7 @@ KINDS: dict[str, tuple[Make, Debt]] = {
         Debt(unpaid=2, owed=1, parked=1),
     ),
     "a commit under way": (under_way, Debt(unpaid=1, committing=1)),
-    "one that was paid": (lambda s: settled(s, "paid", Event.SUCCEED), NOTHING),
+    "one that was paid": (lambda s: settled(s, "paid", SegmentEvent.SUCCEED), NOTHING),
     "one that was given up": (waived, NOTHING),
 }
 
@@ -121,15 +121,15 @@ async def told_by_doctor(scene: Scene, bindings: Bindings) -> Debt:
 
 def counted(views: list[SegmentView]) -> Debt:
     """Count receipts one by one, as whoever reads the list would."""
-    closed = [each for each in views if each.state is State.SEALED]
+    closed = [each for each in views if each.state is SegmentState.SEALED]
     owed = [each for each in closed if not each.parked]
     return Debt(
         unpaid=len(views),
-        open=sum(each.state is State.OPEN for each in views),
+        open=sum(each.state is SegmentState.OPEN for each in views),
         owed=len(owed),
         failed=sum(each.attempt > 0 for each in owed),
         parked=len(closed) - len(owed),
-        committing=sum(each.state is State.COMMITTING for each in views),
+        committing=sum(each.state is SegmentState.COMMITTING for each in views),
     )
 
 

@@ -8,10 +8,9 @@ import pytest
 
 from holdfast.clock import SystemClock
 from holdfast.core.intake import Inbound
-from holdfast.core.memory import State as SegmentState
-from holdfast.core.sessions import Source
-from holdfast.core.sessions import State as SessionState
-from holdfast.core.turns import Mode, State, Turn
+from holdfast.core.segments import SegmentState
+from holdfast.core.sessions import SessionState, Source
+from holdfast.core.turns import Mode, Turn, TurnState
 from holdfast.desk.lifecycle import Lifecycle
 from holdfast.desk.local import PRUNING_MS, LocalDesk
 from holdfast.desk.plans import Opening, Pruning
@@ -60,7 +59,7 @@ async def test_a_retry_is_for_the_same_reader_and_never_a_command(open_it: Open)
 
             async def look() -> Turn | None:
                 turn = await store.turns.get(again.id)
-                return turn if turn.state is State.COMPLETED else None
+                return turn if turn.state is TurnState.COMPLETED else None
 
             second = await until(look)
             kept = ("mode", "reply_to", "delivers_later", "remembers")

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from holdfast.clock import SystemClock
-from holdfast.core.memories import Kind, Memory, Recollection
-from holdfast.core.memory import Debt, Message, Segment, State
+from holdfast.core.facts import Memory, MemoryKind, Recollection
 from holdfast.core.redaction import Redaction
+from holdfast.core.segments import Debt, Segment, SegmentState, SpokenMessage
 from holdfast.core.sessions import Session
 from holdfast.desk.debts import FAILED
 from holdfast.desk.lifecycle import Lifecycle
@@ -98,13 +98,13 @@ async def test_what_is_owed_is_counted_shown_and_paid(open_it: Open) -> None:
         assert (status.counts.owed, status.counts.failed, status.owing_sessions) == (1, 1, 1)
         (owing,) = status.owing
         assert (owing.session_id, owing.key, owing.segments) == (session_id, "chat:1", 1)
-        assert (owing.next.state, owing.next.attempt, owing.next.error) == (State.SEALED, 1, "away")
+        assert (owing.next.state, owing.next.attempt, owing.next.error) == (SegmentState.SEALED, 1, "away")
         assert owing.next.next_try_at
         assert await memories.commit(session_id)
         assert not await memories.commit(session_id)
         assert len(provider.given) == 2
         (receipt,) = (await memories.segments(session_id=session_id)).items
-        assert (receipt.state, receipt.generations, receipt.attempt) == (State.COMMITTED, (1, 2), 2)
+        assert (receipt.state, receipt.generations, receipt.attempt) == (SegmentState.COMMITTED, (1, 2), 2)
         assert (receipt.receipt, receipt.error, receipt.next_try_at) == ("4 messages read", None, None)
         assert receipt.settled_at
         assert receipt.turns == [turn.id for turn in await store.turns.list(session_id)]
@@ -131,9 +131,9 @@ async def test_segments_come_in_pages_and_by_how_they_stand(open_it: Open) -> No
         rest = await memories.segments(limit=2, cursor=first.next_cursor)
         assert [each.session_id for each in (*first.items, *rest.items)] == sessions[::-1]
         assert rest.next_cursor is None
-        assert [each.session_id for each in (await memories.segments(state=State.COMMITTED)).items] == [sessions[1]]
+        assert [each.session_id for each in (await memories.segments(state=SegmentState.COMMITTED)).items] == [sessions[1]]
         assert [each.session_id for each in (await memories.segments(unpaid=True)).items] == [sessions[2], sessions[0]]
-        assert (await memories.segments(unpaid=True, state=State.COMMITTED)).items == []
+        assert (await memories.segments(unpaid=True, state=SegmentState.COMMITTED)).items == []
         with pytest.raises(Rejected, match="no cursor"):
             await memories.segments(cursor="never")
 
@@ -155,7 +155,7 @@ async def test_what_is_owed_to_nobody_here_is_parked_until_a_person_waives_it(op
             assert owing.segments == 2
             assert (await memories.tally()).debt.parked == 1
             waived = await memories.waive(owing.next.id)
-            assert (waived.state, waived.parked) == (State.WAIVED, False)
+            assert (waived.state, waived.parked) == (SegmentState.WAIVED, False)
             with pytest.raises(IllegalMove):
                 await memories.waive(waived.id)
             assert await memories.commit(session_id) or not (await memories.segments(unpaid=True)).items
@@ -184,7 +184,7 @@ async def test_what_is_anothers_is_not_there_and_where_memory_is_kept_is_the_ope
         with pytest.raises(NotFound):
             await desk_of(store, engine, owner="bob").memories.waive(segment.id)
         # Whom debts can be paid to is the operator's to say.
-        assert (await mine.waive(segment.id)).state is State.WAIVED
+        assert (await mine.waive(segment.id)).state is SegmentState.WAIVED
 
 
 async def test_a_provider_that_is_ill_is_shown_so_and_keeps_nothing_from_being_seen(open_it: Open) -> None:
@@ -285,7 +285,9 @@ async def test_a_memory_is_changed_and_never_into_a_secret(open_it: Open) -> Non
                 await memories.add(nothing)
         with pytest.raises(NotFound):
             await desk_of(store, engine, owner="alice").memories.change(added.id, "mine")
-        profile = Memory(id=new_memory_id(1), owner="local", text="A sailor.", created_at=1, updated_at=1, kind=Kind.PROFILE)
+        profile = Memory(
+            id=new_memory_id(1), owner="local", text="A sailor.", created_at=1, updated_at=1, kind=MemoryKind.PROFILE
+        )
         await store.memories.add(profile)
         assert len((await memories.change(profile.id, "A sailor. " * 200)).text) > 1_000
         status = await memories.status()
@@ -379,7 +381,7 @@ async def test_a_replay_into_nobody_or_of_nonsense_is_refused(open_it: Open) -> 
 class Odd(RecordingMemory):
     """Takes what it is given, and answers with no receipt."""
 
-    async def commit(self, session: Session, segment: Segment, messages: Sequence[Message]) -> str:
+    async def commit(self, session: Session, segment: Segment, messages: Sequence[SpokenMessage]) -> str:
         await super().commit(session, segment, messages)
         return None  # type: ignore[return-value]  # A plugin may answer with anything.
 
@@ -443,5 +445,5 @@ async def test_whoever_watches_the_gateway_gets_counts_of_everybody(open_it: Ope
         await memories.commit(await talked(engine, store))
         await talked(engine, store, owner="alice")
         tally = await memories.tally()
-        assert (tally.settled, tally.debt) == ({State.COMMITTED: 1, State.WAIVED: 0}, Debt(unpaid=1, open=1))
+        assert (tally.settled, tally.debt) == ({SegmentState.COMMITTED: 1, SegmentState.WAIVED: 0}, Debt(unpaid=1, open=1))
         assert (tally.unpaid, tally.facts) == ({HERE: 1}, 1)

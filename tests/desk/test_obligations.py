@@ -9,9 +9,9 @@ import pytest
 from holdfast.clock import Clock, SystemClock
 from holdfast.core.effects import Effect
 from holdfast.core.intake import Image
-from holdfast.core.processes import Event, Process
+from holdfast.core.processes import Process, ProcessEvent
 from holdfast.core.questions import APPROVAL_CHOICES, About, Question, fingerprint
-from holdfast.core.turns import State
+from holdfast.core.turns import TurnState
 from holdfast.desk.approvals import find
 from holdfast.desk.lifecycle import Lifecycle
 from holdfast.desk.local import LocalDesk
@@ -72,7 +72,7 @@ class Kept:
         return Output(text=text, begin=after, end=after + len(text))
 
     async def kill(self, process_id: ProcessId) -> Process:
-        return await self.store.processes.end(process_id, Event.EXIT, -9, 5)
+        return await self.store.processes.end(process_id, ProcessEvent.EXIT, -9, 5)
 
 
 def desk_of(store: Store, engine: Engine, owner: str = "local", clock: Clock | None = None) -> LocalDesk:
@@ -104,7 +104,7 @@ async def waiting(desk: LocalDesk, text: str, key: str = "chat") -> ApprovalView
 
 async def said(desk: LocalDesk, turn_id: TurnId) -> str:
     async def look() -> bool:
-        return (await desk.turn(turn_id)).state is State.COMPLETED
+        return (await desk.turn(turn_id)).state is TurnState.COMPLETED
 
     await until(look)
     entries = await desk.store.journal.read_turn(turn_id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.agent.scripted import Fail, Line, Pause, Say, ScriptedAgent
-from holdfast.core.memory import Message, Segment, State
+from holdfast.core.segments import Segment, SegmentState, SpokenMessage
 from holdfast.core.sessions import Session
 from holdfast.ids import SessionId
 from holdfast.ports import Assignment
@@ -38,7 +38,7 @@ class WatchedMemory(RecordingMemory):
         self.at_once = 0
         self._at_work: dict[SessionId, int] = {}
 
-    async def commit(self, session: Session, segment: Segment, messages: Sequence[Message]) -> str:
+    async def commit(self, session: Session, segment: Segment, messages: Sequence[SpokenMessage]) -> str:
         self._at_work[session.id] = self._at_work.get(session.id, 0) + 1
         self.at_once = max(self.at_once, self._at_work[session.id])
         try:
@@ -47,7 +47,7 @@ class WatchedMemory(RecordingMemory):
             self._at_work[session.id] -= 1
 
 
-async def segments_in(store: Store, session_id: SessionId, *states: State) -> list[Segment]:
+async def segments_in(store: Store, session_id: SessionId, *states: SegmentState) -> list[Segment]:
     """Return the segments of a session once they are in these states, oldest first."""
 
     async def look() -> list[Segment] | None:

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from holdfast.core.memories import Recollection
-from holdfast.core.memory import Message, Segment
+from holdfast.core.facts import Recollection
+from holdfast.core.segments import Segment, SpokenMessage
 from holdfast.core.sessions import Session
 from holdfast.engine.settings import Settings
 from holdfast.memory.provider import Provider
@@ -21,8 +21,8 @@ class Oracle(Provider):
         super().__init__(owner)
         self.mirrors = mirrors
         self.asked: list[tuple[Session, str, int]] = []
-        self.noted: list[tuple[Session, Segment, list[Message]]] = []
-        self.committed: list[list[Message]] = []
+        self.noted: list[tuple[Session, Segment, list[SpokenMessage]]] = []
+        self.committed: list[list[SpokenMessage]] = []
         self.cancelled = 0
         self._answers = list(answers)
         self._notes = list(notes)
@@ -31,11 +31,11 @@ class Oracle(Provider):
         self.asked.append((session, query, limit))
         return await self._play(self._answers)
 
-    async def note(self, session: Session, segment: Segment, messages: Sequence[Message]) -> None:
+    async def note(self, session: Session, segment: Segment, messages: Sequence[SpokenMessage]) -> None:
         self.noted.append((session, segment, list(messages)))
         await self._play(self._notes)
 
-    async def commit(self, session: Session, segment: Segment, messages: Sequence[Message]) -> str:
+    async def commit(self, session: Session, segment: Segment, messages: Sequence[SpokenMessage]) -> str:
         self.committed.append(list(messages))
         return "taken"
 

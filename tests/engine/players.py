@@ -11,8 +11,8 @@ from typing import Any, Literal, TypeVar
 from holdfast.clock import Clock
 from holdfast.core.effects import Call, Effect
 from holdfast.core.intake import Receipt
-from holdfast.core.journal import Draft, Entry, Kind
-from holdfast.core.turns import State, Turn
+from holdfast.core.journal import DraftEntry, Entry, EntryKind
+from holdfast.core.turns import Turn, TurnState
 from holdfast.engine.engine import Engine
 from holdfast.errors import DiskFull, Unavailable
 from holdfast.ids import SessionId
@@ -115,7 +115,7 @@ class Follower:
             if self._pace:
                 await self._pace.sleep_ms(1)
 
-    async def until(self, kind: Kind, count: int = 1) -> list[Entry]:
+    async def until(self, kind: EntryKind, count: int = 1) -> list[Entry]:
         """Return what was seen, once so many entries of a kind were."""
         return await until(lambda: self.seen if sum(entry.kind is kind for entry in self.seen) >= count else None)
 
@@ -140,7 +140,7 @@ class ReluctantJournal(JournalStore):
         self.may_write.set()
 
     async def append(
-        self, turn: Turn, drafts: Sequence[Draft], moves: Sequence[tuple[Call, Call]] = (), *, essential: bool = False
+        self, turn: Turn, drafts: Sequence[DraftEntry], moves: Sequence[tuple[Call, Call]] = (), *, essential: bool = False
     ) -> tuple[Turn, list[Entry]]:
         self.asked += 1
         await self.may_write.wait()
@@ -163,7 +163,7 @@ class FullJournal(JournalStore):
         self.refusal: type[Unavailable] = DiskFull
 
     async def append(
-        self, turn: Turn, drafts: Sequence[Draft], moves: Sequence[tuple[Call, Call]] = (), *, essential: bool = False
+        self, turn: Turn, drafts: Sequence[DraftEntry], moves: Sequence[tuple[Call, Call]] = (), *, essential: bool = False
     ) -> tuple[Turn, list[Entry]]:
         if self.room == "none" or (self.room == "essential" and not essential):
             self.refused += 1
@@ -171,7 +171,7 @@ class FullJournal(JournalStore):
         return await super().append(turn, drafts, moves, essential=essential)
 
 
-async def in_state(store: Store, receipt: Receipt, *states: State) -> Turn:
+async def in_state(store: Store, receipt: Receipt, *states: TurnState) -> Turn:
     """Return a turn once it is in one of these states."""
 
     async def look() -> Turn | None:
@@ -192,8 +192,8 @@ async def journal_of(store: Store, session_id: SessionId) -> list[Entry]:
 async def text_of(store: Store, receipt: Receipt) -> str:
     """Return the text that the journal holds of a turn."""
     entries = await store.journal.read_turn(receipt.turn_id)
-    return "".join(str(entry.data["text"]) for entry in entries if entry.kind is Kind.TEXT)
+    return "".join(str(entry.data["text"]) for entry in entries if entry.kind is EntryKind.TEXT)
 
 
-async def kinds_of(store: Store, receipt: Receipt) -> list[Kind]:
+async def kinds_of(store: Store, receipt: Receipt) -> list[EntryKind]:
     return [entry.kind for entry in await store.journal.read_turn(receipt.turn_id)]

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.agent.scripted import Say, ScriptedAgent
-from holdfast.core.journal import Kind
-from holdfast.core.turns import State
+from holdfast.core.journal import EntryKind
+from holdfast.core.turns import TurnState
 from holdfast.errors import KeyReused, QueueFull, StoreDown
 from holdfast.store.opening import open_readonly
 from tests.engine.players import Puppet, Witness, in_state, kinds_of, text_of
@@ -27,10 +27,10 @@ async def test_whoever_has_a_receipt_can_show_it_to_another_process(open_it: Ope
         try:
             for number in range(20):
                 receipt = await engine.inbox.accept(message(f"message {number}", conversation=f"chat:{number}"))
-                assert receipt.state is State.QUEUED
+                assert receipt.state is TurnState.QUEUED
                 assert (await beside.turns.get(receipt.turn_id)).session_id == receipt.session_id
                 (accepted, *_) = await beside.journal.read_turn(receipt.turn_id)
-                assert (accepted.kind, accepted.data["text"]) == (Kind.TURN_ACCEPTED, f"message {number}")
+                assert (accepted.kind, accepted.data["text"]) == (EntryKind.TURN_ACCEPTED, f"message {number}")
         finally:
             await beside.close()
 
@@ -44,7 +44,7 @@ async def test_a_message_that_no_engine_was_there_to_run_is_answered_by_the_next
         receipts = [await engine.inbox.accept(message(f"{number}")) for number in range(5)]
         assert agent.work == []
         async with running_engine(store, agent):
-            assert [(await settled(store, each)).state for each in receipts] == [State.COMPLETED] * 5
+            assert [(await settled(store, each)).state for each in receipts] == [TurnState.COMPLETED] * 5
         assert agent.messages == ["0", "1", "2", "3", "4"]
         assert [await text_of(store, each) for each in receipts] == ["re: 0", "re: 1", "re: 2", "re: 3", "re: 4"]
 
@@ -57,11 +57,11 @@ async def test_a_repeated_message_has_the_same_receipt_and_runs_once(open_it: Op
         async with running_engine(store, agent) as engine:
             first = await engine.inbox.accept(delivery)
             await until(lambda: agent.work)
-            assert await engine.inbox.accept(delivery) == replace(first, state=State.RUNNING, duplicate=True)
+            assert await engine.inbox.accept(delivery) == replace(first, state=TurnState.RUNNING, duplicate=True)
             await agent.finish()
             await settled(store, first)
         async with running_engine(store, agent) as engine:
-            assert await engine.inbox.accept(delivery) == replace(first, state=State.COMPLETED, duplicate=True)
+            assert await engine.inbox.accept(delivery) == replace(first, state=TurnState.COMPLETED, duplicate=True)
             other = await engine.inbox.accept(message("something else"))
             await agent.finish()
             await settled(store, other)
@@ -104,8 +104,8 @@ async def test_a_flooded_session_says_so_and_its_neighbour_does_not_suffer(open_
         with pytest.raises(QueueFull):
             await engine.inbox.accept(message("one too many"))
         neighbour = await engine.inbox.accept(message(conversation="chat:2"))
-        await in_state(store, neighbour, State.RUNNING)
+        await in_state(store, neighbour, TurnState.RUNNING)
         await store.settlement.end_session(receipts[0].session_id, "user", 0)
         assert sum((await store.turns.tally()).values()) == 101
         for receipt in receipts[::10]:
-            assert Kind.TURN_CANCELLED in await kinds_of(store, receipt)
+            assert EntryKind.TURN_CANCELLED in await kinds_of(store, receipt)

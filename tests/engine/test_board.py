@@ -8,7 +8,7 @@ from contextlib import aclosing, asynccontextmanager
 
 import pytest
 
-from holdfast.core.sessions import Glance, Gone, Missed
+from holdfast.core.sessions import Glance, SessionDeleted, SessionsMissed
 from holdfast.engine import board
 from holdfast.engine.board import BACKLOG_MAX, Board, Sight
 from holdfast.ids import SessionId, new_session_id
@@ -38,7 +38,7 @@ async def test_a_hint_that_was_lost_is_made_up_for(open_it: Open, monkeypatch: p
     """The pause between two looks unasked is shortened."""
     monkeypatch.setattr(board, "LOOK_MS", 50)
     async with opened(open_it) as store, at_work(store) as here, aclosing(here.watch("local")) as watched:
-        assert await following(watched) == Missed()
+        assert await following(watched) == SessionsMissed()
         session_id, _ = await made(store, "one"), await made(store, "other", "somebody else")
         found = await following(watched)
         assert isinstance(found, Glance)
@@ -51,7 +51,7 @@ async def test_a_hint_that_was_lost_is_made_up_for(open_it: Open, monkeypatch: p
 
 async def test_what_was_shown_is_not_shown_again_until_it_differs(open_it: Open) -> None:
     async with opened(open_it) as store, at_work(store) as here, aclosing(here.watch("local")) as watched:
-        assert await following(watched) == Missed()
+        assert await following(watched) == SessionsMissed()
         first, second = await made(store, "one"), await made(store, "two")
         here.hint(first)
         sights = [await following(watched)]
@@ -68,13 +68,15 @@ async def test_what_was_shown_is_not_shown_again_until_it_differs(open_it: Open)
 async def test_whoever_is_too_slow_is_told_to_look_for_themselves(open_it: Open) -> None:
     async with opened(open_it) as store, at_work(store) as here:
         async with aclosing(here.watch("local")) as slow, aclosing(here.watch("somebody else")) as other:
-            assert [await following(slow), await following(other)] == [Missed(), Missed()]
+            assert [await following(slow), await following(other)] == [SessionsMissed(), SessionsMissed()]
             for number in range(BACKLOG_MAX):
                 here.gone(SessionId(f"ses_{number % 7}"), "local")
-            assert [await following(slow) for _ in range(7)] == [Gone(id=SessionId(f"ses_{number}")) for number in range(7)]
+            assert [await following(slow) for _ in range(7)] == [
+                SessionDeleted(id=SessionId(f"ses_{number}")) for number in range(7)
+            ]
             for number in range(BACKLOG_MAX + 1):
                 here.gone(SessionId(f"ses_{number}"), "local")
-            assert await following(slow) == Missed()
+            assert await following(slow) == SessionsMissed()
             here.miss()
-            assert await following(other) == Missed()
+            assert await following(other) == SessionsMissed()
         assert here._audiences == {}

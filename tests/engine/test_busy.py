@@ -11,7 +11,7 @@ import pytest
 from holdfast.core.intake import Busy
 from holdfast.core.resets import When
 from holdfast.core.transcript import Role, fold
-from holdfast.core.turns import State
+from holdfast.core.turns import TurnState
 from holdfast.engine.inbox import day_began_at
 from holdfast.errors import SessionBusy
 from holdfast.ports import Assignment, Stage
@@ -45,7 +45,7 @@ async def test_a_message_steers_the_turn_that_runs(open_it: Open) -> None:
             await running(store, first)
             second = await engine.inbox.accept(message("two", busy=Busy.STEER))
             agent.held.release()
-            assert (await settled(store, first)).state is State.COMPLETED
+            assert (await settled(store, first)).state is TurnState.COMPLETED
             assert agent.heeded == ["two"]
             assert (await store.turns.get(second.turn_id)).joined_to == first.turn_id
             items = fold(await store.journal.read(first.session_id))
@@ -68,7 +68,7 @@ async def test_an_interrupting_message_stops_the_turn_within_a_second(open_it: O
             assert second.superseded == (first.turn_id,)
             async with asyncio.timeout(1):
                 await until(lambda: "one" in agent.seen)
-            assert (await settled(store, second)).state is State.COMPLETED
+            assert (await settled(store, second)).state is TurnState.COMPLETED
             assert (await store.turns.get(first.turn_id)).cause == "superseded"
 
 

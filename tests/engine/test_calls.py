@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 from holdfast.core import effects
 from holdfast.core.effects import Effect
-from holdfast.core.journal import Kind
+from holdfast.core.journal import EntryKind
 from holdfast.core.questions import About, Question
-from holdfast.core.turns import State
+from holdfast.core.turns import TurnState
 from holdfast.engine.calls import SIDE_BY_SIDE_MAX
 from holdfast.errors import OutcomeUnknown, Rejected, StoreDown
 from holdfast.ids import CallId, TurnId
@@ -54,7 +54,7 @@ async def test_calls_that_start_together_share_one_write_and_end_each_for_itself
         journal = ReluctantJournal(store)
         async with running_engine(Altered(store, journal=journal), agent) as engine:
             receipt = await engine.inbox.accept(message())
-            await in_state(store, receipt, State.RUNNING)
+            await in_state(store, receipt, TurnState.RUNNING)
             journal.may_write.clear()
             using = asyncio.create_task(agent.do(lambda stage: stage.use_all(uses(tool, 3))))
             await until(lambda: journal.asked)
@@ -62,7 +62,7 @@ async def test_calls_that_start_together_share_one_write_and_end_each_for_itself
             journal.may_write.set()
             await until(lambda: len(tool.keys) == 3)
             assert journal.asked == 1
-            assert {call.state for call in await store.journal.calls(receipt.turn_id)} == {effects.State.STARTED}
+            assert {call.state for call in await store.journal.calls(receipt.turn_id)} == {effects.CallState.STARTED}
             tool.let_go()
             assert [call.id for call in await using] == ["s1_c1", "s1_c2", "s1_c3"]
             await agent.finish()
@@ -78,7 +78,7 @@ async def test_no_more_than_so_many_run_at_once(open_it: Open) -> None:
         await until(lambda: len(tool.keys) == SIDE_BY_SIDE_MAX)
         assert len(await store.journal.calls(receipt.turn_id)) == SIDE_BY_SIDE_MAX
         tool.let_go()
-        assert [call.state for call in await using] == [effects.State.OK] * (SIDE_BY_SIDE_MAX + 2)
+        assert [call.state for call in await using] == [effects.CallState.OK] * (SIDE_BY_SIDE_MAX + 2)
         await agent.finish()
         await settled(store, receipt)
 
@@ -91,12 +91,12 @@ async def test_one_that_goes_wrong_harms_neither_the_others_nor_the_turn(open_it
         calls = await agent.do(lambda stage: stage.use_all(uses(tool, 5)))
         broken = "ill failed; see the gateway's log"
         assert [call.result for call in calls] == ["not with me", broken, broken, "sent, and not a word since", "well"]
-        failed, unknown, fine = effects.State.ERROR, effects.State.UNKNOWN, effects.State.OK
+        failed, unknown, fine = effects.CallState.ERROR, effects.CallState.UNKNOWN, effects.CallState.OK
         assert [call.state for call in calls] == [failed, failed, failed, unknown, fine]
         again = await agent.do(lambda stage: stage.use_all(uses(tool, 5)))
         assert (again, len(tool.ran)) == (calls, 5), "a call that has ended is returned as it is"
         await agent.finish()
-        assert (await settled(store, receipt)).state is State.COMPLETED
+        assert (await settled(store, receipt)).state is TurnState.COMPLETED
 
 
 async def test_a_cancel_stops_all_of_them(open_it: Open) -> None:
@@ -110,7 +110,7 @@ async def test_a_cancel_stops_all_of_them(open_it: Open) -> None:
         await until(lambda: engine.running == 0)
         running = [task for task in asyncio.all_tasks() if task.get_name().startswith(f"{receipt.turn_id}:")]
         assert running == []
-        assert (await settled(store, receipt)).state is State.CANCELLED
+        assert (await settled(store, receipt)).state is TurnState.CANCELLED
 
 
 async def test_a_store_that_is_away_grants_nothing_and_is_asked_again(open_it: Open) -> None:
@@ -131,7 +131,7 @@ async def test_a_store_that_is_away_grants_nothing_and_is_asked_again(open_it: O
         async with running_engine(lossy, agent) as engine:
             receipt = await engine.inbox.accept(message())
             agent.order(lambda stage: stage.use_all([use]))
-            await in_state(store, receipt, State.WAITING)
+            await in_state(store, receipt, TurnState.WAITING)
             assert (asked, tool.keys) == ([("local", receipt.session_id, "f")] * 2, [])
 
 
@@ -147,11 +147,11 @@ async def test_a_question_that_names_no_call_is_bound_to_the_one_it_was_asked_fo
     async with opened(open_it) as store, running_engine(store, agent) as engine:
         receipt = await engine.inbox.accept(message())
         agent.order(use_both)
-        await in_state(store, receipt, State.WAITING)
+        await in_state(store, receipt, TurnState.WAITING)
         await engine.answer(receipt.turn_id, "dangerous:s1_c1", "once")
         agent.order(use_both)
         await until(lambda: tool.keys)
-        await in_state(store, receipt, State.WAITING)
+        await in_state(store, receipt, TurnState.WAITING)
         assert [asked.question.id for asked in await store.questions.of_turn(receipt.turn_id)] == [
             "dangerous:s1_c1",
             "dangerous:s1_c10",
@@ -180,7 +180,7 @@ async def test_a_summary_can_only_stand_for_earlier_turns(open_it: Open) -> None
 
         assert len(await agent.do(refused)) == 3
         await agent.do(lambda stage: stage.compact("sum", first.turn_id))
-        assert Kind.CONTEXT_COMPACTED in await kinds_of(store, second)
+        assert EntryKind.CONTEXT_COMPACTED in await kinds_of(store, second)
         assert await store.journal.context_begins(first.session_id) > 0
         await agent.finish("two")
         await settled(store, second)

@@ -8,7 +8,7 @@ from holdfast.agent.scripted import Say, ScriptedAgent
 from holdfast.core import sessions
 from holdfast.core.intake import Cursor, Receipt
 from holdfast.core.transcript import Role, fold
-from holdfast.core.turns import Cause, Mode, Policy, State
+from holdfast.core.turns import Cause, Mode, Policy, TurnState
 from holdfast.engine.engine import Engine
 from holdfast.ids import SessionId
 from holdfast.store.database import Run, Transaction
@@ -40,7 +40,7 @@ async def test_new_ends_the_conversation_and_the_next_message_begins_another(ope
         # Nobody remembers here, so nothing is said of memory.
         assert receipt.reply == "A new conversation begins with your next message."
         old = await store.sessions.get(first.session_id)
-        assert (old.state, old.end_reason) == (sessions.State.ENDED, "new")
+        assert (old.state, old.end_reason) == (sessions.SessionState.ENDED, "new")
         second = await answered(engine, store, "two")
         assert second.session_id != first.session_id
         assert (await store.sessions.get(second.session_id)).auto_reset_reason is None
@@ -55,7 +55,7 @@ async def test_stop_cancels_and_suspends_and_the_next_message_is_told_why(open_i
             await running(store, accepted)
             await command(engine, "/stop")
             turn = await settled(store, accepted)
-            assert (turn.state, turn.cause) == (State.CANCELLED, "session_suspended")
+            assert (turn.state, turn.cause) == (TurnState.CANCELLED, "session_suspended")
             successor = await answered(engine, store, "two")
             session = await store.sessions.get(successor.session_id)
             assert (session.auto_reset_reason, session.parent_id) == ("suspended", accepted.session_id)
@@ -95,7 +95,7 @@ async def test_resume_goes_on_with_what_was_cut_off(open_it: Open) -> None:
         async with running_engine(store, echo()) as engine:
             resumed = await command(engine, "/resume")
             assert resumed.turn_id == accepted.turn_id
-            assert (await settled(store, resumed)).state is State.COMPLETED
+            assert (await settled(store, resumed)).state is TurnState.COMPLETED
             assert "Nothing" in ((await command(engine, "/resume")).reply or "")
 
 
@@ -131,7 +131,7 @@ async def test_a_command_that_is_sent_twice_is_done_once(open_it: Open, text: st
         again = await engine.inbox.accept(once)
         assert again.turn_id == first.turn_id
         if after_it:
-            assert (await store.sessions.get(after_it.session_id)).state is sessions.State.OPEN
+            assert (await store.sessions.get(after_it.session_id)).state is sessions.SessionState.OPEN
         assert [(item.role, item.text) for item in fold(await store.journal.read(second.session_id))] == before
         assert await store.intake.cursor("telegram") == "7"
 
@@ -164,7 +164,7 @@ async def test_what_is_asked_again_goes_to_the_same_reader(open_it: Open) -> Non
         hook = message("/stop", mode=Mode.DETACHED, one_shot=True, conversation="hook:1", reply_to=TARGET)
         first = await settled(store, await engine.inbox.accept(hook))
         again = await settled(store, await engine.inbox.again(first))
-        assert (again.mode, again.reply_to, again.state) == (first.mode, first.reply_to, State.COMPLETED)
+        assert (again.mode, again.reply_to, again.state) == (first.mode, first.reply_to, TurnState.COMPLETED)
         assert again.session_id != first.session_id
 
 
@@ -174,4 +174,4 @@ async def test_what_a_machine_sends_is_no_command(open_it: Open) -> None:
         hook = message("/stop", mode=Mode.DETACHED, one_shot=True, conversation="hook:1")
         receipt = await engine.inbox.accept(hook)
         assert receipt.reply is None
-        assert (await settled(store, receipt)).state is State.COMPLETED
+        assert (await settled(store, receipt)).state is TurnState.COMPLETED

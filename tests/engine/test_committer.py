@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from holdfast.core.delivery import backoff_ms
-from holdfast.core.memory import State
-from holdfast.core.sessions import State as SessionState
-from holdfast.core.turns import State as TurnState
+from holdfast.core.segments import SegmentState
+from holdfast.core.sessions import SessionState
+from holdfast.core.turns import TurnState
 from holdfast.engine.engine import Engine
 from holdfast.ids import SessionId
 from holdfast.store.store import Store
@@ -59,11 +59,16 @@ async def test_only_completed_turns_that_remember_are_owed_and_only_the_end_of_t
         last = await answered(engine, store, "two")
         assert [failed.state, (await settled(store, waiting)).state] == [TurnState.FAILED, TurnState.CANCELLED]
         (owed,) = await store.segments.of_session(first.session_id)
-        assert (owed.state, owed.owner, owed.first_generation, owed.last_generation) == (State.OPEN, "memory:main", 1, 2)
+        assert (owed.state, owed.owner, owed.first_generation, owed.last_generation) == (
+            SegmentState.OPEN,
+            "memory:main",
+            1,
+            2,
+        )
         await another_session_is_committed(engine, store, memory)
         assert memory.given_of(first.session_id) == [], "completing a turn committed it"
         await end(store, first.session_id)
-        await segments_in(store, first.session_id, State.COMMITTED)
+        await segments_in(store, first.session_id, SegmentState.COMMITTED)
         assert [segment.id for segment in memory.given_of(first.session_id)] == [owed.id]
         assert memory.taken_of(first.session_id) == ["one", "re: one", "two", "re: two"]
         assert {message.turn_id for _, messages in memory.taken[-1:] for message in messages} == {first.id, last.id}
@@ -78,7 +83,7 @@ async def test_a_one_shot_session_is_sealed_by_the_turn_that_ends_it_and_committ
     memory = RecordingMemory()
     async with opened(open_it) as store, running_engine(store, AGENT, memory=memory) as engine:
         turn = await answered(engine, store, "deploy", conversation="hook:1", one_shot=True)
-        (paid,) = await segments_in(store, turn.session_id, State.COMMITTED)
+        (paid,) = await segments_in(store, turn.session_id, SegmentState.COMMITTED)
         assert (await store.sessions.get(turn.session_id)).state is SessionState.ENDED
         await another_session_is_committed(engine, store, memory)
         assert [segment.id for segment in memory.given_of(turn.session_id)] == [paid.id]
@@ -104,14 +109,14 @@ async def test_a_failed_commit_is_tried_again_later_under_the_same_segment_id(op
         turn = await answered(engine, store, "one", one_shot=True)
         for attempt, error in enumerate(("no route", "ValueError"), 1):
             await until(lambda given=attempt: len(memory.given_of(turn.session_id)) == given)
-            (owed,) = await segments_in(store, turn.session_id, State.SEALED)
+            (owed,) = await segments_in(store, turn.session_id, SegmentState.SEALED)
             assert (owed.attempt, owed.error, owed.owner) == (attempt, error, memory.owner)
             assert owed.due_at - clock.now_ms() == backoff_ms(attempt, 0)
             await clock.advance(backoff_ms(attempt, 0) - 1)
             await another_session_is_committed(engine, store, memory)
             assert len(memory.given_of(turn.session_id)) == attempt, "tried again before it was due"
             await clock.advance(1)
-        (paid,) = await segments_in(store, turn.session_id, State.COMMITTED)
+        (paid,) = await segments_in(store, turn.session_id, SegmentState.COMMITTED)
         assert (paid.attempt, paid.error) == (3, None)
         assert {segment.id for segment in memory.given_of(turn.session_id)} == {paid.id}
         assert memory.taken_of(turn.session_id) == ["one", "re: one"]
@@ -153,12 +158,12 @@ async def test_a_turn_that_completes_while_its_session_is_being_committed_is_owe
         await store.segments.seal(turn.session_id, START)
         await until(lambda: memory.given)
         await answered(engine, store, "two")
-        await segments_in(store, turn.session_id, State.COMMITTING, State.OPEN)
+        await segments_in(store, turn.session_id, SegmentState.COMMITTING, SegmentState.OPEN)
         hang.release()
-        await segments_in(store, turn.session_id, State.COMMITTED, State.OPEN)
+        await segments_in(store, turn.session_id, SegmentState.COMMITTED, SegmentState.OPEN)
         assert memory.taken_of(turn.session_id) == ["one", "re: one"]
         await store.segments.seal(turn.session_id, START)
-        await segments_in(store, turn.session_id, State.COMMITTED, State.COMMITTED)
+        await segments_in(store, turn.session_id, SegmentState.COMMITTED, SegmentState.COMMITTED)
         assert memory.taken_of(turn.session_id) == ["one", "re: one", "two", "re: two"]
 
 
@@ -173,10 +178,10 @@ async def test_a_provider_that_does_not_answer_in_time_has_failed_and_is_asked_a
     ):
         turn = await answered(engine, store, "one", one_shot=True)
         await until(lambda: memory.given)
-        (owed,) = await segments_in(store, turn.session_id, State.SEALED)
+        (owed,) = await segments_in(store, turn.session_id, SegmentState.SEALED)
         assert owed.error == "the provider did not answer in time"
         await clock.advance(backoff_ms(1, 0))
-        await segments_in(store, turn.session_id, State.COMMITTED)
+        await segments_in(store, turn.session_id, SegmentState.COMMITTED)
         assert [segment.id for segment in memory.given_of(turn.session_id)] == [owed.id, owed.id]
 
 
@@ -188,9 +193,9 @@ async def test_a_commit_that_the_engine_did_not_live_to_see_is_made_again_by_the
             turn = await answered(engine, store, "one", one_shot=True)
             await until(lambda: first.given)
         (cut,) = await store.segments.of_session(turn.session_id)
-        assert cut.state is State.COMMITTING
+        assert cut.state is SegmentState.COMMITTING
         async with running_engine(store, AGENT, memory=second):
-            await segments_in(store, turn.session_id, State.COMMITTED)
+            await segments_in(store, turn.session_id, SegmentState.COMMITTED)
         assert [segment.id for segment in second.given_of(turn.session_id)] == [cut.id]
         assert second.taken_of(turn.session_id) == ["one", "re: one"]
 
@@ -209,10 +214,10 @@ async def test_a_commit_whose_end_was_recorded_without_an_answer_is_not_made_aga
             await until(lambda: settle.calls == 2)
             await another_session_is_committed(engine, store, memory)
             slow.release()
-            await segments_in(store, beside.session_id, State.COMMITTED)
+            await segments_in(store, beside.session_id, SegmentState.COMMITTED)
         assert len(memory.given_of(beside.session_id)) == 1
         assert len(memory.given_of(turn.session_id)) == 1
-        assert [segment.state for segment in await store.segments.of_session(turn.session_id)] == [State.COMMITTED]
+        assert [segment.state for segment in await store.segments.of_session(turn.session_id)] == [SegmentState.COMMITTED]
 
 
 async def test_the_debt_of_an_earlier_owner_is_never_given_to_another(open_it: Open) -> None:
@@ -224,15 +229,15 @@ async def test_the_debt_of_an_earlier_owner_is_never_given_to_another(open_it: O
         async with running_engine(store, AGENT, memory=new) as engine:
             await answered(engine, store, "two")
             await end(store, session_id)
-            await segments_in(store, session_id, State.SEALED, State.SEALED)
+            await segments_in(store, session_id, SegmentState.SEALED, SegmentState.SEALED)
             await another_session_is_committed(engine, store, new)
         assert new.given_of(session_id) == [], "an older debt goes first, and it is not this owner's to pay"
         async with running_engine(store, AGENT, memory=old) as engine:
-            await segments_in(store, session_id, State.COMMITTED, State.SEALED)
+            await segments_in(store, session_id, SegmentState.COMMITTED, SegmentState.SEALED)
             await another_session_is_committed(engine, store, old)
         assert old.taken_of(session_id) == ["one", "re: one"]
         async with running_engine(store, AGENT, memory=new):
-            await segments_in(store, session_id, State.COMMITTED, State.COMMITTED)
+            await segments_in(store, session_id, SegmentState.COMMITTED, SegmentState.COMMITTED)
         assert new.taken_of(session_id) == ["two", "re: two"]
         assert old.taken_of(session_id) == ["one", "re: one"]
 

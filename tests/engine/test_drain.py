@@ -12,9 +12,9 @@ import pytest
 from holdfast.agent.scripted import Pause, Say, ScriptedAgent
 from holdfast.core import delivery
 from holdfast.core.intake import Receipt
-from holdfast.core.journal import Entry, Kind
+from holdfast.core.journal import Entry, EntryKind
 from holdfast.core.transcript import Role, fold
-from holdfast.core.turns import Cause, Mode, Policy, Resume, State, Turn
+from holdfast.core.turns import Cause, Mode, Policy, Resume, Turn, TurnState
 from holdfast.engine.engine import Engine
 from holdfast.engine.spool import Spool
 from holdfast.errors import StoreDown
@@ -74,19 +74,19 @@ async def running(store: Store, *accepted: Receipt) -> None:
 
     async def look() -> bool:
         entries = [await store.journal.read(each.session_id) for each in accepted]
-        return all(Kind.TEXT in [entry.kind for entry in each] for each in entries)
+        return all(EntryKind.TEXT in [entry.kind for entry in each] for each in entries)
 
     await until(look)
 
 
-async def kinds(store: Store, accepted: Receipt) -> list[Kind]:
+async def kinds(store: Store, accepted: Receipt) -> list[EntryKind]:
     return [entry.kind for entry in await store.journal.read(accepted.session_id)]
 
 
 async def ran(store: Store, *accepted: Receipt) -> None:
     """Return once an engine has completed these turns."""
     turns = [await settled(store, each) for each in accepted]
-    assert [turn.state for turn in turns] == [State.COMPLETED] * len(accepted)
+    assert [turn.state for turn in turns] == [TurnState.COMPLETED] * len(accepted)
 
 
 async def test_a_drain_in_time_interrupts_nothing_and_marks_nothing(open_it: Open) -> None:
@@ -105,7 +105,7 @@ async def test_a_drain_in_time_interrupts_nothing_and_marks_nothing(open_it: Ope
         await ran(store, *receipts)
         assert agent.seen == {}
         for receipt in receipts:
-            assert Kind.TURN_INTERRUPTED not in await kinds(store, receipt)
+            assert EntryKind.TURN_INTERRUPTED not in await kinds(store, receipt)
             assert (await store.sessions.get(receipt.session_id)).strikes == 0
             assert await store.sessions.resume_cause(receipt.session_id) is None
 
@@ -128,8 +128,10 @@ async def test_out_of_time_the_store_knows_of_the_interruption_before_the_agent_
             await running(store, slow)
             assert await engine.drain(SHORT_MS, cause) == 1
             await until(lambda: agent.seen)
-        assert (agent.seen["slow"].state, agent.seen["slow"].cause) == (State.INTERRUPTED, cause)
-        assert (await kinds(store, slow))[-3:] == [Kind.TEXT, Kind.NOTE, Kind.TURN_INTERRUPTED], "what it had shown stays"
+        assert (agent.seen["slow"].state, agent.seen["slow"].cause) == (TurnState.INTERRUPTED, cause)
+        assert (await kinds(store, slow))[-3:] == [EntryKind.TEXT, EntryKind.NOTE, EntryKind.TURN_INTERRUPTED], (
+            "what it had shown stays"
+        )
         assert await store.sessions.resume_cause(slow.session_id) == cause
 
 
@@ -149,8 +151,8 @@ async def test_what_finished_during_a_drain_that_ran_out_of_time_is_not_marked(o
             assert await draining == 0
             await until(lambda: agent.seen)
         assert list(agent.seen) == ["slow"]
-        assert (await store.turns.get(slow.turn_id)).state is State.INTERRUPTED
-        assert Kind.TURN_INTERRUPTED not in await kinds(store, quick)
+        assert (await store.turns.get(slow.turn_id)).state is TurnState.INTERRUPTED
+        assert EntryKind.TURN_INTERRUPTED not in await kinds(store, quick)
         assert (await store.sessions.get(quick.session_id)).strikes == 0
 
 
@@ -169,7 +171,7 @@ async def test_the_message_after_a_drain_continues_the_session_with_a_note(open_
         assert agent.messages[-1].startswith("[System note:")
         assert "gateway restart" in agent.messages[-1]
         assert agent.messages[-1].endswith("\n\ngo on")
-        assert (await store.turns.get(slow.turn_id)).state is State.INTERRUPTED
+        assert (await store.turns.get(slow.turn_id)).state is TurnState.INTERRUPTED
         assert await store.sessions.resume_cause(slow.session_id) is None
 
 
@@ -183,7 +185,7 @@ async def test_a_turn_that_no_message_will_follow_goes_on_after_the_drain_but_no
             assert await engine.drain(SHORT_MS, Cause.RESTART_TIMEOUT) == 1
             await until(lambda: engine.running == 0)
             turn = await store.turns.get(slow.turn_id)
-            assert (turn.state, turn.node_id, turn.attempt) == (State.QUEUED, None, 1)
+            assert (turn.state, turn.node_id, turn.attempt) == (TurnState.QUEUED, None, 1)
         agent.release("slow")
         async with running_engine(store, agent):
             await ran(store, slow)
@@ -213,8 +215,8 @@ async def test_a_turn_that_was_claimed_but_not_started_is_not_marked(open_it: Op
             assert await engine.drain(SHORT_MS, Cause.RESTART_TIMEOUT) == 0
             await until(lambda: engine.running == 0)
         turn = await store.turns.get(receipt.turn_id)
-        assert (turn.state, turn.attempt, turn.cause) == (State.QUEUED, 0, None)
-        assert await kinds(store, receipt) == [Kind.TURN_ACCEPTED]
+        assert (turn.state, turn.attempt, turn.cause) == (TurnState.QUEUED, 0, None)
+        assert await kinds(store, receipt) == [EntryKind.TURN_ACCEPTED]
         assert (await store.sessions.get(receipt.session_id)).strikes == 0
         async with running_engine(store, agent):
             await ran(store, receipt)
@@ -234,7 +236,7 @@ async def test_what_waits_stays_queued_and_what_comes_is_still_accepted_and_the_
             draining = asyncio.create_task(engine.drain(LONG_MS))
             await asyncio.sleep(0)
             during = await accept(engine, "during the drain")
-            assert during.state is State.QUEUED
+            assert during.state is TurnState.QUEUED
             agent.release("slow")
             assert await draining == 0
             await until(lambda: engine.running == 0)
@@ -242,7 +244,7 @@ async def test_what_waits_stays_queued_and_what_comes_is_still_accepted_and_the_
         for receipt in (behind, during):
             turn = await store.turns.get(receipt.turn_id)
             # A claim that was on its way may have reached it, and has given it back then.
-            assert (turn.state, turn.attempt, turn.node_id) == (State.QUEUED, 0, None), "it was not started"
+            assert (turn.state, turn.attempt, turn.node_id) == (TurnState.QUEUED, 0, None), "it was not started"
         assert agent.messages == ["slow"]
         async with running_engine(store, agent):
             await ran(store, behind, during)
@@ -289,7 +291,7 @@ async def test_a_claim_that_was_on_its_way_when_the_drain_began_is_given_back(op
             assert await draining == 0
         await ran(store, slow)
         turn = await store.turns.get(late.turn_id)
-        assert (turn.state, turn.attempt, turn.node_id) == (State.QUEUED, 0, None)
+        assert (turn.state, turn.attempt, turn.node_id) == (TurnState.QUEUED, 0, None)
         assert (agent.messages, agent.seen) == (["slow"], {})
 
 
@@ -342,7 +344,7 @@ async def test_a_stop_tells_each_active_chat_once(open_it: Open, cause: Cause, w
             await engine.drain(0, cause)
             await draining
         for told, times in ((chat, 1), (page, 1), (idle, 0)):
-            banners = [entry.data for entry in await store.journal.read(told.session_id) if entry.kind is Kind.NOTE]
+            banners = [entry.data for entry in await store.journal.read(told.session_id) if entry.kind is EntryKind.NOTE]
             assert len(banners) == times
             assert all(word in str(data["text"]) for data in banners for word in words)
         assert len(carrier.sent) == 1
@@ -363,7 +365,9 @@ async def test_what_is_on_its_way_to_a_chat_may_arrive_before_the_stop(open_it: 
             assert not waited
             slow.release()
             assert await draining == 0
-        assert [each.state for each in await store.deliveries.of_turn(accepted.turn_id)] == [delivery.State.DELIVERED]
+        assert [each.state for each in await store.deliveries.of_turn(accepted.turn_id)] == [
+            delivery.DeliveryState.DELIVERED
+        ]
 
 
 async def test_a_drain_in_a_hurry_waits_for_no_delivery(open_it: Open) -> None:

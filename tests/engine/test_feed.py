@@ -10,8 +10,8 @@ import pytest
 
 from holdfast.agent.scripted import Line, Pause, Say, ScriptedAgent, Think
 from holdfast.core.intake import Receipt
-from holdfast.core.journal import CLOSING, Entry, Kind
-from holdfast.core.turns import State
+from holdfast.core.journal import CLOSING, Entry, EntryKind
+from holdfast.core.turns import TurnState
 from holdfast.engine.engine import Engine
 from holdfast.engine.feed import BACKLOG_MAX, POLL_S, Feed
 from holdfast.ids import SessionId, TurnId
@@ -44,7 +44,7 @@ async def test_nobody_sees_an_entry_that_is_not_in_the_store(open_it: Open) -> N
         async with aclosing(entries(engine, receipt)) as stream:
             async for entry in stream:
                 assert await store.journal.read(receipt.session_id, entry.seq - 1, limit=1) == [entry]
-                if entry.kind is Kind.TURN_COMPLETED:
+                if entry.kind is EntryKind.TURN_COMPLETED:
                     break
 
 
@@ -65,7 +65,7 @@ async def test_a_reader_that_reconnects_again_and_again_misses_nothing(open_it: 
     async with opened(open_it) as store, running_engine(store, ScriptedAgent(CHATTY)) as engine:
         receipt = await engine.inbox.accept(message())
         seen: list[Entry] = []
-        while not seen or seen[-1].kind is not Kind.TURN_COMPLETED:
+        while not seen or seen[-1].kind is not EntryKind.TURN_COMPLETED:
             async with aclosing(entries(engine, receipt, seen[-1].seq if seen else 0)) as stream:
                 seen.append(await anext(stream))
         assert seen == await store.journal.read(receipt.session_id)
@@ -79,7 +79,7 @@ async def test_a_follower_too_slow_for_its_backlog_still_gets_everything(open_it
         async with aclosing(entries(engine, receipt)) as stream:
             seen = [await anext(stream)]
             await settled(store, receipt)
-            while seen[-1].kind is not Kind.TURN_COMPLETED:
+            while seen[-1].kind is not EntryKind.TURN_COMPLETED:
                 seen.append(await anext(stream))
         assert len(seen) > 2 * BACKLOG_MAX
         assert seen == await store.journal.read(receipt.session_id, limit=10_000)
@@ -104,12 +104,12 @@ async def test_a_disconnect_is_not_a_cancel(open_it: Open) -> None:
     async with opened(open_it) as store, running_engine(store, agent) as engine:
         receipt = await engine.inbox.accept(message())
         async with aclosing(entries(engine, receipt)) as stream:
-            while (await anext(stream)).kind is not Kind.TEXT:
+            while (await anext(stream)).kind is not EntryKind.TEXT:
                 pass
         assert engine.feed._followers == {}
         agent.hang.release()
-        assert (await settled(store, receipt)).state is State.COMPLETED
-        assert [entry.kind for entry in await follow(engine, receipt)][-1] is Kind.TURN_COMPLETED
+        assert (await settled(store, receipt)).state is TurnState.COMPLETED
+        assert [entry.kind for entry in await follow(engine, receipt)][-1] is EntryKind.TURN_COMPLETED
 
 
 @pytest.mark.parametrize("store_url", ["postgres"], indirect=True)
@@ -145,7 +145,9 @@ async def test_who_comes_after_the_news_does_not_share_a_look_that_began_before(
     """J8: it would miss the entry, until it looks by itself much later."""
     journal, session_id = Gated(), SessionId("ses_1")
     feed = Feed(journal)  # type: ignore[arg-type]
-    entry = Entry(session_id=session_id, seq=1, turn_id=TurnId("trn_1"), attempt=1, nth=None, kind=Kind.NOTE, at=0, data={})
+    entry = Entry(
+        session_id=session_id, seq=1, turn_id=TurnId("trn_1"), attempt=1, nth=None, kind=EntryKind.NOTE, at=0, data={}
+    )
     async with (
         asyncio.timeout(POLL_S / 2),
         aclosing(feed.follow(session_id)) as early,
@@ -173,7 +175,9 @@ async def test_those_at_the_same_place_look_once() -> None:
     assert journal.asked == 1
     # One that leaves takes nothing from the others.
     readers[0].cancel()
-    entry = Entry(session_id=session_id, seq=1, turn_id=TurnId("trn_1"), attempt=1, nth=None, kind=Kind.NOTE, at=0, data={})
+    entry = Entry(
+        session_id=session_id, seq=1, turn_id=TurnId("trn_1"), attempt=1, nth=None, kind=EntryKind.NOTE, at=0, data={}
+    )
     journal.open.set()
     journal.entries.append(entry)
     feed.hint(session_id)
@@ -185,6 +189,6 @@ async def test_those_at_the_same_place_look_once() -> None:
 
 async def _shown(store: Store, receipt: Receipt) -> None:
     async def look() -> bool:
-        return Kind.TEXT in {entry.kind for entry in await store.journal.read(receipt.session_id)}
+        return EntryKind.TEXT in {entry.kind for entry in await store.journal.read(receipt.session_id)}
 
     await until(look)

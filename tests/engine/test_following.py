@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from holdfast.core.journal import Kind
-from holdfast.core.turns import State
+from holdfast.core.journal import EntryKind
+from holdfast.core.turns import TurnState
 from holdfast.errors import StoreDown
 from holdfast.ids import SessionId
 from holdfast.store.store import Store
@@ -11,7 +11,7 @@ from tests.engine.players import Follower, Puppet, ReluctantJournal, in_state, j
 from tests.engine.world import Altered, ManualClock, Open, message, opened, running_engine, settled, until
 
 
-async def shows(store: Store, session_id: SessionId, kind: Kind) -> bool:
+async def shows(store: Store, session_id: SessionId, kind: EntryKind) -> bool:
     return any(entry.kind is kind for entry in await journal_of(store, session_id))
 
 
@@ -22,15 +22,15 @@ async def test_nobody_sees_an_entry_before_the_store_has_it(open_it: Open) -> No
         async with running_engine(Altered(store, journal=journal), agent) as engine:
             receipt = await engine.inbox.accept(message())
             follower = Follower(engine, receipt.session_id)
-            await follower.until(Kind.TURN_STARTED)
+            await follower.until(EntryKind.TURN_STARTED)
             journal.may_write.clear()
             await agent.say("not yet durable")
             await until(lambda: journal.asked)
             other = await engine.inbox.accept(message("meanwhile"))
-            await follower.until(Kind.TURN_ACCEPTED, 2)
-            assert not any(entry.kind is Kind.TEXT for entry in follower.seen)
+            await follower.until(EntryKind.TURN_ACCEPTED, 2)
+            assert not any(entry.kind is EntryKind.TEXT for entry in follower.seen)
             journal.may_write.set()
-            await follower.until(Kind.TEXT)
+            await follower.until(EntryKind.TEXT)
             await engine.cancel(other.turn_id)
             await agent.finish()
             await settled(store, receipt)
@@ -51,7 +51,7 @@ async def test_followers_who_come_at_any_time_with_any_cursor_see_the_same(open_
             followers[number] = Follower(engine, receipt.session_id, number)
         for _ in range(5):
             await agent.finish()
-        await followers[0].until(Kind.TURN_COMPLETED, 5)
+        await followers[0].until(EntryKind.TURN_COMPLETED, 5)
         journal = await journal_of(store, receipt.session_id)
         for cursor, follower in followers.items():
             await until(lambda follower=follower: follower.seen and follower.seen[-1].seq == journal[-1].seq)
@@ -66,12 +66,12 @@ async def test_a_message_accepted_between_two_writes_of_a_turn_is_not_skipped(op
         busy = Follower(engine, receipt.session_id, pace=pace)
         await until(lambda: busy.seen)
         # While the follower is busy with its first entry, its mailbox fills up on both sides of the second message.
-        await until(lambda: shows(store, receipt.session_id, Kind.TURN_STARTED))
+        await until(lambda: shows(store, receipt.session_id, EntryKind.TURN_STARTED))
         await agent.say("before")
-        await until(lambda: shows(store, receipt.session_id, Kind.TEXT))
+        await until(lambda: shows(store, receipt.session_id, EntryKind.TEXT))
         second = await engine.inbox.accept(message("second"))
         await agent.think("after")
-        await until(lambda: shows(store, receipt.session_id, Kind.REASONING))
+        await until(lambda: shows(store, receipt.session_id, EntryKind.REASONING))
         await engine.cancel(second.turn_id)
         await agent.finish()
         await settled(store, receipt)
@@ -91,12 +91,12 @@ async def test_a_cursor_is_good_across_a_restart(open_it: Open) -> None:
             receipt = await engine.inbox.accept(message())
             follower = Follower(engine, receipt.session_id)
             await agent.say("before the restart")
-            await follower.until(Kind.TEXT)
+            await follower.until(EntryKind.TEXT)
             seen = await follower.leave()
         async with running_engine(store, Puppet()) as engine:
-            await in_state(store, receipt, State.INTERRUPTED)
+            await in_state(store, receipt, TurnState.INTERRUPTED)
             follower = Follower(engine, receipt.session_id, seen[-1].seq)
-            await follower.until(Kind.TURN_INTERRUPTED)
+            await follower.until(EntryKind.TURN_INTERRUPTED)
             seen += await follower.leave()
         assert seen == await journal_of(store, receipt.session_id)
 
@@ -108,15 +108,15 @@ async def test_what_the_store_took_without_an_answer_is_shown_once(open_it: Open
         async with running_engine(Altered(store, journal=journal), agent) as engine:
             receipt = await engine.inbox.accept(message())
             follower = Follower(engine, receipt.session_id)
-            await follower.until(Kind.TURN_STARTED)
+            await follower.until(EntryKind.TURN_STARTED)
             journal.failures_after.append(StoreDown("the answer was lost"))
             await agent.say("hello")
-            await follower.until(Kind.TEXT)
+            await follower.until(EntryKind.TEXT)
             journal.failures_before.append(StoreDown("the question was lost"))
             await agent.think("hm")
-            await follower.until(Kind.REASONING)
+            await follower.until(EntryKind.REASONING)
             await agent.finish("hello")
-            await follower.until(Kind.TURN_COMPLETED)
+            await follower.until(EntryKind.TURN_COMPLETED)
             assert await follower.leave() == await journal_of(store, receipt.session_id)
         assert (journal.failures_after, journal.failures_before) == ([], [])
         assert await text_of(store, receipt) == "hello"

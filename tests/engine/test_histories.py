@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.core.intake import Receipt
-from holdfast.core.journal import Kind
+from holdfast.core.journal import EntryKind
 from holdfast.core.transcript import fold
 from holdfast.core.turns import Turn
 from holdfast.engine.histories import Histories
@@ -50,7 +50,8 @@ async def test_a_turn_reads_only_what_is_new_and_knows_everything(open_it: Open)
     before = [entry for entry in entries if entry.turn_id != last.turn_id or entry.attempt == 0]
     assert list(agent.work[-1].history) == fold(before)
     accepted, started = (
-        [entry.seq for entry in entries if entry.kind is kind][:-1] for kind in (Kind.TURN_ACCEPTED, Kind.TURN_STARTED)
+        [entry.seq for entry in entries if entry.kind is kind][:-1]
+        for kind in (EntryKind.TURN_ACCEPTED, EntryKind.TURN_STARTED)
     )
     # The first has nothing to go by; each other goes on behind the last entry that the one before it has seen.  A turn may
     # read while it starts, and then it has not seen its start.

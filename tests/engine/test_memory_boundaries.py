@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.core.memory import State
 from holdfast.core.resets import When
+from holdfast.core.segments import SegmentState
 from holdfast.core.sessions import STRIKES_MAX
 from holdfast.core.turns import Turn
 from holdfast.engine.engine import Engine
@@ -92,11 +92,11 @@ async def test_every_boundary_is_one_for_memory(boundary: Boundary, settings: Se
     ):
         turn = await answered(engine, store, "one")
         await answered(engine, store, "two")
-        await segments_in(store, turn.session_id, State.OPEN)
+        await segments_in(store, turn.session_id, SegmentState.OPEN)
         assert memory.given == []
         await boundary(engine, store, clock, turn)
         await until(lambda: memory.given_of(turn.session_id))
-        await segments_in(store, turn.session_id, State.COMMITTED)
+        await segments_in(store, turn.session_id, SegmentState.COMMITTED)
         assert memory.taken_of(turn.session_id) == ["one", "re: one", "two", "re: two"]
         assert len(memory.given_of(turn.session_id)) == 1
 
@@ -108,18 +108,18 @@ async def test_a_conversation_that_was_left_alone_is_over_for_memory_though_it_g
     async with opened(open_it) as store:
         async with running_engine(store, AGENT, memory=memory, settings=settings, clock=clock) as engine:
             left = await answered(engine, store, "one")
-            await segments_in(store, left.session_id, State.OPEN)
+            await segments_in(store, left.session_id, SegmentState.OPEN)
         async with running_engine(store, AGENT, memory=memory, settings=settings, clock=clock) as engine:
             busy = await answered(engine, store, "two", conversation="busy")
             await engine.inbox.accept(message("please wait", conversation="busy"))
             await until(lambda: engine.running)
             for _ in range(3):
                 await clock.advance(HOUR_MS)
-            await segments_in(store, left.session_id, State.COMMITTED)
-            await segments_in(store, busy.session_id, State.OPEN)
+            await segments_in(store, left.session_id, SegmentState.COMMITTED)
+            await segments_in(store, busy.session_id, SegmentState.OPEN)
             again = await answered(engine, store, "three")
             assert again.session_id == left.session_id
-            await segments_in(store, left.session_id, State.COMMITTED, State.OPEN)
+            await segments_in(store, left.session_id, SegmentState.COMMITTED, SegmentState.OPEN)
         assert memory.taken_of(left.session_id) == ["one", "re: one"]
 
 
@@ -133,7 +133,7 @@ async def test_a_clock_that_jumps_keeps_no_debt_from_being_paid(open_it: Open) -
             (owed,) = await store.segments.of_session(turn.session_id)
             assert owed.due_at > START + 365 * DAY_MS
         async with running_engine(store, AGENT, memory=memory, clock=ManualClock()):
-            await segments_in(store, turn.session_id, State.COMMITTED)
+            await segments_in(store, turn.session_id, SegmentState.COMMITTED)
 
 
 async def test_a_deleted_conversation_takes_its_debt_along(open_it: Open) -> None:
@@ -143,6 +143,6 @@ async def test_a_deleted_conversation_takes_its_debt_along(open_it: Open) -> Non
         turn = await answered(engine, store, "one")
         await store.sessions.delete(turn.session_id, START)
         other = await answered(engine, store, "two", conversation="another", one_shot=True)
-        await segments_in(store, other.session_id, State.COMMITTED)
+        await segments_in(store, other.session_id, SegmentState.COMMITTED)
         assert memory.given_of(turn.session_id) == []
         assert await store.segments.of_session(turn.session_id) == []

@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.core.memory import NOTHING_SAID, WORDS_MAX, Message, Segment, State
+from holdfast.core.segments import NOTHING_SAID, WORDS_MAX, Segment, SegmentState, SpokenMessage
 from holdfast.core.sessions import Session
-from holdfast.core.turns import Cause
-from holdfast.core.turns import State as TurnState
+from holdfast.core.turns import Cause, TurnState
 from holdfast.engine import committer
 from holdfast.errors import Unavailable
 from holdfast.ids import SessionId
@@ -62,7 +61,7 @@ async def test_one_commit_takes_everything_and_the_next_has_nothing_to_do(open_i
         turn = await answered(engine, store, "one")
         await answered(engine, store, "two")
         assert await engine.commit(turn.session_id)
-        (paid,) = await segments_in(store, turn.session_id, State.COMMITTED)
+        (paid,) = await segments_in(store, turn.session_id, SegmentState.COMMITTED)
         assert (paid.receipt, paid.attempt, paid.error) == ("4 messages read", 1, None)
         assert paid.settled_at is not None
         assert memory.taken_of(turn.session_id) == ["one", "re: one", "two", "re: two"]
@@ -100,10 +99,10 @@ async def test_a_failed_commit_is_false_and_the_next_boundary_tries_again_withou
         turn = await answered(engine, store, "one")
         assert not await engine.commit(turn.session_id)
         (owed,) = await store.segments.of_session(turn.session_id)
-        assert (owed.state, owed.owner, owed.error, owed.receipt) == (State.SEALED, memory.owner, "no route", None)
+        assert (owed.state, owed.owner, owed.error, owed.receipt) == (SegmentState.SEALED, memory.owner, "no route", None)
         await answered(engine, store, "two")
         assert await engine.commit(turn.session_id)
-        first, second = await segments_in(store, turn.session_id, State.COMMITTED, State.COMMITTED)
+        first, second = await segments_in(store, turn.session_id, SegmentState.COMMITTED, SegmentState.COMMITTED)
         assert (first.id, first.attempt, first.error) == (owed.id, 2, None)
         assert [segment.id for segment, _ in memory.given] == [owed.id, first.id, second.id]
 
@@ -119,7 +118,7 @@ async def test_a_turn_that_completes_during_a_commit_is_owed_afterwards_and_the_
         await answered(engine, store, "two")
         hang.release()
         assert await committing
-        await segments_in(store, turn.session_id, State.COMMITTED, State.OPEN)
+        await segments_in(store, turn.session_id, SegmentState.COMMITTED, SegmentState.OPEN)
         assert memory.taken_of(turn.session_id) == ["one", "re: one"]
         assert await engine.commit(turn.session_id)
         assert memory.taken_of(turn.session_id) == ["one", "re: one", "two", "re: two"]
@@ -138,14 +137,14 @@ async def test_of_overlapping_commits_one_works_at_a_time_and_only_who_wants_to_
         await answered(engine, store, "two")
         assert not await engine.commit(turn.session_id, wait=False), "in flight, though there is something newer"
         later = [asyncio.create_task(engine.commit(turn.session_id)) for _ in range(5)]
-        await segments_in(store, turn.session_id, State.COMMITTING, State.SEALED)
+        await segments_in(store, turn.session_id, SegmentState.COMMITTING, SegmentState.SEALED)
         assert len(memory.given) == 1
         assert not any(task.done() for task in (first, idle, *later))
         hang.release()
         assert await first
         assert not await idle
         assert sorted(await asyncio.gather(*later)) == [False] * 4 + [True]
-        await segments_in(store, turn.session_id, State.COMMITTED, State.COMMITTED)
+        await segments_in(store, turn.session_id, SegmentState.COMMITTED, SegmentState.COMMITTED)
         assert (memory.at_once, len(memory.given)) == (1, 2)
 
 
@@ -162,12 +161,12 @@ async def test_a_commit_on_another_node_is_waited_for_too(open_it: Open) -> None
             assert not await near.commit(turn.session_id, wait=False)
             await answered(far, store, "two")
             waiting = asyncio.create_task(near.commit(turn.session_id))
-            await segments_in(store, turn.session_id, State.COMMITTING, State.SEALED)
+            await segments_in(store, turn.session_id, SegmentState.COMMITTING, SegmentState.SEALED)
             assert not waiting.done()
             hang.release()
             assert await committing
             assert await waiting
-            await segments_in(store, turn.session_id, State.COMMITTED, State.COMMITTED)
+            await segments_in(store, turn.session_id, SegmentState.COMMITTED, SegmentState.COMMITTED)
         assert len(there.given) + len(here.given) == 2
         assert here.taken_of(turn.session_id) == ["two", "re: two"]
 
@@ -184,9 +183,9 @@ async def test_whoever_stops_waiting_does_not_stop_the_commit(open_it: Open) -> 
             await until(lambda: memory.given)
             asking.cancel()
             await watched.looks_again(4)
-            await segments_in(store, turn.session_id, State.COMMITTING)
+            await segments_in(store, turn.session_id, SegmentState.COMMITTING)
             hang.release()
-            await segments_in(store, turn.session_id, State.COMMITTED)
+            await segments_in(store, turn.session_id, SegmentState.COMMITTED)
         assert len(memory.given) == 1
 
 
@@ -200,7 +199,7 @@ async def test_a_claim_whose_answer_was_lost_is_given_back_and_made_again(open_i
             with pytest.raises(Unavailable):
                 await engine.commit(turn.session_id)
             assert memory.given == []
-            await segments_in(store, turn.session_id, State.SEALED)
+            await segments_in(store, turn.session_id, SegmentState.SEALED)
             assert await engine.commit(turn.session_id)
         assert len(memory.given) == 1
 
@@ -220,7 +219,7 @@ async def test_a_commit_that_was_recorded_without_an_answer_was_a_success(open_i
 class StubbornMemory(RecordingMemory):
     """Does not stop when it is told to."""
 
-    async def commit(self, session: Session, segment: Segment, messages: Sequence[Message]) -> str:
+    async def commit(self, session: Session, segment: Segment, messages: Sequence[SpokenMessage]) -> str:
         self.given.append((segment, list(messages)))
         if len(self.given) > 1:
             return "at last"
@@ -250,7 +249,7 @@ async def test_whatever_a_provider_raises_is_a_failed_commit(answer: BaseExcepti
         turn = await answered(engine, store, "one")
         assert not await engine.commit(turn.session_id)
         (owed,) = await store.segments.of_session(turn.session_id)
-        assert (owed.state, owed.error) == (State.SEALED, error)
+        assert (owed.state, owed.error) == (SegmentState.SEALED, error)
         assert await engine.commit(turn.session_id)
 
 
@@ -297,7 +296,7 @@ async def test_what_was_undone_is_not_told_to_anybody(open_it: Open) -> None:
         await store.settlement.undo(turn.session_id, START)
         assert await engine.commit(turn.session_id)
         (paid,) = await store.segments.of_session(turn.session_id)
-        assert (paid.state, paid.receipt) == (State.COMMITTED, NOTHING_SAID)
+        assert (paid.state, paid.receipt) == (SegmentState.COMMITTED, NOTHING_SAID)
         assert memory.given == []
 
 
@@ -373,18 +372,18 @@ async def test_what_is_owed_to_somebody_who_is_gone_stays_with_them_until_they_r
             await answered(engine, store, "open", conversation="another")
             for session_id in (turn.session_id, lost.session_id):
                 assert not await engine.commit(session_id)
-                await segments_in(store, session_id, State.SEALED, State.SEALED)
+                await segments_in(store, session_id, SegmentState.SEALED, SegmentState.SEALED)
             assert engine.memory is not None
             assert engine.memory.of(OLD) is None
             parked, _ = await store.segments.of_session(lost.session_id)
             await store.segments.waive(parked.id, START)
             assert await engine.commit(lost.session_id)
-            await segments_in(store, lost.session_id, State.WAIVED, State.COMMITTED)
+            await segments_in(store, lost.session_id, SegmentState.WAIVED, SegmentState.COMMITTED)
         assert new.given_of(turn.session_id) == []
         assert new.taken_of(lost.session_id) == ["open", "re: open"]
         async with running_engine(store, AGENT, memory=bound(new, old)) as engine:
             assert await engine.commit(turn.session_id)
-            await segments_in(store, turn.session_id, State.COMMITTED, State.COMMITTED)
+            await segments_in(store, turn.session_id, SegmentState.COMMITTED, SegmentState.COMMITTED)
         assert old.taken_of(turn.session_id) == ["one", "re: one"]
         assert new.taken_of(turn.session_id) == ["two", "re: two"]
 
@@ -403,7 +402,7 @@ async def test_an_owner_that_hangs_keeps_no_other_from_being_paid(open_it: Open)
             await until(lambda: len(old.given) == 2)
             turns = [await answered(engine, store, conversation=f"hook {n}", one_shot=True) for n in range(6)]
             for turn in turns:
-                await segments_in(store, turn.session_id, State.COMMITTED)
+                await segments_in(store, turn.session_id, SegmentState.COMMITTED)
             assert (len(old.given), len(old.taken)) == (2, 0)
             hang.release()
             await until(lambda: len(old.taken) == 3)

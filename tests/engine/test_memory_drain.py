@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from holdfast.clock import SystemClock
-from holdfast.core.memory import Message, Segment, State
+from holdfast.core.segments import Segment, SegmentState, SpokenMessage
 from holdfast.core.sessions import Session
-from holdfast.core.turns import State as TurnState
+from holdfast.core.turns import TurnState
 from holdfast.errors import Unavailable
 from holdfast.memory.bindings import Bindings
 from holdfast.store.database import Run, Transaction
@@ -49,15 +49,15 @@ async def test_a_drain_waits_for_a_commit_in_flight_and_then_pays_what_is_newer(
         await answered(engine, store, "two")
         other = await answered(engine, store, "three", conversation="another")
         draining = asyncio.create_task(engine.drain(PATIENT_MS))
-        await segments_in(store, other.session_id, State.COMMITTED)
-        await segments_in(store, turn.session_id, State.COMMITTING, State.SEALED)
+        await segments_in(store, other.session_id, SegmentState.COMMITTED)
+        await segments_in(store, turn.session_id, SegmentState.COMMITTING, SegmentState.SEALED)
         assert not draining.done()
         hang.release()
         assert await draining == 0
         assert await committing
         assert memory.taken_of(turn.session_id) == ["one", "re: one", "two", "re: two"]
         assert memory.at_once == 1
-        assert [each.state for each in await store.segments.of_session(turn.session_id)] == [State.COMMITTED] * 2
+        assert [each.state for each in await store.segments.of_session(turn.session_id)] == [SegmentState.COMMITTED] * 2
 
 
 async def test_the_end_of_a_command_is_no_boundary_though_it_waits_for_what_is_in_flight(open_it: Open) -> None:
@@ -74,7 +74,7 @@ async def test_the_end_of_a_command_is_no_boundary_though_it_waits_for_what_is_i
         hang.release()
         assert await draining == 0
         assert await committing
-        await segments_in(store, turn.session_id, State.COMMITTED, State.OPEN)
+        await segments_in(store, turn.session_id, SegmentState.COMMITTED, SegmentState.OPEN)
 
 
 async def test_a_drain_tries_once_more_what_has_failed_before(open_it: Open) -> None:
@@ -85,7 +85,7 @@ async def test_a_drain_tries_once_more_what_has_failed_before(open_it: Open) -> 
         assert not await engine.commit(turn.session_id)
         await engine.drain(PATIENT_MS)
         (owed,) = await store.segments.of_session(turn.session_id)
-        assert (owed.state, owed.attempt, len(memory.given)) == (State.SEALED, 2, 2)
+        assert (owed.state, owed.attempt, len(memory.given)) == (SegmentState.SEALED, 2, 2)
 
 
 class Passing(SystemClock):
@@ -104,7 +104,7 @@ class Refusing(RecordingMemory):
         super().__init__(*[ConnectionError("no route")] * 99)
         self._clock = clock
 
-    async def commit(self, session: Session, segment: Segment, messages: Sequence[Message]) -> str:
+    async def commit(self, session: Session, segment: Segment, messages: Sequence[SpokenMessage]) -> str:
         self._clock.passed_ms += 60_000
         return await super().commit(session, segment, messages)
 
@@ -120,7 +120,7 @@ async def test_a_drain_does_not_try_again_what_falls_due_while_it_lasts(open_it:
         assert time.monotonic() - began < PATIENT_MS / 2_000
         for turn in turns:
             (owed,) = await store.segments.of_session(turn.session_id)
-            assert (owed.state, owed.attempt) == (State.SEALED, 1)
+            assert (owed.state, owed.attempt) == (SegmentState.SEALED, 1)
 
 
 async def test_in_a_drain_a_provider_that_hangs_keeps_no_other_from_being_paid(open_it: Open) -> None:
@@ -134,8 +134,8 @@ async def test_in_a_drain_a_provider_that_hangs_keeps_no_other_from_being_paid(o
             await answered(engine, store, "two")
             other = await answered(engine, store, "three", conversation="another")
             draining = asyncio.create_task(engine.drain(PATIENT_MS))
-            await segments_in(store, other.session_id, State.COMMITTED)
-            await segments_in(store, owing.session_id, State.COMMITTING, State.SEALED)
+            await segments_in(store, other.session_id, SegmentState.COMMITTED)
+            await segments_in(store, owing.session_id, SegmentState.COMMITTING, SegmentState.SEALED)
             draining.cancel()
 
 
@@ -151,7 +151,7 @@ async def test_a_drain_whose_store_goes_away_says_so_and_is_over(open_it: Open) 
         async with running_engine(broken, AGENT, memory=memory) as engine:
             turn = await answered(engine, store, "one")
             assert await engine.drain(PATIENT_MS) == 0
-            await segments_in(store, turn.session_id, State.COMMITTED)
+            await segments_in(store, turn.session_id, SegmentState.COMMITTED)
 
 
 async def test_a_provider_that_hangs_does_not_hold_a_shutdown_beyond_its_time(open_it: Open) -> None:
@@ -169,14 +169,14 @@ async def test_a_provider_that_hangs_does_not_hold_a_shutdown_beyond_its_time(op
                 assert await asyncio.gather(*asking) == [False, False]
             assert time.monotonic() - began < 5
             states = [(await store.segments.of_session(turn.session_id))[0].state for turn in turns]
-            assert states == [State.COMMITTING] * 3
+            assert states == [SegmentState.COMMITTING] * 3
             given = len(memory.given)
             await store.segments.seal_all([turn.session_id for turn in turns], START)
             assert not await engine.commit(turns[0].session_id)
             assert len(memory.given) == given == 3
         async with running_engine(store, AGENT, memory=after):
             for turn in turns:
-                await segments_in(store, turn.session_id, State.COMMITTED)
+                await segments_in(store, turn.session_id, SegmentState.COMMITTED)
         assert {segment.id for segment, _ in after.given} == {segment.id for segment, _ in memory.given}
 
 
@@ -187,13 +187,13 @@ async def test_after_a_drain_nothing_is_claimed_any_more(open_it: Open) -> None:
         async with running_engine(store, AGENT, memory=memory) as engine:
             turn = await answered(engine, store, "one")
             await engine.drain(0)
-            await segments_in(store, turn.session_id, State.SEALED)
+            await segments_in(store, turn.session_id, SegmentState.SEALED)
             assert not await engine.commit(turn.session_id)
             assert not await engine.commit(turn.session_id, wait=False)
             (owed,) = await store.segments.of_session(turn.session_id)
-            assert (owed.state, owed.attempt) == (State.SEALED, 0), "a shutdown that has no time begins nothing"
+            assert (owed.state, owed.attempt) == (SegmentState.SEALED, 0), "a shutdown that has no time begins nothing"
         async with running_engine(store, AGENT, memory=memory):
-            await segments_in(store, turn.session_id, State.COMMITTED)
+            await segments_in(store, turn.session_id, SegmentState.COMMITTED)
 
 
 async def test_a_store_that_is_away_does_not_hold_a_shutdown_either(open_it: Open) -> None:
@@ -208,7 +208,7 @@ async def test_a_store_that_is_away_does_not_hold_a_shutdown_either(open_it: Ope
         async with running_engine(Altered(store, segments=Altered(store.segments, **gone)), AGENT, memory=memory) as engine:
             turn = await answered(engine, store, "one")
             assert await engine.drain(PATIENT_MS) == 0
-        await segments_in(store, turn.session_id, State.OPEN)
+        await segments_in(store, turn.session_id, SegmentState.OPEN)
 
 
 async def test_a_drain_pays_what_was_due_besides_to_each_owner_beside_the_others(open_it: Open) -> None:
@@ -223,7 +223,7 @@ async def test_a_drain_pays_what_was_due_besides_to_each_owner_beside_the_others
             await store.segments.seal_all([turn.session_id for turn in turns], START)
             await engine.drain(PATIENT_MS)
         for turn in turns:
-            await segments_in(store, turn.session_id, State.COMMITTED)
+            await segments_in(store, turn.session_id, SegmentState.COMMITTED)
 
 
 async def test_the_last_node_also_closes_off_what_one_that_was_killed_left_open(open_it: Open) -> None:
@@ -234,9 +234,9 @@ async def test_the_last_node_also_closes_off_what_one_that_was_killed_left_open(
             turn = await answered(engine, store, "one")
         async with running_engine(store, AGENT, memory=memory) as engine:
             other = await answered(engine, store, "two", conversation="another")
-            await segments_in(store, turn.session_id, State.OPEN)
+            await segments_in(store, turn.session_id, SegmentState.OPEN)
             await engine.drain(PATIENT_MS)
-        await segments_in(store, turn.session_id, State.COMMITTED)
+        await segments_in(store, turn.session_id, SegmentState.COMMITTED)
         assert memory.taken_of(turn.session_id) == ["one", "re: one"]
         assert memory.taken_of(other.session_id) == ["two", "re: two"]
 
@@ -251,7 +251,7 @@ async def test_a_session_that_is_not_at_hand_and_has_more_to_do_is_left_open(ope
         async with running_engine(store, AGENT, memory=memory, settings=settings) as engine:
             await engine.inbox.accept(message("two"))
             await engine.drain(PATIENT_MS)
-            await segments_in(store, turn.session_id, State.OPEN)
+            await segments_in(store, turn.session_id, SegmentState.OPEN)
 
 
 @pytest.mark.parametrize("store_url", ["postgres"], indirect=True)
@@ -262,9 +262,9 @@ async def test_a_node_that_is_not_the_last_leaves_alone_what_another_may_have_at
         turn = await answered(other, store, "one")
         async with running_engine(store, AGENT, memory=memory) as engine:
             await engine.drain(PATIENT_MS)
-        await segments_in(store, turn.session_id, State.OPEN)
+        await segments_in(store, turn.session_id, SegmentState.OPEN)
         await other.drain(PATIENT_MS)
-        await segments_in(store, turn.session_id, State.COMMITTED)
+        await segments_in(store, turn.session_id, SegmentState.COMMITTED)
 
 
 @pytest.mark.parametrize("patience_ms", [0, PATIENT_MS])
@@ -279,7 +279,7 @@ async def test_a_drain_that_owes_nothing_says_nothing(
     assert "owed" not in caplog.text
 
 
-async def _count(store: Store, state: State) -> int:
+async def _count(store: Store, state: SegmentState) -> int:
     def work() -> Transaction[int]:
         return (yield Run("SELECT COUNT(*) FROM segments WHERE state = :state", {"state": state.value}))[0][0]
 
@@ -299,8 +299,8 @@ async def test_many_sessions_are_drained_well_within_the_deadline(open_it: Open)
                 return (await store.turns.tally()).get(TurnState.COMPLETED) == MANY
 
             await until(all_completed)
-            assert len(engine.live.sessions) == await _count(store, State.OPEN) == MANY
+            assert len(engine.live.sessions) == await _count(store, SegmentState.OPEN) == MANY
             began = time.monotonic()
             assert await engine.drain(30_000) == 0
             assert time.monotonic() - began < 20
-        assert await _count(store, State.COMMITTED) == len(memory.taken) == MANY
+        assert await _count(store, SegmentState.COMMITTED) == len(memory.taken) == MANY

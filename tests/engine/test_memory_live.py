@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from holdfast.agent.scripted import ScriptedAgent
-from holdfast.core.memory import Message, Segment, State
+from holdfast.core.segments import Segment, SegmentState, SpokenMessage
 from holdfast.core.sessions import Session
 from holdfast.engine import live
 from holdfast.engine.engine import Engine
@@ -51,7 +51,7 @@ class DiaryMemory(RecordingMemory):
         super().__init__(*answers, owner=owner)
         self._diary = diary
 
-    async def commit(self, session: Session, segment: Segment, messages: Sequence[Message]) -> str:
+    async def commit(self, session: Session, segment: Segment, messages: Sequence[SpokenMessage]) -> str:
         self._diary.lines.append(("asked", session.id))
         receipt = await super().commit(session, segment, messages)
         self._diary.lines.append(("paid", session.id))
@@ -95,14 +95,14 @@ async def test_the_session_used_longest_ago_is_paid_then_closed_once_then_forgot
         (c,) = await talk(engine, store, "c")
         await until(lambda: engine.live.sessions == (a, c))
         assert diary.lines == [("asked", b), ("paid", b), ("closed", b)]
-        await segments_in(store, b, State.COMMITTED)
+        await segments_in(store, b, SegmentState.COMMITTED)
         for session_id in (a, c):
-            await segments_in(store, session_id, State.OPEN)
+            await segments_in(store, session_id, SegmentState.OPEN)
         # Whoever returns is read anew, owes anew, and is closed anew.
         assert await talk(engine, store, "b") == [b]
         await until(lambda: engine.live.sessions == (c, b))
         assert diary.of(a) == ["asked", "paid", "closed"]
-        await segments_in(store, b, State.COMMITTED, State.OPEN)
+        await segments_in(store, b, SegmentState.COMMITTED, SegmentState.OPEN)
 
 
 async def test_a_commit_in_flight_is_waited_for_and_what_is_newer_is_paid_before_anything_is_closed(open_it: Open) -> None:
@@ -118,14 +118,14 @@ async def test_a_commit_in_flight_is_waited_for_and_what_is_newer_is_paid_before
         await until(lambda: memory.given)
         await talk(engine, store, "a")
         b, c = await talk(engine, store, "b", "c")
-        await segments_in(store, a, State.COMMITTING, State.SEALED)
+        await segments_in(store, a, SegmentState.COMMITTING, SegmentState.SEALED)
         assert engine.live.sessions == (a, b, c)
         assert diary.of(a) == ["asked"]
         hang.release()
         await until(lambda: engine.live.sessions == (b, c))
         assert await committing
         assert diary.of(a) == ["asked", "paid", "asked", "paid", "closed"]
-        await segments_in(store, a, State.COMMITTED, State.COMMITTED)
+        await segments_in(store, a, SegmentState.COMMITTED, SegmentState.COMMITTED)
 
 
 async def test_a_session_that_is_used_again_meanwhile_is_not_closed(open_it: Open) -> None:
@@ -143,7 +143,7 @@ async def test_a_session_that_is_used_again_meanwhile_is_not_closed(open_it: Ope
         await until(lambda: engine.live.sessions == (c, a))
         assert diary.of(a) == ["asked", "paid"]
         assert diary.of(b) == ["asked", "paid", "closed"]
-        await segments_in(store, a, State.COMMITTED, State.OPEN)
+        await segments_in(store, a, SegmentState.COMMITTED, SegmentState.OPEN)
 
 
 async def test_a_session_whose_turn_runs_is_not_let_go_however_long_ago_it_began(open_it: Open) -> None:
@@ -178,7 +178,7 @@ async def test_a_provider_that_cannot_be_paid_keeps_nobody_here(hangs: bool, ope
         await until(lambda: engine.live.sessions == (b, c))
         assert diary.of(a) == ["asked", "closed"]
         (owed,) = await store.segments.of_session(a)
-        assert (owed.state, owed.owner) == (State.SEALED, memory.owner)
+        assert (owed.state, owed.owner) == (SegmentState.SEALED, memory.owner)
         assert owed.error
 
 
@@ -236,7 +236,7 @@ async def test_the_cache_stays_bounded_while_nobody_can_be_paid(open_it: Open) -
         hang.release()
         await until(lambda: len(engine.live.sessions) == TWO.live_max)
         for session_id in sessions[: -TWO.live_max]:
-            await segments_in(store, session_id, State.COMMITTED)
+            await segments_in(store, session_id, SegmentState.COMMITTED)
             assert diary.of(session_id).count("closed") == 1
 
 
@@ -277,7 +277,7 @@ async def test_what_is_said_after_an_eviction_is_never_the_old_owners(open_it: O
         await talk(engine, store, "a")
         assert await engine.commit(a)
         assert len(old.given_of(a)) == len(new.given_of(a)) == 1
-        owners = [each.owner for each in await segments_in(store, a, State.COMMITTED, State.COMMITTED)]
+        owners = [each.owner for each in await segments_in(store, a, SegmentState.COMMITTED, SegmentState.COMMITTED)]
         assert owners == ["memory:old", "memory:new"]
 
 
@@ -292,10 +292,10 @@ async def test_a_drain_and_an_eviction_do_not_pay_twice(open_it: Open) -> None:
         sessions = await talk(engine, store, "a", "b", "c")
         await until(lambda: memory.given)
         draining = asyncio.create_task(engine.drain(15_000))
-        await segments_in(store, sessions[1], State.COMMITTED)
+        await segments_in(store, sessions[1], SegmentState.COMMITTED)
         hang.release()
         await draining
         for session_id in sessions:
-            await segments_in(store, session_id, State.COMMITTED)
+            await segments_in(store, session_id, SegmentState.COMMITTED)
         assert len(memory.given) == 3
         assert await store.segments.seal_all(sessions, START) == 0

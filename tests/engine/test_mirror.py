@@ -9,9 +9,9 @@ import pytest
 
 from holdfast.agent.scripted import Fail, Say, ScriptedAgent
 from holdfast.clock import SystemClock
-from holdfast.core.memory import State as SegmentState
 from holdfast.core.redaction import Redaction
-from holdfast.core.turns import State
+from holdfast.core.segments import SegmentState
+from holdfast.core.turns import TurnState
 from holdfast.engine.mirror import WAITING_MAX, Mirror
 from holdfast.errors import Rejected, Unavailable
 from holdfast.ids import SessionId, TurnId
@@ -51,8 +51,8 @@ async def test_what_is_not_remembered_is_not_told(open_it: Open) -> None:
         oracle = Oracle(mirrors=True)
         script = ScriptedAgent(lambda work: [Fail("no") if work.message == "fail" else Say(work.message)])
         async with running_engine(store, script, memory=oracle) as engine:
-            assert (await answered(engine, store, "fail")).state is State.FAILED
-            assert (await answered(engine, store, "in passing", remembers=False)).state is State.COMPLETED
+            assert (await answered(engine, store, "fail")).state is TurnState.FAILED
+            assert (await answered(engine, store, "in passing", remembers=False)).state is TurnState.COMPLETED
             await answered(engine, store, "remember")
             await until(lambda: oracle.noted)
         assert heard(oracle) == [["remember", "remember"]]
@@ -74,7 +74,7 @@ async def test_a_provider_that_hangs_delays_no_reply(open_it: Open) -> None:
         oracle = Oracle(mirrors=True, notes=[hang])
         async with running_engine(store, talker(), memory=oracle) as engine:
             turns = [await answered(engine, store, text) for text in "abcd"]
-            assert {turn.state for turn in turns} == {State.COMPLETED}
+            assert {turn.state for turn in turns} == {TurnState.COMPLETED}
             await until(lambda: oracle.noted)
             assert len(oracle.noted) == 1
             hang.release()

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from holdfast.agent.scripted import Say, ScriptedAgent
-from holdfast.core.delivery import ATTEMPTS_MAX, REPEAT_LABEL, Delivery, State, backoff_ms
-from holdfast.core.turns import State as TurnState
-from holdfast.core.turns import Turn
+from holdfast.core.delivery import ATTEMPTS_MAX, REPEAT_LABEL, Delivery, DeliveryState, backoff_ms
+from holdfast.core.turns import Turn, TurnState
 from holdfast.engine.engine import Engine
 from holdfast.errors import Rejected, Unavailable
 from holdfast.ids import new_node_id
@@ -44,7 +43,7 @@ def _repeat(work: Assignment) -> list[Say]:
 ECHO = ScriptedAgent(_repeat)
 
 
-async def deliveries_in(store: Store, turn: Turn, *states: State) -> list[Delivery]:
+async def deliveries_in(store: Store, turn: Turn, *states: DeliveryState) -> list[Delivery]:
     """Return the deliveries of a turn once they are in these states, part by part."""
 
     async def look() -> list[Delivery] | None:
@@ -62,14 +61,14 @@ async def say(engine: Engine, store: Store, text: str, **changes: Any) -> Turn:
 async def something_else_arrives(engine: Engine, store: Store) -> None:
     """Return once a later answer, in another chat, has been delivered: whatever was due before had its chance."""
     other = await say(engine, store, "something else", conversation="chat:other", reply_to="other:1")
-    await deliveries_in(store, other, State.DELIVERED)
+    await deliveries_in(store, other, DeliveryState.DELIVERED)
 
 
 async def test_an_answer_is_delivered_and_the_turn_says_when(open_it: Open) -> None:
     carrier = RecordingCarrier("their receipt")
     async with opened(open_it) as store, running_engine(store, ECHO, carriers={"chat": carrier}) as engine:
         turn = await say(engine, store, "good morning")
-        (sent,) = await deliveries_in(store, turn, State.DELIVERED)
+        (sent,) = await deliveries_in(store, turn, DeliveryState.DELIVERED)
         assert (sent.receipt, sent.attempt, sent.repeats, sent.error) == ("their receipt", 1, 0, None)
         assert await store.turns.delivered_at(turn.id) == sent.settled_at is not None
         assert carrier.texts(turn) == ["good morning"]
@@ -92,7 +91,7 @@ async def test_the_failure_of_a_turn_is_delivered_like_an_answer(open_it: Open) 
     carrier = RecordingCarrier()
     async with opened(open_it) as store, running_engine(store, Failing(), carriers={"chat": carrier}) as engine:
         turn = await say(engine, store, "hello?")
-        await deliveries_in(store, turn, State.DELIVERED)
+        await deliveries_in(store, turn, DeliveryState.DELIVERED)
         assert turn.state is TurnState.FAILED
         assert carrier.texts(turn) == ["Failed: the model is not there"]
 
@@ -105,7 +104,7 @@ async def test_a_refused_delivery_is_tried_again_later_and_later_and_fails_at_la
     async with opened(open_it) as store, running_engine(store, ECHO, carriers=carriers, clock=clock) as engine:
         turn = await say(engine, store, "hello")
         for attempt in range(1, ATTEMPTS_MAX):
-            (waiting,) = await deliveries_in(store, turn, State.RETRY)
+            (waiting,) = await deliveries_in(store, turn, DeliveryState.RETRY)
             assert (waiting.attempt, waiting.error, len(carrier.sent)) == (attempt, f"busy {attempt}", attempt)
             wait = waiting.due_at - clock.now_ms()
             assert backoff_ms(attempt, 0) <= wait <= backoff_ms(attempt, 1)
@@ -114,7 +113,7 @@ async def test_a_refused_delivery_is_tried_again_later_and_later_and_fails_at_la
             assert len(carrier.sent) == attempt, "tried again before it was due"
             await clock.advance(1)
             await until(lambda after=attempt: len(carrier.sent) > after)
-        (failed,) = await deliveries_in(store, turn, State.FAILED)
+        (failed,) = await deliveries_in(store, turn, DeliveryState.FAILED)
         assert (failed.attempt, failed.error) == (ATTEMPTS_MAX, f"busy {ATTEMPTS_MAX}")
         assert carrier.texts(turn) == ["hello"] * ATTEMPTS_MAX
         assert await store.turns.delivered_at(turn.id) is None
@@ -125,7 +124,9 @@ async def test_a_rejected_part_fails_and_takes_the_later_ones_with_it(open_it: O
     carrier = RecordingCarrier("one arrived", Rejected("the chat was deleted"))
     async with opened(open_it) as store, running_engine(store, ECHO, carriers={"chat": carrier}) as engine:
         turn = await say(engine, store, "one|two|three|four")
-        parts = await deliveries_in(store, turn, State.DELIVERED, State.FAILED, State.FAILED, State.FAILED)
+        parts = await deliveries_in(
+            store, turn, DeliveryState.DELIVERED, DeliveryState.FAILED, DeliveryState.FAILED, DeliveryState.FAILED
+        )
         assert [each.error for each in parts[1:3]] == ["the chat was deleted", "an earlier part did not arrive"]
         assert carrier.texts(turn) == ["one", "two"]
         assert await store.turns.delivered_at(turn.id) is None
@@ -141,7 +142,7 @@ async def test_a_send_that_may_have_arrived_is_repeated_once_with_a_label(open_i
     carriers = {"chat": carrier}
     async with opened(open_it) as store, running_engine(store, ECHO, carriers=carriers, settings=IMPATIENT) as engine:
         turn = await say(engine, store, "hello")
-        (sent,) = await deliveries_in(store, turn, State.DELIVERED)
+        (sent,) = await deliveries_in(store, turn, DeliveryState.DELIVERED)
         assert carrier.texts(turn) == ["hello", f"{REPEAT_LABEL} hello"]
         assert (sent.receipt, sent.repeats, sent.text) == ("the second arrived", 1, "hello")
         assert [each.id for each in carrier.sought] == [sent.id], "it was not asked whether the first had arrived"
@@ -155,7 +156,7 @@ async def test_a_second_loss_stays_unknown_for_good(open_it: Open, loss: str) ->
     async with opened(open_it) as store, running_engine(store, ECHO, carriers=carriers, settings=IMPATIENT) as engine:
         turn = await say(engine, store, "hello")
         await until(lambda: len(carrier.sent) == 2)
-        (lost,) = await deliveries_in(store, turn, State.UNKNOWN)
+        (lost,) = await deliveries_in(store, turn, DeliveryState.UNKNOWN)
         assert lost.repeats == 1
         assert "may or may not have arrived" in (lost.error or "")
         await something_else_arrives(engine, store)
@@ -169,9 +170,9 @@ async def test_a_labelled_repeat_that_is_refused_keeps_its_label(open_it: Open) 
     carrier = RecordingCarrier(RuntimeError("lost"), Unavailable("busy"), "arrived")
     async with opened(open_it) as store, running_engine(store, ECHO, carriers={"chat": carrier}, clock=clock) as engine:
         turn = await say(engine, store, "hello")
-        await deliveries_in(store, turn, State.RETRY)
+        await deliveries_in(store, turn, DeliveryState.RETRY)
         await clock.advance(backoff_ms(2, 1))
-        await deliveries_in(store, turn, State.DELIVERED)
+        await deliveries_in(store, turn, DeliveryState.DELIVERED)
         assert carrier.texts(turn) == ["hello", f"{REPEAT_LABEL} hello", f"{REPEAT_LABEL} hello"]
 
 
@@ -181,7 +182,7 @@ async def test_a_lost_send_that_the_far_side_has_is_not_sent_again(open_it: Open
     carriers = {"chat": carrier}
     async with opened(open_it) as store, running_engine(store, ECHO, carriers=carriers, settings=IMPATIENT) as engine:
         turn = await say(engine, store, "hello")
-        (sent,) = await deliveries_in(store, turn, State.DELIVERED)
+        (sent,) = await deliveries_in(store, turn, DeliveryState.DELIVERED)
         assert sent.receipt == "found there"
         assert carrier.texts(turn) == ["hello"]
         assert await store.turns.delivered_at(turn.id) == sent.settled_at is not None
@@ -196,14 +197,14 @@ async def test_a_far_side_that_fails_to_look_cannot_tell_so_it_is_sent_again(
     carriers = {"chat": carrier}
     async with opened(open_it) as store, running_engine(store, ECHO, carriers=carriers, settings=IMPATIENT) as engine:
         turn = await say(engine, store, "hello")
-        await deliveries_in(store, turn, State.DELIVERED)
+        await deliveries_in(store, turn, DeliveryState.DELIVERED)
         assert carrier.texts(turn) == ["hello", f"{REPEAT_LABEL} hello"]
 
 
 async def test_an_answer_for_a_channel_that_is_not_there_fails_visibly(open_it: Open) -> None:
     async with opened(open_it) as store, running_engine(store, ECHO, carriers={"chat": RecordingCarrier()}) as engine:
         turn = await say(engine, store, "hello", reply_to="pigeon:7")
-        (failed,) = await deliveries_in(store, turn, State.FAILED)
+        (failed,) = await deliveries_in(store, turn, DeliveryState.FAILED)
         assert failed.error == "no channel can reach pigeon:7"
         assert turn.state is TurnState.COMPLETED, "the answer itself is there to be read"
 
@@ -220,7 +221,7 @@ async def test_parts_leave_in_order_however_slow_the_first_one_is(open_it: Open)
         assert carrier.texts(turn) == ["one"]
         assert await store.turns.delivered_at(turn.id) is None
         slow.release()
-        parts = await deliveries_in(store, turn, *[State.DELIVERED] * 3)
+        parts = await deliveries_in(store, turn, *[DeliveryState.DELIVERED] * 3)
         assert carrier.texts(turn) == ["one", "two", "three"]
         assert await store.turns.delivered_at(turn.id) == parts[-1].settled_at
 
@@ -232,11 +233,11 @@ async def test_parts_stay_in_order_when_the_first_is_refused_or_lost(open_it: Op
     carriers = {"chat": carrier, "other": RecordingCarrier()}
     async with opened(open_it) as store, running_engine(store, ECHO, carriers=carriers, clock=clock) as engine:
         turn = await say(engine, store, "one|two")
-        await deliveries_in(store, turn, State.RETRY, State.PENDING)
+        await deliveries_in(store, turn, DeliveryState.RETRY, DeliveryState.PENDING)
         await something_else_arrives(engine, store)
         assert carrier.texts(turn) == ["one"]
         await clock.advance(backoff_ms(1, 1))
-        await deliveries_in(store, turn, State.DELIVERED, State.DELIVERED)
+        await deliveries_in(store, turn, DeliveryState.DELIVERED, DeliveryState.DELIVERED)
         assert carrier.texts(turn) == ["one", "one", f"{REPEAT_LABEL} one", "two"]
 
 
@@ -247,9 +248,9 @@ async def test_what_a_stopped_engine_was_sending_is_sent_by_the_next_with_a_labe
         async with running_engine(store, ECHO, carriers={"chat": first}) as engine:
             turn = await say(engine, store, "hello")
             await until(lambda: first.sent)
-        await deliveries_in(store, turn, State.SENDING)
+        await deliveries_in(store, turn, DeliveryState.SENDING)
         async with running_engine(store, ECHO, carriers={"chat": second}):
-            await deliveries_in(store, turn, State.DELIVERED)
+            await deliveries_in(store, turn, DeliveryState.DELIVERED)
         assert first.texts(turn) + second.texts(turn) == ["hello", f"{REPEAT_LABEL} hello"]
 
 
@@ -259,12 +260,12 @@ async def test_nothing_stays_sending_when_its_node_falls_silent(open_it: Open) -
     async with opened(open_it) as store:
         async with running_engine(store, ECHO, carriers={"chat": refusing}) as engine:
             turn = await say(engine, store, "hello")
-            (waiting,) = await deliveries_in(store, turn, State.RETRY)
+            (waiting,) = await deliveries_in(store, turn, DeliveryState.RETRY)
         silent = new_node_id(START)
         await store.nodes.join(silent, START)
         assert await store.deliveries.claim(silent, waiting.due_at, 10)
         async with running_engine(store, ECHO, carriers={"chat": second}, settings=ALERT):
-            await deliveries_in(store, turn, State.DELIVERED)
+            await deliveries_in(store, turn, DeliveryState.DELIVERED)
         assert second.texts(turn) == [f"{REPEAT_LABEL} hello"]
 
 
@@ -283,10 +284,10 @@ async def test_a_delivery_whose_end_was_recorded_without_an_answer_is_not_sent_a
             await until(lambda: settle.calls == 2)
             await something_else_arrives(engine, store)
             slow.release()
-            await deliveries_in(store, beside, State.DELIVERED)
+            await deliveries_in(store, beside, DeliveryState.DELIVERED)
         assert other.texts(beside) == ["beside it"]
         (sent,) = await store.deliveries.of_turn(turn.id)
-        assert (sent.state, sent.receipt) == (State.DELIVERED, "arrived")
+        assert (sent.state, sent.receipt) == (DeliveryState.DELIVERED, "arrived")
         assert carrier.texts(turn) == ["hello"]
 
 
@@ -305,5 +306,5 @@ async def test_a_delivery_that_was_claimed_without_an_answer_is_let_go_and_sent(
         lossy = Altered(store, deliveries=Altered(store.deliveries, claim=claim))
         async with running_engine(lossy, ECHO, carriers={"chat": carrier}, settings=ALERT) as engine:
             turn = await say(engine, store, "hello again")
-            await deliveries_in(store, turn, State.DELIVERED)
+            await deliveries_in(store, turn, DeliveryState.DELIVERED)
         assert carrier.texts(turn) == [f"{REPEAT_LABEL} hello again"]

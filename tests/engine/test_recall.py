@@ -16,10 +16,10 @@ import pytest
 from holdfast.agent.scripted import Pause, Say, ScriptedAgent
 from holdfast.clock import SystemClock
 from holdfast.core.breaker import PAUSE_FIRST_MS
+from holdfast.core.facts import Recollection
 from holdfast.core.intake import Receipt
-from holdfast.core.memories import Recollection
 from holdfast.core.redaction import MASK, Redaction
-from holdfast.core.turns import State, Turn
+from holdfast.core.turns import Turn, TurnState
 from holdfast.engine.engine import Engine
 from holdfast.engine.recall import Recall
 from holdfast.errors import Rejected, Unavailable
@@ -78,7 +78,7 @@ async def test_a_turn_begins_with_what_memory_has_to_say_to_it(open_it: Open) ->
         oracle, agent = Oracle([Recollection(text="Likes  tea.", id="m1")]), Listener()
         async with running_engine(store, agent, memory=oracle, settings=settings(recall_limit=3)) as engine:
             turn = await answered(engine, store, "what do\nI like?", owner="ada")
-        assert turn.state is State.COMPLETED
+        assert turn.state is TurnState.COMPLETED
         assert agent.told["what do\nI like?"] == [Recollection(text="Likes tea.", id="m1")]
         ((session, query, limit),) = oracle.asked
         assert (session.id, session.owner, query, limit) == (turn.session_id, "ada", "what do I like?", 3)
@@ -90,14 +90,14 @@ async def test_a_note_of_the_gateway_is_not_what_is_looked_for(open_it: Open) ->
         oracle = Oracle()
         async with running_engine(store, ScriptedAgent([Pause(FOREVER_MS)])) as engine:
             cut = await engine.inbox.accept(message("first"))
-            await in_state(store, cut, State.RUNNING)
+            await in_state(store, cut, TurnState.RUNNING)
             assert await engine.drain(0) == 1
         agent = Listener()
         async with running_engine(store, agent, memory=oracle) as engine:
             await answered(engine, store, "second")
         assert next(iter(agent.told)).startswith("[System note:")
         assert oracle.queries == ["second"]
-        assert (await store.turns.get(cut.turn_id)).state is State.INTERRUPTED
+        assert (await store.turns.get(cut.turn_id)).state is TurnState.INTERRUPTED
 
 
 @pytest.mark.parametrize("knows_store", [True, False])
@@ -119,7 +119,7 @@ async def test_memory_far_away_is_asked_before_the_agent_wants_to_know(open_it: 
         oracle = Oracle(Hang(), owner="http:there")
         agent = ScriptedAgent([Say("here")])
         async with running_engine(store, agent, memory=oracle, settings=settings(recall_timeout_ms=FOREVER_MS)) as engine:
-            assert (await answered(engine, store)).state is State.COMPLETED
+            assert (await answered(engine, store)).state is TurnState.COMPLETED
         assert oracle.queries == ["hello"]
 
 
@@ -130,7 +130,7 @@ async def test_strangers_errands_and_commands_ask_memory_nothing(open_it: Open, 
         oracle = Oracle(known("the treasure"))
         async with running_engine(store, Listener(), memory=oracle) as engine:
             turn = await answered(engine, store, **of)
-        assert turn.state is State.COMPLETED
+        assert turn.state is TurnState.COMPLETED
         assert oracle.asked == []
 
 
@@ -161,7 +161,7 @@ async def test_of_many_first_turns_one_waits_and_the_others_go_on(open_it: Open)
             await until(lambda: len(agent.told) == 5)
             assert len(oracle.asked) == 1
             hang.release()
-            assert {(await settled(store, each)).state for each in receipts} == {State.COMPLETED}
+            assert {(await settled(store, each)).state for each in receipts} == {TurnState.COMPLETED}
             # It answered, however late, so it is asked again.
             await answered(engine, store, "more", conversation="g")
         assert agent.texts["more"] == ["Likes tea."]
@@ -281,7 +281,7 @@ async def test_whatever_a_provider_does_the_turn_is_answered(
         oracle, agent = Oracle(answer), Listener()
         async with running_engine(store, agent, memory=oracle, redaction=Redaction([SECRET])) as engine:
             turns = [await answered(engine, store, key, conversation=key) for key in "ab"]
-        assert {turn.state for turn in turns} == {State.COMPLETED}
+        assert {turn.state for turn in turns} == {TurnState.COMPLETED}
         assert agent.texts == {"a": [], "b": []}
         assert oracle.queries == ["a"]
         assert SECRET not in caplog.text
@@ -310,7 +310,7 @@ async def test_a_turn_that_is_cancelled_while_memory_is_asked_stops_at_once(open
             await engine.cancel(receipt.turn_id)
             await until(lambda: engine.running == 0)
         assert agent.told == {}
-        assert (await store.turns.get(receipt.turn_id)).state is State.CANCELLED
+        assert (await store.turns.get(receipt.turn_id)).state is TurnState.CANCELLED
         # The engine has stopped, and with it the call that nobody waited for.
         assert oracle.cancelled == 1
 
@@ -389,7 +389,7 @@ async def test_whatever_a_server_sends_the_next_reply_does_not_wait_for_it(open_
         agent = Listener()
         async with running_engine(store, agent, memory=provider, settings=settings(recall_timeout_ms=1_000)) as engine:
             turns = [await answered(engine, store, key, conversation=key) for key in "abcd"]
-        assert {turn.state for turn in turns} == {State.COMPLETED}
+        assert {turn.state for turn in turns} == {TurnState.COMPLETED}
         # None where even that came too late, but never a second one.
         assert len(requests) <= 1
         assert not any(agent.told.values())

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from holdfast.core.intake import Receipt
-from holdfast.core.journal import Kind
-from holdfast.core.recovery import GIVE_UP_AGE_MS, Pending
+from holdfast.core.journal import EntryKind
+from holdfast.core.recovery import GIVE_UP_AGE_MS, PendingRecovery
 from holdfast.core.transcript import Item, Role, fold
-from holdfast.core.turns import Cause, Policy, Resume, State
+from holdfast.core.turns import Cause, Policy, Resume, TurnState
 from holdfast.engine.repair import Repair
 from holdfast.engine.spool import Spool
 from holdfast.errors import StoreDown
@@ -35,7 +35,7 @@ class Watched:
         self._whole = store.recoveries
         self._hang = hang
 
-    async def sight(self, pending: Pending) -> Any:
+    async def sight(self, pending: PendingRecovery) -> Any:
         self.looks += 1
         if self._hang:
             await self._hang.wait()
@@ -156,7 +156,7 @@ async def test_readers_on_many_nodes_have_looked_once(open_it: Open) -> None:
 async def test_an_unknown_session_and_a_store_that_is_away_are_no_errors(open_it: Open) -> None:
     """R12: a look is a courtesy to the reader, and never what keeps them from reading."""
 
-    async def away(_: SessionId) -> list[Pending]:
+    async def away(_: SessionId) -> list[PendingRecovery]:
         raise StoreDown("nobody answers")
 
     async with opened(open_it) as store:
@@ -179,7 +179,7 @@ async def test_a_home_that_comes_back_brings_what_it_has_and_ends_every_search_f
             leave_words(there / "spool" / engine.node_id, speaks)
         async with running_engine(store, Puppet(), settings=SETTINGS, spool=Spool(here)) as reader:
             for receipt in (speaks, silent):
-                await in_state(store, receipt, State.INTERRUPTED)
+                await in_state(store, receipt, TurnState.INTERRUPTED)
                 assert await reader.repair.retry(receipt.session_id) is False
                 assert "pending" in (await marker(store, receipt)).text
             async with running_engine(shared, Puppet(), settings=SETTINGS, spool=Spool(there)):
@@ -189,7 +189,7 @@ async def test_a_home_that_comes_back_brings_what_it_has_and_ends_every_search_f
             assert [(item.role, item.text, item.recovered) for item in items[1:-1]] == [(Role.ASSISTANT, "one two ", True)]
             assert "recovered from the run journal" in items[-1].text
             assert (await marker(store, silent)).text == "Interrupted: the gateway stopped without warning."
-            found = [e.data for e in await journal_of(store, speaks.session_id) if e.kind is Kind.TURN_RECOVERED]
+            found = [e.data for e in await journal_of(store, speaks.session_id) if e.kind is EntryKind.TURN_RECOVERED]
             assert found == [{"attempt": 1, "found": 2}]
 
 
@@ -204,7 +204,7 @@ async def test_a_home_that_comes_back_brings_nothing_of_a_turn_that_was_cancelle
             await until(lambda: agent.work)
             leave_words(there / "spool" / engine.node_id, receipt)
         async with running_engine(store, Puppet(), settings=waiting, spool=Spool(here)) as reader:
-            await in_state(store, receipt, State.QUEUED)
+            await in_state(store, receipt, TurnState.QUEUED)
             assert "pending" in (await marker(store, receipt)).text
             await reader.cancel(receipt.turn_id)
             assert await is_over(store, receipt)

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from holdfast.agent.scripted import Say, ScriptedAgent
-from holdfast.core.schedule import Fired, Job, Outcome, Slot
-from holdfast.core.turns import Mode, State
+from holdfast.core.schedule import Fired, Job, JobOutcome, Slot
+from holdfast.core.turns import Mode, TurnState
 from holdfast.cron import next_instant, once
 from holdfast.engine.scheduler import GRACE_MS, Scheduler, newest_only
 from holdfast.errors import Rejected, Unavailable
@@ -39,7 +39,7 @@ def scheduler(store: Any, clock: ManualClock, **changes: Any) -> Scheduler:
     return Scheduler(store, FAST, clock, **{"next_due": hourly, **changes})
 
 
-async def slots(store: Store, name: str = "report") -> list[tuple[int, Outcome]]:
+async def slots(store: Store, name: str = "report") -> list[tuple[int, JobOutcome]]:
     return [(each.instant, each.outcome) for each in reversed(await store.jobs.slots(name))]
 
 
@@ -63,7 +63,7 @@ async def test_a_due_job_runs_in_a_session_of_its_own_that_ends_with_it(open_it:
         (slot,) = await store.jobs.slots("report")
         assert slot.turn_id is not None
         turn = await store.turns.get(slot.turn_id)
-        assert (turn.mode, turn.reply_to, turn.state) == (Mode.DETACHED, "chat:1", State.QUEUED)
+        assert (turn.mode, turn.reply_to, turn.state) == (Mode.DETACHED, "chat:1", TurnState.QUEUED)
         async with running_engine(store, ScriptedAgent(lambda work: [Say("done")]), clock=ManualClock(FIRST)):
             await until(lambda: _ran(store, slot))
         session = await store.sessions.get(turn.session_id)
@@ -72,7 +72,7 @@ async def test_a_due_job_runs_in_a_session_of_its_own_that_ends_with_it(open_it:
 
 
 async def _ran(store: Store, slot: Fired) -> bool:
-    return [each.outcome for each in await store.jobs.slots("report")] == [Outcome.RAN]
+    return [each.outcome for each in await store.jobs.slots("report")] == [JobOutcome.RAN]
 
 
 @pytest.mark.parametrize(("deliver", "target"), [(None, None), ("log", None), ("chat:1", "chat:1")])
@@ -99,7 +99,7 @@ async def test_it_waits_for_the_clock_and_fires_each_instant(open_it: Open) -> N
             assert await slots(store) == []
             await clock.advance(5)
             await clock.asleep(2)
-            assert await slots(store) == [(FIRST, Outcome.DUE)]
+            assert await slots(store) == [(FIRST, JobOutcome.DUE)]
             assert clock.naps[1] == FAST.poll_ms
 
 
@@ -110,7 +110,7 @@ async def test_looking_again_fires_nothing_twice(open_it: Open) -> None:
         clock = ManualClock(FIRST)
         for _ in range(3):
             await scheduler(store, clock).fire_due()
-        assert await slots(store) == [(FIRST, Outcome.DUE)]
+        assert await slots(store) == [(FIRST, JobOutcome.DUE)]
 
 
 async def test_a_clock_that_jumps_back_fires_nothing_twice(open_it: Open) -> None:
@@ -128,8 +128,8 @@ async def test_a_clock_that_jumps_forward_misses_what_is_too_old_and_fires_the_n
         await store.jobs.save(job())
         await scheduler(store, ManualClock(FIRST + 5 * HOUR + MINUTE)).fire_due()
         assert await slots(store) == [
-            *((FIRST + hours * HOUR, Outcome.MISSED) for hours in range(5)),
-            (FIRST + 5 * HOUR, Outcome.DUE),
+            *((FIRST + hours * HOUR, JobOutcome.MISSED) for hours in range(5)),
+            (FIRST + 5 * HOUR, JobOutcome.DUE),
         ]
 
 
@@ -140,7 +140,7 @@ async def test_an_instant_that_is_older_than_the_grace_is_missed(open_it: Open) 
             store, ManualClock(FIRST + GRACE_MS + 1), next_due=lambda _, at: FIRST if at < FIRST else FIRST + 9 * HOUR
         )
         await late.fire_due()
-        assert await slots(store) == [(FIRST, Outcome.MISSED)]
+        assert await slots(store) == [(FIRST, JobOutcome.MISSED)]
 
 
 async def test_what_is_due_once_fires_late_rather_than_never_and_never_again(open_it: Open) -> None:
@@ -148,7 +148,7 @@ async def test_what_is_due_once_fires_late_rather_than_never_and_never_again(ope
         await store.jobs.save(job(schedule=once(FIRST)))
         for days in (2, 3, 400):
             await scheduler(store, ManualClock(FIRST + days * 24 * HOUR), next_due=next_instant).fire_due()
-        assert await slots(store) == [(FIRST, Outcome.DUE)]
+        assert await slots(store) == [(FIRST, JobOutcome.DUE)]
 
 
 async def test_a_paused_job_misses_its_instants_and_does_not_catch_up(open_it: Open) -> None:
@@ -157,9 +157,9 @@ async def test_a_paused_job_misses_its_instants_and_does_not_catch_up(open_it: O
         await scheduler(store, ManualClock(FIRST)).fire_due()
         await store.jobs.save(job())
         await scheduler(store, ManualClock(FIRST + MINUTE)).fire_due()
-        assert await slots(store) == [(FIRST, Outcome.MISSED)]
+        assert await slots(store) == [(FIRST, JobOutcome.MISSED)]
         await scheduler(store, ManualClock(FIRST + HOUR)).fire_due()
-        assert (await slots(store))[-1] == (FIRST + HOUR, Outcome.DUE)
+        assert (await slots(store))[-1] == (FIRST + HOUR, JobOutcome.DUE)
 
 
 async def test_two_nodes_fire_one_instant_once(open_it: Open, store_url: str) -> None:
@@ -175,8 +175,8 @@ async def test_two_nodes_fire_one_instant_once(open_it: Open, store_url: str) ->
         finally:
             for each in nodes[1:]:
                 await each.close()
-        assert await slots(store) == await slots(store, "other") == [(FIRST, Outcome.DUE)]
-        assert (await store.turns.tally())[State.QUEUED] == 2
+        assert await slots(store) == await slots(store, "other") == [(FIRST, JobOutcome.DUE)]
+        assert (await store.turns.tally())[TurnState.QUEUED] == 2
 
 
 async def test_a_store_that_goes_away_is_asked_again(open_it: Open) -> None:
@@ -190,7 +190,7 @@ async def test_a_store_that_goes_away_is_asked_again(open_it: Open) -> None:
             await clock.advance(FAST.poll_ms)
             await clock.asleep(2)
         assert fire.calls == 1
-        assert await slots(store) == [(FIRST, Outcome.DUE)]
+        assert await slots(store) == [(FIRST, JobOutcome.DUE)]
 
 
 async def test_a_store_that_is_away_from_the_start_stops_nobody(open_it: Open) -> None:
@@ -216,7 +216,7 @@ async def test_a_schedule_that_is_none_harms_no_other_job(open_it: Open) -> None
         await store.jobs.save(job())
         await scheduler(store, ManualClock(FIRST)).fire_due()
         assert await slots(store, "broken") == []
-        assert await slots(store) == [(FIRST, Outcome.DUE)]
+        assert await slots(store) == [(FIRST, JobOutcome.DUE)]
 
 
 async def test_an_instant_that_another_job_of_the_same_name_had_is_missed(open_it: Open) -> None:
@@ -228,7 +228,7 @@ async def test_an_instant_that_another_job_of_the_same_name_had_is_missed(open_i
         await store.jobs.save(job(prompt="Something else."))
         for _ in range(2):
             await scheduler(store, ManualClock(FIRST + MINUTE)).fire_due()
-        assert await slots(store) == [(FIRST, Outcome.MISSED)]
+        assert await slots(store) == [(FIRST, JobOutcome.MISSED)]
 
 
 async def test_an_engine_runs_its_jobs_by_itself(open_it: Open) -> None:

@@ -16,7 +16,7 @@ from holdfast.core.effects import Effect
 from holdfast.core.intake import Prior, Speaker
 from holdfast.core.questions import Question
 from holdfast.core.redaction import MASK, Redaction
-from holdfast.core.turns import State
+from holdfast.core.turns import TurnState
 from holdfast.engine.discretion import discreet
 from holdfast.engine.engine import Engine
 from holdfast.errors import Rejected, Unavailable
@@ -95,10 +95,10 @@ async def leak_everywhere(store: Store, redaction: Redaction) -> tuple[Recording
     ) as engine:
         for way in ("say", "use", "fail"):
             turn = await answered(engine, store, f"I tell you {ALL} say", conversation=way, reply_to="chat:1")
-            assert turn.state is State.COMPLETED
+            assert turn.state is TurnState.COMPLETED
             turn = await answered(engine, store, f"and now {way}", conversation=way, reply_to="chat:1")
-            assert turn.state is (State.FAILED if way == "fail" else State.COMPLETED)
-        assert (await answered(engine, store, "and now crash", conversation="crash")).state is State.INTERRUPTED
+            assert turn.state is (TurnState.FAILED if way == "fail" else TurnState.COMPLETED)
+        assert (await answered(engine, store, "and now crash", conversation="crash")).state is TurnState.INTERRUPTED
         await _ask_and_answer(engine, store)
         told = {"prior": (Prior(speaker=Speaker.USER, text=ALL),), "request": {"metadata": {ALL: [ALL]}, "user": ALL}}
         last = await answered(engine, store, "and now end", conversation="end", one_shot=True, **told)
@@ -111,11 +111,11 @@ async def _ask_and_answer(engine: Engine, store: Store) -> None:
     receipt = await engine.inbox.accept(message("and now ask", conversation="ask"))
     await until(lambda: _waits(store, receipt.turn_id))
     await engine.answer(receipt.turn_id, "question", f"yes, it is {ALL}")
-    assert (await settled(store, receipt)).state is State.COMPLETED
+    assert (await settled(store, receipt)).state is TurnState.COMPLETED
 
 
 async def _waits(store: Store, turn_id: str) -> bool:
-    return (await store.turns.get(turn_id)).state is State.WAITING
+    return (await store.turns.get(turn_id)).state is TurnState.WAITING
 
 
 async def _failed_to_commit(store: Store, session_id: str) -> bool:
@@ -124,7 +124,7 @@ async def _failed_to_commit(store: Store, session_id: str) -> bool:
 
 async def _all_left(store: Store) -> bool:
     states = await _column(store.database, "deliveries", "state")
-    return len(states) == 6 and set(states) <= delivery.SETTLED and delivery.State.UNKNOWN not in states
+    return len(states) == 6 and set(states) <= delivery.SETTLED and delivery.DeliveryState.UNKNOWN not in states
 
 
 async def _column(database: Database, table: str, column: str) -> list[str]:

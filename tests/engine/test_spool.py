@@ -17,11 +17,11 @@ import pytest
 from holdfast.clock import SystemClock
 from holdfast.core.effects import Effect
 from holdfast.core.intake import Receipt
-from holdfast.core.journal import Kind
-from holdfast.core.recovery import GIVE_UP_AGE_MS, Pending
+from holdfast.core.journal import EntryKind
+from holdfast.core.recovery import GIVE_UP_AGE_MS, PendingRecovery
 from holdfast.core.redaction import MASK, Redaction
 from holdfast.core.transcript import Item, Role, fold
-from holdfast.core.turns import Cause, Policy, State
+from holdfast.core.turns import Cause, Policy, TurnState
 from holdfast.core.usage import Usage
 from holdfast.engine.spool import Left, Spool
 from holdfast.errors import NodeLost, StoreDown
@@ -114,19 +114,19 @@ async def test_an_agent_goes_on_while_the_store_is_away_and_its_words_are_on_dis
         receipt = await engine.inbox.accept(message())
         follower = Follower(engine, receipt.session_id)
         await agent.say("one ")
-        await follower.until(Kind.TEXT)
+        await follower.until(EntryKind.TEXT)
         line.cut = True
         for word in ("two ", "three ", "four "):
             await agent.say(word)
             await until(lambda word=word: word in kept(home))
         assert kept(home) == "two three four "
-        assert [entry.data["text"] for entry in follower.seen if entry.kind is Kind.TEXT] == ["one "]
+        assert [entry.data["text"] for entry in follower.seen if entry.kind is EntryKind.TEXT] == ["one "]
         line.cut = False
         await until(lambda: not files(home))
         assert await text_of(store, receipt) == "one two three four "
         await agent.say("five")
         await agent.finish("one two three four five")
-        assert (await settled(store, receipt)).state is State.COMPLETED
+        assert (await settled(store, receipt)).state is TurnState.COMPLETED
         assert await text_of(store, receipt) == "one two three four five"
         seen = await follower.leave()
         assert [entry.seq for entry in seen] == list(range(1, len(seen) + 1))
@@ -186,7 +186,7 @@ async def test_a_batch_whose_answer_was_lost_is_repeated_exactly(open_it: Open, 
         await line.refusals(2)
         line.cut = False
         await agent.finish("one two three")
-        assert (await settled(store, receipt)).state is State.COMPLETED
+        assert (await settled(store, receipt)).state is TurnState.COMPLETED
         assert await text_of(store, receipt) == "one two three"
         await until(lambda: not files(home))
 
@@ -208,7 +208,7 @@ async def test_a_store_that_neither_answers_nor_refuses_counts_as_away(open_it: 
         await on_disk(home, "two three")
         line.answers_held.release()
         await agent.finish("one two three")
-        assert (await settled(store, receipt)).state is State.COMPLETED
+        assert (await settled(store, receipt)).state is TurnState.COMPLETED
         assert await text_of(store, receipt) == "one two three"
 
 
@@ -235,7 +235,7 @@ async def test_a_result_is_kept_on_disk_and_an_intent_waits_for_the_store(open_i
         line.cut = False
         await until(lambda: second.keys)
         await agent.finish()
-        assert (await settled(store, receipt)).state is State.COMPLETED
+        assert (await settled(store, receipt)).state is TurnState.COMPLETED
         assert [(each.id, each.state) for each in await store.journal.calls(receipt.turn_id)] == [("1", "ok"), ("2", "ok")]
         cards = [item for item in await transcript(store, receipt) if item.role is Role.TOOL]
         assert [(card.call_id, card.outcome) for card in cards] == [("1", "ok"), ("2", "ok")]
@@ -260,7 +260,7 @@ async def test_an_agent_that_asks_for_messages_is_not_kept_waiting_by_a_store_th
         await on_disk(home, "one two")
         line.cut = False
         await agent.finish("one two")
-        assert (await settled(store, receipt)).state is State.COMPLETED
+        assert (await settled(store, receipt)).state is TurnState.COMPLETED
 
 
 async def test_a_turn_with_too_much_on_disk_waits_for_the_store(open_it: Open, tmp_path: Path) -> None:
@@ -282,7 +282,7 @@ async def test_a_turn_with_too_much_on_disk_waits_for_the_store(open_it: Open, t
         await line.refusals(3)
         line.cut = False
         await agent.finish("done")
-        assert (await settled(store, receipt)).state is State.COMPLETED
+        assert (await settled(store, receipt)).state is TurnState.COMPLETED
         assert await text_of(store, receipt) == "w" * 100 + long + "after"
 
 
@@ -303,7 +303,7 @@ async def test_the_last_words_of_a_turn_are_on_disk_until_its_end_is_in_the_stor
         await agent.finish("one two")
         await on_disk(home, "two")
         line.cut = False
-        assert (await settled(store, receipt)).state is State.COMPLETED
+        assert (await settled(store, receipt)).state is TurnState.COMPLETED
         assert await text_of(store, receipt) == "one two"
         await until(lambda: not files(home))
 
@@ -378,12 +378,12 @@ async def test_a_turn_that_is_cancelled_shows_none_of_the_words_that_wait_on_dis
         await agent.say("next")
         await until(lambda: not files(home))
         await agent.finish("next")
-        assert (await settled(store, following)).state is State.COMPLETED
-        seen = await follower.until(Kind.TURN_COMPLETED)
+        assert (await settled(store, following)).state is TurnState.COMPLETED
+        seen = await follower.until(EntryKind.TURN_COMPLETED)
         await follower.leave()
-        after = seen[[entry.kind for entry in seen].index(Kind.TURN_CANCELLED) + 1 :]
-        assert [entry.data["text"] for entry in seen if entry.kind is Kind.TEXT] == ["one ", "next"]
-        assert [entry.kind for entry in after if entry.turn_id == receipt.turn_id] == [Kind.USAGE]
+        after = seen[[entry.kind for entry in seen].index(EntryKind.TURN_CANCELLED) + 1 :]
+        assert [entry.data["text"] for entry in seen if entry.kind is EntryKind.TEXT] == ["one ", "next"]
+        assert [entry.kind for entry in after if entry.turn_id == receipt.turn_id] == [EntryKind.USAGE]
         assert (await store.spending.spent(turn, "local", 0)).turn.input_tokens == 3
         assert [item.text for item in await transcript(store, receipt)][1:] == ["one ", "Cancelled.", "and now?", "next"]
 
@@ -407,9 +407,9 @@ async def test_words_that_the_store_took_before_a_cancel_are_shown_before_it(ope
             await agent.say(" two")
             await engine.cancel(receipt.turn_id)
             await until(lambda: engine.running == 0 and (home / "spool").exists() and not files(home))
-            await follower.until(Kind.TURN_CANCELLED)
+            await follower.until(EntryKind.TURN_CANCELLED)
             seen = await follower.leave()
-        assert [entry.kind for entry in seen][-2:] == [Kind.TEXT, Kind.TURN_CANCELLED]
+        assert [entry.kind for entry in seen][-2:] == [EntryKind.TEXT, EntryKind.TURN_CANCELLED]
         assert seen == await journal_of(store, receipt.session_id)
         assert await text_of(store, receipt) == "one"
 
@@ -447,7 +447,7 @@ async def test_a_neighbour_in_the_same_home_leaves_the_files_of_a_living_node_al
     agent, line, home, rounds = Puppet(), Line(), tmp_path / "home", itertools.count()
     async with opened(open_it) as store, opened(open_it) as beside:
 
-        async def of_home(home_id: str) -> list[Pending]:
+        async def of_home(home_id: str) -> list[PendingRecovery]:
             next(rounds)
             return await beside.recoveries.of_home(home_id)
 
@@ -548,7 +548,7 @@ async def test_a_disk_that_takes_nothing_makes_the_turn_wait_and_nothing_is_lost
             await line.refusals(3)
             line.cut = False
             await agent.finish("one ")
-            assert (await settled(store, receipt)).state is State.COMPLETED
+            assert (await settled(store, receipt)).state is TurnState.COMPLETED
         assert await text_of(store, receipt) == "one "
 
 

@@ -11,11 +11,11 @@ import pytest
 
 from holdfast.agent.scripted import Ask, Pause, Say, ScriptedAgent, Use
 from holdfast.core.effects import Effect
-from holdfast.core.journal import Kind
+from holdfast.core.journal import EntryKind
 from holdfast.core.questions import Question
 from holdfast.core.redaction import MASK, Redaction
 from holdfast.core.transcript import Role, fold
-from holdfast.core.turns import Cause, Mode, State
+from holdfast.core.turns import Cause, Mode, TurnState
 from holdfast.engine.spool import Spool
 from holdfast.errors import DiskFull, StoreDown
 from holdfast.ids import CallId
@@ -64,7 +64,7 @@ async def test_a_turn_whose_last_words_found_no_room_does_not_claim_to_be_comple
             journal.failures_before.append(DiskFull("no room"))
             journal.may_write.set()
             turn = await settled(store, receipt)
-            assert (turn.state, turn.cause) == (State.INTERRUPTED, Cause.DISK_FULL)
+            assert (turn.state, turn.cause) == (TurnState.INTERRUPTED, Cause.DISK_FULL)
             assert await text_of(store, receipt) == "the whole answer"
 
 
@@ -90,20 +90,20 @@ async def test_nothing_is_written_behind_words_that_found_no_room(open_it: Open,
             if room == "none":
                 # It stands still, whatever it wants to say, and nothing of it is shown.
                 await until(lambda: journal.refused > 2)
-                assert (await store.turns.get(receipt.turn_id)).state is State.RUNNING
+                assert (await store.turns.get(receipt.turn_id)).state is TurnState.RUNNING
                 assert await text_of(store, receipt) == "before "
                 journal.room = "essential"
             turn = await settled(store, receipt)
-            assert (turn.state, turn.cause, len(agent.work)) == (State.INTERRUPTED, Cause.DISK_FULL, 1)
+            assert (turn.state, turn.cause, len(agent.work)) == (TurnState.INTERRUPTED, Cause.DISK_FULL, 1)
             said = ["before ", *(part for number in range(5) for part in (f"note {number} ", f"word {number} "))]
-            seen = await follower.until(Kind.TURN_INTERRUPTED)
-            assert [entry.data["text"] for entry in seen if entry.kind in (Kind.TEXT, Kind.NOTE)] == said
+            seen = await follower.until(EntryKind.TURN_INTERRUPTED)
+            assert [entry.data["text"] for entry in seen if entry.kind in (EntryKind.TEXT, EntryKind.NOTE)] == said
             await follower.leave()
             # There is room again, and the conversation goes on.
             journal.room = "any"
             following = await engine.inbox.accept(message("and now?"))
             await agent.finish("now")
-            assert (await settled(store, following)).state is State.COMPLETED
+            assert (await settled(store, following)).state is TurnState.COMPLETED
             assert "(the disk was full)" in agent.work[-1].message
 
 
@@ -119,7 +119,7 @@ async def test_a_tool_whose_start_found_no_room_has_not_run_and_runs_later(open_
             assert (tool.keys, await store.journal.calls(receipt.turn_id)) == ([], [])
             journal.room = "any"
             turn = await settled(store, receipt)
-            assert (turn.state, len(tool.keys), await text_of(store, receipt)) == (State.COMPLETED, 1, "one two")
+            assert (turn.state, len(tool.keys), await text_of(store, receipt)) == (TurnState.COMPLETED, 1, "one two")
             (call,) = await store.journal.calls(receipt.turn_id)
             assert (call.state, call.starts) == ("ok", 1)
 
@@ -144,7 +144,7 @@ async def test_a_store_that_comes_back_with_no_room_gets_everything_in_order(ope
             await until(lambda: len(agent.work) > 1)
             assert await text_of(store, receipt) == "one two three "
             await agent.finish("one two three ")
-            assert (await settled(store, receipt)).state is State.COMPLETED
+            assert (await settled(store, receipt)).state is TurnState.COMPLETED
             await until(lambda: not any((tmp_path / "spool").glob("*/*.jsonl")))
 
 
@@ -157,7 +157,7 @@ async def test_a_turn_that_was_claimed_again_before_its_old_worker_had_ended_is_
         lossy = Altered(store, turns=Altered(store.turns, park=park))
         async with running_engine(lossy, agent, clock=clock) as engine:
             receipt = await engine.inbox.accept(message())
-            await in_state(store, receipt, State.WAITING)
+            await in_state(store, receipt, TurnState.WAITING)
             await engine.answer(receipt.turn_id, "question_0", "yes ")
             await agent_clock.asleep(1)
             assert len(workers(receipt.turn_id)) == 2, "the first worker had ended already"
@@ -166,7 +166,7 @@ async def test_a_turn_that_was_claimed_again_before_its_old_worker_had_ended_is_
             assert (park.calls, engine.running) == (2, 1)
             await agent_clock.advance(1_000)
             turn = await settled(store, receipt)
-            assert (turn.state, turn.attempt) == (State.COMPLETED, 2)
+            assert (turn.state, turn.attempt) == (TurnState.COMPLETED, 2)
             await until(lambda: engine.running == 0)
 
 
@@ -187,10 +187,10 @@ async def test_a_call_that_is_left_in_the_middle_by_a_question_is_decided_before
             await stage.ask(Question(id="question", text="may I?"))
 
         agent.order(use_and_ask)
-        await in_state(store, receipt, State.WAITING)
+        await in_state(store, receipt, TurnState.WAITING)
         assert [call.state for call in await store.journal.calls(receipt.turn_id)] == ["unknown"]
         await engine.answer(receipt.turn_id, "question", "yes")
         call = await agent.do(lambda stage: stage.use(tool, CallId("1"), {}))
         assert (call.state, len(tool.keys)) == ("unknown", 1)
         await agent.finish()
-        assert (await settled(store, receipt)).state is State.COMPLETED
+        assert (await settled(store, receipt)).state is TurnState.COMPLETED

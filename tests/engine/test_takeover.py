@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.core.journal import Kind
-from holdfast.core.turns import Cause, Mode, State
+from holdfast.core.journal import EntryKind
+from holdfast.core.turns import Cause, Mode, TurnState
 from holdfast.engine.engine import Engine, Parts
 from holdfast.errors import NodeLost
 from tests.engine.players import Puppet, in_state, journal_of, kinds_of, text_of
@@ -33,7 +33,7 @@ async def test_the_turns_of_a_node_that_leaves_go_on_elsewhere(open_it: Open) ->
         async with running_engine(other, staying, settings=replace(HEEDLESS, max_running=1)) as stays:
             # The one that stays is busy, so that the turn begins on the one that leaves.
             busy = await stays.inbox.accept(message(conversation="chat:busy"))
-            await in_state(store, busy, State.RUNNING)
+            await in_state(store, busy, TurnState.RUNNING)
             async with running_engine(store, leaving, settings=HEEDLESS) as leaves:
                 receipt = await leaves.inbox.accept(message(conversation="hook", mode=Mode.DETACHED))
                 await leaving.say("begun here, ")
@@ -44,9 +44,9 @@ async def test_the_turns_of_a_node_that_leaves_go_on_elsewhere(open_it: Open) ->
             assert staying.work[-1].turn.attempt == 2
             await staying.say("ended there")
             await staying.finish("ended there")
-            assert (await settled(store, receipt)).state is State.COMPLETED
+            assert (await settled(store, receipt)).state is TurnState.COMPLETED
         assert await text_of(store, receipt) == "begun here, ended there"
-        assert (await kinds_of(store, receipt)).count(Kind.TURN_INTERRUPTED) == 1
+        assert (await kinds_of(store, receipt)).count(EntryKind.TURN_INTERRUPTED) == 1
 
 
 async def test_a_silent_node_loses_its_turns_and_learns_of_it_too_late_to_do_harm(open_it: Open) -> None:
@@ -72,12 +72,12 @@ async def test_a_silent_node_loses_its_turns_and_learns_of_it_too_late_to_do_har
             assert await journal_of(other, receipt.session_id) == before
             await heir_agent.say("mine now.")
             await heir_agent.finish("mine now.")
-            assert (await settled(other, receipt)).state is State.COMPLETED
+            assert (await settled(other, receipt)).state is TurnState.COMPLETED
         heart.release()
         with pytest.raises(NodeLost):
             await asyncio.wait_for(task, DEADLINE_S)
         assert await text_of(store, receipt) == "mine. mine now."
-        interrupted = [e for e in await journal_of(store, receipt.session_id) if e.kind is Kind.TURN_INTERRUPTED]
+        interrupted = [e for e in await journal_of(store, receipt.session_id) if e.kind is EntryKind.TURN_INTERRUPTED]
         assert [entry.data["cause"] for entry in interrupted] == [Cause.CRASH]
 
 
@@ -98,8 +98,8 @@ async def test_a_turn_that_was_claimed_by_a_node_that_died_runs_elsewhere_as_if_
         async with running_engine(other, heir_agent, settings=ALERT):
             await until(lambda: heir_agent.work)
             await heir_agent.finish()
-            assert (await settled(store, receipt)).state is State.COMPLETED
+            assert (await settled(store, receipt)).state is TurnState.COMPLETED
         assert heir_agent.work[0].message == "hello"
         assert (await store.turns.get(receipt.turn_id)).attempt == 1
         assert (await store.sessions.get(receipt.session_id)).strikes == 0
-        assert Kind.TURN_INTERRUPTED not in await kinds_of(store, receipt)
+        assert EntryKind.TURN_INTERRUPTED not in await kinds_of(store, receipt)

@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.clock import SystemClock
 from holdfast.core.intake import Receipt
-from holdfast.core.schedule import Job, Outcome
+from holdfast.core.schedule import Job, JobOutcome
 from holdfast.core.timekeeping import BELIEVED_AFTER_MS, EARLIEST_MS, STEP_MAX_MS, BootClock
 from holdfast.engine.scheduler import Scheduler
 from holdfast.engine.timekeeper import ANSWER_MAX_MS, SteadyClock, Timekeeper, steady_clock
@@ -68,7 +68,7 @@ def job(**changes: Any) -> Job:
     return Job(**{**facts, "name": "report", **changes})
 
 
-async def slots(store: Store) -> list[tuple[int, Outcome]]:
+async def slots(store: Store) -> list[tuple[int, JobOutcome]]:
     return [(each.instant, each.outcome) for each in reversed(await store.jobs.slots("report", limit=10_000))]
 
 
@@ -91,7 +91,7 @@ async def test_a_clock_that_is_set_wrong_for_a_while_changes_nothing_for_a_job(o
             machine.passes(MINUTE)
             clock.look()
             await scheduler.fire_due()
-            assert await slots(store) == [(NOW + number * MINUTE, Outcome.DUE) for number in range(1, minute + 1)]
+            assert await slots(store) == [(NOW + number * MINUTE, JobOutcome.DUE) for number in range(1, minute + 1)]
 
 
 async def test_a_clock_that_learns_the_time_late_fires_the_newest_only(open_it: Open) -> None:
@@ -109,7 +109,7 @@ async def test_a_clock_that_learns_the_time_late_fires_the_newest_only(open_it: 
         await daily.fire_due()
         found = await slots(store)
         assert len(found) == 31
-        assert {outcome for _, outcome in found[:-1]} == {Outcome.MISSED}
+        assert {outcome for _, outcome in found[:-1]} == {JobOutcome.MISSED}
         assert found[-1][0] == NOW // DAY * DAY
 
 
@@ -133,7 +133,7 @@ async def test_a_jump_that_lasts_is_believed_and_its_newest_instant_fires(open_i
         await scheduler.fire_due()
         found = await slots(store)
         assert [instant for instant, _ in found] == [NOW + number * MINUTE for number in range(1, served + 6)]
-        assert [outcome for _, outcome in found[-5:]] == [Outcome.MISSED] * 4 + [Outcome.DUE]
+        assert [outcome for _, outcome in found[-5:]] == [JobOutcome.MISSED] * 4 + [JobOutcome.DUE]
 
 
 async def test_a_job_that_an_earlier_clock_led_astray_comes_back(open_it: Open) -> None:
@@ -143,14 +143,14 @@ async def test_a_job_that_an_earlier_clock_led_astray_comes_back(open_it: Open) 
         ahead = Scheduler(Altered(store, jobs=Altered(store.jobs, rewind=None)), FAST, ManualClock(NOW + 10 * MINUTE),
                           next_due=every_minute)  # fmt: skip
         await ahead.fire_due()
-        assert [outcome for _, outcome in await slots(store)] == [Outcome.MISSED] * 9 + [Outcome.DUE]
+        assert [outcome for _, outcome in await slots(store)] == [JobOutcome.MISSED] * 9 + [JobOutcome.DUE]
         clock = ManualClock(NOW + 30_000)
         back = Scheduler(store, FAST, clock, next_due=every_minute)
         for _ in range(12):
             await back.fire_due()
             await clock.advance(MINUTE)
         found = await slots(store)
-        assert found == [(NOW + number * MINUTE, Outcome.DUE) for number in range(1, 12)]
+        assert found == [(NOW + number * MINUTE, JobOutcome.DUE) for number in range(1, 12)]
         # What was fired ahead of time has one turn, and is not looked at again.
         assert (await store.jobs.find("report") or job()).last_instant == NOW + 11 * MINUTE
         assert len({each.turn_id for each in await store.jobs.slots("report")}) == 11
@@ -170,7 +170,7 @@ async def test_an_instant_that_was_fired_ahead_of_time_is_passed_by_when_it_come
         for now in (NOW + HOUR, NOW, NOW + HOUR, NOW + HOUR, NOW + HOUR):
             await Scheduler(counted, FAST, ManualClock(now), next_due=lambda _, at: (at // HOUR + 1) * HOUR).fire_due()
         assert tried == [NOW + HOUR] * 2
-        assert await slots(store) == [(NOW + HOUR, Outcome.DUE)]
+        assert await slots(store) == [(NOW + HOUR, JobOutcome.DUE)]
 
 
 async def test_a_clock_that_cannot_be_brings_no_job_back(open_it: Open) -> None:
@@ -179,7 +179,7 @@ async def test_a_clock_that_cannot_be_brings_no_job_back(open_it: Open) -> None:
         await store.jobs.save(job())
         await store.jobs.miss("report", NOW + MINUTE)
         await Scheduler(store, FAST, ManualClock(EARLIEST_MS - 1), next_due=every_minute).fire_due()
-        assert await slots(store) == [(NOW + MINUTE, Outcome.MISSED)]
+        assert await slots(store) == [(NOW + MINUTE, JobOutcome.MISSED)]
 
 
 async def test_the_clock_of_the_database_is_followed_and_the_machines_is_not(open_it: Open) -> None:

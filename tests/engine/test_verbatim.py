@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from holdfast.agent.scripted import ScriptedAgent
 from holdfast.core.intake import Prior, Speaker, prior_in, request_in
-from holdfast.core.journal import Kind
-from holdfast.core.sessions import State as SessionState
+from holdfast.core.journal import EntryKind
+from holdfast.core.sessions import SessionState
 from holdfast.core.transcript import Role, fold
-from holdfast.core.turns import Cause, Mode, Policy, State
+from holdfast.core.turns import Cause, Mode, Policy, TurnState
 from holdfast.ids import new_node_id, new_session_id, new_turn_id
 from tests.engine.players import Witness, kinds_of
 from tests.engine.world import START, Open, RecordingCarrier, answered, message, opened, running_engine, settled, until
@@ -20,7 +20,7 @@ async def test_a_verbatim_message_is_delivered_as_it_is_without_an_agent(open_it
     agent, carrier = Witness(ScriptedAgent([])), RecordingCarrier()
     async with opened(open_it) as store, running_engine(store, agent, carriers={"chat": carrier}) as engine:
         turn = await answered(engine, store, "disk full|on db1", **ALERT, verbatim=True, reply_to="chat:1")
-        assert (turn.state, turn.verbatim, agent.work) == (State.COMPLETED, True, [])
+        assert (turn.state, turn.verbatim, agent.work) == (TurnState.COMPLETED, True, [])
         await until(lambda: len(carrier.sent) == 2)
         assert carrier.texts(turn) == ["disk full", "on db1"]
         session = await store.sessions.get(turn.session_id)
@@ -35,9 +35,9 @@ async def test_a_verbatim_message_is_delivered_as_it_is_without_an_agent(open_it
 async def test_a_command_in_a_verbatim_message_is_only_text(open_it: Open) -> None:
     async with opened(open_it) as store, running_engine(store, Witness(ScriptedAgent([]))) as engine:
         receipt = await engine.inbox.accept(message("/new", **ALERT, verbatim=True))
-        assert (await settled(store, receipt)).state is State.COMPLETED
+        assert (await settled(store, receipt)).state is TurnState.COMPLETED
         assert await kinds_of(store, receipt) == [
-            Kind.TURN_ACCEPTED, Kind.TURN_STARTED, Kind.TEXT, Kind.TURN_COMPLETED
+            EntryKind.TURN_ACCEPTED, EntryKind.TURN_STARTED, EntryKind.TEXT, EntryKind.TURN_COMPLETED
         ]  # fmt: skip
 
 
@@ -54,8 +54,8 @@ async def test_a_verbatim_message_that_was_cut_off_is_still_only_its_own_words(o
         async with running_engine(store, Witness(ScriptedAgent([]))):
             turn = await settled(store, receipt)
         assert turn.attempt == 2
-        assert turn.state is State.COMPLETED
-        (text,) = [e.data["text"] for e in await store.journal.read_turn(turn.id) if e.kind is Kind.TEXT]
+        assert turn.state is TurnState.COMPLETED
+        (text,) = [e.data["text"] for e in await store.journal.read_turn(turn.id) if e.kind is EntryKind.TEXT]
         assert text == "disk full"
 
 

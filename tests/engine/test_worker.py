@@ -12,10 +12,10 @@ from holdfast.agent.scripted import Ask, Fail, FunctionTool, Line, Say, Scripted
 from holdfast.core import effects
 from holdfast.core.effects import Effect
 from holdfast.core.intake import Receipt
-from holdfast.core.journal import Entry, Kind
-from holdfast.core.sessions import State as SessionState
+from holdfast.core.journal import Entry, EntryKind
+from holdfast.core.sessions import SessionState
 from holdfast.core.transcript import Role, fold
-from holdfast.core.turns import Mode, Policy, Resume, State
+from holdfast.core.turns import Mode, Policy, Resume, TurnState
 from holdfast.engine.settings import Settings
 from holdfast.engine.tempo import PAUSE_BEATS
 from holdfast.errors import StoreDown
@@ -40,10 +40,10 @@ from tests.engine.world import (
 
 async def texts(store: Store, receipt: Receipt) -> list[str]:
     found = await store.journal.read(receipt.session_id)
-    return [str(entry.data["text"]) for entry in found if entry.kind is Kind.TEXT]
+    return [str(entry.data["text"]) for entry in found if entry.kind is EntryKind.TEXT]
 
 
-async def kinds(store: Store, receipt: Receipt) -> list[Kind]:
+async def kinds(store: Store, receipt: Receipt) -> list[EntryKind]:
     return [entry.kind for entry in await store.journal.read(receipt.session_id)]
 
 
@@ -105,7 +105,7 @@ async def test_a_cancel_stops_the_agent_within_a_second_and_keeps_what_was_shown
         async with asyncio.timeout(1):
             await agent.cancelled.wait()
         turn = await store.turns.get(receipt.turn_id)
-        assert (turn.state, turn.cause) == (State.CANCELLED, "user")
+        assert (turn.state, turn.cause) == (TurnState.CANCELLED, "user")
         items = fold(await store.journal.read(receipt.session_id))
         assert [(item.role, item.kind) for item in items][-2:] == [(Role.ASSISTANT, None), (Role.MARKER, "cancelled")]
         assert items[-2].text == "partial"
@@ -129,7 +129,7 @@ async def _has_text(store: Store, receipt: Receipt) -> bool:
 
 
 async def _started(store: Store, receipt: Receipt) -> bool:
-    return (await store.turns.get(receipt.turn_id)).state is State.RUNNING
+    return (await store.turns.get(receipt.turn_id)).state is TurnState.RUNNING
 
 
 class Roster:
@@ -161,7 +161,7 @@ async def test_turns_of_a_session_run_in_acceptance_order_and_sessions_side_by_s
         chats = [f"chat:{n}" for n in range(6)]
         receipts = [await engine.inbox.accept(message(f"{chat} {n}", conversation=chat)) for n in range(5) for chat in chats]
         for receipt in receipts:
-            assert (await settled(store, receipt)).state is State.COMPLETED
+            assert (await settled(store, receipt)).state is TurnState.COMPLETED
         assert agent.most >= 3
         for chat in chats:
             assert [each for each in agent.order if each.startswith(chat)] == [f"{chat} {n}" for n in range(5)]
@@ -189,13 +189,13 @@ async def test_a_question_waits_through_a_restart_and_its_answer_goes_on(open_it
             await until(lambda: engine.running == 0)
         async with running_engine(store, agent) as engine:
             await engine.answer(receipt.turn_id, "question_1", "yes")
-            assert (await settled(store, receipt)).state is State.COMPLETED
+            assert (await settled(store, receipt)).state is TurnState.COMPLETED
         assert "".join(await texts(store, receipt)) == "May I?  Thank you."
         assert (await store.journal.read(receipt.session_id))[-1].data["text"] == "May I? yes Thank you."
 
 
 async def _waiting(store: Store, receipt: Receipt) -> bool:
-    return (await store.turns.get(receipt.turn_id)).state is State.WAITING
+    return (await store.turns.get(receipt.turn_id)).state is TurnState.WAITING
 
 
 class Tool:
@@ -230,7 +230,7 @@ async def test_a_tool_cut_off_by_a_restart_is_decided_by_its_effect(
             receipt = await engine.inbox.accept(message(mode=Mode.DETACHED))
             await until(lambda: bool(tool.keys))
         async with running_engine(store, agent) as engine:
-            assert (await settled(store, receipt)).state is State.COMPLETED
+            assert (await settled(store, receipt)).state is TurnState.COMPLETED
         assert len(tool.keys) == runs
         assert len(set(tool.keys)) == 1
         (call,) = await store.journal.calls(receipt.turn_id)
@@ -247,20 +247,20 @@ async def test_a_tool_that_had_finished_is_never_run_again(open_it: Open) -> Non
     class ToolThenWords:
         async def run(self, work: Assignment, stage: Stage) -> str:
             call = await stage.use(tool, CallId("call"), {})
-            assert (call.state, call.result) == (effects.State.OK, "result")
+            assert (call.state, call.result) == (effects.CallState.OK, "result")
             return await agent.run(work, stage)
 
     async with opened(open_it) as store:
         async with running_engine(store, ToolThenWords()) as engine:
             receipt = await engine.inbox.accept(message(mode=Mode.DETACHED))
-            await until(lambda: _has(store, receipt, Kind.TOOL_FINISHED))
+            await until(lambda: _has(store, receipt, EntryKind.TOOL_FINISHED))
         agent.words.put_nowait("")
         async with running_engine(store, ToolThenWords()) as engine:
-            assert (await settled(store, receipt)).state is State.COMPLETED
+            assert (await settled(store, receipt)).state is TurnState.COMPLETED
         assert len(tool.keys) == 1
 
 
-async def _has(store: Store, receipt: Receipt, kind: Kind) -> bool:
+async def _has(store: Store, receipt: Receipt, kind: EntryKind) -> bool:
     return kind in await kinds(store, receipt)
 
 
@@ -271,9 +271,9 @@ async def test_a_tool_that_raises_fails_its_call_and_not_the_turn(open_it: Open)
     agent = ScriptedAgent([Use(FunctionTool("broken", Effect.PURE, crash)), Say("went on")])
     async with opened(open_it) as store, running_engine(store, agent) as engine:
         turn = await answered(engine, store)
-        assert turn.state is State.COMPLETED
+        assert turn.state is TurnState.COMPLETED
         (call,) = await store.journal.calls(turn.id)
-        assert call.state is effects.State.ERROR
+        assert call.state is effects.CallState.ERROR
 
 
 async def test_an_agent_that_gives_up_fails_the_turn_with_its_words(open_it: Open) -> None:
@@ -283,7 +283,7 @@ async def test_an_agent_that_gives_up_fails_the_turn_with_its_words(open_it: Ope
         running_engine(store, ScriptedAgent([Say("half"), Fail("no such model")])) as engine,
     ):
         turn = await answered(engine, store)
-        assert (turn.state, turn.error) == (State.FAILED, "no such model")
+        assert (turn.state, turn.error) == (TurnState.FAILED, "no such model")
         items = fold(await store.journal.read(turn.session_id))
         assert [item.text for item in items] == ["hello", "half", "Failed: no such model"]
 
@@ -308,7 +308,7 @@ async def test_a_detached_turn_goes_on_after_a_crash_of_its_agent(open_it: Open)
     agent = Buggy(2)
     async with opened(open_it) as store, running_engine(store, agent) as engine:
         turn = await answered(engine, store, mode=Mode.DETACHED)
-        assert (turn.state, turn.attempt) == (State.COMPLETED, 3)
+        assert (turn.state, turn.attempt) == (TurnState.COMPLETED, 3)
         assert (await store.sessions.get(turn.session_id)).strikes == 0
     assert agent.messages[0] == "hello"
     for resumed in agent.messages[1:]:
@@ -325,7 +325,7 @@ async def test_three_crashes_in_a_row_give_a_turn_up(open_it: Open, one_shot: bo
         receipt = await engine.inbox.accept(message(mode=Mode.DETACHED, one_shot=one_shot, channel="webhook"))
         await until(lambda: _is(store, receipt, left))
         assert len(agent.messages) == 3
-        assert (await store.turns.get(receipt.turn_id)).state is State.INTERRUPTED
+        assert (await store.turns.get(receipt.turn_id)).state is TurnState.INTERRUPTED
 
 
 async def _is(store: Store, receipt: Receipt, state: SessionState) -> bool:
@@ -337,7 +337,7 @@ async def test_a_conversation_rests_until_the_next_message_which_gets_one_note(o
     agent = Buggy(1)
     async with opened(open_it) as store, running_engine(store, agent) as engine:
         first = await answered(engine, store, "first")
-        assert first.state is State.INTERRUPTED
+        assert first.state is TurnState.INTERRUPTED
         assert await store.sessions.resume_cause(first.session_id) == "crash"
         second = await answered(engine, store, "second")
         third = await answered(engine, store, "third")
@@ -357,7 +357,7 @@ async def test_with_resume_auto_a_conversation_goes_on_by_itself(open_it: Open) 
         opened(open_it) as store,
         running_engine(store, agent, settings=replace(FAST, policy=Policy(resume=Resume.AUTO))) as engine,
     ):
-        assert (await answered(engine, store)).state is State.COMPLETED
+        assert (await answered(engine, store)).state is TurnState.COMPLETED
 
 
 async def test_a_turn_whose_claim_was_answered_into_the_void_runs_all_the_same(open_it: Open) -> None:
@@ -368,7 +368,7 @@ async def test_a_turn_whose_claim_was_answered_into_the_void_runs_all_the_same(o
         shaky = Altered(store, turns=Altered(store.turns, take=take))
         async with running_engine(shaky, ScriptedAgent([Say("here")]), settings=replace(FAST, beat_ms=20)):
             turn = await settled(store, receipt)
-        assert (turn.state, turn.attempt) == (State.COMPLETED, 1)
+        assert (turn.state, turn.attempt) == (TurnState.COMPLETED, 1)
         assert take.calls > 1
 
 
@@ -389,9 +389,14 @@ async def test_an_answer_of_the_store_that_was_lost_is_asked_for_again(open_it: 
         async with running_engine(shaky, ScriptedAgent([Say("here")])) as engine:
             turn = await answered(engine, store)
             await until(lambda: losing.calls == 2)
-        assert (turn.state, turn.attempt) == (State.COMPLETED, 1)
+        assert (turn.state, turn.attempt) == (TurnState.COMPLETED, 1)
         found = await store.journal.read(turn.session_id)
-        assert [entry.kind for entry in found] == [Kind.TURN_ACCEPTED, Kind.TURN_STARTED, Kind.TEXT, Kind.TURN_COMPLETED]
+        assert [entry.kind for entry in found] == [
+            EntryKind.TURN_ACCEPTED,
+            EntryKind.TURN_STARTED,
+            EntryKind.TEXT,
+            EntryKind.TURN_COMPLETED,
+        ]
 
 
 async def test_an_append_while_the_store_is_away_is_repeated_until_it_is_back(open_it: Open) -> None:
@@ -408,12 +413,12 @@ async def test_an_append_while_the_store_is_away_is_repeated_until_it_is_back(op
         lines: list[Line] = [Say("one "), Use(Tool(Effect.PURE)), Say("two")]
         async with running_engine(shaky, ScriptedAgent(lines)) as engine:
             turn = await answered(engine, store)
-        assert turn.state is State.COMPLETED
+        assert turn.state is TurnState.COMPLETED
         assert _said(await store.journal.read(turn.session_id)) == "one two"
 
 
 def _said(entries: list[Entry]) -> str:
-    return "".join(str(entry.data["text"]) for entry in entries if entry.kind is Kind.TEXT)
+    return "".join(str(entry.data["text"]) for entry in entries if entry.kind is EntryKind.TEXT)
 
 
 @pytest.mark.parametrize("store_url", ["postgres"], indirect=True)

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from holdfast.core.delivery import Delivery
 from holdfast.core.intake import Inbound, Receipt
-from holdfast.core.memory import Message, Segment
+from holdfast.core.segments import Segment, SpokenMessage
 from holdfast.core.sessions import Session
 from holdfast.core.turns import SETTLED, Turn
 from holdfast.engine.engine import Engine, Parts
@@ -231,11 +231,11 @@ class RecordingMemory(Provider):
 
     def __init__(self, *answers: object, owner: str = "memory:main") -> None:
         super().__init__(owner)
-        self.given: list[tuple[Segment, list[Message]]] = []
-        self.taken: list[tuple[Segment, list[Message]]] = []
+        self.given: list[tuple[Segment, list[SpokenMessage]]] = []
+        self.taken: list[tuple[Segment, list[SpokenMessage]]] = []
         self._answers = list(answers)
 
-    async def commit(self, session: Session, segment: Segment, messages: Sequence[Message]) -> str:
+    async def commit(self, session: Session, segment: Segment, messages: Sequence[SpokenMessage]) -> str:
         assert session.id == segment.session_id
         self.given.append((segment, list(messages)))
         answer = await _play(self._answers.pop(0) if self._answers else None)

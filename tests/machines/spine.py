@@ -18,17 +18,17 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from holdfast.core import delivery, effects, memory, questions
+from holdfast.core import delivery, effects, questions, segments
 from holdfast.core.delivery import Delivery
 from holdfast.core.effects import Call, Effect
 from holdfast.core.ending import Ending
 from holdfast.core.intake import Busy, Cursor, Inbound, Receipt
-from holdfast.core.journal import LATE, Draft, Entry, Kind
+from holdfast.core.journal import LATE, DraftEntry, Entry, EntryKind
 from holdfast.core.leases import Sighting, lapsed, watch
-from holdfast.core.memory import Segment
 from holdfast.core.recovery import Interrupted, Swept
+from holdfast.core.segments import Segment
 from holdfast.core.sessions import STRIKES_MAX, Session
-from holdfast.core.turns import FINAL, IN_FLIGHT, Cause, Event, Mode, OnCrash, Policy, Resume, State, Turn
+from holdfast.core.turns import FINAL, IN_FLIGHT, Cause, Mode, OnCrash, Policy, Resume, Turn, TurnEvent, TurnState
 from holdfast.errors import HoldfastError
 from holdfast.ids import CallId, DeliveryId, NodeId, SegmentId, SessionId, TurnId
 from holdfast.store import rows
@@ -46,7 +46,7 @@ MEMORY_OWNERS = ("memory:old", "memory:new")
 CHANNELS = {"chat": "telegram", "hook": "webhook", "api": "api"}
 
 # What is decided about a call by the store, not done by a worker.
-_DECIDED = (effects.Event.REPEAT, effects.Event.LOSE)
+_DECIDED = (effects.CallEvent.REPEAT, effects.CallEvent.LOSE)
 
 _DEEDS = ("say", "use", "use", "heed", "heed", "park", "finish", "finish", "fail")
 _DEBTS = ("seal", "seal", "close off", "claim", "claim", "claim one", "succeed", "succeed", "fail", "waive")
@@ -64,7 +64,12 @@ _CHANGES = (
     "drain",
     "drain",
 )
-_REPORTS = (delivery.Event.LOSE, delivery.Event.CONFIRM, delivery.Event.REFUSE, delivery.Event.FAIL)
+_REPORTS = (
+    delivery.DeliveryEvent.LOSE,
+    delivery.DeliveryEvent.CONFIRM,
+    delivery.DeliveryEvent.REFUSE,
+    delivery.DeliveryEvent.FAIL,
+)
 
 picks = st.integers(0, 9)
 policies = st.builds(Policy, resume=st.sampled_from(Resume), on_crash=st.sampled_from(OnCrash))
@@ -162,7 +167,7 @@ class Spine(RuleBasedStateMachine):
         self.sends: defaultdict[DeliveryId, list[bool]] = defaultdict(list)
         self.commits: defaultdict[SessionId, list[int]] = defaultdict(list)
         self.waived: defaultdict[SessionId, set[int]] = defaultdict(set)
-        self.finals: dict[TurnId, State] = {}
+        self.finals: dict[TurnId, TurnState] = {}
 
     def open_it(self) -> Coroutine[Any, Any, Store]:
         raise NotImplementedError
@@ -204,11 +209,11 @@ class Spine(RuleBasedStateMachine):
         """Return an id that sorts by the machine's wall clock, as real ones do."""
         return f"{prefix}_{self.wall:015}_{next(self.numbers):05}"
 
-    def draft(self, kind: Kind, **data: object) -> Draft:
-        return Draft(kind=kind, at=self.wall, data=data)
+    def draft(self, kind: EntryKind, **data: object) -> DraftEntry:
+        return DraftEntry(kind=kind, at=self.wall, data=data)
 
     def running(self) -> list[Turn]:
-        return [turn for turn in self.model.turns.values() if turn.state is State.RUNNING]
+        return [turn for turn in self.model.turns.values() if turn.state is TurnState.RUNNING]
 
     def alive(self) -> list[NodeId]:
         return [node_id for node_id, node in self.model.nodes.items() if node.alive]
@@ -260,11 +265,11 @@ class Spine(RuleBasedStateMachine):
 
     # Workers
 
-    @precondition(lambda self: any(turn.state is State.QUEUED for turn in self.model.turns.values()))
+    @precondition(lambda self: any(turn.state is TurnState.QUEUED for turn in self.model.turns.values()))
     @rule(data=st.data(), pick=picks)
     def dispatch(self, data: st.DataObject, pick: int) -> None:
         """T1, T2: a node takes the oldest turns; one that was declared dead, and may not know it yet, gets nothing."""
-        claimed = [turn for turn in self.model.turns.values() if turn.state is State.QUEUED and turn.node_id is not None]
+        claimed = [turn for turn in self.model.turns.values() if turn.state is TurnState.QUEUED and turn.node_id is not None]
         ways = ["claim and start", "claim and start", "claim", *(("start", "start", "release") if claimed else ())]
         match data.draw(st.sampled_from(ways), "deed"):
             case "claim and start":
@@ -292,7 +297,7 @@ class Spine(RuleBasedStateMachine):
         now, before = self.wall, self.model.turns.get(turn.id)
         answer = self.ask("start", lambda: self.model.start(turn, now), lambda: self.store.turns.start(turn, now))
         self.keep(answer)
-        if answer and before and before.attempt == 0 and before.state is State.QUEUED:
+        if answer and before and before.attempt == 0 and before.state is TurnState.QUEUED:
             self.first_starts[turn.session_id].append(turn.ordinal)
 
     @precondition(lambda self: self.running())
@@ -310,7 +315,7 @@ class Spine(RuleBasedStateMachine):
         match deed:
             case "say":
                 texts = data.draw(st.lists(words, min_size=1, max_size=3), "texts")
-                kind = data.draw(st.sampled_from([Kind.TEXT, Kind.REASONING]), "kind")
+                kind = data.draw(st.sampled_from([EntryKind.TEXT, EntryKind.REASONING]), "kind")
                 self.append(turn, [self.draft(kind, text=text) for text in texts])
             case "use":
                 self.use_a_tool(turn, data)
@@ -318,35 +323,35 @@ class Spine(RuleBasedStateMachine):
                 self.heed(turn)
             case "park":
                 call = self.call(turn, data.draw(st.integers(0, 1), "call"), data.draw(st.sampled_from(Effect), "effect"))
-                moves = [(call, call.on(effects.Event.ASK))] if call.state is effects.State.PLANNED else []
+                moves = [(call, call.on(effects.CallEvent.ASK))] if call.state is effects.CallState.PLANNED else []
                 self.park(turn, self.asking(data.draw(picks, "question")), *moves)
             case "finish":
                 parts = data.draw(st.sampled_from([0, 1, 2, 3]), "parts")
                 owner = data.draw(st.sampled_from([*MEMORY_OWNERS, None]), "memory owner")
-                self.finish(turn, self.ending(turn, Event.FINISH, parts, owner, more=data.draw(st.booleans(), "more")))
+                self.finish(turn, self.ending(turn, TurnEvent.FINISH, parts, owner, more=data.draw(st.booleans(), "more")))
             case _:
-                self.finish(turn, self.ending(turn, Event.FAIL, data.draw(st.integers(0, 1), "parts")))
+                self.finish(turn, self.ending(turn, TurnEvent.FAIL, data.draw(st.integers(0, 1), "parts")))
 
     def use_a_tool(self, turn: Turn, data: st.DataObject) -> None:
         """X1: intent before the effect, result after it; whatever a worker believes, an effectful call starts once."""
         call = self.call(turn, data.draw(st.integers(0, 1), "call"), data.draw(st.sampled_from(Effect), "effect"))
         ways = [event for state, event in effects.MOVES if state is call.state and event not in _DECIDED]
         event = data.draw(st.sampled_from([*ways, "start again"]), "event")
-        after = call.on(event) if isinstance(event, effects.Event) else replace(call, state=effects.State.STARTED)
-        believed = call if after.state is not effects.State.STARTED else self.believed(call, data)
-        self.append(turn, [self.draft(Kind.NOTE, text=event)], (believed, after))
+        after = call.on(event) if isinstance(event, effects.CallEvent) else replace(call, state=effects.CallState.STARTED)
+        believed = call if after.state is not effects.CallState.STARTED else self.believed(call, data)
+        self.append(turn, [self.draft(EntryKind.NOTE, text=event)], (believed, after))
 
     def believed(self, call: Call, data: st.DataObject) -> Call:
-        return replace(call, state=data.draw(st.sampled_from([call.state, *effects.State]), "believed"))
+        return replace(call, state=data.draw(st.sampled_from([call.state, *effects.CallState]), "believed"))
 
-    def append(self, turn: Turn, drafts: list[Draft], *moves: tuple[Call, Call]) -> None:
+    def append(self, turn: Turn, drafts: list[DraftEntry], *moves: tuple[Call, Call]) -> None:
         before = self.model.turns.get(turn.id)
         answer = self.ask(
             "append", lambda: self.model.append(turn, drafts, moves), lambda: self.store.journal.append(turn, drafts, moves)
         )
         self.keep(answer)
         if answer and self.model.turns.get(turn.id) != before:
-            starts = (after for _, after in moves if after.state is effects.State.STARTED)
+            starts = (after for _, after in moves if after.state is effects.CallState.STARTED)
             self.effectful_starts.update((turn.id, call.id) for call in starts if call.effect is Effect.EFFECTFUL)
 
     def call(self, turn: Turn, number: int, effect: Effect) -> Call:
@@ -363,7 +368,7 @@ class Spine(RuleBasedStateMachine):
             self.witnessed["heed", "joined"] += 1
 
     def park(self, turn: Turn, question: questions.Question, *moves: tuple[Call, Call]) -> None:
-        drafts = [self.draft(Kind.APPROVAL_ASKED, text=question.text, question_id=question.id)]
+        drafts = [self.draft(EntryKind.APPROVAL_ASKED, text=question.text, question_id=question.id)]
         asking = (turn, drafts, question, moves)
         self.keep(self.ask("park", lambda: self.model.park(*asking), lambda: self.store.turns.park(*asking)))
 
@@ -382,7 +387,9 @@ class Spine(RuleBasedStateMachine):
             self.ask("finish", lambda: self.model.finish(turn, ending), lambda: self.store.settlement.finish(turn, ending))
         )
 
-    def ending(self, turn: Turn, event: Event, parts: int = 0, owner: str | None = None, *, more: bool = False) -> Ending:
+    def ending(
+        self, turn: Turn, event: TurnEvent, parts: int = 0, owner: str | None = None, *, more: bool = False
+    ) -> Ending:
         deliveries = tuple(
             Delivery(
                 id=self.new("dlv"),
@@ -400,23 +407,23 @@ class Spine(RuleBasedStateMachine):
         return Ending(
             event=event,
             at=self.wall,
-            text="done" if event is Event.FINISH else "",
-            error=None if event is Event.FINISH else "it broke",
-            drafts=(self.draft(Kind.TEXT, text="last words"),) if more else (),
+            text="done" if event is TurnEvent.FINISH else "",
+            error=None if event is TurnEvent.FINISH else "it broke",
+            drafts=(self.draft(EntryKind.TEXT, text="last words"),) if more else (),
             deliveries=deliveries,
             memory_owner=owner,
             segment_id=self.new("seg"),
         )
 
-    @precondition(lambda self: any(turn.state is State.WAITING for turn in self.model.turns.values()))
+    @precondition(lambda self: any(turn.state is TurnState.WAITING for turn in self.model.turns.values()))
     @rule(pick=picks, any_turn=st.booleans(), text=st.sampled_from(["once", "session", "always", "no", questions.EXPIRED]))
     def answer(self, pick: int, any_turn: bool, text: str) -> None:
         """Q1, Q2: only a turn that waits takes an answer, to the question it waits with, and it grants what it says."""
-        turns = [turn.id for turn in self.model.turns.values() if turn.state is State.WAITING or any_turn]
+        turns = [turn.id for turn in self.model.turns.values() if turn.state is TurnState.WAITING or any_turn]
         turn_id = _pick(turns, pick)
         waiting = [id_ for (turn, id_), (_, answer) in self.model.questions.items() if turn == turn_id and answer is None]
         question_id = f"question_{pick}" if any_turn or not waiting else waiting[0]
-        draft = self.draft(Kind.APPROVAL_ANSWERED, text=text, question_id=question_id)
+        draft = self.draft(EntryKind.APPROVAL_ANSWERED, text=text, question_id=question_id)
         self.ask("answer", lambda: self.model.answer(turn_id, draft), lambda: self.store.turns.answer(turn_id, draft))
 
     @precondition(lambda self: self.turns)
@@ -426,7 +433,7 @@ class Spine(RuleBasedStateMachine):
     def act_as_a_zombie(self, pick: int, deed: str) -> None:
         """T4: a worker that holds any old idea of a turn writes with it; what is not its own it cannot change."""
         # What is begun is begun with a claim, everything else with a start.
-        needed = State.QUEUED if deed in ("start", "release") else State.RUNNING
+        needed = TurnState.QUEUED if deed in ("start", "release") else TurnState.RUNNING
         ideas = [turn for turn in self.turns if turn.state is needed]
         # Most dangerous is an idea that only its fence tells from the truth.
         likely = [turn for turn in ideas if self.is_likely(turn)]
@@ -444,19 +451,19 @@ class Spine(RuleBasedStateMachine):
             case "release":
                 self.release(turn)
             case "say":
-                self.append(turn, [self.draft(Kind.TEXT, text="from beyond")])
+                self.append(turn, [self.draft(EntryKind.TEXT, text="from beyond")])
             case "use":
-                call = replace(self.call(turn, 0, Effect.EFFECTFUL), state=effects.State.PLANNED)
-                moves = (call, call.on(effects.Event.START))
-                self.append(turn, [self.draft(Kind.TOOL_STARTED, call_id=call.id)], moves)
+                call = replace(self.call(turn, 0, Effect.EFFECTFUL), state=effects.CallState.PLANNED)
+                moves = (call, call.on(effects.CallEvent.START))
+                self.append(turn, [self.draft(EntryKind.TOOL_STARTED, call_id=call.id)], moves)
             case "heed":
                 self.heed(turn)
             case "park":
                 self.park(turn, self.asking(0))
             case "finish":
-                self.finish(turn, self.ending(turn, Event.FINISH, 1, MEMORY_OWNERS[0]))
+                self.finish(turn, self.ending(turn, TurnEvent.FINISH, 1, MEMORY_OWNERS[0]))
             case _:
-                self.finish(turn, self.ending(turn, Event.FAIL, more=True))
+                self.finish(turn, self.ending(turn, TurnEvent.FAIL, more=True))
 
     @precondition(lambda self: self.last is not None)
     @rule()
@@ -521,7 +528,7 @@ class Spine(RuleBasedStateMachine):
         """Finish what a session is at, end it, pay what it owes and deliver what it said, so that it can go."""
         now, node_id = self.wall, _pick(self.alive() or self.model.nodes, 0)
         for turn in [each for each in self.running() if each.session_id == session.id]:
-            self.finish(turn, self.ending(turn, Event.FINISH, 2, MEMORY_OWNERS[0]))
+            self.finish(turn, self.ending(turn, TurnEvent.FINISH, 2, MEMORY_OWNERS[0]))
         self.ask(
             "end session",
             lambda: self.model.end_session(session.id, "user", now),
@@ -530,11 +537,11 @@ class Spine(RuleBasedStateMachine):
         for owner in [segment.owner for segment in self.model.segments.values() if segment.session_id == session.id]:
             self.pay("claim one", session.id, owner, 0)
             if self.segments:
-                self.settle_a_segment(self.segments[-1], memory.Event.SUCCEED)
+                self.settle_a_segment(self.segments[-1], segments.SegmentEvent.SUCCEED)
         for _ in range(3):
             self.claim_deliveries(node_id)
             for sent in [each for each in self.deliveries if self.is_current(each)]:
-                self.settle_a_delivery(sent, delivery.Event.CONFIRM, now)
+                self.settle_a_delivery(sent, delivery.DeliveryEvent.CONFIRM, now)
         self.prune(session.channel, now)
 
     # Nodes and clocks
@@ -668,7 +675,7 @@ class Spine(RuleBasedStateMachine):
         assert _plain(read) == _plain(tail)
 
     def cut_off(self) -> list[Entry]:
-        closed = (Kind.TURN_INTERRUPTED, Kind.TURN_CANCELLED)
+        closed = (EntryKind.TURN_INTERRUPTED, EntryKind.TURN_CANCELLED)
         return [e for journal in self.model.entries.values() for e in journal if e.kind in closed and e.attempt]
 
     @precondition(lambda self: self.cut_off())
@@ -712,13 +719,13 @@ class Spine(RuleBasedStateMachine):
                 sending = [each for each in self.deliveries if self.is_current(each)]
                 sent = _pick(sending if sending and data.draw(st.integers(0, 3), "old") < 3 else self.deliveries, pick)
                 event = data.draw(st.sampled_from(_REPORTS), "event")
-                self.settle_a_delivery(sent, event, self.wall + (HOUR if event is delivery.Event.REFUSE else 0))
+                self.settle_a_delivery(sent, event, self.wall + (HOUR if event is delivery.DeliveryEvent.REFUSE else 0))
 
     def is_current(self, each: Delivery) -> bool:
         known = self.model.deliveries.get(each.id)
-        return known is not None and known.fence == each.fence and each.state is delivery.State.SENDING
+        return known is not None and known.fence == each.fence and each.state is delivery.DeliveryState.SENDING
 
-    def settle_a_delivery(self, sent: Delivery, event: delivery.Event, due_at: int) -> None:
+    def settle_a_delivery(self, sent: Delivery, event: delivery.DeliveryEvent, due_at: int) -> None:
         now = self.wall
         settled = self.ask(
             "settle",
@@ -726,7 +733,7 @@ class Spine(RuleBasedStateMachine):
             lambda: self.store.deliveries.settle(sent, event, now, due_at=due_at),
         )
         self.deliveries.extend([settled] if settled else [])
-        if settled and event is delivery.Event.REFUSE:
+        if settled and event is delivery.DeliveryEvent.REFUSE:
             # It certainly did not arrive, so it was no send.
             self.sends[sent.id].remove(sent.outgoing != sent.text)
 
@@ -782,7 +789,7 @@ class Spine(RuleBasedStateMachine):
                 )
                 self.segments.extend([taken] if taken else [])
             case _ if self.segments:
-                self.settle_a_segment(_pick(self.segments, pick), memory.Event(deed))
+                self.settle_a_segment(_pick(self.segments, pick), segments.SegmentEvent(deed))
             case _:
                 pass
 
@@ -794,14 +801,14 @@ class Spine(RuleBasedStateMachine):
         if waived:
             self.waived[waived.session_id].update(range(waived.first_generation, waived.last_generation + 1))
 
-    def settle_a_segment(self, segment: Segment, event: memory.Event) -> None:
+    def settle_a_segment(self, segment: Segment, event: segments.SegmentEvent) -> None:
         now, due_at = self.wall, self.wall + HOUR
         settled = self.ask(
             "committed",
             lambda: self.model.committed(segment, event, now, due_at),
             lambda: self.store.segments.settle(segment, event, now, due_at=due_at),
         )
-        if settled and event is memory.Event.SUCCEED:
+        if settled and event is segments.SegmentEvent.SUCCEED:
             self.commits[segment.session_id].extend(range(segment.first_generation, segment.last_generation + 1))
 
     # What has more names happens more often: hours of work to a minute of trouble.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from holdfast.core.memory import NOTHING_SAID
+from holdfast.core.segments import NOTHING_SAID
 from holdfast.store.audit import audit
 from holdfast.store.store import Store
 from tests.crash.world import query

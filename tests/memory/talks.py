@@ -7,21 +7,21 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdfast.agent.models.port import Request, UserMessage
-from holdfast.core.memory import Message
+from holdfast.core.segments import SpokenMessage
 from holdfast.core.transcript import Role
 from holdfast.ids import TurnId
 
 AT = 1_700_000_000_000
 
 
-def talk(*texts: str | Sequence[str]) -> list[Message]:
+def talk(*texts: str | Sequence[str]) -> list[SpokenMessage]:
     """Return a talk: a text is what the person says in a turn, a pair is that and the answer, a list has more of both."""
-    said: list[Message] = []
+    said: list[SpokenMessage] = []
     for number, turn in enumerate(texts, 1):
         parts = [turn] if isinstance(turn, str) else list(turn)
         for place, text in enumerate(parts):
             role = Role.ASSISTANT if place % 2 else Role.USER
-            said.append(Message(role=role, text=text, turn_id=TurnId(f"trn_{number}"), at=AT))
+            said.append(SpokenMessage(role=role, text=text, turn_id=TurnId(f"trn_{number}"), at=AT))
     return said
 
 

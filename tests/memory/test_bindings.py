@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from holdfast.core.memory import Message, Segment
+from holdfast.core.segments import Segment, SpokenMessage
 from holdfast.core.sessions import Session
 from holdfast.memory import bindings
 from holdfast.memory.bindings import Bindings
@@ -21,7 +21,7 @@ class Named(Provider):
         super().__init__(owner)
         self.closed = 0
 
-    async def commit(self, session: Session, segment: Segment, messages: Sequence[Message]) -> str:
+    async def commit(self, session: Session, segment: Segment, messages: Sequence[SpokenMessage]) -> str:
         return "kept"
 
     async def close(self) -> None:

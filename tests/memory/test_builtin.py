@@ -11,10 +11,10 @@ import pytest
 
 from holdfast.agent.models.port import Facts
 from holdfast.agent.models.scripted import USAGE, Script, ScriptedModel, Step
-from holdfast.core.memories import Kind, Memory
-from holdfast.core.memory import Event, Message, Segment, messages
+from holdfast.core.facts import Memory, MemoryKind
 from holdfast.core.questions import About, Question
 from holdfast.core.redaction import Redaction
+from holdfast.core.segments import Segment, SegmentEvent, SpokenMessage, messages
 from holdfast.core.sessions import Session
 from holdfast.core.usage import CONTINUE, Limit, Scope, question_id
 from holdfast.errors import ContextTooLong, ModelUnavailable, Rejected, Unavailable
@@ -72,19 +72,19 @@ class House:
         try:
             receipt = await builtin.commit(session, segment, said)
         except Exception as error:
-            await self.store.segments.settle(segment, Event.FAIL, START, due_at=START, error=str(error))
+            await self.store.segments.settle(segment, SegmentEvent.FAIL, START, due_at=START, error=str(error))
             raise
-        await self.store.segments.settle(segment, Event.SUCCEED, START, receipt=receipt)
+        await self.store.segments.settle(segment, SegmentEvent.SUCCEED, START, receipt=receipt)
         return receipt
 
-    async def read(self, segment: Segment) -> tuple[Session, list[Message]]:
+    async def read(self, segment: Segment) -> tuple[Session, list[SpokenMessage]]:
         session = await self.store.sessions.get(segment.session_id)
         return session, messages(await self.store.journal.read_segment(segment))
 
     async def known(self, owner: str = ME) -> list[str]:
         return [each.text for each in await self.store.memories.list(owner)]
 
-    async def add(self, text: str, kind: Kind = Kind.FACT, number: int = 1) -> Memory:
+    async def add(self, text: str, kind: MemoryKind = MemoryKind.FACT, number: int = 1) -> Memory:
         memory = Memory(
             id=MemoryId(f"mem_{kind}{number}"), owner=ME, text=text, created_at=START, updated_at=START, kind=kind
         )
@@ -126,9 +126,9 @@ async def test_a_talk_leaves_facts_and_a_profile_behind_each_with_its_turn(enter
         first, second = await house.store.turns.list(segment.session_id)
         found = await house.store.memories.list(ME)
         assert {(each.kind, each.text, each.turn_id, each.segment_id) for each in found} == {
-            (Kind.FACT, "Lives in Turin", first.id, segment.id),
-            (Kind.FACT, "Has a cat called Pip", second.id, segment.id),
-            (Kind.PROFILE, "Somebody in Turin, with a cat.", second.id, segment.id),
+            (MemoryKind.FACT, "Lives in Turin", first.id, segment.id),
+            (MemoryKind.FACT, "Has a cat called Pip", second.id, segment.id),
+            (MemoryKind.PROFILE, "Somebody in Turin, with a cat.", second.id, segment.id),
         }
         assert (await house.store.segments.get(segment.id)).receipt == "3 facts added; the profile is one of them"
 
@@ -151,7 +151,7 @@ async def test_what_is_known_is_shown_and_can_be_changed_or_removed(enter: Enter
         await house.add("Lives in Rome", number=1)
         await house.add("Drives a red car", number=2)
         await house.add("Likes tea", number=3)
-        await house.add("A gardener.", Kind.PROFILE)
+        await house.add("A gardener.", MemoryKind.PROFILE)
         segment = await house.talked("We sold the car and moved to Turin", "Tea, please")
 
         def script(request: Any) -> Step:
@@ -479,7 +479,7 @@ async def test_it_says_who_extracts_and_how_much_is_known(enter: Enter) -> None:
     async with enter() as house:
         assert await house.builtin().check() == "0 facts are known about you; extracted by scripted:one"
         await house.add("Likes tea")
-        await house.add("A gardener.", Kind.PROFILE)
+        await house.add("A gardener.", MemoryKind.PROFILE)
         plain = Builtin(house.store, PlainExtractor(), clock=house.clock)
         assert await plain.check() == "1 fact is known about you; extracted by plain rules"
 

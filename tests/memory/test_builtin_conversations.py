@@ -7,9 +7,9 @@ from typing import Any
 from holdfast.agent.models.port import Request, UserMessage
 from holdfast.agent.models.scripted import ScriptedModel, Step
 from holdfast.clock import SystemClock
+from holdfast.core.facts import Memory
 from holdfast.core.keys import LOCAL
-from holdfast.core.memories import Memory
-from holdfast.core.memory import State
+from holdfast.core.segments import SegmentState
 from holdfast.ids import MemoryId
 from holdfast.memory.builtin.extraction import ModelExtractor
 from holdfast.memory.builtin.paper import RULES
@@ -53,7 +53,7 @@ async def test_what_was_said_in_one_conversation_is_known_in_the_next(open_it: O
             assert [each for each in model.requests if each.system == RULES] == [], "completing a turn extracted something"
             assert await engine.commit(turn.session_id)
             assert not await engine.commit(turn.session_id), "nothing new is owed"
-            (segment,) = await segments_in(store, turn.session_id, State.COMMITTED)
+            (segment,) = await segments_in(store, turn.session_id, SegmentState.COMMITTED)
             assert (segment.owner, segment.receipt) == ("builtin", "1 fact added")
             (memory,) = await store.memories.list(LOCAL)
             assert (memory.text, memory.turn_id, memory.segment_id) == (FACT, turn.id, segment.id)
@@ -94,12 +94,12 @@ async def test_a_model_that_hangs_at_extraction_delays_no_answer(open_it: Open) 
         async with running_engine(store, agent, memory=builtin(store, model)) as engine:
             turn = await answered(engine, store, BOAT)
             await store.segments.seal(turn.session_id, SystemClock().now_ms())
-            await segments_in(store, turn.session_id, State.COMMITTING)
+            await segments_in(store, turn.session_id, SegmentState.COMMITTING)
             again = await answered(engine, store, "Are you there?")
             assert again.session_id == turn.session_id
-            await segments_in(store, turn.session_id, State.COMMITTING, State.OPEN)
+            await segments_in(store, turn.session_id, SegmentState.COMMITTING, SegmentState.OPEN)
             hang.release()
-            await segments_in(store, turn.session_id, State.COMMITTED, State.OPEN)
+            await segments_in(store, turn.session_id, SegmentState.COMMITTED, SegmentState.OPEN)
             assert [each.text for each in await store.memories.list(LOCAL)] == [FACT]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.core.memories import Changes, Kind, Memory
+from holdfast.core.facts import Memory, MemoryChanges, MemoryKind
 from holdfast.ids import MemoryId, SegmentId, TurnId
 from holdfast.memory.builtin.draft import Draft
 from holdfast.memory.builtin.findings import Finding, Findings
@@ -10,14 +10,14 @@ from holdfast.memory.builtin.findings import Finding, Findings
 TURN, SEGMENT = TurnId("trn_1"), SegmentId("seg_1")
 TEA = Memory(id=MemoryId("mem_t"), owner="local", text="Likes tea", created_at=1, updated_at=1)
 ROME = Memory(id=MemoryId("mem_r"), owner="local", text="Lives in Rome", created_at=1, updated_at=1)
-WHO = Memory(id=MemoryId("mem_p"), owner="local", text="A pilot.", created_at=1, updated_at=1, kind=Kind.PROFILE)
+WHO = Memory(id=MemoryId("mem_p"), owner="local", text="A pilot.", created_at=1, updated_at=1, kind=MemoryKind.PROFILE)
 
 
 def new(text: str, id_: str | None = None) -> Finding:
     return Finding(turn_id=TURN, text=text, id=MemoryId(id_) if id_ else None)
 
 
-def drafted(*parts: Findings, before: tuple[Memory, ...] = (TEA, ROME, WHO)) -> Changes:
+def drafted(*parts: Findings, before: tuple[Memory, ...] = (TEA, ROME, WHO)) -> MemoryChanges:
     draft = Draft("local", SEGMENT, before)
     for number, part in enumerate(parts, 5):
         draft.take(part, number)
@@ -29,18 +29,24 @@ def found(*findings: Finding, profile: str | None = None) -> Findings:
 
 
 def test_nothing_found_is_nothing_to_change() -> None:
-    assert drafted(Findings(), Findings(profile="Somebody else.")) == Changes(added=[], replaced=[], removed=[])
+    assert drafted(Findings(), Findings(profile="Somebody else.")) == MemoryChanges(added=[], replaced=[], removed=[])
 
 
 def test_what_was_found_says_where_it_came_from() -> None:
     changes = drafted(found(new("Has a cat"), new("Lives in Turin", "mem_r"), new("", "mem_t"), profile="A sailor."))
     (cat,) = changes.added
-    assert (cat.text, cat.turn_id, cat.segment_id, cat.kind, cat.created_at) == ("Has a cat", TURN, SEGMENT, Kind.FACT, 5)
+    assert (cat.text, cat.turn_id, cat.segment_id, cat.kind, cat.created_at) == (
+        "Has a cat",
+        TURN,
+        SEGMENT,
+        MemoryKind.FACT,
+        5,
+    )
     assert [
         (each.id, each.text, each.kind, each.turn_id, each.segment_id, each.updated_at) for each in changes.replaced
     ] == [
-        ("mem_r", "Lives in Turin", Kind.FACT, TURN, SEGMENT, 5),
-        ("mem_p", "A sailor.", Kind.PROFILE, TURN, SEGMENT, 5),
+        ("mem_r", "Lives in Turin", MemoryKind.FACT, TURN, SEGMENT, 5),
+        ("mem_p", "A sailor.", MemoryKind.PROFILE, TURN, SEGMENT, 5),
     ]
     assert changes.removed == ["mem_t"]
 
@@ -62,17 +68,17 @@ def test_nothing_is_said_twice() -> None:
     changes = drafted(found(new("Likes TEA!")))
     assert [each.text for each in changes.added] == ["Likes TEA!"], "the store says what was known already"
     assert drafted(found(new("Likes tea", "mem_r"))).removed == ["mem_r"], "it would say what another says"
-    assert drafted(found(new("Likes tea", "mem_t"))) == Changes(added=[], replaced=[], removed=[])
+    assert drafted(found(new("Likes tea", "mem_t"))) == MemoryChanges(added=[], replaced=[], removed=[])
 
 
 def test_what_is_not_known_is_left_alone() -> None:
-    assert drafted(found(new("Has a cat", "mem_x"), new("", "mem_x"))) == Changes(added=[], replaced=[], removed=[])
+    assert drafted(found(new("Has a cat", "mem_x"), new("", "mem_x"))) == MemoryChanges(added=[], replaced=[], removed=[])
 
 
 def test_the_first_profile_is_added_and_a_later_one_takes_its_place() -> None:
     changes = drafted(found(new("Flies"), profile="A pilot."), found(new("Sails"), profile="A sailor."), before=())
     assert [(each.kind, each.text) for each in changes.added] == [
-        (Kind.FACT, "Flies"),
-        (Kind.PROFILE, "A sailor."),
-        (Kind.FACT, "Sails"),
+        (MemoryKind.FACT, "Flies"),
+        (MemoryKind.PROFILE, "A sailor."),
+        (MemoryKind.FACT, "Sails"),
     ]

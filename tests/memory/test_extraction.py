@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from holdfast.agent.models.port import AssistantMessage, Done, Facts, StopReason, UserMessage
 from holdfast.agent.models.scripted import USAGE, Script, ScriptedModel, Step, call
 from holdfast.agent.tools.port import for_nothing
-from holdfast.core.memory import Message
+from holdfast.core.segments import SpokenMessage
 from holdfast.core.transcript import Role
 from holdfast.core.usage import Usage
 from holdfast.errors import ContextTooLong, ModelRejected, ModelUnavailable, ModelUnusable
@@ -30,7 +30,7 @@ TEA = talk(("I like tea, and my cat is called Pip", "Noted: you like coffee."), 
 KNOWN = Known(profile="A gardener.", facts={MemoryId("mem_a"): "Likes coffee", MemoryId("mem_b"): "Lives in Rome"})
 
 
-async def extract(script: Sequence[Step] | Script, said: list[Message] = TEA, known: Known = KNOWN) -> Findings:
+async def extract(script: Sequence[Step] | Script, said: list[SpokenMessage] = TEA, known: Known = KNOWN) -> Findings:
     return await ModelExtractor(ScriptedModel(script)).extract(said, known, for_nothing)
 
 
@@ -351,7 +351,7 @@ def test_one_long_message_keeps_its_beginning_and_its_end() -> None:
 
 
 def test_a_turn_of_many_messages_is_cut_between_them() -> None:
-    said = [Message(role=Role.USER, text=f"{number} " * 500, turn_id=TurnId("trn_1"), at=0) for number in range(50)]
+    said = [SpokenMessage(role=Role.USER, text=f"{number} " * 500, turn_id=TurnId("trn_1"), at=0) for number in range(50)]
     parts = small(100_000).parts(said)
     assert len(parts) > 1
     assert [message for part in parts for message in part] == said

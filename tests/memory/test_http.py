@@ -14,9 +14,9 @@ import pytest
 
 from holdfast import egress
 from holdfast.config import MemoryConfig
-from holdfast.core.memories import Recollection
-from holdfast.core.memory import Message, Segment
+from holdfast.core.facts import Recollection
 from holdfast.core.redaction import MASK, Redaction
+from holdfast.core.segments import Segment, SpokenMessage
 from holdfast.core.sessions import Session
 from holdfast.core.transcript import Role
 from holdfast.errors import ConfigInvalid, HoldfastError, Rejected, Unavailable
@@ -48,8 +48,8 @@ SEGMENT = Segment(
     due_at=START,
 )
 SAID = [
-    Message(role=Role.USER, text="I sail in Bergen. ☀", turn_id=TurnId("trn_1"), at=START),
-    Message(role=Role.ASSISTANT, text="Noted.", turn_id=TurnId("trn_1"), at=START + 1),
+    SpokenMessage(role=Role.USER, text="I sail in Bergen. ☀", turn_id=TurnId("trn_1"), at=START),
+    SpokenMessage(role=Role.ASSISTANT, text="Noted.", turn_id=TurnId("trn_1"), at=START + 1),
 ]
 KEY = "sk-memory-0123456789"
 

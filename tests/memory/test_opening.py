@@ -10,8 +10,8 @@ import pytest
 
 from holdfast.agent.plugins import Plugins
 from holdfast.config import MemoryConfig
-from holdfast.core.memory import Message, Segment
 from holdfast.core.redaction import Redaction
+from holdfast.core.segments import Segment, SpokenMessage
 from holdfast.core.sessions import Session
 from holdfast.errors import ConfigInvalid
 from holdfast.memory.address import owner_of
@@ -32,7 +32,7 @@ class Own(Provider):
         super().__init__(owner)
         self.config = config
 
-    async def commit(self, session: Session, segment: Segment, messages: Sequence[Message]) -> str:
+    async def commit(self, session: Session, segment: Segment, messages: Sequence[SpokenMessage]) -> str:
         return "kept"
 
 

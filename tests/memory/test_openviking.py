@@ -19,8 +19,8 @@ import pytest
 
 from holdfast.clock import Clock, SystemClock
 from holdfast.core.keys import LOCAL
-from holdfast.core.memory import Message, Segment
 from holdfast.core.redaction import MASK, Redaction
+from holdfast.core.segments import Segment, SpokenMessage
 from holdfast.core.sessions import Session
 from holdfast.core.transcript import Role
 from holdfast.errors import HoldfastError, Rejected, Unavailable
@@ -70,12 +70,14 @@ def a_segment(session: Session) -> Segment:
     )
 
 
-def turns(*texts: str) -> list[list[Message]]:
+def turns(*texts: str) -> list[list[SpokenMessage]]:
     """Return what was said in turns, in each something and an answer to it."""
     return [
         [
-            Message(role=Role.USER, text=text, turn_id=TurnId(f"trn_{number}"), at=START + 2 * number),
-            Message(role=Role.ASSISTANT, text=f"Noted: {text}", turn_id=TurnId(f"trn_{number}"), at=START + 2 * number + 1),
+            SpokenMessage(role=Role.USER, text=text, turn_id=TurnId(f"trn_{number}"), at=START + 2 * number),
+            SpokenMessage(
+                role=Role.ASSISTANT, text=f"Noted: {text}", turn_id=TurnId(f"trn_{number}"), at=START + 2 * number + 1
+            ),
         ]
         for number, text in enumerate(texts)
     ]
@@ -139,11 +141,11 @@ async def told(address: Address, session: Session, segment: Segment) -> tuple[li
     return [each["parts"][0]["text"] for each in messages], len(msgspec.json.decode(tasks.body)["result"])
 
 
-def texts(said: list[list[Message]]) -> list[str]:
+def texts(said: list[list[SpokenMessage]]) -> list[str]:
     return [message.text for turn in said for message in turn]
 
 
-def whole(said: list[list[Message]]) -> list[Message]:
+def whole(said: list[list[SpokenMessage]]) -> list[SpokenMessage]:
     return [message for turn in said for message in turn]
 
 
@@ -183,7 +185,7 @@ async def test_whatever_became_of_the_notes_each_message_is_there_once_and_in_or
         assert await told(address, session, segment) == (texts(said), 1)
 
 
-async def _add_again(address: Address, session: Session, segment: Segment, turn: list[Message]) -> None:
+async def _add_again(address: Address, session: Session, segment: Segment, turn: list[SpokenMessage]) -> None:
     """Add a turn that is there already, as a note does that was slow on its way."""
     exchange = Exchange(address, timeout_s=20, redaction=Redaction(), clock=SystemClock())
     spoken = [

@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 
 from holdfast.agent.scripted import Line, Say, ScriptedAgent
 from holdfast.clock import SystemClock
-from holdfast.core.memory import Segment, State
 from holdfast.core.redaction import Redaction
+from holdfast.core.segments import Segment, SegmentState
 from holdfast.ids import SessionId
 from holdfast.memory.address import Address
 from holdfast.memory.openviking.provider import OpenVikingProvider
@@ -48,7 +48,7 @@ def extracted(server: OpenViking, segment: Segment) -> list[str]:
     return [message["parts"][0]["text"] for archive in kept.archives for message in archive]
 
 
-async def owed(store: Store, session_id: SessionId, *states: State) -> list[Segment]:
+async def owed(store: Store, session_id: SessionId, *states: SegmentState) -> list[Segment]:
     found = await store.segments.of_session(session_id)
     assert [each.state for each in found] == [*states]
     return found
@@ -68,13 +68,13 @@ async def test_turns_are_mirrored_as_they_complete_and_extracted_at_the_boundary
         async with running_engine(store, AGENT, memory=provider) as engine:
             first = await answered(engine, store, "I keep bees.")
             await answered(engine, store, "My bicycle is red.")
-            (debt,) = await owed(store, first.session_id, State.OPEN)
+            (debt,) = await owed(store, first.session_id, SegmentState.OPEN)
             said = ["I keep bees.", "re: I keep bees.", "My bicycle is red.", "re: My bicycle is red."]
             await until(lambda: len(server.sessions) == 1 and len(server.kept(name_of(debt)).messages) == len(said))
             assert server.asked("POST .*/commit$") == [], "completing a turn committed it"
             assert await engine.commit(first.session_id) is True
             assert await engine.commit(first.session_id) is False
-        (paid,) = await owed(store, first.session_id, State.COMMITTED)
+        (paid,) = await owed(store, first.session_id, SegmentState.COMMITTED)
         assert (paid.owner, paid.receipt) == (f"openviking:{server.url}", "2 memories extracted")
         assert extracted(server, paid) == said
         assert server.extractions == {name_of(paid): 1}
@@ -90,13 +90,13 @@ async def test_a_turn_that_completes_during_a_commit_is_told_in_the_next(open_it
             commit = asyncio.create_task(engine.commit(first.session_id))
             await until(lambda: server.tasks)
             await answered(engine, store, "My bicycle is red.")
-            await owed(store, first.session_id, State.COMMITTING, State.OPEN)
+            await owed(store, first.session_id, SegmentState.COMMITTING, SegmentState.OPEN)
             assert await engine.commit(first.session_id, wait=False) is False
             quick(server)
             assert await commit is True
-            (_, newer) = await owed(store, first.session_id, State.COMMITTED, State.SEALED)
+            (_, newer) = await owed(store, first.session_id, SegmentState.COMMITTED, SegmentState.SEALED)
             assert await engine.commit(first.session_id) is True
-        one, two = await owed(store, first.session_id, State.COMMITTED, State.COMMITTED)
+        one, two = await owed(store, first.session_id, SegmentState.COMMITTED, SegmentState.COMMITTED)
         assert two.id == newer.id
         assert extracted(server, one) == ["I keep bees.", "re: I keep bees."]
         assert extracted(server, two) == ["My bicycle is red.", "re: My bicycle is red."]
@@ -111,13 +111,13 @@ async def test_a_commit_that_fails_is_false_and_the_next_boundary_pays_it_after_
             turn = await answered(engine, store, "I keep bees.")
             server.down = Reply("503 Service Unavailable")
             assert await engine.commit(turn.session_id) is False
-            (debt,) = await owed(store, turn.session_id, State.SEALED)
+            (debt,) = await owed(store, turn.session_id, SegmentState.SEALED)
             assert debt.owner == provider.owner
             assert "503" in str(debt.error)
         server.down = None
         async with running_engine(store, AGENT, memory=provider) as another:
             assert await another.commit(turn.session_id) is True
-        (paid,) = await owed(store, turn.session_id, State.COMMITTED)
+        (paid,) = await owed(store, turn.session_id, SegmentState.COMMITTED)
         assert (paid.id, paid.error) == (debt.id, None)
         assert server.extractions == {name_of(paid): 1}
 
@@ -138,4 +138,4 @@ async def test_an_engine_that_dies_while_openviking_extracts_extracts_nothing_tw
 
 
 async def _committed(store: Store, session_id: SessionId) -> list[Segment]:
-    return [each for each in await store.segments.of_session(session_id) if each.state is State.COMMITTED]
+    return [each for each in await store.segments.of_session(session_id) if each.state is SegmentState.COMMITTED]

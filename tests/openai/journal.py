@@ -5,14 +5,14 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from holdfast.core.journal import Entry, Kind
+from holdfast.core.journal import Entry, EntryKind
 from holdfast.ids import SessionId, TurnId
 
 TURN = TurnId("trn_1")
 AT = 1_700_000_000_000
 
 
-def journal(*lines: tuple[Kind, dict[str, Any]]) -> list[Entry]:
+def journal(*lines: tuple[EntryKind, dict[str, Any]]) -> list[Entry]:
     """Return entries one after the other, each a second later than the one before."""
     seq = itertools.count(1)
     return [
@@ -30,24 +30,24 @@ def journal(*lines: tuple[Kind, dict[str, Any]]) -> list[Entry]:
     ]
 
 
-def accepted(text: str = "hello", **data: Any) -> tuple[Kind, dict[str, Any]]:
-    return Kind.TURN_ACCEPTED, {"text": text, **data}
+def accepted(text: str = "hello", **data: Any) -> tuple[EntryKind, dict[str, Any]]:
+    return EntryKind.TURN_ACCEPTED, {"text": text, **data}
 
 
-STARTED = (Kind.TURN_STARTED, {})
-COMPLETED = (Kind.TURN_COMPLETED, {"text": "…"})
+STARTED = (EntryKind.TURN_STARTED, {})
+COMPLETED = (EntryKind.TURN_COMPLETED, {"text": "…"})
 
 
-def said(text: str) -> tuple[Kind, dict[str, Any]]:
-    return Kind.TEXT, {"text": text}
+def said(text: str) -> tuple[EntryKind, dict[str, Any]]:
+    return EntryKind.TEXT, {"text": text}
 
 
-def thought(text: str) -> tuple[Kind, dict[str, Any]]:
-    return Kind.REASONING, {"text": text}
+def thought(text: str) -> tuple[EntryKind, dict[str, Any]]:
+    return EntryKind.REASONING, {"text": text}
 
 
-def used(input_tokens: int, output_tokens: int, cached_tokens: int = 0) -> tuple[Kind, dict[str, Any]]:
-    return Kind.USAGE, {
+def used(input_tokens: int, output_tokens: int, cached_tokens: int = 0) -> tuple[EntryKind, dict[str, Any]]:
+    return EntryKind.USAGE, {
         "model": "m",
         "input_tokens": input_tokens,
         "output_tokens": output_tokens,
@@ -56,13 +56,16 @@ def used(input_tokens: int, output_tokens: int, cached_tokens: int = 0) -> tuple
     }
 
 
-def asked(text: str = "may I?") -> tuple[Kind, dict[str, Any]]:
-    return Kind.APPROVAL_ASKED, {"question_id": "q1", "text": text, "about": "approval", "choices": ["once", "deny"]}
+def asked(text: str = "may I?") -> tuple[EntryKind, dict[str, Any]]:
+    return EntryKind.APPROVAL_ASKED, {"question_id": "q1", "text": text, "about": "approval", "choices": ["once", "deny"]}
 
 
-ANSWERED = (Kind.APPROVAL_ANSWERED, {"question_id": "q1", "text": "once"})
-TOOL = ((Kind.TOOL_STARTED, {"call_id": "c1", "name": "lever"}), (Kind.TOOL_FINISHED, {"call_id": "c1", "outcome": "ok"}))
+ANSWERED = (EntryKind.APPROVAL_ANSWERED, {"question_id": "q1", "text": "once"})
+TOOL = (
+    (EntryKind.TOOL_STARTED, {"call_id": "c1", "name": "lever"}),
+    (EntryKind.TOOL_FINISHED, {"call_id": "c1", "outcome": "ok"}),
+)
 
 
-def cut(*, continues: bool = False) -> tuple[Kind, dict[str, Any]]:
-    return Kind.TURN_INTERRUPTED, {"cause": "crash", "continues": continues}
+def cut(*, continues: bool = False) -> tuple[EntryKind, dict[str, Any]]:
+    return EntryKind.TURN_INTERRUPTED, {"cause": "crash", "continues": continues}

@@ -12,8 +12,8 @@ from holdfast.channels.openai import chat
 from holdfast.channels.openai.chat import DONE, Chunks
 from holdfast.channels.openai.events import ALL, Events, input_items
 from holdfast.channels.openai.progress import Progress
-from holdfast.core.journal import Entry, Kind
-from holdfast.core.turns import State
+from holdfast.core.journal import Entry, EntryKind
+from holdfast.core.turns import TurnState
 from tests.openai.journal import (
     ANSWERED,
     AT,
@@ -42,7 +42,7 @@ def folded(entries: list[Entry]) -> Progress:
 
 def test_a_turn_says_what_was_said_and_used_what_was_used() -> None:
     progress = folded(journal(*WHOLE))
-    assert (progress.text, progress.state) == ("one two", State.COMPLETED)
+    assert (progress.text, progress.state) == ("one two", TurnState.COMPLETED)
     assert (progress.usage.input_tokens, progress.usage.output_tokens, progress.usage.cached_tokens) == (15, 3, 3)
 
 
@@ -56,8 +56,8 @@ def test_what_is_said_after_a_tool_is_another_paragraph() -> None:
 def test_an_answer_that_goes_on_after_an_interruption_is_one_sentence() -> None:
     entries = journal(accepted(), STARTED, said("to be "), cut(), STARTED, said("or not"), COMPLETED)
     assert folded(entries).text == "to be or not"
-    assert folded(entries[:4]).state is State.INTERRUPTED
-    assert folded(journal(accepted(), STARTED, cut(continues=True))).state is State.QUEUED
+    assert folded(entries[:4]).state is TurnState.INTERRUPTED
+    assert folded(journal(accepted(), STARTED, cut(continues=True))).state is TurnState.QUEUED
 
 
 def test_what_a_tool_of_a_lost_attempt_came_to_breaks_no_sentence() -> None:
@@ -70,14 +70,14 @@ def test_what_a_tool_of_a_lost_attempt_came_to_breaks_no_sentence() -> None:
 
 def test_a_question_is_open_until_it_is_answered() -> None:
     waiting = folded(journal(accepted(), STARTED, asked("may I?")))
-    assert (waiting.state, (waiting.question or {}).get("text")) == (State.WAITING, "may I?")
+    assert (waiting.state, (waiting.question or {}).get("text")) == (TurnState.WAITING, "may I?")
     going_on = folded(journal(accepted(), STARTED, asked(), ANSWERED, STARTED))
-    assert (going_on.state, going_on.question) == (State.RUNNING, None)
+    assert (going_on.state, going_on.question) == (TurnState.RUNNING, None)
 
 
 def test_a_failed_turn_says_why() -> None:
-    progress = folded(journal(accepted(), STARTED, (Kind.TURN_FAILED, {"error": "no model"})))
-    assert (progress.state, progress.error) == (State.FAILED, "no model")
+    progress = folded(journal(accepted(), STARTED, (EntryKind.TURN_FAILED, {"error": "no model"})))
+    assert (progress.state, progress.error) == (TurnState.FAILED, "no model")
 
 
 def test_a_whole_completion() -> None:
@@ -230,12 +230,12 @@ def test_the_status_of_a_response() -> None:
     assert status_of(STARTED, background=True) == ("in_progress", None, None)
     assert status_of(STARTED, asked()) == ("in_progress", None, None)
     assert status_of(STARTED, COMPLETED) == ("completed", None, None)
-    assert status_of(STARTED, (Kind.TURN_FAILED, {"error": "no"})) == (
+    assert status_of(STARTED, (EntryKind.TURN_FAILED, {"error": "no"})) == (
         "failed",
         {"code": "server_error", "message": "no"},
         None,
     )
-    assert status_of((Kind.TURN_CANCELLED, {}), background=True) == ("cancelled", None, None)
+    assert status_of((EntryKind.TURN_CANCELLED, {}), background=True) == ("cancelled", None, None)
     assert status_of(STARTED, cut()) == ("incomplete", None, {"reason": "interrupted"})
     assert status_of(STARTED, cut(continues=True)) == ("in_progress", None, None)
 
@@ -249,8 +249,8 @@ def test_a_response_in_the_background_is_queued_first() -> None:
 @pytest.mark.parametrize(
     ("end", "last", "status"),
     [
-        ((Kind.TURN_FAILED, {"error": "no"}), "response.failed", "failed"),
-        ((Kind.TURN_CANCELLED, {}), "response.incomplete", "cancelled"),
+        ((EntryKind.TURN_FAILED, {"error": "no"}), "response.failed", "failed"),
+        ((EntryKind.TURN_CANCELLED, {}), "response.incomplete", "cancelled"),
     ],
 )
 def test_what_does_not_come_to_its_end_says_how_far_it_came(end: Any, last: str, status: str) -> None:
@@ -295,8 +295,8 @@ def test_words_that_are_found_after_an_interruption_stand_before_its_event() -> 
 
 def test_nothing_stands_behind_the_last_event_of_a_response() -> None:
     """J8: a turn may be cancelled while what its lost attempt had said is still being looked for."""
-    lines = (accepted(request=REQUEST), STARTED, said("half"), (Kind.TURN_CANCELLED, {}))
-    assert events_of(journal(*lines, said("late"), (Kind.TURN_RECOVERED, {}))) == events_of(journal(*lines))
+    lines = (accepted(request=REQUEST), STARTED, said("half"), (EntryKind.TURN_CANCELLED, {}))
+    assert events_of(journal(*lines, said("late"), (EntryKind.TURN_RECOVERED, {}))) == events_of(journal(*lines))
 
 
 def test_a_question_is_shown_with_the_response_that_waits_for_it() -> None:

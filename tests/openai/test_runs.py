@@ -9,8 +9,8 @@ from typing import Any, cast
 
 import pytest
 
-from holdfast.core.journal import Entry, Kind
-from holdfast.core.turns import Mode, State, Turn
+from holdfast.core.journal import Entry, EntryKind
+from holdfast.core.turns import Mode, Turn, TurnState
 from holdfast.desk.port import Host
 from holdfast.desk.views import TurnView
 from holdfast.ids import SessionId, TurnId
@@ -207,7 +207,7 @@ class Passing:
 
     async def turn(self, turn_id: TurnId) -> TurnView:
         assert turn_id == self._turn.id
-        return self._turn if self._is_over() else replace(self._turn, state=State.RUNNING)
+        return self._turn if self._is_over() else replace(self._turn, state=TurnState.RUNNING)
 
     def _is_over(self) -> bool:
         self._looks += 1
@@ -216,7 +216,7 @@ class Passing:
 
 async def test_a_run_that_is_shown_as_completed_is_shown_whole() -> None:
     """It may be completed in the middle of being looked at."""
-    kinds = [Kind.TURN_ACCEPTED, Kind.TURN_STARTED, Kind.TEXT, Kind.TEXT, Kind.TURN_COMPLETED]
+    kinds = [EntryKind.TURN_ACCEPTED, EntryKind.TURN_STARTED, EntryKind.TEXT, EntryKind.TEXT, EntryKind.TURN_COMPLETED]
     entries = [
         Entry(
             session_id=SessionId("ses"), seq=seq, turn_id=TurnId("trn"), attempt=1, nth=seq, kind=kind, at=seq,
@@ -225,9 +225,14 @@ async def test_a_run_that_is_shown_as_completed_is_shown_whole() -> None:
         for seq, kind in enumerate(kinds, 1)
     ]  # fmt: skip
     turn = Turn(
-        id=TurnId("trn"), session_id=SessionId("ses"), ordinal=1, accepted_at=1, mode=Mode.DETACHED, state=State.COMPLETED
-    )  # fmt: skip
+        id=TurnId("trn"),
+        session_id=SessionId("ses"),
+        ordinal=1,
+        accepted_at=1,
+        mode=Mode.DETACHED,
+        state=TurnState.COMPLETED,
+    )
     desk = cast("Host", Passing(entries, TurnView.of(turn, turn, None)))
     for _ in range(2):
         run = await shown(desk, turn.id)
-        assert (run.status, run.output) in {(State.RUNNING, "3"), (State.RUNNING, "34"), (State.COMPLETED, "34")}
+        assert (run.status, run.output) in {(TurnState.RUNNING, "3"), (TurnState.RUNNING, "34"), (TurnState.COMPLETED, "34")}

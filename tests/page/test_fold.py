@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from holdfast.core.journal import PENDING, Entry, Kind, join
+from holdfast.core.journal import PENDING, Entry, EntryKind, join
 from holdfast.core.transcript import fold
 from holdfast.core.turns import Cause
 from tests import scratch
@@ -42,7 +42,7 @@ def journals() -> list[list[Entry]]:
 
 
 def _cut_off_by(found: Entry, cause: Cause, recovery: str) -> Entry:
-    if found.kind is not Kind.TURN_INTERRUPTED:
+    if found.kind is not EntryKind.TURN_INTERRUPTED:
         return found
     return replace(found, data={**found.data, "cause": cause, "recovery": recovery, "continues": recovery == PENDING})
 
@@ -51,42 +51,44 @@ def everything() -> list[Entry]:
     """Return a journal with something of every kind, and turns that show nothing."""
     prior = [{"speaker": "system", "text": "be brief"}, {"speaker": "nobody", "text": "x"}]
     entries = [
-        entry(Kind.TURN_ACCEPTED, "host", 0, text="go", prior=prior, images=[{"media_type": "image/png", "bytes": 3}]),
-        entry(Kind.TURN_STARTED, "host", 1, 1),
-        entry(Kind.REASONING, "host", 1, 2, text="hm"),
-        entry(Kind.TEXT, "host", 1, 3, text="so "),
-        entry(Kind.TEXT, "host", 1, 4, text="far"),
-        entry(Kind.TURN_ACCEPTED, "guest", 0, text="and this"),
-        entry(Kind.TURN_COMPLETED, "guest", 0, joined="host"),
-        entry(Kind.MESSAGE_JOINED, "host", 1, 5, text="and this", turn_id="guest"),
-        entry(Kind.TOOL_FINISHED, "host", 1, 6, call_id="c", name="run", outcome="error", result="no", args={"a": 1}),
-        entry(Kind.TOOL_STARTED, "host", 1, 7, call_id="d", name="run", args={"a": 2}),
-        entry(Kind.TOOL_FINISHED, "host", 1, None, call_id="d", name="run", outcome="unknown"),
-        entry(Kind.NOTE, "host", 1, None, text="The gateway is restarting.", banner="restart"),
-        entry(Kind.TURN_INTERRUPTED, "host", 1, cause="crash", continues=True, recovery=PENDING),
-        entry(Kind.TURN_RECOVERED, "host", 1, found=0),
-        entry(Kind.TURN_STARTED, "host", 2, 1),
-        entry(Kind.CONTEXT_COMPACTED, "host", 2, 2, text="all that was", through="host", after=1),
-        entry(Kind.USAGE, "host", 2, 3, model="m", input_tokens=1, output_tokens=2, cached_tokens=0, cost_micros=0),
-        entry(Kind.APPROVAL_ASKED, "host", 2, 4, question_id="q", text="may I?", about="approval", choices=[], detail={}),
-        entry(Kind.TEXT, "host", 2, 5, text="while it waits"),
-        entry(Kind.APPROVAL_ANSWERED, "host", 2, question_id="q", text="deny"),
-        entry(Kind.TEXT, "host", 2, 6, text="after that"),
-        entry(Kind.NOTE, "host", 2, 7, text="Waiting for the model: away.", waiting="model"),
-        entry(Kind.TURN_DEFERRED, "host", 2, 8, error="away", retry_at=9_000),
-        entry(Kind.TURN_FAILED, "host", 3, error="no such model"),
-        entry(Kind.TURN_ACCEPTED, "undone", 0, text="never mind"),
-        entry(Kind.TURN_UNDONE, "undone", 0),
-        entry(Kind.TURN_ACCEPTED, "left", 0, text="later"),
-        entry(Kind.TURN_CANCELLED, "left", 0, cause="session_ended"),
-        entry(Kind.TURN_ACCEPTED, "lost", 0, text="once more"),
-        entry(Kind.TURN_STARTED, "lost", 1, 1),
-        entry(Kind.TURN_INTERRUPTED, "lost", 1, cause="crash", continues=True, recovery=PENDING),
-        entry(Kind.TURN_CANCELLED, "lost", 1, cause="user"),
-        entry(Kind.TURN_RECOVERED, "lost", 1, found=0),
-        entry(Kind.USAGE, "lost", 1, 2, model="m", input_tokens=1, output_tokens=2, cached_tokens=0, cost_micros=0),
+        entry(EntryKind.TURN_ACCEPTED, "host", 0, text="go", prior=prior, images=[{"media_type": "image/png", "bytes": 3}]),
+        entry(EntryKind.TURN_STARTED, "host", 1, 1),
+        entry(EntryKind.REASONING, "host", 1, 2, text="hm"),
+        entry(EntryKind.TEXT, "host", 1, 3, text="so "),
+        entry(EntryKind.TEXT, "host", 1, 4, text="far"),
+        entry(EntryKind.TURN_ACCEPTED, "guest", 0, text="and this"),
+        entry(EntryKind.TURN_COMPLETED, "guest", 0, joined="host"),
+        entry(EntryKind.MESSAGE_JOINED, "host", 1, 5, text="and this", turn_id="guest"),
+        entry(EntryKind.TOOL_FINISHED, "host", 1, 6, call_id="c", name="run", outcome="error", result="no", args={"a": 1}),
+        entry(EntryKind.TOOL_STARTED, "host", 1, 7, call_id="d", name="run", args={"a": 2}),
+        entry(EntryKind.TOOL_FINISHED, "host", 1, None, call_id="d", name="run", outcome="unknown"),
+        entry(EntryKind.NOTE, "host", 1, None, text="The gateway is restarting.", banner="restart"),
+        entry(EntryKind.TURN_INTERRUPTED, "host", 1, cause="crash", continues=True, recovery=PENDING),
+        entry(EntryKind.TURN_RECOVERED, "host", 1, found=0),
+        entry(EntryKind.TURN_STARTED, "host", 2, 1),
+        entry(EntryKind.CONTEXT_COMPACTED, "host", 2, 2, text="all that was", through="host", after=1),
+        entry(EntryKind.USAGE, "host", 2, 3, model="m", input_tokens=1, output_tokens=2, cached_tokens=0, cost_micros=0),
+        entry(
+            EntryKind.APPROVAL_ASKED, "host", 2, 4, question_id="q", text="may I?", about="approval", choices=[], detail={}
+        ),
+        entry(EntryKind.TEXT, "host", 2, 5, text="while it waits"),
+        entry(EntryKind.APPROVAL_ANSWERED, "host", 2, question_id="q", text="deny"),
+        entry(EntryKind.TEXT, "host", 2, 6, text="after that"),
+        entry(EntryKind.NOTE, "host", 2, 7, text="Waiting for the model: away.", waiting="model"),
+        entry(EntryKind.TURN_DEFERRED, "host", 2, 8, error="away", retry_at=9_000),
+        entry(EntryKind.TURN_FAILED, "host", 3, error="no such model"),
+        entry(EntryKind.TURN_ACCEPTED, "undone", 0, text="never mind"),
+        entry(EntryKind.TURN_UNDONE, "undone", 0),
+        entry(EntryKind.TURN_ACCEPTED, "left", 0, text="later"),
+        entry(EntryKind.TURN_CANCELLED, "left", 0, cause="session_ended"),
+        entry(EntryKind.TURN_ACCEPTED, "lost", 0, text="once more"),
+        entry(EntryKind.TURN_STARTED, "lost", 1, 1),
+        entry(EntryKind.TURN_INTERRUPTED, "lost", 1, cause="crash", continues=True, recovery=PENDING),
+        entry(EntryKind.TURN_CANCELLED, "lost", 1, cause="user"),
+        entry(EntryKind.TURN_RECOVERED, "lost", 1, found=0),
+        entry(EntryKind.USAGE, "lost", 1, 2, model="m", input_tokens=1, output_tokens=2, cached_tokens=0, cost_micros=0),
     ]
-    assert {each.kind for each in entries} == set(Kind)
+    assert {each.kind for each in entries} == set(EntryKind)
     return numbered(entries)
 
 

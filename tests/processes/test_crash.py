@@ -14,7 +14,7 @@ import pytest
 
 from holdfast.agent.processes.folder import Phase
 from holdfast.agent.processes.keeping import FOLDER
-from holdfast.core.processes import State
+from holdfast.core.processes import ProcessState
 from holdfast.core.turns import Mode
 from tests.engine.world import until
 from tests.processes.scene import HOME_ID, end_all, in_group, opened, scene
@@ -61,8 +61,8 @@ async def _check(home: Path) -> None:
         ran = (home / "ran").read_text() if (home / "ran").exists() else ""
         assert len(rows) == len(ends) <= 1
         for row in rows:
-            assert (row.state, row.exit_code, ran) in ((State.EXITED, 3, "ran\n"), (State.LOST, None, ""))
-            assert len(texts) - len(ends) == (row.state is State.EXITED)
+            assert (row.state, row.exit_code, ran) in ((ProcessState.EXITED, 3, "ran\n"), (ProcessState.LOST, None, ""))
+            assert len(texts) - len(ends) == (row.state is ProcessState.EXITED)
 
 
 _WAITING = """
@@ -105,7 +105,7 @@ async def test_a_command_outlives_the_whole_group_of_its_gateway(number: int, tm
             await here.keeping.type(process, b"word\n")
 
             async def over() -> bool:
-                return (await here.store.processes.get(process.id)).state is State.EXITED
+                return (await here.store.processes.get(process.id)).state is ProcessState.EXITED
 
             await until(over)
         (told,) = here.accepted

@@ -22,9 +22,9 @@ from holdfast.agent.tools.process import ProcessTool
 from holdfast.agent.tools.terminal import Terminal
 from holdfast.clock import SystemClock
 from holdfast.config import TerminalConfig
-from holdfast.core.effects import State as CallState
+from holdfast.core.effects import CallState
 from holdfast.core.intake import Inbound, Receipt
-from holdfast.core.processes import State
+from holdfast.core.processes import ProcessState
 from holdfast.core.turns import SETTLED, Mode, Turn
 from holdfast.engine.engine import Engine
 from holdfast.sandbox import Profile, Sandbox
@@ -122,7 +122,7 @@ async def test_a_promise_is_kept_as_a_turn_of_the_same_chat(open_it: Open, tmp_p
             assert here.carrier.texts(first) == ["started"]
             assert here.carrier.texts(told) == ["heard: True"]
             (row,) = await store.processes.list("local")
-            assert (row.state, row.exit_code, row.turn_id) == (State.EXITED, 3, first.id)
+            assert (row.state, row.exit_code, row.turn_id) == (ProcessState.EXITED, 3, first.id)
 
 
 async def test_where_it_cannot_be_kept_the_agent_polls_instead(open_it: Open, tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ async def test_where_it_cannot_be_kept_the_agent_polls_instead(open_it: Open, tm
         assert (row.notifies, row.patterns) == (False, ())
 
         async def over() -> bool:
-            return (await store.processes.get(row.id)).state is State.EXITED
+            return (await store.processes.get(row.id)).state is ProcessState.EXITED
 
         await until(over)
         assert len(await store.turns.list(receipt.session_id)) == 1
@@ -190,7 +190,7 @@ async def test_a_person_ends_a_process_and_the_agent_hears_of_it(open_it: Open, 
             output = await until(lambda: _printed(control, row.id))
             assert (output.text, output.begin, output.end) == ("up\n", 0, 3)
             killed = await control.kill(row.id)
-            assert (killed.state, killed.exit_code) == (State.EXITED, -15)
+            assert (killed.state, killed.exit_code) == (ProcessState.EXITED, -15)
             _, told = await here.turns(receipt, 2)
             assert "signal 15 (SIGTERM)" in await store.turns.asked(told.id)
             assert await control.kill(row.id) == await store.processes.get(row.id)

@@ -18,7 +18,7 @@ from holdfast.agent.processes.notices import spoken
 from holdfast.agent.processes.patterns import check
 from holdfast.agent.processes.watcher import MATCHES_MAX, Watcher
 from holdfast.core.intake import Inbound, Receipt
-from holdfast.core.processes import Event, Process, State
+from holdfast.core.processes import Process, ProcessEvent, ProcessState
 from holdfast.core.turns import Cause, Mode
 from holdfast.errors import KeyReused, QueueFull, Rejected, Unavailable
 from holdfast.ids import new_process_id
@@ -30,7 +30,7 @@ from tests.processes.scene import HOME_ID, SOURCE, Scene, in_group, scene
 async def ended(here: Scene, process: Process) -> Process:
     async def look() -> Process | None:
         row = await here.store.processes.get(process.id)
-        return row if row.state is not State.RUNNING else None
+        return row if row.state is not ProcessState.RUNNING else None
 
     return await until(look)
 
@@ -40,7 +40,7 @@ async def test_a_promise_to_tell_is_kept_once_with_everything_that_leads_back(tm
     async with scene(tmp_path) as here, here.watched():
         process = await here.start("echo working; exit 3", notifies=True)
         row = await ended(here, process)
-        assert (row.state, row.exit_code) == (State.EXITED, 3)
+        assert (row.state, row.exit_code) == (ProcessState.EXITED, 3)
         (told,) = here.accepted
         assert (told.conversation, told.channel, told.owner) == ("telegram:42", "telegram", "local")
         assert (told.source, told.reply_to) == (SOURCE, "telegram:42")
@@ -65,7 +65,7 @@ async def test_what_ended_while_nobody_watched_is_told_afterwards(tmp_path: Path
     async with scene(tmp_path) as here:
         process = await here.start("exit 0", notifies=True)
         await here.keeping.wait(process, 10)
-        assert (await here.store.processes.get(process.id)).state is State.RUNNING
+        assert (await here.store.processes.get(process.id)).state is ProcessState.RUNNING
         async with here.watched():
             await ended(here, process)
         assert len(here.accepted) == 1
@@ -122,7 +122,7 @@ async def test_the_same_end_in_other_words_is_the_same_message(tmp_path: Path) -
         await here.keeping.wait(process, 10)
         running = asyncio.create_task(Watcher(here.store.processes, here.store.sessions, here.keeping, accept).run())
         try:
-            assert (await ended(here, process)).state is State.EXITED
+            assert (await ended(here, process)).state is ProcessState.EXITED
         finally:
             running.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -136,7 +136,7 @@ async def test_a_killed_keeper_is_told_as_lost_and_its_command_ends(tmp_path: Pa
         assert keeper
         os.kill(keeper.pid, signal.SIGKILL)
         row = await ended(here, process)
-        assert (row.state, row.exit_code) == (State.LOST, None)
+        assert (row.state, row.exit_code) == (ProcessState.LOST, None)
         (told,) = here.accepted
         assert "nobody saw how it ended" in told.text
         await until(lambda: in_group(process.pid) == [])
@@ -172,7 +172,7 @@ async def test_a_row_whose_command_was_never_started_does_not_run_for_ever(tmp_p
         process = row(here)
         await here.store.processes.add(process)
         here.keeping.changed.set()
-        assert (await ended(here, process)).state is State.LOST
+        assert (await ended(here, process)).state is ProcessState.LOST
         assert "was never started" in here.accepted[0].text
 
 
@@ -187,7 +187,7 @@ async def test_a_command_that_was_about_to_be_started_never_is(tmp_path: Path) -
             Spec(argv=["true"], workdir="/", environment={}, pty=False, head_bytes=1, segment_bytes=1, segments=1)
         )
         async with here.watched():
-            assert (await ended(here, process)).state is State.LOST
+            assert (await ended(here, process)).state is ProcessState.LOST
         assert "was never started" in here.accepted[0].text
         assert not folder.void()
 
@@ -220,7 +220,7 @@ async def test_what_another_home_looks_after_is_left_alone(tmp_path: Path) -> No
         own = await here.start("true")
         async with here.watched():
             await ended(here, own)
-        assert (await here.store.processes.get(process.id)).state is State.RUNNING
+        assert (await here.store.processes.get(process.id)).state is ProcessState.RUNNING
 
 
 async def test_matching_output_is_told_while_the_command_runs(tmp_path: Path) -> None:
@@ -325,7 +325,7 @@ async def test_what_is_old_and_has_ended_is_removed(tmp_path: Path) -> None:
     async with scene(tmp_path, clock) as here:
         old, running = await here.start("true"), await here.start("sleep 60")
         await here.keeping.wait(old, 10)
-        await here.store.processes.end(old.id, Event.EXIT, 0, clock.now_ms())
+        await here.store.processes.end(old.id, ProcessEvent.EXIT, 0, clock.now_ms())
         assert await here.keeping.clean() == 0
         await clock.advance(RETENTION_DAYS * 86_400_000 + 1)
         assert await here.keeping.clean() == 1

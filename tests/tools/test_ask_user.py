@@ -10,7 +10,7 @@ from holdfast.agent.scripted import Reach, Say, ScriptedAgent
 from holdfast.agent.toolbox import Toolbox
 from holdfast.agent.tools.ask_user import ask_user_tool, is_answerable
 from holdfast.core.questions import About
-from holdfast.core.turns import Mode, State
+from holdfast.core.turns import Mode, TurnState
 from holdfast.errors import Rejected
 from tests.engine.players import in_state, text_of
 from tests.engine.world import Open, answered, message, opened, running_engine, settled
@@ -29,13 +29,13 @@ async def test_a_question_waits_across_a_restart_and_its_answer_is_the_result(op
     async with opened(open_it) as store:
         async with running_engine(store, agent()) as engine:
             receipt = await engine.inbox.accept(message())
-            await in_state(store, receipt, State.WAITING)
+            await in_state(store, receipt, TurnState.WAITING)
         (asked,) = await store.questions.open("local")
         assert (asked.question.text, asked.question.about) == ("Which colour?", About.ANSWER)
         assert asked.question.choices == ("red", "blue")
         async with running_engine(store, agent()) as engine:
             await engine.answer(receipt.turn_id, asked.question.id, "green, please")
-            assert (await settled(store, receipt)).state is State.COMPLETED
+            assert (await settled(store, receipt)).state is TurnState.COMPLETED
         assert await text_of(store, receipt) == "Hm. ok: green, please"
         assert len(await store.questions.of_turn(receipt.turn_id)) == 1
 
@@ -48,7 +48,7 @@ async def test_where_nobody_can_answer_the_turn_goes_on_and_says_so(open_it: Ope
     async with opened(open_it) as store:
         async with running_engine(store, agent()) as engine:
             turn = await answered(engine, store, **facts)
-        assert turn.state is State.COMPLETED
+        assert turn.state is TurnState.COMPLETED
         assert "nobody can answer here" in str((await store.journal.read_turn(turn.id))[-1].data["text"])
         assert await store.questions.open("local") == []
 

@@ -17,11 +17,11 @@ from holdfast.clock import SystemClock
 from holdfast.config import DelegateConfig
 from holdfast.core.delegation import CHANNEL, LATER, depth
 from holdfast.core.intake import Receipt
-from holdfast.core.journal import Kind
+from holdfast.core.journal import EntryKind
 from holdfast.core.questions import About, Question
 from holdfast.core.redaction import Redaction
 from holdfast.core.sessions import Session, Source
-from holdfast.core.turns import Cause, Mode, State, Turn
+from holdfast.core.turns import Cause, Mode, Turn, TurnState
 from holdfast.engine.homecoming import Homecoming
 from holdfast.engine.inbox import Inbox
 from holdfast.engine.settings import Settings
@@ -112,7 +112,7 @@ async def test_several_tasks_are_done_in_sessions_of_their_own_and_answered(open
             f"Task 2 (session {two.id}): count goats\nfound: count goats"
         )
         for child, session in ((first, one), (second, two)):
-            assert (child.state, child.mode, child.delivers_later) == (State.COMPLETED, Mode.DETACHED, False)
+            assert (child.state, child.mode, child.delivers_later) == (TurnState.COMPLETED, Mode.DETACHED, False)
             assert (session.source, session.end_reason, session.parent_id) == (source, "delegate_complete", turn.session_id)
             assert depth(session) == 1
 
@@ -145,7 +145,7 @@ async def test_a_parent_that_waits_takes_no_place_from_its_children(open_it: Ope
     async with opened(open_it) as store:
         settings = Settings(poll_ms=20, batch_ms=1, max_running=1)
         async with running_engine(store, Helpers(store, BOTH).let_go(), settings=settings) as engine:
-            assert (await answered(engine, store, "go")).state is State.COMPLETED
+            assert (await answered(engine, store, "go")).state is TurnState.COMPLETED
 
 
 async def test_children_are_cancelled_with_their_parent(open_it: Open) -> None:
@@ -156,7 +156,7 @@ async def test_children_are_cancelled_with_their_parent(open_it: Open) -> None:
             await until(lambda: len(helpers.work) == 2)
             await engine.cancel(receipt.turn_id)
             for child, _ in await children(store, receipt):
-                assert (await settled_turn(store, child)).state is State.CANCELLED
+                assert (await settled_turn(store, child)).state is TurnState.CANCELLED
 
 
 async def settled_turn(store: Store, turn: Turn) -> Turn:
@@ -178,10 +178,10 @@ async def test_a_parent_that_was_cut_off_finds_the_same_children(open_it: Open, 
             halting.delegating = ScriptedAgent([Pause(3_600_000)])
             async with running_engine(store, halting):
                 for child, _ in await children(store, receipt):
-                    assert await settled_state(store, child) is State.COMPLETED
+                    assert await settled_state(store, child) is TurnState.COMPLETED
         again = Helpers(store, BOTH).let_go()
         async with running_engine(store, again):
-            assert (await settled(store, receipt)).state is State.COMPLETED
+            assert (await settled(store, receipt)).state is TurnState.COMPLETED
         assert len(again.work) == (0 if done else 2)
         assert [session.id for _, session in await children(store, receipt)] == before
         assert (await text_of(store, receipt)).count("found: ") == 2
@@ -195,9 +195,9 @@ async def test_a_drain_interrupts_the_parent_and_cancels_no_child(open_it: Open)
             receipt = await engine.inbox.accept(message("go", mode=Mode.DETACHED))
             await until(lambda: len(helpers.work) == 2)
             await engine.drain(0, Cause.RESTART_TIMEOUT)
-            assert [child.state for child, _ in await children(store, receipt)] == [State.QUEUED, State.QUEUED]
+            assert [child.state for child, _ in await children(store, receipt)] == [TurnState.QUEUED, TurnState.QUEUED]
         async with running_engine(store, Helpers(store, BOTH).let_go()):
-            assert (await settled(store, receipt)).state is State.COMPLETED
+            assert (await settled(store, receipt)).state is TurnState.COMPLETED
 
 
 async def test_in_the_background_the_result_arrives_as_a_new_turn(open_it: Open) -> None:
@@ -214,7 +214,7 @@ async def test_in_the_background_the_result_arrives_as_a_new_turn(open_it: Open)
                 assert f"turn {child.id} in session {session.id}" in handles
             helpers.let_go()
             home = await until(lambda: came_home(store, turn, 2))
-            assert [await settled_state(store, each) for each in home] == [State.COMPLETED] * 2
+            assert [await settled_state(store, each) for each in home] == [TurnState.COMPLETED] * 2
             await until(lambda: len(carrier.sent) == 3)
         assert [each.mode for each in home] == [Mode.DETACHED] * 2
         told = sorted(each.text for each in carrier.sent[1:])
@@ -228,7 +228,7 @@ async def came_home(store: Store, turn: Turn, count: int) -> list[Turn] | None:
     return later if len(later) >= count else None
 
 
-async def settled_state(store: Store, turn: Turn) -> State:
+async def settled_state(store: Store, turn: Turn) -> TurnState:
     return (await settled_turn(store, turn)).state
 
 
@@ -270,7 +270,7 @@ async def test_an_end_that_was_not_told_before_a_crash_is_told_after_it_and_once
         deaf = Altered(store, turns=Altered(store.turns, unreported=_nothing))
         async with running_engine(deaf, helpers.let_go()):
             for child, _ in await children(store, turn):
-                assert await settled_state(store, child) is State.COMPLETED
+                assert await settled_state(store, child) is TurnState.COMPLETED
         assert await came_home(store, turn, 1) is None
         accept = LosingAnswer(inbox(store).accept) if cut else inbox(store).accept
         for _ in range(3):
@@ -310,7 +310,7 @@ async def test_what_was_cancelled_with_whoever_wanted_it_is_not_told(open_it: Op
             await until(lambda: len(helpers.work) == 2)
             await engine.cancel(receipt.turn_id)
             for child, _ in await children(store, receipt):
-                assert await settled_state(store, child) is State.CANCELLED
+                assert await settled_state(store, child) is TurnState.CANCELLED
         assert await store.turns.unreported(0, 10) == []
 
 
@@ -327,7 +327,7 @@ async def test_a_child_that_somebody_cancelled_alone_is_told(open_it: Open) -> N
             await in_state(
                 store,
                 receipt_of(child),
-                State.RUNNING,
+                TurnState.RUNNING,
             )
             await engine.cancel(child.id)
             (home,) = await until(lambda: came_home(store, turn, 1))
@@ -345,7 +345,7 @@ async def test_the_end_of_a_task_whose_conversation_was_deleted_comes_home_to_no
             # As of now: what ended long ago is pruned.
             await store.sessions.delete(turn.session_id, SystemClock().now_ms())
             helpers.let_go()
-            assert await settled_state(store, child) is State.CANCELLED
+            assert await settled_state(store, child) is TurnState.CANCELLED
         assert await store.turns.unreported(0, 10) == []
 
 
@@ -390,7 +390,7 @@ async def test_time_that_is_up_is_told_with_what_is_known(open_it: Open) -> None
     async with opened(open_it) as store:
         async with running_engine(store, Helpers(store, {})) as engine:
             parent = await engine.inbox.accept(message("count nothing", channel=CHANNEL, conversation="delegate:now:1:x:1"))
-            turn = await in_state(store, parent, State.RUNNING)
+            turn = await in_state(store, parent, TurnState.RUNNING)
             resting = Resting()
             here = site({"id": turn.session_id}, rest=resting, id=turn.id, session_id=turn.session_id)
             tool = delegate_tool(store, inbox(store).accept, CONFIG, look_s=0.01, wait_max_s=0.1)
@@ -431,7 +431,7 @@ async def test_what_a_helper_waits_for_is_said_once_where_somebody_reads(open_it
 
             async def notes() -> list[str]:
                 entries = await journal_of(store, receipt.session_id)
-                return [str(entry.data["text"]) for entry in entries if entry.kind is Kind.NOTE]
+                return [str(entry.data["text"]) for entry in entries if entry.kind is EntryKind.NOTE]
 
             (note,) = await until(notes)
             ((child, session),) = await children(store, receipt)
@@ -439,5 +439,5 @@ async def test_what_a_helper_waits_for_is_said_once_where_somebody_reads(open_it
             assert question.text in note
             await engine.answer(child.id, "q", "once")
             turn = await settled(store, receipt)
-        assert (turn.state, await notes()) == (State.COMPLETED, [note])
+        assert (turn.state, await notes()) == (TurnState.COMPLETED, [note])
         assert (await text_of(store, receipt)).endswith("once")

@@ -11,7 +11,7 @@ from holdfast.agent.scripted import Reach, ScriptedAgent
 from holdfast.agent.toolbox import Toolbox
 from holdfast.agent.tools.memory import LISTED_MAX, memory_tool
 from holdfast.clock import SystemClock
-from holdfast.core.memories import Changes, Kind, Memory, Recollection
+from holdfast.core.facts import Memory, MemoryChanges, MemoryKind, Recollection
 from holdfast.core.redaction import MASK, Redaction
 from holdfast.errors import NotFound, Rejected
 from holdfast.ids import MemoryId
@@ -147,7 +147,7 @@ async def test_a_fact_that_differs_only_in_spelling_is_known_already(open_it: Op
 
 async def test_a_long_list_ends_with_how_to_find_the_rest(open_it: Open) -> None:
     async with opened(open_it) as store:
-        await store.memories.change("local", Changes(added=[_fact(number) for number in range(LISTED_MAX + 1)]), 1)
+        await store.memories.change("local", MemoryChanges(added=[_fact(number) for number in range(LISTED_MAX + 1)]), 1)
         listed = (await memory(store).run({"action": "list"}, site())).splitlines()
         assert len(listed) == LISTED_MAX + 1
         assert listed[-1] == "[There may be more; search for it.]"
@@ -160,7 +160,9 @@ def _fact(number: int) -> Memory:
 
 async def test_the_profile_is_listed_as_what_it_is(open_it: Open) -> None:
     async with opened(open_it) as store:
-        await store.memories.change("local", Changes(added=[replace(_fact(1), kind=Kind.PROFILE, text="A gardener.")]), 1)
+        await store.memories.change(
+            "local", MemoryChanges(added=[replace(_fact(1), kind=MemoryKind.PROFILE, text="A gardener.")]), 1
+        )
         assert (await memory(store).run({"action": "list"}, site())).endswith(" (profile): A gardener.")
 
 

@@ -20,7 +20,7 @@ from holdfast.agent.tools.terminal import Terminal, TerminalArgs, told
 from holdfast.clock import SystemClock
 from holdfast.config import TerminalConfig
 from holdfast.core.questions import APPROVAL_CHOICES, ONCE_CHOICES, PASSING_CHOICES
-from holdfast.core.turns import Mode, State
+from holdfast.core.turns import Mode, TurnState
 from holdfast.errors import Rejected
 from holdfast.offload.pool import Pool
 from holdfast.sandbox import Sandbox
@@ -356,7 +356,7 @@ async def test_a_script_that_the_same_step_changes_runs_as_it_was_approved(open_
         receipt = await engine.inbox.accept(message("go"))
         asked = await question_of(store, receipt)
         await engine.answer(receipt.turn_id, asked.question.id, "once")
-        assert (await settled(store, receipt)).state is State.COMPLETED
+        assert (await settled(store, receipt)).state is TurnState.COMPLETED
         assert (tmp_path / "workspace" / "ran").read_text() == "good\n"
 
 
@@ -395,7 +395,7 @@ async def test_approved_for_the_session_means_as_long_as_the_script_is_the_same(
         await engine.answer(receipt.turn_id, asked.question.id, "session")
         await settled(store, receipt)
         again = await engine.inbox.accept(message("again"))
-        assert (await settled(store, again)).state is State.COMPLETED
+        assert (await settled(store, again)).state is TurnState.COMPLETED
         assert (tmp_path / "workspace" / "ran").read_text() == "good\n" * 2
         script.write_text("echo evil >> ran")
         changed = await engine.inbox.accept(message("once more"))

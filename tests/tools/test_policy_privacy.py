@@ -22,10 +22,10 @@ from holdfast.agent.tools.web_search import Found, web_search_tool
 from holdfast.clock import SystemClock
 from holdfast.config import DelegateConfig
 from holdfast.core import delegation
-from holdfast.core.delegation import Task, errand
+from holdfast.core.delegation import DelegatedTask, errand
 from holdfast.core.intake import Inbound, Receipt
 from holdfast.core.redaction import Redaction
-from holdfast.core.turns import Mode, State
+from holdfast.core.turns import Mode, TurnState
 from holdfast.egress import Egress, Guard
 from holdfast.errors import Rejected
 from holdfast.offload.pool import Pool
@@ -156,7 +156,7 @@ async def test_what_is_in_the_workspace_or_on_the_web_is_not_private(open_it: Op
         return [[reading(there) if callable(reading) else reading], [fetching(other)], ["done"]]
 
     async with opened(open_it) as store, at_work(store, tmp_path, script) as here:
-        assert (await settled(store, await here.go())).state is State.COMPLETED
+        assert (await settled(store, await here.go())).state is TurnState.COMPLETED
         assert len(here.other.asked) == 1
 
 
@@ -165,7 +165,7 @@ async def test_what_a_call_was_asked_for_beside_could_not_tell_it_anything(open_
         return [[REMEMBER, fetching(there)], ["done"]]
 
     async with opened(open_it) as store, at_work(store, tmp_path, script) as here:
-        assert (await settled(store, await here.go())).state is State.COMPLETED
+        assert (await settled(store, await here.go())).state is TurnState.COMPLETED
         assert len(here.there.asked) == 1
 
 
@@ -200,7 +200,7 @@ async def test_where_nobody_can_be_asked_it_is_refused_and_said_why(open_it: Ope
 
     async with opened(open_it) as store, at_work(store, tmp_path, script) as here:
         receipt = await here.go(mode=Mode.SYNCHRONOUS)
-        assert (await settled(store, receipt)).state is State.COMPLETED
+        assert (await settled(store, receipt)).state is TurnState.COMPLETED
         for tool in ("fetch", "web_search"):
             (result,) = await here.results(receipt, tool)
             assert result.startswith("error: ")
@@ -227,7 +227,7 @@ async def test_a_host_that_the_operator_lists_is_not_new(open_it: Open, tmp_path
         return [[REMEMBER], [fetching(there)], ["done"]]
 
     async with opened(open_it) as store, at_work(store, tmp_path, script, listed=("there",)) as here:
-        assert (await settled(store, await here.go())).state is State.COMPLETED
+        assert (await settled(store, await here.go())).state is TurnState.COMPLETED
         assert len(here.there.asked) == 1
 
 
@@ -281,7 +281,7 @@ async def test_a_helper_cannot_send_out_what_its_sender_has_read(open_it: Open, 
 def test_a_helper_knows_that_its_task_may_tell_private_things() -> None:
     here = site()
     for private in (False, True):
-        sent = errand(Task(goal="look"), here.session, here.turn, here.key, 1, later=False, private=private)
+        sent = errand(DelegatedTask(goal="look"), here.session, here.turn, here.key, 1, later=False, private=private)
         child = site({"key": sent.conversation, "channel": sent.channel}).session
         assert delegation.is_private(child) is private
         assert delegation.depth(child) == 1

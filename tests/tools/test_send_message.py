@@ -15,7 +15,7 @@ from holdfast.agent.tools.send_message import PARTS_MAX, send_message_tool
 from holdfast.clock import SystemClock
 from holdfast.core.questions import About
 from holdfast.core.redaction import MASK, Redaction
-from holdfast.core.turns import Mode, State
+from holdfast.core.turns import Mode, TurnState
 from holdfast.errors import Rejected
 from holdfast.ids import CallId
 from holdfast.ports import Assignment, Stage
@@ -63,7 +63,7 @@ async def test_a_message_goes_to_this_conversation_before_the_answer(open_it: Op
         assert texts.index("one") < texts.index("two")
         assert {each.target for each in carriers["chat"].sent} == {"chat:1"}
         assert "In the outbox for chat:1 in 2 parts" in next(text for text in texts if text.startswith("ok"))
-        assert turn.state is State.COMPLETED
+        assert turn.state is TurnState.COMPLETED
 
 
 async def test_a_repeated_call_sends_nothing_twice(open_it: Open) -> None:
@@ -86,7 +86,7 @@ async def test_another_target_needs_a_persons_word(open_it: Open, answer: str, t
         agent = sending(store, carriers, text="hello", target="chat:99")
         async with running_engine(store, agent, carriers=carriers) as engine:
             receipt = await engine.inbox.accept(message(reply_to="chat:1"))
-            await in_state(store, receipt, State.WAITING)
+            await in_state(store, receipt, TurnState.WAITING)
             assert carriers["chat"].sent == []
             (asked,) = await store.questions.open("local")
             assert (asked.question.about, asked.question.detail["target"]) == (About.APPROVAL, "chat:99")
@@ -105,11 +105,11 @@ async def test_what_is_always_allowed_is_not_asked_again(open_it: Open) -> None:
         agent = sending(store, carriers, text="hello", target="chat:99")
         async with running_engine(store, agent, carriers=carriers) as engine:
             receipt = await engine.inbox.accept(message())
-            await in_state(store, receipt, State.WAITING)
+            await in_state(store, receipt, TurnState.WAITING)
             (asked,) = await store.questions.open("local")
             await engine.answer(receipt.turn_id, asked.question.id, "always")
             await settled(store, receipt)
-            assert (await answered(engine, store, conversation="another")).state is State.COMPLETED
+            assert (await answered(engine, store, conversation="another")).state is TurnState.COMPLETED
             await until(lambda: len(carriers["chat"].sent) == 2)
 
 

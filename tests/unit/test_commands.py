@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.core.commands import COMPRESS, HELP, Command, Name, is_compress, parse
+from holdfast.core.commands import COMPRESS, HELP, ChatCommand, CommandName, is_compress, parse
 
 
-@pytest.mark.parametrize("name", Name)
-def test_every_command_is_known_by_its_name(name: Name) -> None:
-    assert parse(f"/{name}") == Command(name=name)
-    assert parse(f"  /{name.upper()}@holdfast \n") == Command(name=name)
+@pytest.mark.parametrize("name", CommandName)
+def test_every_command_is_known_by_its_name(name: CommandName) -> None:
+    assert parse(f"/{name}") == ChatCommand(name=name)
+    assert parse(f"  /{name.upper()}@holdfast \n") == ChatCommand(name=name)
     assert name in HELP
 
 
 def test_what_follows_is_its_argument() -> None:
-    assert parse("/title  a long walk ") == Command(name=Name.TITLE, argument="a long walk")
+    assert parse("/title  a long walk ") == ChatCommand(name=CommandName.TITLE, argument="a long walk")
 
 
 @pytest.mark.parametrize("text", ["", "hello", "new", "/", "/etc/hosts", "/newer", "//new", "say /new", "/new/", "@/new"])

@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.core.consent import (
     PRINTING,
-    Verdict,
+    ConsentVerdict,
     decide,
     denied,
     host,
@@ -33,13 +33,13 @@ def test_what_contains_a_command_decides_and_not_its_text(
     """SECURITY 9, 10: every combination, and for each the same whatever the command says."""
     found = decide(command, confines=confines, only_prints=prints, new_hosts=hosts, deny=deny)
     if deny:
-        expected = Verdict.REFUSE
+        expected = ConsentVerdict.REFUSE
     elif confines:
-        expected = Verdict.ASK if hosts else Verdict.RUN
+        expected = ConsentVerdict.ASK if hosts else ConsentVerdict.RUN
     else:
-        expected = Verdict.RUN if prints else Verdict.ASK
+        expected = ConsentVerdict.RUN if prints else ConsentVerdict.ASK
     assert found.verdict is expected
-    assert bool(found.reasons) == (expected is not Verdict.RUN)
+    assert bool(found.reasons) == (expected is not ConsentVerdict.RUN)
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,8 @@ from holdfast.core.delivery import (
     MOVES,
     REPEAT_LABEL,
     Delivery,
-    Event,
-    State,
+    DeliveryEvent,
+    DeliveryState,
     after_loss,
     after_refusal,
     after_rejection,
@@ -71,10 +71,10 @@ def sent(attempt: int, repeats: int = 0) -> Delivery:
 
 def test_of_a_resend_that_is_never_taken_it_is_only_known_that_the_first_may_have_arrived() -> None:
     """D1: `failed` would claim to know."""
-    assert after_rejection(sent(1)) is Event.FAIL
-    assert after_rejection(sent(2, repeats=1)) is Event.LOSE
-    assert after_refusal(sent(ATTEMPTS_MAX, repeats=1)) is Event.LOSE
-    assert after_refusal(sent(2, repeats=1)) is Event.REFUSE
+    assert after_rejection(sent(1)) is DeliveryEvent.FAIL
+    assert after_rejection(sent(2, repeats=1)) is DeliveryEvent.LOSE
+    assert after_refusal(sent(ATTEMPTS_MAX, repeats=1)) is DeliveryEvent.LOSE
+    assert after_refusal(sent(2, repeats=1)) is DeliveryEvent.REFUSE
 
 
 PARTS = (1, 7, banner_part(1), banner_part(9), ASIDE_FIRST, ASIDE_LAST)
@@ -85,22 +85,22 @@ def test_what_may_have_arrived_is_sent_again_for_as_long_as_the_far_side_drops_r
     attempt: int, part: int, repeats: int, dedupes: bool
 ) -> None:
     """D1 A1: every case there is.  A banner is over with its stop, and tries end where those of a refused one end."""
-    lost = replace(sent(attempt, repeats), part=part, state=State.SENDING)
+    lost = replace(sent(attempt, repeats), part=part, state=DeliveryState.SENDING)
     event = after_loss(lost, dedupes=dedupes)
-    assert (event is Event.RESEND) is (dedupes and attempt < ATTEMPTS_MAX and not -1_000_001 < part < 0)
+    assert (event is DeliveryEvent.RESEND) is (dedupes and attempt < ATTEMPTS_MAX and not -1_000_001 < part < 0)
     after = lost.on(event)
-    if event is Event.RESEND:
-        assert (after.state, after.repeats, after.outgoing) == (State.RETRY, 1, f"{REPEAT_LABEL} hello")
+    if event is DeliveryEvent.RESEND:
+        assert (after.state, after.repeats, after.outgoing) == (DeliveryState.RETRY, 1, f"{REPEAT_LABEL} hello")
     else:
-        assert (event, after.state, after.repeats) == (Event.LOSE, State.UNKNOWN, repeats)
+        assert (event, after.state, after.repeats) == (DeliveryEvent.LOSE, DeliveryState.UNKNOWN, repeats)
 
 
-@every("state, event, repeats", product(State, Event, (0, 1)))
-def test_a_label_is_never_taken_off_again(state: State, event: Event, repeats: int) -> None:
+@every("state, event, repeats", product(DeliveryState, DeliveryEvent, (0, 1)))
+def test_a_label_is_never_taken_off_again(state: DeliveryState, event: DeliveryEvent, repeats: int) -> None:
     """D1: whatever happens to a delivery that may have arrived, its next send says so."""
     if (state, event) in MOVES:
         after = replace(sent(1, repeats), state=state).on(event)
-        assert after.repeats == (1 if event in (Event.RESEND, Event.REPEAT) else repeats)
+        assert after.repeats == (1 if event in (DeliveryEvent.RESEND, DeliveryEvent.REPEAT) else repeats)
 
 
 @pytest.mark.parametrize(("attempt", "wait_ms"), [(0, 500), (1, 500), (2, 1_000), (5, 8_000), (11, 450_000), (40, 450_000)])
@@ -111,12 +111,12 @@ def test_waits_double_until_they_reach_the_longest(attempt: int, wait_ms: int) -
 @pytest.mark.parametrize("attempt", [1, 2, 8, 50, *range(ATTEMPTS_MAX - 1, ATTEMPTS_MAX + 3)])
 def test_a_refused_delivery_is_tried_again_until_its_attempts_are_used_up(attempt: int) -> None:
     """A1: it ends, and says so."""
-    assert after_refusal(sent(attempt)) is (Event.REFUSE if attempt < 100 else Event.FAIL)
+    assert after_refusal(sent(attempt)) is (DeliveryEvent.REFUSE if attempt < 100 else DeliveryEvent.FAIL)
 
 
 @pytest.mark.parametrize("attempt", [1, 2, 8, 50, *range(ATTEMPTS_MAX - 1, ATTEMPTS_MAX + 3)])
 def test_every_answer_to_a_refusal_is_a_move_from_sending(attempt: int) -> None:
-    assert (State.SENDING, after_refusal(sent(attempt))) in MOVES
+    assert (DeliveryState.SENDING, after_refusal(sent(attempt))) in MOVES
 
 
 NOW = 1_000
@@ -148,12 +148,15 @@ def test_a_wish_of_the_far_side_makes_nothing_live_longer() -> None:
 @pytest.mark.parametrize(
     ("state", "repeats", "waits"),
     [
-        *((state, 0, True) for state in (State.PENDING, State.RETRY, State.UNKNOWN)),
-        *((state, 0, False) for state in (State.SENDING, State.DELIVERED, State.FAILED, State.EXPIRED)),
-        (State.UNKNOWN, 1, False),
+        *((state, 0, True) for state in (DeliveryState.PENDING, DeliveryState.RETRY, DeliveryState.UNKNOWN)),
+        *(
+            (state, 0, False)
+            for state in (DeliveryState.SENDING, DeliveryState.DELIVERED, DeliveryState.FAILED, DeliveryState.EXPIRED)
+        ),
+        (DeliveryState.UNKNOWN, 1, False),
     ],
 )
-def test_only_what_is_not_over_has_a_next_try(state: State, repeats: int, waits: bool) -> None:
+def test_only_what_is_not_over_has_a_next_try(state: DeliveryState, repeats: int, waits: bool) -> None:
     assert replace(sent(1, repeats), state=state, due_at=7).next_try_at == (7 if waits else None)
 
 

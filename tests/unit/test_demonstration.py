@@ -99,13 +99,13 @@ class Rehearsal:
             session_id=SESSION.id,
             name=tool.name,
             effect=tool.effect,
-            state=effects.State.STARTED,
+            state=effects.CallState.STARTED,
         )
         try:
             self._deed()
-            ended = replace(started.on(effects.Event.SUCCEED), result=await tool.run(args, f"{TURN.id}:{call_id}"))
+            ended = replace(started.on(effects.CallEvent.SUCCEED), result=await tool.run(args, f"{TURN.id}:{call_id}"))
         except HoldfastError as error:
-            ended = replace(started.on(effects.Event.FAIL), result=str(error))
+            ended = replace(started.on(effects.CallEvent.FAIL), result=str(error))
         except CutOff:
             self.calls[call_id] = started.on(effects.after_cut(tool.effect))
             raise
@@ -225,7 +225,9 @@ async def test_a_note_that_was_cut_off_is_not_tried_again(tmp_path: Path) -> Non
     """X1: whether it is in the file is not known, and the answer says so."""
     notes = tmp_path / "notes.txt"
     message = "note: buy milk"
-    begun = await cut_where(message, notes, lambda stage: effects.State.UNKNOWN in {c.state for c in stage.calls.values()})
+    begun = await cut_where(
+        message, notes, lambda stage: effects.CallState.UNKNOWN in {c.state for c in stage.calls.values()}
+    )
     await perform(message, begun, notes)
     assert not notes.exists()
     assert begun.text().endswith(" Whether keep_note had its effect is not known: I was cut off, and did not try again.")
@@ -310,7 +312,7 @@ async def test_cut_off_anywhere_and_again_it_says_everything_once(tmp_path: Path
             await perform(SEVERAL, stage, notes)
         except CutOff:
             await perform(SEVERAL, stage, notes)
-        unknown = any(call.state is effects.State.UNKNOWN for call in stage.calls.values())
+        unknown = any(call.state is effects.CallState.UNKNOWN for call in stage.calls.values())
         assert unknown or stage.text() == whole.text()
         assert stage.text().count(NONCE) == 1
         assert stage.text().endswith(" You answered: “because”. 1 2.")

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from holdfast.core.document import ITEMS_MAX, LINES_MAX, as_markdown, changes
-from holdfast.core.memories import Changes, Kind, Memory, folded
+from holdfast.core.facts import Memory, MemoryChanges, MemoryKind, folded
 from holdfast.errors import Rejected
 from holdfast.ids import MemoryId
 
@@ -31,19 +31,19 @@ A gardener in Turin. <!-- mem_p -->
 """
 
 
-def memory(number: int | str, text: str, kind: Kind = Kind.FACT) -> Memory:
+def memory(number: int | str, text: str, kind: MemoryKind = MemoryKind.FACT) -> Memory:
     return Memory(id=MemoryId(f"mem_{number}"), owner="local", text=text, created_at=1, updated_at=2, kind=kind)
 
 
 KNOWN = [
     memory(1, "Likes tea"),
-    memory("p", "A gardener in Turin.", Kind.PROFILE),
+    memory("p", "A gardener in Turin.", MemoryKind.PROFILE),
     memory(2, "Has two cats"),
     memory(3, "Works at night"),
 ]
 
 
-def edit(base: str, edited: str) -> Changes:
+def edit(base: str, edited: str) -> MemoryChanges:
     numbers = count(1)
     return changes(base, edited, owner="local", now_ms=NOW, new_id=lambda: MemoryId(f"mem_new{next(numbers)}"))
 
@@ -68,13 +68,16 @@ def test_where_nothing_is_remembered_there_are_headings_to_write_below() -> None
     assert empty.endswith("## Profile\n\n## Facts\n")
     written = empty.replace("## Profile\n", "## Profile\nA pilot.\n") + "- Flies on Mondays\n"
     found = edit(empty, written)
-    assert [(each.kind, each.text) for each in found.added] == [(Kind.PROFILE, "A pilot."), (Kind.FACT, "Flies on Mondays")]
+    assert [(each.kind, each.text) for each in found.added] == [
+        (MemoryKind.PROFILE, "A pilot."),
+        (MemoryKind.FACT, "Flies on Mondays"),
+    ]
 
 
 def test_what_a_person_writes_is_theirs_and_came_from_no_turn() -> None:
     found = edit(SHOWN, SHOWN.replace("two cats", "three cats") + "- Plays chess\n")
     at_hand = {"owner": "local", "created_at": NOW, "updated_at": NOW}
-    assert found == Changes(
+    assert found == MemoryChanges(
         added=[Memory(id=MemoryId("mem_new1"), text="Plays chess", **at_hand)],
         replaced=[Memory(id=MemoryId("mem_2"), text="Has three cats", **at_hand)],
         removed=[],
@@ -190,17 +193,17 @@ remembered = st.lists(said, max_size=6, unique_by=folded).map(
     lambda texts: [memory(number, text) for number, text in enumerate(texts)]
 )
 profiled = st.tuples(remembered, st.none() | said).map(
-    lambda both: both[0] + ([memory("p", both[1], Kind.PROFILE)] if both[1] else [])
+    lambda both: both[0] + ([memory("p", both[1], MemoryKind.PROFILE)] if both[1] else [])
 )
 
 
 @given(profiled)
-@example([memory("p", "# Profile", Kind.PROFILE)])
-@example([memory("p", "\\## x <!-- mem_1 -->", Kind.PROFILE), memory(1, "<!-- mem_p --> - <!-- mem_1 -->")])
+@example([memory("p", "# Profile", MemoryKind.PROFILE)])
+@example([memory("p", "\\## x <!-- mem_1 -->", MemoryKind.PROFILE), memory(1, "<!-- mem_p --> - <!-- mem_1 -->")])
 def test_a_document_that_nobody_edited_asks_for_nothing(memories: list[Memory]) -> None:
     document = as_markdown(memories)
-    assert edit(document, document) == Changes(added=[], replaced=[], removed=[])
-    assert edit(document, document.replace("\n", "\r\n")) == Changes(added=[], replaced=[], removed=[])
+    assert edit(document, document) == MemoryChanges(added=[], replaced=[], removed=[])
+    assert edit(document, document.replace("\n", "\r\n")) == MemoryChanges(added=[], replaced=[], removed=[])
 
 
 @given(remembered, st.data())
@@ -248,7 +251,7 @@ def test_a_document_that_was_made_to_be_slow_is_not(hostile: str) -> None:
 def test_what_nobody_sees_is_not_written_and_can_be_deleted() -> None:
     """What was written before may hold it."""
     old = as_markdown([memory(1, "Likes\u200b tea"), memory(2, "\U000e0020")])
-    assert edit(old, old) == Changes(added=[], replaced=[], removed=[])
+    assert edit(old, old) == MemoryChanges(added=[], replaced=[], removed=[])
     assert edit(old, "- Likes\u200b tea <!-- mem_1 -->").removed == ["mem_2"]
     (added,) = edit(old, f"{old}- Has \u202ecats\n").added
     assert added.text == "Has cats"

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.core.effects import MOVES, Effect, Event, State, after_cut
+from holdfast.core.effects import MOVES, CallEvent, CallState, Effect, after_cut
 
 
 @pytest.mark.parametrize(
     ("effect", "decision"),
-    [(Effect.PURE, Event.REPEAT), (Effect.KEYED, Event.REPEAT), (Effect.EFFECTFUL, Event.LOSE)],
+    [(Effect.PURE, CallEvent.REPEAT), (Effect.KEYED, CallEvent.REPEAT), (Effect.EFFECTFUL, CallEvent.LOSE)],
 )
-def test_a_cut_call_is_repeated_only_where_that_is_harmless(effect: Effect, decision: Event) -> None:
+def test_a_cut_call_is_repeated_only_where_that_is_harmless(effect: Effect, decision: CallEvent) -> None:
     """X1, R10."""
     assert after_cut(effect) is decision
 
@@ -19,12 +19,12 @@ def test_a_cut_call_is_repeated_only_where_that_is_harmless(effect: Effect, deci
 @pytest.mark.parametrize("effect", Effect)
 def test_every_decision_about_a_cut_call_is_a_move_from_started(effect: Effect) -> None:
     """X1: the sweep that decides can never be refused by the table."""
-    assert (State.STARTED, after_cut(effect)) in MOVES
+    assert (CallState.STARTED, after_cut(effect)) in MOVES
 
 
 def most_starts(effect: Effect, limit: int) -> int:
     """Walk every history that the table and `after_cut` allow, and return the most starts that any of them has."""
-    frontier, seen, most = [(State.PLANNED, 0)], set[tuple[State, int]](), 0
+    frontier, seen, most = [(CallState.PLANNED, 0)], set[tuple[CallState, int]](), 0
     while frontier:
         state, starts = frontier.pop()
         most = max(most, starts)
@@ -32,9 +32,9 @@ def most_starts(effect: Effect, limit: int) -> int:
             continue
         seen.add((state, starts))
         for (before, event), after in MOVES.items():
-            cut_otherwise = event in (Event.REPEAT, Event.LOSE) and event is not after_cut(effect)
+            cut_otherwise = event in (CallEvent.REPEAT, CallEvent.LOSE) and event is not after_cut(effect)
             if before is state and not cut_otherwise:
-                frontier.append((after, starts + (event is Event.START)))
+                frontier.append((after, starts + (event is CallEvent.START)))
     return most
 
 

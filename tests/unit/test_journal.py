@@ -8,13 +8,15 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 
-from holdfast.core.journal import Entry, Kind, join, takes_late
+from holdfast.core.journal import Entry, EntryKind, join, takes_late
 from holdfast.core.transcript import fold
-from holdfast.core.turns import State
+from holdfast.core.turns import TurnState
 from tests.unit.test_transcript import delayed
 
 
-def entry(seq: int, kind: Kind = Kind.TEXT, turn: str = "t1", attempt: int = 1, nth: int | None = None, **data: object):
+def entry(
+    seq: int, kind: EntryKind = EntryKind.TEXT, turn: str = "t1", attempt: int = 1, nth: int | None = None, **data: object
+):
     return Entry(session_id="s", seq=seq, turn_id=turn, attempt=attempt, nth=nth, kind=kind, at=seq, data=data)
 
 
@@ -45,40 +47,40 @@ def test_only_the_very_next_words_of_the_same_speech_are_joined() -> None:
         entry(2, nth=None, text="b"),
         entry(2, nth=2, turn="t2", text="b"),
         entry(2, nth=2, attempt=2, text="b"),
-        entry(2, Kind.REASONING, nth=2, text="b"),
+        entry(2, EntryKind.REASONING, nth=2, text="b"),
         entry(2, nth=2, unreadable=True),
         entry(2, nth=2, text="b", lang="en"),
     ]
     for other in apart:
         assert [(each.since, each.data) for each in join([first, other])] == [(1, first.data), (other.seq, other.data)]
-    notes = [entry(1, Kind.NOTE, nth=1, text="a"), entry(2, Kind.NOTE, nth=2, text="b")]
+    notes = [entry(1, EntryKind.NOTE, nth=1, text="a"), entry(2, EntryKind.NOTE, nth=2, text="b")]
     assert len(join(notes)) == 2
 
 
-WORDS = {Kind.TEXT, Kind.REASONING}
-NEWS = {Kind.TOOL_FINISHED, Kind.USAGE}
+WORDS = {EntryKind.TEXT, EntryKind.REASONING}
+NEWS = {EntryKind.TOOL_FINISHED, EntryKind.USAGE}
 
 
-def taken(state: State, attempt: int) -> set[Kind]:
+def taken(state: TurnState, attempt: int) -> set[EntryKind]:
     """Return what a turn at an attempt takes of its second."""
-    return {kind for kind in Kind if takes_late(entry(1, kind, attempt=2, nth=7), state, attempt)}
+    return {kind for kind in EntryKind if takes_late(entry(1, kind, attempt=2, nth=7), state, attempt)}
 
 
-@pytest.mark.parametrize("state", State)
-def test_what_a_turn_takes_late_of_the_attempt_that_was_its_last(state: State) -> None:
+@pytest.mark.parametrize("state", TurnState)
+def test_what_a_turn_takes_late_of_the_attempt_that_was_its_last(state: TurnState) -> None:
     """J4 J9: all of it while it is cut off, what was spent when it is cancelled, and nothing where its worker writes."""
-    expected = {State.QUEUED: WORDS | NEWS, State.INTERRUPTED: WORDS | NEWS, State.CANCELLED: {Kind.USAGE}}
+    expected = {TurnState.QUEUED: WORDS | NEWS, TurnState.INTERRUPTED: WORDS | NEWS, TurnState.CANCELLED: {EntryKind.USAGE}}
     assert taken(state, 2) == expected.get(state, set())
 
 
-@pytest.mark.parametrize("state", State)
-def test_what_a_turn_takes_late_of_an_earlier_attempt(state: State) -> None:
+@pytest.mark.parametrize("state", TurnState)
+def test_what_a_turn_takes_late_of_an_earlier_attempt(state: TurnState) -> None:
     """J4 J9: not its words, which are said again by now; and nothing that is shown when it is cancelled."""
-    assert taken(state, 3) == ({Kind.USAGE} if state is State.CANCELLED else NEWS)
+    assert taken(state, 3) == ({EntryKind.USAGE} if state is TurnState.CANCELLED else NEWS)
 
 
-@pytest.mark.parametrize("state", State)
-def test_no_turn_takes_late_what_no_worker_wrote_or_what_was_never_begun(state: State) -> None:
+@pytest.mark.parametrize("state", TurnState)
+def test_no_turn_takes_late_what_no_worker_wrote_or_what_was_never_begun(state: TurnState) -> None:
     """J2: without a number of its own it could be taken twice."""
     assert taken(state, 1) == set()
-    assert not any(takes_late(entry(1, kind, attempt=2), state, attempt) for kind in Kind for attempt in (2, 3))
+    assert not any(takes_late(entry(1, kind, attempt=2), state, attempt) for kind in EntryKind for attempt in (2, 3))

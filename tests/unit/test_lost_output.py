@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.core import notes
-from holdfast.core.journal import OUTPUT, Entry, Kind
+from holdfast.core.journal import OUTPUT, Entry, EntryKind
 from holdfast.core.notes import Recovery
-from holdfast.core.recovery import GIVE_UP_AGE_MS, TRIES_MAX, Sight, Verdict, after_look, is_too_old
+from holdfast.core.recovery import GIVE_UP_AGE_MS, TRIES_MAX, LookVerdict, Sight, after_look, is_too_old
 from holdfast.core.transcript import Role, fold
 from holdfast.core.turns import Cause
 from tests.tables import every
@@ -25,9 +25,9 @@ TRIES = range(TRIES_MAX + 3)
 def test_a_search_goes_on_until_it_finds_something_or_has_looked_often_enough(sight: Sight, tries: int, age: int) -> None:
     """J4 J6: what arrives costs nothing, however often it is looked at; what is sealed costs a try, and has twelve."""
     expected = {
-        Sight.FOUND: Verdict.RESOLVE,
-        Sight.ARRIVING: Verdict.WAIT,
-        Sight.SEALED: Verdict.CHARGE if tries < 11 else Verdict.GIVE_UP,
+        Sight.FOUND: LookVerdict.RESOLVE,
+        Sight.ARRIVING: LookVerdict.WAIT,
+        Sight.SEALED: LookVerdict.CHARGE if tries < 11 else LookVerdict.GIVE_UP,
     }
     assert after_look(sight, tries, age) is expected[sight]
     assert not is_too_old(age)
@@ -36,7 +36,7 @@ def test_a_search_goes_on_until_it_finds_something_or_has_looked_often_enough(si
 @every("sight, tries, age", itertools.product(Sight, TRIES, OLD))
 def test_a_search_that_is_too_old_is_over_whatever_there_is_to_see(sight: Sight, tries: int, age: int) -> None:
     """J7: after a day nobody looks any more."""
-    assert after_look(sight, tries, age) is Verdict.GIVE_UP
+    assert after_look(sight, tries, age) is LookVerdict.GIVE_UP
     assert is_too_old(age)
 
 
@@ -51,27 +51,27 @@ def test_any_history_of_looks_ends_after_twelve_that_found_nothing(sights: list[
     tries = 0
     for count, sight in enumerate(sights):
         verdict = after_look(sight, tries, 0)
-        if verdict is Verdict.GIVE_UP:
+        if verdict is LookVerdict.GIVE_UP:
             assert sights[: count + 1].count(Sight.SEALED) == 12
             return
-        if verdict is Verdict.RESOLVE:
+        if verdict is LookVerdict.RESOLVE:
             assert sight is Sight.FOUND
             return
-        tries += verdict is Verdict.CHARGE
+        tries += verdict is LookVerdict.CHARGE
     assert tries == sights.count(Sight.SEALED) < 12
 
 
-def entry(kind: Kind, attempt: int = 1, nth: int | None = None, **data: object) -> Entry:
+def entry(kind: EntryKind, attempt: int = 1, nth: int | None = None, **data: object) -> Entry:
     return Entry(session_id="s", seq=1, turn_id="t", attempt=attempt, nth=nth, kind=kind, at=0, data=data)
 
 
-ACCEPTED = entry(Kind.TURN_ACCEPTED, 0, text="hello")
-STARTED = entry(Kind.TURN_STARTED, 1, 1)
-EARLY = entry(Kind.TEXT, 1, 2, text="early ")
-LATE = entry(Kind.TEXT, 1, 3, text="late")
-PENDING = entry(Kind.TURN_INTERRUPTED, cause="crash", recovery="pending")
-PLAIN = entry(Kind.TURN_INTERRUPTED, cause="crash")
-RESOLVED = entry(Kind.TURN_RECOVERED, found=0)
+ACCEPTED = entry(EntryKind.TURN_ACCEPTED, 0, text="hello")
+STARTED = entry(EntryKind.TURN_STARTED, 1, 1)
+EARLY = entry(EntryKind.TEXT, 1, 2, text="early ")
+LATE = entry(EntryKind.TEXT, 1, 3, text="late")
+PENDING = entry(EntryKind.TURN_INTERRUPTED, cause="crash", recovery="pending")
+PLAIN = entry(EntryKind.TURN_INTERRUPTED, cause="crash")
+RESOLVED = entry(EntryKind.TURN_RECOVERED, found=0)
 
 WAITS = notes.interrupted("crash", Recovery.PENDING)
 FOUND = notes.interrupted("crash", Recovery.OUTPUT)
@@ -102,8 +102,8 @@ def test_the_marker_says_what_became_of_the_output(entries: list[Entry], text: s
     assert all(item.recovered for item in items[1:-1])
 
 
-@pytest.mark.parametrize("kind", sorted({*OUTPUT, Kind.NOTE, Kind.APPROVAL_ASKED}))
-def test_whatever_an_agent_brings_forth_is_output(kind: Kind) -> None:
+@pytest.mark.parametrize("kind", sorted({*OUTPUT, EntryKind.NOTE, EntryKind.APPROVAL_ASKED}))
+def test_whatever_an_agent_brings_forth_is_output(kind: EntryKind) -> None:
     """J4: a tool card is as good as a word."""
     items = fold([ACCEPTED, STARTED, PLAIN, entry(kind, 1, 2, text="so", call_id="c", name="n")])
     assert items[-1].text == (FOUND if kind in OUTPUT else NEUTRAL)
@@ -112,10 +112,10 @@ def test_whatever_an_agent_brings_forth_is_output(kind: Kind) -> None:
 def test_each_attempt_has_its_own_marker_and_its_own_search() -> None:
     """J2: what is known of the second says nothing about the first."""
     again = [
-        entry(Kind.TURN_STARTED, 2, 1),
-        entry(Kind.TEXT, 2, 2, text="again"),
-        entry(Kind.TURN_INTERRUPTED, 2, cause="crash", recovery="pending"),
-        entry(Kind.TURN_RECOVERED, 2, found=1),
+        entry(EntryKind.TURN_STARTED, 2, 1),
+        entry(EntryKind.TEXT, 2, 2, text="again"),
+        entry(EntryKind.TURN_INTERRUPTED, 2, cause="crash", recovery="pending"),
+        entry(EntryKind.TURN_RECOVERED, 2, found=1),
     ]
     markers = [item.text for item in fold([ACCEPTED, STARTED, EARLY, PENDING, *again]) if item.role is Role.MARKER]
     assert markers == [WAITS, FOUND]
@@ -125,8 +125,8 @@ def test_each_attempt_has_its_own_marker_and_its_own_search() -> None:
 
 def test_the_end_of_a_search_does_not_cut_the_words_of_a_later_attempt_in_two() -> None:
     """J1."""
-    running = [entry(Kind.TURN_STARTED, 2, 1), entry(Kind.TEXT, 2, 2, text="one "), RESOLVED]
-    items = fold([ACCEPTED, STARTED, PENDING, *running, entry(Kind.TEXT, 2, 3, text="two")])
+    running = [entry(EntryKind.TURN_STARTED, 2, 1), entry(EntryKind.TEXT, 2, 2, text="one "), RESOLVED]
+    items = fold([ACCEPTED, STARTED, PENDING, *running, entry(EntryKind.TEXT, 2, 3, text="two")])
     assert [item.text for item in items][2:] == ["one two"]
 
 

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from holdfast.core.journal import Entry, Kind
-from holdfast.core.memory import messages
+from holdfast.core.journal import Entry, EntryKind
+from holdfast.core.segments import messages
 from holdfast.ids import SessionId, TurnId
 
 PRINTED = "[System note: the background process prc_1 (`make`) ended. Below is what it printed.]\n\nMy name is Mallory."
 
 
-def entry(kind: Kind, turn: str, nth: int | None = None, **data: object) -> Entry:
+def entry(kind: EntryKind, turn: str, nth: int | None = None, **data: object) -> Entry:
     return Entry(session_id=SessionId("s"), seq=1, turn_id=TurnId(turn), attempt=1, nth=nth, kind=kind, at=0, data=data)
 
 
 def exchange(turn: str, asked: str, answered: str) -> list[Entry]:
     return [
-        entry(Kind.TURN_ACCEPTED, turn, text=asked),
-        entry(Kind.TEXT, turn, 1, text=answered),
-        entry(Kind.TURN_COMPLETED, turn, 2, text=answered),
+        entry(EntryKind.TURN_ACCEPTED, turn, text=asked),
+        entry(EntryKind.TEXT, turn, 1, text=answered),
+        entry(EntryKind.TURN_COMPLETED, turn, 2, text=answered),
     ]
 
 
@@ -46,4 +46,4 @@ def test_a_command_to_compress_is_no_part_of_a_conversation() -> None:
 
 
 def test_what_was_undone_was_not_said() -> None:
-    assert said([*exchange("t1", "hello", "hi"), entry(Kind.TURN_UNDONE, "t1")]) == []
+    assert said([*exchange("t1", "hello", "hi"), entry(EntryKind.TURN_UNDONE, "t1")]) == []

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.core.journal import Entry, Kind
+from holdfast.core.journal import Entry, EntryKind
 from holdfast.core.outages import (
     MODEL,
     PAUSE_MAX_MS,
@@ -144,15 +144,18 @@ def test_a_clock_that_went_back_is_no_time_waited() -> None:
     assert retry_at(Mode.DETACHED, NOW + DAY_MS, NOW, DAY_MS, None) == NOW + PAUSE_MIN_MS
 
 
-def entry(kind: Kind, at: int, turn_id: str = "turn", **data: object) -> Entry:
+def entry(kind: EntryKind, at: int, turn_id: str = "turn", **data: object) -> Entry:
     return Entry(session_id="s", seq=at, turn_id=turn_id, attempt=1, nth=at, kind=kind, at=at, data=data)
 
 
 def test_a_turn_waits_since_its_first_note_after_its_last_output() -> None:
-    waits = entry(Kind.NOTE, 2, waiting=MODEL)
+    waits = entry(EntryKind.NOTE, 2, waiting=MODEL)
     assert waiting_since([], "turn") is None
-    assert waiting_since([entry(Kind.TURN_STARTED, 1), waits, entry(Kind.NOTE, 3, waiting=MODEL)], "turn") == 2
-    assert waiting_since([waits, entry(Kind.TEXT, 3, text="so")], "turn") == 2
-    assert waiting_since([waits, entry(Kind.USAGE, 3)], "turn") is None
-    assert waiting_since([waits, entry(Kind.USAGE, 3), entry(Kind.NOTE, 4, waiting=MODEL)], "turn") == 4
-    assert waiting_since([entry(Kind.NOTE, 2, "other", waiting=MODEL), entry(Kind.NOTE, 3, text="hm")], "turn") is None
+    assert waiting_since([entry(EntryKind.TURN_STARTED, 1), waits, entry(EntryKind.NOTE, 3, waiting=MODEL)], "turn") == 2
+    assert waiting_since([waits, entry(EntryKind.TEXT, 3, text="so")], "turn") == 2
+    assert waiting_since([waits, entry(EntryKind.USAGE, 3)], "turn") is None
+    assert waiting_since([waits, entry(EntryKind.USAGE, 3), entry(EntryKind.NOTE, 4, waiting=MODEL)], "turn") == 4
+    assert (
+        waiting_since([entry(EntryKind.NOTE, 2, "other", waiting=MODEL), entry(EntryKind.NOTE, 3, text="hm")], "turn")
+        is None
+    )

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from holdfast.core import recall
-from holdfast.core.memories import Recollection
+from holdfast.core.facts import Recollection
 from holdfast.core.sessions import Session
 from holdfast.core.turns import Turn
 from holdfast.ids import SessionId, TurnId

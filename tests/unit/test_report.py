@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from holdfast.core.recovery import Interrupted, Standing, Swept
-from holdfast.core.report import Report
+from holdfast.core.report import BootReport
 from holdfast.ids import TurnId
 
 
 def lines(swept: Swept | None = None, standing: Standing | None = None) -> list[str]:
-    return Report(at=0, swept=swept or Swept(), standing=standing or Standing()).lines()
+    return BootReport(at=0, swept=swept or Swept(), standing=standing or Standing()).lines()
 
 
 def turns(count: int) -> tuple[TurnId, ...]:

@@ -7,14 +7,14 @@ import itertools
 import pytest
 
 from holdfast.core.retries import FINISHED_MS, IN_FLIGHT_MS, Candidate, Try, chosen, digest, number
-from holdfast.core.turns import FINAL, State
+from holdfast.core.turns import FINAL, TurnState
 from holdfast.ids import SessionId, TurnId
 
 NOW = 1_700_000_000_000
 
 
 def candidate(
-    name: str, *, tries: int = 0, state: State = State.RUNNING, age: int = 0, rest: int | None = None
+    name: str, *, tries: int = 0, state: TurnState = TurnState.RUNNING, age: int = 0, rest: int | None = None
 ) -> Candidate:
     return Candidate(
         turn_id=TurnId(name),
@@ -68,8 +68,8 @@ def test_a_turn_answers_to_each_number_once(tries: int, number: int) -> None:
     assert bool(order([candidate("a", tries=tries)], number)) == (tries < number)
 
 
-@pytest.mark.parametrize("state", State)
-def test_a_turn_can_be_joined_for_as_long_as_its_client_may_still_come_back(state: State) -> None:
+@pytest.mark.parametrize("state", TurnState)
+def test_a_turn_can_be_joined_for_as_long_as_its_client_may_still_come_back(state: TurnState) -> None:
     final = state in FINAL
     for age, fits in ((0, True), (IN_FLIGHT_MS, True), (IN_FLIGHT_MS + 1, False)):
         assert bool(order([candidate("a", state=state, age=age)])) == fits

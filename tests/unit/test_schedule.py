@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from holdfast.core.schedule import HORIZON_MS, Outcome, Slot, due_slots, outcome, slot_key
-from holdfast.core.turns import State
+from holdfast.core.schedule import HORIZON_MS, JobOutcome, Slot, due_slots, outcome, slot_key
+from holdfast.core.turns import TurnState
 
 HOUR_MS = 3_600_000
 NEVER = 2**62
@@ -100,19 +100,19 @@ def test_a_clock_that_was_years_ahead_lists_no_more_than_the_horizon() -> None:
 
 
 OUTCOMES = {
-    None: Outcome.MISSED,
-    State.QUEUED: Outcome.DUE,
-    State.RUNNING: Outcome.DUE,
-    State.WAITING: Outcome.DUE,
-    State.COMPLETED: Outcome.RAN,
-    State.FAILED: Outcome.FAILED,
-    State.CANCELLED: Outcome.FAILED,
-    State.INTERRUPTED: Outcome.FAILED,
+    None: JobOutcome.MISSED,
+    TurnState.QUEUED: JobOutcome.DUE,
+    TurnState.RUNNING: JobOutcome.DUE,
+    TurnState.WAITING: JobOutcome.DUE,
+    TurnState.COMPLETED: JobOutcome.RAN,
+    TurnState.FAILED: JobOutcome.FAILED,
+    TurnState.CANCELLED: JobOutcome.FAILED,
+    TurnState.INTERRUPTED: JobOutcome.FAILED,
 }
 
 
-@pytest.mark.parametrize("state", [None, *State])
-def test_the_outcome_of_a_slot_is_that_of_its_turn(state: State | None) -> None:
+@pytest.mark.parametrize("state", [None, *TurnState])
+def test_the_outcome_of_a_slot_is_that_of_its_turn(state: TurnState | None) -> None:
     """A1: every due instant ends ran, missed or failed."""
     assert outcome(state) is OUTCOMES[state]
 

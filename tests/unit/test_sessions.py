@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.core.sessions import COMPLETE_SUFFIX, Source, State, conversation_key, reset_reason
+from holdfast.core.sessions import COMPLETE_SUFFIX, SessionState, Source, conversation_key, reset_reason
 
 
 @pytest.mark.parametrize(
     ("latest", "reason"),
-    [(None, None), (State.OPEN, None), (State.ENDED, None), (State.SUSPENDED, "suspended")],
+    [(None, None), (SessionState.OPEN, None), (SessionState.ENDED, None), (SessionState.SUSPENDED, "suspended")],
 )
-def test_a_new_session_says_that_the_one_before_it_was_suspended(latest: State | None, reason: str | None) -> None:
+def test_a_new_session_says_that_the_one_before_it_was_suspended(latest: SessionState | None, reason: str | None) -> None:
     """R7."""
     assert reset_reason(latest) == reason
 

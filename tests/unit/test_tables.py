@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.core import delivery, effects, journal, memory, processes, sessions, turns
+from holdfast.core import delivery, effects, journal, processes, segments, sessions, turns
 from holdfast.errors import IllegalMove
 from tests.tables import every
 
@@ -28,37 +28,37 @@ class Table:
     state_after: Callable[[Any, Any], StrEnum]
 
 
-def session_after(state: sessions.State, event: sessions.Event) -> sessions.State:
+def session_after(state: sessions.SessionState, event: sessions.SessionEvent) -> sessions.SessionState:
     session = sessions.Session(
         id="it", key="k", channel="web", owner="o", one_shot=False, created_at=0, updated_at=0, state=state
     )
     return session.on(event)
 
 
-def turn_after(state: turns.State, event: turns.Event) -> turns.State:
+def turn_after(state: turns.TurnState, event: turns.TurnEvent) -> turns.TurnState:
     return turns.Turn(id="it", session_id="s", ordinal=1, accepted_at=0, state=state).on(event).state
 
 
-def call_after(state: effects.State, event: effects.Event) -> effects.State:
+def call_after(state: effects.CallState, event: effects.CallEvent) -> effects.CallState:
     call = effects.Call(id="it", turn_id="t", session_id="s", name="fetch", effect=effects.Effect.PURE, state=state)
     return call.on(event).state
 
 
-def delivery_after(state: delivery.State, event: delivery.Event) -> delivery.State:
+def delivery_after(state: delivery.DeliveryState, event: delivery.DeliveryEvent) -> delivery.DeliveryState:
     sent = delivery.Delivery(
         id="it", turn_id="t", session_id="s", target="log:", part=1, text="", created_at=0, due_at=0, state=state
     )
     return sent.on(event).state
 
 
-def segment_after(state: memory.State, event: memory.Event) -> memory.State:
-    segment = memory.Segment(
+def segment_after(state: segments.SegmentState, event: segments.SegmentEvent) -> segments.SegmentState:
+    segment = segments.Segment(
         id="it", session_id="s", owner="o", first_generation=1, last_generation=1, created_at=0, due_at=0, state=state
     )
     return segment.on(event).state
 
 
-def process_after(state: processes.State, event: processes.Event) -> processes.State:
+def process_after(state: processes.ProcessState, event: processes.ProcessEvent) -> processes.ProcessState:
     process = processes.Process(
         id="it", session_id="s", turn_id="t", owner="o", home="h", command="true", workdir="/", started_at=0, state=state
     )
@@ -68,55 +68,55 @@ def process_after(state: processes.State, event: processes.Event) -> processes.S
 TABLES = [
     Table(
         name="sessions",
-        states=sessions.State,
-        events=sessions.Event,
+        states=sessions.SessionState,
+        events=sessions.SessionEvent,
         moves=sessions.MOVES,
-        first=sessions.State.OPEN,
+        first=sessions.SessionState.OPEN,
         final=frozenset({"ended"}),
         state_after=session_after,
     ),
     Table(
         name="turns",
-        states=turns.State,
-        events=turns.Event,
+        states=turns.TurnState,
+        events=turns.TurnEvent,
         moves=turns.MOVES,
-        first=turns.State.QUEUED,
+        first=turns.TurnState.QUEUED,
         final=frozenset({"completed", "failed", "cancelled"}),
         state_after=turn_after,
     ),
     Table(
         name="effects",
-        states=effects.State,
-        events=effects.Event,
+        states=effects.CallState,
+        events=effects.CallEvent,
         moves=effects.MOVES,
-        first=effects.State.PLANNED,
+        first=effects.CallState.PLANNED,
         final=frozenset({"ok", "error", "unknown"}),
         state_after=call_after,
     ),
     Table(
         name="delivery",
-        states=delivery.State,
-        events=delivery.Event,
+        states=delivery.DeliveryState,
+        events=delivery.DeliveryEvent,
         moves=delivery.MOVES,
-        first=delivery.State.PENDING,
+        first=delivery.DeliveryState.PENDING,
         final=frozenset({"delivered"}),
         state_after=delivery_after,
     ),
     Table(
         name="memory",
-        states=memory.State,
-        events=memory.Event,
-        moves=memory.MOVES,
-        first=memory.State.OPEN,
+        states=segments.SegmentState,
+        events=segments.SegmentEvent,
+        moves=segments.MOVES,
+        first=segments.SegmentState.OPEN,
         final=frozenset({"committed", "waived"}),
         state_after=segment_after,
     ),
     Table(
         name="processes",
-        states=processes.State,
-        events=processes.Event,
+        states=processes.ProcessState,
+        events=processes.ProcessEvent,
         moves=processes.MOVES,
-        first=processes.State.RUNNING,
+        first=processes.ProcessState.RUNNING,
         final=frozenset({"exited", "lost"}),
         state_after=process_after,
     ),
@@ -194,7 +194,7 @@ def test_turns_are_either_settled_or_in_flight() -> None:
     """CONSERVATION: accepted = settled + in flight, with no state in both and none in neither."""
     assert {"completed", "failed", "cancelled", "interrupted"} == turns.SETTLED
     assert {"queued", "running", "waiting"} == turns.IN_FLIGHT
-    assert set(turns.State) == turns.SETTLED | turns.IN_FLIGHT
+    assert set(turns.TurnState) == turns.SETTLED | turns.IN_FLIGHT
     assert not turns.SETTLED & turns.IN_FLIGHT
 
 
@@ -208,24 +208,24 @@ def test_an_interrupted_turn_is_settled_and_not_final() -> None:
     """R5, T3: it is at rest for its user, and its only way out is to be resumed."""
     assert {"completed", "failed", "cancelled"} == turns.FINAL
     assert {"interrupted"} == turns.SETTLED - turns.FINAL
-    ways_out = {pair: after for pair, after in turns.MOVES.items() if pair[0] is turns.State.INTERRUPTED}
-    assert ways_out == {(turns.State.INTERRUPTED, turns.Event.RESUME): turns.State.QUEUED}
+    ways_out = {pair: after for pair, after in turns.MOVES.items() if pair[0] is turns.TurnState.INTERRUPTED}
+    assert ways_out == {(turns.TurnState.INTERRUPTED, turns.TurnEvent.RESUME): turns.TurnState.QUEUED}
 
 
 def test_every_way_into_a_running_turn_begins_in_the_queue() -> None:
     """P1: recovery is no second path, so whatever runs again was claimed like anything else."""
-    assert {before for (before, _), after in turns.MOVES.items() if after is turns.State.RUNNING} == {"queued"}
+    assert {before for (before, _), after in turns.MOVES.items() if after is turns.TurnState.RUNNING} == {"queued"}
 
 
 def test_every_turn_in_flight_can_be_cancelled() -> None:
     """J9: cancel works in every state that has an outcome still to come."""
-    cancellable = {before for before, event in turns.MOVES if event is turns.Event.CANCEL}
+    cancellable = {before for before, event in turns.MOVES if event is turns.TurnEvent.CANCEL}
     assert cancellable == turns.IN_FLIGHT
 
 
 def test_only_a_running_turn_can_be_lost() -> None:
     """R4: what was claimed but has not started is not interrupted."""
-    assert {before for before, event in turns.MOVES if event is turns.Event.LOSE} == {turns.State.RUNNING}
+    assert {before for before, event in turns.MOVES if event is turns.TurnEvent.LOSE} == {turns.TurnState.RUNNING}
 
 
 def test_every_settled_turn_has_its_own_closing_entry() -> None:
@@ -247,42 +247,46 @@ def test_deliveries_are_either_settled_or_not() -> None:
     """D2: an unknown outcome is an outcome, although a labelled resend may better it."""
     assert {"pending", "sending", "retry"} == delivery.UNSETTLED
     assert {"delivered", "failed", "expired", "unknown"} == delivery.SETTLED
-    assert set(delivery.State) == delivery.UNSETTLED | delivery.SETTLED
+    assert set(delivery.DeliveryState) == delivery.UNSETTLED | delivery.SETTLED
 
 
 def test_everything_sent_was_marked_as_sending_first() -> None:
     """D1: no state but `sending` leads to the news that something arrived, except a reconciled unknown."""
-    before = {before for (before, _), after in delivery.MOVES.items() if after is delivery.State.DELIVERED}
-    assert before == {delivery.State.SENDING, delivery.State.UNKNOWN}
+    before = {before for (before, _), after in delivery.MOVES.items() if after is delivery.DeliveryState.DELIVERED}
+    assert before == {delivery.DeliveryState.SENDING, delivery.DeliveryState.UNKNOWN}
 
 
 def test_what_was_given_up_goes_out_again_only_when_somebody_asks() -> None:
     ways_out = {event for before, event in delivery.MOVES if before in ("failed", "expired")}
-    assert ways_out == {delivery.Event.REVIVE}
+    assert ways_out == {delivery.DeliveryEvent.REVIVE}
 
 
 def test_a_message_joins_a_turn_only_while_it_waits() -> None:
     """T1, T2: what has begun, or is over, is a turn of its own."""
-    assert {before for before, event in turns.MOVES if event is turns.Event.JOIN} == {turns.State.QUEUED}
+    assert {before for before, event in turns.MOVES if event is turns.TurnEvent.JOIN} == {turns.TurnState.QUEUED}
 
 
 def test_a_lost_send_goes_out_again_only_as_a_repeat() -> None:
     """D1: there is no unlabelled way from unknown back to sending."""
     again = {event for (before, event), after in delivery.MOVES.items() if before == "unknown" and after == "sending"}
-    assert again == {delivery.Event.REPEAT}
-    assert {before for before, event in delivery.MOVES if event is delivery.Event.REPEAT} == {delivery.State.UNKNOWN}
+    assert again == {delivery.DeliveryEvent.REPEAT}
+    assert {before for before, event in delivery.MOVES if event is delivery.DeliveryEvent.REPEAT} == {
+        delivery.DeliveryState.UNKNOWN
+    }
 
 
 def test_every_segment_but_a_committed_one_is_dirty() -> None:
     """M6: debt stays debt until its provider has it."""
-    assert {"open", "sealed", "committing"} == memory.DIRTY
+    assert {"open", "sealed", "committing"} == segments.DIRTY
 
 
 def test_a_segment_is_sealed_before_it_is_committed() -> None:
     """M5: a turn that completes meanwhile opens a new segment, and is not swallowed by the commit in flight."""
-    assert {before for (before, _), after in memory.MOVES.items() if after is memory.State.COMMITTING} == {"sealed"}
+    assert {before for (before, _), after in segments.MOVES.items() if after is segments.SegmentState.COMMITTING} == {
+        "sealed"
+    }
 
 
 def test_a_suspended_session_never_opens_again() -> None:
     """R7: suspended wins."""
-    assert reachable(sessions.MOVES, sessions.State.SUSPENDED) == {"suspended", "ended"}
+    assert reachable(sessions.MOVES, sessions.SessionState.SUSPENDED) == {"suspended", "ended"}

@@ -13,17 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.core import notes
-from holdfast.core.journal import CLOSING, Entry, Kind
+from holdfast.core.journal import CLOSING, Entry, EntryKind
 from holdfast.core.transcript import Item, Role, cut_off_by, fold, instructions, tool_unanswered
 from holdfast.core.turns import Cause
 from holdfast.ids import TurnId
 
-SPOKEN = {Kind.TEXT: Role.ASSISTANT, Kind.REASONING: Role.REASONING}
+SPOKEN = {EntryKind.TEXT: Role.ASSISTANT, EntryKind.REASONING: Role.REASONING}
 CLOSING_KINDS = frozenset(CLOSING.values())
-LOST_CLOSINGS = (Kind.TURN_INTERRUPTED, Kind.TURN_CANCELLED)
+LOST_CLOSINGS = (EntryKind.TURN_INTERRUPTED, EntryKind.TURN_CANCELLED)
 
 
-def entry(kind: Kind, turn: str = "t1", attempt: int = 1, nth: int | None = None, **data: object) -> Entry:
+def entry(kind: EntryKind, turn: str = "t1", attempt: int = 1, nth: int | None = None, **data: object) -> Entry:
     return Entry(session_id="s", seq=1, turn_id=turn, attempt=attempt, nth=nth, kind=kind, at=0, data=data)
 
 
@@ -53,23 +53,23 @@ class Mark:
 def attempt_of(turn: str, attempt: int, steps: Sequence[str]) -> Iterator[Entry]:
     """Write what one attempt of a worker writes, step by step."""
     nth = 1
-    yield entry(Kind.TURN_STARTED, turn, attempt, nth)
+    yield entry(EntryKind.TURN_STARTED, turn, attempt, nth)
     started: list[str] = []
     for step in steps:
         nth += 1
         mark = str(Mark(turn, attempt, nth))
         match step:
             case "text" | "reasoning":
-                yield entry(Kind(step), turn, attempt, nth, text=mark)
+                yield entry(EntryKind(step), turn, attempt, nth, text=mark)
             case "note":
-                yield entry(Kind.NOTE, turn, attempt, nth, text=mark)
+                yield entry(EntryKind.NOTE, turn, attempt, nth, text=mark)
             case "tool":
                 started.append(mark)
-                yield entry(Kind.TOOL_STARTED, turn, attempt, nth, call_id=mark, name=f"name {mark}", args={"of": mark})
+                yield entry(EntryKind.TOOL_STARTED, turn, attempt, nth, call_id=mark, name=f"name {mark}", args={"of": mark})
             case "result" if started:
                 call = started.pop()
                 result = {"outcome": "ok", "result": f"result {call}"}
-                yield entry(Kind.TOOL_FINISHED, turn, attempt, nth, call_id=call, name=f"name {call}", **result)
+                yield entry(EntryKind.TOOL_FINISHED, turn, attempt, nth, call_id=call, name=f"name {call}", **result)
             case _:
                 nth -= 1
 
@@ -80,7 +80,7 @@ STEPS = st.lists(st.sampled_from(["text", "text", "reasoning", "note", "tool", "
 @st.composite
 def turns(draw: st.DrawFn, turn: str) -> list[Entry]:
     """One turn as a store could hold it: attempts that are parked or interrupted, and perhaps an end."""
-    entries = [entry(Kind.TURN_ACCEPTED, turn, 0, text=f"message of {turn}")]
+    entries = [entry(EntryKind.TURN_ACCEPTED, turn, 0, text=f"message of {turn}")]
     attempt = 0
     for fate in draw(st.lists(st.sampled_from(["parked", "interrupted"]), max_size=3)):
         attempt += 1
@@ -88,10 +88,10 @@ def turns(draw: st.DrawFn, turn: str) -> list[Entry]:
         if fate == "parked":
             nth = entries[-1].nth
             assert nth is not None
-            entries.append(entry(Kind.APPROVAL_ASKED, turn, attempt, nth + 1, question_id="q", text="may I?"))
-            entries.append(entry(Kind.APPROVAL_ANSWERED, turn, attempt, None, question_id="q", text="yes"))
+            entries.append(entry(EntryKind.APPROVAL_ASKED, turn, attempt, nth + 1, question_id="q", text="may I?"))
+            entries.append(entry(EntryKind.APPROVAL_ANSWERED, turn, attempt, None, question_id="q", text="yes"))
         else:
-            entries.append(entry(Kind.TURN_INTERRUPTED, turn, attempt, None, cause="crash"))
+            entries.append(entry(EntryKind.TURN_INTERRUPTED, turn, attempt, None, cause="crash"))
     match draw(st.sampled_from(["at rest", "running", "completed", "failed", "cancelled"])):
         case "at rest":
             return entries
@@ -99,12 +99,12 @@ def turns(draw: st.DrawFn, turn: str) -> list[Entry]:
             return [*entries, *attempt_of(turn, attempt + 1, draw(STEPS))]
         case "cancelled":
             entries += attempt_of(turn, attempt + 1, draw(STEPS))
-            return [*entries, entry(Kind.TURN_CANCELLED, turn, attempt + 1, None, cause="user")]
+            return [*entries, entry(EntryKind.TURN_CANCELLED, turn, attempt + 1, None, cause="user")]
         case end:
             entries += attempt_of(turn, attempt + 1, draw(STEPS))
             nth = entries[-1].nth
             assert nth is not None
-            return [*entries, entry(Kind(f"turn.{end}"), turn, attempt + 1, nth + 1, text="all of it", error="no")]
+            return [*entries, entry(EntryKind(f"turn.{end}"), turn, attempt + 1, nth + 1, text="all of it", error="no")]
 
 
 def numbered(entries: Sequence[Entry]) -> list[Entry]:
@@ -134,7 +134,7 @@ def delayed(draw: st.DrawFn) -> tuple[list[Entry], list[Entry]]:
     late = [each for each in able if (each.nth or 0) >= first_late[each.turn_id, each.attempt]]
     arrived = [each for each in in_time if each not in late]
     # Of a call that was seen to start and not to end, the store says before the marker that nobody knows its outcome.
-    for each in [each for each in arrived if each.kind is Kind.TOOL_STARTED]:
+    for each in [each for each in arrived if each.kind is EntryKind.TOOL_STARTED]:
         say_unknown(in_time, each)
         say_unknown(arrived, each)
     for each in draw(st.permutations(late)):
@@ -144,11 +144,13 @@ def delayed(draw: st.DrawFn) -> tuple[list[Entry], list[Entry]]:
 
 
 def say_unknown(journal: list[Entry], start: Entry) -> None:
-    ends = [each for each in journal if each.kind is Kind.TOOL_FINISHED and each.data["call_id"] == start.data["call_id"]]
+    ends = [
+        each for each in journal if each.kind is EntryKind.TOOL_FINISHED and each.data["call_id"] == start.data["call_id"]
+    ]
     marker = [index for index, each in enumerate(journal) if each.kind in LOST_CLOSINGS and same_attempt(each, start)]
     if marker and not ends:
         data = {"call_id": start.data["call_id"], "name": start.data["name"], "outcome": "unknown"}
-        journal.insert(marker[0], entry(Kind.TOOL_FINISHED, start.turn_id, start.attempt, None, **data))
+        journal.insert(marker[0], entry(EntryKind.TOOL_FINISHED, start.turn_id, start.attempt, None, **data))
 
 
 def same_attempt(one: Entry, other: Entry) -> bool:
@@ -187,7 +189,7 @@ def test_the_marker_stands_below_everything_of_its_attempt(case: tuple[list[Entr
     items = fold(arrived)
     for turn in turn_ids(arrived):
         mine = [item for item in items if item.turn_id == turn]
-        lost = [each.attempt for each in arrived if each.turn_id == turn and each.kind is Kind.TURN_INTERRUPTED]
+        lost = [each.attempt for each in arrived if each.turn_id == turn and each.kind is EntryKind.TURN_INTERRUPTED]
         markers = [index for index, item in enumerate(mine) if item.kind == "interrupted"]
         for attempt, marker in zip(lost, markers, strict=True):
             assert all(each.attempt <= attempt for item in mine[:marker] for each in marks_of(item))
@@ -208,7 +210,7 @@ def marks_of(item: Item) -> list[Mark]:
 def test_exactly_what_a_lost_attempt_had_shown_is_marked_as_recovered(case: tuple[list[Entry], list[Entry]]) -> None:
     """J2."""
     _, arrived = case
-    lost = {(each.turn_id, each.attempt) for each in arrived if each.kind is Kind.TURN_INTERRUPTED}
+    lost = {(each.turn_id, each.attempt) for each in arrived if each.kind is EntryKind.TURN_INTERRUPTED}
     for item in fold(arrived):
         if marks := marks_of(item):
             assert [item.recovered] * len(marks) == [(each.turn, each.attempt) in lost for each in marks]
@@ -260,8 +262,8 @@ def test_a_tool_card_has_the_arguments_of_its_start_and_the_result_of_its_end(
     """J2, J4: one card per call, with name, arguments and outcome; a result that arrives late is better than unknown."""
     _, arrived = case
     cards = [item for item in fold(arrived) if item.role is Role.TOOL]
-    started = [each.data["call_id"] for each in arrived if each.kind is Kind.TOOL_STARTED]
-    ends = {(each.data["call_id"], each.data["outcome"]) for each in arrived if each.kind is Kind.TOOL_FINISHED}
+    started = [each.data["call_id"] for each in arrived if each.kind is EntryKind.TOOL_STARTED]
+    ends = {(each.data["call_id"], each.data["outcome"]) for each in arrived if each.kind is EntryKind.TOOL_FINISHED}
     assert sorted(str(card.call_id) for card in cards) == sorted(map(str, started))
     for card in cards:
         call = card.call_id
@@ -273,7 +275,7 @@ def test_a_tool_card_has_the_arguments_of_its_start_and_the_result_of_its_end(
 @given(journals())
 def test_turns_stand_in_the_order_of_their_acceptance(entries: list[Entry]) -> None:
     """T2."""
-    accepted = [each.turn_id for each in entries if each.kind is Kind.TURN_ACCEPTED]
+    accepted = [each.turn_id for each in entries if each.kind is EntryKind.TURN_ACCEPTED]
     assert turn_ids(fold(entries)) == accepted  # type: ignore[arg-type]
     assert [item.turn_id for item in fold(entries) if item.role is Role.USER] == accepted
 
@@ -285,7 +287,7 @@ def test_the_message_opens_its_turn_and_the_marker_closes_it(entries: list[Entry
     for turn in turn_ids(entries):
         mine = [item for item in items if item.turn_id == turn]
         assert mine[0].role is Role.USER
-        ends = {Kind.TURN_FAILED: "failed", Kind.TURN_CANCELLED: "cancelled"}
+        ends = {EntryKind.TURN_FAILED: "failed", EntryKind.TURN_CANCELLED: "cancelled"}
         end = next((ends[each.kind] for each in entries if each.turn_id == turn and each.kind in ends), None)
         assert [item.kind for item in mine if item.kind in ends.values()] == ([end] if end else [])
         assert end is None or mine[-1].kind == end
@@ -307,7 +309,7 @@ odd_entries = st.builds(
     turn_id=st.sampled_from(["t1", "t2"]),
     attempt=st.integers(0, 3),
     nth=st.one_of(st.none(), st.integers(0, 4)),
-    kind=st.sampled_from(Kind),
+    kind=st.sampled_from(EntryKind),
     at=st.integers(),
     data=st.dictionaries(keys, json_values, max_size=4),
 )
@@ -327,7 +329,7 @@ def test_no_data_however_odd_keeps_a_transcript_from_being_read(entries: list[En
 @given(st.lists(odd_entries, max_size=12))
 def test_every_text_is_shown_once_whatever_stands_around_it(entries: list[Entry]) -> None:
     """J1: whatever is not left out on purpose, because its turn was undone or stands in another."""
-    out = {each.turn_id for each in entries if each.kind is Kind.TURN_UNDONE or "joined" in each.data}
+    out = {each.turn_id for each in entries if each.kind is EntryKind.TURN_UNDONE or "joined" in each.data}
     marked = [
         replace(each, data={"text": f"<{number} 0 0>"}) if each.kind in SPOKEN else each
         for number, each in enumerate(entries)
@@ -342,29 +344,36 @@ def test_every_text_is_shown_once_whatever_stands_around_it(entries: list[Entry]
 @pytest.mark.parametrize(
     ("kind", "data", "text"),
     [
-        (Kind.TURN_INTERRUPTED, {"cause": "crash"}, notes.interrupted("crash")),
-        (Kind.TURN_INTERRUPTED, {"cause": "restart_timeout"}, notes.interrupted("restart_timeout")),
-        (Kind.TURN_INTERRUPTED, {}, notes.interrupted("")),
-        (Kind.TURN_CANCELLED, {"cause": "session_ended"}, notes.cancelled("session_ended")),
-        (Kind.TURN_CANCELLED, {}, notes.cancelled("")),
-        (Kind.TURN_FAILED, {"error": "no such model"}, notes.failed("no such model")),
-        (Kind.TURN_FAILED, {}, notes.failed("")),
+        (EntryKind.TURN_INTERRUPTED, {"cause": "crash"}, notes.interrupted("crash")),
+        (EntryKind.TURN_INTERRUPTED, {"cause": "restart_timeout"}, notes.interrupted("restart_timeout")),
+        (EntryKind.TURN_INTERRUPTED, {}, notes.interrupted("")),
+        (EntryKind.TURN_CANCELLED, {"cause": "session_ended"}, notes.cancelled("session_ended")),
+        (EntryKind.TURN_CANCELLED, {}, notes.cancelled("")),
+        (EntryKind.TURN_FAILED, {"error": "no such model"}, notes.failed("no such model")),
+        (EntryKind.TURN_FAILED, {}, notes.failed("")),
     ],
 )
-def test_an_end_that_is_no_answer_says_what_it_is(kind: Kind, data: dict[str, object], text: str) -> None:
+def test_an_end_that_is_no_answer_says_what_it_is(kind: EntryKind, data: dict[str, object], text: str) -> None:
     """A1: the outcome of a turn is visible."""
     (marker,) = fold([entry(kind, **data)])
     assert (marker.role, marker.kind, marker.text) == (Role.MARKER, kind.value.removeprefix("turn."), text)
 
 
 def test_every_kind_of_entry_is_folded() -> None:
-    silent = {Kind.TURN_STARTED, Kind.TURN_DEFERRED, Kind.TURN_COMPLETED, Kind.TURN_RECOVERED, Kind.TURN_UNDONE, Kind.USAGE}
-    assert {kind for kind in Kind if not fold([entry(kind)])} == silent
+    silent = {
+        EntryKind.TURN_STARTED,
+        EntryKind.TURN_DEFERRED,
+        EntryKind.TURN_COMPLETED,
+        EntryKind.TURN_RECOVERED,
+        EntryKind.TURN_UNDONE,
+        EntryKind.USAGE,
+    }
+    assert {kind for kind in EntryKind if not fold([entry(kind)])} == silent
 
 
 def test_a_question_and_its_answer_stand_in_the_transcript() -> None:
-    asked = entry(Kind.APPROVAL_ASKED, nth=2, text="may I?")
-    answered = entry(Kind.APPROVAL_ANSWERED, text="yes")
+    asked = entry(EntryKind.APPROVAL_ASKED, nth=2, text="may I?")
+    answered = entry(EntryKind.APPROVAL_ANSWERED, text="yes")
     assert [(item.role, item.kind, item.text) for item in fold([asked, answered])] == [
         (Role.QUESTION, "asked", "may I?"),
         (Role.QUESTION, "answered", "yes"),
@@ -372,16 +381,16 @@ def test_a_question_and_its_answer_stand_in_the_transcript() -> None:
 
 
 def test_a_result_without_its_start_is_a_card_of_its_own() -> None:
-    (card,) = fold([entry(Kind.TOOL_FINISHED, call_id="c", name="fetch", outcome="ok", result="done")])
+    (card,) = fold([entry(EntryKind.TOOL_FINISHED, call_id="c", name="fetch", outcome="ok", result="done")])
     assert (card.role, card.name, card.outcome, card.result) == (Role.TOOL, "fetch", "ok", "done")
 
 
 def test_a_result_that_arrives_late_is_better_than_unknown() -> None:
     """J4: it stands where it was written, above the entry in which the store said that nobody knew."""
-    started = entry(Kind.TOOL_STARTED, nth=2, call_id="c", name="fetch")
-    unknown = entry(Kind.TOOL_FINISHED, call_id="c", name="fetch", outcome="unknown")
-    late = entry(Kind.TOOL_FINISHED, nth=3, call_id="c", name="fetch", outcome="ok", result="done")
-    marker = entry(Kind.TURN_INTERRUPTED, cause="crash")
+    started = entry(EntryKind.TOOL_STARTED, nth=2, call_id="c", name="fetch")
+    unknown = entry(EntryKind.TOOL_FINISHED, call_id="c", name="fetch", outcome="unknown")
+    late = entry(EntryKind.TOOL_FINISHED, nth=3, call_id="c", name="fetch", outcome="ok", result="done")
+    marker = entry(EntryKind.TURN_INTERRUPTED, cause="crash")
     assert [(item.outcome, item.kind) for item in fold([started, unknown, marker])] == [
         ("unknown", None),
         (None, "interrupted"),
@@ -395,34 +404,38 @@ def test_a_result_that_arrives_late_is_better_than_unknown() -> None:
 @pytest.mark.parametrize("odd", [None, 7, 1.5, True, ["a"], {"a": "b"}])
 def test_a_value_that_is_no_text_is_shown_as_none(odd: object) -> None:
     """R11: what an older version or a damaged disk left behind is not taken for words."""
-    (card,) = fold([entry(Kind.TOOL_FINISHED, call_id=odd, name=odd, outcome=odd, result=odd, text=odd)])
+    (card,) = fold([entry(EntryKind.TOOL_FINISHED, call_id=odd, name=odd, outcome=odd, result=odd, text=odd)])
     assert (card.call_id, card.name, card.outcome, card.result, card.text) == ("", "", "", None, "")
-    (marker,) = fold([entry(Kind.TURN_INTERRUPTED, cause=odd)])
+    (marker,) = fold([entry(EntryKind.TURN_INTERRUPTED, cause=odd)])
     assert marker.text == notes.interrupted("")
 
 
 def test_a_second_result_of_a_call_does_not_hide_the_first() -> None:
     """J1: what was shown stays as it was shown."""
-    results = [entry(Kind.TOOL_FINISHED, call_id="c", name="fetch", outcome=each, result=each) for each in ("ok", "error")]
-    items = fold([entry(Kind.TOOL_STARTED, call_id="c", name="fetch"), *results])
+    results = [
+        entry(EntryKind.TOOL_FINISHED, call_id="c", name="fetch", outcome=each, result=each) for each in ("ok", "error")
+    ]
+    items = fold([entry(EntryKind.TOOL_STARTED, call_id="c", name="fetch"), *results])
     assert [item.result for item in items] == ["ok", "error"]
 
 
 def test_the_words_of_two_attempts_stand_apart_even_with_nothing_between_them() -> None:
     """J2."""
-    items = fold([entry(Kind.TEXT, attempt=1, nth=2, text="Let me"), entry(Kind.TEXT, attempt=2, nth=2, text="Let me see")])
+    items = fold(
+        [entry(EntryKind.TEXT, attempt=1, nth=2, text="Let me"), entry(EntryKind.TEXT, attempt=2, nth=2, text="Let me see")]
+    )
     assert [item.text for item in items] == ["Let me", "Let me see"]
 
 
 def test_a_call_that_is_run_again_finishes_the_card_of_the_second_run() -> None:
     """R10: the first stays open, as the interruption left it."""
     first = [
-        entry(Kind.TOOL_STARTED, attempt=1, nth=2, call_id="c", name="fetch"),
-        entry(Kind.TURN_INTERRUPTED, attempt=1),
+        entry(EntryKind.TOOL_STARTED, attempt=1, nth=2, call_id="c", name="fetch"),
+        entry(EntryKind.TURN_INTERRUPTED, attempt=1),
     ]
     second = [
-        entry(Kind.TOOL_STARTED, attempt=2, nth=2, call_id="c", name="fetch"),
-        entry(Kind.TOOL_FINISHED, attempt=2, nth=3, call_id="c", name="fetch", outcome="ok", result="done"),
+        entry(EntryKind.TOOL_STARTED, attempt=2, nth=2, call_id="c", name="fetch"),
+        entry(EntryKind.TOOL_FINISHED, attempt=2, nth=3, call_id="c", name="fetch", outcome="ok", result="done"),
     ]
     cut, marker, done = fold(first + second)
     assert (cut.outcome, cut.recovered, marker.role) == (None, True, Role.MARKER)
@@ -432,30 +445,31 @@ def test_a_call_that_is_run_again_finishes_the_card_of_the_second_run() -> None:
 @pytest.mark.timeout(20)
 def test_a_very_long_turn_is_folded_in_time_that_grows_with_its_length() -> None:
     """J1: whoever reads a day's work must not wait for minutes, as when every entry looks at all that came before it."""
-    message = entry(Kind.TURN_ACCEPTED, attempt=0)
-    pieces = [entry(Kind.TEXT, nth=nth, text="word ") for nth in range(1, 60_001)]
-    _, answer, _ = fold([message, *pieces[:40_000], entry(Kind.TURN_INTERRUPTED), *pieces[40_000:]])
+    message = entry(EntryKind.TURN_ACCEPTED, attempt=0)
+    pieces = [entry(EntryKind.TEXT, nth=nth, text="word ") for nth in range(1, 60_001)]
+    _, answer, _ = fold([message, *pieces[:40_000], entry(EntryKind.TURN_INTERRUPTED), *pieces[40_000:]])
     assert answer.text == "word " * 60_000
 
 
 @pytest.mark.parametrize("cause", [*Cause, "a cause of a later version"])
 def test_what_follows_an_interruption_knows_its_cause(cause: str) -> None:
     """R6."""
-    assert cut_off_by([entry(Kind.TEXT, text="so"), entry(Kind.TURN_INTERRUPTED, cause=cause)]) == cause
-    accepted = entry(Kind.TURN_ACCEPTED, turn="t2", attempt=0)
-    assert cut_off_by([entry(Kind.TURN_INTERRUPTED, cause=cause), accepted]) == cause
+    assert cut_off_by([entry(EntryKind.TEXT, text="so"), entry(EntryKind.TURN_INTERRUPTED, cause=cause)]) == cause
+    accepted = entry(EntryKind.TURN_ACCEPTED, turn="t2", attempt=0)
+    assert cut_off_by([entry(EntryKind.TURN_INTERRUPTED, cause=cause), accepted]) == cause
 
 
 @pytest.mark.parametrize(
-    ("kind", "cause"), [(Kind.TURN_COMPLETED, None), (Kind.TURN_FAILED, "crash"), (Kind.TURN_CANCELLED, "crash")]
+    ("kind", "cause"),
+    [(EntryKind.TURN_COMPLETED, None), (EntryKind.TURN_FAILED, "crash"), (EntryKind.TURN_CANCELLED, "crash")],
 )
-def test_only_a_completed_turn_ends_the_memory_of_an_interruption(kind: Kind, cause: str | None) -> None:
+def test_only_a_completed_turn_ends_the_memory_of_an_interruption(kind: EntryKind, cause: str | None) -> None:
     """R5."""
     assert cut_off_by([]) is None
-    assert cut_off_by([entry(Kind.TURN_INTERRUPTED, cause="crash"), entry(kind, attempt=2)]) == cause
+    assert cut_off_by([entry(EntryKind.TURN_INTERRUPTED, cause="crash"), entry(kind, attempt=2)]) == cause
 
 
-TOOL = [entry(Kind.TOOL_STARTED, call_id="c"), entry(Kind.TOOL_FINISHED, call_id="c", outcome="ok", result="3")]
+TOOL = [entry(EntryKind.TOOL_STARTED, call_id="c"), entry(EntryKind.TOOL_FINISHED, call_id="c", outcome="ok", result="3")]
 
 
 @pytest.mark.parametrize(
@@ -464,33 +478,33 @@ TOOL = [entry(Kind.TOOL_STARTED, call_id="c"), entry(Kind.TOOL_FINISHED, call_id
         ([], False),
         (TOOL, True),
         (TOOL[:1], False),
-        ([*TOOL, entry(Kind.TEXT, text="three")], False),
-        ([*TOOL, entry(Kind.TURN_FAILED, error="no")], True),
-        ([*TOOL, entry(Kind.NOTE, text="restarting")], True),
+        ([*TOOL, entry(EntryKind.TEXT, text="three")], False),
+        ([*TOOL, entry(EntryKind.TURN_FAILED, error="no")], True),
+        ([*TOOL, entry(EntryKind.NOTE, text="restarting")], True),
     ],
 )
 def test_a_tool_result_that_no_word_followed_is_unanswered(before: list[Entry], unanswered: bool) -> None:
     """R6."""
-    mine = [entry(Kind.TURN_ACCEPTED, turn="t2", attempt=0, text="and?"), replace(TOOL[0], turn_id="t2")]
+    mine = [entry(EntryKind.TURN_ACCEPTED, turn="t2", attempt=0, text="and?"), replace(TOOL[0], turn_id="t2")]
     assert tool_unanswered(fold(before + mine), "t2") is unanswered  # type: ignore[arg-type]
 
 
 def test_messages_that_wait_behind_a_turn_do_not_answer_for_it() -> None:
     """R6: the note looks at what stands before the turn, not at what stands after it."""
-    waiting = [entry(Kind.TURN_ACCEPTED, turn=turn, attempt=0, text="?") for turn in ("t2", "t3")]
+    waiting = [entry(EntryKind.TURN_ACCEPTED, turn=turn, attempt=0, text="?") for turn in ("t2", "t3")]
     assert tool_unanswered(fold(TOOL + waiting), "t2")  # type: ignore[arg-type]
 
 
 def test_a_message_that_joined_ends_no_interruption() -> None:
     """R6: only an answer does."""
-    cut = entry(Kind.TURN_INTERRUPTED, cause="crash")
-    assert cut_off_by([cut, entry(Kind.TURN_COMPLETED, joined="t0")]) == "crash"
-    assert cut_off_by([cut, entry(Kind.TURN_COMPLETED)]) is None
+    cut = entry(EntryKind.TURN_INTERRUPTED, cause="crash")
+    assert cut_off_by([cut, entry(EntryKind.TURN_COMPLETED, joined="t0")]) == "crash"
+    assert cut_off_by([cut, entry(EntryKind.TURN_COMPLETED)]) is None
 
 
 def test_an_interruption_that_was_undone_is_not_spoken_of() -> None:
     """R6: what it had shown is not in the transcript any more."""
-    assert cut_off_by([entry(Kind.TURN_INTERRUPTED, cause="crash"), entry(Kind.TURN_UNDONE)]) is None
+    assert cut_off_by([entry(EntryKind.TURN_INTERRUPTED, cause="crash"), entry(EntryKind.TURN_UNDONE)]) is None
 
 
 PRIOR = [
@@ -501,7 +515,9 @@ PRIOR = [
 
 
 def test_what_a_client_says_was_said_before_stands_above_its_message() -> None:
-    items = fold([entry(Kind.TURN_ACCEPTED, attempt=0, text="who am I?", prior=PRIOR), entry(Kind.TEXT, nth=1, text="Ada")])
+    items = fold(
+        [entry(EntryKind.TURN_ACCEPTED, attempt=0, text="who am I?", prior=PRIOR), entry(EntryKind.TEXT, nth=1, text="Ada")]
+    )
     assert [(item.role, item.kind, item.text) for item in items] == [
         (Role.PRIOR, "system", "be brief"),
         (Role.PRIOR, "user", "my name is Ada"),
@@ -513,22 +529,24 @@ def test_what_a_client_says_was_said_before_stands_above_its_message() -> None:
 
 def test_what_was_said_before_does_not_run_into_the_answer() -> None:
     """Two pieces of one voice are joined, but what a client recalls was not said in this turn."""
-    items = fold([entry(Kind.TURN_ACCEPTED, attempt=0, text="go on", prior=PRIOR[2:]), entry(Kind.TEXT, nth=1, text="more")])
+    items = fold(
+        [entry(EntryKind.TURN_ACCEPTED, attempt=0, text="go on", prior=PRIOR[2:]), entry(EntryKind.TEXT, nth=1, text="more")]
+    )
     assert [item.text for item in items if item.role is Role.ASSISTANT] == ["more"]
 
 
 @pytest.mark.parametrize("prior", [None, "x", [1], [{"speaker": "nobody", "text": "x"}], [{"speaker": "user"}], {}])
 def test_what_is_no_record_of_what_was_said_is_left_out(prior: object) -> None:
     """R11: a field that cannot be read is dropped, and the message kept."""
-    items = fold([entry(Kind.TURN_ACCEPTED, attempt=0, text="hello", prior=prior)])
+    items = fold([entry(EntryKind.TURN_ACCEPTED, attempt=0, text="hello", prior=prior)])
     assert [(item.role, item.text) for item in items] == [(Role.USER, "hello")]
 
 
 def test_instructions_are_those_of_one_turn_alone() -> None:
     items = fold(
         [
-            entry(Kind.TURN_ACCEPTED, "t1", attempt=0, text="one", prior=PRIOR),
-            entry(Kind.TURN_ACCEPTED, "t2", attempt=0, text="two", prior=[{"speaker": "system", "text": "be long"}]),
+            entry(EntryKind.TURN_ACCEPTED, "t1", attempt=0, text="one", prior=PRIOR),
+            entry(EntryKind.TURN_ACCEPTED, "t2", attempt=0, text="two", prior=[{"speaker": "system", "text": "be long"}]),
         ]
     )
     assert instructions(items, TurnId("t1")) == ["be brief"]

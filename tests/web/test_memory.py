@@ -12,7 +12,7 @@ import pytest
 
 from holdfast.clock import SystemClock
 from holdfast.config import MemoryConfig
-from holdfast.core.memory import State
+from holdfast.core.segments import SegmentState
 from holdfast.desk.plans import Edit, Forgetting, KeyPlan, Replaying
 from holdfast.errors import NotFound, Rejected
 from holdfast.ids import MemoryId, SegmentId, SessionId
@@ -179,7 +179,7 @@ async def test_waiving_and_replaying_are_the_operators(home: Path) -> None:
         assert await refused(house, "POST", f"/api/memory/segments/{segment_id}/waive") == (403, "wrong_scope")
         assert await refused(house, "POST", "/api/memory/replay", {"provider": "builtin"}) == (403, "wrong_scope")
         assert await house.post("/api/memory/commit", {"session_id": session_id}) == {"committed": False}
-        assert (await house.desk.memories.waive(SegmentId(segment_id))).state is State.WAIVED
+        assert (await house.desk.memories.waive(SegmentId(segment_id))).state is SegmentState.WAIVED
 
 
 async def test_a_tenant_has_only_so_many_commits_made_at_once(home: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any, get_type_hints
 import msgspec
 import pytest
 
-from holdfast.core.journal import Kind
+from holdfast.core.journal import EntryKind
 from holdfast.core.payloads import PAYLOADS
 from tests.web.house import House, open_house
 
@@ -39,8 +39,15 @@ async def test_every_entry_has_the_shape_of_its_kind(home: Path) -> None:
         check(entry)
     seen = {entry["kind"] for entry in entries}
     # A gateway that dies, a search after it, a summary by a model and a model that is away are needed for the others.
-    rare = {Kind.TURN_INTERRUPTED, Kind.TURN_RECOVERED, Kind.CONTEXT_COMPACTED, Kind.TURN_DEFERRED, Kind.USAGE, Kind.NOTE}
-    assert {*Kind} - seen <= rare
+    rare = {
+        EntryKind.TURN_INTERRUPTED,
+        EntryKind.TURN_RECOVERED,
+        EntryKind.CONTEXT_COMPACTED,
+        EntryKind.TURN_DEFERRED,
+        EntryKind.USAGE,
+        EntryKind.NOTE,
+    }
+    assert {*EntryKind} - seen <= rare
 
 
 async def settled(house: House, session_id: str, text: str, **more: Any) -> None:
@@ -49,11 +56,11 @@ async def settled(house: House, session_id: str, text: str, **more: Any) -> None
 
 
 def check(entry: dict[str, Any]) -> None:
-    shape = PAYLOADS[Kind(entry["kind"])]
+    shape = PAYLOADS[EntryKind(entry["kind"])]
     msgspec.convert(entry["data"], shape)
     assert set(entry["data"]) <= set(get_type_hints(shape)), entry
 
 
-@pytest.mark.parametrize("kind", Kind)
-def test_every_kind_has_a_shape(kind: Kind) -> None:
+@pytest.mark.parametrize("kind", EntryKind)
+def test_every_kind_has_a_shape(kind: EntryKind) -> None:
     assert kind in PAYLOADS

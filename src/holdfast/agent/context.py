@@ -285,9 +285,9 @@ def _requested(turn_id: TurnId, call: Call) -> ToolCall:
 
 def _outcome(state: str | None, result: str | None) -> str:
     match state:
-        case effects.State.OK:
+        case effects.CallState.OK:
             return result or ""
-        case effects.State.ERROR:
+        case effects.CallState.ERROR:
             return f"Error: {result or 'it failed'}"
         case _:
             return f"{UNKNOWN} {result}" if result else UNKNOWN

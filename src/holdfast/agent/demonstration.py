@@ -16,7 +16,7 @@ from pathlib import Path
 from holdfast.agent.scripted import Ask, Fail, FunctionTool, Line, Pause, Reach, Say, ScriptedAgent, Think, Use
 from holdfast.agent.toolbox import Toolbox
 from holdfast.clock import Clock, SystemClock
-from holdfast.core.effects import Call, Effect, State
+from holdfast.core.effects import Call, CallState, Effect
 from holdfast.core.transcript import Role
 from holdfast.errors import Rejected
 from holdfast.ports import Assignment
@@ -180,9 +180,9 @@ def _numbers(last: int) -> str:
 def _reporting(done: str) -> Callable[[Call], str]:
     def report(call: Call) -> str:
         match call.state:
-            case State.OK:
+            case CallState.OK:
                 return f" {done}"
-            case State.UNKNOWN:
+            case CallState.UNKNOWN:
                 return f" Whether {call.name} had its effect is not known: I was cut off, and did not try again."
             case _:
                 return f" {call.name} failed: {call.result}."
@@ -191,11 +191,11 @@ def _reporting(done: str) -> Callable[[Call], str]:
 
 
 def _printed(call: Call) -> str:
-    return f" The terminal said:\n\n```\n{call.result}\n```\n" if call.state is State.OK else _reporting("")(call)
+    return f" The terminal said:\n\n```\n{call.result}\n```\n" if call.state is CallState.OK else _reporting("")(call)
 
 
 def _remembered(call: Call) -> str:
-    if call.state is not State.OK:
+    if call.state is not CallState.OK:
         return _reporting("")(call)
     facts = [text for _, found, text in (line.partition(": ") for line in str(call.result).splitlines()) if found]
     return "\n\n".join((" This I know about you:", "\n".join(f"- {each}" for each in facts))) if facts else " Nothing yet."

@@ -10,13 +10,13 @@ import msgspec
 from holdfast.agent.steps import step_of
 from holdfast.agent.tools.port import StructTool, Tool
 from holdfast.core import delegation
-from holdfast.core.effects import State
+from holdfast.core.effects import CallState
 from holdfast.core.transcript import COMPACTED, Role
 from holdfast.ids import CallId
 from holdfast.ports import Assignment
 
 # A call that was cut off may have been read all the same.
-_READ = frozenset({State.OK, State.UNKNOWN})
+_READ = frozenset({CallState.OK, CallState.UNKNOWN})
 
 
 def private_reads(work: Assignment, tools: Mapping[str, Tool], call_id: CallId) -> tuple[str, ...]:

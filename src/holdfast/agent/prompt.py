@@ -15,7 +15,7 @@ from holdfast.agent.files import TextFiles
 from holdfast.agent.skills import Skills
 from holdfast.clock import Clock
 from holdfast.config import AgentConfig
-from holdfast.core.memories import Memory
+from holdfast.core.facts import Memory
 from holdfast.core.transcript import instructions
 from holdfast.core.trust import Trust, trust_in
 from holdfast.errors import Unavailable

@@ -25,8 +25,8 @@ from holdfast.channels.webhook.route import misconfigured
 from holdfast.channels.webhook.signatures import new_secret
 from holdfast.clock import SystemClock
 from holdfast.config import Config, RouteConfig, load, placed, secrets
-from holdfast.core.memory import BUILTIN, debt
 from holdfast.core.redaction import Redaction
+from holdfast.core.segments import BUILTIN, debt
 from holdfast.core.timekeeping import EARLIEST_MS, lead, span
 from holdfast.desk.debts import in_words
 from holdfast.desk.doctor import Finding, Level, Report

@@ -18,15 +18,15 @@ from holdfast.cli.frame import EXIT_FAILED, print_json, print_text, visible
 from holdfast.cli.narration import Narrator, joined, settles
 from holdfast.cli.screen import PipeScreen
 from holdfast.core.intake import Receipt
-from holdfast.core.journal import Entry, Kind
-from holdfast.core.turns import SETTLED, State
+from holdfast.core.journal import Entry, EntryKind
+from holdfast.core.turns import SETTLED, TurnState
 from holdfast.desk.port import Desk
 from holdfast.desk.views import ApprovalView, SessionView, TurnView
 from holdfast.errors import HoldfastError
 from holdfast.ids import SessionId, TurnId
 
 _LOOK_S = 0.05
-_BECAME = {State.FAILED: "the turn failed", State.CANCELLED: "the turn was cancelled"}
+_BECAME = {TurnState.FAILED: "the turn failed", TurnState.CANCELLED: "the turn was cancelled"}
 _BEHIND = "the message is kept; before it is answered, an earlier one waits for an answer"
 
 
@@ -61,9 +61,9 @@ async def conclude(desk: Desk, session: SessionView, receipt: Receipt, as_json: 
     if as_json:
         waiting = {"question": heard.waits_for} if heard.waits_for else {}
         print_json({**msgspec.to_builtins(turn), "text": heard.text, **waiting})
-    elif turn.state is not State.COMPLETED:
+    elif turn.state is not TurnState.COMPLETED:
         click.echo(f"\nholdfast: {visible(outcome(turn, heard.waits_for))}", err=True)
-    if turn.state is not State.COMPLETED:
+    if turn.state is not TurnState.COMPLETED:
         sys.exit(EXIT_FAILED)
 
 
@@ -72,7 +72,7 @@ async def rested(desk: Desk, turn_id: TurnId) -> TurnView:
     turn = await desk.turn(turn_id)
     if (await desk.health()).pid != os.getpid():
         return turn
-    while turn.state not in SETTLED and turn.state is not State.WAITING and not await _held_up(desk, turn):
+    while turn.state not in SETTLED and turn.state is not TurnState.WAITING and not await _held_up(desk, turn):
         await asyncio.sleep(_LOOK_S)
         turn = await desk.turn(turn_id)
     return turn
@@ -80,7 +80,7 @@ async def rested(desk: Desk, turn_id: TurnId) -> TurnView:
 
 async def _held_up(desk: Desk, turn: TurnView) -> ApprovalView | None:
     """Return the question of an earlier turn that one has to wait for, or of the one that it joined."""
-    if turn.state is not State.QUEUED and not turn.joined_to:
+    if turn.state is not TurnState.QUEUED and not turn.joined_to:
         return None
     asked = (await desk.approvals.list(session_id=turn.session_id, limit=1)).items
     return asked[0] if asked and asked[0].turn_id != turn.id else None
@@ -115,13 +115,13 @@ async def _listen(desk: Desk, session: SessionView, receipt: Receipt, *, quiet: 
     async for entry in _entries(desk, _Place.of(session, receipt)):
         if shown:
             narrator.tell(entry)
-        elif entry.kind is Kind.NOTE:
+        elif entry.kind is EntryKind.NOTE:
             click.echo(visible(str(entry.data.get("text", ""))), err=True)
         elif not quiet:
             _print_answer(entry)
         if settles(entry):
             return Heard(text=str(entry.data.get("text", "")))
-        if entry.kind is Kind.APPROVAL_ASKED:
+        if entry.kind is EntryKind.APPROVAL_ASKED:
             asked = cards.asked(entry.turn_id, entry.session_id, entry.at, entry.data)
             if not attended or not await _answered(desk, page, asked):
                 return Heard(text=asked.text if asked.turn_id == receipt.turn_id else "", waits_for=asked)
@@ -137,9 +137,9 @@ async def _answered(desk: Desk, page: PipeScreen, asked: ApprovalView) -> bool:
 
 
 def _print_answer(entry: Entry) -> None:
-    if entry.kind is Kind.TEXT:
+    if entry.kind is EntryKind.TEXT:
         print_text(str(entry.data["text"]))
-    if entry.kind is Kind.TURN_COMPLETED:
+    if entry.kind is EntryKind.TURN_COMPLETED:
         click.echo()
 
 
@@ -148,7 +148,7 @@ def outcome(turn: TurnView, asked: ApprovalView | None) -> str:
     if asked:
         waits = "the turn waits for an answer" if asked.turn_id == turn.id else _BEHIND
         return f"{waits}\n{cards.question(asked).plain}\n{cards.how_to_answer(asked)}"
-    if turn.state is State.INTERRUPTED:
+    if turn.state is TurnState.INTERRUPTED:
         return f"the answer was cut off ({turn.cause}); go on with `holdfast turns retry {turn.id}`"
     became = _BECAME.get(turn.state, f"the turn is {turn.state}")
     return f"{became}: {reason}" if (reason := turn.error or turn.cause) else became
@@ -160,7 +160,7 @@ async def _entries(desk: Desk, place: _Place) -> AsyncGenerator[Entry]:
     async with contextlib.aclosing(desk.follow(place.session_id, place.after)) as entries:
         async for entry in entries:
             if entry.turn_id != turn_id:
-                if entry.kind is Kind.APPROVAL_ASKED:
+                if entry.kind is EntryKind.APPROVAL_ASKED:
                     yield entry
                 continue
             if host := joined(entry):

@@ -26,7 +26,7 @@ from holdfast.cli.frame import (
     say,
 )
 from holdfast.cli.sessions import find
-from holdfast.core.memory import State
+from holdfast.core.segments import SegmentState
 from holdfast.desk.cursors import SIZE_MAX
 from holdfast.desk.debts import Counts, Failure, MemoryStatus, ProviderView, Replayed, SegmentView, in_words
 from holdfast.desk.plans import SKIPPED_MAX, Replaying
@@ -48,18 +48,18 @@ _NARROW = 90
 EXIT_INTERRUPTED = 130
 # What is said of a segment of which nothing has come yet.
 _WAITS = {
-    State.OPEN: "handed over when the conversation is over",
-    State.SEALED: "waits to be handed over",
-    State.COMMITTING: "being handed over now",
-    State.COMMITTED: "taken",
-    State.WAIVED: "never handed over",
+    SegmentState.OPEN: "handed over when the conversation is over",
+    SegmentState.SEALED: "waits to be handed over",
+    SegmentState.COMMITTING: "being handed over now",
+    SegmentState.COMMITTED: "taken",
+    SegmentState.WAIVED: "never handed over",
 }
 _STATES = {
-    State.OPEN: "gathering",
-    State.SEALED: "owed",
-    State.COMMITTING: "being committed",
-    State.COMMITTED: "committed",
-    State.WAIVED: "waived",
+    SegmentState.OPEN: "gathering",
+    SegmentState.SEALED: "owed",
+    SegmentState.COMMITTING: "being committed",
+    SegmentState.COMMITTED: "committed",
+    SegmentState.WAIVED: "waived",
 }
 
 
@@ -217,7 +217,7 @@ def _print_replay(course: _Course) -> None:
 
 
 async def _commit_all(desk: Desk, *, wait: bool, as_json: bool) -> None:
-    owing = await _owing(desk, (State.OPEN, State.SEALED, State.COMMITTING))
+    owing = await _owing(desk, (SegmentState.OPEN, SegmentState.SEALED, SegmentState.COMMITTING))
     free = asyncio.Semaphore(SIDE_BY_SIDE)
 
     async def pay(session_id: SessionId, progress: Progress) -> None:
@@ -229,7 +229,7 @@ async def _commit_all(desk: Desk, *, wait: bool, as_json: bool) -> None:
         task = progress.add_task("committing", total=len(owing))
         await asyncio.gather(*(pay(each, progress) for each in owing))
     # What the gateway paid meanwhile by itself is paid as well, and what was said meanwhile is no failure.
-    left = set(await _owing(desk, (State.SEALED, State.COMMITTING))) & set(owing)
+    left = set(await _owing(desk, (SegmentState.SEALED, SegmentState.COMMITTING))) & set(owing)
     paid = len(owing) - len(left)
     if as_json:
         print_json({"sessions": len(owing), "committed": paid, "failed": len(left)})
@@ -243,7 +243,7 @@ async def _commit_all(desk: Desk, *, wait: bool, as_json: bool) -> None:
         sys.exit(EXIT_FAILED)
 
 
-async def _owing(desk: Desk, states: Sequence[State]) -> list[SessionId]:
+async def _owing(desk: Desk, states: Sequence[SegmentState]) -> list[SessionId]:
     """Return the sessions that have a debt in one of these states, the oldest first."""
     found: dict[SessionId, None] = {}
     cursor: str | None = None
@@ -257,7 +257,7 @@ async def _owing(desk: Desk, states: Sequence[State]) -> list[SessionId]:
 
 async def _tell_commit(desk: Desk, session_id: SessionId, committed: bool) -> None:
     if committed:
-        done = await desk.memories.segments(session_id=session_id, state=State.COMMITTED, limit=1)
+        done = await desk.memories.segments(session_id=session_id, state=SegmentState.COMMITTED, limit=1)
         say(f"{session_id} is committed: {', '.join(each.receipt or 'done' for each in done.items)}.")
         return
     owed = (await desk.memories.segments(session_id=session_id, unpaid=True, limit=SIZE_MAX)).items
@@ -351,7 +351,9 @@ def _advice(segments: Sequence[SegmentView]) -> list[str]:
             f"Nobody here is {owner}: bring it back (its plugin, or its address under [memory]), or give up what is owed "
             f"to it with: holdfast memory waive {first}"
         )
-    failed = next((each for each in segments if each.state is State.SEALED and each.attempt and not each.parked), None)
+    failed = next(
+        (each for each in segments if each.state is SegmentState.SEALED and each.attempt and not each.parked), None
+    )
     if failed:
         advice.append(
             f"What failed is tried again by itself, or now with: holdfast memory commit {failed.session_id}; "
@@ -363,7 +365,7 @@ def _advice(segments: Sequence[SegmentView]) -> list[str]:
 def _standing(view: SegmentView) -> str:
     if view.parked:
         return "parked"
-    if view.state is State.SEALED and view.attempt:
+    if view.state is SegmentState.SEALED and view.attempt:
         return "failed once" if view.attempt == 1 else f"failed {view.attempt} times"
     return _STATES[view.state]
 

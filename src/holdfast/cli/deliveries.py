@@ -16,7 +16,7 @@ from holdfast.cli.frame import (
     say,
 )
 from holdfast.cli.sessions import find
-from holdfast.core.delivery import State
+from holdfast.core.delivery import DeliveryState
 from holdfast.ids import DeliveryId
 
 WHY_MAX_CHARS = 100
@@ -29,7 +29,7 @@ def deliveries() -> None:
 
 @deliveries.command("list")
 @click.option("--session", help="Only those of a session (its id or its key).")
-@click.option("--state", type=click.Choice([each.value for each in State]), help="Only those in this state.")
+@click.option("--state", type=click.Choice([each.value for each in DeliveryState]), help="Only those in this state.")
 @limit_option(50)
 @click.option("--cursor", help="Go on behind an earlier page.")
 @json_option
@@ -39,7 +39,7 @@ async def list_(frame: Frame, session: str | None, state: str | None, limit: int
     """List deliveries, the newest first."""
     async with frame.reading() as desk:
         session_id = (await find(desk, session)).id if session else None
-        chosen = State(state) if state else None
+        chosen = DeliveryState(state) if state else None
         page = await desk.deliveries(state=chosen, session_id=session_id, cursor=cursor, limit=limit)
     if as_json:
         print_json(page)

@@ -27,8 +27,8 @@ from holdfast.cli.frame import (
     tilde,
 )
 from holdfast.cli.sessions import find
-from holdfast.core.memories import Kind, Memory
-from holdfast.core.memory import BUILTIN, State
+from holdfast.core.facts import Memory, MemoryKind
+from holdfast.core.segments import BUILTIN, SegmentState
 from holdfast.core.transcript import Role
 from holdfast.desk import cursors
 from holdfast.desk.cursors import SIZE_MAX
@@ -208,7 +208,7 @@ async def _given_away(desk: Desk) -> Sequence[SessionId]:
     found: dict[SessionId, None] = {}
     cursor: str | None = None
     while True:
-        page = await desk.memories.segments(state=State.COMMITTED, cursor=cursor, limit=SIZE_MAX)
+        page = await desk.memories.segments(state=SegmentState.COMMITTED, cursor=cursor, limit=SIZE_MAX)
         found |= {each.session_id: None for each in page.items if each.owner != BUILTIN}
         cursor = page.next_cursor
         if cursor is None:
@@ -347,7 +347,7 @@ async def _source(desk: Reading, found: MemoryView) -> list[tuple[str, str]]:
 
 
 def _shown(each: Memory) -> str:
-    return f"(profile) {each.text}" if each.kind is Kind.PROFILE else each.text
+    return f"(profile) {each.text}" if each.kind is MemoryKind.PROFILE else each.text
 
 
 def _print_recalled(recalled: Recalled) -> None:

@@ -11,14 +11,14 @@ from rich.text import Text
 from holdfast.cli import cards
 from holdfast.cli.frame import console, visible
 from holdfast.cli.screen import Screen
-from holdfast.core.journal import CLOSING, Entry, Kind
+from holdfast.core.journal import CLOSING, Entry, EntryKind
 from holdfast.core.transcript import fold
 from holdfast.core.usage import Usage
 from holdfast.desk.views import ApprovalView
 from holdfast.ids import TurnId
 
 _CLOSING = frozenset(CLOSING.values())
-_SAID = {Kind.TEXT: "", Kind.REASONING: "dim italic"}
+_SAID = {EntryKind.TEXT: "", EntryKind.REASONING: "dim italic"}
 _NEXT_MAX = 40
 _AT_WORK = "Ctrl-C stops it; you can write meanwhile"
 
@@ -53,23 +53,23 @@ class Narrator:
         self._asked: dict[TurnId, str] = {}
         # What of them arrives late does not make them go on.
         self._over: set[TurnId] = set()
-        self._speaking: Kind | None = None
-        self._tellers: Mapping[Kind, Callable[[Entry], None]] = {
-            Kind.TURN_ACCEPTED: self._accept,
-            Kind.TURN_STARTED: self._start,
-            Kind.MESSAGE_JOINED: self._join,
-            Kind.TEXT: self._say,
-            Kind.REASONING: self._say,
-            Kind.TOOL_STARTED: self._begin_call,
-            Kind.TOOL_FINISHED: self._end_call,
-            Kind.APPROVAL_ASKED: self._ask,
-            Kind.APPROVAL_ANSWERED: self._answer,
-            Kind.USAGE: self._use,
-            Kind.NOTE: self._note,
-            Kind.CONTEXT_COMPACTED: self._compact,
-            Kind.TURN_FAILED: self._mark,
-            Kind.TURN_CANCELLED: self._mark,
-            Kind.TURN_INTERRUPTED: self._mark,
+        self._speaking: EntryKind | None = None
+        self._tellers: Mapping[EntryKind, Callable[[Entry], None]] = {
+            EntryKind.TURN_ACCEPTED: self._accept,
+            EntryKind.TURN_STARTED: self._start,
+            EntryKind.MESSAGE_JOINED: self._join,
+            EntryKind.TEXT: self._say,
+            EntryKind.REASONING: self._say,
+            EntryKind.TOOL_STARTED: self._begin_call,
+            EntryKind.TOOL_FINISHED: self._end_call,
+            EntryKind.APPROVAL_ASKED: self._ask,
+            EntryKind.APPROVAL_ANSWERED: self._answer,
+            EntryKind.USAGE: self._use,
+            EntryKind.NOTE: self._note,
+            EntryKind.CONTEXT_COMPACTED: self._compact,
+            EntryKind.TURN_FAILED: self._mark,
+            EntryKind.TURN_CANCELLED: self._mark,
+            EntryKind.TURN_INTERRUPTED: self._mark,
         }
 
     def tell(self, entry: Entry) -> None:
@@ -195,4 +195,10 @@ class Narrator:
 
 _NUMBERS = ("input_tokens", "output_tokens", "cached_tokens", "cost_micros")
 # What ends the line of what is being said.
-_SHOWN = frozenset(Kind) - {Kind.USAGE, Kind.TOOL_STARTED, Kind.TURN_DEFERRED, Kind.TURN_RECOVERED, Kind.TURN_UNDONE}
+_SHOWN = frozenset(EntryKind) - {
+    EntryKind.USAGE,
+    EntryKind.TOOL_STARTED,
+    EntryKind.TURN_DEFERRED,
+    EntryKind.TURN_RECOVERED,
+    EntryKind.TURN_UNDONE,
+}

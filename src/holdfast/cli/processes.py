@@ -19,7 +19,7 @@ from holdfast.cli.frame import (
     say,
 )
 from holdfast.cli.sessions import find
-from holdfast.core.processes import State
+from holdfast.core.processes import ProcessState
 from holdfast.desk.port import Desk
 from holdfast.desk.views import ProcessView
 from holdfast.errors import Rejected
@@ -35,7 +35,7 @@ def processes() -> None:
 
 @processes.command("list")
 @click.option("--session", help="Only those of a session (its id or its key).")
-@click.option("--state", type=click.Choice([each.value for each in State]), help="Only those in this state.")
+@click.option("--state", type=click.Choice([each.value for each in ProcessState]), help="Only those in this state.")
 @limit_option(20)
 @click.option("--cursor", help="Go on behind an earlier page.")
 @json_option
@@ -45,7 +45,7 @@ async def list_(frame: Frame, session: str | None, state: str | None, limit: int
     """List background commands, the newest first."""
     async with frame.reading() as desk:
         session_id = (await find(desk, session)).id if session else None
-        chosen = State(state) if state else None
+        chosen = ProcessState(state) if state else None
         page = await desk.processes.list(session_id=session_id, state=chosen, cursor=cursor, limit=limit)
     if as_json:
         print_json(page)
@@ -92,7 +92,7 @@ async def log(frame: Frame, process: str, follow: bool, after: int, as_json: boo
 async def _print(desk: Desk, process_id: ProcessId, after: int, *, follow: bool) -> None:
     while True:
         # Asked before its output, so that nothing is left when it has ended.
-        ended = (await desk.processes.get(process_id)).state is not State.RUNNING
+        ended = (await desk.processes.get(process_id)).state is not ProcessState.RUNNING
         output = await desk.processes.output(process_id, after)
         if output.begin > after:
             say(f"[{output.begin - after} earlier bytes are not kept]", "dim")

@@ -25,7 +25,7 @@ from holdfast.cli.frame import (
 )
 from holdfast.core import notes
 from holdfast.core.search import fold
-from holdfast.core.sessions import TITLE, Activity, State
+from holdfast.core.sessions import TITLE, Activity, SessionState
 from holdfast.core.transcript import COMPACTED, Item, Role
 from holdfast.desk.export import Form, written
 from holdfast.desk.plans import Change, Pruning, looks_like_id
@@ -45,7 +45,7 @@ def sessions() -> None:
 
 @sessions.command("list")
 @limit_option(20)
-@click.option("--state", type=click.Choice([each.value for each in State]), help="Only those in this state.")
+@click.option("--state", type=click.Choice([each.value for each in SessionState]), help="Only those in this state.")
 @click.option("--channel", help="Only those of this channel, e.g. webhook.")
 @click.option("--archived/--no-archived", default=None, help="Only those that were put aside, or only the others.")
 @click.option("--cursor", help="Go on behind an earlier page.")
@@ -62,7 +62,7 @@ async def list_(
     as_json: bool,
 ) -> None:
     """List sessions, last used first."""
-    chosen = State(state) if state else None
+    chosen = SessionState(state) if state else None
     async with frame.reading() as desk:
         look = partial(desk.sessions, state=chosen, channel=channel, archived=archived)
         page = await look(cursor=cursor, limit=limit)

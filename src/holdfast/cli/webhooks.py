@@ -28,7 +28,7 @@ from holdfast.cli.frame import (
 )
 from holdfast.contact import running_desk
 from holdfast.core.intake import Receipt
-from holdfast.core.turns import SETTLED, State
+from holdfast.core.turns import SETTLED, TurnState
 from holdfast.desk.plans import RoutePlan, Signing
 from holdfast.desk.port import Desk
 from holdfast.desk.views import NewRoute, RouteView, Signed
@@ -338,9 +338,9 @@ async def _conclude(desk: Desk, answer: _Answer) -> None:
 
 async def _conclude_as_json(desk: Desk, response: _Response, turn_id: TurnId) -> None:
     turn = await desk.turn(turn_id)
-    while turn.state not in SETTLED and turn.state is not State.WAITING:
+    while turn.state not in SETTLED and turn.state is not TurnState.WAITING:
         await asyncio.sleep(_LOOK_S)
         turn = await desk.turn(turn_id)
     print_json({"status_code": response.status, "answer": _content(response), "turn": turn})
-    if turn.state is not State.COMPLETED:
+    if turn.state is not TurnState.COMPLETED:
         sys.exit(EXIT_FAILED)

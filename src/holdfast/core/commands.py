@@ -8,7 +8,7 @@ from enum import StrEnum
 from types import MappingProxyType
 
 
-class Name(StrEnum):
+class CommandName(StrEnum):
     NEW = "new"
     STOP = "stop"
     STATUS = "status"
@@ -24,35 +24,35 @@ COMPRESS = "compress"
 
 HELP: Mapping[str, str] = MappingProxyType(
     {
-        Name.NEW: "begin a new conversation",
-        Name.STOP: "stop what is running and leave this conversation",
-        Name.STATUS: "show where this conversation stands",
-        Name.RESUME: "go on with an answer that was cut off",
-        Name.RETRY: "answer the last message anew",
-        Name.UNDO: "leave the last exchange out",
-        Name.TITLE: "name this conversation: /title TEXT",
+        CommandName.NEW: "begin a new conversation",
+        CommandName.STOP: "stop what is running and leave this conversation",
+        CommandName.STATUS: "show where this conversation stands",
+        CommandName.RESUME: "go on with an answer that was cut off",
+        CommandName.RETRY: "answer the last message anew",
+        CommandName.UNDO: "leave the last exchange out",
+        CommandName.TITLE: "name this conversation: /title TEXT",
         COMPRESS: "let a summary stand for the older part of this conversation",
-        Name.HELP: "show this list",
+        CommandName.HELP: "show this list",
     }
 )
 
 
-_NAMES = frozenset(Name)
+_NAMES = frozenset(CommandName)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Command:
+class ChatCommand:
     """What somebody wants of the gateway itself."""
 
-    name: Name
+    name: CommandName
     argument: str = ""
 
 
-def parse(text: str) -> Command | None:
+def parse(text: str) -> ChatCommand | None:
     """Return the command that a message is; None for a message to the agent, such as one that begins with a path."""
     word, _, argument = text.strip().partition(" ")
     name = _name(word)
-    return Command(name=Name(name), argument=argument.strip()) if name in _NAMES else None
+    return ChatCommand(name=CommandName(name), argument=argument.strip()) if name in _NAMES else None
 
 
 def is_compress(text: str) -> bool:

@@ -21,7 +21,7 @@ _WEB_PORTS = frozenset({80, 443})
 _PORT_MAX = 65_535
 
 
-class Verdict(StrEnum):
+class ConsentVerdict(StrEnum):
     """What a command needs before it runs: nothing, a person's answer, or that it never may."""
 
     RUN = "run"
@@ -33,7 +33,7 @@ class Verdict(StrEnum):
 class Consent:
     """A verdict, and why, in plain words."""
 
-    verdict: Verdict
+    verdict: ConsentVerdict
     reasons: tuple[str, ...] = ()
 
 
@@ -53,12 +53,12 @@ def decide(
     `without` says why there is no sandbox.
     """
     if pattern := denied(command, deny):
-        return Consent(verdict=Verdict.REFUSE, reasons=(f"the operator denies {pattern}",))
+        return Consent(verdict=ConsentVerdict.REFUSE, reasons=(f"the operator denies {pattern}",))
     if not confines and not only_prints:
-        return Consent(verdict=Verdict.ASK, reasons=(without, *reasons(command)))
+        return Consent(verdict=ConsentVerdict.ASK, reasons=(without, *reasons(command)))
     if confines and new_hosts:
-        return Consent(verdict=Verdict.ASK, reasons=(f"it wants to reach {', '.join(new_hosts)}",))
-    return Consent(verdict=Verdict.RUN)
+        return Consent(verdict=ConsentVerdict.ASK, reasons=(f"it wants to reach {', '.join(new_hosts)}",))
+    return Consent(verdict=ConsentVerdict.RUN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from holdfast.core.intake import Busy, Inbound
 from holdfast.core.journal import CLOSING, Entry
 from holdfast.core.sessions import Session
-from holdfast.core.turns import Mode, State, Turn
+from holdfast.core.turns import Mode, Turn, TurnState
 
 CHANNEL = "delegate"
 # The key of a child whose answer comes home by itself begins with this.
@@ -21,7 +21,7 @@ PRIVATE = ":private"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
+class DelegatedTask:
     """What is handed on."""
 
     goal: str
@@ -48,7 +48,7 @@ def is_private(session: Session) -> bool:
 
 
 def errand(
-    task: Task, session: Session, turn: Turn, call_key: str, number: int, *, later: bool, private: bool = False
+    task: DelegatedTask, session: Session, turn: Turn, call_key: str, number: int, *, later: bool, private: bool = False
 ) -> Inbound:
     """Return the message that makes a child of a turn; a repeated call makes the same one, and so finds the same child."""
     conversation = f"{LATER if later else NOW}{depth(session) + 1}:{call_key}:{number}{PRIVATE if private else ''}"
@@ -89,15 +89,15 @@ def homecoming(child: Turn, entries: Sequence[Entry], asked: str, session: Sessi
 def told(child: Turn, entries: Sequence[Entry]) -> str:
     """Return what became of a child that is at rest."""
     match child.state:
-        case State.COMPLETED:
-            closing = CLOSING[State.COMPLETED]
+        case TurnState.COMPLETED:
+            closing = CLOSING[TurnState.COMPLETED]
             answers = [str(entry.data.get("text", "")) for entry in entries if entry.kind is closing]
             return answers[-1] if answers and answers[-1] else "It ended without an answer."
-        case State.FAILED:
+        case TurnState.FAILED:
             return f"It failed: {child.error or 'no reason is known'}"
-        case State.CANCELLED:
+        case TurnState.CANCELLED:
             return f"It was cancelled: {child.cause or 'no reason is known'}"
-        case State.INTERRUPTED:
+        case TurnState.INTERRUPTED:
             return f"It was interrupted too often and given up: {child.cause or 'no reason is known'}"
         case _:
             return f"It is not at its end: {child.state}"

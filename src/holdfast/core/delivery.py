@@ -28,7 +28,7 @@ ASIDE_LAST = -1_000_001
 BANNER_EXPIRES_AFTER_MS = 60_000
 
 
-class State(StrEnum):
+class DeliveryState(StrEnum):
     PENDING = "pending"
     SENDING = "sending"
     RETRY = "retry"
@@ -38,7 +38,7 @@ class State(StrEnum):
     EXPIRED = "expired"
 
 
-class Event(StrEnum):
+class DeliveryEvent(StrEnum):
     SEND = "send"
     CONFIRM = "confirm"
     REFUSE = "refuse"
@@ -52,31 +52,31 @@ class Event(StrEnum):
 
 # REFUSE means that the far side certainly has nothing; LOSE means that nobody can tell.  RESEND means that nobody can tell,
 # and that the far side drops what it has already.  REVIVE is an operator's wish.
-MOVES: Mapping[tuple[State, Event], State] = MappingProxyType(
+MOVES: Mapping[tuple[DeliveryState, DeliveryEvent], DeliveryState] = MappingProxyType(
     {
-        (State.PENDING, Event.SEND): State.SENDING,
-        (State.PENDING, Event.EXPIRE): State.EXPIRED,
-        (State.SENDING, Event.CONFIRM): State.DELIVERED,
-        (State.SENDING, Event.REFUSE): State.RETRY,
-        (State.SENDING, Event.FAIL): State.FAILED,
-        (State.SENDING, Event.LOSE): State.UNKNOWN,
-        (State.SENDING, Event.RESEND): State.RETRY,
-        (State.RETRY, Event.SEND): State.SENDING,
-        (State.RETRY, Event.EXPIRE): State.EXPIRED,
-        (State.UNKNOWN, Event.CONFIRM): State.DELIVERED,
-        (State.UNKNOWN, Event.REPEAT): State.SENDING,
-        (State.UNKNOWN, Event.EXPIRE): State.EXPIRED,
-        (State.FAILED, Event.REVIVE): State.RETRY,
-        (State.EXPIRED, Event.REVIVE): State.RETRY,
+        (DeliveryState.PENDING, DeliveryEvent.SEND): DeliveryState.SENDING,
+        (DeliveryState.PENDING, DeliveryEvent.EXPIRE): DeliveryState.EXPIRED,
+        (DeliveryState.SENDING, DeliveryEvent.CONFIRM): DeliveryState.DELIVERED,
+        (DeliveryState.SENDING, DeliveryEvent.REFUSE): DeliveryState.RETRY,
+        (DeliveryState.SENDING, DeliveryEvent.FAIL): DeliveryState.FAILED,
+        (DeliveryState.SENDING, DeliveryEvent.LOSE): DeliveryState.UNKNOWN,
+        (DeliveryState.SENDING, DeliveryEvent.RESEND): DeliveryState.RETRY,
+        (DeliveryState.RETRY, DeliveryEvent.SEND): DeliveryState.SENDING,
+        (DeliveryState.RETRY, DeliveryEvent.EXPIRE): DeliveryState.EXPIRED,
+        (DeliveryState.UNKNOWN, DeliveryEvent.CONFIRM): DeliveryState.DELIVERED,
+        (DeliveryState.UNKNOWN, DeliveryEvent.REPEAT): DeliveryState.SENDING,
+        (DeliveryState.UNKNOWN, DeliveryEvent.EXPIRE): DeliveryState.EXPIRED,
+        (DeliveryState.FAILED, DeliveryEvent.REVIVE): DeliveryState.RETRY,
+        (DeliveryState.EXPIRED, DeliveryEvent.REVIVE): DeliveryState.RETRY,
     }
 )
 
 # From then on every send may be a repeat, and says so.
-_REPEATING = frozenset({Event.RESEND, Event.REPEAT})
+_REPEATING = frozenset({DeliveryEvent.RESEND, DeliveryEvent.REPEAT})
 
-UNSETTLED = frozenset({State.PENDING, State.SENDING, State.RETRY})
-SETTLED = frozenset(State) - UNSETTLED
-GIVEN_UP = frozenset(state for state, event in MOVES if event is Event.REVIVE)
+UNSETTLED = frozenset({DeliveryState.PENDING, DeliveryState.SENDING, DeliveryState.RETRY})
+SETTLED = frozenset(DeliveryState) - UNSETTLED
+GIVEN_UP = frozenset(state for state, event in MOVES if event is DeliveryEvent.REVIVE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +95,7 @@ class Delivery:
     text: str
     created_at: int
     due_at: int
-    state: State = State.PENDING
+    state: DeliveryState = DeliveryState.PENDING
     attempt: int = 0
     repeats: int = 0
     fence: int = 0
@@ -103,7 +103,7 @@ class Delivery:
     error: str | None = None
     settled_at: int | None = None
 
-    def on(self, event: Event) -> Self:
+    def on(self, event: DeliveryEvent) -> Self:
         """Return the delivery after `event`."""
         repeats = 1 if event in _REPEATING else self.repeats
         return replace(self, state=move(MOVES, self.id, self.state, event), repeats=repeats)
@@ -116,7 +116,9 @@ class Delivery:
     @property
     def next_try_at(self) -> int | None:
         """When it is tried next, or asked after; None where that is over."""
-        waits = self.state in (State.PENDING, State.RETRY) or (self.state is State.UNKNOWN and not self.repeats)
+        waits = self.state in (DeliveryState.PENDING, DeliveryState.RETRY) or (
+            self.state is DeliveryState.UNKNOWN and not self.repeats
+        )
         return self.due_at if waits else None
 
     @property
@@ -157,21 +159,21 @@ def due_after_refusal(sent: Delivery, now_ms: int, wanted_s: float | None, jitte
     return now_ms + math.ceil(min(wanted_s * 1000, left_ms))
 
 
-def after_refusal(sent: Delivery) -> Event:
+def after_refusal(sent: Delivery) -> DeliveryEvent:
     """Decide whether a refused delivery is tried again."""
-    return Event.REFUSE if sent.attempt < ATTEMPTS_MAX else after_rejection(sent)
+    return DeliveryEvent.REFUSE if sent.attempt < ATTEMPTS_MAX else after_rejection(sent)
 
 
-def after_loss(sent: Delivery, *, dedupes: bool) -> Event:
+def after_loss(sent: Delivery, *, dedupes: bool) -> DeliveryEvent:
     """Decide what becomes of a send of which nobody can tell whether it arrived.
 
     Where the far side `dedupes` by the delivery's id, it is sent again as often as a refused one; anywhere else there is
     one labelled repeat.  The banner of a stop is never sent again, because the stop is over.
     """
     again = dedupes and sent.attempt < ATTEMPTS_MAX and not is_banner(sent.part)
-    return Event.RESEND if again else Event.LOSE
+    return DeliveryEvent.RESEND if again else DeliveryEvent.LOSE
 
 
-def after_rejection(sent: Delivery) -> Event:
+def after_rejection(sent: Delivery) -> DeliveryEvent:
     """Decide what is known of a delivery that will never be taken: of a resend, only that the first may have arrived."""
-    return Event.LOSE if sent.repeats else Event.FAIL
+    return DeliveryEvent.LOSE if sent.repeats else DeliveryEvent.FAIL

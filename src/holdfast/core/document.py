@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
+from holdfast.core.facts import FACTS_MAX, Memory, MemoryChanges, MemoryKind, folded, objection
 from holdfast.core.legible import legible
-from holdfast.core.memories import FACTS_MAX, Changes, Kind, Memory, folded, objection
 from holdfast.errors import Rejected
 from holdfast.ids import MemoryId
 
@@ -36,13 +36,13 @@ _BULLET = re.compile(r"\A\s*(?:[-*+•]|\d{1,4}[.)])(?:\s+|\Z)")
 
 def as_markdown(memories: Sequence[Memory]) -> str:
     """Return everything that is remembered about a person, for them to read and to edit."""
-    profile = [f"{_escaped(_shown(each.text))} <!-- {each.id} -->" for each in memories if each.kind is Kind.PROFILE]
-    facts = [f"- {_shown(each.text)} <!-- {each.id} -->" for each in memories if each.kind is Kind.FACT]
+    profile = [f"{_escaped(_shown(each.text))} <!-- {each.id} -->" for each in memories if each.kind is MemoryKind.PROFILE]
+    facts = [f"- {_shown(each.text)} <!-- {each.id} -->" for each in memories if each.kind is MemoryKind.FACT]
     blocks = (TITLE, ADVICE, f"## {PROFILE}", "\n".join(profile), f"## {FACTS}", "\n".join(facts))
     return "\n\n".join(block for block in blocks if block) + "\n"
 
 
-def changes(base: str, edited: str, *, owner: str, now_ms: int, new_id: Callable[[], MemoryId]) -> Changes:
+def changes(base: str, edited: str, *, owner: str, now_ms: int, new_id: Callable[[], MemoryId]) -> MemoryChanges:
     """Return what an edit asks for: `base` is what a person was shown, `edited` what they made of it.
 
     A line with an id that `base` does not have is new.  A line that says what another said stands for that one, whatever
@@ -53,19 +53,19 @@ def changes(base: str, edited: str, *, owner: str, now_ms: int, new_id: Callable
         raise Rejected("the document is empty; to forget everything leave the headings and delete what is below them")
     edit = _Edit(owner, now_ms, new_id)
     before, after = _items(base), _items(edited)
-    edit.profile(before[Kind.PROFILE], after[Kind.PROFILE])
-    edit.facts(before[Kind.FACT], after[Kind.FACT])
+    edit.profile(before[MemoryKind.PROFILE], after[MemoryKind.PROFILE])
+    edit.facts(before[MemoryKind.FACT], after[MemoryKind.FACT])
     if (chars := sum(len(each.text) for each in (*edit.added, *edit.replaced))) > CHANGED_MAX_CHARS:
         reason = f"{chars:,} characters are new, and {CHANGED_MAX_CHARS:,} can be at once"
         raise Rejected(f"{reason}; make the edit in several steps")
-    return Changes(added=edit.added, replaced=edit.replaced, removed=edit.removed)
+    return MemoryChanges(added=edit.added, replaced=edit.replaced, removed=edit.removed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Item:
     """What a document says in one place, from `line` on, about the memories that it names there."""
 
-    kind: Kind
+    kind: MemoryKind
     line: int
     text: str
     ids: Sequence[MemoryId]
@@ -78,7 +78,7 @@ class _Item:
 class _Place:
     """An item that goes on over several lines."""
 
-    def __init__(self, kind: Kind, line: int, text: str) -> None:
+    def __init__(self, kind: MemoryKind, line: int, text: str) -> None:
         self.kind = kind
         self.line = line
         self.texts = [text]
@@ -89,25 +89,25 @@ class _Place:
         return _Item(kind=self.kind, line=self.line, text=text, ids=[MemoryId(each) for each in _ID.findall(whole)])
 
 
-def _items(document: str) -> Mapping[Kind, Sequence[_Item]]:
+def _items(document: str) -> Mapping[MemoryKind, Sequence[_Item]]:
     places = list(islice(_read(document), ITEMS_MAX + 1))
     if len(places) > ITEMS_MAX:
         raise Rejected(f"line {places[-1].line}: a document holds at most {ITEMS_MAX:,} memories; make it shorter")
     found = [item for place in places if (item := place.item()).text]
-    return {kind: [item for item in found if item.kind is kind] for kind in Kind}
+    return {kind: [item for item in found if item.kind is kind] for kind in MemoryKind}
 
 
 def _read(document: str) -> Iterator[_Place]:
     """Yield what a document says, in its order; only what stands under the heading of the profile is the profile."""
-    kind, item, is_loose = Kind.FACT, None, False
+    kind, item, is_loose = MemoryKind.FACT, None, False
     for number, line in enumerate(_lines(document), 1):
         if heading := _HEADING.fullmatch(line):
             title = (heading[1] or "").strip(" \t#:").casefold()
-            kind, item = Kind.PROFILE if title == PROFILE.casefold() else Kind.FACT, None
+            kind, item = MemoryKind.PROFILE if title == PROFILE.casefold() else MemoryKind.FACT, None
         elif not line.strip() or _RULE.fullmatch(line):
             is_loose = True
             continue
-        elif kind is Kind.PROFILE:
+        elif kind is MemoryKind.PROFILE:
             text = _unescaped(_BULLET.sub("", line, count=1).strip())
             if item is None:
                 yield (item := _Place(kind, number, text))
@@ -224,7 +224,7 @@ def _whole(items: Sequence[_Item]) -> _Item | None:
 
 
 def _check(item: _Item) -> None:
-    if item.kind is Kind.FACT and len(item.ids) > 1:
+    if item.kind is MemoryKind.FACT and len(item.ids) > 1:
         raise Rejected(f"line {item.line}: two memories stand in one line; give each a line of its own")
     reason = objection(item.text, item.kind) if item.text else "nothing in it can be seen; give it some text, or delete it"
     if reason:

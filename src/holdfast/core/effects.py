@@ -20,7 +20,7 @@ class Effect(StrEnum):
     EFFECTFUL = "effectful"
 
 
-class State(StrEnum):
+class CallState(StrEnum):
     PLANNED = "planned"
     AWAITING_APPROVAL = "awaiting_approval"
     STARTED = "started"
@@ -29,7 +29,7 @@ class State(StrEnum):
     UNKNOWN = "unknown"
 
 
-class Event(StrEnum):
+class CallEvent(StrEnum):
     ASK = "ask"
     START = "start"
     DENY = "deny"
@@ -39,20 +39,20 @@ class Event(StrEnum):
     LOSE = "lose"
 
 
-MOVES: Mapping[tuple[State, Event], State] = MappingProxyType(
+MOVES: Mapping[tuple[CallState, CallEvent], CallState] = MappingProxyType(
     {
-        (State.PLANNED, Event.ASK): State.AWAITING_APPROVAL,
-        (State.PLANNED, Event.START): State.STARTED,
-        (State.AWAITING_APPROVAL, Event.START): State.STARTED,
-        (State.AWAITING_APPROVAL, Event.DENY): State.ERROR,
-        (State.STARTED, Event.SUCCEED): State.OK,
-        (State.STARTED, Event.FAIL): State.ERROR,
-        (State.STARTED, Event.REPEAT): State.PLANNED,
-        (State.STARTED, Event.LOSE): State.UNKNOWN,
+        (CallState.PLANNED, CallEvent.ASK): CallState.AWAITING_APPROVAL,
+        (CallState.PLANNED, CallEvent.START): CallState.STARTED,
+        (CallState.AWAITING_APPROVAL, CallEvent.START): CallState.STARTED,
+        (CallState.AWAITING_APPROVAL, CallEvent.DENY): CallState.ERROR,
+        (CallState.STARTED, CallEvent.SUCCEED): CallState.OK,
+        (CallState.STARTED, CallEvent.FAIL): CallState.ERROR,
+        (CallState.STARTED, CallEvent.REPEAT): CallState.PLANNED,
+        (CallState.STARTED, CallEvent.LOSE): CallState.UNKNOWN,
     }
 )
 
-ENDED = frozenset({State.OK, State.ERROR, State.UNKNOWN})
+ENDED = frozenset({CallState.OK, CallState.ERROR, CallState.UNKNOWN})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,22 +65,22 @@ class Call:
     name: str
     effect: Effect
     args: str = "{}"
-    state: State = State.PLANNED
+    state: CallState = CallState.PLANNED
     starts: int = 0
     result: str | None = None
 
-    def on(self, event: Event) -> Self:
+    def on(self, event: CallEvent) -> Self:
         """Return the call after `event`."""
         return replace(self, state=move(MOVES, self.id, self.state, event))
 
 
-def after_cut(effect: Effect) -> Event:
+def after_cut(effect: Effect) -> CallEvent:
     """Decide about a call that had started and whose end nobody saw."""
     match effect:
         case Effect.PURE | Effect.KEYED:
             # A keyed call is repeated under its own id, so the far side sees the same key.
-            return Event.REPEAT
+            return CallEvent.REPEAT
         case Effect.EFFECTFUL:
-            return Event.LOSE
+            return CallEvent.LOSE
         case _:
             assert_never(effect)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from holdfast.core.delivery import Delivery
-from holdfast.core.journal import Draft
-from holdfast.core.turns import Event
+from holdfast.core.journal import DraftEntry
+from holdfast.core.turns import TurnEvent
 from holdfast.ids import SegmentId
 
 
@@ -17,12 +17,12 @@ class Ending:
     `drafts` are the last entries, not shown yet.  `segment_id` is used if the memory debt needs a new segment.
     """
 
-    event: Event
+    event: TurnEvent
     at: int
     text: str = ""
     error: str | None = None
     cause: str | None = None
-    drafts: tuple[Draft, ...] = ()
+    drafts: tuple[DraftEntry, ...] = ()
     deliveries: tuple[Delivery, ...] = ()
     memory_owner: str | None = None
     segment_id: SegmentId | None = None

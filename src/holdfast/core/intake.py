@@ -13,7 +13,7 @@ from holdfast.core.keys import LOCAL
 from holdfast.core.resets import Reset
 from holdfast.core.retries import Try
 from holdfast.core.sessions import Source
-from holdfast.core.turns import Mode, State
+from holdfast.core.turns import Mode, TurnState
 from holdfast.ids import SessionId, TurnId
 
 # Past this a session is being flooded, not talked to.
@@ -167,7 +167,7 @@ class Receipt:
 
     turn_id: TurnId
     session_id: SessionId
-    state: State
+    state: TurnState
     accepted_at: int
     duplicate: bool = False
     superseded: tuple[TurnId, ...] = ()

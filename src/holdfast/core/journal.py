@@ -13,7 +13,7 @@ from holdfast.ids import SessionId, TurnId
 Data = Mapping[str, object]
 
 
-class Kind(StrEnum):
+class EntryKind(StrEnum):
     TURN_ACCEPTED = "turn.accepted"
     TURN_STARTED = "turn.started"
     TEXT = "text"
@@ -36,39 +36,39 @@ class Kind(StrEnum):
 
 
 # The entry that records a turn's arrival in a settled state.
-CLOSING: Mapping[turns.State, Kind] = MappingProxyType(
+CLOSING: Mapping[turns.TurnState, EntryKind] = MappingProxyType(
     {
-        turns.State.COMPLETED: Kind.TURN_COMPLETED,
-        turns.State.FAILED: Kind.TURN_FAILED,
-        turns.State.CANCELLED: Kind.TURN_CANCELLED,
-        turns.State.INTERRUPTED: Kind.TURN_INTERRUPTED,
+        turns.TurnState.COMPLETED: EntryKind.TURN_COMPLETED,
+        turns.TurnState.FAILED: EntryKind.TURN_FAILED,
+        turns.TurnState.CANCELLED: EntryKind.TURN_CANCELLED,
+        turns.TurnState.INTERRUPTED: EntryKind.TURN_INTERRUPTED,
     }
 )
 
 # What an agent brings forth while it works: what is looked for after its worker is lost.
-OUTPUT = frozenset({Kind.TEXT, Kind.REASONING, Kind.TOOL_STARTED, Kind.TOOL_FINISHED})
+OUTPUT = frozenset({EntryKind.TEXT, EntryKind.REASONING, EntryKind.TOOL_STARTED, EntryKind.TOOL_FINISHED})
 
 # The `recovery` of an interruption whose attempt may have left more than has arrived; `turn.recovered` ends the wait.
 PENDING = "pending"
 
 # What an agent has brought forth needs no permission to be kept on disk while the store is away, and may arrive late.  The
 # intent to use a tool does: it must reach the store before the tool runs, because by now another node may own the turn.
-LATE = frozenset({Kind.TEXT, Kind.REASONING, Kind.TOOL_FINISHED, Kind.USAGE})
+LATE = frozenset({EntryKind.TEXT, EntryKind.REASONING, EntryKind.TOOL_FINISHED, EntryKind.USAGE})
 # Of that, what a later attempt cannot have said itself.
-_NEWS = frozenset({Kind.TOOL_FINISHED, Kind.USAGE})
+_NEWS = frozenset({EntryKind.TOOL_FINISHED, EntryKind.USAGE})
 
 # What comes in pieces.
-_WORDS = frozenset({Kind.TEXT, Kind.REASONING})
+_WORDS = frozenset({EntryKind.TEXT, EntryKind.REASONING})
 
 # Kinds whose `text` the full-text search covers.
-SEARCHED = frozenset({Kind.TURN_ACCEPTED, Kind.TURN_COMPLETED})
+SEARCHED = frozenset({EntryKind.TURN_ACCEPTED, EntryKind.TURN_COMPLETED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
+class DraftEntry:
     """An entry that is not durable yet and so must not be shown."""
 
-    kind: Kind
+    kind: EntryKind
     at: int
     data: Data = field(default_factory=dict[str, object])
 
@@ -86,7 +86,7 @@ class Entry:
     turn_id: TurnId
     attempt: int
     nth: int | None
-    kind: Kind
+    kind: EntryKind
     at: int
     data: Data
 
@@ -101,7 +101,7 @@ class Stretch(Entry):
     since: int
 
 
-def takes_late(late: Entry, state: turns.State, attempt: int) -> bool:
+def takes_late(late: Entry, state: turns.TurnState, attempt: int) -> bool:
     """Return whether a turn, by its state and attempt, takes an entry of a worker that has lost it.
 
     A cancel is final: what was not in the journal before it is not shown after it.  What was spent is shown nowhere, and
@@ -109,13 +109,13 @@ def takes_late(late: Entry, state: turns.State, attempt: int) -> bool:
     """
     if late.nth is None or late.kind not in LATE or late.attempt > attempt:
         return False
-    if state is turns.State.CANCELLED:
-        return late.kind is Kind.USAGE
+    if state is turns.TurnState.CANCELLED:
+        return late.kind is EntryKind.USAGE
     if late.attempt < attempt:
         # The attempt that followed did not know the words, and says them itself.
         return late.kind in _NEWS
     # The worker of a live attempt writes by itself, and one that has ended its turn has left nothing out.
-    return state in (turns.State.QUEUED, turns.State.INTERRUPTED)
+    return state in (turns.TurnState.QUEUED, turns.TurnState.INTERRUPTED)
 
 
 def join(entries: Iterable[Entry]) -> list[Stretch]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NotRequired, TypedDict
 
-from holdfast.core.journal import Kind
+from holdfast.core.journal import EntryKind
 
 
 class Picture(TypedDict):
@@ -134,26 +134,26 @@ class Undone(TypedDict):
     pass
 
 
-PAYLOADS: Mapping[Kind, type] = MappingProxyType(
+PAYLOADS: Mapping[EntryKind, type] = MappingProxyType(
     {
-        Kind.TURN_ACCEPTED: Accepted,
-        Kind.TURN_STARTED: Started,
-        Kind.TEXT: Spoken,
-        Kind.REASONING: Spoken,
-        Kind.TOOL_STARTED: CallStarted,
-        Kind.TOOL_FINISHED: CallFinished,
-        Kind.APPROVAL_ASKED: Asked,
-        Kind.APPROVAL_ANSWERED: Answered,
-        Kind.NOTE: Noted,
-        Kind.TURN_DEFERRED: Deferred,
-        Kind.USAGE: Used,
-        Kind.CONTEXT_COMPACTED: Compacted,
-        Kind.MESSAGE_JOINED: Joined,
-        Kind.TURN_COMPLETED: Closed,
-        Kind.TURN_FAILED: Closed,
-        Kind.TURN_CANCELLED: Closed,
-        Kind.TURN_INTERRUPTED: Closed,
-        Kind.TURN_RECOVERED: Recovered,
-        Kind.TURN_UNDONE: Undone,
+        EntryKind.TURN_ACCEPTED: Accepted,
+        EntryKind.TURN_STARTED: Started,
+        EntryKind.TEXT: Spoken,
+        EntryKind.REASONING: Spoken,
+        EntryKind.TOOL_STARTED: CallStarted,
+        EntryKind.TOOL_FINISHED: CallFinished,
+        EntryKind.APPROVAL_ASKED: Asked,
+        EntryKind.APPROVAL_ANSWERED: Answered,
+        EntryKind.NOTE: Noted,
+        EntryKind.TURN_DEFERRED: Deferred,
+        EntryKind.USAGE: Used,
+        EntryKind.CONTEXT_COMPACTED: Compacted,
+        EntryKind.MESSAGE_JOINED: Joined,
+        EntryKind.TURN_COMPLETED: Closed,
+        EntryKind.TURN_FAILED: Closed,
+        EntryKind.TURN_CANCELLED: Closed,
+        EntryKind.TURN_INTERRUPTED: Closed,
+        EntryKind.TURN_RECOVERED: Recovered,
+        EntryKind.TURN_UNDONE: Undone,
     }
 )

@@ -12,20 +12,23 @@ from holdfast.core.moves import move
 from holdfast.ids import ProcessId, SessionId, TurnId
 
 
-class State(StrEnum):
+class ProcessState(StrEnum):
     RUNNING = "running"
     EXITED = "exited"
     LOST = "lost"
 
 
-class Event(StrEnum):
+class ProcessEvent(StrEnum):
     EXIT = "exit"
     LOSE = "lose"
 
 
 # Lost means that it is gone and nobody saw how it ended, as after a power cut.
-MOVES: Mapping[tuple[State, Event], State] = MappingProxyType(
-    {(State.RUNNING, Event.EXIT): State.EXITED, (State.RUNNING, Event.LOSE): State.LOST}
+MOVES: Mapping[tuple[ProcessState, ProcessEvent], ProcessState] = MappingProxyType(
+    {
+        (ProcessState.RUNNING, ProcessEvent.EXIT): ProcessState.EXITED,
+        (ProcessState.RUNNING, ProcessEvent.LOSE): ProcessState.LOST,
+    }
 )
 
 
@@ -48,7 +51,7 @@ class Process:
     started_at: int
     pid: int = 0
     born: int = 0
-    state: State = State.RUNNING
+    state: ProcessState = ProcessState.RUNNING
     exit_code: int | None = None
     ended_at: int | None = None
     notifies: bool = False
@@ -56,6 +59,6 @@ class Process:
     watched: int = 0
     reply_to: str | None = None
 
-    def on(self, event: Event) -> Self:
+    def on(self, event: ProcessEvent) -> Self:
         """Return the process after `event`."""
         return replace(self, state=move(MOVES, self.id, self.state, event))

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from itertools import islice
 
 from holdfast.core import commands
+from holdfast.core.facts import Recollection, folded
 from holdfast.core.legible import one_line
-from holdfast.core.memories import Recollection, folded
 from holdfast.core.notes import is_note
 from holdfast.core.sessions import Session
 from holdfast.core.trust import Trust, trust_in

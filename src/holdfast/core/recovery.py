@@ -80,7 +80,7 @@ def orphans(held: Set[T], known: Set[T], suspected: Set[T]) -> tuple[set[T], set
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pending:
+class PendingRecovery:
     """An interrupted attempt whose node may have left more of it in its home than has arrived."""
 
     turn_id: TurnId
@@ -100,7 +100,7 @@ class Sight(StrEnum):
     SEALED = "sealed"
 
 
-class Verdict(StrEnum):
+class LookVerdict(StrEnum):
     """What one look leads to.  Both `RESOLVE` and `GIVE_UP` end the search."""
 
     RESOLVE = "resolve"
@@ -114,16 +114,16 @@ def is_too_old(age_ms: int) -> bool:
     return age_ms > GIVE_UP_AGE_MS
 
 
-def after_look(sight: Sight, tries: int, age_ms: int) -> Verdict:
+def after_look(sight: Sight, tries: int, age_ms: int) -> LookVerdict:
     """Decide about a search after `tries` looks that found nothing; only a look at what is sealed counts."""
     if is_too_old(age_ms):
-        return Verdict.GIVE_UP
+        return LookVerdict.GIVE_UP
     match sight:
         case Sight.FOUND:
-            return Verdict.RESOLVE
+            return LookVerdict.RESOLVE
         case Sight.ARRIVING:
-            return Verdict.WAIT
+            return LookVerdict.WAIT
         case Sight.SEALED:
-            return Verdict.GIVE_UP if tries + 1 >= TRIES_MAX else Verdict.CHARGE
+            return LookVerdict.GIVE_UP if tries + 1 >= TRIES_MAX else LookVerdict.CHARGE
         case _:
             assert_never(sight)

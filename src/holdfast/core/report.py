@@ -14,7 +14,7 @@ NAMED_MAX = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class BootReport:
     """What was taken over from earlier nodes, and what stood waiting then."""
 
     at: int

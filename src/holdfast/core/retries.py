@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from holdfast.core.turns import FINAL, State
+from holdfast.core.turns import FINAL, TurnState
 from holdfast.ids import SessionId, TurnId
 
 # Three tries of ten minutes each, which is what the official clients do by default, and as much again.
@@ -46,7 +46,7 @@ class Candidate:
 
     turn_id: TurnId
     session_id: SessionId
-    state: State
+    state: TurnState
     accepted_at: int
     answered_at: int | None
     tries: int

@@ -21,7 +21,7 @@ NAME_MAX = 100
 HORIZON_MS = 31 * 24 * 3_600_000
 
 
-class Outcome(StrEnum):
+class JobOutcome(StrEnum):
     """What became of one due instant; derived from its turn, so it can never disagree with it."""
 
     DUE = "due"
@@ -65,7 +65,7 @@ class Fired:
 
     instant: int
     turn_id: TurnId | None
-    outcome: Outcome
+    outcome: JobOutcome
 
 
 def is_name(name: str) -> bool:
@@ -88,13 +88,13 @@ def due_slots(after: int, now_ms: int, grace_ms: int, next_instant: Callable[[in
     return slots
 
 
-def outcome(turn: turns.State | None) -> Outcome:
+def outcome(turn: turns.TurnState | None) -> JobOutcome:
     """Return the outcome of a slot whose turn is in this state; a slot without a turn was missed."""
     if turn is None:
-        return Outcome.MISSED
+        return JobOutcome.MISSED
     if turn not in turns.SETTLED:
-        return Outcome.DUE
-    return Outcome.RAN if turn is turns.State.COMPLETED else Outcome.FAILED
+        return JobOutcome.DUE
+    return JobOutcome.RAN if turn is turns.TurnState.COMPLETED else JobOutcome.FAILED
 
 
 def slot_key(job: str, instant: int) -> str:

@@ -33,23 +33,23 @@ TITLE = "title"
 _HEADING = re.compile(r"^\s*#{1,6}\s+")
 
 
-class State(StrEnum):
+class SessionState(StrEnum):
     OPEN = "open"
     SUSPENDED = "suspended"
     ENDED = "ended"
 
 
-class Event(StrEnum):
+class SessionEvent(StrEnum):
     SUSPEND = "suspend"
     END = "end"
 
 
 # A suspended session can still end, never open again: the next message of its key starts a new session.
-MOVES: Mapping[tuple[State, Event], State] = MappingProxyType(
+MOVES: Mapping[tuple[SessionState, SessionEvent], SessionState] = MappingProxyType(
     {
-        (State.OPEN, Event.SUSPEND): State.SUSPENDED,
-        (State.OPEN, Event.END): State.ENDED,
-        (State.SUSPENDED, Event.END): State.ENDED,
+        (SessionState.OPEN, SessionEvent.SUSPEND): SessionState.SUSPENDED,
+        (SessionState.OPEN, SessionEvent.END): SessionState.ENDED,
+        (SessionState.SUSPENDED, SessionEvent.END): SessionState.ENDED,
     }
 )
 
@@ -77,7 +77,7 @@ class Session:
     created_at: int
     updated_at: int
     source: Source = field(default_factory=Source)
-    state: State = State.OPEN
+    state: SessionState = SessionState.OPEN
     title: str | None = None
     parent_id: SessionId | None = None
     auto_reset_reason: str | None = None
@@ -90,7 +90,7 @@ class Session:
     pinned: bool = False
     archived: bool = False
 
-    def on(self, event: Event) -> State:
+    def on(self, event: SessionEvent) -> SessionState:
         """Return the state after `event`."""
         return move(MOVES, self.id, self.state, event)
 
@@ -122,19 +122,19 @@ class Glance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gone:
+class SessionDeleted:
     """A session that was deleted."""
 
     id: SessionId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Missed:
+class SessionsMissed:
     """Something may have changed unseen: whoever watches sessions looks at all of them again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hit:
+class SearchHit:
     """One message or answer that a search found, or a session that is called so.
 
     A title has no turn, 0 as its `seq` and `title` as its kind; `at` is when its session was last used.
@@ -149,10 +149,10 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Findings:
+class SearchFindings:
     """What a search found."""
 
-    hits: tuple[Hit, ...] = ()
+    hits: tuple[SearchHit, ...] = ()
     # Words are still being indexed, so that something older may be missing.
     is_indexing: bool = False
 
@@ -169,6 +169,6 @@ def conversation_key(channel: str, source: Source) -> str:
     return ":".join(part.replace("%", "%25").replace(":", "%3A") for part in parts).rstrip(":")
 
 
-def reset_reason(latest: State | None) -> str | None:
+def reset_reason(latest: SessionState | None) -> str | None:
     """Return why a key with no open session gets a new one; None when it is simply the first, or the last one ended."""
-    return "suspended" if latest is State.SUSPENDED else None
+    return "suspended" if latest is SessionState.SUSPENDED else None

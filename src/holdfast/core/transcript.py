@@ -11,7 +11,7 @@ from typing import assert_never, cast
 
 from holdfast.core import effects, notes
 from holdfast.core.intake import Speaker, prior_in
-from holdfast.core.journal import CLOSING, OUTPUT, PENDING, Data, Entry, Kind
+from holdfast.core.journal import CLOSING, OUTPUT, PENDING, Data, Entry, EntryKind
 from holdfast.core.notes import Recovery
 from holdfast.ids import TurnId
 
@@ -79,7 +79,8 @@ _CLOSING_KINDS = frozenset(CLOSING.values())
 def _left_out(placed: Sequence[Entry]) -> bool:
     """Return whether a turn shows nothing of its own: it was undone, or its message joined another turn and stands there."""
     return any(
-        entry.kind is Kind.TURN_UNDONE or (entry.kind is Kind.TURN_COMPLETED and "joined" in entry.data) for entry in placed
+        entry.kind is EntryKind.TURN_UNDONE or (entry.kind is EntryKind.TURN_COMPLETED and "joined" in entry.data)
+        for entry in placed
     )
 
 
@@ -111,11 +112,11 @@ def _items(placed: list[Entry]) -> list[Item]:
         item = _item(entry, lost.get(entry.attempt))
         if item is None:
             continue
-        if entry.kind is Kind.TURN_ACCEPTED:
+        if entry.kind is EntryKind.TURN_ACCEPTED:
             before = _said_before(entry)
             items += before
             pieces += [[each.text] for each in before]
-        if entry.kind is Kind.TOOL_FINISHED and _finish_tool(items, cards.get(item.call_id, []), item):
+        if entry.kind is EntryKind.TOOL_FINISHED and _finish_tool(items, cards.get(item.call_id, []), item):
             continue
         if item.role is Role.TOOL:
             cards.setdefault(item.call_id, []).append(len(items))
@@ -156,11 +157,11 @@ def main_argument(args: object) -> str:
 
 def _recoveries(placed: Sequence[Entry]) -> dict[int, Recovery]:
     """Return how much was found of each attempt that was interrupted."""
-    resolved = {entry.attempt for entry in placed if entry.kind is Kind.TURN_RECOVERED}
+    resolved = {entry.attempt for entry in placed if entry.kind is EntryKind.TURN_RECOVERED}
     shown = {entry.attempt for entry in placed if entry.kind in OUTPUT}
     found: dict[int, Recovery] = {}
     for entry in placed:
-        if entry.kind is not Kind.TURN_INTERRUPTED:
+        if entry.kind is not EntryKind.TURN_INTERRUPTED:
             continue
         if entry.attempt not in resolved and entry.data.get("recovery") == PENDING:
             found[entry.attempt] = Recovery.PENDING
@@ -170,25 +171,32 @@ def _recoveries(placed: Sequence[Entry]) -> dict[int, Recovery]:
 
 
 # What comes in pieces that belong together.
-_SPOKEN = {Kind.TEXT: Role.ASSISTANT, Kind.REASONING: Role.REASONING}
+_SPOKEN = {EntryKind.TEXT: Role.ASSISTANT, EntryKind.REASONING: Role.REASONING}
 # What shows nothing: most entries of a long conversation, so they are passed over before anything is made of them.
 _SILENT = frozenset(
-    {Kind.TURN_STARTED, Kind.TURN_DEFERRED, Kind.TURN_COMPLETED, Kind.TURN_RECOVERED, Kind.TURN_UNDONE, Kind.USAGE}
+    {
+        EntryKind.TURN_STARTED,
+        EntryKind.TURN_DEFERRED,
+        EntryKind.TURN_COMPLETED,
+        EntryKind.TURN_RECOVERED,
+        EntryKind.TURN_UNDONE,
+        EntryKind.USAGE,
+    }
 )
 _ROLES = {
     **_SPOKEN,
-    Kind.TURN_ACCEPTED: Role.USER,
-    Kind.MESSAGE_JOINED: Role.USER,
-    Kind.TOOL_STARTED: Role.TOOL,
-    Kind.TOOL_FINISHED: Role.TOOL,
-    Kind.APPROVAL_ASKED: Role.QUESTION,
-    Kind.APPROVAL_ANSWERED: Role.QUESTION,
-    Kind.TURN_FAILED: Role.MARKER,
-    Kind.TURN_CANCELLED: Role.MARKER,
-    Kind.TURN_INTERRUPTED: Role.MARKER,
+    EntryKind.TURN_ACCEPTED: Role.USER,
+    EntryKind.MESSAGE_JOINED: Role.USER,
+    EntryKind.TOOL_STARTED: Role.TOOL,
+    EntryKind.TOOL_FINISHED: Role.TOOL,
+    EntryKind.APPROVAL_ASKED: Role.QUESTION,
+    EntryKind.APPROVAL_ANSWERED: Role.QUESTION,
+    EntryKind.TURN_FAILED: Role.MARKER,
+    EntryKind.TURN_CANCELLED: Role.MARKER,
+    EntryKind.TURN_INTERRUPTED: Role.MARKER,
 }
 # What no attempt brought forth, so none can have left it behind.
-_LASTING = frozenset({Kind.TURN_ACCEPTED, Kind.MESSAGE_JOINED, Kind.CONTEXT_COMPACTED, *CLOSING.values()})
+_LASTING = frozenset({EntryKind.TURN_ACCEPTED, EntryKind.MESSAGE_JOINED, EntryKind.CONTEXT_COMPACTED, *CLOSING.values()})
 
 
 def _finish_tool(items: list[Item], cards: list[int], finished: Item) -> bool:
@@ -197,7 +205,7 @@ def _finish_tool(items: list[Item], cards: list[int], finished: Item) -> bool:
         if card.outcome is None:
             items[index] = replace(card, result=finished.result, outcome=finished.outcome)
             return True
-        if finished.outcome == effects.State.UNKNOWN:
+        if finished.outcome == effects.CallState.UNKNOWN:
             return True  # The result arrived late, and is put back above the entry that says nobody knows it.
     return False
 
@@ -218,14 +226,14 @@ def _item(entry: Entry, recovery: Recovery | None) -> Item | None:
         recovered=recovery is not None and entry.kind not in _LASTING,
     )
     match entry.kind:
-        case Kind.TURN_ACCEPTED | Kind.TEXT | Kind.REASONING | Kind.NOTE:
+        case EntryKind.TURN_ACCEPTED | EntryKind.TEXT | EntryKind.REASONING | EntryKind.NOTE:
             return plain
-        case Kind.MESSAGE_JOINED:
+        case EntryKind.MESSAGE_JOINED:
             return replace(plain, kind="joined")
-        case Kind.TOOL_STARTED:
+        case EntryKind.TOOL_STARTED:
             name, call_id = _text(data, "name"), _text(data, "call_id")
             return replace(plain, name=name, call_id=call_id, args=data.get("args"))
-        case Kind.TOOL_FINISHED:
+        case EntryKind.TOOL_FINISHED:
             result = data.get("result")
             return replace(
                 plain,
@@ -235,22 +243,22 @@ def _item(entry: Entry, recovery: Recovery | None) -> Item | None:
                 result=result if isinstance(result, str) else None,
                 outcome=_text(data, "outcome"),
             )
-        case Kind.APPROVAL_ASKED:
+        case EntryKind.APPROVAL_ASKED:
             return replace(plain, kind="asked")
-        case Kind.APPROVAL_ANSWERED:
+        case EntryKind.APPROVAL_ANSWERED:
             return replace(plain, kind="answered")
-        case Kind.CONTEXT_COMPACTED:
+        case EntryKind.CONTEXT_COMPACTED:
             return replace(plain, kind=COMPACTED, args={"through": _text(data, "through")})
-        case Kind.TURN_FAILED | Kind.TURN_CANCELLED | Kind.TURN_INTERRUPTED:
+        case EntryKind.TURN_FAILED | EntryKind.TURN_CANCELLED | EntryKind.TURN_INTERRUPTED:
             kind = entry.kind.partition(".")[2]
             return replace(plain, kind=kind, text=_marker(entry, recovery))
         case (
-            Kind.TURN_STARTED
-            | Kind.TURN_DEFERRED
-            | Kind.TURN_COMPLETED
-            | Kind.TURN_RECOVERED
-            | Kind.TURN_UNDONE
-            | Kind.USAGE
+            EntryKind.TURN_STARTED
+            | EntryKind.TURN_DEFERRED
+            | EntryKind.TURN_COMPLETED
+            | EntryKind.TURN_RECOVERED
+            | EntryKind.TURN_UNDONE
+            | EntryKind.USAGE
         ):
             return None
         case _:
@@ -259,21 +267,21 @@ def _item(entry: Entry, recovery: Recovery | None) -> Item | None:
 
 def _marker(entry: Entry, recovery: Recovery | None) -> str:
     """Return what stands at the end of a turn that was not answered."""
-    if entry.kind is Kind.TURN_FAILED:
+    if entry.kind is EntryKind.TURN_FAILED:
         return notes.failed(_text(entry.data, "error"))
-    if entry.kind is Kind.TURN_CANCELLED:
+    if entry.kind is EntryKind.TURN_CANCELLED:
         return notes.cancelled(_text(entry.data, "cause"))
     return notes.interrupted(_text(entry.data, "cause"), recovery or Recovery.NOTHING, _text(entry.data, "error"))
 
 
 def cut_off_by(entries: Sequence[Entry]) -> str | None:
     """Return the cause of the last interruption that stands in the transcript and no completed turn has followed yet."""
-    undone = {entry.turn_id for entry in entries if entry.kind is Kind.TURN_UNDONE}
+    undone = {entry.turn_id for entry in entries if entry.kind is EntryKind.TURN_UNDONE}
     cause: str | None = None
     for entry in entries:
-        if entry.kind is Kind.TURN_INTERRUPTED and entry.turn_id not in undone:
+        if entry.kind is EntryKind.TURN_INTERRUPTED and entry.turn_id not in undone:
             cause = _text(entry.data, "cause")
-        elif entry.kind is Kind.TURN_COMPLETED and "joined" not in entry.data:
+        elif entry.kind is EntryKind.TURN_COMPLETED and "joined" not in entry.data:
             cause = None
     return cause
 

@@ -13,7 +13,7 @@ from holdfast.core.sessions import STRIKES_MAX, STRIKES_SUSPECT
 from holdfast.ids import NodeId, SessionId, TurnId
 
 
-class State(StrEnum):
+class TurnState(StrEnum):
     QUEUED = "queued"
     RUNNING = "running"
     WAITING = "waiting"
@@ -23,7 +23,7 @@ class State(StrEnum):
     INTERRUPTED = "interrupted"
 
 
-class Event(StrEnum):
+class TurnEvent(StrEnum):
     START = "start"
     ASK = "ask"
     DEFER = "defer"
@@ -38,30 +38,30 @@ class Event(StrEnum):
 
 # Claiming is no move: a claimed turn is still queued until its first entry is durable.
 # Recovery is no special path: a turn whose worker is lost is interrupted, and one that may go on is queued again.
-MOVES: Mapping[tuple[State, Event], State] = MappingProxyType(
+MOVES: Mapping[tuple[TurnState, TurnEvent], TurnState] = MappingProxyType(
     {
-        (State.QUEUED, Event.START): State.RUNNING,
-        (State.QUEUED, Event.CANCEL): State.CANCELLED,
-        (State.QUEUED, Event.JOIN): State.COMPLETED,
-        (State.RUNNING, Event.ASK): State.WAITING,
-        (State.RUNNING, Event.DEFER): State.QUEUED,
-        (State.RUNNING, Event.FINISH): State.COMPLETED,
-        (State.RUNNING, Event.FAIL): State.FAILED,
-        (State.RUNNING, Event.CANCEL): State.CANCELLED,
-        (State.RUNNING, Event.LOSE): State.INTERRUPTED,
-        (State.WAITING, Event.ANSWER): State.QUEUED,
-        (State.WAITING, Event.CANCEL): State.CANCELLED,
-        (State.INTERRUPTED, Event.RESUME): State.QUEUED,
+        (TurnState.QUEUED, TurnEvent.START): TurnState.RUNNING,
+        (TurnState.QUEUED, TurnEvent.CANCEL): TurnState.CANCELLED,
+        (TurnState.QUEUED, TurnEvent.JOIN): TurnState.COMPLETED,
+        (TurnState.RUNNING, TurnEvent.ASK): TurnState.WAITING,
+        (TurnState.RUNNING, TurnEvent.DEFER): TurnState.QUEUED,
+        (TurnState.RUNNING, TurnEvent.FINISH): TurnState.COMPLETED,
+        (TurnState.RUNNING, TurnEvent.FAIL): TurnState.FAILED,
+        (TurnState.RUNNING, TurnEvent.CANCEL): TurnState.CANCELLED,
+        (TurnState.RUNNING, TurnEvent.LOSE): TurnState.INTERRUPTED,
+        (TurnState.WAITING, TurnEvent.ANSWER): TurnState.QUEUED,
+        (TurnState.WAITING, TurnEvent.CANCEL): TurnState.CANCELLED,
+        (TurnState.INTERRUPTED, TurnEvent.RESUME): TurnState.QUEUED,
     }
 )
 
 # At most one of these per session; the schema holds it.
-LIVE = frozenset({State.RUNNING, State.WAITING})
+LIVE = frozenset({TurnState.RUNNING, TurnState.WAITING})
 # Nothing leaves these.
-FINAL = frozenset({State.COMPLETED, State.FAILED, State.CANCELLED})
+FINAL = frozenset({TurnState.COMPLETED, TurnState.FAILED, TurnState.CANCELLED})
 # A turn at rest: it has an outcome that its user can see.
-SETTLED = FINAL | {State.INTERRUPTED}
-IN_FLIGHT = frozenset(State) - SETTLED
+SETTLED = FINAL | {TurnState.INTERRUPTED}
+IN_FLIGHT = frozenset(TurnState) - SETTLED
 
 
 class Mode(StrEnum):
@@ -139,7 +139,7 @@ class Turn:
     delivers_later: bool = True
     remembers: bool = True
     reply_to: str | None = None
-    state: State = State.QUEUED
+    state: TurnState = TurnState.QUEUED
     attempt: int = 0
     nth: int = 0
     fence: int = 0
@@ -156,7 +156,7 @@ class Turn:
     owner: str = "local"
     retry_at: int | None = None
 
-    def on(self, event: Event) -> Self:
+    def on(self, event: TurnEvent) -> Self:
         """Return the turn after `event`; the store saves it by compare-and-set on state and fence."""
         return replace(self, state=move(MOVES, self.id, self.state, event))
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from holdfast.core.memories import Recollection
-from holdfast.core.memory import Debt, Segment, State
+from holdfast.core.facts import Recollection
+from holdfast.core.segments import Debt, Segment, SegmentState
 from holdfast.ids import SegmentId, SessionId, TurnId
 
 # What somebody else than the operator reads in the place of an error, which may name machines.
@@ -23,7 +23,7 @@ class SegmentView:
     id: SegmentId
     session_id: SessionId
     owner: str
-    state: State
+    state: SegmentState
     parked: bool
     generations: tuple[int, int]
     turns: Sequence[TurnId]
@@ -56,12 +56,12 @@ class Eye:
             error=self.told(segment.error),
             receipt=segment.receipt,
             created_at=segment.created_at,
-            next_try_at=segment.due_at if segment.state is State.SEALED and not parked else None,
+            next_try_at=segment.due_at if segment.state is SegmentState.SEALED and not parked else None,
             settled_at=segment.settled_at,
         )
 
     def is_parked(self, segment: Segment) -> bool:
-        return segment.state is State.SEALED and self.parked(segment.owner)
+        return segment.state is SegmentState.SEALED and self.parked(segment.owner)
 
     def named(self, owner: str) -> str:
         return owner if self.operator else owner.partition(":")[0]
@@ -190,7 +190,7 @@ class Tally:
     """Memory as Prometheus reads it, of everyone.  `unpaid` is by binding."""
 
     debt: Debt
-    settled: Mapping[State, int]
+    settled: Mapping[SegmentState, int]
     unpaid: Mapping[str, int]
     facts: int
 

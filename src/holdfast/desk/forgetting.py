@@ -6,15 +6,15 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from holdfast.clock import Clock
-from holdfast.core.memories import Changes, Memory
-from holdfast.core.memory import BUILTIN, DIRTY, Segment, State
+from holdfast.core.facts import Memory, MemoryChanges
+from holdfast.core.segments import BUILTIN, DIRTY, Segment, SegmentState
 from holdfast.desk.debts import Forgotten
 from holdfast.ids import MemoryId, SessionId
 from holdfast.ports import Bindings, MemoryProvider
 from holdfast.store.store import Store
 
 # What a provider may have been given, though it never said so.
-_GIVEN = frozenset({State.COMMITTED, State.COMMITTING})
+_GIVEN = frozenset({SegmentState.COMMITTED, SegmentState.COMMITTING})
 
 
 def elsewhere(bindings: Bindings | None) -> MemoryProvider | None:
@@ -74,7 +74,7 @@ class Eraser:
         return Forgotten(forgotten=await self._here(memories))
 
     async def _here(self, memories: Sequence[Memory]) -> int:
-        changes = Changes(removed=[each.id for each in memories])
+        changes = MemoryChanges(removed=[each.id for each in memories])
         return (await self.store.memories.change(self.person, changes, self.clock.now_ms())).removed
 
     async def _at(

@@ -17,15 +17,13 @@ from holdfast.core import images as pictures
 from holdfast.core import processes
 from holdfast.core.delivery import Delivery
 from holdfast.core.intake import Busy, Image, Inbound, Receipt
-from holdfast.core.journal import Entry, Kind
+from holdfast.core.journal import Entry, EntryKind
 from holdfast.core.keys import LOCAL
 from holdfast.core.redaction import Redaction
 from holdfast.core.retries import Try
-from holdfast.core.sessions import Glance, Gone, Missed, Session
-from holdfast.core.sessions import State as SessionState
+from holdfast.core.sessions import Glance, Session, SessionDeleted, SessionsMissed, SessionState
 from holdfast.core.trust import trusts
-from holdfast.core.turns import IN_FLIGHT
-from holdfast.core.turns import State as TurnState
+from holdfast.core.turns import IN_FLIGHT, TurnState
 from holdfast.desk import cursors
 from holdfast.desk.address import OPENING
 from holdfast.desk.jobs import LocalJobs
@@ -239,7 +237,7 @@ class LocalDesk(StoreReading):
             async for entry in entries:
                 yield entry
 
-    async def watch(self) -> AsyncGenerator[SessionView | Gone | Missed]:
+    async def watch(self) -> AsyncGenerator[SessionView | SessionDeleted | SessionsMissed]:
         async with contextlib.aclosing(self.engine.board.watch(self.owner)) as sights:
             async for sight in sights:
                 yield await self._view(sight) if isinstance(sight, Glance) else sight
@@ -391,7 +389,9 @@ class LocalDesk(StoreReading):
             await self.store.nodes.probe(self.engine.node_id)
             obligations, debt = await self.store.catalog.obligations(), await self.memories.debt()
             questions = await self.store.questions.open(self.owner, limit=cursors.SIZE_MAX)
-            at_work = await self.store.processes.list(self.owner, state=processes.State.RUNNING, limit=cursors.SIZE_MAX)
+            at_work = await self.store.processes.list(
+                self.owner, state=processes.ProcessState.RUNNING, limit=cursors.SIZE_MAX
+            )
             off = await self.store.nodes.clocks_off()
         except Unavailable as error:
             return replace(glance, ready=False, problem=str(error))
@@ -417,7 +417,7 @@ class LocalDesk(StoreReading):
 
     async def _asked(self, turn_id: TurnId) -> str:
         entries = await self.store.journal.read_turn(turn_id)
-        asked = [entry.data.get("question_id") for entry in entries if entry.kind is Kind.APPROVAL_ASKED]
+        asked = [entry.data.get("question_id") for entry in entries if entry.kind is EntryKind.APPROVAL_ASKED]
         return str(asked[-1]) if asked else ""
 
 

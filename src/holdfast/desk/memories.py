@@ -11,12 +11,12 @@ from typing import TypeVar
 
 from holdfast.clock import Clock
 from holdfast.core import document as documents
+from holdfast.core.facts import FACTS_MAX, Memory, MemoryChanges, MemoryKind, objection
 from holdfast.core.keys import LOCAL
 from holdfast.core.legible import legible
-from holdfast.core.memories import FACTS_MAX, Changes, Kind, Memory, objection
-from holdfast.core.memory import DIRTY, Debt, Segment, State, debt, failure
 from holdfast.core.recall import RECALLED_MAX, bounded
 from holdfast.core.redaction import Redaction
+from holdfast.core.segments import DIRTY, Debt, Segment, SegmentState, debt, failure
 from holdfast.core.sessions import Session
 from holdfast.desk import cursors
 from holdfast.desk.debts import (
@@ -87,7 +87,7 @@ class StoreMemories:
         self,
         *,
         session_id: SessionId | None = None,
-        state: State | None = None,
+        state: SegmentState | None = None,
         unpaid: bool = False,
         cursor: str | None = None,
         limit: int = 50,
@@ -95,7 +95,7 @@ class StoreMemories:
         before, limit = cursors.position(cursor), cursors.size(limit)
         if session_id is not None:
             await self._owned(session_id)
-        states = [each for each in State if (each is state or state is None) and (each in DIRTY or not unpaid)]
+        states = [each for each in SegmentState if (each is state or state is None) and (each in DIRTY or not unpaid)]
         if not states:
             return Page(items=[])
         found = await self._ledger(states, session_id, before, limit)
@@ -125,10 +125,10 @@ class StoreMemories:
         settled, remembered = await self.store.segments.settled(self.owner), await self.store.memories.tally(self.owner)
         return Counts(
             **asdict(owed),
-            committed=settled[State.COMMITTED],
-            waived=settled[State.WAIVED],
-            facts=remembered[Kind.FACT],
-            profile=remembered[Kind.PROFILE] > 0,
+            committed=settled[SegmentState.COMMITTED],
+            waived=settled[SegmentState.WAIVED],
+            facts=remembered[MemoryKind.FACT],
+            profile=remembered[MemoryKind.PROFILE] > 0,
         )
 
     async def _owing(self, session_id: SessionId, segments: int) -> Owing | None:
@@ -141,7 +141,7 @@ class StoreMemories:
         return Owing(session_id=session.id, key=session.key, title=session.title, segments=segments, next=view)
 
     async def _ledger(
-        self, states: Sequence[State], session_id: SessionId | None, before: tuple[int, str] | None, limit: int
+        self, states: Sequence[SegmentState], session_id: SessionId | None, before: tuple[int, str] | None, limit: int
     ) -> Sequence[Segment]:
         ledger = self.store.segments
         return await ledger.list(self.owner, session_id=session_id, states=states, before=before, limit=limit)
@@ -189,7 +189,7 @@ class LocalMemories(StoreMemories):
         return await self._with_origin(await self.store.memories.add(memory))
 
     async def change(self, memory_id: MemoryId, text: str) -> MemoryView:
-        kind = next((each.kind for each in await self._all() if each.id == memory_id), Kind.FACT)
+        kind = next((each.kind for each in await self._all() if each.id == memory_id), MemoryKind.FACT)
         text = self._fact(text, kind)
         return await self._with_origin(await self.store.memories.replace(self.owner, memory_id, text, self.clock.now_ms()))
 
@@ -276,7 +276,7 @@ class LocalMemories(StoreMemories):
             debt=debt(unpaid, self._unreachable),
             settled=await self.store.segments.settled(),
             unpaid=by_binding,
-            facts=(await self.store.memories.tally())[Kind.FACT],
+            facts=(await self.store.memories.tally())[MemoryKind.FACT],
         )
 
     async def _health(self, provider: MemoryProvider) -> ProviderView:
@@ -287,7 +287,7 @@ class LocalMemories(StoreMemories):
             return ProviderView(owner=name, healthy=False, detail=self._told(error))
         return ProviderView(owner=name, healthy=True, detail=self.redaction.text(detail) if operator else "")
 
-    def _asked(self, edit: Edit, now_ms: int) -> Changes:
+    def _asked(self, edit: Edit, now_ms: int) -> MemoryChanges:
         text, new_id = self.redaction.text(edit.markdown), partial(new_memory_id, now_ms)
         return documents.changes(edit.base, text, owner=self.owner, now_ms=now_ms, new_id=new_id)
 
@@ -308,7 +308,7 @@ class LocalMemories(StoreMemories):
             return f"the provider did not answer within {self.patience_s} seconds"
         return failure(error, self.redaction)
 
-    def _fact(self, text: str, kind: Kind = Kind.FACT) -> str:
+    def _fact(self, text: str, kind: MemoryKind = MemoryKind.FACT) -> str:
         text = legible(self.redaction.text(text))
         if reason := objection(text, kind) if text else "there is nothing to remember; give it some text":
             raise Rejected(reason)

@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, Protocol
 
 from holdfast.channels.webhook.payload import Payload
 from holdfast.channels.webhook.route import Route
-from holdfast.core.delivery import Delivery
-from holdfast.core.delivery import State as DeliveryState
+from holdfast.core.delivery import Delivery, DeliveryState
 from holdfast.core.intake import Busy, Image, Inbound, Receipt
 from holdfast.core.journal import Entry
-from holdfast.core.memory import State as SegmentState
-from holdfast.core.processes import State as ProcessState
+from holdfast.core.processes import ProcessState
 from holdfast.core.retries import Try
-from holdfast.core.sessions import Gone, Missed
-from holdfast.core.sessions import State as SessionState
+from holdfast.core.segments import SegmentState
+from holdfast.core.sessions import SessionDeleted, SessionsMissed, SessionState
 from holdfast.desk.debts import Document, Edited, Forgotten, MemoryStatus, Recalled, Replayed, SegmentView, Tally
 from holdfast.desk.plans import (
     Change,
@@ -502,7 +500,7 @@ class Host(Desk, Protocol):
         """Return one of the pictures that came with the message of a turn, counted from 0.  Raises `NotFound`."""
         ...
 
-    def watch(self) -> AsyncGenerator[SessionView | Gone | Missed]:
+    def watch(self) -> AsyncGenerator[SessionView | SessionDeleted | SessionsMissed]:
         """Yield every session that is opened or changed, and those that are deleted, for ever.
 
         `Missed` comes first, and whenever something may have changed unseen: whoever watches lists sessions then.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from holdfast.core.processes import Process, State
+from holdfast.core.processes import Process, ProcessState
 from holdfast.desk import cursors
 from holdfast.desk.port import OUTPUT_MAX
 from holdfast.desk.views import Page, ProcessView
@@ -42,7 +42,7 @@ class StoreProcesses:
         self,
         *,
         session_id: SessionId | None = None,
-        state: State | None = None,
+        state: ProcessState | None = None,
         cursor: str | None = None,
         limit: int = 50,
     ) -> Page[ProcessView]:

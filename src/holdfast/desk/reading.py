@@ -6,13 +6,11 @@ import asyncio
 from dataclasses import dataclass, field
 
 from holdfast.config import ChannelsConfig
-from holdfast.core.delivery import Delivery
-from holdfast.core.delivery import State as DeliveryState
+from holdfast.core.delivery import Delivery, DeliveryState
 from holdfast.core.intake import Image
 from holdfast.core.journal import Entry, join
 from holdfast.core.keys import LOCAL
-from holdfast.core.sessions import Glance, Session
-from holdfast.core.sessions import State as SessionState
+from holdfast.core.sessions import Glance, Session, SessionState
 from holdfast.core.transcript import fold
 from holdfast.core.turns import Turn
 from holdfast.desk import cursors

@@ -13,13 +13,12 @@ from urllib.parse import quote
 
 import httpx2
 
-from holdfast.core.delivery import Delivery
-from holdfast.core.delivery import State as DeliveryState
+from holdfast.core.delivery import Delivery, DeliveryState
 from holdfast.core.intake import Busy, Image, Receipt
 from holdfast.core.journal import Entry
-from holdfast.core.memory import State as SegmentState
-from holdfast.core.processes import State as ProcessState
-from holdfast.core.sessions import State as SessionState
+from holdfast.core.processes import ProcessState
+from holdfast.core.segments import SegmentState
+from holdfast.core.sessions import SessionState
 from holdfast.desk.address import NOTICED_AFTER_S, short_path, unnoticed
 from holdfast.desk.debts import Committed, Document, Edited, Forgotten, MemoryStatus, Recalled, Replayed, SegmentView
 from holdfast.desk.link import PATIENT_S, TIMEOUT_S, Link, at

@@ -6,8 +6,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from holdfast.clock import Clock
-from holdfast.core.memory import NOTHING_SAID, Segment, failure, messages, receipt
 from holdfast.core.redaction import Redaction
+from holdfast.core.segments import NOTHING_SAID, Segment, failure, messages, receipt
 from holdfast.desk.debts import Failure, Replayed
 from holdfast.errands import errand
 from holdfast.errors import Rejected

@@ -10,15 +10,15 @@ from typing import Generic, TypeVar
 
 from holdfast.core import processes, sessions, turns
 from holdfast.core.excerpts import excerpt
+from holdfast.core.facts import Memory, MemoryOrigin
 from holdfast.core.journal import Stretch
 from holdfast.core.keys import PREFIX, Key
-from holdfast.core.memories import Memory, Origin
-from holdfast.core.memory import Debt
 from holdfast.core.obligations import Obligations
 from holdfast.core.processes import Process
 from holdfast.core.questions import About, AskedQuestion, Grant
 from holdfast.core.schedule import Fired, Job
-from holdfast.core.sessions import Activity, Glance, Hit, Source
+from holdfast.core.segments import Debt
+from holdfast.core.sessions import Activity, Glance, SearchHit, Source
 from holdfast.core.transcript import Item
 from holdfast.core.turns import Turn
 from holdfast.core.usage import Usage
@@ -103,7 +103,7 @@ class SessionView:
     channel: str
     source: SourceView
     model: str | None
-    state: sessions.State
+    state: sessions.SessionState
     title: str | None
     created_at: int
     updated_at: int
@@ -151,7 +151,7 @@ class SessionView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HitView(Hit):
+class HitView(SearchHit):
     """Something that a search found, and where.
 
     The words stand in `snippet` between `marks`, which count as browsers do, in UTF-16 code units.
@@ -163,7 +163,7 @@ class HitView(Hit):
     marks: Sequence[tuple[int, int]]
 
     @classmethod
-    def of(cls, hit: Hit, glance: Glance, query: str) -> HitView:
+    def of(cls, hit: SearchHit, glance: Glance, query: str) -> HitView:
         found = excerpt(hit.text, query)
         return cls(
             **{each.name: getattr(hit, each.name) for each in fields(hit)},
@@ -192,7 +192,7 @@ class TurnView:
 
     id: TurnId
     session_id: SessionId
-    state: turns.State
+    state: turns.TurnState
     cause: str | None
     attempt: int
     accepted_at: int
@@ -253,10 +253,10 @@ class JournalPage:
 class MemoryView(Memory):
     """Something that is remembered.  What a person added, or was said in what is deleted by now, has no `origin`."""
 
-    origin: Origin | None = None
+    origin: MemoryOrigin | None = None
 
     @classmethod
-    def of(cls, memory: Memory, origin: Origin | None) -> MemoryView:
+    def of(cls, memory: Memory, origin: MemoryOrigin | None) -> MemoryView:
         return cls(**{each.name: getattr(memory, each.name) for each in fields(memory)}, origin=origin)
 
 
@@ -326,7 +326,7 @@ class ProcessView:
     turn_id: TurnId
     command: str
     workdir: str
-    state: processes.State
+    state: processes.ProcessState
     pid: int
     exit_code: int | None
     started_at: int
@@ -595,7 +595,7 @@ class Status:
     accepted: int = 0
     settled: int = 0
     in_flight: int = 0
-    turns: Mapping[turns.State, int] = field(default_factory=dict[turns.State, int])
+    turns: Mapping[turns.TurnState, int] = field(default_factory=dict[turns.TurnState, int])
     obligations: Obligations | None = None
     memory: Debt | None = None
     boot: Sequence[str] = ()

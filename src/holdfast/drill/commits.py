@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import Self
 
-from holdfast.core.memory import Segment, State
-from holdfast.core.turns import State as TurnState
-from holdfast.core.turns import Turn
+from holdfast.core.segments import Segment, SegmentState
+from holdfast.core.turns import Turn, TurnState
 from holdfast.ids import SegmentId, SessionId, TurnId
 from holdfast.store import rows
 from holdfast.store.database import Run, Transaction
@@ -54,7 +53,7 @@ def _is_missed(turn: Turn) -> bool:
 
 def _judge_segments(segments: Sequence[Segment], first: Mapping[SegmentId, int]) -> Iterator[str]:
     for segment in segments:
-        if segment.state is not State.COMMITTED:
+        if segment.state is not SegmentState.COMMITTED:
             yield f"M6 never committed: {segment.id} is {segment.state}"
         elif segment.id not in first:
             yield f"M6 recorded as committed, and the provider knows nothing of it: {segment.id}"

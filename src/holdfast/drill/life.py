@@ -22,7 +22,7 @@ from holdfast.core.effects import Effect
 from holdfast.core.intake import Inbound, Receipt
 from holdfast.core.journal import CLOSING
 from holdfast.core.keys import LOCAL
-from holdfast.core.memory import Message, Segment
+from holdfast.core.segments import Segment, SpokenMessage
 from holdfast.core.sessions import Session
 from holdfast.core.turns import IN_FLIGHT, Cause, Mode, Policy, Resume
 from holdfast.drill.commits import Commit
@@ -84,7 +84,7 @@ class LedgerMemory(Provider):
         super().__init__("ledger")
         self._ledger = ledger
 
-    async def commit(self, session: Session, segment: Segment, messages: Sequence[Message]) -> str:  # noqa: ARG002 - A port.
+    async def commit(self, session: Session, segment: Segment, messages: Sequence[SpokenMessage]) -> str:  # noqa: ARG002 - A port.
         turns = list(dict.fromkeys(message.turn_id for message in messages))
         self._ledger.write(*Commit(segment_id=segment.id, turns=turns).words())
         return "written"

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from holdfast.core import notes
-from holdfast.core.journal import Entry, Kind
+from holdfast.core.journal import Entry, EntryKind
 from holdfast.core.sessions import STRIKES_MAX
-from holdfast.core.turns import Cause, State, Turn
+from holdfast.core.turns import Cause, Turn, TurnState
 from holdfast.ids import SessionId, TurnId
 
 _Attempt = tuple[TurnId, int]
@@ -20,9 +20,9 @@ def judge_strikes(
 ) -> Iterator[str]:
     """Compare the turns that have no answer with what cut them off.  `ends_ms` are the times at which lives ended."""
     for turn in turns:
-        if turn.state is State.CANCELLED:
+        if turn.state is TurnState.CANCELLED:
             yield f"S2 cancelled, and no one asked for it: {turn.id}"
-        elif turn.state is State.INTERRUPTED and turn.error != notes.GIVEN_UP:
+        elif turn.state is TurnState.INTERRUPTED and turn.error != notes.GIVEN_UP:
             yield f"A1 cut off, neither continued nor given up: {turn.id}"
     lives = _lives(journals, ends_ms)
     company = Counter(
@@ -35,9 +35,9 @@ def judge_strikes(
 def _judge_given_up(entries: Sequence[Entry], lives: Mapping[_Attempt, int], company: Counter[int]) -> Iterator[str]:
     strikes = 0
     for entry in entries:
-        if entry.kind is Kind.TURN_COMPLETED:
+        if entry.kind is EntryKind.TURN_COMPLETED:
             strikes = 0
-        if entry.kind is not Kind.TURN_INTERRUPTED:
+        if entry.kind is not EntryKind.TURN_INTERRUPTED:
             continue
         strikes += 1
         if entry.data.get("error") != notes.GIVEN_UP:
@@ -55,11 +55,11 @@ def _lives(journals: Mapping[SessionId, Sequence[Entry]], ends_ms: Sequence[int]
         (entry.turn_id, entry.attempt): bisect_left(ends_ms, entry.at)
         for entries in journals.values()
         for entry in entries
-        if entry.kind is Kind.TURN_STARTED
+        if entry.kind is EntryKind.TURN_STARTED
     }
 
 
 def _crashed(entry: Entry) -> _Attempt | None:
     """Return the attempt that an entry says was cut off by a crash."""
-    is_crash = entry.kind is Kind.TURN_INTERRUPTED and entry.data.get("cause") == Cause.CRASH
+    is_crash = entry.kind is EntryKind.TURN_INTERRUPTED and entry.data.get("cause") == Cause.CRASH
     return (entry.turn_id, entry.attempt) if is_crash else None

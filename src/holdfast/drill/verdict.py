@@ -17,7 +17,7 @@ from pathlib import Path
 
 from holdfast.core.journal import Entry
 from holdfast.core.transcript import Role, fold
-from holdfast.core.turns import SETTLED, Cause, State, Turn
+from holdfast.core.turns import SETTLED, Cause, Turn, TurnState
 from holdfast.drill.commits import COMMITTED, Commit, judge_commits
 from holdfast.drill.strikes import judge_strikes
 from holdfast.errors import NotFound, StoreBroken
@@ -178,9 +178,9 @@ async def _judge(home: Path, url: str, kills: int, seen: Seen) -> Verdict:
             sigterms=seen.ends[signal.SIGTERM],
             drained=seen.drained,
             accepted=len(turns),
-            completed=sum(turn.state is State.COMPLETED for turn in found),
-            continued=sum(turn.state is State.COMPLETED and turn.attempt > 1 for turn in found),
-            given_up=sum(turn.state is State.INTERRUPTED for turn in found),
+            completed=sum(turn.state is TurnState.COMPLETED for turn in found),
+            continued=sum(turn.state is TurnState.COMPLETED and turn.attempt > 1 for turn in found),
+            given_up=sum(turn.state is TurnState.INTERRUPTED for turn in found),
             shown=len(seen.shown),
             effects=world["effects"],
             effects_unknown=world["unknown"],
@@ -217,7 +217,7 @@ def _judge_turns(turns: dict[str, Turn | None], journals: dict[SessionId, list[E
         items = [item for item in fold(journals[turn.session_id]) if item.turn_id == turn.id]
         said = "".join(item.text for item in items if item.role is Role.ASSISTANT)
         whole = "".join(f"{nonce}-{number} " for number in range(6))
-        if turn.state is State.COMPLETED and said != whole:
+        if turn.state is TurnState.COMPLETED and said != whole:
             violations.append(f"J1 answer of {turn.id} is {said!r}")
         elif not whole.startswith(said):
             violations.append(f"J1 partial answer of {turn.id} is {said!r}")

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from holdfast.clock import Clock
-from holdfast.core.effects import Call, State
-from holdfast.core.journal import LATE, Draft, Entry, Kind
+from holdfast.core.effects import Call, CallState
+from holdfast.core.journal import LATE, DraftEntry, Entry, EntryKind
 from holdfast.core.turns import Turn
 from holdfast.engine.feed import Feed
 from holdfast.engine.persistence import persist
@@ -37,13 +37,13 @@ _PATIENCE_S = 2
 class Batch:
     """Entries and tool-call moves that are appended together."""
 
-    drafts: Sequence[Draft]
+    drafts: Sequence[DraftEntry]
     moves: Sequence[tuple[Call, Call]] = ()
 
     def that_happened(self) -> Batch:
         """Return a batch that the store refused without the starts of calls: these were recorded first, so none ran."""
-        moves = [(before, after) for before, after in self.moves if after.state is not State.STARTED]
-        return Batch(drafts=[draft for draft in self.drafts if draft.kind is not Kind.TOOL_STARTED], moves=moves)
+        moves = [(before, after) for before, after in self.moves if after.state is not CallState.STARTED]
+        return Batch(drafts=[draft for draft in self.drafts if draft.kind is not EntryKind.TOOL_STARTED], moves=moves)
 
 
 class Backlog:
@@ -85,7 +85,7 @@ class Backlog:
             raise self._refusal
         return self._catching_up is not None
 
-    async def put(self, drafts: Sequence[Draft], moves: Sequence[tuple[Call, Call]] = ()) -> bool:
+    async def put(self, drafts: Sequence[DraftEntry], moves: Sequence[tuple[Call, Call]] = ()) -> bool:
         """Return when these entries are durable, in the store or on our own disk; False where that was not possible.
 
         Raises `Stale` when the turn is not ours any more, and `DiskFull` where there is no room for it to go on.
@@ -126,7 +126,7 @@ class Backlog:
         self._feed.publish(entries)
         return entries
 
-    async def rescue(self, drafts: Sequence[Draft]) -> None:
+    async def rescue(self, drafts: Sequence[DraftEntry]) -> None:
         """Let the store take what it refused, and then these entries, once there is room, be it that kept for ends."""
         self._refusal = None
         refused = [batch.that_happened() for batch in (*self._batches, Batch(drafts=drafts))]
@@ -135,7 +135,7 @@ class Backlog:
             await persist(self._clock, lambda: self._land(essential=True))
         await self._tidy()
 
-    async def settle(self, drafts: Sequence[Draft], write: Callable[[], Awaitable[T]]) -> T:
+    async def settle(self, drafts: Sequence[DraftEntry], write: Callable[[], Awaitable[T]]) -> T:
         """Let the store take the end of the turn with its last entries, which are on our disk for as long as that takes."""
         batch = Batch(drafts=drafts)
         self._batches.append(batch)
@@ -148,7 +148,7 @@ class Backlog:
         await self._tidy()
         return settled
 
-    async def leave(self, drafts: Sequence[Draft]) -> None:
+    async def leave(self, drafts: Sequence[DraftEntry]) -> None:
         """Stop; what the store has not taken stays on disk, with these entries, for whoever hands it in."""
         if self._catching_up is not None:
             self._catching_up.cancel()

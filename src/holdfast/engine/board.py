@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field, replace
 
-from holdfast.core.sessions import Glance, Gone, Missed
+from holdfast.core.sessions import Glance, SessionDeleted, SessionsMissed
 from holdfast.engine.wake import Wake
 from holdfast.errors import Unavailable
 from holdfast.ids import SessionId
@@ -28,7 +28,7 @@ BACKLOG_MAX = 500
 # How many sessions are known well enough not to be shown again unchanged.
 KNOWN_MAX = 1_000
 
-Sight = Glance | Gone | Missed
+Sight = Glance | SessionDeleted | SessionsMissed
 
 
 class _Watcher:
@@ -37,13 +37,13 @@ class _Watcher:
     __slots__ = ("_backlog", "_missed", "news")
 
     def __init__(self) -> None:
-        self._backlog: dict[SessionId, Glance | Gone] = {}
+        self._backlog: dict[SessionId, Glance | SessionDeleted] = {}
         # What there was before it came it has to look for itself.
         self._missed = True
         self.news = asyncio.Event()
         self.news.set()
 
-    def put(self, session_id: SessionId, sight: Glance | Gone) -> None:
+    def put(self, session_id: SessionId, sight: Glance | SessionDeleted) -> None:
         self._backlog[session_id] = sight
         self.news.set()
         if len(self._backlog) > BACKLOG_MAX:
@@ -55,7 +55,7 @@ class _Watcher:
         self.news.set()
 
     def take(self) -> list[Sight]:
-        taken: list[Sight] = [*([Missed()] if self._missed else []), *self._backlog.values()]
+        taken: list[Sight] = [*([SessionsMissed()] if self._missed else []), *self._backlog.values()]
         self._backlog.clear()
         self._missed = False
         self.news.clear()
@@ -79,7 +79,7 @@ class _Audience:
         if len(self.known) > KNOWN_MAX:
             del self.known[next(iter(self.known))]
 
-    def put(self, session_id: SessionId, sight: Glance | Gone) -> None:
+    def put(self, session_id: SessionId, sight: Glance | SessionDeleted) -> None:
         for watcher in self.watchers:
             watcher.put(session_id, sight)
 
@@ -117,7 +117,7 @@ class Board:
         """Say that a session was deleted."""
         if audience := self._audiences.get(owner):
             audience.known.pop(session_id, None)
-            audience.put(session_id, Gone(id=session_id))
+            audience.put(session_id, SessionDeleted(id=session_id))
 
     def miss(self) -> None:
         """Say that hints may have been lost."""

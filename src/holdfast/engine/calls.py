@@ -14,7 +14,7 @@ import msgspec
 from holdfast.clock import Clock
 from holdfast.core import effects, questions
 from holdfast.core.effects import Call
-from holdfast.core.journal import Draft, Kind
+from holdfast.core.journal import DraftEntry, EntryKind
 from holdfast.core.questions import About, Decision, Question
 from holdfast.core.redaction import Redaction
 from holdfast.core.turns import Turn
@@ -27,7 +27,7 @@ from holdfast.store.questions import QuestionStore
 log = logging.getLogger(__name__)
 
 Moves = Sequence[tuple[Call, Call]]
-Record = Callable[[Sequence[Draft], Moves], Awaitable[None]]
+Record = Callable[[Sequence[DraftEntry], Moves], Awaitable[None]]
 
 # So many calls of one step run at once; the others wait for them.
 SIDE_BY_SIDE_MAX = 8
@@ -39,7 +39,7 @@ UNANSWERED = "Not run: nobody answered in time. Go on without it, and say so."
 class Parked(Exception):
     """The agent asked a person; the turn is put away until they answer, with the calls that must not be forgotten."""
 
-    def __init__(self, draft: Draft, question: Question, calls: Moves = ()) -> None:
+    def __init__(self, draft: DraftEntry, question: Question, calls: Moves = ()) -> None:
         super().__init__("waiting for an answer")
         self.draft = draft
         self.question = question
@@ -102,12 +102,12 @@ class Calls:
         if answer is None:
             return None if question is None or await self._is_granted(question) else question
         if answer == questions.EXPIRED:
-            return replace(_awaiting(call).on(effects.Event.DENY), result=UNANSWERED)
+            return replace(_awaiting(call).on(effects.CallEvent.DENY), result=UNANSWERED)
         if question is not None and question.about is About.ANSWER:
-            return replace(call.on(effects.Event.START).on(effects.Event.SUCCEED), result=answer)
+            return replace(call.on(effects.CallEvent.START).on(effects.CallEvent.SUCCEED), result=answer)
         if questions.decide(answer) is Decision.DENY:
             words = "" if answer.strip().lower() == Decision.DENY else f" They said: {answer}"
-            return replace(_awaiting(call).on(effects.Event.DENY), result=f"{DENIED}{words}")
+            return replace(_awaiting(call).on(effects.CallEvent.DENY), result=f"{DENIED}{words}")
         return None
 
     def _answer_about(self, call: Call, question: Question | None) -> str | None:
@@ -134,7 +134,7 @@ class Calls:
         detail = cast("Mapping[str, object]", self._redaction.value(question.detail))
         return replace(question, text=self._redaction.text(question.text), detail=detail)
 
-    def _asking(self, question: Question, use: Use | None = None, call: Call | None = None) -> Draft:
+    def _asking(self, question: Question, use: Use | None = None, call: Call | None = None) -> DraftEntry:
         shown = self._shown(question)
         data: dict[str, object] = {
             "question_id": shown.id,
@@ -146,7 +146,7 @@ class Calls:
         }
         if use and call:
             data |= {"call_id": call.id, "name": call.name, "args": self._redaction.value(use.args)}
-        return Draft(kind=Kind.APPROVAL_ASKED, at=self._clock.now_ms(), data=data)
+        return DraftEntry(kind=EntryKind.APPROVAL_ASKED, at=self._clock.now_ms(), data=data)
 
     async def _close(self, ended: Moves) -> None:
         """Record calls that a person has ended: they never started, and are shown with what was wanted."""
@@ -154,7 +154,7 @@ class Calls:
             await self._save([self._finished(after, args=msgspec.json.decode(after.args)) for _, after in ended], ended)
 
     async def _run_all(self, free: Sequence[tuple[Use, Call]]) -> None:
-        starts = [(call, call.on(effects.Event.START)) for _, call in free]
+        starts = [(call, call.on(effects.CallEvent.START)) for _, call in free]
         await self._save([self._started(use, call) for use, call in free], starts)
         running = [
             asyncio.create_task(self._run(use, started), name=f"{started.turn_id}:{started.id}")
@@ -176,9 +176,9 @@ class Calls:
         try:
             result = await tool.run(args, f"{started.turn_id}:{started.id}")
         except OutcomeUnknown as error:
-            return replace(started.on(effects.Event.LOSE), result=self._redaction.text(str(error)))
+            return replace(started.on(effects.CallEvent.LOSE), result=self._redaction.text(str(error)))
         except HoldfastError as error:
-            return replace(started.on(effects.Event.FAIL), result=self._redaction.text(str(error)))
+            return replace(started.on(effects.CallEvent.FAIL), result=self._redaction.text(str(error)))
         except asyncio.CancelledError:
             if _is_stopped():
                 raise
@@ -187,18 +187,18 @@ class Calls:
         except Exception:  # The edge to a tool, which may be a plugin: its bug is a failed call, not a failed turn.
             log.exception("tool %s failed", tool.name)
         else:
-            return replace(started.on(effects.Event.SUCCEED), result=self._redaction.text(result))
-        return replace(started.on(effects.Event.FAIL), result=f"{tool.name} failed; see the gateway's log")
+            return replace(started.on(effects.CallEvent.SUCCEED), result=self._redaction.text(result))
+        return replace(started.on(effects.CallEvent.FAIL), result=f"{tool.name} failed; see the gateway's log")
 
-    def _started(self, use: Use, call: Call) -> Draft:
+    def _started(self, use: Use, call: Call) -> DraftEntry:
         data = {"call_id": call.id, "name": call.name, "args": self._redaction.value(use.args)}
-        return Draft(kind=Kind.TOOL_STARTED, at=self._clock.now_ms(), data=data)
+        return DraftEntry(kind=EntryKind.TOOL_STARTED, at=self._clock.now_ms(), data=data)
 
-    def _finished(self, ended: Call, **more: object) -> Draft:
+    def _finished(self, ended: Call, **more: object) -> DraftEntry:
         data = {"call_id": ended.id, "name": ended.name, "outcome": ended.state.value, "result": ended.result, **more}
-        return Draft(kind=Kind.TOOL_FINISHED, at=self._clock.now_ms(), data=data)
+        return DraftEntry(kind=EntryKind.TOOL_FINISHED, at=self._clock.now_ms(), data=data)
 
-    async def _save(self, drafts: Sequence[Draft], moves: Moves) -> None:
+    async def _save(self, drafts: Sequence[DraftEntry], moves: Moves) -> None:
         await self._record(drafts, moves)
         self._calls |= {after.id: after for _, after in moves}
 
@@ -223,7 +223,7 @@ def _is_about(question_id: str, call: Call) -> bool:
 
 
 def _awaiting(call: Call) -> Call:
-    return call if call.state is effects.State.AWAITING_APPROVAL else call.on(effects.Event.ASK)
+    return call if call.state is effects.CallState.AWAITING_APPROVAL else call.on(effects.CallEvent.ASK)
 
 
 def _is_stopped() -> bool:

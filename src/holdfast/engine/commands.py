@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import assert_never
 
 from holdfast.clock import Clock
-from holdfast.core.commands import HELP, Command, Name
+from holdfast.core.commands import HELP, ChatCommand, CommandName
 from holdfast.core.intake import Inbound, Once, Receipt
-from holdfast.core.memory import DIRTY
+from holdfast.core.segments import DIRTY
 from holdfast.core.sessions import Session
-from holdfast.core.turns import SETTLED, State, Turn
+from holdfast.core.turns import SETTLED, Turn, TurnState
 from holdfast.errors import IllegalMove, Repeated
 from holdfast.ids import SessionId, TurnId, new_session_id, new_turn_id
 from holdfast.store.store import Store
@@ -32,7 +32,7 @@ class Commands:
         self._store = store
         self._clock = clock
 
-    async def run(self, message: Inbound, command: Command) -> Receipt:
+    async def run(self, message: Inbound, command: ChatCommand) -> Receipt:
         """Do it and return what to tell the user; where a turn follows from it, the receipt names it."""
         session = await self._store.sessions.find(message.owner, message.conversation)
         try:
@@ -42,32 +42,32 @@ class Commands:
         except IllegalMove:
             return self._reply(session, _STILL_AT_IT)
 
-    async def _say(self, message: Inbound, command: Command) -> Receipt:
+    async def _say(self, message: Inbound, command: ChatCommand) -> Receipt:
         """Answer where there is no conversation yet."""
         await self._store.intake.remember(message.once(), SessionId(""), self._clock.now_ms())
-        return self._reply(None, _HELP if command.name is Name.HELP else _NOTHING_YET)
+        return self._reply(None, _HELP if command.name is CommandName.HELP else _NOTHING_YET)
 
-    async def _do(self, session: Session, message: Inbound, command: Command) -> Receipt:
+    async def _do(self, session: Session, message: Inbound, command: ChatCommand) -> Receipt:
         now, once = self._clock.now_ms(), message.once()
         match command.name:
-            case Name.NEW:
+            case CommandName.NEW:
                 handed_on = await self._handed_on(session)
                 await self._store.settlement.end_session(session.id, LEFT_FOR_A_NEW_ONE, now, once)
                 return self._reply(session, f"A new conversation begins with your next message{handed_on}.")
-            case Name.STOP:
+            case CommandName.STOP:
                 await self._store.settlement.suspend_session(session.id, now, once)
                 return self._reply(session, "Stopped. Your next message begins a new conversation.")
-            case Name.RESUME:
+            case CommandName.RESUME:
                 return await self._resume(session, once)
-            case Name.UNDO:
+            case CommandName.UNDO:
                 undone = await self._store.settlement.undo(session.id, now, once)
                 return self._reply(session, await self._left_out(undone) if undone else "There is nothing to undo.")
-            case Name.RETRY:
+            case CommandName.RETRY:
                 again = await self._store.intake.redo(message, session.id, new_turn_id(now), new_session_id(now), now)
                 if again is None:
                     return self._reply(session, "There is nothing to answer anew.")
                 return replace(again, reply=f"Once more: “{_short(await self._store.turns.asked(again.turn_id))}”")
-            case Name.STATUS | Name.TITLE | Name.HELP:
+            case CommandName.STATUS | CommandName.TITLE | CommandName.HELP:
                 await self._store.intake.remember(once, session.id, now)
                 return self._reply(session, await self._tell(session, command))
             case _:
@@ -78,16 +78,16 @@ class Commands:
         owes = any(each.state in DIRTY for each in await self._store.segments.of_session(session.id))
         return "; this one is handed to memory" if owes else ""
 
-    async def _tell(self, session: Session, command: Command) -> str:
-        if command.name is Name.STATUS:
+    async def _tell(self, session: Session, command: ChatCommand) -> str:
+        if command.name is CommandName.STATUS:
             return await self._status(session)
-        return await self._title(session, command.argument) if command.name is Name.TITLE else _HELP
+        return await self._title(session, command.argument) if command.name is CommandName.TITLE else _HELP
 
     def _reply(self, session: Session | None, text: str, turn: Turn | None = None) -> Receipt:
         return Receipt(
             turn_id=turn.id if turn else TurnId(""),
             session_id=session.id if session else SessionId(""),
-            state=turn.state if turn else State.COMPLETED,
+            state=turn.state if turn else TurnState.COMPLETED,
             accepted_at=self._clock.now_ms(),
             reply=text,
         )
@@ -114,7 +114,7 @@ class Commands:
 
     async def _resume(self, session: Session, once: Once) -> Receipt:
         last = await self._store.turns.last(session.id)
-        if last is None or last.state is not State.INTERRUPTED:
+        if last is None or last.state is not TurnState.INTERRUPTED:
             await self._store.intake.remember(once, session.id, self._clock.now_ms())
             return self._reply(session, "Nothing was cut off here.")
         try:

@@ -12,9 +12,18 @@ from dataclasses import dataclass
 
 from holdfast.clock import Clock
 from holdfast.core.delivery import backoff_ms
-from holdfast.core.memory import NOTHING_SAID, Event, Message, Segment, State, failure, messages, receipt
 from holdfast.core.recovery import orphans
 from holdfast.core.redaction import Redaction
+from holdfast.core.segments import (
+    NOTHING_SAID,
+    Segment,
+    SegmentEvent,
+    SegmentState,
+    SpokenMessage,
+    failure,
+    messages,
+    receipt,
+)
 from holdfast.core.sessions import Session
 from holdfast.engine.persistence import persist
 from holdfast.engine.settings import Settings
@@ -114,7 +123,7 @@ class Committer:
             provider = self._provider(oldest.owner)
             if provider is None or self._group is None or self._closed.is_set():
                 return False
-            if oldest.state is State.COMMITTING:
+            if oldest.state is SegmentState.COMMITTING:
                 if not wait:
                     return False
                 await self._over(oldest)
@@ -274,11 +283,13 @@ class Committer:
             log.info("committing %s failed: %s", segment.id, outcome.error)
         return await self._settle(segment, outcome)
 
-    async def _read(self, segment: Segment) -> tuple[Session, list[Message]]:
+    async def _read(self, segment: Segment) -> tuple[Session, list[SpokenMessage]]:
         session = await self._store.sessions.get(segment.session_id)
         return session, messages(await self._store.journal.read_segment(segment))
 
-    async def _ask(self, provider: MemoryProvider, session: Session, segment: Segment, said: Sequence[Message]) -> Outcome:
+    async def _ask(
+        self, provider: MemoryProvider, session: Session, segment: Segment, said: Sequence[SpokenMessage]
+    ) -> Outcome:
         """Call a provider, which may do whatever it likes, and wait for it only so long."""
         call, name = provider.commit(session, segment, said), f"commit {segment.id}"
         try:
@@ -291,7 +302,7 @@ class Committer:
     async def _settle(self, segment: Segment, outcome: Outcome) -> bool:
         """Record how a commit ended, however long the store is away; returns whether the debt is paid."""
         now = self._clock.now_ms()
-        event = Event.FAIL if outcome.error else Event.SUCCEED
+        event = SegmentEvent.FAIL if outcome.error else SegmentEvent.SUCCEED
         due_at = now + backoff_ms(segment.attempt, 0) if outcome.error else None
 
         async def settle() -> Segment:
@@ -305,14 +316,14 @@ class Committer:
             # Somebody decided about it while we were away, or our own first answer was lost.
             log.info("segment %s: %s", segment.id, stale)
             return not outcome.error and await self._is_paid(segment)
-        return settled.state is State.COMMITTED
+        return settled.state is SegmentState.COMMITTED
 
     async def _is_paid(self, segment: Segment) -> bool:
         try:
             found = await persist(self._clock, lambda: self._store.segments.get(segment.id))
         except NotFound:
             return False
-        return found.state is State.COMMITTED
+        return found.state is SegmentState.COMMITTED
 
     async def _rest(self) -> None:
         """Wait for everything in flight on this node."""

@@ -13,7 +13,7 @@ from holdfast.core.fairness import Load
 from holdfast.core.journal import Entry
 from holdfast.core.recovery import orphans
 from holdfast.core.sessions import alone_ms
-from holdfast.core.turns import Cause, Mode, State, Turn
+from holdfast.core.turns import Cause, Mode, Turn, TurnState
 from holdfast.engine.settings import Settings
 from holdfast.engine.wake import Wake
 from holdfast.engine.worker import Worker
@@ -265,7 +265,7 @@ class Dispatcher:
 
     async def _begin(self, taken: Sequence[tuple[Turn, list[Entry]]]) -> list[Turn]:
         for turn, entries in taken:
-            if turn.state is State.RUNNING or not self._draining:
+            if turn.state is TurnState.RUNNING or not self._draining:
                 self._launch(turn)
                 self._worker.feed.publish(entries)
             else:
@@ -282,7 +282,7 @@ class Dispatcher:
 
     async def _recall(self, turn: Turn) -> None:
         """Take care of a turn that is ours and that nobody works on: its worker crashed, or a claim had no answer."""
-        if turn.state is State.RUNNING and turn.id not in self._crashed and not self._draining:
+        if turn.state is TurnState.RUNNING and turn.id not in self._crashed and not self._draining:
             log.warning("turn %s was started here and forgotten; going on with it", turn.id)
             self._launch(turn)
             return
@@ -307,7 +307,7 @@ class Dispatcher:
 
     async def _run(self, turn: Turn) -> None:
         try:
-            if self._draining and turn.state is State.QUEUED:
+            if self._draining and turn.state is TurnState.QUEUED:
                 # Taken up a moment before the drain began, and simply still queued.
                 await self._give_back(turn)
                 return
@@ -334,7 +334,7 @@ class Dispatcher:
             self._idle.set()
 
     async def _give_back(self, turn: Turn) -> None:
-        if turn.state is State.RUNNING:
+        if turn.state is TurnState.RUNNING:
             now = self._clock.now_ms()
             await self._store.settlement.interrupt(self._node_id, [turn.id], Cause.CRASH, self._settings.policy, now)
         else:

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 
 from holdfast.clock import Clock, SystemClock
 from holdfast.core import notes
-from holdfast.core.journal import Draft, Kind
+from holdfast.core.journal import DraftEntry, EntryKind
 from holdfast.core.redaction import Redaction
-from holdfast.core.report import Report
+from holdfast.core.report import BootReport
 from holdfast.core.turns import Cause, Turn
 from holdfast.engine.board import Board
 from holdfast.engine.committer import Committer
@@ -164,7 +164,7 @@ class Engine:
         await self._sweeper.recovered.wait()
 
     @property
-    def report(self) -> Report | None:
+    def report(self) -> BootReport | None:
         """What was found at the start; None until everything has been taken over."""
         return self._sweeper.report
 
@@ -217,7 +217,7 @@ class Engine:
     async def answer(self, turn_id: TurnId, question_id: str, text: str) -> Turn:
         """Answer the question a turn waits for; it goes on from there."""
         data = {"question_id": question_id, "text": self._parts.redaction.text(text)}
-        draft = Draft(kind=Kind.APPROVAL_ANSWERED, at=self._parts.clock.now_ms(), data=data)
+        draft = DraftEntry(kind=EntryKind.APPROVAL_ANSWERED, at=self._parts.clock.now_ms(), data=data)
         return await self._parts.store.turns.answer(turn_id, draft)
 
     @property

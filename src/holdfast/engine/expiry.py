@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from holdfast.clock import Clock
-from holdfast.core.journal import Draft, Kind
+from holdfast.core.journal import DraftEntry, EntryKind
 from holdfast.core.questions import EXPIRED, AskedQuestion
 from holdfast.engine.settings import Settings
 from holdfast.errors import Rejected, Stale, Unavailable
@@ -34,7 +34,7 @@ class Expiry:
 
     async def _expire(self, asked: AskedQuestion) -> None:
         data = {"question_id": asked.question.id, "text": EXPIRED}
-        draft = Draft(kind=Kind.APPROVAL_ANSWERED, at=self._clock.now_ms(), data=data)
+        draft = DraftEntry(kind=EntryKind.APPROVAL_ANSWERED, at=self._clock.now_ms(), data=data)
         try:
             await self._store.turns.answer(asked.turn_id, draft)
         except (Rejected, Stale) as moved:

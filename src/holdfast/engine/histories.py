@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from holdfast.core.journal import Entry, Kind
+from holdfast.core.journal import Entry, EntryKind
 from holdfast.core.transcript import Item, fold
 from holdfast.core.turns import Turn
 from holdfast.ids import SessionId, TurnId
@@ -103,7 +103,7 @@ def _folds(entries: Sequence[Entry], known: Folds) -> Folds:
     """Fold each turn by itself, and only those that have grown."""
     turns: dict[TurnId, list[Entry]] = {}
     for entry in entries:
-        if entry.kind is not Kind.CONTEXT_COMPACTED:
+        if entry.kind is not EntryKind.CONTEXT_COMPACTED:
             turns.setdefault(entry.turn_id, []).append(entry)
     folds: Folds = {}
     for turn_id, placed in turns.items():
@@ -114,12 +114,12 @@ def _folds(entries: Sequence[Entry], known: Folds) -> Folds:
 
 def _from_the_summary_on(entries: Sequence[Entry]) -> list[Entry]:
     """Leave out what older turns, for which a summary stands, wrote while a later one was waiting already."""
-    staying = {entry.turn_id for entry in entries if entry.kind is Kind.TURN_ACCEPTED}
-    return [entry for entry in entries if entry.turn_id in staying or entry.kind is Kind.CONTEXT_COMPACTED]
+    staying = {entry.turn_id for entry in entries if entry.kind is EntryKind.TURN_ACCEPTED}
+    return [entry for entry in entries if entry.turn_id in staying or entry.kind is EntryKind.CONTEXT_COMPACTED]
 
 
 def _last_summary(entries: Sequence[Entry]) -> list[Entry]:
-    return [entry for entry in entries if entry.kind is Kind.CONTEXT_COMPACTED][-1:]
+    return [entry for entry in entries if entry.kind is EntryKind.CONTEXT_COMPACTED][-1:]
 
 
 def _size(entry: Entry) -> int:

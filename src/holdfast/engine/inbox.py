@@ -13,7 +13,7 @@ from holdfast.core import commands
 from holdfast.core.intake import Inbound, Receipt, prior_in, request_in
 from holdfast.core.redaction import Redaction
 from holdfast.core.resets import Reset, When
-from holdfast.core.turns import SETTLED, Mode, State, Turn
+from holdfast.core.turns import SETTLED, Mode, Turn, TurnState
 from holdfast.engine.commands import Commands
 from holdfast.engine.settings import Settings
 from holdfast.errors import IllegalMove
@@ -51,7 +51,7 @@ class Inbox:
 
     async def again(self, turn: Turn) -> Receipt:
         """Let a turn at rest go on if it was cut off and still may, else ask the same once more, for the same reader."""
-        if turn.state is State.INTERRUPTED:
+        if turn.state is TurnState.INTERRUPTED:
             with contextlib.suppress(IllegalMove):
                 resumed = await self._store.turns.resume(turn.id, self._clock.now_ms())
                 return Receipt(

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 from holdfast.clock import Clock
 from holdfast.core.breaker import Breaker, pause_ms
-from holdfast.core.memory import failure, messages
 from holdfast.core.redaction import Redaction
+from holdfast.core.segments import failure, messages
 from holdfast.core.sessions import Session
 from holdfast.engine.settings import Settings
 from holdfast.errands import errand

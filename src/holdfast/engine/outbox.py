@@ -8,7 +8,15 @@ import random
 from collections.abc import Mapping
 
 from holdfast.clock import Clock
-from holdfast.core.delivery import Delivery, Event, after_loss, after_refusal, after_rejection, backoff_ms, due_after_refusal
+from holdfast.core.delivery import (
+    Delivery,
+    DeliveryEvent,
+    after_loss,
+    after_refusal,
+    after_rejection,
+    backoff_ms,
+    due_after_refusal,
+)
 from holdfast.core.recovery import orphans
 from holdfast.core.redaction import Redaction
 from holdfast.engine.persistence import persist
@@ -104,7 +112,7 @@ class Outbox:
     async def _send(self, claimed: Delivery) -> None:
         carrier = self._carriers.get(claimed.kind)
         if carrier is None:
-            await self._settle(claimed, Event.FAIL, error=f"no channel can reach {claimed.target}")
+            await self._settle(claimed, DeliveryEvent.FAIL, error=f"no channel can reach {claimed.target}")
             return
         try:
             receipt = await self._find(carrier, claimed) if claimed.repeats else None
@@ -126,7 +134,7 @@ class Outbox:
             log.exception("sending %s failed", claimed.id)
             await self._lose(claimed, f"{type(error).__name__}: it may or may not have arrived")
         else:
-            await self._settle(claimed, Event.CONFIRM, receipt=receipt)
+            await self._settle(claimed, DeliveryEvent.CONFIRM, receipt=receipt)
 
     async def _find(self, carrier: Carrier, claimed: Delivery) -> str | None:
         """Ask what became of the first send; a far side that fails to answer cannot tell."""
@@ -143,13 +151,13 @@ class Outbox:
         """Record that nobody knows whether a send arrived; it is sent again where that can do no harm."""
         carrier, now = self._carriers.get(sent.kind), self._clock.now_ms()
         event = after_loss(sent, dedupes=carrier is not None and carrier.dedupes)
-        due_at = now + backoff_ms(sent.attempt, _jitter()) if event is Event.RESEND else None
+        due_at = now + backoff_ms(sent.attempt, _jitter()) if event is DeliveryEvent.RESEND else None
         await self._settle(sent, event, now, due_at=due_at, error=error)
 
     async def _settle(
         self,
         sent: Delivery,
-        event: Event,
+        event: DeliveryEvent,
         now_ms: int | None = None,
         *,
         due_at: int | None = None,

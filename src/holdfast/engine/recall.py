@@ -15,9 +15,9 @@ from functools import partial
 from holdfast.clock import Clock
 from holdfast.core import recall
 from holdfast.core.breaker import Breaker, pause_ms
-from holdfast.core.memories import Recollection
-from holdfast.core.memory import BUILTIN, failure
+from holdfast.core.facts import Recollection
 from holdfast.core.redaction import Redaction
+from holdfast.core.segments import BUILTIN, failure
 from holdfast.core.sessions import Session
 from holdfast.core.turns import Turn
 from holdfast.engine.settings import Settings

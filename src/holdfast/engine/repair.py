@@ -6,7 +6,7 @@ import logging
 from typing import assert_never
 
 from holdfast.clock import Clock
-from holdfast.core.recovery import Pending, Sight, Verdict, after_look, is_too_old
+from holdfast.core.recovery import LookVerdict, PendingRecovery, Sight, after_look, is_too_old
 from holdfast.errors import Unavailable
 from holdfast.ids import SessionId
 from holdfast.store.recoveries import RecoveryStore
@@ -39,19 +39,19 @@ class Repair:
             self._looking.discard(session_id)
         return any(ended)
 
-    async def _look(self, pending: Pending) -> bool:
+    async def _look(self, pending: PendingRecovery) -> bool:
         now = self._clock.now_ms()
         age = now - pending.since
         # What is too old is not looked for, so what would be seen makes no difference.
         sight = Sight.SEALED if is_too_old(age) else await self._recoveries.sight(pending)
         verdict = after_look(sight, pending.tries, age)
         match verdict:
-            case Verdict.RESOLVE | Verdict.GIVE_UP:
+            case LookVerdict.RESOLVE | LookVerdict.GIVE_UP:
                 return await self._recoveries.resolve(pending, now)
-            case Verdict.CHARGE:
+            case LookVerdict.CHARGE:
                 await self._recoveries.charge(pending)
                 return False
-            case Verdict.WAIT:
+            case LookVerdict.WAIT:
                 return False
             case _:
                 assert_never(verdict)

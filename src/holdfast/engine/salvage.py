@@ -9,7 +9,7 @@ from collections.abc import Container, Sequence
 from holdfast.clock import Clock
 from holdfast.core.journal import Entry
 from holdfast.core.recovery import GIVE_UP_AGE_MS
-from holdfast.core.turns import State
+from holdfast.core.turns import TurnState
 from holdfast.engine.settings import Settings
 from holdfast.engine.spool import Left, Spool
 from holdfast.errors import NotFound, Unavailable
@@ -77,7 +77,7 @@ class Salvage:
             if await asyncio.to_thread(file.age_ms, self._clock.now_ms()) > GIVE_UP_AGE_MS:
                 await asyncio.to_thread(file.remove)
             return True
-        if turn.attempt <= file.attempt and turn.state is State.RUNNING:
+        if turn.attempt <= file.attempt and turn.state is TurnState.RUNNING:
             return False
         entries = [
             Entry(

@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import cast
 
 from holdfast.clock import SystemClock
-from holdfast.core.journal import LATE, Draft, Kind
+from holdfast.core.journal import LATE, DraftEntry, EntryKind
 from holdfast.core.turns import Turn
 from holdfast.ids import NodeId, TurnId
 
 _FILE = re.compile(r"(\w+)\.(\d+)\.jsonl")
 
-Line = tuple[int, Draft]
+Line = tuple[int, DraftEntry]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +146,7 @@ def _parse(text: bytes) -> Line:
     decoded: object = json.loads(text)
     match decoded:
         case {"nth": int(nth), "kind": str(kind), "at": int(at), "data": dict(data)} if kind in LATE:  # pyright: ignore[reportUnknownVariableType] - Untyped until here.
-            return nth, Draft(kind=Kind(kind), at=at, data=cast("dict[str, object]", data))
+            return nth, DraftEntry(kind=EntryKind(kind), at=at, data=cast("dict[str, object]", data))
         case _:
             raise ValueError("not an entry")
 

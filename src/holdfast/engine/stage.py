@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from holdfast.clock import Clock
 from holdfast.core.effects import Call
-from holdfast.core.journal import Draft, Kind
+from holdfast.core.journal import DraftEntry, EntryKind
 from holdfast.core.questions import Question
 from holdfast.core.redaction import RedactedStream, Redaction
 from holdfast.core.turns import Turn
@@ -66,12 +66,12 @@ class TurnStage:
             turn, owner=owner, questions=questions, redaction=redaction, clock=clock, record=self._record, calls=calls,
             answers=answers,
         )  # fmt: skip
-        self._drafts: list[Draft] = []
+        self._drafts: list[DraftEntry] = []
         # Words come one by one and very often, so what is done with them is done once for all that are written together.
         self._words: list[str] = []
-        self._voice = Kind.TEXT
+        self._voice = EntryKind.TEXT
         self._chars = 0
-        self._streams = {kind: RedactedStream(redaction) for kind in (Kind.TEXT, Kind.REASONING)}
+        self._streams = {kind: RedactedStream(redaction) for kind in (EntryKind.TEXT, EntryKind.REASONING)}
         self._steering = steering
         self._dirty = asyncio.Event()
         self.spoke = False
@@ -87,10 +87,10 @@ class TurnStage:
 
     async def say(self, text: str) -> None:
         self.spoke = True
-        await self._stream(Kind.TEXT, text)
+        await self._stream(EntryKind.TEXT, text)
 
     async def think(self, text: str) -> None:
-        await self._stream(Kind.REASONING, text)
+        await self._stream(EntryKind.REASONING, text)
 
     async def heed(self) -> list[str]:
         if self._steering is None or self._backlog.is_behind() or not await self._steering.is_wanted(self.turn):
@@ -116,12 +116,12 @@ class TurnStage:
         self.advanced = True
         # Nothing waits for it: it is durable with whatever is written next.
         self._gather()
-        self._drafts.append(Draft(kind=Kind.USAGE, at=self._clock.now_ms(), data=asdict(used)))
+        self._drafts.append(DraftEntry(kind=EntryKind.USAGE, at=self._clock.now_ms(), data=asdict(used)))
         self._dirty.set()
 
     async def note(self, text: str) -> None:
         data = {"text": self._redaction.text(text)}
-        await self._record([Draft(kind=Kind.NOTE, at=self._clock.now_ms(), data=data)])
+        await self._record([DraftEntry(kind=EntryKind.NOTE, at=self._clock.now_ms(), data=data)])
 
     async def compact(self, summary: str, through: TurnId) -> None:
         turns = list(self._begins)
@@ -129,7 +129,7 @@ class TurnStage:
             raise Rejected(f"turn {through} is not before this one, so no summary can stand for it")
         after = self._begins[turns[turns.index(through) + 1]] - 1
         data = {"text": self._redaction.text(summary), "through": through, "after": after}
-        await self._record([Draft(kind=Kind.CONTEXT_COMPACTED, at=self._clock.now_ms(), data=data)])
+        await self._record([DraftEntry(kind=EntryKind.CONTEXT_COMPACTED, at=self._clock.now_ms(), data=data)])
 
     def rest(self) -> AbstractAsyncContextManager[None]:
         return self._resting.rest(self.turn.id)
@@ -156,14 +156,14 @@ class TurnStage:
         if not durable:
             await self._backlog.caught_up()
 
-    def take_rest(self) -> tuple[Draft, ...]:
+    def take_rest(self) -> tuple[DraftEntry, ...]:
         """Return what is not written yet, with what might have become a secret; it belongs before whatever comes next."""
         self._gather()
         for kind, stream in self._streams.items():
             self._put(kind, stream.flush())
         return tuple(self._take())
 
-    async def settle(self, write: Callable[[tuple[Draft, ...]], Awaitable[T]]) -> T:
+    async def settle(self, write: Callable[[tuple[DraftEntry, ...]], Awaitable[T]]) -> T:
         """Let the store take the end of the turn, with what is not written yet before it.
 
         Raises `DiskFull` where it had no room for something that belongs before that.
@@ -183,7 +183,7 @@ class TurnStage:
         """Stop; what the store has not taken is left on disk, if there is a place for it."""
         await self._backlog.leave(self.take_rest())
 
-    async def _stream(self, kind: Kind, text: str) -> None:
+    async def _stream(self, kind: EntryKind, text: str) -> None:
         if not text:
             return
         if kind is not self._voice:
@@ -202,24 +202,24 @@ class TurnStage:
             text, self._words = "".join(self._words), []
             self._put(self._voice, self._streams[self._voice].feed(text))
 
-    def _put(self, kind: Kind, text: str) -> None:
+    def _put(self, kind: EntryKind, text: str) -> None:
         if not text:
             return
         if self._drafts and self._drafts[-1].kind is kind:
             last = self._drafts[-1]
             self._drafts[-1] = replace(last, data={"text": f"{last.data['text']}{text}"})
         else:
-            self._drafts.append(Draft(kind=kind, at=self._clock.now_ms(), data={"text": text}))
+            self._drafts.append(DraftEntry(kind=kind, at=self._clock.now_ms(), data={"text": text}))
         self._dirty.set()
 
-    def _take(self) -> list[Draft]:
+    def _take(self) -> list[DraftEntry]:
         self._gather()
         drafts, self._drafts = self._drafts, []
         self._chars = 0
         self._dirty.clear()
         return drafts
 
-    async def _record(self, drafts: Sequence[Draft], moves: Moves = ()) -> None:
+    async def _record(self, drafts: Sequence[DraftEntry], moves: Moves = ()) -> None:
         async with self._writing:
             durable = await self._backlog.put([*self.take_rest(), *drafts], moves)
         if not durable:

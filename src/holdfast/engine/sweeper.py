@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from holdfast.clock import Clock
 from holdfast.core.leases import Sighting, lapsed, watch
 from holdfast.core.recovery import Swept
-from holdfast.core.report import Report
+from holdfast.core.report import BootReport
 from holdfast.core.turns import Cause
 from holdfast.engine.settings import Settings
 from holdfast.errors import Unavailable
@@ -40,7 +40,7 @@ class Sweeper:
         self._seen: Mapping[NodeId, Sighting] = {}
         # Set once the first sweep is over: from then on nothing of an earlier boot is left half done.
         self.recovered = asyncio.Event()
-        self.report: Report | None = None
+        self.report: BootReport | None = None
 
     async def run(self) -> None:
         """Watch and sweep until cancelled."""
@@ -50,7 +50,7 @@ class Sweeper:
                 swept = await self.sweep()
                 if self.report is None:
                     standing = await self._store.sessions.standing()
-                    self.report = Report(at=self._clock.now_ms(), swept=swept, standing=standing)
+                    self.report = BootReport(at=self._clock.now_ms(), swept=swept, standing=standing)
                     # Whoever started us shows the report; only what is found later is news for the log.
                     self.recovered.set()
                 elif swept.total:

@@ -12,11 +12,11 @@ from holdfast.core import notes
 from holdfast.core.delivery import Delivery
 from holdfast.core.ending import Ending
 from holdfast.core.intake import Image
-from holdfast.core.journal import Draft, Entry, Kind
+from holdfast.core.journal import DraftEntry, Entry, EntryKind
 from holdfast.core.outages import MODEL, retry_at, waiting_since
 from holdfast.core.redaction import Redaction
 from holdfast.core.transcript import Role, cut_off_by, tool_unanswered
-from holdfast.core.turns import Cause, Event, State, Turn
+from holdfast.core.turns import Cause, Turn, TurnEvent, TurnState
 from holdfast.engine.calls import Parked
 from holdfast.engine.feed import Feed
 from holdfast.engine.histories import Histories, History
@@ -62,7 +62,7 @@ class Worker:
 
     async def run(self, turn: Turn) -> None:
         """Run a claimed turn.  Whatever happens, it ends in a state that its user can see, or is queued again."""
-        if turn.state is not State.QUEUED:
+        if turn.state is not TurnState.QUEUED:
             await self._go(turn, self._read(turn))
             return
         # Both at once, because the store may be far away.  The attempt that begins is the one behind the last.
@@ -151,12 +151,12 @@ class Worker:
         except ModelUnavailable as error:
             await self._wait_for_model(stage, error, since)
         except HoldfastError as error:
-            await self._finish(stage, Event.FAIL, error=self.redaction.text(str(error)))
+            await self._finish(stage, TurnEvent.FAIL, error=self.redaction.text(str(error)))
         else:
             if not stage.spoke and not _spoke_before(work):
                 # Only what is in the journal is in the transcript, also for an agent that does not stream.
                 await stage.say(text)
-            await self._finish(stage, Event.FINISH, text=self.redaction.text(text))
+            await self._finish(stage, TurnEvent.FINISH, text=self.redaction.text(text))
             if work.turn.remembers:
                 self.mirror.tell(work.session, work.turn.id)
 
@@ -167,12 +167,12 @@ class Worker:
         again_at = retry_at(stage.turn.mode, since, now, limit_ms, error.retry_after_s)
         if again_at is None:
             reason = notes.waited_in_vain(reason) if since is not None else reason
-            await self._finish(stage, Event.FAIL, error=reason, cause=Cause.MODEL_UNAVAILABLE)
+            await self._finish(stage, TurnEvent.FAIL, error=reason, cause=Cause.MODEL_UNAVAILABLE)
             return
         note = {"text": notes.waits_for_model(reason, limit_ms), "waiting": MODEL}
-        said = [Draft(kind=Kind.NOTE, at=now, data=note)] if since is None else []
+        said = [DraftEntry(kind=EntryKind.NOTE, at=now, data=note)] if since is None else []
         # Readers of the journal see each wait, and when it ends.
-        said.append(Draft(kind=Kind.TURN_DEFERRED, at=now, data={"error": reason, "retry_at": again_at}))
+        said.append(DraftEntry(kind=EntryKind.TURN_DEFERRED, at=now, data={"error": reason, "retry_at": again_at}))
         _, shown = await stage.settle(lambda rest: self.store.turns.defer(stage.turn, [*rest, *said], again_at, now))
         self.feed.publish(shown)
 
@@ -200,7 +200,7 @@ class Worker:
             await asyncio.gather(acting, flushing, return_exceptions=True)
 
     async def _finish(
-        self, stage: TurnStage, event: Event, *, text: str = "", error: str | None = None, cause: str | None = None
+        self, stage: TurnStage, event: TurnEvent, *, text: str = "", error: str | None = None, cause: str | None = None
     ) -> None:
         now = self.clock.now_ms()
         ending = Ending(
@@ -214,7 +214,7 @@ class Worker:
             segment_id=new_segment_id(now),
         )
 
-        async def finish(rest: tuple[Draft, ...]) -> tuple[Turn, list[Entry]]:
+        async def finish(rest: tuple[DraftEntry, ...]) -> tuple[Turn, list[Entry]]:
             return await self.store.settlement.finish(stage.turn, replace(ending, drafts=rest))
 
         _, entries = await stage.settle(finish)
@@ -245,7 +245,7 @@ class Worker:
 
     async def _assignment(self, turn: Turn, brief: Brief, history: History) -> Assignment:
         entries, items = history.entries, history.items
-        text = next((str(e.data["text"]) for e in entries if e.turn_id == turn.id and e.kind is Kind.TURN_ACCEPTED), "")
+        text = next((str(e.data["text"]) for e in entries if e.turn_id == turn.id and e.kind is EntryKind.TURN_ACCEPTED), "")
         recalled = self.recall.ask(brief.session, turn, text)
         images = {turn_id: await self._images(turn_id) for turn_id in _pictured(entries, turn)}
         message = notes.before_message(
@@ -276,20 +276,20 @@ def _spoke_before(work: Assignment) -> bool:
 
 def _pictured(entries: Sequence[Entry], turn: Turn) -> list[TurnId]:
     """Return the last turns up to this one whose message, or one that joined it, came with pictures."""
-    joined = {entry.data.get("turn_id"): entry.turn_id for entry in entries if entry.kind is Kind.MESSAGE_JOINED}
-    accepted = [entry for entry in entries if entry.kind is Kind.TURN_ACCEPTED]
+    joined = {entry.data.get("turn_id"): entry.turn_id for entry in entries if entry.kind is EntryKind.MESSAGE_JOINED}
+    accepted = [entry for entry in entries if entry.kind is EntryKind.TURN_ACCEPTED]
     order = [entry.turn_id for entry in accepted]
     found = {joined.get(entry.turn_id, entry.turn_id) for entry in accepted if entry.data.get("images")}
     return [turn_id for turn_id in order[: order.index(turn.id) + 1] if turn_id in found][-PICTURED_TURNS_MAX:]
 
 
 def _begins(entries: Sequence[Entry]) -> dict[TurnId, int]:
-    return {entry.turn_id: entry.seq for entry in entries if entry.kind is Kind.TURN_ACCEPTED}
+    return {entry.turn_id: entry.seq for entry in entries if entry.kind is EntryKind.TURN_ACCEPTED}
 
 
 def _answers(turn: Turn, entries: Sequence[Entry]) -> dict[str, str]:
     return {
         str(entry.data.get("question_id")): str(entry.data.get("text", ""))
         for entry in entries
-        if entry.turn_id == turn.id and entry.kind is Kind.APPROVAL_ANSWERED
+        if entry.turn_id == turn.id and entry.kind is EntryKind.APPROVAL_ANSWERED
     }

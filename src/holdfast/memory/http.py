@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import msgspec
 
 from holdfast.clock import Clock
-from holdfast.core.memories import Recollection
-from holdfast.core.memory import Message, Segment
+from holdfast.core.facts import Recollection
 from holdfast.core.redaction import Redaction
+from holdfast.core.segments import Segment, SpokenMessage
 from holdfast.core.sessions import Session
 from holdfast.egress import FetchedResponse
 from holdfast.errors import Rejected
@@ -53,7 +53,7 @@ class HttpProvider(Provider):
         self._exchange = Exchange(address, timeout_s=timeout_s, redaction=redaction, clock=clock)
         self._clock = clock
 
-    async def commit(self, session: Session, segment: Segment, messages: Sequence[Message]) -> str:
+    async def commit(self, session: Session, segment: Segment, messages: Sequence[SpokenMessage]) -> str:
         body = {
             "session_id": segment.session_id,
             "segment_id": segment.id,

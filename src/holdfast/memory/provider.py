@@ -13,8 +13,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-from holdfast.core.memories import Recollection
-from holdfast.core.memory import Message, Segment
+from holdfast.core.facts import Recollection
+from holdfast.core.segments import Segment, SpokenMessage
 from holdfast.core.sessions import Session
 from holdfast.errors import Rejected
 from holdfast.ids import SessionId
@@ -29,12 +29,12 @@ class Provider(ABC):
         self.owner = owner
 
     @abstractmethod
-    async def commit(self, session: Session, segment: Segment, messages: Sequence[Message]) -> str: ...
+    async def commit(self, session: Session, segment: Segment, messages: Sequence[SpokenMessage]) -> str: ...
 
     async def recall(self, session: Session, query: str, limit: int) -> Sequence[Recollection]:  # noqa: ARG002 - A default.
         return ()
 
-    async def note(self, session: Session, segment: Segment, messages: Sequence[Message]) -> None:  # noqa: B027 - A default.
+    async def note(self, session: Session, segment: Segment, messages: Sequence[SpokenMessage]) -> None:  # noqa: B027 - A default.
         """Wait for the commit."""
 
     async def forget(

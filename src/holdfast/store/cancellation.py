@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from holdfast.core import sessions
-from holdfast.core.turns import Cause, Event, State, Turn
+from holdfast.core.turns import Cause, Turn, TurnEvent, TurnState
 from holdfast.errors import IllegalMove
 from holdfast.ids import SessionId, TurnId
 from holdfast.store import closing, journal, locks, questions, recoveries, rows, segments, turns
@@ -69,16 +69,16 @@ def _cancel_one(dialect: Dialect, turn_id: TurnId, cause: Cause, now_ms: int) ->
     yield from locks.hold(dialect, turn_ids=[turn_id])
     while True:
         turn = yield from turns.get(turn_id)
-        cancelled = replace(turn.on(Event.CANCEL), cause=cause.value, fence=turn.fence + 1, node_id=None, retry_at=None)
+        cancelled = replace(turn.on(TurnEvent.CANCEL), cause=cause.value, fence=turn.fence + 1, node_id=None, retry_at=None)
         before = {"id": turn_id, "fence": turn.fence, "before": turn.state.value, "cause": cause.value}
         # On a shared database its holder may move it between our look and our write: then look again.
         if (yield Run(_CANCEL, before)):
             break
     yield from journal.decide_calls(dialect, [turn], now_ms)
-    if turn.state is State.WAITING:
+    if turn.state is TurnState.WAITING:
         yield from questions.withdraw(turn_id, now_ms)
     last, _, ended, owes = yield from closing.move_session(turn.session_id, 1, 0, False, now_ms)
-    draft = closing.draft(State.CANCELLED, now_ms, cause=cause.value)
+    draft = closing.draft(TurnState.CANCELLED, now_ms, cause=cause.value)
     yield from journal.insert(journal.numbered(turn, last, None, [draft]))
     # What a lost attempt may have left elsewhere comes too late now, so nobody is told to wait for it.
     yield from recoveries.close_all(turn, now_ms)
@@ -104,7 +104,7 @@ def cancel_errands(dialect: Dialect, session_id: SessionId, now_ms: int) -> Tran
 
 
 def leave(
-    dialect: Dialect, session_id: SessionId, event: sessions.Event, reason: str | None, now_ms: int
+    dialect: Dialect, session_id: SessionId, event: sessions.SessionEvent, reason: str | None, now_ms: int
 ) -> Transaction[list[Turn]]:
     """Move a session out of use; what still waits in it is cancelled, so that nothing accepted lacks an outcome."""
     cause = yield from _move_session(session_id, event, reason, now_ms)
@@ -115,13 +115,15 @@ def leave(
     return cancelled
 
 
-def leave_all(dialect: Dialect, session_ids: Sequence[SessionId], event: sessions.Event, now_ms: int) -> Transaction[None]:
+def leave_all(
+    dialect: Dialect, session_ids: Sequence[SessionId], event: sessions.SessionEvent, now_ms: int
+) -> Transaction[None]:
     """Move sessions out of use that this transaction has locked already: all with each statement, since they may be many.
 
     Messages that wait in them are still answered: none of them is the reason.
     """
-    state = sessions.MOVES[sessions.State.OPEN, event]
-    ends = state is sessions.State.ENDED
+    state = sessions.MOVES[sessions.SessionState.OPEN, event]
+    ends = state is sessions.SessionState.ENDED
     params = {"state": state.value, "ends": int(ends), "suffix": sessions.COMPLETE_SUFFIX, "now": now_ms}
     found = yield Run(_MOVE_SESSIONS.format(ids=dialect.each("ids")), {**params, "ids": rows.encode(list(session_ids))})
     moved = rows.encode([session_id for (session_id,) in found])
@@ -129,7 +131,7 @@ def leave_all(dialect: Dialect, session_ids: Sequence[SessionId], event: session
 
 
 def _move_session(
-    session_id: SessionId, event: sessions.Event, reason: str | None, now_ms: int
+    session_id: SessionId, event: sessions.SessionEvent, reason: str | None, now_ms: int
 ) -> Transaction[Cause | None]:
     """Suspend or end a session; returns what that means for its turns, or None where it is too late."""
     while True:
@@ -138,11 +140,11 @@ def _move_session(
             return None
         session = rows.session(found[0])
         # No next message follows in a one-shot session, so suspending it would keep it for ever.
-        event = sessions.Event.END if session.one_shot else event
+        event = sessions.SessionEvent.END if session.one_shot else event
         if (session.state, event) not in sessions.MOVES:
             return None  # Ended is ended: the first reason wins.
         state = session.on(event)
-        ended = state is sessions.State.ENDED
+        ended = state is sessions.SessionState.ENDED
         moved = yield Run(
             _MOVE_SESSION,
             {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.core.delivery import Delivery, State
+from holdfast.core.delivery import Delivery, DeliveryState
 from holdfast.core.obligations import Obligations
 from holdfast.ids import SessionId
 from holdfast.store import rows
@@ -46,7 +46,7 @@ class Catalog:
         owner: str,
         before: tuple[int, str] | None = None,
         limit: int = 50,
-        state: State | None = None,
+        state: DeliveryState | None = None,
         session_id: SessionId | None = None,
     ) -> list[Delivery]:
         """Return deliveries, the newest first; `before` is the (created_at, id) of the last one seen."""

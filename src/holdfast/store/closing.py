@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.core import sessions
-from holdfast.core.journal import CLOSING, Draft
-from holdfast.core.turns import State
+from holdfast.core.journal import CLOSING, DraftEntry
+from holdfast.core.turns import TurnState
 from holdfast.ids import SessionId
 from holdfast.store.database import Params, Row, Run, Transaction
 
@@ -23,10 +23,10 @@ _CLOSE = f"""
 """
 
 
-def draft(state: State, at: int, text: str = "", error: str | None = None, cause: str | None = None) -> Draft:
+def draft(state: TurnState, at: int, text: str = "", error: str | None = None, cause: str | None = None) -> DraftEntry:
     """Return the entry that closes a turn."""
     facts = {"text": text, "error": error, "cause": cause}
-    return Draft(kind=CLOSING[state], at=at, data={name: value for name, value in facts.items() if value})
+    return DraftEntry(kind=CLOSING[state], at=at, data={name: value for name, value in facts.items() if value})
 
 
 def move_session(

@@ -13,8 +13,8 @@ from holdfast.core.delivery import (
     SETTLED,
     SKEW_MAX_MS,
     Delivery,
-    Event,
-    State,
+    DeliveryEvent,
+    DeliveryState,
     after_loss,
     banner_part,
     is_banner,
@@ -75,11 +75,11 @@ _REVIVE = """
  RETURNING id
 """
 _INSTEAD = {
-    State.PENDING: "it leaves by itself",
-    State.SENDING: "it is on its way",
-    State.RETRY: "it is tried again by itself",
-    State.UNKNOWN: "one labelled repeat is all there is; ask whoever should have it",
-    State.DELIVERED: "it has arrived",
+    DeliveryState.PENDING: "it leaves by itself",
+    DeliveryState.SENDING: "it is on its way",
+    DeliveryState.RETRY: "it is tried again by itself",
+    DeliveryState.UNKNOWN: "one labelled repeat is all there is; ask whoever should have it",
+    DeliveryState.DELIVERED: "it has arrived",
 }
 # What another node sweeps at the same moment is left to it.
 _HELD_BY_DEAD = f"""
@@ -136,7 +136,7 @@ class DeliveryStore:
         return await self._database.write(lambda: _claim(sql, node_id, now_ms, limit))
 
     async def settle(
-        self, sent: Delivery, event: Event, now_ms: int, *, due_at: int | None = None, receipt: str | None = None,
+        self, sent: Delivery, event: DeliveryEvent, now_ms: int, *, due_at: int | None = None, receipt: str | None = None,
         error: str | None = None,
     ) -> Delivery:  # fmt: skip
         """Record how a send ended.  Raises `Stale` when somebody else decided about it meanwhile."""
@@ -241,7 +241,7 @@ def _retry(delivery_id: DeliveryId, now_ms: int) -> Transaction[Delivery]:
     if given_up.state not in GIVEN_UP:
         raise IllegalMove(delivery_id, given_up.state, f"be sent again: {_INSTEAD[given_up.state]}")
     if is_banner(given_up.part):
-        raise IllegalMove(delivery_id, "the banner of a stop that is over", Event.REVIVE)
+        raise IllegalMove(delivery_id, "the banner of a stop that is over", DeliveryEvent.REVIVE)
     place = {"turn_id": given_up.turn_id, "target": given_up.target, "part": given_up.part, "now": now_ms}
     yield Run(_REVIVE, place)
     return (yield from _get(delivery_id))
@@ -260,19 +260,21 @@ def _claim(sql: str, node_id: NodeId, now_ms: int, limit: int) -> Transaction[li
     for each in map(rows.delivered, due):
         if now_ms - each.created_at > lifetime_ms(each.part):
             # Whoever revives it sends what may be a repeat.
-            repeats = 1 if each.state is State.UNKNOWN else each.repeats
+            repeats = 1 if each.state is DeliveryState.UNKNOWN else each.repeats
             late = "too old to send again; the first may have arrived" if repeats else "too old to send"
             late = f"{late}; the last try: {each.error}" if each.error else late
-            yield from _move(each, replace(each.on(Event.EXPIRE), settled_at=now_ms, error=late, repeats=repeats), None)
+            yield from _move(
+                each, replace(each.on(DeliveryEvent.EXPIRE), settled_at=now_ms, error=late, repeats=repeats), None
+            )
             continue
-        event = Event.REPEAT if each.state is State.UNKNOWN else Event.SEND
+        event = DeliveryEvent.REPEAT if each.state is DeliveryState.UNKNOWN else DeliveryEvent.SEND
         sending = replace(each.on(event), attempt=each.attempt + 1)
         claimed.append((yield from _move(each, sending, node_id)))
     return claimed
 
 
 def _settle(
-    sent: Delivery, event: Event, now_ms: int, due_at: int | None, receipt: str | None, error: str | None
+    sent: Delivery, event: DeliveryEvent, now_ms: int, due_at: int | None, receipt: str | None, error: str | None
 ) -> Transaction[Delivery]:
     after = sent.on(event)
     at_rest = after.state in SETTLED
@@ -283,8 +285,8 @@ def _settle(
         error=error,
         settled_at=now_ms if at_rest else None,
     )
-    moved = yield from _move(sent, after, None, now_ms if after.state is State.RETRY else None)
-    if after.state is State.FAILED:
+    moved = yield from _move(sent, after, None, now_ms if after.state is DeliveryState.RETRY else None)
+    if after.state is DeliveryState.FAILED:
         yield Run(_FAIL_REST, {"turn_id": sent.turn_id, "target": sent.target, "part": sent.part, "now": now_ms})
     return moved
 
@@ -321,7 +323,7 @@ def lose_held(dialect: Dialect, now_ms: int, limit: int, dedupes: Collection[str
     """Decide about what dead nodes were sending, of which nobody saw how it ended; `dedupes` names kinds of targets."""
     free = _HELD_BY_DEAD.format(skip_locked=dialect.skip_locked and "FOR UPDATE OF d SKIP LOCKED")
     held = yield from _list(free, {"limit": limit})
-    for event, sql in ((Event.LOSE, _LOSE), (Event.RESEND, _RESEND)):
+    for event, sql in ((DeliveryEvent.LOSE, _LOSE), (DeliveryEvent.RESEND, _RESEND)):
         ids = [each.id for each in held if after_loss(each, dedupes=each.kind in dedupes) is event]
         if ids:
             yield Run(sql.format(ids=dialect.each("ids")), {"ids": rows.encode(ids), "now": now_ms})

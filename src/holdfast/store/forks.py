@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from holdfast.core.fairness import Quota
-from holdfast.core.journal import Data, Entry, Kind
+from holdfast.core.journal import Data, Entry, EntryKind
 from holdfast.core.sessions import Session
 from holdfast.core.turns import SETTLED, Turn
 from holdfast.errors import NotFound
@@ -104,7 +104,7 @@ def _copied(entry: Entry, ids: Mapping[TurnId, TurnId], kept: Sequence[Entry]) -
     """Return the data of an entry as the copy has it: with its own turns, and without hope for what may still arrive."""
     data = entry.data
     named = {name: ids.get(TurnId(str(data[name])), data[name]) for name in ("joined", "turn_id", "through") if name in data}
-    if entry.kind is Kind.CONTEXT_COMPACTED and isinstance(after := data.get("after"), int):
+    if entry.kind is EntryKind.CONTEXT_COMPACTED and isinstance(after := data.get("after"), int):
         # The entries of the copy are numbered anew, so its context begins behind as many as are left of those before.
         named["after"] = sum(1 for each in kept if each.seq <= after)
     return {name: value for name, value in {**data, **named}.items() if name != "recovery"}

@@ -10,10 +10,10 @@ from dataclasses import replace
 from holdfast.core import resets, sessions
 from holdfast.core.fairness import Quota
 from holdfast.core.intake import QUEUE_MAX, Busy, Inbound, Once, Receipt, prior_in, request_in
-from holdfast.core.journal import Data, Entry, Kind
+from holdfast.core.journal import Data, Entry, EntryKind
 from holdfast.core.keys import LOCAL
 from holdfast.core.retries import Try
-from holdfast.core.turns import Cause, Mode, State
+from holdfast.core.turns import Cause, Mode, TurnState
 from holdfast.errors import IllegalMove, NotFound, QueueFull, SessionBusy
 from holdfast.ids import SessionId, TurnId, new_session_id, new_turn_id
 from holdfast.store import cancellation, dedupe, journal, locks, quotas, retries, rows, settlement, turns
@@ -205,7 +205,7 @@ def accept(
     if message.cursor:
         yield from dedupe.save_cursor(message.cursor)
     return Receipt(
-        turn_id=turn_id, session_id=found_id, state=State.QUEUED, accepted_at=now_ms, superseded=tuple(superseded)
+        turn_id=turn_id, session_id=found_id, state=TurnState.QUEUED, accepted_at=now_ms, superseded=tuple(superseded)
     )
 
 
@@ -217,7 +217,7 @@ def _hold_parent(message: Inbound) -> Transaction[SessionId | None]:
     if not found:
         raise NotFound(f"there is no turn {message.parent_turn_id} to work for")
     ((session_id, state),) = found
-    if state == State.CANCELLED:
+    if state == TurnState.CANCELLED:
         raise IllegalMove(message.parent_turn_id, state, "let others work for it")
     return session_id
 
@@ -259,17 +259,17 @@ def _seen(key: str) -> Transaction[Receipt | None]:
         return None
     turn = yield from turns.find(first.turn_id)
     # One that retention has pruned was settled long ago.
-    state = turn.state if turn else State.COMPLETED
+    state = turn.state if turn else TurnState.COMPLETED
     return Receipt(
         turn_id=first.turn_id, session_id=first.session_id, state=state, accepted_at=first.accepted_at, duplicate=True
     )
 
 
-def _state_for_repeat(turn_id: TurnId, now_ms: int) -> Transaction[State]:
+def _state_for_repeat(turn_id: TurnId, now_ms: int) -> Transaction[TurnState]:
     turn = yield from turns.find(turn_id)
     if turn is None:
-        return State.COMPLETED  # Pruned by retention: it was settled long ago.
-    if turn.state is State.INTERRUPTED and turn.mode is Mode.SYNCHRONOUS:
+        return TurnState.COMPLETED  # Pruned by retention: it was settled long ago.
+    if turn.state is TurnState.INTERRUPTED and turn.mode is Mode.SYNCHRONOUS:
         # Its client is back with the same request, so the turn goes on.
         turn = yield from turns.resume(turn, now_ms)
     return turn.state
@@ -306,7 +306,9 @@ def _give_way(dialect: Dialect, message: Inbound, now_ms: int) -> Transaction[tu
     for session_id, last_used_at, held in (yield Run(_LAST_USED, place)):
         reason = message.reset.due(last_used_at=last_used_at, now_ms=now_ms, held=bool(held))
         if reason is not None:
-            yield from cancellation.leave(dialect, session_id, sessions.Event.END, reason + resets.RESET_SUFFIX, now_ms)
+            yield from cancellation.leave(
+                dialect, session_id, sessions.SessionEvent.END, reason + resets.RESET_SUFFIX, now_ms
+            )
             return session_id, reason
     return None
 
@@ -331,7 +333,7 @@ def _entering(
             "before": before[0] if before else None,
             "parent": parent,
             "reset": before[1].value if before else None,
-            "suspended": sessions.reset_reason(sessions.State.SUSPENDED),
+            "suspended": sessions.reset_reason(sessions.SessionState.SUSPENDED),
             "now": now_ms,
             "bytes": message.size,
         },
@@ -366,7 +368,7 @@ def _insert(
         turn_id=turn_id,
         attempt=0,
         nth=None,
-        kind=Kind.TURN_ACCEPTED,
+        kind=EntryKind.TURN_ACCEPTED,
         at=now_ms,
         data=_shown(message),
     )

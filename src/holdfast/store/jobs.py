@@ -7,7 +7,7 @@ from holdfast.core.intake import Inbound, Receipt
 from holdfast.core.keys import LOCAL
 from holdfast.core.schedule import Fired, Job, outcome
 from holdfast.core.timekeeping import STEP_MAX_MS
-from holdfast.core.turns import State
+from holdfast.core.turns import TurnState
 from holdfast.errors import Rejected, Stale
 from holdfast.ids import SessionId, TurnId
 from holdfast.store import intake, locks, quotas, removal
@@ -183,9 +183,9 @@ def _note_forgotten(before: int) -> Transaction[None]:
     yield Run(_NOTE_FORGOTTEN, {"before": before})
 
 
-def _state(turn_id: TurnId | None, state: str | None) -> State | None:
+def _state(turn_id: TurnId | None, state: str | None) -> TurnState | None:
     # A turn that retention pruned was settled long ago; only a slot without one was missed.
-    return State(state) if state else State.COMPLETED if turn_id else None
+    return TurnState(state) if state else TurnState.COMPLETED if turn_id else None
 
 
 def _run(sql: str, params: Params) -> Transaction[list[Row]]:

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 from holdfast.core import effects
 from holdfast.core.effects import Call
-from holdfast.core.journal import Draft, Entry, Kind, takes_late
-from holdfast.core.memory import Segment
+from holdfast.core.journal import DraftEntry, Entry, EntryKind, takes_late
+from holdfast.core.segments import Segment
 from holdfast.core.sessions import NOBODY, Session
-from holdfast.core.turns import State, Turn
+from holdfast.core.turns import Turn, TurnState
 from holdfast.errors import NotFound, Stale
 from holdfast.ids import SessionId, TurnId
 from holdfast.store import locks, rows, spending
@@ -106,7 +106,7 @@ class JournalStore:
         self._database = database
 
     async def append(
-        self, turn: Turn, drafts: Sequence[Draft], moves: Sequence[tuple[Call, Call]] = (), *, essential: bool = False
+        self, turn: Turn, drafts: Sequence[DraftEntry], moves: Sequence[tuple[Call, Call]] = (), *, essential: bool = False
     ) -> tuple[Turn, list[Entry]]:
         """Store entries and tool-call moves of a running turn; returns the turn to append with next.
 
@@ -179,7 +179,7 @@ class JournalStore:
 
 
 def _append(
-    turn: Turn, drafts: Sequence[Draft], moves: Sequence[tuple[Call, Call]]
+    turn: Turn, drafts: Sequence[DraftEntry], moves: Sequence[tuple[Call, Call]]
 ) -> Transaction[tuple[Turn, list[Entry]]]:
     hold = Run(_HOLD, {"id": turn.id, "fence": turn.fence, "nth": turn.nth, "count": len(drafts)}, needed=True)
     saves = [_saving(before, after) for before, after in moves]
@@ -194,7 +194,7 @@ def _append(
 
 
 def writing_next(
-    turn: Turn, first_nth: int | None, drafts: Sequence[Draft]
+    turn: Turn, first_nth: int | None, drafts: Sequence[DraftEntry]
 ) -> tuple[tuple[Run | RunMany | Add, ...], Callable[[Row], list[Entry]]]:
     """Return what writes entries in one go, and what makes them of the rows of the first of these statements."""
     unnumbered = numbered(turn, 0, first_nth, drafts)
@@ -208,7 +208,7 @@ def writing_next(
     return (number, insert, *spending.recording(unnumbered)), entries
 
 
-def _already_appended(turn: Turn, drafts: Sequence[Draft]) -> Transaction[tuple[Turn, list[Entry]]]:
+def _already_appended(turn: Turn, drafts: Sequence[DraftEntry]) -> Transaction[tuple[Turn, list[Entry]]]:
     """Answer a repeated append like the first, if it was the same and nothing came after it."""
     last = turn.nth + len(drafts)
     found = yield Run(_READ_HOLD, {"id": turn.id})
@@ -221,7 +221,7 @@ def _already_appended(turn: Turn, drafts: Sequence[Draft]) -> Transaction[tuple[
     return stands, stored
 
 
-def _facts(stored: Sequence[Entry]) -> list[tuple[Kind, int, str]]:
+def _facts(stored: Sequence[Entry]) -> list[tuple[EntryKind, int, str]]:
     return [(each.kind, each.at, rows.encode(each.data)) for each in stored]
 
 
@@ -237,13 +237,13 @@ def hold(turn: Turn, count: int) -> Transaction[None]:
         raise Stale(f"turn {turn.id} is not held with fence {turn.fence} at entry {turn.nth} any more")
 
 
-def write_held(turn: Turn, drafts: Sequence[Draft]) -> Transaction[tuple[Turn, list[Entry]]]:
+def write_held(turn: Turn, drafts: Sequence[DraftEntry]) -> Transaction[tuple[Turn, list[Entry]]]:
     """Write the entries of a turn whose row was just moved by `len(drafts)`."""
     entries = yield from number(turn, turn.nth + 1, drafts)
     return replace(turn, nth=turn.nth + len(drafts)), entries
 
 
-def number(turn: Turn, first_nth: int | None, drafts: Sequence[Draft]) -> Transaction[list[Entry]]:
+def number(turn: Turn, first_nth: int | None, drafts: Sequence[DraftEntry]) -> Transaction[list[Entry]]:
     """Give entries the next numbers of their session and write them; `first_nth` is None for what no worker wrote."""
     ((last,),) = yield Run(_NUMBER, {"id": turn.session_id, "count": len(drafts)})
     entries = numbered(turn, last, first_nth, drafts)
@@ -251,7 +251,7 @@ def number(turn: Turn, first_nth: int | None, drafts: Sequence[Draft]) -> Transa
     return entries
 
 
-def numbered(turn: Turn, last_seq: int, first_nth: int | None, drafts: Sequence[Draft]) -> list[Entry]:
+def numbered(turn: Turn, last_seq: int, first_nth: int | None, drafts: Sequence[DraftEntry]) -> list[Entry]:
     """Return the entries of drafts whose numbers end at `last_seq`."""
     first = last_seq - len(drafts) + 1
     return [
@@ -333,16 +333,16 @@ def decide_calls(dialect: Dialect, cut: Sequence[Turn], now_ms: int) -> Transact
             _DECIDE_CALL, [{"turn_id": call.turn_id, "id": call.id, "state": call.state.value} for call in decided]
         )
     for call in decided:
-        if call.state is effects.State.UNKNOWN:
+        if call.state is effects.CallState.UNKNOWN:
             card = {"call_id": call.id, "name": call.name, "outcome": call.state.value}
-            yield from number(by_id[call.turn_id], None, [Draft(kind=Kind.TOOL_FINISHED, at=now_ms, data=card)])
+            yield from number(by_id[call.turn_id], None, [DraftEntry(kind=EntryKind.TOOL_FINISHED, at=now_ms, data=card)])
 
 
 def _append_late(entries: Sequence[Entry]) -> Transaction[int]:
-    stand: dict[TurnId, tuple[State, int]] = {}
+    stand: dict[TurnId, tuple[TurnState, int]] = {}
     for turn_id in sorted({entry.turn_id for entry in entries}):
         for state, attempt in (yield Run(_STANDS, {"id": turn_id})):
-            stand[turn_id] = State(state), attempt
+            stand[turn_id] = TurnState(state), attempt
     new = 0
     for entry in entries:
         if entry.turn_id not in stand or not takes_late(entry, *stand[entry.turn_id]):

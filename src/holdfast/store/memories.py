@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 
-from holdfast.core.memories import FACTS_MAX, Changed, Changes, Kind, Memory, Origin, folded, receipt
+from holdfast.core.facts import FACTS_MAX, MemoriesChanged, Memory, MemoryChanges, MemoryKind, MemoryOrigin, folded, receipt
 from holdfast.core.words import ASKED_MAX, QUERY_MAX_CHARS, stem, telling, words
 from holdfast.errors import NotFound, Rejected
 from holdfast.ids import MemoryId, SegmentId, SessionId, TurnId
@@ -140,11 +140,11 @@ class MemoryStore:
         params = {"owner": owner, "words": rows.encode(asked), "stems": stems, "last": _LAST, "limit": limit}
         return await self._database.read(lambda: _list(self._recall, params))
 
-    async def tally(self, owner: str | None = None) -> dict[Kind, int]:
+    async def tally(self, owner: str | None = None) -> dict[MemoryKind, int]:
         """Count what is remembered about an owner, or about everybody, of every kind."""
         sql, params = (_TALLY_OF_ALL, {}) if owner is None else (_TALLY, {"owner": owner})
         found = await self._database.read(lambda: _run(sql, params))
-        return {**dict.fromkeys(Kind, 0), **{Kind(kind): count for kind, count in found}}
+        return {**dict.fromkeys(MemoryKind, 0), **{MemoryKind(kind): count for kind, count in found}}
 
     async def recent(self, owner: str, limit: int = 200) -> list[Memory]:
         """Return the profile of an owner, and then the facts, the last changed first."""
@@ -154,17 +154,17 @@ class MemoryStore:
         """Return what came from the turns of a session, the oldest first."""
         return await self._database.read(lambda: _list(_OF_SESSION, {"owner": owner, "session_id": session_id}))
 
-    async def origins(self, turn_ids: Sequence[TurnId]) -> dict[TurnId, Origin]:
+    async def origins(self, turn_ids: Sequence[TurnId]) -> dict[TurnId, MemoryOrigin]:
         """Return where each turn is that is still there."""
         sql = _ORIGINS.format(turns=self._dialect.each("turns"))
         found = await self._database.read(lambda: _run(sql, {"turns": rows.encode(list(turn_ids))}))
         return {row[0]: _origin(row[1:]) for row in found}
 
-    async def change(self, owner: str, changes: Changes, now_ms: int) -> Changed:
+    async def change(self, owner: str, changes: MemoryChanges, now_ms: int) -> MemoriesChanged:
         """Make all changes to what is remembered about an owner, or none."""
         return await self._database.write(lambda: _change(self._dialect, owner, changes, now_ms))
 
-    async def absorb(self, owner: str, segment_id: SegmentId, changes: Changes, now_ms: int) -> str:
+    async def absorb(self, owner: str, segment_id: SegmentId, changes: MemoryChanges, now_ms: int) -> str:
         """Make the changes that a segment calls for, once, and return what they came to.
 
         Raises `NotFound` when there is no such segment of this person.
@@ -215,7 +215,7 @@ def _replace(dialect: Dialect, owner: str, memory_id: MemoryId, text: str, now_m
     return (yield from _update(dialect, replace(before, text=text, updated_at=now_ms)))
 
 
-def _change(dialect: Dialect, owner: str, changes: Changes, now_ms: int) -> Transaction[Changed]:
+def _change(dialect: Dialect, owner: str, changes: MemoryChanges, now_ms: int) -> Transaction[MemoriesChanged]:
     counts: Counter[str] = Counter()
     # Before any row of theirs, as everywhere, so that no two can wait for each other.
     yield from quotas.hold(owner)
@@ -224,7 +224,7 @@ def _change(dialect: Dialect, owner: str, changes: Changes, now_ms: int) -> Tran
     counts.update((yield from _revise(dialect, owner, {each.id: each for each in changes.replaced}, now_ms)))
     for memory in changes.added:
         counts[(yield from _admit(dialect, owner, memory))] += 1
-    return Changed(**counts)
+    return MemoriesChanged(**counts)
 
 
 def _revise(dialect: Dialect, owner: str, replaced: Mapping[MemoryId, Memory], now_ms: int) -> Transaction[list[_Outcome]]:
@@ -252,14 +252,14 @@ def _revise(dialect: Dialect, owner: str, replaced: Mapping[MemoryId, Memory], n
 def _admit(dialect: Dialect, owner: str, memory: Memory) -> Transaction[_Outcome]:
     """Add one memory, unless it is known or there is no room; a second profile takes the place of the first."""
     known = yield from _like(owner, memory.kind, memory.text)
-    if known and memory.kind is Kind.PROFILE and known.text != clean(memory.text):
+    if known and memory.kind is MemoryKind.PROFILE and known.text != clean(memory.text):
         source = {"turn_id": memory.turn_id, "segment_id": memory.segment_id}
         yield from _update(dialect, replace(known, text=memory.text, updated_at=memory.updated_at, **source))
         return _Outcome.REPLACED
     if known:
         return _Outcome.KNOWN
     ((facts,),) = yield Run(_FACTS, {"owner": owner})
-    if memory.kind is Kind.FACT and facts >= FACTS_MAX:
+    if memory.kind is MemoryKind.FACT and facts >= FACTS_MAX:
         return _Outcome.LEFT_OUT
     added = yield from _list(_INSERT, _params(replace(memory, owner=owner)))
     if not added:
@@ -278,7 +278,7 @@ def _update(dialect: Dialect, memory: Memory) -> Transaction[Memory]:
     return updated[0]
 
 
-def _absorb(dialect: Dialect, owner: str, segment_id: SegmentId, changes: Changes, now_ms: int) -> Transaction[str]:
+def _absorb(dialect: Dialect, owner: str, segment_id: SegmentId, changes: MemoryChanges, now_ms: int) -> Transaction[str]:
     named: Params = {"id": segment_id}
     yield from quotas.hold(owner)
     if not (yield Run(_ABSORB, {**named, "owner": owner, "now": now_ms})):
@@ -307,7 +307,7 @@ def _get(owner: str, memory_id: MemoryId) -> Transaction[Memory]:
     return found[0]
 
 
-def _like(owner: str, kind: Kind, text: str) -> Transaction[Memory | None]:
+def _like(owner: str, kind: MemoryKind, text: str) -> Transaction[Memory | None]:
     """Return the memory that says the same, or the one profile."""
     found = yield from _list(_OF_TEXT, {"owner": owner, "folded": _folded(kind, text)})
     return found[0] if found else None
@@ -319,12 +319,12 @@ def _recent(owner: str, limit: int) -> Transaction[list[Memory]]:
     return [*profile, *facts][:limit]
 
 
-def _folded(kind: Kind, text: str) -> str:
+def _folded(kind: MemoryKind, text: str) -> str:
     """Return what a memory is told from others by: a digest, because no index would hold a long text.
 
     There is one profile, whatever it says.
     """
-    return kind.value if kind is Kind.PROFILE else hashlib.sha256(folded(clean(text)).encode()).hexdigest()
+    return kind.value if kind is MemoryKind.PROFILE else hashlib.sha256(folded(clean(text)).encode()).hexdigest()
 
 
 def _params(memory: Memory) -> Params:
@@ -350,9 +350,9 @@ def _run(sql: str, params: Params) -> Transaction[list[Row]]:
     return (yield Run(sql, params))
 
 
-def _origin(row: Row) -> Origin:
+def _origin(row: Row) -> MemoryOrigin:
     session_id, key, title, ordinal, at = row
-    return Origin(session_id=session_id, key=key, title=title, ordinal=ordinal, at=at)
+    return MemoryOrigin(session_id=session_id, key=key, title=title, ordinal=ordinal, at=at)
 
 
 def _memory(row: Row) -> Memory:
@@ -364,6 +364,6 @@ def _memory(row: Row) -> Memory:
         created_at=created_at,
         updated_at=updated_at,
         turn_id=turn_id,
-        kind=Kind(kind),
+        kind=MemoryKind(kind),
         segment_id=segment_id,
     )

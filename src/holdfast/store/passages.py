@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from holdfast.core.search import TEXT_MAX_CHARS, Wanted, matches, terms, wanted
-from holdfast.core.sessions import TITLE, Findings, Hit
+from holdfast.core.sessions import TITLE, SearchFindings, SearchHit
 from holdfast.ids import SessionId
 from holdfast.store import rows
 from holdfast.store.database import Database, Dialect, Params, Row, Run, RunMany, Transaction
@@ -116,11 +116,11 @@ class PassageStore:
         dialect = database.dialect
         self._next = _NEXT.format(text=dialect.text("e.data", TEXT_MAX_CHARS), skip_locked=dialect.skip_locked)
 
-    async def find(self, owner: str, query: str, limit: int = 50) -> Findings:
+    async def find(self, owner: str, query: str, limit: int = 50) -> SearchFindings:
         """Find what has all words of a query, or words that begin with them: titles first, then the newest entries."""
         asked = await asyncio.to_thread(wanted, query)
         if not asked:
-            return Findings()
+            return SearchFindings()
         dialect = self._database.dialect
         titles, indexed, fresh, is_indexing = await self._database.read(lambda: _find(dialect, owner, asked, limit))
         return await asyncio.to_thread(_findings, titles, indexed, fresh, asked, limit, is_indexing=is_indexing)
@@ -254,15 +254,15 @@ def _asking(dialect: Dialect, owner: str, asked: Sequence[Wanted], parts: Sequen
 
 def _findings(
     titles: list[Row], indexed: list[Row], fresh: list[Row], asked: Sequence[Wanted], limit: int, *, is_indexing: bool
-) -> Findings:
-    named = [Hit(session_id=id_, turn_id=None, seq=0, kind=TITLE, at=at, text=title) for id_, title, at in titles]
+) -> SearchFindings:
+    named = [SearchHit(session_id=id_, turn_id=None, seq=0, kind=TITLE, at=at, text=title) for id_, title, at in titles]
     said = [(row[-1], _hit(row)) for row in indexed]
     said += [(row[-1], hit) for row in fresh if matches((hit := _hit(row)).text, asked)]
     said.sort(key=lambda each: each[0], reverse=True)
-    return Findings(hits=tuple([*named, *(hit for _, hit in said)][:limit]), is_indexing=is_indexing)
+    return SearchFindings(hits=tuple([*named, *(hit for _, hit in said)][:limit]), is_indexing=is_indexing)
 
 
-def _hit(row: Row) -> Hit:
+def _hit(row: Row) -> SearchHit:
     session_id, turn_id, seq, kind, at, data, _ = row
     text = str(rows.data(data).get("text", ""))
-    return Hit(session_id=session_id, turn_id=turn_id, seq=seq, kind=kind, at=at, text=text)
+    return SearchHit(session_id=session_id, turn_id=turn_id, seq=seq, kind=kind, at=at, text=text)

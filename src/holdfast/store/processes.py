@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.core.processes import Event, Process, State
+from holdfast.core.processes import Process, ProcessEvent, ProcessState
 from holdfast.errors import NotFound
 from holdfast.ids import ProcessId, SessionId
 from holdfast.store import rows
@@ -62,7 +62,7 @@ class ProcessStore:
         """Record how far the output was looked at; it never goes back."""
         await self._database.write(lambda: _run(_WATCHED, {"id": process_id, "position": position}))
 
-    async def end(self, process_id: ProcessId, event: Event, exit_code: int | None, now_ms: int) -> Process:
+    async def end(self, process_id: ProcessId, event: ProcessEvent, exit_code: int | None, now_ms: int) -> Process:
         """Record how a process ended; whoever comes second gets what the first recorded.  Raises `NotFound`."""
         return await self._database.write(lambda: _end(process_id, event, exit_code, now_ms), essential=True)
 
@@ -78,7 +78,7 @@ class ProcessStore:
         self,
         owner: str,
         session_id: SessionId | None = None,
-        state: State | None = None,
+        state: ProcessState | None = None,
         before: ProcessId | None = None,
         limit: int = 50,
     ) -> list[Process]:
@@ -95,9 +95,9 @@ class ProcessStore:
         return bool(await self._database.write(lambda: _run(_REMOVE, {"id": process_id})))
 
 
-def _end(process_id: ProcessId, event: Event, exit_code: int | None, now_ms: int) -> Transaction[Process]:
+def _end(process_id: ProcessId, event: ProcessEvent, exit_code: int | None, now_ms: int) -> Transaction[Process]:
     process = yield from _get(process_id)
-    if process.state is State.RUNNING:
+    if process.state is ProcessState.RUNNING:
         ended = process.on(event).state.value
         # On a shared database another may be faster: then theirs stands.
         yield Run(_END, {"id": process_id, "state": ended, "exit_code": exit_code, "now": now_ms})
@@ -159,7 +159,7 @@ def _process(row: Row) -> Process:
         started_at=started_at,
         pid=pid,
         born=born,
-        state=State(state),
+        state=ProcessState(state),
         exit_code=exit_code,
         ended_at=ended_at,
         notifies=bool(notifies),

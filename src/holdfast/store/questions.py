@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.core import questions
-from holdfast.core.journal import Draft
+from holdfast.core.journal import DraftEntry
 from holdfast.core.questions import About, AskedQuestion, Decision, Grant, Question
 from holdfast.core.turns import Turn
 from holdfast.errors import IllegalMove, Rejected
@@ -116,7 +116,7 @@ def ask(turn: Turn, question: Question, now_ms: int) -> Transaction[None]:
     )
 
 
-def answer(turn: Turn, draft: Draft) -> Transaction[None]:
+def answer(turn: Turn, draft: DraftEntry) -> Transaction[None]:
     """Close the question a turn waits with, and grant what the answer grants.
 
     Raises `IllegalMove` for any other question, and for one that has expired unless that is the answer; `Rejected` for an

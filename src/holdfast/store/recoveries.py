@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from holdfast.core.journal import OUTPUT, Draft, Kind
-from holdfast.core.recovery import Pending, Sight
+from holdfast.core.journal import OUTPUT, DraftEntry, EntryKind
+from holdfast.core.recovery import PendingRecovery, Sight
 from holdfast.core.turns import Turn
 from holdfast.errors import NotFound, Stale
 from holdfast.ids import NodeId, SessionId
@@ -49,24 +49,24 @@ class RecoveryStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def of_session(self, session_id: SessionId) -> list[Pending]:
+    async def of_session(self, session_id: SessionId) -> list[PendingRecovery]:
         """Return what is still awaited of a session."""
         return await self._database.read(lambda: _read(_OF_SESSION, {"id": session_id}))
 
-    async def of_home(self, home: str, limit: int = 500) -> list[Pending]:
+    async def of_home(self, home: str, limit: int = 500) -> list[PendingRecovery]:
         """Return what is still awaited from the dead nodes of a home."""
         return await self._database.read(lambda: _read(_OF_HOME, {"home": home, "limit": limit}))
 
-    async def sight(self, pending: Pending) -> Sight:
+    async def sight(self, pending: PendingRecovery) -> Sight:
         """Look for what has arrived, and for somebody who could still bring it."""
         return await self._database.read(lambda: _sight(pending))
 
-    async def charge(self, pending: Pending) -> bool:
+    async def charge(self, pending: PendingRecovery) -> bool:
         """Count one look that found nothing; False when another node was faster."""
         place = {**_place(pending), "tries": pending.tries}
         return await self._database.write(lambda: _found(_CHARGE, place))
 
-    async def resolve(self, pending: Pending, now_ms: int) -> bool:
+    async def resolve(self, pending: PendingRecovery, now_ms: int) -> bool:
         """End a search, and say in the journal how much there is; False when it is over already."""
         try:
             return await self._database.write(
@@ -91,24 +91,24 @@ def close_all(turn: Turn, now_ms: int) -> Transaction[None]:
         yield from _say_ended(replace(turn, attempt=attempt), now_ms)
 
 
-def _read(sql: str, params: Params) -> Transaction[list[Pending]]:
+def _read(sql: str, params: Params) -> Transaction[list[PendingRecovery]]:
     found = yield Run(sql, params)
     return [_pending(row) for row in found]
 
 
-def _pending(row: Row) -> Pending:
+def _pending(row: Row) -> PendingRecovery:
     turn_id, attempt, session_id, node_id, home, tries, since = row
-    return Pending(
+    return PendingRecovery(
         turn_id=turn_id, attempt=attempt, session_id=session_id, node_id=node_id, home=home, tries=tries, since=since
     )
 
 
-def _sight(pending: Pending) -> Transaction[Sight]:
+def _sight(pending: PendingRecovery) -> Transaction[Sight]:
     ((found, lives),) = yield Run(_SIGHT, {**_place(pending), "home": pending.home})
     return Sight.FOUND if found else Sight.ARRIVING if lives else Sight.SEALED
 
 
-def _resolve(pending: Pending, now_ms: int) -> Transaction[bool]:
+def _resolve(pending: PendingRecovery, now_ms: int) -> Transaction[bool]:
     place = _place(pending)
     if not (yield Run(_FIND, place)):
         return False
@@ -122,7 +122,7 @@ def _resolve(pending: Pending, now_ms: int) -> Transaction[bool]:
 def _say_ended(turn: Turn, now_ms: int) -> Transaction[None]:
     """Say in the journal how much there is of one attempt of a turn."""
     ((found,),) = yield Run(_COUNT, {"turn_id": turn.id, "attempt": turn.attempt})
-    draft = Draft(kind=Kind.TURN_RECOVERED, at=now_ms, data={"attempt": turn.attempt, "found": found})
+    draft = DraftEntry(kind=EntryKind.TURN_RECOVERED, at=now_ms, data={"attempt": turn.attempt, "found": found})
     yield from journal.number(turn, None, [draft])
 
 
@@ -130,5 +130,5 @@ def _found(sql: str, params: Params) -> Transaction[bool]:
     return bool((yield Run(sql, params)))
 
 
-def _place(pending: Pending) -> dict[str, str | int | None]:
+def _place(pending: PendingRecovery) -> dict[str, str | int | None]:
     return {"turn_id": pending.turn_id, "attempt": pending.attempt}

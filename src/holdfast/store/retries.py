@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.core.retries import Candidate, Try, chosen
-from holdfast.core.turns import State
+from holdfast.core.turns import TurnState
 from holdfast.ids import SessionId, TurnId
 from holdfast.store import locks, rows
 from holdfast.store.database import Dialect, Run, Transaction
@@ -46,7 +46,7 @@ def _candidate(
     return Candidate(
         turn_id=TurnId(turn_id),
         session_id=SessionId(session_id),
-        state=State(state),
+        state=TurnState(state),
         accepted_at=accepted_at,
         answered_at=answered_at,
         tries=tries,

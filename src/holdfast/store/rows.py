@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
-from holdfast.core import delivery, effects, journal, memory, sessions, turns
+from holdfast.core import delivery, effects, journal, segments, sessions, turns
 from holdfast.core.journal import Data
 from holdfast.store.database import Row, clean
 
@@ -21,7 +21,7 @@ _decode_any = msgspec.json.Decoder().decode
 _decode_json = msgspec.json.Decoder(dict[str, Any]).decode
 _decode_texts = msgspec.json.Decoder(tuple[str, ...]).decode
 
-_KINDS = frozenset(journal.Kind)
+_KINDS = frozenset(journal.EntryKind)
 
 SESSION = (
     "id, key, channel, owner, one_shot, source, state, title, parent_id, auto_reset_reason, end_reason, "
@@ -112,7 +112,7 @@ def session(row: Row) -> sessions.Session:
         owner=owner,
         one_shot=bool(one_shot),
         source=sessions.Source(**known),  # pyright: ignore[reportArgumentType] - Written by us from the same fields.
-        state=sessions.State(state),
+        state=sessions.SessionState(state),
         title=title,
         parent_id=parent_id,
         auto_reset_reason=auto_reset_reason,
@@ -144,7 +144,7 @@ def turn(row: Row) -> turns.Turn:
         delivers_later=bool(delivers_later),
         remembers=bool(remembers),
         reply_to=reply_to,
-        state=turns.State(state),
+        state=turns.TurnState(state),
         attempt=attempt,
         nth=nth,
         fence=fence,
@@ -177,9 +177,9 @@ def entry(row: Row) -> journal.Entry:
     )
 
 
-def _kind(kind: str) -> journal.Kind:
+def _kind(kind: str) -> journal.EntryKind:
     # What a later version wrote is shown as a note, so that the rest of the session can still be read.
-    return journal.Kind(kind) if kind in _KINDS else journal.Kind.NOTE
+    return journal.EntryKind(kind) if kind in _KINDS else journal.EntryKind.NOTE
 
 
 def call(row: Row) -> effects.Call:
@@ -191,7 +191,7 @@ def call(row: Row) -> effects.Call:
         name=name,
         effect=effects.Effect(effect),
         args=args,
-        state=effects.State(state),
+        state=effects.CallState(state),
         starts=starts,
         result=result,
     )
@@ -211,7 +211,7 @@ def delivered(row: Row) -> delivery.Delivery:
         text=text,
         created_at=created_at,
         due_at=due_at,
-        state=delivery.State(state),
+        state=delivery.DeliveryState(state),
         attempt=attempt,
         repeats=repeats,
         fence=fence,
@@ -221,10 +221,10 @@ def delivered(row: Row) -> delivery.Delivery:
     )
 
 
-def segment(row: Row) -> memory.Segment:
+def segment(row: Row) -> segments.Segment:
     id_, session_id, owner, first_generation, last_generation, created_at, due_at, state, attempt, fence, *rest = row
     error, receipt, settled_at = rest
-    return memory.Segment(
+    return segments.Segment(
         id=id_,
         session_id=session_id,
         owner=owner,
@@ -232,7 +232,7 @@ def segment(row: Row) -> memory.Segment:
         last_generation=last_generation,
         created_at=created_at,
         due_at=due_at,
-        state=memory.State(state),
+        state=segments.SegmentState(state),
         attempt=attempt,
         fence=fence,
         error=error,

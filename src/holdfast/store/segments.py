@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from holdfast.core.delivery import BACKOFF_MAX_MS
 from holdfast.core.ending import Ending
-from holdfast.core.memory import Event, Record, Segment, State, Unpaid, next_to_commit
-from holdfast.core.memory import record as decide
+from holdfast.core.segments import Segment, SegmentEvent, SegmentState, SegmentStep, Unpaid, next_to_commit
+from holdfast.core.segments import record as decide
 from holdfast.errors import IllegalMove, NotFound, Stale
 from holdfast.ids import NodeId, SegmentId, SessionId, TurnId
 from holdfast.store import locks, rows
@@ -205,7 +205,7 @@ class SegmentStore:
     async def settle(
         self,
         segment: Segment,
-        event: Event,
+        event: SegmentEvent,
         now_ms: int,
         *,
         due_at: int | None = None,
@@ -262,7 +262,7 @@ class SegmentStore:
         owner: str,
         *,
         session_id: SessionId | None = None,
-        states: Sequence[State] = (),
+        states: Sequence[SegmentState] = (),
         before: tuple[int, str] | None = None,
         limit: int = 50,
     ) -> list[Segment]:
@@ -270,7 +270,7 @@ class SegmentStore:
         at, id_ = before or (2**62, "")
         params = {"person": owner, "session_id": session_id, "before_at": at, "before_id": id_, "limit": limit}
         sql = _LIST if session_id is None else _LIST_SESSION
-        found = await self._database.read(lambda: _list_states(sql, params, frozenset(states or State)))
+        found = await self._database.read(lambda: _list_states(sql, params, frozenset(states or SegmentState)))
         return sorted(found, key=lambda each: (each.created_at, each.id), reverse=True)[:limit]
 
     async def owing(self, owner: str, after: SessionId | None = None, limit: int = 500) -> list[SessionId]:
@@ -289,15 +289,15 @@ class SegmentStore:
         sql, params = (_UNPAID_OF_ALL, {}) if owner is None else (_UNPAID, {"person": owner})
         found = await self._database.read(lambda: _run(sql, params))
         return [
-            Unpaid(owner=binding, state=State(state), tried=bool(tried), count=count)
+            Unpaid(owner=binding, state=SegmentState(state), tried=bool(tried), count=count)
             for binding, state, tried, count in found
         ]
 
-    async def settled(self, owner: str | None = None) -> dict[State, int]:
+    async def settled(self, owner: str | None = None) -> dict[SegmentState, int]:
         """Count the segments of a person, or of everybody, that were committed and waived."""
         sql, params = (_SETTLED_OF_ALL, {}) if owner is None else (_SETTLED, {"person": owner})
         found = await self._database.read(lambda: _run(sql, params))
-        return {State.COMMITTED: 0, State.WAIVED: 0, **{State(state): count for state, count in found}}
+        return {SegmentState.COMMITTED: 0, SegmentState.WAIVED: 0, **{SegmentState(state): count for state, count in found}}
 
     async def to_replay(self, owner: str, provider: str, limit: int) -> list[Segment]:
         """Return what a person's other providers were paid and `provider` was never given, oldest first."""
@@ -332,9 +332,9 @@ def record(
     owner = ending.memory_owner or ""
     choice = decide(opened[0][0] if opened else None, owner)
     # On a shared database a boundary may seal it between the look and the write: then the turn opens the next one.
-    if choice is Record.EXTEND and extended:
+    if choice is SegmentStep.EXTEND and extended:
         return
-    if choice is Record.SEAL_AND_OPEN:
+    if choice is SegmentStep.SEAL_AND_OPEN:
         yield sealing(session_id, ending.at)
     params: Params = {"id": ending.segment_id, "session_id": session_id, "owner": owner, "generation": generation}
     yield Add(_INSERT, [{**params, "now": ending.at}])
@@ -377,12 +377,16 @@ def _claim(node_id: NodeId, session_id: SessionId, owner: str) -> Transaction[Se
     if segment is None:
         return None
     # None as well where another committer was faster.
-    return (yield from _move(segment, replace(segment.on(Event.COMMIT), attempt=segment.attempt + 1), node_id))
+    return (yield from _move(segment, replace(segment.on(SegmentEvent.COMMIT), attempt=segment.attempt + 1), node_id))
 
 
 def _settled(segment: Segment, now_ms: int, due_at: int | None, error: str | None, receipt: str | None) -> Segment:
     settled = replace(segment, due_at=segment.due_at if due_at is None else due_at, error=error)
-    return replace(settled, settled_at=now_ms, error=None, receipt=receipt) if segment.state is State.COMMITTED else settled
+    return (
+        replace(settled, settled_at=now_ms, error=None, receipt=receipt)
+        if segment.state is SegmentState.COMMITTED
+        else settled
+    )
 
 
 def _replace(before: Segment, after: Segment) -> Transaction[Segment]:
@@ -395,7 +399,7 @@ def _replace(before: Segment, after: Segment) -> Transaction[Segment]:
 def _waive(segment_id: SegmentId, now_ms: int) -> Transaction[Segment]:
     segment = yield from _get(segment_id)
     try:
-        waived = segment.on(Event.WAIVE)
+        waived = segment.on(SegmentEvent.WAIVE)
     except IllegalMove as error:
         raise IllegalMove(segment.id, segment.state, "be waived; only what is owed can be") from error
     return (yield from _replace(segment, replace(waived, settled_at=now_ms)))
@@ -445,7 +449,7 @@ def _list(sql: str, params: Params) -> Transaction[list[Segment]]:
     return [rows.segment(row) for row in found]
 
 
-def _list_states(sql: str, params: Params, states: frozenset[State]) -> Transaction[list[Segment]]:
+def _list_states(sql: str, params: Params, states: frozenset[SegmentState]) -> Transaction[list[Segment]]:
     found: list[Segment] = []
     for state in sorted(states):
         found += yield from _list(sql, {**params, "state": state.value})

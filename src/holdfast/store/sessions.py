@@ -8,7 +8,17 @@ from collections.abc import AsyncGenerator, Sequence
 from holdfast.core.fairness import Quota
 from holdfast.core.keys import LOCAL
 from holdfast.core.recovery import Standing
-from holdfast.core.sessions import EXPIRED, NOBODY, Activity, Event, Glance, Session, Source, State, reset_reason
+from holdfast.core.sessions import (
+    EXPIRED,
+    NOBODY,
+    Activity,
+    Glance,
+    Session,
+    SessionEvent,
+    SessionState,
+    Source,
+    reset_reason,
+)
 from holdfast.core.turns import Turn
 from holdfast.errors import Damaged, NotFound
 from holdfast.ids import SessionId, TurnId
@@ -131,7 +141,7 @@ class SessionStore:
         return found[0] if found else None
 
     async def of_key(
-        self, owner: str, key: str, limit: int = 50, before: SessionId | None = None, state: State | None = None
+        self, owner: str, key: str, limit: int = 50, before: SessionId | None = None, state: SessionState | None = None
     ) -> list[Session]:
         """Return the sessions that a key has had, the newest first; `before` is the last one seen."""
         params = {
@@ -154,7 +164,7 @@ class SessionStore:
         owner: str,
         before: tuple[int, str] | None = None,
         limit: int = 50,
-        state: State | None = None,
+        state: SessionState | None = None,
         *,
         channel: str | None = None,
         archived: bool | None = None,
@@ -174,7 +184,7 @@ class SessionStore:
         }
         if pinned:
             sql = _LIST_PINNED
-        elif state in (State.OPEN, State.SUSPENDED):
+        elif state in (SessionState.OPEN, SessionState.SUSPENDED):
             sql = _LIST_IN_USE
         elif archived:
             sql = _LIST_ARCHIVED
@@ -345,7 +355,7 @@ def _run(sql: str, params: Params) -> Transaction[list[rows.Row]]:
 
 
 def _delete(dialect: Dialect, session_id: SessionId, now_ms: int) -> Transaction[tuple[removal.Gone, list[Turn]]]:
-    cancelled = yield from cancellation.leave(dialect, session_id, Event.END, "deleted", now_ms)
+    cancelled = yield from cancellation.leave(dialect, session_id, SessionEvent.END, "deleted", now_ms)
     # What was given away in the background would have nowhere to come home to.
     cancelled += yield from cancellation.cancel_errands(dialect, session_id, now_ms)
     return (yield from removal.hide(session_id)), cancelled
@@ -354,7 +364,7 @@ def _delete(dialect: Dialect, session_id: SessionId, now_ms: int) -> Transaction
 def _expire(dialect: Dialect, sql: str, params: Params) -> Transaction[list[SessionId]]:
     expired: list[SessionId] = []
     for session_id, used_at in (yield Run(sql, params)):
-        yield from cancellation.leave(dialect, session_id, Event.END, EXPIRED, used_at)
+        yield from cancellation.leave(dialect, session_id, SessionEvent.END, EXPIRED, used_at)
         expired.append(session_id)
     return expired
 

@@ -13,9 +13,9 @@ from holdfast.core import notes, sessions
 from holdfast.core.delivery import Delivery
 from holdfast.core.ending import Ending
 from holdfast.core.intake import Once
-from holdfast.core.journal import PENDING, Draft, Entry, Kind
+from holdfast.core.journal import PENDING, DraftEntry, Entry, EntryKind
 from holdfast.core.recovery import Interrupted
-from holdfast.core.turns import SETTLED, Aftermath, Cause, Mode, Policy, State, Turn, after_loss, strikes_max
+from holdfast.core.turns import SETTLED, Aftermath, Cause, Mode, Policy, Turn, TurnState, after_loss, strikes_max
 from holdfast.errors import IllegalMove
 from holdfast.ids import DeliveryId, NodeId, SessionId, TurnId
 from holdfast.store import cancellation, closing, dedupe, deliveries, journal, locks, recoveries, rows, segments, turns
@@ -140,14 +140,14 @@ class Settlement:
 
     async def end_session(self, session_id: SessionId, reason: str, now_ms: int, once: Once | None = None) -> None:
         """End a session for good and cancel what still waits in it.  The first reason wins; `Repeated` the second time."""
-        await self._leave(session_id, sessions.Event.END, reason, now_ms, once)
+        await self._leave(session_id, sessions.SessionEvent.END, reason, now_ms, once)
 
     async def suspend_session(self, session_id: SessionId, now_ms: int, once: Once | None = None) -> None:
         """Suspend a session: the next message of its key starts a new one.  Raises `Repeated` the second time."""
-        await self._leave(session_id, sessions.Event.SUSPEND, None, now_ms, once)
+        await self._leave(session_id, sessions.SessionEvent.SUSPEND, None, now_ms, once)
 
     async def _leave(
-        self, session_id: SessionId, event: sessions.Event, reason: str | None, now_ms: int, once: Once | None
+        self, session_id: SessionId, event: sessions.SessionEvent, reason: str | None, now_ms: int, once: Once | None
     ) -> None:
         dialect = self._database.dialect
         await self._database.write(
@@ -167,7 +167,7 @@ def interrupted_topics(cut: Interrupted) -> tuple[str, ...]:
 def _finish(dialect: Dialect, turn: Turn, ending: Ending) -> Transaction[tuple[Turn, list[Entry], bool]]:
     """End a turn; also returns whether another of its session waits for that."""
     state = turn.on(ending.event).state
-    completed = state is State.COMPLETED
+    completed = state is TurnState.COMPLETED
     remembered = int(completed and turn.remembers and ending.memory_owner is not None)
     drafts = [*ending.drafts, closing.draft(state, ending.at, ending.text, ending.error, ending.cause)]
     settle = Run(
@@ -206,7 +206,7 @@ def _finish(dialect: Dialect, turn: Turn, ending: Ending) -> Transaction[tuple[T
     return rows.turn(settled[0]), entries, bool(others_wait)
 
 
-def _already_finished(turn: Turn, state: State, count: int) -> Transaction[tuple[Turn, list[Entry], bool]]:
+def _already_finished(turn: Turn, state: TurnState, count: int) -> Transaction[tuple[Turn, list[Entry], bool]]:
     """Answer a repeated finish like the first."""
     ended = yield from turns.unmoved(turn, state, turn.nth + count)
     return ended, (yield from journal.written(ended, turn.nth)), True
@@ -239,22 +239,22 @@ def interrupt(
     struck = yield Run(_STRIKE.format(ids=dialect.each("ids")), most)
     entries: list[Entry] = []
     after: dict[Aftermath, list[Turn]] = {each: [] for each in Aftermath}
-    leaving: dict[sessions.Event, list[SessionId]] = {each: [] for each in sessions.Event}
+    leaving: dict[sessions.SessionEvent, list[SessionId]] = {each: [] for each in sessions.SessionEvent}
     for session_id, seq, strikes, one_shot, state in struck:
         turn = lost[session_id]
         # No message will follow in a session that was suspended while this one waited, so it rests for none.
-        mode = Mode.DETACHED if state == sessions.State.SUSPENDED else turn.mode
+        mode = Mode.DETACHED if state == sessions.SessionState.SUSPENDED else turn.mode
         fate = after_loss(mode, policy, cause, strikes, in_company=in_company)
         after[fate].append(turn)
         error = notes.GIVEN_UP if fate is Aftermath.GIVE_UP else None
-        draft = closing.draft(State.INTERRUPTED, now_ms, error=error, cause=cause.value)
+        draft = closing.draft(TurnState.INTERRUPTED, now_ms, error=error, cause=cause.value)
         awaited = {"recovery": PENDING} if home else {}
         draft = replace(draft, data={**draft.data, "continues": fate is Aftermath.CONTINUE, **awaited})
         entries.extend(journal.numbered(turn, seq, None, [draft]))
         if one_shot and fate is not Aftermath.CONTINUE:
-            leaving[sessions.Event.END].append(session_id)
+            leaving[sessions.SessionEvent.END].append(session_id)
         elif fate in (Aftermath.SUSPEND, Aftermath.GIVE_UP):
-            leaving[sessions.Event.SUSPEND].append(session_id)
+            leaving[sessions.SessionEvent.SUSPEND].append(session_id)
     yield from journal.insert(entries)
     if home:
         yield from recoveries.open_all(list(lost.values()), node_id, home, now_ms)
@@ -307,7 +307,7 @@ def _announce(dialect: Dialect, node_id: NodeId, banner: str, text: str, now_ms:
     ids = {"ids": rows.encode([turn.id for turn in running])}
     told_before = {(turn_id, attempt) for turn_id, attempt in (yield Run(_ANNOUNCED.format(ids=dialect.each("ids")), ids))}
     told = [turn for turn in running if (turn.id, turn.attempt) not in told_before]
-    draft = Draft(kind=Kind.NOTE, at=now_ms, data={"text": text, "banner": banner})
+    draft = DraftEntry(kind=EntryKind.NOTE, at=now_ms, data={"text": text, "banner": banner})
     chats: set[str] = set()
     for turn in told:
         yield from journal.number(turn, None, [draft])
@@ -331,7 +331,7 @@ def undo(session_id: SessionId, now_ms: int) -> Transaction[Turn | None]:
     turn = rows.turn(found[0])
     if turn.state not in SETTLED:
         raise IllegalMove(turn.id, turn.state, "be undone; stop it first")
-    yield from journal.number(turn, None, [Draft(kind=Kind.TURN_UNDONE, at=now_ms)])
+    yield from journal.number(turn, None, [DraftEntry(kind=EntryKind.TURN_UNDONE, at=now_ms)])
     return turn
 
 
@@ -341,14 +341,14 @@ def _leave_out(turn_id: TurnId, now_ms: int) -> Transaction[tuple[Turn, bool]]:
     if turn.state not in SETTLED:
         raise IllegalMove(turn.id, turn.state, "be left out; cancel it first")
     if not (yield Run(_UNDONE, {"id": turn_id})):
-        yield from journal.number(turn, None, [Draft(kind=Kind.TURN_UNDONE, at=now_ms)])
+        yield from journal.number(turn, None, [DraftEntry(kind=EntryKind.TURN_UNDONE, at=now_ms)])
     return turn, bool((yield Run(turns.LAST, {"id": turn.session_id})))
 
 
 def _leave_once(
     dialect: Dialect,
     session_id: SessionId,
-    event: sessions.Event,
+    event: sessions.SessionEvent,
     reason: str | None,
     now_ms: int,
     once: Once | None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.core.journal import Entry, Kind
+from holdfast.core.journal import Entry, EntryKind
 from holdfast.core.sessions import Session
 from holdfast.core.turns import Turn
 from holdfast.core.usage import CONTINUE, Scope, Spent, Usage, question_id
@@ -80,7 +80,7 @@ def record(entries: Sequence[Entry]) -> Transaction[None]:
 
 def recording(entries: Sequence[Entry]) -> list[Add]:
     """Return what writes what entries say was used.  Their place in the journal is their key, so nothing counts twice."""
-    used = [_params(entry) for entry in entries if entry.kind is Kind.USAGE and entry.nth is not None]
+    used = [_params(entry) for entry in entries if entry.kind is EntryKind.USAGE and entry.nth is not None]
     return [Add(_RECORD, used)] if used else []
 
 

@@ -11,9 +11,9 @@ from holdfast.core import delegation, outages, sessions
 from holdfast.core.effects import Call
 from holdfast.core.fairness import Load
 from holdfast.core.intake import Image, Once
-from holdfast.core.journal import CLOSING, Data, Draft, Entry, Kind
+from holdfast.core.journal import CLOSING, Data, DraftEntry, Entry, EntryKind
 from holdfast.core.questions import Question
-from holdfast.core.turns import Event, State, Turn
+from holdfast.core.turns import Turn, TurnEvent, TurnState
 from holdfast.errors import IllegalMove, NotFound, Stale
 from holdfast.ids import NodeId, SessionId, TurnId
 from holdfast.store import dedupe, journal, locks, questions, rows
@@ -247,7 +247,7 @@ class TurnStore:
         )
 
     async def park(
-        self, turn: Turn, drafts: list[Draft], question: Question, calls: Sequence[tuple[Call, Call]] = ()
+        self, turn: Turn, drafts: list[DraftEntry], question: Question, calls: Sequence[tuple[Call, Call]] = ()
     ) -> tuple[Turn, list[Entry]]:
         """Leave a running turn waiting for a person; it costs nothing until they answer.
 
@@ -260,7 +260,7 @@ class TurnStore:
             touches=(locks.session(turn.session_id),),
         )
 
-    async def defer(self, turn: Turn, drafts: list[Draft], retry_at: int, now_ms: int) -> tuple[Turn, list[Entry]]:
+    async def defer(self, turn: Turn, drafts: list[DraftEntry], retry_at: int, now_ms: int) -> tuple[Turn, list[Entry]]:
         """Queue a running turn again, to be tried later.  Raises `Stale` when it is not ours."""
         dialect = self._database.dialect
         return await self._database.write(
@@ -275,7 +275,7 @@ class TurnStore:
         sql = self._ripen
         return await self._database.write(lambda: _ripen(sql, times), wakes=lambda ripe: ("turns",) if ripe else ())
 
-    async def answer(self, turn_id: TurnId, draft: Draft) -> Turn:
+    async def answer(self, turn_id: TurnId, draft: DraftEntry) -> Turn:
         """Put the person's answer in the journal, grant what it grants, and queue the turn again.
 
         Raises `IllegalMove` unless the turn waits with the question that the draft names, and it has not expired.
@@ -355,7 +355,7 @@ class TurnStore:
         names = {"channel": delegation.CHANNEL, "later": delegation.LATER, "home": delegation.HOME}
         return await self._database.read(lambda: _turns(_UNREPORTED, {**names, "since": since, "limit": limit}))
 
-    async def tally(self) -> dict[State, int]:
+    async def tally(self) -> dict[TurnState, int]:
         """Count turns by state."""
         return await self._database.read(_tally)
 
@@ -399,7 +399,7 @@ def _take_one(dialect: Dialect, sql: str, node_id: NodeId, now_ms: int) -> Trans
 
 def _begun(dialect: Dialect, taken: Sequence[Turn], now_ms: int) -> Transaction[list[tuple[Turn, list[Entry]]]]:
     """Write the first entry of what has started with its claim."""
-    running = [turn for turn in taken if turn.state is State.RUNNING]
+    running = [turn for turn in taken if turn.state is TurnState.RUNNING]
     if not running:
         return [(turn, []) for turn in taken]
     ids = rows.encode([turn.session_id for turn in running])
@@ -422,8 +422,8 @@ def _claim_at_once(
     return [turn for claimed in found for turn in _in_order(claimed)]
 
 
-def _started(turn: Turn, now_ms: int) -> Draft:
-    return Draft(kind=Kind.TURN_STARTED, at=now_ms, data={"attempt": turn.attempt})
+def _started(turn: Turn, now_ms: int) -> DraftEntry:
+    return DraftEntry(kind=EntryKind.TURN_STARTED, at=now_ms, data={"attempt": turn.attempt})
 
 
 def _move(sql: str, params: Params) -> Transaction[bool]:
@@ -433,7 +433,7 @@ def _move(sql: str, params: Params) -> Transaction[bool]:
 
 def _start(turn: Turn, now_ms: int) -> Transaction[tuple[Turn, list[Entry]]]:
     # Every attempt numbers its own entries, whatever an earlier one had written.
-    running = replace(turn.on(Event.START), attempt=turn.attempt + 1, nth=0, started_at=turn.started_at or now_ms)
+    running = replace(turn.on(TurnEvent.START), attempt=turn.attempt + 1, nth=0, started_at=turn.started_at or now_ms)
     writes, entries = journal.writing_next(running, 1, [_started(running, now_ms)])
     start = Run(_START, {"id": turn.id, "fence": turn.fence, "now": now_ms}, needed=True)
     started, *found = yield Together((start, *writes), last=True)
@@ -444,11 +444,11 @@ def _start(turn: Turn, now_ms: int) -> Transaction[tuple[Turn, list[Entry]]]:
 
 def _already_started(turn: Turn) -> Transaction[tuple[Turn, list[Entry]]]:
     """Answer a repeated start like the first, if nothing came after it."""
-    started = yield from unmoved(turn, State.RUNNING, 1)
+    started = yield from unmoved(turn, TurnState.RUNNING, 1)
     return started, (yield from journal.written(started, 0))
 
 
-def unmoved(turn: Turn, state: State, nth: int | None) -> Transaction[Turn]:
+def unmoved(turn: Turn, state: TurnState, nth: int | None) -> Transaction[Turn]:
     """Return a turn that nobody but the caller has moved, whatever its `nth` where that is None.
 
     Raises `Stale`, also when it was pruned meanwhile.
@@ -460,9 +460,9 @@ def unmoved(turn: Turn, state: State, nth: int | None) -> Transaction[Turn]:
 
 
 def _park(
-    dialect: Dialect, turn: Turn, drafts: list[Draft], question: Question, calls: Sequence[tuple[Call, Call]]
+    dialect: Dialect, turn: Turn, drafts: list[DraftEntry], question: Question, calls: Sequence[tuple[Call, Call]]
 ) -> Transaction[tuple[Turn, list[Entry]]]:
-    parked = turn.on(Event.ASK)
+    parked = turn.on(TurnEvent.ASK)
     hold = {"id": turn.id, "fence": turn.fence, "nth": turn.nth, "count": len(drafts)}
     if not (yield Run(_PARK, hold)):
         return (yield from _already_parked(turn, len(drafts)))
@@ -476,14 +476,14 @@ def _park(
 
 def _already_parked(turn: Turn, count: int) -> Transaction[tuple[Turn, list[Entry]]]:
     """Answer a repeated park like the first, while nobody has answered the question."""
-    waiting = yield from unmoved(turn, State.WAITING, turn.nth + count)
+    waiting = yield from unmoved(turn, TurnState.WAITING, turn.nth + count)
     return waiting, (yield from journal.written(waiting, turn.nth))
 
 
 def _defer(
-    dialect: Dialect, turn: Turn, drafts: list[Draft], retry_at: int, now_ms: int
+    dialect: Dialect, turn: Turn, drafts: list[DraftEntry], retry_at: int, now_ms: int
 ) -> Transaction[tuple[Turn, list[Entry]]]:
-    deferred = replace(turn.on(Event.DEFER), fence=turn.fence + 1, node_id=None, retry_at=retry_at)
+    deferred = replace(turn.on(TurnEvent.DEFER), fence=turn.fence + 1, node_id=None, retry_at=retry_at)
     hold = {"id": turn.id, "fence": turn.fence, "nth": turn.nth, "count": len(drafts), "retry_at": retry_at}
     if not (yield Run(_DEFER, hold)):
         raise Stale(f"turn {turn.id} is not held with fence {turn.fence} any more")
@@ -495,9 +495,9 @@ def _ripen(sql: str, times: Params) -> Transaction[int]:
     return len((yield Run(sql, times)))
 
 
-def _answer(turn_id: TurnId, draft: Draft) -> Transaction[Turn]:
+def _answer(turn_id: TurnId, draft: DraftEntry) -> Transaction[Turn]:
     turn = yield from get(turn_id)
-    queued = turn.on(Event.ANSWER)
+    queued = turn.on(TurnEvent.ANSWER)
     if not (yield Run(_UNPARK, {"id": turn_id})):
         raise Stale(f"turn {turn_id} was moved while it was answered")
     yield from questions.answer(turn, draft)
@@ -516,15 +516,15 @@ def _place(turn: Turn) -> Params:
 
 
 def _heed(turn: Turn, now_ms: int) -> Transaction[tuple[Turn, list[Entry]]]:
-    stands = yield from unmoved(turn, State.RUNNING, None)
+    stands = yield from unmoved(turn, TurnState.RUNNING, None)
     if stands.nth != turn.nth:
         # Nobody else writes for this worker, so these came with an answer that was lost.
         return stands, (yield from journal.written(stands, turn.nth))
-    joined: list[Draft] = []
+    joined: list[DraftEntry] = []
     for each in (yield from _turns(_JOINING, _place(turn))):
         text = yield from _join(each, turn, now_ms)
         if text is not None:
-            joined.append(Draft(kind=Kind.MESSAGE_JOINED, at=now_ms, data={"text": text, "turn_id": each.id}))
+            joined.append(DraftEntry(kind=EntryKind.MESSAGE_JOINED, at=now_ms, data={"text": text, "turn_id": each.id}))
     if not joined:
         return turn, []
     yield from journal.hold(turn, len(joined))
@@ -533,12 +533,12 @@ def _heed(turn: Turn, now_ms: int) -> Transaction[tuple[Turn, list[Entry]]]:
 
 def _join(message: Turn, host: Turn, now_ms: int) -> Transaction[str | None]:
     """Make a waiting message part of a running turn; None when somebody else moved it first."""
-    state = message.on(Event.JOIN).state
+    state = message.on(TurnEvent.JOIN).state
     place = {"id": message.id, "fence": message.fence, "state": state.value, "host": host.id, "now": now_ms}
     moved = yield Run(_JOIN, place)
     if not moved:
         return None
-    yield from journal.number(message, None, [Draft(kind=CLOSING[state], at=now_ms, data={"joined": host.id})])
+    yield from journal.number(message, None, [DraftEntry(kind=CLOSING[state], at=now_ms, data={"joined": host.id})])
     return str(rows.data(moved[0][0]).get("text", ""))
 
 
@@ -572,8 +572,8 @@ def _resume(turn_id: TurnId, now_ms: int, once: Once | None) -> Transaction[Turn
     turn = yield from get(turn_id)
     yield from dedupe.once(once, turn.session_id, now_ms)
     resumed = yield from resume(turn, now_ms)
-    if resumed.state is not turn.on(Event.RESUME).state:
-        raise IllegalMove(turn_id, f"{turn.state}, and its session has moved on", Event.RESUME)
+    if resumed.state is not turn.on(TurnEvent.RESUME).state:
+        raise IllegalMove(turn_id, f"{turn.state}, and its session has moved on", TurnEvent.RESUME)
     return resumed
 
 
@@ -608,7 +608,7 @@ def _scalar(sql: str, params: Params) -> Transaction[Any]:
     return found[0][0] if found else None
 
 
-def _tally() -> Transaction[dict[State, int]]:
-    tally = {State(state): count for state, count in (yield Run(_TALLY))}
-    tally[State.COMPLETED] -= sum(count for state, count in tally.items() if state is not State.COMPLETED)
+def _tally() -> Transaction[dict[TurnState, int]]:
+    tally = {TurnState(state): count for state, count in (yield Run(_TALLY))}
+    tally[TurnState.COMPLETED] -= sum(count for state, count in tally.items() if state is not TurnState.COMPLETED)
     return {state: count for state, count in tally.items() if count}

@@ -8,7 +8,7 @@ from contextlib import aclosing
 import msgspec
 from starlette.responses import Response
 
-from holdfast.core.sessions import Gone, Missed
+from holdfast.core.sessions import SessionDeleted, SessionsMissed
 from holdfast.desk.views import SessionView
 from holdfast.web.endpoints import Call, Endpoint, Stream
 from holdfast.web.events import OPENING, RESET, EventStream, Streams
@@ -37,18 +37,18 @@ class Activity:
         return EventStream(_frames(call.desk.watch()), self._streams)
 
 
-async def _frames(sights: AsyncGenerator[SessionView | Gone | Missed]) -> AsyncGenerator[bytes]:
+async def _frames(sights: AsyncGenerator[SessionView | SessionDeleted | SessionsMissed]) -> AsyncGenerator[bytes]:
     async with aclosing(sights):
         yield OPENING
         async for sight in sights:
             yield _frame(sight)
 
 
-def _frame(sight: SessionView | Gone | Missed) -> bytes:
+def _frame(sight: SessionView | SessionDeleted | SessionsMissed) -> bytes:
     match sight:
-        case Missed():
+        case SessionsMissed():
             return RESET
-        case Gone():
+        case SessionDeleted():
             return b"event: gone\ndata: %b\n\n" % _encode(sight)
         case SessionView():
             return b"event: session\ndata: %b\n\n" % _encode(sight)

@@ -13,7 +13,7 @@ from holdfast.channels.openai.binding import Caller
 from holdfast.channels.openai.chat import ChatRequest, Chunks, Completion
 from holdfast.channels.openai.progress import Progress
 from holdfast.core.intake import Inbound, Receipt
-from holdfast.core.turns import State
+from holdfast.core.turns import TurnState
 from holdfast.desk.port import Host
 from holdfast.web.answers import answer
 from holdfast.web.clients import Clients
@@ -59,7 +59,7 @@ class Completions:
             message = await self._message(call.desk, request, asker, session)
             receipt = await taken(call.desk, message, asker)
         # One that was cut off and did not go on by now never does: others have spoken in its conversation since.
-        stuck = receipt.duplicate and receipt.state is State.INTERRUPTED
+        stuck = receipt.duplicate and receipt.state is TurnState.INTERRUPTED
         again = asker.comes_back and not stuck
 
         async def respond() -> Response:

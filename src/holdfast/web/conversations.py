@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.core.sessions import State
+from holdfast.core.sessions import SessionState
 from holdfast.desk.plans import looks_like_id
 from holdfast.desk.port import Host
 from holdfast.errors import IllegalMove
@@ -19,6 +19,6 @@ async def conversation(desk: Host, named: str) -> str:
     if not looks_like_id(named):
         return named
     session = await desk.session(SessionId(named))
-    if session.one_shot and session.state is not State.OPEN:
+    if session.one_shot and session.state is not SessionState.OPEN:
         raise IllegalMove(session.id, session.state, "take another message")
     return session.key

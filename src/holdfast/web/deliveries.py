@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from holdfast.core.delivery import Delivery, State
+from holdfast.core.delivery import Delivery, DeliveryState
 from holdfast.desk.views import Page
 from holdfast.ids import DeliveryId, SessionId
 from holdfast.web.answers import answer
@@ -44,7 +44,7 @@ class Deliveries:
     async def list(self, call: Call) -> Response:
         session_id = call.word("session")
         page = await call.desk.deliveries(
-            state=call.choice("state", State),
+            state=call.choice("state", DeliveryState),
             session_id=SessionId(session_id) if session_id else None,
             cursor=call.word("cursor"),
             limit=call.number("limit", 50),

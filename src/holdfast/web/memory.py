@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from starlette.responses import Response
 
 from holdfast.core.keys import ADMIN, LOCAL
-from holdfast.core.memory import State
+from holdfast.core.segments import SegmentState
 from holdfast.desk.debts import Committed, Document, Edited, Forgotten, MemoryStatus, Recalled, Replayed, SegmentView
 from holdfast.desk.plans import Edit, Forgetting, Replaying
 from holdfast.desk.views import MemoryView, Page, Removed
@@ -206,7 +206,7 @@ class Memories:
         session = call.word("session")
         page = await call.desk.memories.segments(
             session_id=SessionId(session) if session else None,
-            state=call.choice("state", State),
+            state=call.choice("state", SegmentState),
             unpaid=call.flag("unpaid") or False,
             cursor=call.word("cursor"),
             limit=call.number("limit", 50),

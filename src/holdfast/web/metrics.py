@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from starlette.responses import Response
 
 from holdfast.core.keys import ADMIN, LOCAL
-from holdfast.core.memory import State as SegmentState
-from holdfast.core.turns import State
+from holdfast.core.segments import SegmentState
+from holdfast.core.turns import TurnState
 from holdfast.desk.debts import Tally
 from holdfast.desk.port import Host
 from holdfast.desk.views import Status
@@ -165,7 +165,7 @@ def _owed(status: Status) -> Iterator[str]:
     yield from _gauge("holdfast_turns_settled", "Turns that have come to an end.", status.settled)
     yield from _gauge("holdfast_turns_in_flight", "Turns that have not.", status.in_flight)
     yield from _head("holdfast_turns", "gauge", "Turns by state.")
-    for state in State:
+    for state in TurnState:
         yield _sample("holdfast_turns", status.turns.get(state, 0), state=state)
     if owed := status.obligations:
         yield from _head(

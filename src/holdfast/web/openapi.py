@@ -15,7 +15,7 @@ import msgspec
 from starlette.responses import Response
 
 from holdfast import __version__
-from holdfast.core import delivery, memory, processes, sessions
+from holdfast.core import delivery, processes, segments, sessions
 from holdfast.desk import export
 from holdfast.web.endpoints import Call, Endpoint, Stream
 from holdfast.web.requests import ID_MAX
@@ -99,13 +99,13 @@ PARAMETERS: Mapping[str, Parameter] = MappingProxyType(
         "stream": Parameter(meaning="Answer with events.", schema=_FLAG),
         "turns": Parameter(meaning="How many turns at most.", schema=_number(1)),
         "unpaid": Parameter(meaning="Only those that are still to be paid.", schema=_FLAG),
-        "/api/deliveries state": Parameter(meaning="Only those in this state.", schema=_one_of(delivery.State)),
-        "/api/memory/segments state": Parameter(meaning="Only those in this state.", schema=_one_of(memory.State)),
+        "/api/deliveries state": Parameter(meaning="Only those in this state.", schema=_one_of(delivery.DeliveryState)),
+        "/api/memory/segments state": Parameter(meaning="Only those in this state.", schema=_one_of(segments.SegmentState)),
         "/api/uploads name": Parameter(
             meaning="What the file is called.", schema={"type": "string", "minLength": 1}, required=True
         ),
-        "/api/processes state": Parameter(meaning="Only those in this state.", schema=_one_of(processes.State)),
-        "/api/sessions state": Parameter(meaning="Only those in this state.", schema=_one_of(sessions.State)),
+        "/api/processes state": Parameter(meaning="Only those in this state.", schema=_one_of(processes.ProcessState)),
+        "/api/sessions state": Parameter(meaning="Only those in this state.", schema=_one_of(sessions.SessionState)),
         "/v1/responses/{id}/input_items after": Parameter(meaning="Go on behind the item of this id."),
         "/api/turns session": Parameter(meaning="Whose turns.", required=True),
     }

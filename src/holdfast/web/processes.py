@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from holdfast.core.processes import State
+from holdfast.core.processes import ProcessState
 from holdfast.desk.port import OUTPUT_MAX
 from holdfast.desk.views import Page, ProcessView
 from holdfast.ids import ProcessId, SessionId
@@ -47,7 +47,7 @@ class Processes:
         session_id = call.word("session")
         page = await call.desk.processes.list(
             session_id=SessionId(session_id) if session_id else None,
-            state=call.choice("state", State),
+            state=call.choice("state", ProcessState),
             cursor=call.word("cursor"),
             limit=call.number("limit", 50),
         )

@@ -14,8 +14,8 @@ from holdfast.channels.openai.content import Unfit
 from holdfast.channels.openai.progress import Progress
 from holdfast.core import retries
 from holdfast.core.intake import Inbound, Receipt
-from holdfast.core.journal import CLOSING, Entry, Kind
-from holdfast.core.turns import FINAL, IN_FLIGHT, Cause, State
+from holdfast.core.journal import CLOSING, Entry, EntryKind
+from holdfast.core.turns import FINAL, IN_FLIGHT, Cause, TurnState
 from holdfast.desk.port import Host
 from holdfast.errors import IllegalMove, Unavailable, Unconfirmed
 from holdfast.ids import SessionId, TurnId
@@ -108,8 +108,8 @@ async def taken(desk: Host, message: Inbound, asker: Caller) -> Receipt:
     receipt = await accepted(desk, message, asker)
     if asker.repeated:
         return receipt
-    going_on = before is not None and before.state is State.INTERRUPTED
-    if receipt.duplicate and receipt.state in IN_FLIGHT - {State.WAITING} and not going_on:
+    going_on = before is not None and before.state is TurnState.INTERRUPTED
+    if receipt.duplicate and receipt.state in IN_FLIGHT - {TurnState.WAITING} and not going_on:
         hint = f"send it again later for its answer, or follow it at /api/turns/{receipt.turn_id}"
         raise Told(
             409,
@@ -144,9 +144,9 @@ class Reading:
 
     async def rests(self, progress: Progress) -> bool:
         """Return whether nothing more will come."""
-        if progress.state is State.INTERRUPTED:
+        if progress.state is TurnState.INTERRUPTED:
             # Whoever had asked may have come back, and let it go on.
-            return (await self.desk.turn(self.turn_id)).state is State.INTERRUPTED
+            return (await self.desk.turn(self.turn_id)).state is TurnState.INTERRUPTED
         return progress.state in FINAL
 
     async def live(self) -> AsyncGenerator[Entry]:
@@ -164,7 +164,7 @@ class Reading:
         if entry.data.get("cause") == Cause.CRASH and self.connection and not self.connection.lost:
             # Its client is still here, so it need not come back first.
             await self.desk.go_on(self.turn_id)
-        return (await self.desk.turn(self.turn_id)).state is State.INTERRUPTED
+        return (await self.desk.turn(self.turn_id)).state is TurnState.INTERRUPTED
 
     async def to_the_end(self, progress: Progress, take: Callable[[Entry], object]) -> None:
         """Read until the turn has come to rest.  Raises `Refused` where a person has to be asked first."""
@@ -190,23 +190,23 @@ class Reading:
 
 
 def _cut(entry: Entry) -> bool:
-    return entry.kind is Kind.TURN_INTERRUPTED and not entry.data.get("continues")
+    return entry.kind is EntryKind.TURN_INTERRUPTED and not entry.data.get("continues")
 
 
 def failure(progress: Progress, turn_id: TurnId, *, again: bool) -> Told | None:
     """Return what to tell a client whose turn came to no answer; None where it did.  `again`: the same request goes on."""
     match progress.state:
-        case State.FAILED if progress.cause == Cause.MODEL_UNAVAILABLE:
+        case TurnState.FAILED if progress.cause == Cause.MODEL_UNAVAILABLE:
             told = progress.error or "the model cannot answer now"
             hint = "send the message again later; with an Idempotency-Key, use a fresh one"
             return Told(503, "model_unavailable", told, hint, retry=False, turn_id=turn_id)
-        case State.FAILED:
+        case TurnState.FAILED:
             hint = "the gateway has tried what it could; change the message, or look at its log"
             return Told(502, "turn_failed", progress.error or "the turn failed", hint, retry=False, turn_id=turn_id)
-        case State.INTERRUPTED:
+        case TurnState.INTERRUPTED:
             hint = _GOES_ON if again else _PASSED_BY
             return Told(502, "turn_interrupted", progress.error, hint, retry=again, turn_id=turn_id)
-        case State.CANCELLED if not progress.pieces:
+        case TurnState.CANCELLED if not progress.pieces:
             hint = "send the message again if it is still wanted"
             return Told(
                 409, "turn_cancelled", "the turn was cancelled before it said anything", hint, retry=False, turn_id=turn_id

@@ -16,8 +16,8 @@ from holdfast.channels.openai.events import ALL, Events, input_items
 from holdfast.channels.openai.responses import ENDPOINT, Fields, ResponseRequest
 from holdfast.core.intake import Busy, Inbound, Receipt
 from holdfast.core.journal import Entry
-from holdfast.core.sessions import State as SessionState
-from holdfast.core.turns import IN_FLIGHT, Mode, State
+from holdfast.core.sessions import SessionState
+from holdfast.core.turns import IN_FLIGHT, Mode, TurnState
 from holdfast.desk.cursors import SIZE_MAX
 from holdfast.desk.plans import Order
 from holdfast.desk.port import Host
@@ -296,5 +296,5 @@ async def _frames(reading: Reading, events: Events) -> AsyncGenerator[bytes]:
             async for entry in entries:
                 if frame := events.take(entry):
                     yield frame
-    if events.progress.state is State.INTERRUPTED:
+    if events.progress.state is TurnState.INTERRUPTED:
         yield events.cut

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from holdfast.core.images import BYTES_MAX, IMAGES_MAX
 from holdfast.core.intake import Busy, Image, Receipt
-from holdfast.core.sessions import State
+from holdfast.core.sessions import SessionState
 from holdfast.desk.export import Form, file_name, written
 from holdfast.desk.plans import Change, Opening, Order
 from holdfast.desk.reading import JOURNAL_MAX
@@ -152,7 +152,7 @@ class Sessions:
 
     async def list(self, call: Call) -> Response:
         page = await call.desk.sessions(
-            state=call.choice("state", State),
+            state=call.choice("state", SessionState),
             channel=call.word("channel"),
             archived=call.flag("archived"),
             pinned=call.flag("pinned"),

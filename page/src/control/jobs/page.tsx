@@ -9,7 +9,7 @@ import { Menu } from "../../ui/menu.tsx";
 import { Badge, Empty, Time, type Tone } from "../../ui/parts.tsx";
 import { useLoaded } from "../../ui/requests.ts";
 import { attempt } from "../../ui/toast.tsx";
-import type { Fired, JobView, Outcome } from "../../wire.ts";
+import type { Fired, JobOutcome, JobView } from "../../wire.ts";
 import { type Column, Listing, Table, useList } from "../list.tsx";
 import { Facts, PageHead, Pending, Section } from "../parts.tsx";
 import { JobForm, openTurn, pathOf, RemoveJob, runJob, togglePause } from "./form.tsx";
@@ -181,7 +181,7 @@ function Actions({ job, reload }: { job: JobView; reload: () => Promise<void> })
   );
 }
 
-const OUTCOMES: Record<Outcome, { word: string; tone: Tone; said: string }> = {
+const OUTCOMES: Record<JobOutcome, { word: string; tone: Tone; said: string }> = {
   due: { word: "At work", tone: "busy", said: "" },
   ran: { word: "Ran", tone: "good", said: "" },
   failed: { word: "Failed", tone: "bad", said: "Its conversation says why." },

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from holdfast.agent.processes.folder import Condition, Phase, readable, whole
 from holdfast.agent.processes.keeping import Keeping
-from holdfast.core.processes import Process, State
+from holdfast.core.processes import Process, ProcessState
 from holdfast.ids import ProcessId
 from holdfast.ports import Output
 from holdfast.store.processes import ProcessStore
@@ -29,13 +29,13 @@ class Control:
     async def kill(self, process_id: ProcessId) -> Process:
         """End a process with everything it started, and return what became of it.  One that has ended stays as it is."""
         process = await self.processes.get(process_id)
-        if process.state is not State.RUNNING:
+        if process.state is not ProcessState.RUNNING:
             return process
         return after(process, await self.keeping.kill(process))
 
 
 def after(process: Process, condition: Condition) -> Process:
     """Return a process as its folder shows it, which may be a moment ahead of its row."""
-    if process.state is not State.RUNNING or condition.phase is not Phase.ENDED:
+    if process.state is not ProcessState.RUNNING or condition.phase is not Phase.ENDED:
         return process
-    return replace(process, state=State.EXITED, exit_code=condition.exit_code, ended_at=condition.ended_at)
+    return replace(process, state=ProcessState.EXITED, exit_code=condition.exit_code, ended_at=condition.ended_at)

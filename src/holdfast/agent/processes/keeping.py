@@ -18,7 +18,7 @@ from holdfast.agent.processes import keeper
 from holdfast.agent.processes.folder import Condition, Folder, Phase, Spec
 from holdfast.agent.processes.identity import is_supported
 from holdfast.clock import Clock, SystemClock
-from holdfast.core.processes import Process, State
+from holdfast.core.processes import Process, ProcessState
 from holdfast.core.redaction import Redaction
 from holdfast.core.sessions import Session
 from holdfast.core.turns import Turn
@@ -193,7 +193,7 @@ class Keeping:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
                 while (found := folder.condition()).phase in (Phase.WAITING, Phase.RUNNING):
-                    if found.phase is Phase.WAITING and process.state is not State.RUNNING:
+                    if found.phase is Phase.WAITING and process.state is not ProcessState.RUNNING:
                         break
                     await (found.keeper.end() if found.keeper else asyncio.sleep(_LOOK_S))
         return folder.condition()

@@ -20,7 +20,7 @@ from holdfast.agent.processes.keeping import Keeping
 from holdfast.agent.processes.patterns import LINE_MAX_CHARS, LINES_MAX, Output, match
 from holdfast.clock import Clock, SystemClock
 from holdfast.core.intake import Inbound, Receipt
-from holdfast.core.processes import Event, Process
+from holdfast.core.processes import Process, ProcessEvent
 from holdfast.core.turns import Mode
 from holdfast.errors import IllegalMove, KeyReused, NotFound, Rejected, Stale, Unavailable
 from holdfast.ids import ProcessId
@@ -170,7 +170,7 @@ class Watcher:
             tail = self._keeping.folder(process).tail(notices.TAIL_BYTES)
             await self._tell(process, "ended", notices.ended(process, condition, tail))
         ended_at = condition.ended_at if condition.ended_at is not None else self._clock.now_ms()
-        event = Event.LOSE if lost else Event.EXIT
+        event = ProcessEvent.LOSE if lost else ProcessEvent.EXIT
         await self._processes.end(process.id, event, condition.exit_code, ended_at)
         if condition.keeper:
             condition.keeper.reap()

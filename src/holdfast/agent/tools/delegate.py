@@ -12,11 +12,11 @@ import msgspec
 from holdfast.agent.toolbox import shortened
 from holdfast.agent.tools.port import Site, StructTool
 from holdfast.config import DelegateConfig
-from holdfast.core.delegation import Task, depth, errand, told
+from holdfast.core.delegation import DelegatedTask, depth, errand, told
 from holdfast.core.effects import Effect
 from holdfast.core.intake import Inbound, Receipt
 from holdfast.core.sessions import Session
-from holdfast.core.turns import SETTLED, State, Turn
+from holdfast.core.turns import SETTLED, Turn, TurnState
 from holdfast.errors import NotFound, Rejected, Unavailable
 from holdfast.store.store import Store
 
@@ -120,7 +120,7 @@ class _Delegation:
         answers = await self._report(tasks, receipts, children)
         return f"{NOTE}\n\n{answers}" if args.background else answers
 
-    async def _errands(self, tasks: Sequence[Task], site: Site, *, later: bool) -> list[Inbound]:
+    async def _errands(self, tasks: Sequence[DelegatedTask], site: Site, *, later: bool) -> list[Inbound]:
         """Return the messages that make the children.
 
         What an attempt knows of private reading may differ from what an earlier one knew; its children are found anyway.
@@ -174,7 +174,7 @@ class _Delegation:
     async def _speak_up(self, children: Sequence[Turn | None], site: Site, told_of: set[str]) -> None:
         """Say once where this is read what a child waits for: nobody reads along in its own session."""
         for child in children:
-            if child is None or child.state is not State.WAITING:
+            if child is None or child.state is not TurnState.WAITING:
                 continue
             for asked in await self._patiently(lambda child=child: self._store.questions.of_turn(child.id)):
                 if asked.answered_at is None and f"{child.id}:{asked.question.id}" not in told_of:
@@ -190,7 +190,9 @@ class _Delegation:
                 found.append(None)
         return found
 
-    async def _report(self, tasks: Sequence[Task], receipts: Sequence[Receipt], children: Sequence[Turn | None]) -> str:
+    async def _report(
+        self, tasks: Sequence[DelegatedTask], receipts: Sequence[Receipt], children: Sequence[Turn | None]
+    ) -> str:
         share = ANSWERS_MAX_CHARS // len(tasks)
         told_of: list[str] = []
         for number, (task, receipt, child) in enumerate(zip(tasks, receipts, children, strict=True), 1):
@@ -215,19 +217,19 @@ class _Delegation:
                 await asyncio.sleep(self._look_s)
 
 
-def _tasks(args: DelegateArgs) -> list[Task]:
+def _tasks(args: DelegateArgs) -> list[DelegatedTask]:
     if bool(args.goal.strip()) == bool(args.tasks):
         raise Rejected("give either one goal or a list of tasks")
     if args.tasks:
-        return [Task(goal=each.goal, context=each.context or args.context) for each in args.tasks]
-    return [Task(goal=args.goal, context=args.context)]
+        return [DelegatedTask(goal=each.goal, context=each.context or args.context) for each in args.tasks]
+    return [DelegatedTask(goal=args.goal, context=args.context)]
 
 
 def _are_settled(children: Sequence[Turn | None]) -> bool:
     return all(child is None or child.state in SETTLED for child in children)
 
 
-def _handles(tasks: Sequence[Task], receipts: Sequence[Receipt]) -> str:
+def _handles(tasks: Sequence[DelegatedTask], receipts: Sequence[Receipt]) -> str:
     lines = (
         f"{number}. {_title(task)}: turn {receipt.turn_id} in session {receipt.session_id}"
         for number, (task, receipt) in enumerate(zip(tasks, receipts, strict=True), 1)
@@ -237,5 +239,5 @@ def _handles(tasks: Sequence[Task], receipts: Sequence[Receipt]) -> str:
     )
 
 
-def _title(task: Task) -> str:
+def _title(task: DelegatedTask) -> str:
     return task.goal.partition("\n")[0][:100]

@@ -12,12 +12,12 @@ import msgspec
 from holdfast.agent.tools.port import Site, StructTool
 from holdfast.clock import Clock
 from holdfast.core.effects import Effect
+from holdfast.core.facts import FACT_MAX_CHARS, Memory, MemoryKind, objection
 from holdfast.core.keys import LOCAL
 from holdfast.core.legible import legible, one_line
-from holdfast.core.memories import FACT_MAX_CHARS, Kind, Memory, objection
-from holdfast.core.memory import BUILTIN, failure
 from holdfast.core.recall import bounded
 from holdfast.core.redaction import Redaction
+from holdfast.core.segments import BUILTIN, failure
 from holdfast.errands import errand
 from holdfast.errors import Rejected
 from holdfast.ids import MemoryId
@@ -157,7 +157,7 @@ async def _show(memory: Memory, site: Site) -> None:
 
 
 def _shown(memory: Memory) -> str:
-    return f"{memory.id}{' (profile)' * (memory.kind is Kind.PROFILE)}: {one_line(memory.text)}"
+    return f"{memory.id}{' (profile)' * (memory.kind is MemoryKind.PROFILE)}: {one_line(memory.text)}"
 
 
 def _listed(memories: Sequence[Memory], limit: int) -> str:

@@ -14,7 +14,7 @@ from holdfast.agent.processes.keeping import Keeping
 from holdfast.agent.tools.port import Site, StructTool
 from holdfast.clock import Clock, SystemClock
 from holdfast.core.effects import Effect
-from holdfast.core.processes import Process, State
+from holdfast.core.processes import Process, ProcessState
 from holdfast.core.questions import ONCE_CHOICES, About, Question, fingerprint
 from holdfast.core.turns import Mode
 from holdfast.errors import NotFound, Rejected
@@ -163,10 +163,10 @@ class ProcessTool:
     def _state(self, process: Process) -> dict[str, object]:
         condition = self._keeping.condition(process)
         current = after(process, condition)
-        if current.state is State.RUNNING and condition.phase is Phase.LOST:
-            return {"process_id": process.id, "state": State.LOST.value, "outcome": notices.outcome(condition)}
+        if current.state is ProcessState.RUNNING and condition.phase is Phase.LOST:
+            return {"process_id": process.id, "state": ProcessState.LOST.value, "outcome": notices.outcome(condition)}
         found: dict[str, object] = {"process_id": process.id, "state": current.state.value}
-        if current.state is not State.RUNNING:
+        if current.state is not ProcessState.RUNNING:
             found |= {"exit_code": current.exit_code, "outcome": notices.outcome(condition)}
         return found
 
@@ -192,7 +192,7 @@ class ProcessTool:
         return answer
 
     async def _kill(self, process: Process) -> dict[str, object]:
-        if process.state is State.RUNNING:
+        if process.state is ProcessState.RUNNING:
             await self._keeping.kill(process)
         return self._state(process)
 

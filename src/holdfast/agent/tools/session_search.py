@@ -10,8 +10,8 @@ import msgspec
 from holdfast.agent.tools.port import Site, StructTool
 from holdfast.agent.tools.untrusted import fence
 from holdfast.core.effects import Effect
-from holdfast.core.journal import Kind
-from holdfast.core.sessions import TITLE, Hit
+from holdfast.core.journal import EntryKind
+from holdfast.core.sessions import TITLE, SearchHit
 from holdfast.store.passages import PassageStore
 
 LIMIT_DEFAULT = 10
@@ -45,8 +45,8 @@ def session_search_tool(passages: PassageStore) -> StructTool[SessionSearchArgs]
     )
 
 
-def _shown(hit: Hit, query: str, site: Site) -> str:
-    who = {Kind.TURN_ACCEPTED: "person", TITLE: "title"}.get(hit.kind, "agent")
+def _shown(hit: SearchHit, query: str, site: Site) -> str:
+    who = {EntryKind.TURN_ACCEPTED: "person", TITLE: "title"}.get(hit.kind, "agent")
     here = " (this conversation)" if hit.session_id == site.session.id else ""
     when = datetime.fromtimestamp(hit.at / 1000, UTC).isoformat(timespec="minutes")
     return f"{when} {hit.session_id}{here}, {who}: {snippet(hit.text, query)}"

@@ -22,7 +22,7 @@ from holdfast.agent.tools.workspace import Workspace, in_thread
 from holdfast.clock import Clock, SystemClock
 from holdfast.config import TerminalConfig
 from holdfast.core import consent
-from holdfast.core.consent import Consent, Verdict
+from holdfast.core.consent import Consent, ConsentVerdict
 from holdfast.core.effects import Effect
 from holdfast.core.processes import Process
 from holdfast.core.questions import ONCE_CHOICES, PASSING_CHOICES, About, Question, fingerprint
@@ -159,11 +159,11 @@ class Terminal:
         found = self._decide(args, workdir, hosts)
         reasons = "; ".join(found.reasons)
         match found.verdict:
-            case Verdict.RUN:
+            case ConsentVerdict.RUN:
                 return None
-            case Verdict.REFUSE:
+            case ConsentVerdict.REFUSE:
                 raise Rejected(f"this command is forbidden here, and nothing allows it: {reasons}; find another way")
-            case Verdict.ASK:
+            case ConsentVerdict.ASK:
                 pass
             case _:
                 assert_never(found.verdict)

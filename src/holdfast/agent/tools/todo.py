@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 import msgspec
 
 from holdfast.agent.tools.port import Site, StructTool
-from holdfast.core.effects import Effect, State
-from holdfast.core.journal import Entry, Kind
+from holdfast.core.effects import CallState, Effect
+from holdfast.core.journal import Entry, EntryKind
 from holdfast.store.journal import JournalStore
 
 NAME = "todo"
@@ -69,8 +69,8 @@ def latest(entries: Sequence[Entry]) -> str | None:
     """Return the list that stands in a part of a journal; None where none does."""
     for entry in reversed(entries):
         match entry.data:
-            case {"name": name, "outcome": State.OK.value, "result": str(result)} if name == NAME:
-                if entry.kind is Kind.TOOL_FINISHED:
+            case {"name": name, "outcome": CallState.OK.value, "result": str(result)} if name == NAME:
+                if entry.kind is EntryKind.TOOL_FINISHED:
                     return result
             case _:
                 continue

@@ -12,7 +12,7 @@ from holdfast.channels.openai import forms
 from holdfast.channels.openai.content import Asked, Part, Said, Unfit, asked, only, read
 from holdfast.channels.openai.progress import Progress
 from holdfast.core.intake import Prior, Speaker
-from holdfast.core.journal import Entry, Kind
+from holdfast.core.journal import Entry, EntryKind
 from holdfast.core.usage import Usage
 from holdfast.ids import TurnId
 
@@ -205,9 +205,9 @@ class Chunks:
         said = self.progress.take(entry)
         if said:
             return self._chunk(b'{"content":%b}' % _encode(said), b"null")
-        if entry.kind is Kind.REASONING:
+        if entry.kind is EntryKind.REASONING:
             return self._chunk(b'{"reasoning_content":%b}' % _encode(entry.data.get("text", "")), b"null")
-        if entry.kind is Kind.APPROVAL_ASKED:
+        if entry.kind is EntryKind.APPROVAL_ASKED:
             # A comment, which clients skip and people see who look at the stream.
             return b": waiting for a person to answer: %b\n\n" % " ".join(str(entry.data.get("text", "")).split()).encode()
         return b""

@@ -16,30 +16,30 @@ from holdfast.channels.openai.models import OWN
 from holdfast.channels.openai.progress import Progress
 from holdfast.channels.openai.responses import ENDPOINT, Fields, response_id
 from holdfast.core.intake import Speaker
-from holdfast.core.journal import Data, Entry, Kind
-from holdfast.core.turns import FINAL, SETTLED, State
+from holdfast.core.journal import Data, Entry, EntryKind
+from holdfast.core.turns import FINAL, SETTLED, TurnState
 from holdfast.core.usage import Usage
 
 # Of a response of which every event was read, and nothing more is to be shown.
 ALL = 2**62
-_STATUSES: Mapping[State, str] = {
-    State.QUEUED: "in_progress",
-    State.RUNNING: "in_progress",
-    State.WAITING: "in_progress",
-    State.COMPLETED: "completed",
-    State.FAILED: "failed",
-    State.CANCELLED: "cancelled",
-    State.INTERRUPTED: "incomplete",
+_STATUSES: Mapping[TurnState, str] = {
+    TurnState.QUEUED: "in_progress",
+    TurnState.RUNNING: "in_progress",
+    TurnState.WAITING: "in_progress",
+    TurnState.COMPLETED: "completed",
+    TurnState.FAILED: "failed",
+    TurnState.CANCELLED: "cancelled",
+    TurnState.INTERRUPTED: "incomplete",
 }
 # The official API has no event of its own for a response that was cancelled; its status says what it is.
-_LAST_EVENT: Mapping[State, str] = {
-    State.COMPLETED: "response.completed",
-    State.FAILED: "response.failed",
-    State.CANCELLED: "response.incomplete",
-    State.INTERRUPTED: "response.incomplete",
+_LAST_EVENT: Mapping[TurnState, str] = {
+    TurnState.COMPLETED: "response.completed",
+    TurnState.FAILED: "response.failed",
+    TurnState.CANCELLED: "response.incomplete",
+    TurnState.INTERRUPTED: "response.incomplete",
 }
 # What a response that was cut off shows more of.
-_MOVING = frozenset({Kind.TURN_INTERRUPTED, Kind.TEXT, Kind.REASONING})
+_MOVING = frozenset({EntryKind.TURN_INTERRUPTED, EntryKind.TEXT, EntryKind.REASONING})
 _encode = msgspec.json.Encoder().encode
 
 
@@ -65,23 +65,23 @@ class Events:
             return b""
         events = self._took(entry, self.progress.take(entry))
         self._ended = self.progress.state in FINAL
-        if self.progress.state is State.INTERRUPTED and entry.kind in _MOVING:
+        if self.progress.state is TurnState.INTERRUPTED and entry.kind in _MOVING:
             # Words of a lost attempt may be found only afterwards, and this stays the last event.
-            self.cut = self._whole(_LAST_EVENT[State.INTERRUPTED])
+            self.cut = self._whole(_LAST_EVENT[TurnState.INTERRUPTED])
         return events
 
     def _took(self, entry: Entry, said: str) -> bytes:
         match entry.kind:
-            case Kind.TURN_ACCEPTED:
+            case EntryKind.TURN_ACCEPTED:
                 return self._accept(entry)
-            case Kind.TURN_STARTED if not self._started:
+            case EntryKind.TURN_STARTED if not self._started:
                 self._started = True
                 return self._whole("response.in_progress")
-            case Kind.TEXT if said:
+            case EntryKind.TEXT if said:
                 return self._speak("message", said)
-            case Kind.REASONING:
+            case EntryKind.REASONING:
                 return self._speak("reasoning", str(entry.data.get("text", "")))
-            case Kind.TURN_COMPLETED | Kind.TURN_FAILED | Kind.TURN_CANCELLED:
+            case EntryKind.TURN_COMPLETED | EntryKind.TURN_FAILED | EntryKind.TURN_CANCELLED:
                 return self._close() + self._whole(_LAST_EVENT[self.progress.state])
             case _:
                 return b""
@@ -108,9 +108,9 @@ class Events:
             "created_at": accepted.at // 1000 if accepted else 0,
             "status": "queued" if self.is_background and not self._started and not settled else _STATUSES[state],
             "background": self.is_background,
-            "completed_at": (progress.settled_at or 0) // 1000 if state is State.COMPLETED else None,
-            "error": {"code": "server_error", "message": progress.error} if state is State.FAILED else None,
-            "incomplete_details": {"reason": "interrupted"} if state is State.INTERRUPTED else None,
+            "completed_at": (progress.settled_at or 0) // 1000 if state is TurnState.COMPLETED else None,
+            "error": {"code": "server_error", "message": progress.error} if state is TurnState.FAILED else None,
+            "incomplete_details": {"reason": "interrupted"} if state is TurnState.INTERRUPTED else None,
             "instructions": kept.get("instructions"),
             "max_output_tokens": None,
             "metadata": kept.get("metadata") or {},
@@ -172,7 +172,7 @@ class Events:
             return b""
         self._open = None
         # What is cut off at its end was never finished.
-        item.status = "completed" if self.progress.state in (State.RUNNING, State.COMPLETED) else "incomplete"
+        item.status = "completed" if self.progress.state in (TurnState.RUNNING, TurnState.COMPLETED) else "incomplete"
         text = item.text
         if item.kind == "message":
             done = self._event("response.output_text.done", item, {"content_index": 0, "text": text, "logprobs": []})

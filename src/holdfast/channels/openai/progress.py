@@ -5,21 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import cast
 
-from holdfast.core.journal import Data, Entry, Kind
-from holdfast.core.turns import State
+from holdfast.core.journal import Data, Entry, EntryKind
+from holdfast.core.turns import TurnState
 from holdfast.core.usage import Usage
 
 # Between what was said before a tool was used and what was said after it.
 BREAK = "\n\n"
 # What may stand between two pieces of text that do not belong to one sentence.
-_APART = frozenset({Kind.TOOL_STARTED, Kind.TOOL_FINISHED, Kind.APPROVAL_ASKED})
+_APART = frozenset({EntryKind.TOOL_STARTED, EntryKind.TOOL_FINISHED, EntryKind.APPROVAL_ASKED})
 _STATES = {
-    Kind.TURN_STARTED: State.RUNNING,
-    Kind.APPROVAL_ASKED: State.WAITING,
-    Kind.APPROVAL_ANSWERED: State.QUEUED,
-    Kind.TURN_COMPLETED: State.COMPLETED,
-    Kind.TURN_FAILED: State.FAILED,
-    Kind.TURN_CANCELLED: State.CANCELLED,
+    EntryKind.TURN_STARTED: TurnState.RUNNING,
+    EntryKind.APPROVAL_ASKED: TurnState.WAITING,
+    EntryKind.APPROVAL_ANSWERED: TurnState.QUEUED,
+    EntryKind.TURN_COMPLETED: TurnState.COMPLETED,
+    EntryKind.TURN_FAILED: TurnState.FAILED,
+    EntryKind.TURN_CANCELLED: TurnState.CANCELLED,
 }
 
 
@@ -27,7 +27,7 @@ _STATES = {
 class Progress:
     """One turn.  `question` is what it waits for; `settled_at` is when it came to rest."""
 
-    state: State = State.QUEUED
+    state: TurnState = TurnState.QUEUED
     pieces: list[str] = field(default_factory=list[str])
     usage: Usage = field(default_factory=Usage)
     error: str = ""
@@ -44,18 +44,18 @@ class Progress:
     def take(self, entry: Entry) -> str:
         """Go on by one entry; returns what it adds to the answer."""
         match entry.kind:
-            case Kind.TEXT:
+            case EntryKind.TEXT:
                 return self._say(str(entry.data.get("text", "")))
-            case Kind.USAGE:
+            case EntryKind.USAGE:
                 self.usage += usage(entry.data)
-            case Kind.TURN_INTERRUPTED:
+            case EntryKind.TURN_INTERRUPTED:
                 # One that continues by itself is on its way again.
-                self.state = State.QUEUED if entry.data.get("continues") else State.INTERRUPTED
+                self.state = TurnState.QUEUED if entry.data.get("continues") else TurnState.INTERRUPTED
                 self.error = f"the answer was cut off: {entry.data.get('cause', 'crash')}"
             case kind if kind in _STATES:
                 self.state = _STATES[kind]
                 self.error, self.cause = str(entry.data.get("error", "")), str(entry.data.get("cause", ""))
-                self.question = entry.data if kind is Kind.APPROVAL_ASKED else None
+                self.question = entry.data if kind is EntryKind.APPROVAL_ASKED else None
             case _:
                 pass
         self._attempt = max(self._attempt, entry.attempt)
@@ -71,7 +71,7 @@ class Progress:
         return said
 
 
-SETTLING = frozenset({Kind.TURN_COMPLETED, Kind.TURN_FAILED, Kind.TURN_CANCELLED, Kind.TURN_INTERRUPTED})
+SETTLING = frozenset({EntryKind.TURN_COMPLETED, EntryKind.TURN_FAILED, EntryKind.TURN_CANCELLED, EntryKind.TURN_INTERRUPTED})
 
 
 def usage(data: Data) -> Usage:

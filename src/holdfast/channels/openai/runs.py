@@ -10,7 +10,7 @@ from holdfast.channels.openai.events import question
 from holdfast.channels.openai.progress import Progress
 from holdfast.channels.openai.responses import Fields, InputItem, said_in
 from holdfast.core.intake import Prior, Speaker
-from holdfast.core.turns import State
+from holdfast.core.turns import TurnState
 from holdfast.core.usage import Usage
 from holdfast.ids import SessionId, TurnId
 
@@ -34,7 +34,7 @@ class RunReceipt:
 
     run_id: TurnId
     session_id: SessionId
-    status: State
+    status: TurnState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +60,7 @@ class Run:
 
     run_id: TurnId
     session_id: SessionId
-    status: State
+    status: TurnState
     output: str = ""
     usage: RunUsage = field(default_factory=RunUsage)
     error: str | None = None

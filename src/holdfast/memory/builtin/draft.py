@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from holdfast.core.memories import Changes, Kind, Memory, folded
+from holdfast.core.facts import Memory, MemoryChanges, MemoryKind, folded
 from holdfast.ids import MemoryId, SegmentId, TurnId, new_memory_id
 from holdfast.memory.builtin.findings import Finding, Findings, Known
 
@@ -24,8 +24,8 @@ class Draft:
     def known(self) -> Known:
         """What is known by now, with what was found last first."""
         new = [each for memory_id, each in self._after.items() if memory_id not in self._before]
-        facts = [each for each in (*new, *self._after.values()) if each.kind is Kind.FACT]
-        profile = next((each.text for each in self._after.values() if each.kind is Kind.PROFILE), "")
+        facts = [each for each in (*new, *self._after.values()) if each.kind is MemoryKind.FACT]
+        profile = next((each.text for each in self._after.values() if each.kind is MemoryKind.PROFILE), "")
         return Known(profile=profile, facts={each.id: each.text for each in facts})
 
     def take(self, findings: Findings, now_ms: int) -> None:
@@ -35,15 +35,15 @@ class Draft:
         if findings.profile and findings.found:
             self._describe(findings.profile, findings.found[-1].turn_id, now_ms)
 
-    def changes(self, *remarks: str) -> Changes:
+    def changes(self, *remarks: str) -> MemoryChanges:
         """Return what came of it; the store says what of that was known already."""
         added = [each for memory_id, each in self._after.items() if memory_id not in self._before]
         replaced = [each for memory_id, each in self._after.items() if self._before.get(memory_id, each) != each]
         removed = [memory_id for memory_id in self._before if memory_id not in self._after]
-        if any(each.kind is Kind.PROFILE for each in (*added, *replaced)):
+        if any(each.kind is MemoryKind.PROFILE for each in (*added, *replaced)):
             remarks = ("the profile is one of them", *remarks)
         remark = "; ".join(remarks)
-        return Changes(added=[*added, *self._known_already], replaced=replaced, removed=removed, remark=remark)
+        return MemoryChanges(added=[*added, *self._known_already], replaced=replaced, removed=removed, remark=remark)
 
     def _take(self, finding: Finding, now_ms: int) -> None:
         before = self._after.get(finding.id) if finding.id else None
@@ -62,15 +62,15 @@ class Draft:
             self._after[before.id] = self._rewritten(before, finding.text, finding.turn_id, now_ms)
 
     def _describe(self, profile: str, turn_id: TurnId, now_ms: int) -> None:
-        before = next((each for each in self._after.values() if each.kind is Kind.PROFILE), None)
+        before = next((each for each in self._after.values() if each.kind is MemoryKind.PROFILE), None)
         if before is None:
-            memory = replace(self._memory(profile, turn_id, now_ms), kind=Kind.PROFILE)
+            memory = replace(self._memory(profile, turn_id, now_ms), kind=MemoryKind.PROFILE)
         else:
             memory = self._rewritten(before, profile, turn_id, now_ms)
         self._after[memory.id] = memory
 
     def _saying(self, text: str) -> Memory | None:
-        facts = (each for each in self._after.values() if each.kind is Kind.FACT)
+        facts = (each for each in self._after.values() if each.kind is MemoryKind.FACT)
         return next((each for each in facts if text and folded(each.text) == folded(text)), None)
 
     def _memory(self, text: str, turn_id: TurnId, now_ms: int) -> Memory:
@@ -90,5 +90,5 @@ class Draft:
 
 def remembered(profile_and_recent: Sequence[Memory], recalled: Sequence[Memory]) -> dict[MemoryId, Memory]:
     """Return each memory once: the profile, what a talk brings to mind, and what is recent."""
-    profile = [each for each in profile_and_recent if each.kind is Kind.PROFILE]
+    profile = [each for each in profile_and_recent if each.kind is MemoryKind.PROFILE]
     return {each.id: each for each in (*profile, *recalled, *profile_and_recent)}

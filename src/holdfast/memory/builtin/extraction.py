@@ -14,7 +14,7 @@ from holdfast.agent.models import port
 from holdfast.agent.models.port import AssistantMessage, Done, Model, Request, Said, StopReason, UserMessage
 from holdfast.agent.toolbox import shortened
 from holdfast.agent.tools.port import Spend
-from holdfast.core.memory import Message
+from holdfast.core.segments import SpokenMessage
 from holdfast.core.transcript import Role
 from holdfast.errors import ContextTooLong, ModelRejected, ModelUnavailable, ModelUnusable
 from holdfast.memory.builtin.findings import Findings, Known
@@ -60,11 +60,11 @@ class Extractor(Protocol):
     @property
     def name(self) -> str: ...
 
-    def parts(self, talk: Sequence[Message]) -> list[Sequence[Message]]:
+    def parts(self, talk: Sequence[SpokenMessage]) -> list[Sequence[SpokenMessage]]:
         """Cut a talk into parts that can be looked through at once."""
         ...
 
-    async def extract(self, talk: Sequence[Message], known: Known, spend: Spend) -> Findings:
+    async def extract(self, talk: Sequence[SpokenMessage], known: Known, spend: Spend) -> Findings:
         """Look through a part; what a model used for it is told to `spend`.
 
         Raises `Unusable` where a model answered with nothing that can be taken, `ContextTooLong` where there is no room for
@@ -73,13 +73,13 @@ class Extractor(Protocol):
         ...
 
 
-def spoken(messages: Sequence[Message]) -> list[Message]:
+def spoken(messages: Sequence[SpokenMessage]) -> list[SpokenMessage]:
     """Return the turns of a talk in which a person speaks: in others, a model was told of the work of machines."""
     persons = {message.turn_id for message in messages if message.role is Role.USER and message.text.strip()}
     return [message for message in messages if message.turn_id in persons]
 
 
-def halves(talk: Sequence[Message]) -> list[Sequence[Message]]:
+def halves(talk: Sequence[SpokenMessage]) -> list[Sequence[SpokenMessage]]:
     """Return a part of a talk as smaller ones.  Raises `Unusable` where it is as small as can be."""
     if len(talk) > 1:
         middle = len(talk) // 2
@@ -102,12 +102,12 @@ class ModelExtractor:
     def name(self) -> str:
         return self._model.name
 
-    def parts(self, talk: Sequence[Message]) -> list[Sequence[Message]]:
+    def parts(self, talk: Sequence[SpokenMessage]) -> list[Sequence[SpokenMessage]]:
         room = max(self._room(_PART, PART_MAX_CHARS), _PIECE_MIN_CHARS)
         cut = _cut([_bounded(message, room) for message in talk], room)
         return [part for each in cut if (part := spoken(each))]
 
-    async def extract(self, talk: Sequence[Message], known: Known, spend: Spend) -> Findings:
+    async def extract(self, talk: Sequence[SpokenMessage], known: Known, spend: Spend) -> Findings:
         paper = Paper(talk, known, self._room(_KNOWN_PART, KNOWN_MAX_CHARS))
         asked: list[port.Message] = [UserMessage(text=paper.text())]
         found: Findings | None = None
@@ -171,14 +171,14 @@ def _taken(paper: Paper, answer: str) -> tuple[Findings | None, str]:
     return found, "" if found.found or not found.unfounded else _UNFOUNDED
 
 
-def _bounded(message: Message, room: int) -> Message:
+def _bounded(message: SpokenMessage, room: int) -> SpokenMessage:
     longest = PERSON_MAX_CHARS if message.role is Role.USER else ASSISTANT_MAX_CHARS
     return replace(message, text=shortened(message.text, min(longest, room // 2)))
 
 
-def _cut(talk: Sequence[Message], room: int) -> Iterator[Sequence[Message]]:
+def _cut(talk: Sequence[SpokenMessage], room: int) -> Iterator[Sequence[SpokenMessage]]:
     """Yield as many whole turns at a time as there is room for; a turn that is too long alone is cut between messages."""
-    part: list[Message] = []
+    part: list[SpokenMessage] = []
     left = room
     for _, of_turn in groupby(talk, key=lambda message: message.turn_id):
         turn = list(of_turn)
@@ -193,5 +193,5 @@ def _cut(talk: Sequence[Message], room: int) -> Iterator[Sequence[Message]]:
         yield part
 
 
-def _size(message: Message) -> int:
+def _size(message: SpokenMessage) -> int:
     return len(message.text) + _AROUND_CHARS

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from holdfast.core.facts import MemoryKind, objection
 from holdfast.core.legible import legible
-from holdfast.core.memories import Kind, objection
 from holdfast.core.redaction import MASK
 from holdfast.ids import MemoryId, TurnId
 
@@ -40,7 +40,7 @@ class Findings:
     unfounded: int = 0
 
 
-def rememberable(value: object, kind: Kind = Kind.FACT) -> str:
+def rememberable(value: object, kind: MemoryKind = MemoryKind.FACT) -> str:
     """Return a text that can be remembered, on one line; nothing where it cannot."""
     text = legible(value) if isinstance(value, str) else ""
     return "" if MASK in text or objection(text, kind) else text

@@ -14,8 +14,8 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import cast
 
-from holdfast.core.memories import Kind
-from holdfast.core.memory import Message
+from holdfast.core.facts import MemoryKind
+from holdfast.core.segments import SpokenMessage
 from holdfast.core.transcript import Role
 from holdfast.ids import MemoryId, TurnId
 from holdfast.memory.builtin.findings import Finding, Findings, Known, rememberable
@@ -65,7 +65,7 @@ class NotTaken(Exception):
 class Paper:
     """A talk and what is known, with short names for turns and facts; as much is known as fits."""
 
-    def __init__(self, talk: Sequence[Message], known: Known, known_max_chars: int) -> None:
+    def __init__(self, talk: Sequence[SpokenMessage], known: Known, known_max_chars: int) -> None:
         self._talk = talk
         self._profile = known.profile
         self._facts = dict(_fitting(known.facts, known_max_chars - len(known.profile)))
@@ -84,7 +84,7 @@ class Paper:
         # Neither tags nor the marks that some models part messages with.
         return json.dumps(told, ensure_ascii=False).replace("<", "\\u003c").replace(">", "\\u003e")
 
-    def _said(self, message: Message) -> Mapping[str, object]:
+    def _said(self, message: SpokenMessage) -> Mapping[str, object]:
         return {
             "turn": self._numbers[message.turn_id],
             "date": f"{datetime.fromtimestamp(message.at / 1000, UTC):%Y-%m-%d}",
@@ -101,7 +101,7 @@ class Paper:
         founded = [(key, each, turn_id) for key, each in entries if (turn_id := self._turn(each))]
         found = tuple(finding for key, each, turn_id in founded if (finding := self._finding(key, each, turn_id)))
         # Where nothing new is known, there is nothing new to say of who they are.
-        profile = rememberable(told.get(_PROFILE), Kind.PROFILE) if found else ""
+        profile = rememberable(told.get(_PROFILE), MemoryKind.PROFILE) if found else ""
         return Findings(
             found=found,
             profile=profile if profile and profile != self._profile else None,

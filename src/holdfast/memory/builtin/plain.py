@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from holdfast.agent.toolbox import shortened
 from holdfast.agent.tools.port import Spend
-from holdfast.core.memories import FACT_MAX_CHARS, folded
-from holdfast.core.memory import Message
+from holdfast.core.facts import FACT_MAX_CHARS, folded
+from holdfast.core.segments import SpokenMessage
 from holdfast.core.transcript import Role
 from holdfast.ids import MemoryId, TurnId
 from holdfast.memory.builtin.extraction import PERSON_MAX_CHARS
@@ -92,10 +92,10 @@ class PlainExtractor:
 
     name = "plain rules"
 
-    def parts(self, talk: Sequence[Message]) -> list[Sequence[Message]]:
+    def parts(self, talk: Sequence[SpokenMessage]) -> list[Sequence[SpokenMessage]]:
         return [talk]
 
-    async def extract(self, talk: Sequence[Message], known: Known, spend: Spend) -> Findings:  # noqa: ARG002 - Nothing is.
+    async def extract(self, talk: Sequence[SpokenMessage], known: Known, spend: Spend) -> Findings:  # noqa: ARG002 - Nothing is.
         found: list[Finding] = []
         facts = dict(known.facts)
         for message in talk:
@@ -108,7 +108,7 @@ class PlainExtractor:
         return Findings(found=tuple(found))
 
 
-def _sentences(message: Message) -> Iterator[str]:
+def _sentences(message: SpokenMessage) -> Iterator[str]:
     if message.role is not Role.USER:
         return
     for sentence in _SENTENCE.split(shortened(message.text, PERSON_MAX_CHARS)):

@@ -9,10 +9,10 @@ from itertools import count
 
 from holdfast.agent.budget import used_up
 from holdfast.clock import Clock
+from holdfast.core.facts import Memory, MemoryChanges, MemoryKind, Recollection
 from holdfast.core.keys import LOCAL
-from holdfast.core.memories import Changes, Kind, Memory, Recollection
-from holdfast.core.memory import BUILTIN, Message, Segment
 from holdfast.core.redaction import Redaction
+from holdfast.core.segments import BUILTIN, Segment, SpokenMessage
 from holdfast.core.sessions import Session
 from holdfast.core.transcript import Role
 from holdfast.core.trust import UNTRUSTED
@@ -60,12 +60,12 @@ class Builtin(Provider):
         # Every call counts, also those of a commit that is made again: so its number is one that no other has had.
         self._calls = count(clock.now_ms() * _CALLS_PER_MS)
 
-    async def commit(self, session: Session, segment: Segment, messages: Sequence[Message]) -> str:
+    async def commit(self, session: Session, segment: Segment, messages: Sequence[SpokenMessage]) -> str:
         memories = self._store.memories
         if (receipt := await memories.absorbed(segment.id)) is not None:
             return receipt
         talk = [self._masked(each) for each in spoken(messages)] if _is_talk(session) else []
-        changes = await self._extracted(session, segment, talk) if talk else Changes()
+        changes = await self._extracted(session, segment, talk) if talk else MemoryChanges()
         receipt = await memories.absorb(session.owner, segment.id, changes, self._clock.now_ms())
         self._begun.pop(segment.id, None)
         return receipt
@@ -80,14 +80,14 @@ class Builtin(Provider):
         ids = [MemoryId(memory_id)] if memory_id is not None else []
         if session_id is not None:
             ids += [each.id for each in await self._store.memories.of_session(person, session_id)]
-        changed = await self._store.memories.change(person, Changes(removed=ids), self._clock.now_ms())
+        changed = await self._store.memories.change(person, MemoryChanges(removed=ids), self._clock.now_ms())
         return changed.removed
 
     async def check(self) -> str:
-        facts = (await self._store.memories.tally(LOCAL)).get(Kind.FACT, 0)
+        facts = (await self._store.memories.tally(LOCAL)).get(MemoryKind.FACT, 0)
         return f"{facts:,} {'fact is' if facts == 1 else 'facts are'} known about you; extracted by {self._extractor.name}"
 
-    async def _extracted(self, session: Session, segment: Segment, talk: Sequence[Message]) -> Changes:
+    async def _extracted(self, session: Session, segment: Segment, talk: Sequence[SpokenMessage]) -> MemoryChanges:
         reading = await self._reading(session.owner, segment.id, talk)
         purse = _Purse(self._store, session, talk[-1].turn_id, self._day, self._calls, self._clock)
         while reading.parts:
@@ -95,7 +95,7 @@ class Builtin(Provider):
             await self._read(reading, segment, purse)
         return reading.draft.changes(*reading.remarks)
 
-    async def _reading(self, owner: str, segment_id: SegmentId, talk: Sequence[Message]) -> _Reading:
+    async def _reading(self, owner: str, segment_id: SegmentId, talk: Sequence[SpokenMessage]) -> _Reading:
         """Return how far a talk was looked through before, unless some of it was undone since."""
         reading = self._begun.get(segment_id)
         if reading is None or reading.talk != talk:
@@ -125,11 +125,11 @@ class Builtin(Provider):
             reading.looked_through += 1
         reading.parts.popleft()
 
-    def _masked(self, message: Message) -> Message:
+    def _masked(self, message: SpokenMessage) -> SpokenMessage:
         # What is a secret now may have been none when it was written.
         return replace(message, text=self._redaction.text(message.text))
 
-    async def _known(self, owner: str, talk: Sequence[Message]) -> list[Memory]:
+    async def _known(self, owner: str, talk: Sequence[SpokenMessage]) -> list[Memory]:
         memories = self._store.memories
         said = " ".join(each.text for each in talk if each.role is Role.USER)[:QUERY_MAX_CHARS]
         recent = await memories.recent(owner, RECENT_MAX)
@@ -145,7 +145,7 @@ def _is_talk(session: Session) -> bool:
 class _Reading:
     """How far a talk has been looked through, and what was found."""
 
-    def __init__(self, talk: Sequence[Message], draft: Draft, parts: Sequence[Sequence[Message]]) -> None:
+    def __init__(self, talk: Sequence[SpokenMessage], draft: Draft, parts: Sequence[Sequence[SpokenMessage]]) -> None:
         self.talk = talk
         self.draft = draft
         self.parts = deque(parts)
@@ -173,7 +173,7 @@ class _Reading:
         return [f"the model gave nothing usable{parts}"]
 
 
-def _smaller(part: Sequence[Message]) -> Sequence[Sequence[Message]]:
+def _smaller(part: Sequence[SpokenMessage]) -> Sequence[Sequence[SpokenMessage]]:
     try:
         return halves(part)
     except Unusable:

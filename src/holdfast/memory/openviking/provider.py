@@ -21,10 +21,10 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
 from holdfast.clock import Clock
+from holdfast.core.facts import Recollection
 from holdfast.core.keys import LOCAL
-from holdfast.core.memories import Recollection
-from holdfast.core.memory import Message, Segment
 from holdfast.core.redaction import Redaction
+from holdfast.core.segments import Segment, SpokenMessage
 from holdfast.core.sessions import Session
 from holdfast.errors import Rejected, Unavailable
 from holdfast.ids import SessionId
@@ -68,7 +68,7 @@ class OpenVikingProvider(Provider):
         self._patience_ms = timeout_s * 1_000 * PATIENCE
         self._closing = set[str]()
 
-    async def note(self, session: Session, segment: Segment, messages: Sequence[Message]) -> None:
+    async def note(self, session: Session, segment: Segment, messages: Sequence[SpokenMessage]) -> None:
         place = _place(session, segment)
         context = await self._viking.context(place)
         if context is None:
@@ -83,7 +83,7 @@ class OpenVikingProvider(Provider):
         for batch in _batches(missing):
             await self._viking.add(place, batch)
 
-    async def commit(self, session: Session, segment: Segment, messages: Sequence[Message]) -> str:
+    async def commit(self, session: Session, segment: Segment, messages: Sequence[SpokenMessage]) -> str:
         if not messages:
             return "nothing was said"
         place = _place(session, segment)
@@ -252,7 +252,7 @@ def _is_memory(who: Identity, uri: str) -> bool:
     return found is not None and ".." not in uri.split("/") and _is_of(who, uri)
 
 
-def _spoken(message: Message) -> Spoken:
+def _spoken(message: SpokenMessage) -> Spoken:
     at = datetime.fromtimestamp(message.at / 1_000, UTC).isoformat(timespec="milliseconds")
     return Spoken(role=message.role, content=message.text, turn_id=message.turn_id, created_at=at)
 

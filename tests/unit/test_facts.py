@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import pytest
 
+from holdfast.core.facts import MemoriesChanged, MemoryKind, holds_secret, objection, receipt
 from holdfast.core.legible import legible
-from holdfast.core.memories import Changed, Kind, holds_secret, objection, receipt
 
 
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        (Changed(), "nothing new"),
-        (Changed(added=1), "1 fact added"),
-        (Changed(added=3, replaced=1, known=2), "3 facts added, 1 changed, 2 known already"),
-        (Changed(replaced=1, removed=1), "1 fact changed, 1 removed"),
-        (Changed(known=2), "2 facts known already"),
-        (Changed(added=1, left_out=4), "1 fact added, 4 left out, as 2,000 are kept at most"),
-        (Changed(removed=1_500), "1,500 facts removed"),
+        (MemoriesChanged(), "nothing new"),
+        (MemoriesChanged(added=1), "1 fact added"),
+        (MemoriesChanged(added=3, replaced=1, known=2), "3 facts added, 1 changed, 2 known already"),
+        (MemoriesChanged(replaced=1, removed=1), "1 fact changed, 1 removed"),
+        (MemoriesChanged(known=2), "2 facts known already"),
+        (MemoriesChanged(added=1, left_out=4), "1 fact added, 4 left out, as 2,000 are kept at most"),
+        (MemoriesChanged(removed=1_500), "1,500 facts removed"),
     ],
 )
-def test_a_receipt_says_what_changes_came_to(changed: Changed, said: str) -> None:
+def test_a_receipt_says_what_changes_came_to(changed: MemoriesChanged, said: str) -> None:
     assert receipt(changed) == said
     assert receipt(changed, "the model was tired") == f"{said}; the model was tired"
 
@@ -28,22 +28,22 @@ def test_a_receipt_says_what_changes_came_to(changed: Changed, said: str) -> Non
 @pytest.mark.parametrize(
     ("text", "kind", "reason"),
     [
-        ("Likes tea", Kind.FACT, None),
-        ("x" * 1_000, Kind.FACT, None),
-        ("x" * 1_001, Kind.FACT, "a fact has at most 1,000 characters, and this has 1,001; make it shorter"),
-        ("x" * 4_000, Kind.PROFILE, None),
-        ("x" * 4_001, Kind.PROFILE, "the profile has at most 4,000 characters, and this has 4,001; make it shorter"),
+        ("Likes tea", MemoryKind.FACT, None),
+        ("x" * 1_000, MemoryKind.FACT, None),
+        ("x" * 1_001, MemoryKind.FACT, "a fact has at most 1,000 characters, and this has 1,001; make it shorter"),
+        ("x" * 4_000, MemoryKind.PROFILE, None),
+        ("x" * 4_001, MemoryKind.PROFILE, "the profile has at most 4,000 characters, and this has 4,001; make it shorter"),
         (
             "The key is sk-" + "a" * 30,
-            Kind.FACT,
+            MemoryKind.FACT,
             "that looks like a password or a key; secrets are not remembered, so leave",
         ),
-        ("Likes \x1b[31mred", Kind.FACT, "it holds a control character; write it again without"),
-        ("Half a \ud83d pair", Kind.FACT, "it holds a control character; write it again without"),
-        ("A family of three 👨‍👩‍👧, líneas y 漢字", Kind.FACT, None),
+        ("Likes \x1b[31mred", MemoryKind.FACT, "it holds a control character; write it again without"),
+        ("Half a \ud83d pair", MemoryKind.FACT, "it holds a control character; write it again without"),
+        ("A family of three 👨‍👩‍👧, líneas y 漢字", MemoryKind.FACT, None),
     ],
 )
-def test_what_cannot_be_remembered_is_told_why(text: str, kind: Kind, reason: str | None) -> None:
+def test_what_cannot_be_remembered_is_told_why(text: str, kind: MemoryKind, reason: str | None) -> None:
     found = objection(text, kind)
     assert found == reason or (found and reason and found.startswith(reason))
 

@@ -6,7 +6,7 @@ from itertools import permutations, product
 
 import pytest
 
-from holdfast.core.memory import DIRTY, Record, Segment, State, next_to_commit, record
+from holdfast.core.segments import DIRTY, Segment, SegmentState, SegmentStep, next_to_commit, record
 
 OWNERS = ("builtin", "http:one")
 
@@ -14,22 +14,22 @@ OWNERS = ("builtin", "http:one")
 @pytest.mark.parametrize(
     ("open_owner", "owner", "decision"),
     [
-        (None, "builtin", Record.OPEN),
-        (None, "", Record.OPEN),
-        ("builtin", "builtin", Record.EXTEND),
-        ("builtin", "http:one", Record.SEAL_AND_OPEN),
-        ("http:one", "builtin", Record.SEAL_AND_OPEN),
-        ("http:one", "http:two", Record.SEAL_AND_OPEN),
-        ("", "", Record.EXTEND),
-        ("", "builtin", Record.SEAL_AND_OPEN),
+        (None, "builtin", SegmentStep.OPEN),
+        (None, "", SegmentStep.OPEN),
+        ("builtin", "builtin", SegmentStep.EXTEND),
+        ("builtin", "http:one", SegmentStep.SEAL_AND_OPEN),
+        ("http:one", "builtin", SegmentStep.SEAL_AND_OPEN),
+        ("http:one", "http:two", SegmentStep.SEAL_AND_OPEN),
+        ("", "", SegmentStep.EXTEND),
+        ("", "builtin", SegmentStep.SEAL_AND_OPEN),
     ],
 )
-def test_consecutive_turns_of_one_owner_share_a_segment(open_owner: str | None, owner: str, decision: Record) -> None:
+def test_consecutive_turns_of_one_owner_share_a_segment(open_owner: str | None, owner: str, decision: SegmentStep) -> None:
     """M2: and a turn of another owner begins a new one."""
     assert record(open_owner, owner) is decision
 
 
-def ledger(rows: tuple[tuple[State, str], ...]) -> list[Segment]:
+def ledger(rows: tuple[tuple[SegmentState, str], ...]) -> list[Segment]:
     return [
         Segment(
             id=f"seg{number}",
@@ -54,21 +54,21 @@ def test_only_the_oldest_segment_is_committed_and_only_by_its_owner(owner: str) 
     assert len(LEDGERS) == 1 + 6 + 36 + 216
     for rows in LEDGERS:
         segments = ledger(rows)
-        may = segments[0] if rows and rows[0] == (State.SEALED, owner) else None
+        may = segments[0] if rows and rows[0] == (SegmentState.SEALED, owner) else None
         for order in permutations(segments):
             assert next_to_commit(order, owner) is may, rows
 
 
 def test_a_replacement_cannot_touch_what_is_owed_to_another() -> None:
     """M3: a new provider waits, even for its own segment, until the older owner's is paid."""
-    segments = ledger(((State.SEALED, "old"), (State.SEALED, "new")))
+    segments = ledger(((SegmentState.SEALED, "old"), (SegmentState.SEALED, "new")))
     assert next_to_commit(segments, "new") is None
     assert next_to_commit(segments, "old") is segments[0]
     assert next_to_commit(segments[1:], "new") is segments[1]
 
 
-@pytest.mark.parametrize("state", [State.OPEN, State.COMMITTING])
-def test_a_segment_that_is_still_open_or_already_being_committed_is_left_alone(state: State) -> None:
+@pytest.mark.parametrize("state", [SegmentState.OPEN, SegmentState.COMMITTING])
+def test_a_segment_that_is_still_open_or_already_being_committed_is_left_alone(state: SegmentState) -> None:
     """M4, M7: nothing is committed before a boundary, and nothing twice at once."""
     assert next_to_commit(ledger(((state, "builtin"),)), "builtin") is None
 

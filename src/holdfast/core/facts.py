@@ -30,7 +30,7 @@ _SECRETS = re.compile(
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
-class Kind(StrEnum):
+class MemoryKind(StrEnum):
     """A person has many facts, and at most one profile: a few sentences that say who they are."""
 
     FACT = "fact"
@@ -47,12 +47,12 @@ class Memory:
     created_at: int
     updated_at: int
     turn_id: TurnId | None = None
-    kind: Kind = Kind.FACT
+    kind: MemoryKind = MemoryKind.FACT
     segment_id: SegmentId | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
+class MemoryOrigin:
     """Where something that is remembered was said: in the turn `ordinal` of a conversation."""
 
     session_id: SessionId
@@ -72,7 +72,7 @@ class Recollection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Changes:
+class MemoryChanges:
     """What is to become of what is remembered about one person, all of it or none.
 
     `replaced` are by id; what is not there any more is left alone.  A `remark` is for the receipt.
@@ -85,7 +85,7 @@ class Changes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Changed:
+class MemoriesChanged:
     """What changes came to: what was known already, and what found no room, was not added."""
 
     added: int = 0
@@ -105,11 +105,11 @@ def holds_secret(text: str) -> bool:
     return _SECRETS.search(unicodedata.normalize("NFKC", legible(text))) is not None
 
 
-def objection(text: str, kind: Kind = Kind.FACT) -> str | None:
+def objection(text: str, kind: MemoryKind = MemoryKind.FACT) -> str | None:
     """Return why a text cannot be remembered, and what to do instead; None where it can."""
-    longest = PROFILE_MAX_CHARS if kind is Kind.PROFILE else FACT_MAX_CHARS
+    longest = PROFILE_MAX_CHARS if kind is MemoryKind.PROFILE else FACT_MAX_CHARS
     if len(text) > longest:
-        name = "the profile" if kind is Kind.PROFILE else "a fact"
+        name = "the profile" if kind is MemoryKind.PROFILE else "a fact"
         return f"{name} has at most {longest:,} characters, and this has {len(text):,}; make it shorter"
     if holds_secret(text):
         return "that looks like a password or a key; secrets are not remembered, so leave it out"
@@ -118,7 +118,7 @@ def objection(text: str, kind: Kind = Kind.FACT) -> str | None:
     return None
 
 
-def receipt(changed: Changed, remark: str = "") -> str:
+def receipt(changed: MemoriesChanged, remark: str = "") -> str:
     """Say what changes came to: "3 facts added, 1 changed, 2 known already"; a remark stands behind it."""
     amounts = (
         (changed.added, "added"),

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Self
 
 from holdfast.core.commands import is_compress
-from holdfast.core.journal import Entry, Kind
+from holdfast.core.journal import Entry, EntryKind
 from holdfast.core.legible import one_line
 from holdfast.core.moves import move
 from holdfast.core.notes import is_note
@@ -25,7 +25,7 @@ NOTHING_SAID = "nothing was said"
 WORDS_MAX = 500
 
 
-class State(StrEnum):
+class SegmentState(StrEnum):
     OPEN = "open"
     SEALED = "sealed"
     COMMITTING = "committing"
@@ -33,7 +33,7 @@ class State(StrEnum):
     WAIVED = "waived"
 
 
-class Event(StrEnum):
+class SegmentEvent(StrEnum):
     SEAL = "seal"
     COMMIT = "commit"
     SUCCEED = "succeed"
@@ -42,18 +42,18 @@ class Event(StrEnum):
 
 
 # A crash while committing is a failed commit: the provider gets the same segment id again.
-MOVES: Mapping[tuple[State, Event], State] = MappingProxyType(
+MOVES: Mapping[tuple[SegmentState, SegmentEvent], SegmentState] = MappingProxyType(
     {
-        (State.OPEN, Event.SEAL): State.SEALED,
-        (State.SEALED, Event.COMMIT): State.COMMITTING,
-        (State.COMMITTING, Event.SUCCEED): State.COMMITTED,
-        (State.COMMITTING, Event.FAIL): State.SEALED,
+        (SegmentState.OPEN, SegmentEvent.SEAL): SegmentState.SEALED,
+        (SegmentState.SEALED, SegmentEvent.COMMIT): SegmentState.COMMITTING,
+        (SegmentState.COMMITTING, SegmentEvent.SUCCEED): SegmentState.COMMITTED,
+        (SegmentState.COMMITTING, SegmentEvent.FAIL): SegmentState.SEALED,
         # Only a person gives a debt up, as when whom it is owed to will never be back.
-        (State.SEALED, Event.WAIVE): State.WAIVED,
+        (SegmentState.SEALED, SegmentEvent.WAIVE): SegmentState.WAIVED,
     }
 )
 
-DIRTY = frozenset({State.OPEN, State.SEALED, State.COMMITTING})
+DIRTY = frozenset({SegmentState.OPEN, SegmentState.SEALED, SegmentState.COMMITTING})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,14 +70,14 @@ class Segment:
     last_generation: int
     created_at: int
     due_at: int
-    state: State = State.OPEN
+    state: SegmentState = SegmentState.OPEN
     attempt: int = 0
     fence: int = 0
     error: str | None = None
     receipt: str | None = None
     settled_at: int | None = None
 
-    def on(self, event: Event) -> Self:
+    def on(self, event: SegmentEvent) -> Self:
         """Return the segment after `event`."""
         return replace(self, state=move(MOVES, self.id, self.state, event))
 
@@ -87,7 +87,7 @@ class Unpaid:
     """How many unpaid segments are alike: owed to one binding, in one state, and `tried` in vain or not yet."""
 
     owner: str
-    state: State
+    state: SegmentState
     tried: bool
     count: int
 
@@ -111,15 +111,15 @@ class Debt:
 
 def debt(unpaid: Sequence[Unpaid], is_out_of_reach: Callable[[str], bool]) -> Debt:
     """Count what is unpaid, by what each segment waits for.  Every count of what memory is owed is made here."""
-    sealed = [each for each in unpaid if each.state is State.SEALED]
+    sealed = [each for each in unpaid if each.state is SegmentState.SEALED]
     owed = [each for each in sealed if not is_out_of_reach(each.owner)]
     return Debt(
         unpaid=_sum(unpaid),
-        open=_sum(each for each in unpaid if each.state is State.OPEN),
+        open=_sum(each for each in unpaid if each.state is SegmentState.OPEN),
         owed=_sum(owed),
         failed=_sum(each for each in owed if each.tried),
         parked=_sum(sealed) - _sum(owed),
-        committing=_sum(each for each in unpaid if each.state is State.COMMITTING),
+        committing=_sum(each for each in unpaid if each.state is SegmentState.COMMITTING),
     )
 
 
@@ -127,7 +127,7 @@ def _sum(unpaid: Iterable[Unpaid]) -> int:
     return sum(each.count for each in unpaid)
 
 
-class Record(StrEnum):
+class SegmentStep(StrEnum):
     """How a completed turn joins the ledger."""
 
     EXTEND = "extend"
@@ -135,21 +135,21 @@ class Record(StrEnum):
     SEAL_AND_OPEN = "seal_and_open"
 
 
-def record(open_owner: str | None, owner: str) -> Record:
+def record(open_owner: str | None, owner: str) -> SegmentStep:
     """Decide where a turn completed under `owner` goes; consecutive turns of one owner share a segment."""
     if open_owner is None:
-        return Record.OPEN
-    return Record.EXTEND if open_owner == owner else Record.SEAL_AND_OPEN
+        return SegmentStep.OPEN
+    return SegmentStep.EXTEND if open_owner == owner else SegmentStep.SEAL_AND_OPEN
 
 
 def next_to_commit(dirty: Sequence[Segment], owner: str) -> Segment | None:
     """Return the segment of one session that `owner` may commit now: the oldest, and only if it is its own."""
     oldest = min(dirty, key=lambda segment: segment.first_generation, default=None)
-    return oldest if oldest and oldest.owner == owner and oldest.state is State.SEALED else None
+    return oldest if oldest and oldest.owner == owner and oldest.state is SegmentState.SEALED else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
+class SpokenMessage:
     """What a person or the assistant said, as a provider reads it."""
 
     role: Role
@@ -158,26 +158,26 @@ class Message:
     at: int
 
 
-def messages(entries: Sequence[Entry]) -> list[Message]:
+def messages(entries: Sequence[Entry]) -> list[SpokenMessage]:
     """Return what was said in the turns of these entries; what was undone was not said.
 
     An answer is there once and whole, however many attempts it took.  What tools returned is no part of it, nor what came
     of work in the background: it is the words of strangers.  A command to compress says nothing, nor does its answer.
     """
-    answers = {entry.turn_id: entry for entry in entries if entry.kind is Kind.TURN_COMPLETED}
+    answers = {entry.turn_id: entry for entry in entries if entry.kind is EntryKind.TURN_COMPLETED}
     items = fold(entries)
     chores = {item.turn_id for item in items if item.role is Role.USER and is_compress(item.text)}
-    said: dict[TurnId, list[Message]] = {}
+    said: dict[TurnId, list[SpokenMessage]] = {}
     for item in items:
         if item.turn_id in chores:
             continue
         turn = said.setdefault(item.turn_id, [])
         if item.role is Role.USER and item.text.strip() and not is_note(item.text):
-            turn.append(Message(role=Role.USER, text=item.text, turn_id=item.turn_id, at=item.at))
+            turn.append(SpokenMessage(role=Role.USER, text=item.text, turn_id=item.turn_id, at=item.at))
     for turn_id, turn in said.items():
         answer = answers.get(turn_id)
         if answer and (text := str(answer.data.get("text", "")).strip()):
-            turn.append(Message(role=Role.ASSISTANT, text=text, turn_id=turn_id, at=answer.at))
+            turn.append(SpokenMessage(role=Role.ASSISTANT, text=text, turn_id=turn_id, at=answer.at))
     return [message for turn in said.values() for message in turn]
 
 
