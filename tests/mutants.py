@@ -1611,7 +1611,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "a URL that leads inside",
-        "channels/url.py",
+        "channels/url/channel.py",
         "        self.check(sent.target)\n",
         "",
         ("tests/channels/test_url.py",),

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from holdfast.channels.url import UrlCarrier
+from holdfast.channels.url.channel import UrlCarrier
 from holdfast.core.delivery import ATTEMPTS_MAX, EXPIRES_AFTER_MS, DeliveryState, backoff_ms
 from holdfast.egress import Egress, Guard
 from holdfast.engine.engine import Engine

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.channels.file import FileCarrier
+from holdfast.channels.file.channel import FileCarrier
 from holdfast.core.delivery import REPEAT_LABEL, Delivery
 from holdfast.errors import Rejected, Unavailable
 

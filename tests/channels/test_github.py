@@ -13,7 +13,9 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 import pytest
 
-from holdfast.channels.github import COMMENT_MAX_CHARS, COMMENTS_PER_PAGE, PAGES_MAX, PATIENCE_S, GithubCarrier
+from holdfast.channels.github.channel import GithubCarrier
+from holdfast.channels.github.client import COMMENTS_PER_PAGE, PAGES_MAX, RATE_LIMIT_S
+from holdfast.channels.github.render import COMMENT_MAX_CHARS
 from holdfast.core.delivery import REPEAT_LABEL, Delivery
 from holdfast.egress import Egress
 from holdfast.errors import OutcomeUnknown, Rejected, Unavailable
@@ -113,20 +115,25 @@ def refused(message: str, status: str, **headers: str) -> Reply:
 @pytest.mark.parametrize(
     ("reply", "family", "words", "wait_s"),
     [
-        (refused("Bad credentials", "401 Unauthorized"), Rejected, "Bad credentials; put a token .* into HUB_TOKEN", None),
+        (
+            refused("Bad credentials", "401 Unauthorized"),
+            Rejected,
+            "Bad credentials; put a valid token into HUB_TOKEN",
+            None,
+        ),
         (refused("Resource not accessible", "403 Forbidden"), Rejected, "right to write issues .* octo/hello.world#7", None),
         (refused("Not Found", "404 Not Found"), Rejected, r"whether octo/hello\.world#7 is there", None),
         (refused("Issues are disabled", "410 Gone"), Rejected, "Issues are disabled", None),
         (refused("Validation Failed", "422 Unprocessable"), Rejected, "422 Unprocessable: Validation Failed; see", None),
         (Reply("307 Temporary Redirect", {"Location": "/elsewhere"}), Rejected, "has moved; use the name", None),
-        (refused("slow down", "429 Too Many", Retry_After="33"), Unavailable, "left alone: 429", 33),
-        (refused("slow down", "403 Forbidden", Retry_After="61"), Unavailable, "left alone: 403", 61),
-        (refused("You have exceeded a secondary rate limit", "403 Forbidden"), Unavailable, "secondary", PATIENCE_S),
-        (refused("slow down", "429 Too Many"), Unavailable, "slow down", PATIENCE_S),
+        (refused("slow down", "429 Too Many", Retry_After="33"), Unavailable, "rate limit is reached: 429", 33),
+        (refused("slow down", "403 Forbidden", Retry_After="61"), Unavailable, "rate limit is reached: 403", 61),
+        (refused("You have exceeded a secondary rate limit", "403 Forbidden"), Unavailable, "secondary", RATE_LIMIT_S),
+        (refused("slow down", "429 Too Many"), Unavailable, "slow down", RATE_LIMIT_S),
         (
             refused("limit", "403 Forbidden", X_RateLimit_Remaining="0", X_RateLimit_Reset=str(NOW_S + 1_800)),
             Unavailable,
-            "left alone",
+            "rate limit is reached",
             1_800,
         ),
         (
@@ -138,7 +145,7 @@ def refused(message: str, status: str, **headers: str) -> Reply:
                 Date=formatdate(NOW_S + 1_700, usegmt=True),
             ),
             Unavailable,
-            "left alone",
+            "rate limit is reached",
             100,
         ),
         (refused("ok so far", "403 Forbidden", X_RateLimit_Remaining="9", X_RateLimit_Reset="1"), Rejected, "403", None),
@@ -159,7 +166,11 @@ async def test_a_refusal_says_what_to_do(reply: Line, family: Any, words: str, w
 async def test_looking_for_a_comment_is_refused_in_the_same_words() -> None:
     script = [refused("limit", "429 Too Many", Retry_After="5"), refused("Not Found", "404 Not Found"), Reply(body=b"{")]
     async with receiving(*script) as there, a_carrier(there) as carrier:
-        for family, words in ((Unavailable, "left alone"), (Rejected, "is there"), (Unavailable, "cannot be read")):
+        for family, words in (
+            (Unavailable, "rate limit is reached"),
+            (Rejected, "is there"),
+            (Unavailable, "cannot be read"),
+        ):
             with pytest.raises(family, match=words):
                 await carrier.find(SENT)
 

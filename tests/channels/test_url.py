@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.channels.url import ANSWER_MAX_BYTES, UrlCarrier
+from holdfast.channels.url.channel import UrlCarrier
+from holdfast.channels.url.client import ANSWER_MAX_BYTES
 from holdfast.channels.webhook.signatures import new_secret
 from holdfast.clock import Clock, SystemClock
 from holdfast.core.delivery import Delivery
@@ -142,7 +143,7 @@ async def test_a_repeat_says_so_beside_the_text_and_not_in_it() -> None:
         (Reply("503 Away", {"Retry-After": formatdate(START // 1000 + 90, usegmt=True)}), Unavailable, "503", 90),
         (Reply("503 Away", {"Retry-After": "soon"}), Unavailable, "503", None),
         (Reply("301 Moved", {"Location": "http://169.254.169.254/"}), Rejected, "redirects are not followed", None),
-        (Reply("302 Found", {"Location": "/elsewhere"}), Rejected, "wants it elsewhere: 302 Found", None),
+        (Reply("302 Found", {"Location": "/elsewhere"}), Rejected, "has moved: 302 Found", None),
         (Reply("304 Not Modified"), Rejected, "304", None),
         (Reply("307 Temporary Redirect", {"Location": "https://public.example/"}), Rejected, "307", None),
         (Reply("400 Bad Request", body=b"no\x1b[31m such\nfield"), Rejected, r"400 Bad Request: no \[31m such field$", None),

@@ -9,6 +9,7 @@ import logging
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from holdfast.agent.demonstration import demonstration
@@ -41,6 +42,7 @@ from holdfast.agent.tools.todo import todo_tool
 from holdfast.agent.tools.web_search import search_host, searcher, web_search_tool
 from holdfast.agent.uploads import WorkspaceUploads
 from holdfast.app.build import Builder
+from holdfast.channels.registry import carriers_of
 from holdfast.clock import Clock
 from holdfast.config import Config, keep_apart
 from holdfast.core.intake import Inbound, Receipt
@@ -102,7 +104,8 @@ async def adapters(builder: Builder, resources: Resources) -> AsyncGenerator[Ada
     async with contextlib.AsyncExitStack() as stack:
         secret = config.channels.url.secret or await answers_secret(store.secrets)
         builder.redaction.learn(told_of(secret))
-        carriers = await stack.enter_async_context(builder.carriers(secret))
+        channels = await stack.enter_async_context(builder.channels(secret))
+        carriers = carriers_of(channels)
         place = await stack.enter_async_context(_place(builder))
         model = builder.model()
         if model:
@@ -126,6 +129,7 @@ async def adapters(builder: Builder, resources: Resources) -> AsyncGenerator[Ada
         routes = await builder.routes(store, targets, resources.pool)
         watcher = Watcher(store.processes, store.sessions, keeping, resources.accept, clock=clock)
         components: dict[str, Callable[[], Awaitable[None]]] = {"watcher": watcher.run, "webhooks": routes.run}
+        components |= {name: partial(channel.run, resources.accept) for name, channel in channels.items() if channel.run}
         if config.mcp:
             components["mcp"] = place.servers.run
 

@@ -18,20 +18,18 @@ from holdfast.agent.models.catalog import BUILT_IN, ModelMaker, open_model
 from holdfast.agent.models.gate import Gates
 from holdfast.agent.models.port import Model
 from holdfast.agent.plugins import Plugins
-from holdfast.channels import github, url
-from holdfast.channels.file import FOLDER, FileCarrier
+from holdfast.channels.port import Channel, ChannelContext
+from holdfast.channels.registry import open_channels
 from holdfast.clock import Clock, SystemClock
 from holdfast.config import Config, ModelConfig
 from holdfast.core.redaction import Redaction
 from holdfast.desk.webhooks import Routes
-from holdfast.egress import Egress, Guard
 from holdfast.errors import ConfigInvalid, Unavailable
 from holdfast.memory.bindings import Bindings
 from holdfast.memory.builtin.extraction import Extractor
 from holdfast.memory.builtin.provider import Builtin
 from holdfast.memory.opening import open_bindings
 from holdfast.offload.pool import Pool
-from holdfast.ports import Carrier
 from holdfast.sandbox import Sandbox, terminal_profile
 from holdfast.store.store import Store
 from holdfast.targets import Targets
@@ -99,22 +97,17 @@ class Builder:
         )
 
     @contextlib.asynccontextmanager
-    async def carriers(self, secret: str) -> AsyncGenerator[Mapping[str, Carrier]]:
-        """Yield the carrier of each channel; `secret` signs the answers to `url:` targets."""
-        config = self.config.channels
-        guard = Guard(config.url.allow_hosts, setting="channels.url.allow_hosts", encrypted=True)
-        token, base_url = self.environment.get(config.github.token_env, ""), config.github.base_url
-        # What is signed for others has the time that this machine would tell them.
-        clock = SystemClock()
-        async with contextlib.AsyncExitStack() as stack:
-            web, hub = Egress(guard, config.url.timeout), Egress.to(base_url)
-            stack.push_async_callback(web.close)
-            stack.push_async_callback(hub.close)
-            yield {
-                "file": FileCarrier(self.home / FOLDER),
-                url.CHANNEL: url.UrlCarrier(web, secret, clock),
-                github.CHANNEL: github.GithubCarrier(hub, base_url, token, config.github.token_env, clock),
-            }
+    async def channels(self, secret: str) -> AsyncGenerator[Mapping[str, Channel]]:
+        """Yield every channel, by name; `secret` signs the answers to `url:` targets."""
+        context = ChannelContext(
+            config=self.config.channels,
+            home=self.home,
+            environment=self.environment,
+            clock=SystemClock(),
+            signing_secret=secret,
+        )
+        async with open_channels(context) as channels:
+            yield channels
 
     async def sandbox(self, workspace: Path) -> Sandbox:
         """Return what confines the commands of the agent."""

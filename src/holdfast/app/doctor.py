@@ -20,7 +20,8 @@ from pathlib import Path
 import holdfast
 from holdfast.agent.models.port import Model
 from holdfast.app.build import Builder
-from holdfast.channels import github
+from holdfast.channels.github import channel as github
+from holdfast.channels.registry import carriers_of
 from holdfast.channels.webhook.route import misconfigured
 from holdfast.channels.webhook.signatures import new_secret
 from holdfast.clock import SystemClock
@@ -178,10 +179,10 @@ async def _targets(stack: contextlib.AsyncExitStack, patient: Patient) -> Target
     # Nothing is signed here, so the secret that a gateway made up for itself does not have to be read.
     secret = patient.config.channels.url.secret or new_secret()
     try:
-        carriers = await stack.enter_async_context(patient.builder.carriers(secret))
+        opened = await stack.enter_async_context(patient.builder.channels(secret))
     except ConfigInvalid as error:
         return error
-    return Targets(carriers)
+    return Targets(carriers_of(opened))
 
 
 async def examine(patient: Patient) -> Report:
@@ -420,7 +421,7 @@ async def channels(patient: Patient) -> Findings:
         if patient.builder.environment.get(token)
         else f"no token in {token}, so none can be written"
     )
-    yield _ok("channels", f"{github.CHANNEL}: {said}")
+    yield _ok("channels", f"{github.NAME}: {said}")
     if patient.targets is not None:
         async for each in _routes(patient, patient.targets):
             yield each

@@ -1,1 +1,1 @@
-"""Channels: how messages come in and answers go out, one module or folder each."""
+"""Channels: where messages come from and answers go, one folder each."""

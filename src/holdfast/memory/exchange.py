@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import msgspec
 
-from holdfast.channels.answers import is_good, may_pass, said
+from holdfast.channels.status import is_good, may_pass, said
 from holdfast.clock import Clock
 from holdfast.core.redaction import Redaction
 from holdfast.egress import Egress, FetchedResponse, retry_after_s

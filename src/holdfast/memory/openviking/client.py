@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from holdfast.channels.answers import is_good
+from holdfast.channels.status import is_good
 from holdfast.egress import FetchedResponse
 from holdfast.errors import Unavailable
 from holdfast.memory.exchange import Exchange

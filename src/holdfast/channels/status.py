@@ -1,4 +1,4 @@
-"""What the answer of a server that was sent something means, whichever server it is."""
+"""What the HTTP status of an answer means for a delivery, for every server alike."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ _LATER = frozenset({408, 425, 429})
 
 
 def is_good(status: int) -> bool:
-    """Return whether it was taken."""
+    """Return whether the server took the request."""
     return status in _GOOD
 
 
 def may_pass(status: int) -> bool:
-    """Return whether the same request may be taken later."""
+    """Return whether the server may take the same request later."""
     return status in _LATER or status in _BROKEN
 
 
 def said(answer: FetchedResponse) -> str:
-    """Return what a server says about its refusal, for the end of a sentence: a short piece in one line, no page."""
+    """Return the reason that a server gives, for the end of a sentence: one short line, or nothing for an HTML page."""
     text = "" if answer.headers.get("content-encoding") else answer.body.decode("utf-8", "replace")
     text = " ".join("".join(each if each.isprintable() else " " for each in text).split())
     if not text or text.startswith("<"):

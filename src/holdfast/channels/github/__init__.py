@@ -1,0 +1,1 @@
+"""GitHub: `github_comment:OWNER/REPOSITORY#NUMBER` gets each part as a comment on an issue or a pull request."""

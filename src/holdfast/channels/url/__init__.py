@@ -1,0 +1,1 @@
+"""Web addresses: `url:https://…` gets each part as signed JSON."""
