@@ -12,14 +12,14 @@ from pathlib import Path
 import psutil
 import pytest
 
-from holdfast.agent.processes.patterns import Matches, Output, compile_all, match
+from holdfast.agent.processes.patterns import Matches, MatchInput, compile_all, match
 from holdfast.agent.tools.pages import Download, read_download
 from holdfast.errors import Rejected, Unavailable
 from holdfast.offload.function import Offloadable, offloadable
 from holdfast.offload.pool import Pool
 from tests.engine.world import until
 
-FOREVER = Output(patterns=("(a|a)*b",), lines=[b"a" * 100])
+FOREVER = MatchInput(patterns=("(a|a)*b",), lines=[b"a" * 100])
 
 
 def children() -> list[psutil.Process]:
@@ -31,7 +31,7 @@ def children() -> list[psutil.Process]:
 
 
 async def test_a_call_runs_in_a_child_that_is_kept_for_the_next_one(pool: Pool) -> None:
-    output = Output(patterns=("o+",), lines=[b"foo", b"bar"])
+    output = MatchInput(patterns=("o+",), lines=[b"foo", b"bar"])
     assert (await pool.run(match, output, 5)).lines == ["foo"]
     (child,) = children()
     assert (await pool.run(match, output, 5)).lines == ["foo"]
@@ -75,7 +75,7 @@ async def test_a_call_that_needs_too_much_memory_fails_alone(pool: Pool) -> None
 
 
 async def test_what_a_call_raises_on_purpose_is_raised_here(pool: Pool) -> None:
-    with pytest.raises(Rejected, match="is no regular expression"):
+    with pytest.raises(Rejected, match="is not a regular expression"):
         await pool.run(compile_all, ["("], 5)
 
 
@@ -107,7 +107,7 @@ async def test_one_user_never_takes_all_children() -> None:
     pool = Pool(2)
     greedy = [asyncio.create_task(pool.run(match, FOREVER, 60, user="greedy")) for _ in range(5)]
     await until(children)
-    assert isinstance(await pool.run(match, Output(patterns=("a",), lines=[b"a"]), 5, user="other"), Matches)
+    assert isinstance(await pool.run(match, MatchInput(patterns=("a",), lines=[b"a"]), 5, user="other"), Matches)
     assert not any(each.done() for each in greedy)
     for each in greedy:
         each.cancel()

@@ -15,8 +15,8 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from holdfast.agent.processes.keeping import Command, Keeping
-from holdfast.agent.processes.watcher import Watcher
+from holdfast.agent.processes.background import BackgroundCommand, BackgroundProcesses
+from holdfast.agent.processes.monitor import ProcessMonitor
 from tests.engine.world import Altered, until
 from tests.processes.scene import ENVIRONMENT, HOME_ID, opened
 
@@ -47,15 +47,15 @@ async def main(home: Path, command: str, killer: Killer) -> None:
         processes: Any = Altered(
             rows, add=killer(rows.add), began=killer(rows.began), watched=killer(rows.watched), end=killer(rows.end)
         )
-        here.keeping = Keeping(processes, home, HOME_ID, pool=here.keeping.pool)
-        watcher = Watcher(processes, here.store.sessions, here.keeping, killer(here.accept))
-        running = asyncio.create_task(watcher.run())
+        here.background = BackgroundProcesses(processes, home, HOME_ID, pool=here.background.pool)
+        monitor = ProcessMonitor(processes, here.store.sessions, here.background, killer(here.accept))
+        running = asyncio.create_task(monitor.run())
         if command and not await rows.list("local"):
             argv = ["/bin/sh", "-c", command]
-            spec = Command(
+            spec = BackgroundCommand(
                 text=command, argv=argv, workdir=home, environment=ENVIRONMENT, notifies=True, patterns=("ERROR",)
             )
-            await here.keeping.start(spec, here.session, here.turn)
+            await here.background.start(spec, here.session, here.turn)
 
         async def over() -> bool:
             return not await rows.running(HOME_ID)

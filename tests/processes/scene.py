@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from holdfast.agent.processes.folder import Folder, Phase
-from holdfast.agent.processes.keeping import FOLDER, Command, Keeping
-from holdfast.agent.processes.watcher import Watcher
+from holdfast.agent.processes.background import FOLDER, BackgroundCommand, BackgroundProcesses
+from holdfast.agent.processes.folder import ProcessFolder, ProcessPhase
+from holdfast.agent.processes.monitor import ProcessMonitor
 from holdfast.clock import Clock, SystemClock
 from holdfast.core.intake import Inbound, Receipt
 from holdfast.core.processes import Process
@@ -39,7 +39,7 @@ class Scene:
     store: Store
     session: Session
     turn: Turn
-    keeping: Keeping
+    background: BackgroundProcesses
     clock: Clock
     accepted: list[Inbound] = field(default_factory=list)
 
@@ -51,8 +51,8 @@ class Scene:
 
     async def start(self, text: str, **changes: Any) -> Process:
         argv = ["/bin/sh", "-c", text]
-        command = Command(text=text, argv=argv, workdir=self.workspace, environment=ENVIRONMENT, **changes)
-        return await self.keeping.start(command, self.session, self.turn)
+        command = BackgroundCommand(text=text, argv=argv, workdir=self.workspace, environment=ENVIRONMENT, **changes)
+        return await self.background.start(command, self.session, self.turn)
 
     async def accept(self, message: Inbound) -> Receipt:
         """The way in, as the inbox is, remembering what came through it."""
@@ -62,13 +62,13 @@ class Scene:
             self.accepted.append(message)
         return receipt
 
-    def watcher(self) -> Watcher:
-        return Watcher(self.store.processes, self.store.sessions, self.keeping, self.accept, clock=self.clock)
+    def monitor(self) -> ProcessMonitor:
+        return ProcessMonitor(self.store.processes, self.store.sessions, self.background, self.accept, clock=self.clock)
 
     @asynccontextmanager
     async def watched(self) -> AsyncIterator[None]:
-        """Run a watcher for as long as the context lasts."""
-        running = asyncio.create_task(self.watcher().run())
+        """Run a monitor for as long as the context lasts."""
+        running = asyncio.create_task(self.monitor().run())
         try:
             yield
         finally:
@@ -77,7 +77,7 @@ class Scene:
                 await running
 
     def output(self, process: Process) -> bytes:
-        return self.keeping.folder(process).read(0, 10**8).data
+        return self.background.folder(process).read(0, 10**8).data
 
 
 @asynccontextmanager
@@ -104,19 +104,19 @@ async def opened(home: Path, clock: Clock | None = None, **changes: Any) -> Asyn
         )  # fmt: skip
         receipt = await store.intake.accept(message, new_turn_id(now), new_session_id(now), now)
         session, turn = await store.sessions.get(receipt.session_id), await store.turns.get(receipt.turn_id)
-        keeping = Keeping(store.processes, home, HOME_ID, clock=clock, pool=pool, **changes)
-        yield Scene(home=home, store=store, session=session, turn=turn, keeping=keeping, clock=clock)
+        background = BackgroundProcesses(store.processes, home, HOME_ID, clock=clock, pool=pool, **changes)
+        yield Scene(home=home, store=store, session=session, turn=turn, background=background, clock=clock)
     finally:
         await pool.close()
         await store.close()
 
 
 def end_all(home: Path) -> None:
-    """Kill every command and keeper of a home."""
+    """Kill every command and supervisor of a home."""
     for path in (home / FOLDER).glob("*"):
-        condition = Folder(path).condition()
-        if condition.phase is Phase.RUNNING and condition.keeper:
-            os.kill(condition.keeper.pid, signal.SIGKILL)
+        condition = ProcessFolder(path).condition()
+        if condition.phase is ProcessPhase.RUNNING and condition.supervisor:
+            os.kill(condition.supervisor.pid, signal.SIGKILL)
         if condition.command and condition.command.is_alive():
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(condition.command.pid, signal.SIGKILL)

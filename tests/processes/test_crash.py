@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.agent.processes.folder import Phase
-from holdfast.agent.processes.keeping import FOLDER
+from holdfast.agent.processes.background import FOLDER
+from holdfast.agent.processes.folder import ProcessPhase
 from holdfast.core.processes import ProcessState
 from holdfast.core.turns import Mode
 from tests.engine.world import until
@@ -100,9 +100,9 @@ async def test_a_command_outlives_the_whole_group_of_its_gateway(number: int, tm
         await asyncio.to_thread(first.communicate)
     async with scene(tmp_path) as here:
         (process,) = await here.store.processes.running(HOME_ID)
-        assert here.keeping.condition(process).phase is Phase.RUNNING
+        assert here.background.condition(process).phase is ProcessPhase.RUNNING
         async with here.watched():
-            await here.keeping.type(process, b"word\n")
+            await here.background.type(process, b"word\n")
 
             async def over() -> bool:
                 return (await here.store.processes.get(process.id)).state is ProcessState.EXITED

@@ -13,9 +13,9 @@ import pytest
 
 from holdfast.agent.models.port import Request, ToolMessage, UserMessage
 from holdfast.agent.models.scripted import Step, call
+from holdfast.agent.processes.background import BackgroundProcesses
 from holdfast.agent.processes.control import Control
-from holdfast.agent.processes.keeping import Keeping
-from holdfast.agent.processes.watcher import Watcher
+from holdfast.agent.processes.monitor import ProcessMonitor
 from holdfast.agent.tools.files import Workspace
 from holdfast.agent.tools.hosts import Hosts
 from holdfast.agent.tools.process import ProcessTool
@@ -46,7 +46,7 @@ class Gateway:
 
     engine: Engine
     store: Store
-    keeping: Keeping
+    background: BackgroundProcesses
     carrier: RecordingCarrier
 
     async def turns(self, receipt: Receipt, count: int) -> list[Turn]:
@@ -68,13 +68,13 @@ async def gateway(store: Store, home: Path, script: Any, **config: Any) -> Async
     """Run an engine whose agent has a terminal; what it started outlives it."""
     workspace = home / "workspace"
     workspace.mkdir(exist_ok=True)
-    keeping = Keeping(store.processes, home, HOME_ID)
+    background = BackgroundProcesses(store.processes, home, HOME_ID)
     sandbox = Sandbox(description="off", profile=Profile(writable=(workspace,)))
     hosts = Hosts(store.questions.is_granted, SystemClock())
     # What is shown here is what becomes of commands, not who is asked about them.
     allowed = TerminalConfig(**{"approval": "allow", **config})
-    terminal = Terminal(allowed, Workspace(workspace), keeping, sandbox, ENVIRONMENT, hosts)
-    process = ProcessTool(store.processes, store.sessions, keeping)
+    terminal = Terminal(allowed, Workspace(workspace), background, sandbox, ENVIRONMENT, hosts)
+    process = ProcessTool(store.processes, store.sessions, background)
     agent, _ = agent_of(script, store, terminal.tool(), process.tool(), home=home)
     carrier = RecordingCarrier()
     engines: list[Engine] = []
@@ -82,12 +82,12 @@ async def gateway(store: Store, home: Path, script: Any, **config: Any) -> Async
     async def accept(note: Inbound) -> Receipt:
         return await engines[0].inbox.accept(note)
 
-    watcher = Watcher(store.processes, store.sessions, keeping, accept)
-    parts: dict[str, Any] = {"carriers": {"chat": carrier}, "components": {"watcher": watcher.run}}
+    monitor = ProcessMonitor(store.processes, store.sessions, background, accept)
+    parts: dict[str, Any] = {"carriers": {"chat": carrier}, "components": {"processes": monitor.run}}
     async with running_engine(store, agent, **parts) as engine:
         engines.append(engine)
-        yield Gateway(engine=engine, store=store, keeping=keeping, carrier=carrier)
-    await keeping.pool.close()
+        yield Gateway(engine=engine, store=store, background=background, carrier=carrier)
+    await background.pool.close()
 
 
 def last(request: Request) -> str:
@@ -167,8 +167,8 @@ async def test_an_end_that_no_gateway_saw_is_a_turn_of_the_next_one(open_it: Ope
             receipt = await here.engine.inbox.accept(message("go", reply_to=TARGET))
             await here.turns(receipt, 1)
         (row,) = await store.processes.running(HOME_ID)
-        here.keeping.close_input(row)
-        assert (await here.keeping.wait(row, 20)).exit_code == 3
+        here.background.close_input(row)
+        assert (await here.background.wait(row, 20)).exit_code == 3
         async with gateway(store, tmp_path, script) as here:
             _, told = await here.turns(receipt, 2)
             await until(lambda: here.carrier.texts(told))
@@ -186,7 +186,7 @@ async def test_a_person_ends_a_process_and_the_agent_hears_of_it(open_it: Open, 
             receipt = await here.engine.inbox.accept(message("go"))
             await here.turns(receipt, 1)
             (row,) = await store.processes.list("local")
-            control = Control(store.processes, here.keeping)
+            control = Control(store.processes, here.background)
             output = await until(lambda: _printed(control, row.id))
             assert (output.text, output.begin, output.end) == ("up\n", 0, 3)
             killed = await control.kill(row.id)

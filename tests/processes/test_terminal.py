@@ -17,8 +17,8 @@ from typing import Any, Literal
 import pytest
 import uvloop
 
-from holdfast.agent.processes.folder import Phase
-from holdfast.agent.processes.keeper import NICENESS
+from holdfast.agent.processes.folder import ProcessPhase
+from holdfast.agent.processes.supervisor import NICENESS
 from holdfast.agent.tools.files import Workspace
 from holdfast.agent.tools.hosts import Hosts
 from holdfast.agent.tools.port import Site, StructTool
@@ -54,12 +54,12 @@ def terminal(here: Scene, smart: Any = None, sandbox: Sandbox | None = None, **c
     more = {"smart": smart} if smart else {}
     workspace = Workspace(here.workspace)
     return Terminal(
-        TerminalConfig(**config), workspace, here.keeping, sandbox, ENVIRONMENT, hosts, clock=here.clock, **more
+        TerminalConfig(**config), workspace, here.background, sandbox, ENVIRONMENT, hosts, clock=here.clock, **more
     ).tool()
 
 
 def processes(here: Scene) -> StructTool[Any]:
-    return ProcessTool(here.store.processes, here.store.sessions, here.keeping).tool()
+    return ProcessTool(here.store.processes, here.store.sessions, here.background).tool()
 
 
 async def run(here: Scene, command: str, turn: Turn | None = None, **args: Any) -> Any:
@@ -211,7 +211,7 @@ async def test_bytes_that_are_no_text_do_not_disturb(tmp_path: Path) -> None:
         ({"timeout": 100_000}, "background=true"),
         ({"timeout": -1}, "timeout"),
         ({"notify_on_complete": True}, "background=true"),
-        ({"background": True, "watch_patterns": ["("]}, "no regular expression"),
+        ({"background": True, "watch_patterns": ["("]}, "not a regular expression"),
         ({"command": ""}, "command"),
         ({"command": "echo \0"}, "NUL"),
         ({"command": "echo \ud800"}, "surrogate"),
@@ -254,9 +254,9 @@ async def test_on_a_turn_that_cannot_deliver_later_no_promise_is_made(tmp_path: 
         assert "`process` tool" in said["notify_unsupported"]
         (row,) = await here.store.processes.list("local")
         assert (row.notifies, row.patterns) == (False, ())
-        assert (await here.keeping.wait(row, 10)).exit_code == 0
+        assert (await here.background.wait(row, 10)).exit_code == 0
         async with here.watched():
-            await until(lambda: not here.keeping.changed.is_set())
+            await until(lambda: not here.background.changed.is_set())
             await asyncio.sleep(0.1)
         assert here.accepted == []
         assert (site(here, unable).session.channel, site(here, unable).session.source) == ("telegram", SOURCE)
@@ -385,7 +385,7 @@ async def test_only_the_conversation_that_started_a_process_reaches_it(tmp_path:
             session = replace(here.session, id="ses_other", **stranger)
             with pytest.raises(NotFound):
                 await tool.run(asked, replace(site(here), session=session))
-        assert here.keeping.condition(row).phase is Phase.RUNNING
+        assert here.background.condition(row).phase is ProcessPhase.RUNNING
         # The same conversation goes on in another session after a reset.
         follows = replace(site(here), session=replace(here.session, id="ses_next"))
         assert json.loads(await tool.run(asked, follows))["state"] == "exited"
@@ -450,7 +450,7 @@ async def test_a_host_that_was_not_allowed_is_told_with_the_result(kind: Sandbox
         assert said.startswith("Exit code 1")
         assert "It tried to reach shop.test, which nobody has approved, and could not" in said
         assert "tried to reach" not in await tool.run({"command": "true"}, site(here))
-        assert [*(here.home / "doors").iterdir()] == []
+        assert [*(here.home / "proxy").iterdir()] == []
         started = json.loads(await tool.run({"command": f"{reach} 2>&1 | tail -1", "background": True}, site(here)))
         waited = await look(here, "wait", process_id=started["process_id"], timeout=20)
         assert "HTTP Error 403" in waited["output"]

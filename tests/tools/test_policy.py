@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from holdfast.agent.models.scripted import Step, call
+from holdfast.agent.processes.background import BackgroundProcesses
 from holdfast.agent.processes.foreground import Result
-from holdfast.agent.processes.keeping import Keeping
 from holdfast.agent.tools.files import Workspace, file_tools
 from holdfast.agent.tools.hosts import Hosts
 from holdfast.agent.tools.process import ProcessTool
@@ -50,7 +50,7 @@ def made(here: Scene, smart: Any = None, *, confines: bool = False, **config: An
     return Terminal(
         TerminalConfig(**config),
         Workspace(here.workspace),
-        here.keeping,
+        here.background,
         sandbox,
         ENVIRONMENT,
         hosts,
@@ -214,7 +214,7 @@ async def test_an_approval_is_bound_to_every_file_that_the_command_names(
         sandbox = Sandbox(description="", profile=Profile(writable=(here.workspace,)))
         hosts = Hosts(here.store.questions.is_granted, here.clock)
         path = {"PATH": f"{here.workspace}/bin:{ENVIRONMENT['PATH']}"}
-        tool = Terminal(TerminalConfig(), Workspace(here.workspace), here.keeping, sandbox, path, hosts).tool()
+        tool = Terminal(TerminalConfig(), Workspace(here.workspace), here.background, sandbox, path, hosts).tool()
         asked = await tool.question({"command": command}, site(here))
         assert asked
         assert [name for name in names if name not in asked.detail["files"]] == []
@@ -297,7 +297,7 @@ async def test_what_is_typed_into_a_command_that_nothing_confines_is_asked_about
     async with scene(tmp_path) as here:
         started = await here.start("cat")
         typing = {"action": "write", "process_id": started.id, "text": "!sh evil.sh\n"}
-        parts = (here.store.processes, here.store.sessions, here.keeping)
+        parts = (here.store.processes, here.store.sessions, here.background)
         tool = ProcessTool(*parts).tool()
         asked = await tool.question(typing, site(here))
         assert asked
@@ -319,8 +319,8 @@ async def at_work(store: Store, home: Path, script: list[Step], kind: type[Sandb
     workspace.mkdir(exist_ok=True)
     sandbox = kind(description="off", profile=Profile(writable=(workspace,)), missing=True)
     hosts = Hosts(store.questions.is_granted, SystemClock())
-    keeping = Keeping(store.processes, home, HOME_ID)
-    tool = Terminal(TerminalConfig(), Workspace(workspace), keeping, sandbox, ENVIRONMENT, hosts).tool()
+    background = BackgroundProcesses(store.processes, home, HOME_ID)
+    tool = Terminal(TerminalConfig(), Workspace(workspace), background, sandbox, ENVIRONMENT, hosts).tool()
     agent, _ = agent_of(script, store, tool, *file_tools(Workspace(workspace), Pool()))
     async with running_engine(store, agent) as engine:
         yield engine

@@ -18,9 +18,9 @@ from holdfast.agent.loop import ModelAgent
 from holdfast.agent.mcp.confinement import Confinement
 from holdfast.agent.mcp.servers import McpServers
 from holdfast.agent.models.port import Model
+from holdfast.agent.processes.background import BackgroundProcesses
 from holdfast.agent.processes.control import Control
-from holdfast.agent.processes.keeping import Keeping
-from holdfast.agent.processes.watcher import Watcher
+from holdfast.agent.processes.monitor import ProcessMonitor
 from holdfast.agent.prompt import Prompt, names_file
 from holdfast.agent.skills import Skills
 from holdfast.agent.smart import SmartJudge
@@ -111,10 +111,10 @@ async def adapters(builder: Builder, resources: Resources) -> AsyncGenerator[Ada
         if model:
             stack.push_async_callback(model.close)
         memory = await _memory(stack, builder, store, model)
-        keeping = Keeping(
+        background = BackgroundProcesses(
             store.processes, builder.home, resources.home_id, clock=clock, redaction=builder.redaction, pool=resources.pool
         )
-        own = _tools(builder, resources, carriers, place, keeping, model, memory)
+        own = _tools(builder, resources, carriers, place, background, model, memory)
         tools = _with_plugins(own, builder.plugins.tools)
         disabled = config.tools.disabled
         _check_disabled(disabled, {tool.name for tool in tools} | SOMETIMES)
@@ -127,8 +127,8 @@ async def adapters(builder: Builder, resources: Resources) -> AsyncGenerator[Ada
         )
         targets = Targets(carriers)
         routes = await builder.routes(store, targets, resources.pool)
-        watcher = Watcher(store.processes, store.sessions, keeping, resources.accept, clock=clock)
-        components: dict[str, Callable[[], Awaitable[None]]] = {"watcher": watcher.run, "webhooks": routes.run}
+        monitor = ProcessMonitor(store.processes, store.sessions, background, resources.accept, clock=clock)
+        components: dict[str, Callable[[], Awaitable[None]]] = {"processes": monitor.run, "webhooks": routes.run}
         components |= {name: partial(channel.run, resources.accept) for name, channel in channels.items() if channel.run}
         if config.mcp:
             components["mcp"] = place.servers.run
@@ -150,7 +150,7 @@ async def adapters(builder: Builder, resources: Resources) -> AsyncGenerator[Ada
             carriers=carriers,
             targets=targets,
             routes=routes,
-            control=Control(store.processes, keeping),
+            control=Control(store.processes, background),
             uploads=WorkspaceUploads(place.workspace),
             components=components,
             describe=describe,
@@ -218,7 +218,7 @@ def _tools(
     resources: Resources,
     carriers: Mapping[str, Carrier],
     place: _Place,
-    keeping: Keeping,
+    background: BackgroundProcesses,
     model: Model | None,
     memory: Bindings,
 ) -> Sequence[Tool]:
@@ -234,7 +234,7 @@ def _tools(
     terminal = Terminal(
         config.terminal,
         workspace,
-        keeping,
+        background,
         sandbox,
         place.environment,
         hosts,
@@ -247,7 +247,7 @@ def _tools(
         ProcessTool(
             store.processes,
             store.sessions,
-            keeping,
+            background,
             confines=sandbox.confines,
             approval=config.terminal.approval,
             clock=clock,

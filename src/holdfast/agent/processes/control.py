@@ -1,11 +1,11 @@
-"""What a person may do about background commands: look at what they print, and end them."""
+"""What a person may do with background commands: read their output, and end them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from holdfast.agent.processes.folder import Condition, Phase, readable, whole
-from holdfast.agent.processes.keeping import Keeping
+from holdfast.agent.processes.background import BackgroundProcesses
+from holdfast.agent.processes.folder import Condition, ProcessPhase, readable, whole
 from holdfast.core.processes import Process, ProcessState
 from holdfast.ids import ProcessId
 from holdfast.ports import Output
@@ -17,25 +17,25 @@ class Control:
     """The background commands of this home."""
 
     processes: ProcessStore
-    keeping: Keeping
+    background: BackgroundProcesses
 
     async def output(self, process_id: ProcessId, after: int, limit: int, *, colours: bool = False) -> Output:
-        """Return what was written after a byte, `limit` bytes at most.  Raises `Rejected` where it is kept elsewhere."""
-        piece = self.keeping.folder(await self.processes.get(process_id)).read(after, limit)
+        """Return up to `limit` bytes of output after a position.  Raises `Rejected` if another home holds it."""
+        piece = self.background.folder(await self.processes.get(process_id)).read(after, limit)
         data = whole(piece.data) or piece.data
-        text = self.keeping.redaction.text(readable(data, colours=colours))
+        text = self.background.redaction.text(readable(data, colours=colours))
         return Output(text=text, begin=piece.start, end=piece.start + len(data))
 
     async def kill(self, process_id: ProcessId) -> Process:
-        """End a process with everything it started, and return what became of it.  One that has ended stays as it is."""
+        """End a process with everything it started, and return it.  A process that has already ended is unchanged."""
         process = await self.processes.get(process_id)
         if process.state is not ProcessState.RUNNING:
             return process
-        return after(process, await self.keeping.kill(process))
+        return after(process, await self.background.kill(process))
 
 
 def after(process: Process, condition: Condition) -> Process:
-    """Return a process as its folder shows it, which may be a moment ahead of its row."""
-    if process.state is not ProcessState.RUNNING or condition.phase is not Phase.ENDED:
+    """Return a process updated from its folder, which may be a moment ahead of its row."""
+    if process.state is not ProcessState.RUNNING or condition.phase is not ProcessPhase.ENDED:
         return process
     return replace(process, state=ProcessState.EXITED, exit_code=condition.exit_code, ended_at=condition.ended_at)

@@ -1,4 +1,4 @@
-"""The folder of one background command, seen from the gateway: what its keeper wrote, and the way to both of them."""
+"""The folder of one background command: the files that its supervisor writes, and the pipes to both of them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import TypeVar
 
 import msgspec
 
-from holdfast.agent.processes.identity import Identity
+from holdfast.agent.processes.identity import ProcessIdentity
 from holdfast.errors import Rejected
 
 T = TypeVar("T")
@@ -24,12 +24,12 @@ T = TypeVar("T")
 _READS_MAX = 5
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 _COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
-# What may become an escape sequence; a longer one is none.
+# The beginning of an escape sequence; a longer one is not an escape sequence.
 _UNFINISHED = re.compile(rb"\x1b(?:\[[0-?]{0,64}[ -/]{0,8}|\][^\x07\x1b]{0,256}\x1b?)?\Z")
 
 
-class Phase(StrEnum):
-    """How far a command is, as far as its folder shows."""
+class ProcessPhase(StrEnum):
+    """The phase of a command, according to its folder."""
 
     WAITING = "waiting"
     RUNNING = "running"
@@ -38,8 +38,8 @@ class Phase(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spec:
-    """What a keeper is to run, and how much of what it prints is kept."""
+class CommandSpec:
+    """The command that a supervisor runs, and how much of its output is kept."""
 
     argv: Sequence[str]
     workdir: str
@@ -52,11 +52,11 @@ class Spec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """What became of a command.  `exit_code` is negative where a signal ended it."""
+    """The condition of a command.  `exit_code` is negative if a signal ended it."""
 
-    phase: Phase
-    keeper: Identity | None = None
-    command: Identity | None = None
+    phase: ProcessPhase
+    supervisor: ProcessIdentity | None = None
+    command: ProcessIdentity | None = None
     exit_code: int | None = None
     ended_at: int | None = None
     duration_ms: int | None = None
@@ -64,21 +64,25 @@ class Condition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """Some output: the bytes between two positions, and how many were dropped right before the first of them."""
+    """The output between two positions."""
 
     data: bytes
     start: int
     end: int
+    # How many bytes before `start` are no longer kept.
     dropped: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watch:
-    """How often matches were told, when last, and up to where the last of these messages looked."""
+    """What was reported about matching output."""
 
+    # How many messages were sent, and when the last one was.
     sent: int = 0
     at: int = 0
+    # The position in the output up to which the last message looked.
     to: int = 0
+    # Whether matching was given up because it took too long.
     too_slow: bool = False
 
 
@@ -87,8 +91,8 @@ class _Who(msgspec.Struct):
     born: int = 0
     boot: str = ""
 
-    def identity(self) -> Identity:
-        return Identity(pid=self.pid, born=self.born, boot=self.boot)
+    def identity(self) -> ProcessIdentity:
+        return ProcessIdentity(pid=self.pid, born=self.born, boot=self.boot)
 
 
 class _State(_Who):
@@ -98,21 +102,21 @@ class _State(_Who):
     duration_ms: int | None = None
 
 
-class Folder:
+class ProcessFolder:
     """One command's folder."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def prepare(self, spec: Spec) -> None:
-        """Write down what is to be run.  It holds an environment, and is for nobody else to read."""
+    def prepare(self, spec: CommandSpec) -> None:
+        """Write the command for its supervisor.  It holds an environment, so only this user may read it."""
         self.path.mkdir(mode=0o700)
-        # What is no UTF-8 in the environment comes out again as the bytes that it was.
+        # JSON with escapes keeps bytes of the environment that are not UTF-8.
         _replace(self.path / "spec.json", json.dumps(asdict(spec)).encode())
         _sync(self.path.parent)
 
-    def void(self) -> bool:
-        """Make sure that a command that has not begun never will; False when it has."""
+    def prevent_start(self) -> bool:
+        """Make sure that a command that has not begun never begins.  Return False if it has begun."""
         mark = self.path / "nobody"
         try:
             mark.write_bytes(msgspec.json.encode(_Who(pid=0)))
@@ -120,7 +124,7 @@ class Folder:
         except FileExistsError:
             return False
         except (FileNotFoundError, NotADirectoryError):
-            # Without a folder there is nothing to run.
+            # A supervisor cannot start without the folder.
             return True
         finally:
             with contextlib.suppress(OSError):
@@ -128,35 +132,35 @@ class Folder:
         return True
 
     def condition(self) -> Condition:
-        """Return what became of the command."""
-        keeper = _load(self.path / "keeper.json", _Who)
-        if keeper is None:
+        """Return the condition of the command."""
+        supervisor = _load(self.path / "keeper.json", _Who)
+        if supervisor is None:
             waits = (self.path / "spec.json").exists() and not (self.path / "keeper.json").exists()
-            return Condition(phase=Phase.WAITING if waits else Phase.LOST)
-        # Asked before its last words are read: a keeper writes them, and only then ends.
-        alive = keeper.pid > 0 and keeper.identity().is_alive()
+            return Condition(phase=ProcessPhase.WAITING if waits else ProcessPhase.LOST)
+        # Checked before the state is read, because a supervisor writes its last state before it ends.
+        alive = supervisor.pid > 0 and supervisor.identity().is_alive()
         state = _load(self.path / "state.json", _State)
-        phase = Phase.RUNNING if alive else Phase.LOST
+        phase = ProcessPhase.RUNNING if alive else ProcessPhase.LOST
         if state and state.ended_at is not None:
-            phase = Phase.ENDED
+            phase = ProcessPhase.ENDED
         return Condition(
             phase=phase,
-            keeper=keeper.identity(),
+            supervisor=supervisor.identity(),
             command=state.identity() if state else None,
-            exit_code=_exit_code(state) if phase is Phase.ENDED else None,
+            exit_code=_exit_code(state) if phase is ProcessPhase.ENDED else None,
             ended_at=state.ended_at if state else None,
             duration_ms=state.duration_ms if state else None,
         )
 
     def order(self, order: Mapping[str, object]) -> bool:
-        """Tell the keeper something; False when nobody listens any more."""
+        """Send an order to the supervisor.  Return False if it is gone."""
         try:
             return self._send("control", msgspec.json.encode(order) + b"\n") > 0
         except (FileNotFoundError, BrokenPipeError):
             return False
 
     def type(self, data: bytes) -> int:
-        """Write to the command's input without waiting; returns how many bytes were taken.  Raises `Rejected`."""
+        """Write to the command's input without waiting, and return how many bytes were taken.  Raises `Rejected`."""
         try:
             return self._send("stdin", data)
         except FileNotFoundError:
@@ -179,19 +183,19 @@ class Folder:
             os.close(pipe)
 
     def size(self) -> int:
-        """Return how much the command has printed so far, whatever is kept of it."""
+        """Return how many bytes the command has printed so far, kept or not."""
         files = self._outputs()
         return files[-1][0] + files[-1][1] if files else 0
 
     def read(self, position: int, limit: int) -> Piece:
-        """Return what was printed from a position on; what is not kept any more is skipped and counted."""
+        """Return output from a position on.  Bytes that are no longer kept are skipped and counted."""
         for _ in range(_READS_MAX):
             with contextlib.suppress(FileNotFoundError):
                 return self._read(position, limit)
         return Piece(data=b"", start=position, end=position)
 
     def tail(self, limit: int) -> Piece:
-        """Return the end of what was printed so far."""
+        """Return the end of the output so far."""
         return self.read(max(self.size() - limit, 0), limit)
 
     def _read(self, position: int, limit: int) -> Piece:
@@ -214,7 +218,7 @@ class Folder:
         return Piece(data=data, start=begin, end=begin + len(data), dropped=dropped)
 
     def _outputs(self) -> list[tuple[int, int]]:
-        """Return where each file of output begins, and how long it is."""
+        """Return the position and the length of each output file."""
         found: list[tuple[int, int]] = []
         with contextlib.suppress(FileNotFoundError):
             for each in (self.path / "output").iterdir():
@@ -223,7 +227,7 @@ class Folder:
         return sorted(found)
 
     def watch(self) -> Watch:
-        """Return what was last written down about matches that were told."""
+        """Return what was last saved about reported matches."""
         return _load(self.path / "watch.json", Watch) or Watch()
 
     def save_watch(self, watch: Watch) -> None:
@@ -234,13 +238,13 @@ class Folder:
 
 
 def readable(data: bytes, *, colours: bool = False) -> str:
-    """Return output as text: without the movements of a terminal, or its colours unless wanted, or what no store takes."""
+    """Return output as text, without escape sequences (except colours, if wanted) and NUL characters."""
     text = data.decode("utf-8", "replace").replace("\x00", "�").replace("\r\n", "\n")
     return _ESCAPES.sub(lambda found: found[0] if colours and _COLOUR.fullmatch(found[0]) else "", text)
 
 
 def whole(data: bytes) -> bytes:
-    """Return bytes without a character or an escape sequence at their end of which the rest is still to come."""
+    """Return bytes without an incomplete character or escape sequence at their end."""
     if unfinished := _UNFINISHED.search(data):
         return data[: unfinished.start()]
     for back in range(1, min(4, len(data)) + 1):
@@ -260,7 +264,7 @@ def _exit_code(state: _State | None) -> int | None:
 
 
 def _load(path: Path, kind: type[T]) -> T | None:
-    """Return what a file holds; None where it is not there, or holds something else."""
+    """Return the content of a file; None if it is missing or malformed."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=kind)
     except (FileNotFoundError, NotADirectoryError, msgspec.MsgspecError):

@@ -1,4 +1,4 @@
-"""A command that somebody waits for: run in a session of its own, its output bounded, and ended with all that it started."""
+"""A foreground command: it runs in a session of its own, with bounded output, and everything that it starts ends with it."""
 
 from __future__ import annotations
 
@@ -11,42 +11,45 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.agent.processes.keeper import give_way, others_in_group
+from holdfast.agent.processes.supervisor import lower_priority, others_in_group
 from holdfast.clock import Clock
 
-# What is kept in memory of the output: as much of its beginning as of its end.
+# This much of the beginning and of the end of the output is kept.
 HALF_BYTES = 64 * 1024
 CHUNK_BYTES = 65_536
-# What was printed last may still be on its way when the command has ended.
+# The last output may arrive after the command has ended.
 DRAIN_S = 0.3
-# What is told to end gets this much before it is killed.
+# The time between SIGTERM and SIGKILL.
 GRACE_S = 2
 
-# The signal that is none, and only finds out whether there is anybody to get it.
-_LOOK = 0
-# It is told which group it guards on what would be its output.  On its input it hears one word when all is over; where it
-# never does, the gateway was killed.
+# Signal 0 only checks whether the group exists.
+_CHECK = 0
+# The guard reads the group's number from its standard output, and a word from its standard input when the command is over.
+# If the input ends without a word, the gateway was killed, and the guard kills the group.
 _GUARD = 'read -r group <&1 && { read -r over || kill -s KILL -- "-$group"; }'
-# A command names its group to the guard, on what is its input until then, before it becomes what was asked for.
+# The shell tells the guard its group through its standard input, and then becomes the command.
 _GUARDED = 'echo $$ >&0; exec "$@" </dev/null'
-# The leader of a session that opens a terminal gets it for its own.
+# A session leader that opens a terminal gets it as its controlling terminal.
 _ON_TERMINAL = 'echo $$ >&0; exec <>"$0" >&0 2>&0; exec "$@"'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What became of a command.  `exit_code` is negative where a signal ended it."""
+    """The result of a command."""
 
+    # Negative if a signal ended the command.
     exit_code: int
     duration_ms: int
     output: bytes
+    # How many bytes in the middle of the output were dropped.
     dropped: int = 0
     timed_out: bool = False
+    # Whether processes of its group were still running at its end.
     left_behind: bool = False
 
 
 class _Output:
-    """The beginning and the end of what was printed."""
+    """The beginning and the end of the output."""
 
     def __init__(self, source: int) -> None:
         self.ended = asyncio.Event()
@@ -56,13 +59,13 @@ class _Output:
         self._total = 0
 
     def take(self) -> None:
-        """Read what is there."""
+        """Read the available output."""
         try:
             data = os.read(self._source, CHUNK_BYTES)
         except BlockingIOError:
             return
         except OSError:
-            # A terminal that nobody has open any more.
+            # The last process has closed the terminal.
             data = b""
         if not data:
             asyncio.get_running_loop().remove_reader(self._source)
@@ -75,7 +78,7 @@ class _Output:
             del self._tail[:-HALF_BYTES]
 
     def kept(self) -> tuple[bytes, int]:
-        """Return what is kept, with the gap named, and how long the gap is."""
+        """Return the kept output with a mark at the gap, and the length of the gap."""
         tail = bytes(self._tail[-HALF_BYTES:])
         dropped = self._total - len(self._head) - len(tail)
         gap = f"\n[… {dropped} bytes left out …]\n".encode() if dropped else b""
@@ -93,7 +96,7 @@ class _Exit(asyncio.SubprocessProtocol):
 async def run(
     argv: Sequence[str], workdir: Path, environment: Mapping[str, str], timeout_s: float, clock: Clock, *, pty: bool = False
 ) -> Result:
-    """Run a command to its end, or to the end of its time.  Whatever ends the waiting ends its whole process group."""
+    """Run a command until it ends or times out.  A timeout, a cancellation or an error ends its whole process group."""
     async with _guard() as guard:
         return await _run(argv, workdir, environment, timeout_s, clock, guard, pty=pty)
 
@@ -116,14 +119,14 @@ async def _run(
         began = clock.monotonic_ms()
         transport, exit_ = await _spawned(argv, workdir, environment, guard, sink, pty=pty)
         if transport.get_returncode() is None:
-            # What a shell has started by now is in its group.
-            give_way(transport.get_pid())
+            # This covers the whole group, so also what the shell has already started.
+            lower_priority(transport.get_pid())
         loop.add_reader(source, output.take)
         try:
             timed_out, left_behind = await _follow(transport.get_pid(), exit_.seen, output, timeout_s)
             duration_ms = clock.monotonic_ms() - began
         finally:
-            # Also when we are cancelled: nothing of it outlives the call.
+            # No process outlives the call, even if it is cancelled.
             _signal(transport.get_pid(), signal.SIGKILL)
             loop.remove_reader(source)
             transport.close()
@@ -142,40 +145,46 @@ async def _run(
 
 @contextlib.asynccontextmanager
 async def _guard() -> AsyncGenerator[int]:
-    """Start the process that ends a group should we be killed before we could.  Gives out where the group is named to it."""
-    ear, mouth = os.pipe()
-    # An event loop may leave a copy of the second pipe open in the command, so its end says nothing.
-    listens, names = os.pipe()
+    """Start a guard process that kills the group if the gateway is killed.  Yields the pipe for the group's number."""
+    over_read, over_write = os.pipe()
+    # The command may inherit a copy of this pipe, so that its end of file means nothing.
+    group_read, group_write = os.pipe()
     with contextlib.ExitStack() as ours:
-        ours.callback(os.close, mouth)
-        ours.callback(os.close, names)
+        ours.callback(os.close, over_write)
+        ours.callback(os.close, group_write)
         try:
             guard = await asyncio.create_subprocess_exec(
-                "/bin/sh", "-c", _GUARD, stdin=ear, stdout=listens, stderr=DEVNULL, cwd="/", env={}, start_new_session=True
+                *("/bin/sh", "-c", _GUARD),
+                stdin=over_read,
+                stdout=group_read,
+                stderr=DEVNULL,
+                cwd="/",
+                env={},
+                start_new_session=True,
             )
         finally:
-            os.close(ear)
-            os.close(listens)
+            os.close(over_read)
+            os.close(group_read)
         try:
-            yield names
+            yield group_write
         finally:
-            # The guard may have been ended from outside.
+            # The guard may have been killed.
             with contextlib.suppress(BrokenPipeError):
-                os.write(mouth, b"over\n")
+                os.write(over_write, b"over\n")
             ours.close()
-            # It ends at once. Its end is waited for when we are cancelled too: the loop may be closed next.
+            # It ends at once.  This waits for it even when cancelled, because the loop may be closed next.
             await guard.wait()
 
 
 async def _spawned(
     argv: Sequence[str], workdir: Path, environment: Mapping[str, str], guard: int, sink: int, *, pty: bool
 ) -> tuple[asyncio.SubprocessTransport, _Exit]:
-    """Start a command.  It may have begun before we know: cancelled then, its start is waited for, and its group ended."""
+    """Start a command.  If the start is cancelled midway, wait until the command has started, and kill its group."""
     spawning = asyncio.ensure_future(_spawn(argv, workdir, environment, guard, sink, pty=pty))
     try:
         return await asyncio.shield(spawning)
     except asyncio.CancelledError:
-        # One that could not be started leaves nothing behind.
+        # A command that could not be started leaves nothing behind.
         with contextlib.suppress(OSError):
             transport, _ = await spawning
             _signal(transport.get_pid(), signal.SIGKILL)
@@ -203,18 +212,18 @@ async def _spawn(
             start_new_session=True,
         )
     finally:
-        # While we hold its side too, the end of the output would never be seen.
+        # The output only ends when this copy is closed as well.
         os.close(sink)
 
 
 async def _follow(pid: int, exited: asyncio.Event, output: _Output, timeout_s: float) -> tuple[bool, bool]:
-    """Wait for the end of a command; returns whether its time was over, and whether it left anything running."""
+    """Wait for the end of a command; return whether it timed out, and whether it left processes running."""
     timed_out = not await _within(exited, timeout_s)
     if timed_out:
         await _end(pid, exited)
     await _within(output.ended, DRAIN_S)
-    # Whoever has ended and was not reaped yet is still in the group, and was not left running.
-    left_behind = _signal(pid, _LOOK) and await asyncio.to_thread(others_in_group, pid)
+    # The group also holds processes that have ended and are not reaped yet; they do not count as running.
+    left_behind = _signal(pid, _CHECK) and await asyncio.to_thread(others_in_group, pid)
     if left_behind:
         _signal(pid, signal.SIGTERM)
         await _within(output.ended, DRAIN_S)
@@ -222,7 +231,7 @@ async def _follow(pid: int, exited: asyncio.Event, output: _Output, timeout_s: f
 
 
 async def _end(pid: int, ended: asyncio.Event) -> None:
-    """Ask a process group to end, and kill it if it does not."""
+    """Terminate a process group, and kill it if it does not end."""
     _signal(pid, signal.SIGTERM)
     _signal(pid, signal.SIGCONT)
     if not await _within(ended, GRACE_S):
@@ -231,7 +240,7 @@ async def _end(pid: int, ended: asyncio.Event) -> None:
 
 
 def _signal(group: int, number: int) -> bool:
-    """Signal a process group; False when nobody is in it.  Its number is not given away while anybody is."""
+    """Signal a process group; return False if it is empty.  The kernel does not reuse its number while it is not."""
     try:
         os.killpg(group, number)
     except (ProcessLookupError, PermissionError):

@@ -1,4 +1,4 @@
-"""Which process is meant: a number alone may belong to another one by now."""
+"""The identity of a process: its pid alone may belong to another process by now."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-# Where the kernel cannot tell us, we look.
-LOOK_S = 0.1
+# How often to poll where the kernel offers no pidfd.
+POLL_S = 0.1
 
 _PROC = Path("/proc")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
-    """A process: its number, the kernel's time of its start, and the boot since which that time counts."""
+class ProcessIdentity:
+    """A process: its pid, its start time in the kernel's ticks, and the id of the boot that the ticks count from."""
 
     pid: int
     born: int
     boot: str
 
     def is_alive(self) -> bool:
-        """Return whether this very process runs; one that has ended and was not reaped does not."""
+        """Return whether this process runs.  A zombie does not."""
         return self._state() not in (b"", b"Z", b"X")
 
     def _state(self) -> bytes:
-        """Return the kernel's letter for what this very process is at; nothing when it is no more."""
+        """Return the kernel's letter for the state of this process; empty if it is gone."""
         if self.boot != current_boot():
             return b""
         try:
@@ -37,23 +37,23 @@ class Identity:
         return fields[0] if int(fields[19]) == self.born else b""
 
     def handle(self) -> int | None:
-        """Return a file descriptor that becomes readable when it ends; None when it has, or the kernel offers none."""
+        """Return a pidfd, which becomes readable when the process ends; None if it has ended or there are no pidfds."""
         try:
             handle = os.pidfd_open(self.pid)
         except (OSError, AttributeError):
             return None
-        # Looked at only now: what the number meant a moment ago does not matter, this handle means one process for good.
+        # Checked after opening: from now on, the handle means one process, whatever happens to its pid.
         if self.is_alive():
             return handle
         os.close(handle)
         return None
 
-    async def end(self) -> None:
+    async def wait(self) -> None:
         """Return when it has ended."""
         handle = self.handle()
         if handle is None:
-            while self.is_alive():  # noqa: ASYNC110 - Nobody would set an event.
-                await asyncio.sleep(LOOK_S)
+            while self.is_alive():  # noqa: ASYNC110 - There is no event to wait for.
+                await asyncio.sleep(POLL_S)
             return
         loop = asyncio.get_running_loop()
         ended = asyncio.Event()
@@ -66,17 +66,17 @@ class Identity:
             self.reap()
 
     def reap(self) -> None:
-        """Take note of the end of a child that nobody else waits for: the first process of a machine gets all orphans."""
+        """Reap the process if it is a zombie child: a gateway that is the init process inherits all orphans."""
         if self._state() == b"Z":
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(self.pid, os.WNOHANG)
 
 
 def current_boot() -> str:
-    """Return the name of the time since this machine was last started."""
+    """Return the id of this machine's current boot."""
     return (_PROC / "sys/kernel/random/boot_id").read_text().strip()
 
 
 def is_supported() -> bool:
-    """Return whether this machine can tell one process from another that has had its number."""
+    """Return whether this machine can tell processes with the same pid apart."""
     return (_PROC / "self/stat").exists() and (_PROC / "sys/kernel/random/boot_id").exists()

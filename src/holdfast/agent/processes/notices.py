@@ -1,11 +1,11 @@
-"""What is said about a background command: that it ended, or that its output holds what somebody waited for."""
+"""The messages about a background command: that it has ended, or that its output matches."""
 
 from __future__ import annotations
 
 import signal
 from collections.abc import Sequence
 
-from holdfast.agent.processes.folder import Condition, Phase, Piece, readable
+from holdfast.agent.processes.folder import Condition, Piece, ProcessPhase, readable
 from holdfast.core.processes import Process
 
 COMMAND_MAX_CHARS = 300
@@ -13,7 +13,7 @@ TAIL_BYTES = 3_000
 
 
 def ended(process: Process, condition: Condition, tail: Piece) -> str:
-    """Return the message that keeps the promise to say when a process ends.  The same end makes the same text."""
+    """Return the message that a process has ended.  The same end makes the same text."""
     said = readable(tail.data).strip("\n")
     note = f"{_name(process)} {outcome(condition)}."
     if not said:
@@ -23,7 +23,7 @@ def ended(process: Process, condition: Condition, tail: Piece) -> str:
 
 
 def matched(process: Process, lines: Sequence[str], more: int, *, last: bool) -> str:
-    """Return the message that keeps the promise to say when output matches."""
+    """Return the message that output matches."""
     note = f"{_name(process)} printed what you watch for."
     if more:
         note += f" {more} more matching lines are left out; read them with the process tool."
@@ -33,17 +33,17 @@ def matched(process: Process, lines: Sequence[str], more: int, *, last: bool) ->
 
 
 def too_slow(process: Process) -> str:
-    """Return the message that takes back the promise to say when output matches."""
+    """Return the message that the patterns are no longer watched."""
     note = f"{_name(process)} prints what takes too long to compare with your watch_patterns."
     return f"[System note: {note} They are not watched for any longer: look with the process tool.]"
 
 
 def outcome(condition: Condition) -> str:
     """Say how a process ended."""
-    if condition.phase is not Phase.ENDED or condition.exit_code is None:
+    if condition.phase is not ProcessPhase.ENDED or condition.exit_code is None:
         if condition.command is None:
             return "was never started"
-        return "is gone, and nobody saw how it ended: whatever kept it was killed, or the machine stopped"
+        return "is gone without an exit code: its supervisor was killed, or the machine stopped"
     took = f" after {spoken(condition.duration_ms)}" if condition.duration_ms is not None else ""
     if condition.exit_code < 0:
         return f"was ended by signal {_signal(-condition.exit_code)}{took}"
@@ -51,7 +51,7 @@ def outcome(condition: Condition) -> str:
 
 
 def spoken(duration_ms: float) -> str:
-    """Return a duration as people say it."""
+    """Return a duration in words."""
     seconds = duration_ms / 1000
     if seconds < 60:
         return f"{seconds:.1f} s"
@@ -71,7 +71,7 @@ def _name(process: Process) -> str:
 
 
 def _fenced(process: Process, text: str) -> str:
-    """Put output where nothing in it can pretend to be outside: the fence holds an id that no command knows."""
+    """Put output between marks that hold an id which no command knows, so that output cannot fake their end."""
     fence = f"output-of-{process.id}"
     return f"<{fence}>\n{text.replace(fence, '…')}\n</{fence}>"
 

@@ -1,4 +1,4 @@
-"""What is watched for in output.  Any expression is allowed, because a child process compares it and can be killed."""
+"""Patterns that output is matched with.  Any regular expression is allowed: a child process matches, and can be killed."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ LINES_MAX = 20
 CHECK_MAX_S = 2.0
 
 
-class Output(msgspec.Struct, kw_only=True):
-    """Lines that a command printed, and the patterns that they are compared with."""
+class MatchInput(msgspec.Struct, kw_only=True):
+    """Lines of output, and the patterns to match."""
 
     patterns: tuple[str, ...]
     lines: list[bytes]
 
 
 class Matches(msgspec.Struct, kw_only=True):
-    """The first lines that match, how many more there are, and how long it took to compare them."""
+    """The first lines that match, the number of further ones, and how long the matching took."""
 
     lines: list[str]
     more: int
@@ -53,13 +53,13 @@ async def check(pool: Pool, patterns: list[str]) -> None:
 
 @offloadable
 def compile_all(patterns: list[str]) -> None:
-    """Raise `Rejected` for the first pattern that is no regular expression."""
+    """Raise `Rejected` for the first pattern that is not a regular expression."""
     for pattern in patterns:
         _compiled(pattern)
 
 
 @offloadable
-def match(output: Output) -> Matches:
+def match(output: MatchInput) -> Matches:
     """Return the lines that match; only the beginning of a line counts."""
     began, lines, more = time.perf_counter(), list[str](), 0
     patterns = [_compiled(each) for each in output.patterns]
@@ -78,4 +78,4 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     try:
         return re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:
-        raise Rejected(f"watch_patterns: {pattern!r} is no regular expression: {error}") from error
+        raise Rejected(f"watch_patterns: {pattern!r} is not a regular expression: {error}") from error

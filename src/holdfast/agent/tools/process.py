@@ -8,9 +8,9 @@ from typing import Annotated, Literal, assert_never
 import msgspec
 
 from holdfast.agent.processes import notices
+from holdfast.agent.processes.background import BackgroundProcesses
 from holdfast.agent.processes.control import after
-from holdfast.agent.processes.folder import Condition, Phase, Piece, readable, whole
-from holdfast.agent.processes.keeping import Keeping
+from holdfast.agent.processes.folder import Condition, Piece, ProcessPhase, readable, whole
 from holdfast.agent.tools.port import Site, StructTool
 from holdfast.clock import Clock, SystemClock
 from holdfast.core.effects import Effect
@@ -59,7 +59,7 @@ class ProcessTool:
         self,
         processes: ProcessStore,
         sessions: SessionStore,
-        keeping: Keeping,
+        background: BackgroundProcesses,
         *,
         confines: bool = False,
         approval: Approval = "ask",
@@ -67,7 +67,7 @@ class ProcessTool:
     ) -> None:
         self._processes = processes
         self._sessions = sessions
-        self._keeping = keeping
+        self._background = background
         self._confines = confines
         self._approval = approval
         self._clock = clock or SystemClock()
@@ -156,14 +156,14 @@ class ProcessTool:
 
     def _condition(self, process: Process) -> Condition:
         """Return what its folder shows; nothing where that is on another machine, or gone by now."""
-        if process.home != self._keeping.home_id:
-            return Condition(phase=Phase.LOST)
-        return self._keeping.condition(process)
+        if process.home != self._background.home_id:
+            return Condition(phase=ProcessPhase.LOST)
+        return self._background.condition(process)
 
     def _state(self, process: Process) -> dict[str, object]:
-        condition = self._keeping.condition(process)
+        condition = self._background.condition(process)
         current = after(process, condition)
-        if current.state is ProcessState.RUNNING and condition.phase is Phase.LOST:
+        if current.state is ProcessState.RUNNING and condition.phase is ProcessPhase.LOST:
             return {"process_id": process.id, "state": ProcessState.LOST.value, "outcome": notices.outcome(condition)}
         found: dict[str, object] = {"process_id": process.id, "state": current.state.value}
         if current.state is not ProcessState.RUNNING:
@@ -173,10 +173,10 @@ class ProcessTool:
     def _poll(self, process: Process, position: int, limit: int) -> dict[str, object]:
         # The state first: what was printed before the end is there when the end is.
         state = self._state(process)
-        return {**state, **_shown(self._keeping.folder(process).read(position, min(limit, READ_MAX_BYTES)))}
+        return {**state, **_shown(self._background.folder(process).read(position, min(limit, READ_MAX_BYTES)))}
 
     def _log(self, process: Process, position: int | None, limit: int) -> dict[str, object]:
-        folder, limit = self._keeping.folder(process), min(limit, READ_MAX_BYTES)
+        folder, limit = self._background.folder(process), min(limit, READ_MAX_BYTES)
         state = self._state(process)
         piece = folder.tail(limit) if position is None else folder.read(position, limit)
         return {**state, **_shown(piece), "output_bytes": folder.size()}
@@ -185,15 +185,15 @@ class ProcessTool:
         if args.timeout > WAIT_MAX_S:
             raise Rejected(f"timeout is {WAIT_MAX_S} s at most; wait again, or have yourself told with notify_on_complete")
         async with site.rest():
-            condition = await self._keeping.wait(process, args.timeout)
-        answer = {**self._state(process), **_shown(self._keeping.folder(process).tail(min(args.limit, READ_MAX_BYTES)))}
-        if condition.phase in (Phase.RUNNING, Phase.WAITING):
+            condition = await self._background.wait(process, args.timeout)
+        answer = {**self._state(process), **_shown(self._background.folder(process).tail(min(args.limit, READ_MAX_BYTES)))}
+        if condition.phase in (ProcessPhase.RUNNING, ProcessPhase.WAITING):
             answer["timed_out"] = f"it still runs after {args.timeout:g} s of waiting"
         return answer
 
     async def _kill(self, process: Process) -> dict[str, object]:
         if process.state is ProcessState.RUNNING:
-            await self._keeping.kill(process)
+            await self._background.kill(process)
         return self._state(process)
 
     async def _write(self, process: Process, text: str) -> dict[str, object]:
@@ -202,14 +202,14 @@ class ProcessTool:
         if len(text) > WRITE_MAX_CHARS:
             raise Rejected(f"write takes at most {WRITE_MAX_CHARS} characters at once; write the rest afterwards")
         data = text.encode("utf-8", "replace")
-        written = await self._keeping.type(process, data)
+        written = await self._background.type(process, data)
         answer: dict[str, object] = {**self._state(process), "bytes_written": written}
         if written < len(data):
             answer["note"] = "it does not read its input fast enough; only the first bytes were taken"
         return answer
 
     def _close(self, process: Process) -> dict[str, object]:
-        closed = self._keeping.close_input(process)
+        closed = self._background.close_input(process)
         return {**self._state(process), "input": "closed" if closed else "nobody reads it any more"}
 
 

@@ -13,8 +13,8 @@ from typing import Annotated, assert_never
 import msgspec
 
 from holdfast.agent.processes import foreground, notices, patterns
+from holdfast.agent.processes.background import BackgroundCommand, BackgroundProcesses
 from holdfast.agent.processes.folder import readable
-from holdfast.agent.processes.keeping import Command, Keeping
 from holdfast.agent.tools import named_files
 from holdfast.agent.tools.hosts import Hosts, as_listed, named
 from holdfast.agent.tools.port import Site, StructTool
@@ -111,7 +111,7 @@ class Terminal:
         self,
         config: TerminalConfig,
         workspace: Workspace,
-        keeping: Keeping,
+        background: BackgroundProcesses,
         sandbox: Sandbox,
         environment: Mapping[str, str],
         hosts: Hosts,
@@ -122,12 +122,12 @@ class Terminal:
     ) -> None:
         self._config = config
         self._workspace = workspace
-        self._keeping = keeping
+        self._background = background
         self._sandbox = sandbox
         self._environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "TERM": "dumb", **environment, **_NO_WAY_OUT}
         self._hosts = hosts
         self._smart = smart
-        self._network = network or Network(keeping.home)
+        self._network = network or Network(background.home)
         self._clock = clock or SystemClock()
         found = Path(shutil.which("bash") or "/bin/sh").absolute()
         # PATH is the person's, and may lead into the workspace: a shell there could be anything.
@@ -303,7 +303,7 @@ class Terminal:
 
         async def begun(access: NetworkAccess) -> Process:
             argv, environment = await self._program(args, site, workdir, access)
-            command = Command(
+            command = BackgroundCommand(
                 text=args.command,
                 argv=argv,
                 workdir=workdir,
@@ -312,9 +312,9 @@ class Terminal:
                 notifies=args.notify_on_complete and can,
                 patterns=tuple(args.watch_patterns) if can else (),
             )
-            return await self._keeping.start(command, site.session, site.turn)
+            return await self._background.start(command, site.session, site.turn)
 
-        process = await self._network.keep(rules, begun, self._keeping.ended)
+        process = await self._network.keep(rules, begun, self._background.ended)
         answer: dict[str, object] = {
             "process_id": process.id,
             "pid": process.pid,
@@ -338,7 +338,7 @@ class Terminal:
             raise Rejected(
                 "notify_on_complete and watch_patterns are for background=true; a command in the foreground is waited for"
             )
-        await patterns.check(self._keeping.pool, args.watch_patterns)
+        await patterns.check(self._background.pool, args.watch_patterns)
         workdir = self._workspace.resolve(args.workdir or ".")
         if not workdir.is_dir():
             raise Rejected(f"workdir {args.workdir!r} is not a folder in the workspace; make it first")

@@ -1,4 +1,4 @@
-"""The gateway's side of background commands: starting them, finding them again, and reaching them through their folders."""
+"""Background commands: the gateway starts them, finds them again after a restart, and reaches them through their folders."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from pathlib import Path
 
 import msgspec
 
-from holdfast.agent.processes import keeper
-from holdfast.agent.processes.folder import Condition, Folder, Phase, Spec
+from holdfast.agent.processes import supervisor
+from holdfast.agent.processes.folder import CommandSpec, Condition, ProcessFolder, ProcessPhase
 from holdfast.agent.processes.identity import is_supported
 from holdfast.clock import Clock, SystemClock
 from holdfast.core.processes import Process, ProcessState
@@ -30,22 +30,22 @@ from holdfast.store.processes import ProcessStore
 log = logging.getLogger(__name__)
 
 FOLDER = "processes"
-# Each one is a process beside its command, and more are a runaway, not work.
+# Each command has a supervisor process; more than this many are a runaway.
 RUNNING_MAX = 64
 START_MAX_S = 20
 TYPE_MAX_S = 5
-# A command that is asked to end gets this much before it is killed, and this much more to be gone.
+# The time between SIGTERM and SIGKILL, and how long to wait for the end after that.
 GRACE_MS = 5_000
 GONE_MAX_S = 5
 RETENTION_DAYS = 7
 
-_LOOK_S = 0.02
+_POLL_S = 0.02
 _DAY_MS = 86_400_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Command:
-    """What is to be run: `text` for people, `argv` for the kernel."""
+class BackgroundCommand:
+    """A command to run: `text` is for people, `argv` for the kernel."""
 
     text: str
     argv: Sequence[str]
@@ -58,7 +58,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Orphans:
-    """What belongs together and is not: folders that no row names, by whether they run, and rows without their folder."""
+    """Counts of folders without a row, whose command runs or has ended, and of rows without a folder."""
 
     running: int = 0
     ended: int = 0
@@ -66,22 +66,24 @@ class Orphans:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
-    """How much output is kept: so much of its beginning, and so many pieces of its end."""
+class OutputLimits:
+    """How much output is kept: the first `head_bytes`, and the last `segments` files of `segment_bytes`."""
 
     head_bytes: int = 2 * 1024 * 1024
     segment_bytes: int = 1024 * 1024
     segments: int = 8
 
 
-class _Begun(msgspec.Struct):
+class _Started(msgspec.Struct):
+    """What a supervisor prints when the command runs, or could not be started."""
+
     pid: int = 0
     born: int = 0
     error: str = ""
 
 
-class Keeping:
-    """Every background command of one home."""
+class BackgroundProcesses:
+    """The background commands of one home."""
 
     def __init__(
         self,
@@ -91,24 +93,24 @@ class Keeping:
         *,
         clock: Clock | None = None,
         redaction: Redaction | None = None,
-        kept: Kept | None = None,
+        limits: OutputLimits | None = None,
         pool: Pool | None = None,
     ) -> None:
         self.home_id = home_id
         self.redaction = redaction or Redaction()
-        # Set whenever there may be something new to look after.
+        # Set whenever the monitor may have something new to do.
         self.changed = asyncio.Event()
-        # Where output is compared with patterns.
+        # Matches output with patterns.
         self.pool = pool or Pool()
         self._processes = processes
         self.home = home
         self._folder = home / FOLDER
         self._clock = clock or SystemClock()
-        self._kept = kept or Kept()
+        self._limits = limits or OutputLimits()
         self._starting: set[ProcessId] = set()
 
-    async def start(self, command: Command, session: Session, turn: Turn) -> Process:
-        """Run a command beside the gateway.  Its row comes first, so that whatever happens it is accounted for."""
+    async def start(self, command: BackgroundCommand, session: Session, turn: Turn) -> Process:
+        """Start a command in the background.  Its row is written first, so that a crash cannot leave it unknown."""
         if not is_supported():
             raise Rejected("background commands need a system with /proc, such as Linux; run it in the foreground")
         if len(await self._processes.running(self.home_id)) >= RUNNING_MAX:
@@ -135,52 +137,51 @@ class Keeping:
             self._starting.discard(process.id)
             self.changed.set()
 
-    async def _begin(self, process: Process, command: Command) -> Process:
+    async def _begin(self, process: Process, command: BackgroundCommand) -> Process:
         folder = self.folder(process)
-        begun = _Begun()
+        started = _Started()
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             await asyncio.to_thread(folder.prepare, self._spec(command))
-            begun = await _spawn(folder)
+            started = await _spawn(folder)
         except OSError as error:
-            begun.error = str(error)
+            started.error = str(error)
         finally:
-            # What has no keeper by now must not get one later, when nobody expects it any more.
-            never = not begun.pid and folder.void()
-        if begun.pid:
-            # The watcher finds in the folder what cannot be written now.
+            # A command without a supervisor must not get one later.
+            never = not started.pid and folder.prevent_start()
+        if started.pid:
+            # If the store is away, the monitor reads the pid from the folder later.
             with contextlib.suppress(Unavailable):
-                await self._processes.began(process.id, begun.pid, begun.born)
-            return replace(process, pid=begun.pid, born=begun.born)
-        if never or folder.condition().phase is Phase.LOST:
+                await self._processes.began(process.id, started.pid, started.born)
+            return replace(process, pid=started.pid, born=started.born)
+        if never or folder.condition().phase is ProcessPhase.LOST:
             await self._processes.remove(process.id)
             folder.remove()
-            raise Unavailable(f"the command could not be started: {begun.error or 'its keeper ended at once'}")
+            raise Unavailable(f"the command could not be started: {started.error or 'its supervisor ended at once'}")
         raise Unavailable(f"the command is slow to start; look for {process.id} with the process tool before another try")
 
-    def _spec(self, command: Command) -> Spec:
-        return Spec(
+    def _spec(self, command: BackgroundCommand) -> CommandSpec:
+        return CommandSpec(
             argv=command.argv,
             workdir=str(command.workdir),
             environment=dict(command.environment),
             pty=command.pty,
-            head_bytes=self._kept.head_bytes,
-            segment_bytes=self._kept.segment_bytes,
-            segments=self._kept.segments,
+            head_bytes=self._limits.head_bytes,
+            segment_bytes=self._limits.segment_bytes,
+            segments=self._limits.segments,
         )
 
     def is_starting(self, process: Process) -> bool:
-        """Return whether a start of this process is still under way here."""
+        """Return whether this gateway is still starting the process."""
         return process.id in self._starting
 
-    def folder(self, process: Process) -> Folder:
-        """Return where a process keeps its things.  Raises `Rejected` for one of another home."""
+    def folder(self, process: Process) -> ProcessFolder:
+        """Return the folder of a process.  Raises `Rejected` if it belongs to another home."""
         if process.home != self.home_id:
             raise Rejected(f"{process.id} runs beside another gateway; it can only be reached there")
-        return Folder(self._folder / process.id)
+        return ProcessFolder(self._folder / process.id)
 
     def condition(self, process: Process) -> Condition:
-        """Return what became of a process."""
         return self.folder(process).condition()
 
     async def ended(self, process: Process) -> None:
@@ -188,18 +189,18 @@ class Keeping:
         await self.wait(process, None)
 
     async def wait(self, process: Process, timeout_s: float | None) -> Condition:
-        """Return what became of a process once it has ended, or when the time is over."""
+        """Return the condition of a process once it has ended or the timeout is over."""
         folder = self.folder(process)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
-                while (found := folder.condition()).phase in (Phase.WAITING, Phase.RUNNING):
-                    if found.phase is Phase.WAITING and process.state is not ProcessState.RUNNING:
+                while (found := folder.condition()).phase in (ProcessPhase.WAITING, ProcessPhase.RUNNING):
+                    if found.phase is ProcessPhase.WAITING and process.state is not ProcessState.RUNNING:
                         break
-                    await (found.keeper.end() if found.keeper else asyncio.sleep(_LOOK_S))
+                    await (found.supervisor.wait() if found.supervisor else asyncio.sleep(_POLL_S))
         return folder.condition()
 
     async def type(self, process: Process, data: bytes) -> int:
-        """Write to the input of a process; returns how much it took in time."""
+        """Write to the input of a process, and return how many bytes it took in time."""
         folder = self.folder(process)
         written = 0
         with contextlib.suppress(TimeoutError):
@@ -208,49 +209,49 @@ class Keeping:
                     taken = folder.type(data[written:])
                     written += taken
                     if not taken:
-                        await asyncio.sleep(_LOOK_S)
+                        await asyncio.sleep(_POLL_S)
         return written
 
     def close_input(self, process: Process) -> bool:
-        """Let the input of a process end; False when nobody reads it any more."""
+        """Close the input of a process.  Return False if its supervisor is gone."""
         return self.folder(process).order({"do": "close"})
 
     async def kill(self, process: Process, grace_ms: int = GRACE_MS) -> Condition:
-        """End a process with everything in its group: ask it, and after a grace kill it."""
+        """End a process and its group: terminate it, and kill it after a grace period."""
         if not self.folder(process).order({"do": "kill", "grace_ms": grace_ms}):
-            self.bury(process)
+            self.kill_orphan(process)
         return await self.wait(process, grace_ms / 1000 + GONE_MAX_S)
 
-    def bury(self, process: Process) -> None:
-        """Kill what is left of a command whose keeper is gone: nobody would see what it does or how it ends."""
-        _bury(self.folder(process))
+    def kill_orphan(self, process: Process) -> None:
+        """Kill the rest of a command whose supervisor is gone: its output and its end would not be recorded."""
+        _kill_orphan(self.folder(process))
 
     async def orphans(self) -> Orphans:
-        """Count what belongs to nothing."""
+        """Count folders without rows and rows without folders."""
         running = ended = 0
         for process_id in self._present():
             if not await self._is_known(process_id):
-                phase = Folder(self._folder / process_id).condition().phase
-                running += phase is Phase.RUNNING
-                ended += phase is not Phase.RUNNING
+                phase = ProcessFolder(self._folder / process_id).condition().phase
+                running += phase is ProcessPhase.RUNNING
+                ended += phase is not ProcessPhase.RUNNING
         rows = sum(not self.folder(each).path.exists() for each in await self._processes.running(self.home_id))
         return Orphans(running=running, ended=ended, rows=rows)
 
     async def clean(self) -> int:
-        """Remove what has ended and is old, or belongs to nothing; returns how many.  What runs for nobody is ended."""
+        """Remove processes that have ended long ago or have no row, and return how many.  A running one is ended."""
         removed = 0
         before = self._clock.now_ms() - RETENTION_DAYS * _DAY_MS
         for process_id in self._present():
-            folder = Folder(self._folder / process_id)
+            folder = ProcessFolder(self._folder / process_id)
             if process_id in self._starting or not await self._is_over(process_id, before):
                 continue
-            if folder.condition().phase is Phase.WAITING:
-                folder.void()
-            if folder.condition().phase is Phase.RUNNING and folder.order({"do": "kill", "grace_ms": GRACE_MS}):
-                log.info("background process %s belongs to no session any more, and is ended", process_id)
-            if folder.condition().phase in (Phase.ENDED, Phase.LOST):
-                _bury(folder)
-                # The row first: a folder without one is removed the next time.
+            if folder.condition().phase is ProcessPhase.WAITING:
+                folder.prevent_start()
+            if folder.condition().phase is ProcessPhase.RUNNING and folder.order({"do": "kill", "grace_ms": GRACE_MS}):
+                log.info("background process %s has lost its session and is ended", process_id)
+            if folder.condition().phase in (ProcessPhase.ENDED, ProcessPhase.LOST):
+                _kill_orphan(folder)
+                # The row first: a folder without a row is removed the next time.
                 await self._processes.remove(process_id)
                 await asyncio.to_thread(folder.remove)
                 removed += 1
@@ -277,21 +278,21 @@ class Keeping:
             return []
 
 
-def _bury(folder: Folder) -> None:
+def _kill_orphan(folder: ProcessFolder) -> None:
     condition = folder.condition()
-    if condition.phase is Phase.LOST and condition.command and condition.command.is_alive():
-        # It leads its group, which has its number.
+    if condition.phase is ProcessPhase.LOST and condition.command and condition.command.is_alive():
+        # It leads its group, so its pid is the group's number.
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(condition.command.pid, signal.SIGKILL)
 
 
-async def _spawn(folder: Folder) -> _Begun:
-    """Start the keeper of a folder, and return once the command runs."""
+async def _spawn(folder: ProcessFolder) -> _Started:
+    """Start the supervisor of a folder, and return once the command runs."""
     program = await asyncio.create_subprocess_exec(
         sys.executable,
         "-I",
         "-S",
-        str(Path(keeper.__file__)),
+        str(Path(supervisor.__file__)),
         str(folder.path),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
@@ -303,8 +304,8 @@ async def _spawn(folder: Folder) -> _Begun:
         async with asyncio.timeout(START_MAX_S):
             said, _ = await program.communicate()
     except TimeoutError:
-        return _Begun(error=f"its keeper did not answer within {START_MAX_S} s")
+        return _Started(error=f"its supervisor did not answer within {START_MAX_S} s")
     try:
-        return msgspec.json.decode(said, type=_Begun)
+        return msgspec.json.decode(said, type=_Started)
     except msgspec.DecodeError:
-        return _Begun()
+        return _Started()

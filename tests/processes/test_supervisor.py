@@ -1,4 +1,4 @@
-"""The keeper and its folder, with real shells."""
+"""The supervisor and its folder, with real shells."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.agent.processes import keeper
+from holdfast.agent.processes import supervisor
+from holdfast.agent.processes.background import BackgroundCommand, BackgroundProcesses, OutputLimits
 from holdfast.agent.processes.control import Control
-from holdfast.agent.processes.folder import Folder, Phase, Spec, readable, whole
-from holdfast.agent.processes.keeping import Command, Keeping, Kept
+from holdfast.agent.processes.folder import CommandSpec, ProcessFolder, ProcessPhase, readable, whole
 from holdfast.core.redaction import Redaction
 from holdfast.errors import NotFound, Rejected, Unavailable
 from holdfast.sandbox import Sandbox, SandboxKind, profile
@@ -27,14 +27,14 @@ from tests.engine.world import until
 from tests.machine import CONFINING
 from tests.processes.scene import HOME_ID, in_group, scene
 
-SMALL = Kept(head_bytes=1_000, segment_bytes=500, segments=3)
+SMALL = OutputLimits(head_bytes=1_000, segment_bytes=500, segments=3)
 
 
 async def test_a_command_runs_and_its_output_and_exit_code_are_kept(tmp_path: Path) -> None:
     async with scene(tmp_path) as here:
         process = await here.start("echo out; echo err >&2; exit 3")
-        condition = await here.keeping.wait(process, 10)
-        assert (condition.phase, condition.exit_code) == (Phase.ENDED, 3)
+        condition = await here.background.wait(process, 10)
+        assert (condition.phase, condition.exit_code) == (ProcessPhase.ENDED, 3)
         assert here.output(process) == b"out\nerr\n"
         row = await here.store.processes.get(process.id)
         assert (row.pid, row.born) == (process.pid, process.born)
@@ -47,7 +47,7 @@ async def test_nobody_else_may_read_what_a_command_was_given(tmp_path: Path) -> 
     async with scene(tmp_path) as here:
         process = await here.start("echo hello; sleep 60")
         await until(lambda: here.output(process))
-        folder = here.keeping.folder(process).path
+        folder = here.background.folder(process).path
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
         modes = {each.name: stat.S_IMODE(each.stat().st_mode) for each in folder.rglob("*")}
         assert {"spec.json", "state.json", "keeper.json", "stdin", "control", "output"} <= set(modes)
@@ -55,32 +55,32 @@ async def test_nobody_else_may_read_what_a_command_was_given(tmp_path: Path) -> 
         assert set(modes.values()) == {0o600}
 
 
-async def test_a_command_lives_in_a_session_of_its_own_and_so_does_its_keeper(tmp_path: Path) -> None:
+async def test_a_command_lives_in_a_session_of_its_own_and_so_does_its_supervisor(tmp_path: Path) -> None:
     async with scene(tmp_path) as here:
         process = await here.start("sleep 60")
-        condition = here.keeping.condition(process)
-        assert condition.keeper
-        assert len({os.getsid(0), os.getsid(process.pid), os.getsid(condition.keeper.pid)}) == 3
+        condition = here.background.condition(process)
+        assert condition.supervisor
+        assert len({os.getsid(0), os.getsid(process.pid), os.getsid(condition.supervisor.pid)}) == 3
 
 
-async def test_a_signal_that_ends_gateways_does_not_end_keepers(tmp_path: Path) -> None:
+async def test_a_signal_that_ends_gateways_does_not_end_supervisors(tmp_path: Path) -> None:
     """A8: what a service manager sends to everybody is not the end of those who remember."""
     async with scene(tmp_path) as here:
         process = await here.start("exec sleep 60")
-        condition = here.keeping.condition(process)
-        assert condition.keeper
+        condition = here.background.condition(process)
+        assert condition.supervisor
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-            os.kill(condition.keeper.pid, number)
+            os.kill(condition.supervisor.pid, number)
         os.kill(process.pid, signal.SIGTERM)
-        condition = await here.keeping.wait(process, 10)
-        assert (condition.phase, condition.exit_code) == (Phase.ENDED, -signal.SIGTERM)
+        condition = await here.background.wait(process, 10)
+        assert (condition.phase, condition.exit_code) == (ProcessPhase.ENDED, -signal.SIGTERM)
 
 
 async def test_output_keeps_its_beginning_and_its_end(tmp_path: Path) -> None:
-    async with scene(tmp_path, kept=SMALL) as here:
+    async with scene(tmp_path, limits=SMALL) as here:
         process = await here.start("for i in $(seq 1 2000); do echo line $i; done")
-        await here.keeping.wait(process, 10)
-        folder = here.keeping.folder(process)
+        await here.background.wait(process, 10)
+        folder = here.background.folder(process)
         total = len("".join(f"line {i}\n" for i in range(1, 2001)))
         assert folder.size() == total
         files = list((folder.path / "output").iterdir())
@@ -96,10 +96,10 @@ async def test_output_keeps_its_beginning_and_its_end(tmp_path: Path) -> None:
 
 
 async def test_output_is_read_on_from_any_position(tmp_path: Path) -> None:
-    async with scene(tmp_path, kept=SMALL) as here:
+    async with scene(tmp_path, limits=SMALL) as here:
         process = await here.start("head -c 1800 /dev/zero | tr '\\0' x")
-        await here.keeping.wait(process, 10)
-        folder, position, data = here.keeping.folder(process), 0, b""
+        await here.background.wait(process, 10)
+        folder, position, data = here.background.folder(process), 0, b""
         while piece := folder.read(position, 37).data:
             data, position = data + piece, position + len(piece)
         assert data == b"x" * 1800
@@ -108,20 +108,20 @@ async def test_output_is_read_on_from_any_position(tmp_path: Path) -> None:
 async def test_input_is_written_and_closed_by_whoever_comes_later(tmp_path: Path) -> None:
     async with scene(tmp_path) as here:
         process = await here.start("cat; echo end")
-        assert await here.keeping.type(process, b"one\n") == 4
-        later = Keeping(here.store.processes, here.home, HOME_ID)
+        assert await here.background.type(process, b"one\n") == 4
+        later = BackgroundProcesses(here.store.processes, here.home, HOME_ID)
         assert await later.type(process, b"two\n") == 4
         assert later.close_input(process)
         assert (await later.wait(process, 10)).exit_code == 0
         assert here.output(process) == b"one\ntwo\nend\n"
         with pytest.raises(Rejected, match="closed"):
-            await here.keeping.type(process, b"three\n")
+            await here.background.type(process, b"three\n")
 
 
 async def test_input_that_nobody_reads_does_not_block(tmp_path: Path) -> None:
     async with scene(tmp_path) as here:
         process = await here.start("exec sleep 60")
-        folder = here.keeping.folder(process)
+        folder = here.background.folder(process)
         assert folder.type(b"x" * 1_000_000) < 1_000_000
         assert folder.type(b"x" * 1_000_000) == 0
 
@@ -130,10 +130,10 @@ async def test_a_terminal_where_one_is_asked_for(tmp_path: Path) -> None:
     async with scene(tmp_path) as here:
         process = await here.start("test -t 0 && test -t 1 && test -t 2 && echo yes; stty size; cat; echo end", pty=True)
         await until(lambda: b"40 120" in here.output(process))
-        await here.keeping.type(process, b"typed\n")
+        await here.background.type(process, b"typed\n")
         await until(lambda: here.output(process).count(b"typed") == 2)
-        here.keeping.close_input(process)
-        assert (await here.keeping.wait(process, 10)).exit_code == 0
+        here.background.close_input(process)
+        assert (await here.background.wait(process, 10)).exit_code == 0
         assert readable(here.output(process)) == "yes\n40 120\ntyped\ntyped\nend\n"
 
 
@@ -143,9 +143,9 @@ async def test_a_terminal_takes_much_input_without_losing_any(tmp_path: Path) ->
         await until(lambda: b"ready" in here.output(process))
         line = b"x" * 99 + b"\n"
         for _ in range(20):
-            assert await here.keeping.type(process, line * 100) == 10_000
-        here.keeping.close_input(process)
-        assert (await here.keeping.wait(process, 10)).exit_code == 0
+            assert await here.background.type(process, line * 100) == 10_000
+        here.background.close_input(process)
+        assert (await here.background.wait(process, 10)).exit_code == 0
         assert here.output(process).split()[-1] == b"200000"
 
 
@@ -154,8 +154,8 @@ async def test_a_kill_reaches_the_whole_group(tmp_path: Path) -> None:
         process = await here.start("sleep 60 & sleep 60 & echo up; wait")
         await until(lambda: here.output(process))
         assert len(in_group(process.pid)) == 3
-        condition = await here.keeping.kill(process)
-        assert (condition.phase, condition.exit_code) == (Phase.ENDED, -signal.SIGTERM)
+        condition = await here.background.kill(process)
+        assert (condition.phase, condition.exit_code) == (ProcessPhase.ENDED, -signal.SIGTERM)
         assert in_group(process.pid) == []
 
 
@@ -164,7 +164,7 @@ async def test_what_does_not_want_to_end_is_killed_after_a_grace(tmp_path: Path)
         process = await here.start("trap '' TERM; echo up; while :; do sleep 1; done")
         await until(lambda: here.output(process))
         began = time.monotonic()
-        condition = await here.keeping.kill(process, grace_ms=300)
+        condition = await here.background.kill(process, grace_ms=300)
         assert condition.exit_code == -signal.SIGKILL
         assert time.monotonic() - began >= 0.3
 
@@ -173,29 +173,29 @@ async def test_what_a_command_leaves_in_its_group_still_belongs_to_it(tmp_path: 
     async with scene(tmp_path) as here:
         process = await here.start("(sleep 60; echo never) & echo started")
         await until(lambda: here.output(process) and process.pid not in in_group(process.pid))
-        assert here.keeping.condition(process).phase is Phase.RUNNING
-        condition = await here.keeping.kill(process)
-        assert (condition.phase, condition.exit_code) == (Phase.ENDED, 0)
+        assert here.background.condition(process).phase is ProcessPhase.RUNNING
+        condition = await here.background.kill(process)
+        assert (condition.phase, condition.exit_code) == (ProcessPhase.ENDED, 0)
         assert in_group(process.pid) == []
 
 
 async def test_one_that_escaped_from_its_group_does_not_hold_up_the_end(tmp_path: Path) -> None:
     async with scene(tmp_path) as here:
         process = await here.start("setsid sh -c 'echo $$; exec sleep 60' & sleep 0.3; exit 4")
-        condition = await here.keeping.wait(process, 10)
-        assert (condition.phase, condition.exit_code) == (Phase.ENDED, 4)
+        condition = await here.background.wait(process, 10)
+        assert (condition.phase, condition.exit_code) == (ProcessPhase.ENDED, 4)
         os.kill(int(here.output(process)), signal.SIGKILL)
 
 
-async def test_a_killed_keeper_is_a_lost_command(tmp_path: Path) -> None:
+async def test_a_killed_supervisor_is_a_lost_command(tmp_path: Path) -> None:
     async with scene(tmp_path) as here:
         process = await here.start("sleep 60")
-        condition = here.keeping.condition(process)
-        assert condition.keeper
-        os.kill(condition.keeper.pid, signal.SIGKILL)
-        condition = await here.keeping.wait(process, 10)
-        assert condition.phase is Phase.LOST
-        here.keeping.bury(process)
+        condition = here.background.condition(process)
+        assert condition.supervisor
+        os.kill(condition.supervisor.pid, signal.SIGKILL)
+        condition = await here.background.wait(process, 10)
+        assert condition.phase is ProcessPhase.LOST
+        here.background.kill_orphan(process)
         await until(lambda: in_group(process.pid) == [])
 
 
@@ -203,47 +203,49 @@ async def test_a_killed_keeper_is_a_lost_command(tmp_path: Path) -> None:
 async def test_another_process_with_the_same_number_is_not_taken_for_ours(field: str, tmp_path: Path) -> None:
     async with scene(tmp_path) as here:
         process = await here.start("exec sleep 60")
-        folder = here.keeping.folder(process).path
+        folder = here.background.folder(process).path
         pid = json.loads((folder / "state.json").read_text())["pid"]
         for name in ("keeper.json", "state.json"):
             found = json.loads((folder / name).read_text())
             (folder / name).write_text(json.dumps({**found, field: {"born": 7, "boot": "another"}[field]}))
-        assert here.keeping.condition(process).phase is Phase.LOST
-        here.keeping.bury(process)
+        assert here.background.condition(process).phase is ProcessPhase.LOST
+        here.background.kill_orphan(process)
         # Ours by its number, and by nothing else: it is left alone.
         assert in_group(pid) == [pid]
         os.killpg(pid, signal.SIGKILL)
 
 
 def test_a_command_whose_start_was_given_up_never_runs(tmp_path: Path) -> None:
-    folder = Folder(tmp_path / "prc_1")
+    folder = ProcessFolder(tmp_path / "prc_1")
     argv = ["/bin/sh", "-c", f"touch {tmp_path / 'ran'}"]
     folder.prepare(
-        Spec(argv=argv, workdir="/", environment={}, pty=False, head_bytes=1_000, segment_bytes=1_000, segments=2)
+        CommandSpec(argv=argv, workdir="/", environment={}, pty=False, head_bytes=1_000, segment_bytes=1_000, segments=2)
     )
-    assert folder.condition().phase is Phase.WAITING
-    assert folder.void()
-    late = subprocess.run([sys.executable, "-I", "-S", keeper.__file__, str(folder.path)], capture_output=True, check=True)
+    assert folder.condition().phase is ProcessPhase.WAITING
+    assert folder.prevent_start()
+    late = subprocess.run(
+        [sys.executable, "-I", "-S", supervisor.__file__, str(folder.path)], capture_output=True, check=True
+    )
     assert late.stdout == b""
     assert not (tmp_path / "ran").exists()
-    assert folder.condition().phase is Phase.LOST
+    assert folder.condition().phase is ProcessPhase.LOST
 
 
 async def test_a_command_that_cannot_be_written_down_does_not_run(tmp_path: Path) -> None:
-    folder = Folder(tmp_path / "prc_1")
+    folder = ProcessFolder(tmp_path / "prc_1")
     argv = ["/bin/sh", "-c", f"touch {tmp_path / 'ran'}"]
     workdir = str(tmp_path)
     folder.prepare(
-        Spec(argv=argv, workdir=workdir, environment={}, pty=False, head_bytes=1_000, segment_bytes=1_000, segments=2)
+        CommandSpec(argv=argv, workdir=workdir, environment={}, pty=False, head_bytes=1_000, segment_bytes=1_000, segments=2)
     )
     (folder.path / "state.json.new").mkdir()
-    argv = [sys.executable, "-I", "-S", keeper.__file__, str(folder.path)]
+    argv = [sys.executable, "-I", "-S", supervisor.__file__, str(folder.path)]
     done = await asyncio.to_thread(subprocess.run, argv, capture_output=True, check=True)
     assert "state.json.new" in json.loads(done.stdout)["error"]
     # The process that was to become the command stays in these folders until it ends.
     await until(lambda: working_below(tmp_path) == [])
     assert not (tmp_path / "ran").exists()
-    await until(lambda: folder.condition().phase is Phase.LOST)
+    await until(lambda: folder.condition().phase is ProcessPhase.LOST)
 
 
 def working_below(folder: Path) -> list[str]:
@@ -257,27 +259,29 @@ def working_below(folder: Path) -> list[str]:
 
 
 async def test_a_gateway_that_dies_while_it_starts_a_command_is_not_waited_for(tmp_path: Path) -> None:
-    folder = Folder(tmp_path / "prc_1")
+    folder = ProcessFolder(tmp_path / "prc_1")
     argv = ["/bin/sh", "-c", "exit 3"]
     environment = {"ODD": os.fsdecode(b"\xff")}
     folder.prepare(
-        Spec(argv=argv, workdir="/", environment=environment, pty=False, head_bytes=1_000, segment_bytes=1_000, segments=2)
+        CommandSpec(
+            argv=argv, workdir="/", environment=environment, pty=False, head_bytes=1_000, segment_bytes=1_000, segments=2
+        )
     )
     listens, speaks = os.pipe()
     os.close(listens)
-    argv = [sys.executable, "-I", "-S", keeper.__file__, str(folder.path)]
+    argv = [sys.executable, "-I", "-S", supervisor.__file__, str(folder.path)]
     await asyncio.to_thread(subprocess.run, argv, stdout=speaks, check=True)
     os.close(speaks)
-    await until(lambda: folder.condition().phase is Phase.ENDED)
+    await until(lambda: folder.condition().phase is ProcessPhase.ENDED)
     assert folder.condition().exit_code == 3
 
 
-async def test_a_keeper_that_nobody_can_read_about_is_lost(tmp_path: Path) -> None:
+async def test_a_supervisor_that_nobody_can_read_about_is_lost(tmp_path: Path) -> None:
     async with scene(tmp_path) as here:
         process = await here.start("true")
-        await here.keeping.wait(process, 10)
-        (here.keeping.folder(process).path / "keeper.json").write_text("{")
-        assert here.keeping.condition(process).phase is Phase.LOST
+        await here.background.wait(process, 10)
+        (here.background.folder(process).path / "keeper.json").write_text("{")
+        assert here.background.condition(process).phase is ProcessPhase.LOST
 
 
 async def test_a_start_that_fails_leaves_neither_row_nor_folder(tmp_path: Path) -> None:
@@ -288,22 +292,22 @@ async def test_a_start_that_fails_leaves_neither_row_nor_folder(tmp_path: Path) 
         assert await here.store.processes.running(HOME_ID) == []
 
 
-async def test_a_keeper_whose_folder_is_gone_ends_with_its_command(tmp_path: Path) -> None:
+async def test_a_supervisor_whose_folder_is_gone_ends_with_its_command(tmp_path: Path) -> None:
     """Somebody has deleted the home: nobody will ever ask how it ended."""
     async with scene(tmp_path) as here:
         process = await here.start("sleep 0.5")
-        condition = here.keeping.condition(process)
-        assert condition.keeper
-        shutil.rmtree(here.keeping.folder(process).path)
-        gone = Path(f"/proc/{condition.keeper.pid}")
+        condition = here.background.condition(process)
+        assert condition.supervisor
+        shutil.rmtree(here.background.folder(process).path)
+        gone = Path(f"/proc/{condition.supervisor.pid}")
         await until(lambda: not gone.exists())
 
 
 async def test_what_cannot_be_run_says_so_in_its_output(tmp_path: Path) -> None:
     async with scene(tmp_path) as here:
-        command = Command(text="no-such-program", argv=["no-such-program"], workdir=tmp_path, environment={})
-        process = await here.keeping.start(command, here.session, here.turn)
-        condition = await here.keeping.wait(process, 10)
+        command = BackgroundCommand(text="no-such-program", argv=["no-such-program"], workdir=tmp_path, environment={})
+        process = await here.background.start(command, here.session, here.turn)
+        condition = await here.background.wait(process, 10)
         assert condition.exit_code == 127
         assert b"cannot be run" in here.output(process)
 
@@ -311,7 +315,7 @@ async def test_what_cannot_be_run_says_so_in_its_output(tmp_path: Path) -> None:
 async def test_a_process_of_another_home_is_out_of_reach(tmp_path: Path) -> None:
     async with scene(tmp_path) as here:
         process = await here.start("sleep 60")
-        elsewhere = Keeping(here.store.processes, here.home, "home_2")
+        elsewhere = BackgroundProcesses(here.store.processes, here.home, "home_2")
         with pytest.raises(Rejected, match="another gateway"):
             elsewhere.condition(process)
 
@@ -321,8 +325,8 @@ async def test_secrets_in_a_command_are_masked(tmp_path: Path) -> None:
     async with scene(tmp_path, redaction=Redaction(["hunter2hunter2"])) as here:
         process = await here.start("echo hunter2hunter2")
         assert "hunter2" not in (await here.store.processes.get(process.id)).command
-        await here.keeping.wait(process, 10)
-        shown = await Control(here.store.processes, here.keeping).output(process.id, 0, 100)
+        await here.background.wait(process, 10)
+        shown = await Control(here.store.processes, here.background).output(process.id, 0, 100)
         assert (shown.text, shown.end) == ("[redacted]\n", 15)
         with pytest.raises(NotFound):
             await here.store.processes.get("prc_none")  # type: ignore[arg-type]
@@ -358,12 +362,12 @@ async def test_the_first_process_of_a_sandbox_is_nothing_that_a_command_left_run
         # The program, the first process of the sandbox, and the command in it.
         await until(lambda: len(in_group(outer.pid)) == 3)
         _, first, command = sorted(in_group(outer.pid))
-        assert keeper.others_in_group(outer.pid)
+        assert supervisor.others_in_group(outer.pid)
         # Held there, it can neither reap the command nor end itself.
         os.kill(first, signal.SIGSTOP)
         os.kill(command, signal.SIGKILL)
         await until(lambda: sorted(in_group(outer.pid)) == [outer.pid, first])
-        assert not keeper.others_in_group(outer.pid)
+        assert not supervisor.others_in_group(outer.pid)
     finally:
         os.killpg(outer.pid, signal.SIGKILL)
         await outer.wait()

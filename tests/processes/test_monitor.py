@@ -1,4 +1,4 @@
-"""The watcher keeps what was promised about background commands."""
+"""The monitor keeps what was promised about background commands."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.agent.processes.folder import Phase, Spec
-from holdfast.agent.processes.keeping import RETENTION_DAYS, Keeping, Orphans
+from holdfast.agent.processes.background import RETENTION_DAYS, BackgroundProcesses, Orphans
+from holdfast.agent.processes.folder import CommandSpec, ProcessPhase
+from holdfast.agent.processes.monitor import MATCHES_MAX, ProcessMonitor
 from holdfast.agent.processes.notices import spoken
 from holdfast.agent.processes.patterns import check
-from holdfast.agent.processes.watcher import MATCHES_MAX, Watcher
 from holdfast.core.intake import Inbound, Receipt
 from holdfast.core.processes import Process, ProcessEvent, ProcessState
 from holdfast.core.turns import Cause, Mode
@@ -64,7 +64,7 @@ async def test_what_ended_while_nobody_watched_is_told_afterwards(tmp_path: Path
     """A8: an end that no gateway saw is still told."""
     async with scene(tmp_path) as here:
         process = await here.start("exit 0", notifies=True)
-        await here.keeping.wait(process, 10)
+        await here.background.wait(process, 10)
         assert (await here.store.processes.get(process.id)).state is ProcessState.RUNNING
         async with here.watched():
             await ended(here, process)
@@ -79,10 +79,10 @@ async def test_cut_off_between_telling_and_writing_it_down_it_is_told_once(tmp_p
 
     async with scene(tmp_path) as here:
         process = await here.start("echo once", notifies=True)
-        await here.keeping.wait(process, 10)
+        await here.background.wait(process, 10)
         processes = Altered(here.store.processes, end=cut_off)
         with pytest.raises(asyncio.CancelledError):
-            await Watcher(processes, here.store.sessions, here.keeping, here.accept).run()
+            await ProcessMonitor(processes, here.store.sessions, here.background, here.accept).run()
         assert len(here.accepted) == 1
         async with here.watched():
             await ended(here, process)
@@ -101,7 +101,9 @@ async def test_a_message_that_cannot_be_accepted_now_is_accepted_later(tmp_path:
             return await here.accept(message)
 
         process = await here.start("true", notifies=True)
-        running = asyncio.create_task(Watcher(here.store.processes, here.store.sessions, here.keeping, accept).run())
+        running = asyncio.create_task(
+            ProcessMonitor(here.store.processes, here.store.sessions, here.background, accept).run()
+        )
         try:
             await ended(here, process)
         finally:
@@ -119,8 +121,10 @@ async def test_the_same_end_in_other_words_is_the_same_message(tmp_path: Path) -
             raise KeyReused(message.dedupe_key or "", "trn_first")
 
         process = await here.start("true", notifies=True)
-        await here.keeping.wait(process, 10)
-        running = asyncio.create_task(Watcher(here.store.processes, here.store.sessions, here.keeping, accept).run())
+        await here.background.wait(process, 10)
+        running = asyncio.create_task(
+            ProcessMonitor(here.store.processes, here.store.sessions, here.background, accept).run()
+        )
         try:
             assert (await ended(here, process)).state is ProcessState.EXITED
         finally:
@@ -129,25 +133,25 @@ async def test_the_same_end_in_other_words_is_the_same_message(tmp_path: Path) -
                 await running
 
 
-async def test_a_killed_keeper_is_told_as_lost_and_its_command_ends(tmp_path: Path) -> None:
+async def test_a_killed_supervisor_is_told_as_lost_and_its_command_ends(tmp_path: Path) -> None:
     async with scene(tmp_path) as here, here.watched():
         process = await here.start("sleep 60", notifies=True)
-        keeper = here.keeping.condition(process).keeper
-        assert keeper
-        os.kill(keeper.pid, signal.SIGKILL)
+        supervisor = here.background.condition(process).supervisor
+        assert supervisor
+        os.kill(supervisor.pid, signal.SIGKILL)
         row = await ended(here, process)
         assert (row.state, row.exit_code) == (ProcessState.LOST, None)
         (told,) = here.accepted
-        assert "nobody saw how it ended" in told.text
+        assert "without an exit code" in told.text
         await until(lambda: in_group(process.pid) == [])
 
 
 async def test_an_end_is_seen_at_once_and_not_by_looking_again(tmp_path: Path) -> None:
-    """The clock stands still, so nothing but the kernel's hint can wake the watcher."""
+    """The clock stands still, so nothing but the kernel's hint can wake the monitor."""
     async with scene(tmp_path, ManualClock()) as here, here.watched():
         process = await here.start("read line", notifies=True)
         await until(lambda: len(here.clock.naps) >= 2)  # type: ignore[attr-defined]
-        await here.keeping.type(process, b"go\n")
+        await here.background.type(process, b"go\n")
         assert (await ended(here, process)).exit_code == 0
 
 
@@ -171,7 +175,7 @@ async def test_a_row_whose_command_was_never_started_does_not_run_for_ever(tmp_p
     async with scene(tmp_path) as here, here.watched():
         process = row(here)
         await here.store.processes.add(process)
-        here.keeping.changed.set()
+        here.background.changed.set()
         assert (await ended(here, process)).state is ProcessState.LOST
         assert "was never started" in here.accepted[0].text
 
@@ -181,15 +185,15 @@ async def test_a_command_that_was_about_to_be_started_never_is(tmp_path: Path) -
     async with scene(tmp_path) as here:
         process = row(here)
         await here.store.processes.add(process)
-        folder = here.keeping.folder(process)
+        folder = here.background.folder(process)
         folder.path.parent.mkdir()
         folder.prepare(
-            Spec(argv=["true"], workdir="/", environment={}, pty=False, head_bytes=1, segment_bytes=1, segments=1)
+            CommandSpec(argv=["true"], workdir="/", environment={}, pty=False, head_bytes=1, segment_bytes=1, segments=1)
         )
         async with here.watched():
             assert (await ended(here, process)).state is ProcessState.LOST
         assert "was never started" in here.accepted[0].text
-        assert not folder.void()
+        assert not folder.prevent_start()
 
 
 async def test_a_command_that_was_started_and_not_recorded_is_found_again(tmp_path: Path) -> None:
@@ -199,17 +203,17 @@ async def test_a_command_that_was_started_and_not_recorded_is_found_again(tmp_pa
         async def forget(*_: object) -> None:
             raise Unavailable("gone")
 
-        here.keeping = Keeping(Altered(here.store.processes, began=forget), here.home, HOME_ID)
+        here.background = BackgroundProcesses(Altered(here.store.processes, began=forget), here.home, HOME_ID)
         process = await here.start("read line; exit 5", notifies=True)
         assert (await here.store.processes.get(process.id)).pid == 0
-        here.keeping = Keeping(here.store.processes, here.home, HOME_ID)
+        here.background = BackgroundProcesses(here.store.processes, here.home, HOME_ID)
         async with here.watched():
 
             async def begun() -> bool:
                 return (await here.store.processes.get(process.id)).pid == process.pid
 
             await until(begun)
-            here.keeping.close_input(process)
+            here.background.close_input(process)
             assert (await ended(here, process)).exit_code == 5
 
 
@@ -242,9 +246,9 @@ async def test_matches_are_told_now_and_then_and_not_for_ever(tmp_path: Path) ->
     clock = ManualClock()
     async with scene(tmp_path, clock) as here, here.watched():
         process = await here.start("while read line; do echo ERROR $line; done", patterns=("ERROR",))
-        folder = here.keeping.folder(process)
+        folder = here.background.folder(process)
         for nth in range(1, MATCHES_MAX + 3):
-            await here.keeping.type(process, f"first {nth}\n".encode())
+            await here.background.type(process, f"first {nth}\n".encode())
             await until(lambda nth=nth: f"first {nth}\n".encode() in folder.tail(100).data)
             seen = len(clock.naps)
             await clock.advance(10_000)
@@ -258,9 +262,9 @@ async def test_what_matches_too_soon_waits_and_is_told_together(tmp_path: Path) 
     clock = ManualClock()
     async with scene(tmp_path, clock) as here, here.watched():
         process = await here.start("while read line; do echo ERROR $line; done", patterns=("ERROR",))
-        folder = here.keeping.folder(process)
+        folder = here.background.folder(process)
         for word in ("one", "two", "three"):
-            await here.keeping.type(process, f"{word}\n".encode())
+            await here.background.type(process, f"{word}\n".encode())
             await until(lambda word=word: word.encode() in folder.tail(100).data)
             seen = len(clock.naps)
             await clock.advance(600)
@@ -280,10 +284,10 @@ async def test_cut_off_while_telling_a_match_it_is_told_once(tmp_path: Path) -> 
         await until(lambda: here.output(process))
         processes = Altered(here.store.processes, watched=cut_off)
         with pytest.raises(asyncio.CancelledError):
-            await Watcher(processes, here.store.sessions, here.keeping, here.accept).run()
+            await ProcessMonitor(processes, here.store.sessions, here.background, here.accept).run()
         assert len(here.accepted) == 1
-        here.keeping.close_input(process)
-        await here.keeping.wait(process, 10)
+        here.background.close_input(process)
+        await here.background.wait(process, 10)
         async with here.watched():
             await ended(here, process)
         told = [each.text.partition("]")[2] for each in here.accepted]
@@ -303,7 +307,7 @@ async def test_patterns_that_take_for_ever_are_given_up(tmp_path: Path, pattern:
     async with scene(tmp_path) as here, here.watched():
         process = await here.start(f"echo {'1' * 100}; read line", patterns=(pattern,))
         await until(lambda: here.accepted)
-        here.keeping.close_input(process)
+        here.background.close_input(process)
         await ended(here, process)
         (told,) = here.accepted
         assert "not watched for any longer" in told.text
@@ -324,13 +328,13 @@ async def test_what_is_old_and_has_ended_is_removed(tmp_path: Path) -> None:
     clock = ManualClock()
     async with scene(tmp_path, clock) as here:
         old, running = await here.start("true"), await here.start("sleep 60")
-        await here.keeping.wait(old, 10)
+        await here.background.wait(old, 10)
         await here.store.processes.end(old.id, ProcessEvent.EXIT, 0, clock.now_ms())
-        assert await here.keeping.clean() == 0
+        assert await here.background.clean() == 0
         await clock.advance(RETENTION_DAYS * 86_400_000 + 1)
-        assert await here.keeping.clean() == 1
-        assert not here.keeping.folder(old).path.exists()
-        assert here.keeping.condition(running).phase is Phase.RUNNING
+        assert await here.background.clean() == 1
+        assert not here.background.folder(old).path.exists()
+        assert here.background.condition(running).phase is ProcessPhase.RUNNING
         assert [each.id for each in await here.store.processes.list("local")] == [running.id]
 
 
@@ -339,18 +343,18 @@ async def test_what_belongs_to_nothing_is_counted_ended_and_removed(
 ) -> None:
     async with scene(tmp_path) as here:
         gone, running = await here.start("true"), await here.start("read line")
-        await here.keeping.wait(gone, 10)
+        await here.background.wait(gone, 10)
         for process in (gone, running):
             await here.store.processes.remove(process.id)
         await here.store.processes.add(row(here))
-        assert await here.keeping.orphans() == Orphans(running=1, ended=1, rows=1)
+        assert await here.background.orphans() == Orphans(running=1, ended=1, rows=1)
         with caplog.at_level(logging.WARNING):
             async with here.watched():
-                await until(lambda: not here.keeping.folder(gone).path.exists())
-                assert (await here.keeping.wait(running, 10)).phase is Phase.ENDED
+                await until(lambda: not here.background.folder(gone).path.exists())
+                assert (await here.background.wait(running, 10)).phase is ProcessPhase.ENDED
         assert "1 run and 1 have ended that belong to no session; 1 have lost their folder" in caplog.text
         # It was told to end, and is removed the next time.
-        assert await here.keeping.clean() == 1
+        assert await here.background.clean() == 1
 
 
 async def test_a_session_that_was_deleted_with_its_processes_disturbs_nobody(tmp_path: Path) -> None:
@@ -360,8 +364,8 @@ async def test_a_session_that_was_deleted_with_its_processes_disturbs_nobody(tmp
             await here.store.settlement.cancel(here.turn.id, Cause.USER, 1)
             await here.store.settlement.end_session(here.session.id, "over", 1)
             assert await here.store.sessions.delete(here.session.id, 2)
-            here.keeping.close_input(process)
-            assert (await here.keeping.wait(process, 10)).phase is Phase.ENDED
+            here.background.close_input(process)
+            assert (await here.background.wait(process, 10)).phase is ProcessPhase.ENDED
             receipt = await here.accept(Inbound(conversation="telegram:43", text="go", channel="telegram"))
             here.session = await here.store.sessions.get(receipt.session_id)
             here.turn = await here.store.turns.get(receipt.turn_id)

@@ -1,7 +1,7 @@
-"""The watcher looks after the background commands of a home: it sees how they end, and keeps what was promised about it.
+"""The monitor of the background commands of a home: it records their ends, and sends the notifications that were promised.
 
-A message is accepted first, under a key of its own, and only then written down as told.  Cut off in between, it is
-accepted again, and the key makes it the same one.
+A notification is accepted first, under a dedupe key of its own, and recorded as sent afterwards.  After a crash in between
+it is accepted again, and the key makes it the same message.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from holdfast.agent.processes import notices
-from holdfast.agent.processes.folder import Condition, Folder, Phase, Watch
-from holdfast.agent.processes.identity import Identity
-from holdfast.agent.processes.keeping import Keeping
-from holdfast.agent.processes.patterns import LINE_MAX_CHARS, LINES_MAX, Output, match
+from holdfast.agent.processes.background import BackgroundProcesses
+from holdfast.agent.processes.folder import Condition, ProcessFolder, ProcessPhase, Watch
+from holdfast.agent.processes.identity import ProcessIdentity
+from holdfast.agent.processes.patterns import LINE_MAX_CHARS, LINES_MAX, MatchInput, match
 from holdfast.clock import Clock, SystemClock
 from holdfast.core.intake import Inbound, Receipt
 from holdfast.core.processes import Process, ProcessEvent
@@ -29,16 +29,16 @@ from holdfast.store.sessions import SessionStore
 
 log = logging.getLogger(__name__)
 
-# How often output is looked at for patterns, and everything else in case a hint was lost.
+# How often output is matched with patterns, and how often everything is checked in case a hint was lost.
 LOOK_MS = 500
 IDLE_MS = 5_000
 CLEAN_MS = 3_600_000
-# What matches more often is read with the tool, not told.
+# Further matches are not sent; the model can read them with the process tool.
 MATCH_PAUSE_MS = 10_000
 MATCHES_MAX = 20
 SCAN_BYTES = 65_536
 SCANS_MAX = 16
-# Patterns that take longer than this for one look are given up: other commands wait to be looked at.
+# Patterns that take longer than this for one check are given up, because other commands wait.
 MATCHING_MAX_S = 1.0
 
 Accept = Callable[[Inbound], Awaitable[Receipt]]
@@ -46,7 +46,7 @@ Accept = Callable[[Inbound], Awaitable[Receipt]]
 
 @dataclass(slots=True)
 class _Found:
-    """What a look at output found, up to a position."""
+    """The matches in the output up to a position."""
 
     to: int
     lines: list[str] = field(default_factory=list[str])
@@ -58,21 +58,21 @@ class _Found:
         return self.took_s >= MATCHING_MAX_S
 
 
-class Watcher:
-    """A component of the engine."""
+class ProcessMonitor:
+    """Monitors the background commands of a home, as a component of the engine."""
 
     def __init__(
         self,
         processes: ProcessStore,
         sessions: SessionStore,
-        keeping: Keeping,
+        background: BackgroundProcesses,
         accept: Accept,
         *,
         clock: Clock | None = None,
     ) -> None:
         self._processes = processes
         self._sessions = sessions
-        self._keeping = keeping
+        self._background = background
         self._accept = accept
         self._clock = clock or SystemClock()
         self._handles: dict[ProcessId, int] = {}
@@ -82,11 +82,11 @@ class Watcher:
         self._is_blind = False
 
     async def run(self) -> None:
-        """Watch until cancelled."""
+        """Monitor until cancelled."""
         try:
             await self._report()
             while True:
-                self._keeping.changed.clear()
+                self._background.changed.clear()
                 wait_ms = await self._round()
                 await self._clean()
                 await self._rest(wait_ms)
@@ -95,9 +95,9 @@ class Watcher:
                 self._forget(process_id)
 
     async def _report(self) -> None:
-        """Say at the start what does not belong together."""
+        """Log orphaned rows and folders at the start."""
         with contextlib.suppress(Unavailable):
-            found = await self._keeping.orphans()
+            found = await self._background.orphans()
             if found.running or found.ended or found.rows:
                 log.warning(
                     "background processes: %d run and %d have ended that belong to no session; %d have lost their folder",
@@ -107,77 +107,77 @@ class Watcher:
                 )
 
     async def _round(self) -> int:
-        """Look at everything that runs; returns when to look again, if nothing happens before."""
+        """Check every running process, and return when to check again if nothing happens before."""
         self._is_blind = False
         try:
-            running = await self._processes.running(self._keeping.home_id)
+            running = await self._processes.running(self._background.home_id)
         except Unavailable as error:
             log.warning("cannot look after background processes: %s", error)
             return IDLE_MS
         for process_id in {*self._handles, *self._scanned, *self._complaints} - {each.id for each in running}:
-            # We have not seen it end, so it was deleted with its session, and must not run on for nobody.
+            # It was deleted with its session before it ended: clean up now, which ends it.
             self._cleaned_at = None
             self._forget(process_id)
         for process in running:
-            if not self._keeping.is_starting(process):
+            if not self._background.is_starting(process):
                 await self._look_safely(process)
         watches = any(each.patterns for each in running)
         return LOOK_MS if watches or self._is_blind else IDLE_MS
 
     async def _look_safely(self, process: Process) -> None:
-        """Look at one process; what cannot be done about it now is done the next time."""
+        """Check one process.  A failure is retried in the next round."""
         try:
             await self._look(process)
         except (NotFound, IllegalMove, Stale):
-            # Somebody else was faster, or it was deleted with its session.
+            # It was already recorded, or deleted with its session.
             self._forget(process.id)
         except (Unavailable, Rejected, OSError) as error:
-            # Once is enough, however often it is tried again.
+            # The same problem is logged once.
             if self._complaints.get(process.id) != str(error):
                 log.warning("cannot look after background process %s now: %s", process.id, error)
             self._complaints[process.id] = str(error)
             self._is_blind = True
 
     async def _look(self, process: Process) -> None:
-        condition = self._keeping.condition(process)
-        if condition.phase is Phase.WAITING:
-            # The gateway that wanted to start it is gone.  Without a keeper it has not begun, and now never will.
-            self._keeping.folder(process).void()
-            condition = self._keeping.condition(process)
+        condition = self._background.condition(process)
+        if condition.phase is ProcessPhase.WAITING:
+            # The gateway that was starting it is gone.  It has no supervisor yet, and must not get one.
+            self._background.folder(process).prevent_start()
+            condition = self._background.condition(process)
         match condition.phase:
-            case Phase.WAITING:
+            case ProcessPhase.WAITING:
                 self._is_blind = True
-            case Phase.RUNNING:
+            case ProcessPhase.RUNNING:
                 await self._look_at_running(process, condition)
-            case Phase.ENDED | Phase.LOST:
+            case ProcessPhase.ENDED | ProcessPhase.LOST:
                 await self._look_at_ended(process, condition)
 
     async def _look_at_running(self, process: Process, condition: Condition) -> None:
         if not process.pid and condition.command:
             await self._processes.began(process.id, condition.command.pid, condition.command.born)
         if process.id not in self._handles:
-            self._follow(process.id, condition.keeper)
+            self._follow(process.id, condition.supervisor)
         await self._watch(process, final=False)
 
     async def _look_at_ended(self, process: Process, condition: Condition) -> None:
-        # Since the rows were read, a start may have failed and taken its row back: nothing is to be told about that.
+        # A start may have failed and removed its row since the rows were read: then there is nothing to report.
         process = await self._processes.get(process.id)
-        lost = condition.phase is Phase.LOST
+        lost = condition.phase is ProcessPhase.LOST
         if lost:
-            self._keeping.bury(process)
+            self._background.kill_orphan(process)
         await self._watch(process, final=True)
         if process.notifies:
-            tail = self._keeping.folder(process).tail(notices.TAIL_BYTES)
+            tail = self._background.folder(process).tail(notices.TAIL_BYTES)
             await self._tell(process, "ended", notices.ended(process, condition, tail))
         ended_at = condition.ended_at if condition.ended_at is not None else self._clock.now_ms()
         event = ProcessEvent.LOSE if lost else ProcessEvent.EXIT
         await self._processes.end(process.id, event, condition.exit_code, ended_at)
-        if condition.keeper:
-            condition.keeper.reap()
+        if condition.supervisor:
+            condition.supervisor.reap()
         self._forget(process.id)
 
     async def _tell(self, process: Process, what: str, text: str) -> None:
-        """Accept a message about a process, once, as its session's own, for whoever reads the turn that started it."""
+        """Accept a message about a process, once, in its session, with the reply target of the turn that started it."""
         session = await self._sessions.get(process.session_id)
         message = Inbound(
             conversation=session.key,
@@ -190,19 +190,19 @@ class Watcher:
             reply_to=process.reply_to,
             one_shot=session.one_shot,
         )
-        # With other words, as after a change of what is masked, it is still the same message.
+        # A different text under the same key, as after a change of masked secrets, is still the same message.
         with contextlib.suppress(KeyReused):
             await self._accept(message)
 
     async def _watch(self, process: Process, *, final: bool) -> None:
-        """Look at new output, and tell what matches: not too often, and at its end once more."""
+        """Match new output and report matches, at most once per pause, and once more at the end."""
         if not process.patterns:
             return
-        folder = self._keeping.folder(process)
+        folder = self._background.folder(process)
         watch = folder.watch()
         begin = max(process.watched, self._scanned.get(process.id, 0))
         if watch.to > process.watched:
-            # An earlier gateway began to tell this; looked at up to the same place, it is the same message.
+            # An earlier gateway began to send this; scanned up to the same position, it is the same message.
             found = await self._scan(process, folder, process.watched, watch.to)
             await self._tell_matches(process, found, watch)
             begin = max(begin, watch.to)
@@ -226,8 +226,8 @@ class Watcher:
             await self._tell(process, f"output:{watch.to}", text)
         await self._processes.watched(process.id, watch.to)
 
-    async def _scan(self, process: Process, folder: Folder, begin: int, end: int | None) -> _Found:
-        """Look at output between two positions, or to its end."""
+    async def _scan(self, process: Process, folder: ProcessFolder, begin: int, end: int | None) -> _Found:
+        """Match output between two positions, or to its end."""
         found = _Found(to=begin)
         rest = b""
         while (end is None or found.to < end) and not found.too_slow:
@@ -243,12 +243,12 @@ class Watcher:
         return found
 
     async def _pick(self, process: Process, found: _Found, lines: list[bytes]) -> None:
-        """Add the lines that match to what was found."""
+        """Add the matching lines to `found`."""
         if not lines or found.too_slow:
             return
-        output = Output(patterns=tuple(process.patterns), lines=lines)
+        output = MatchInput(patterns=tuple(process.patterns), lines=lines)
         try:
-            matches = await self._keeping.pool.run(match, output, MATCHING_MAX_S, user=process.id)
+            matches = await self._background.pool.run(match, output, MATCHING_MAX_S, user=process.id)
         except TimeoutError:
             found.took_s += MATCHING_MAX_S
             return
@@ -257,20 +257,20 @@ class Watcher:
         found.more += len(matches.lines[room:]) + matches.more
         found.took_s += matches.took_s
 
-    def _follow(self, process_id: ProcessId, keeper: Identity | None) -> None:
-        """Have the end of a keeper wake us, where the kernel can tell."""
-        handle = keeper.handle() if keeper else None
+    def _follow(self, process_id: ProcessId, supervisor: ProcessIdentity | None) -> None:
+        """Wake the monitor when a supervisor ends, if the kernel offers pidfds."""
+        handle = supervisor.handle() if supervisor else None
         if handle is None:
             self._is_blind = True
             return
         self._handles[process_id] = handle
-        # Once is enough, and it stays readable.
+        # The reader is removed at the first wake-up, because the handle stays readable.
         loop = asyncio.get_running_loop()
         loop.add_reader(handle, self._notice, handle)
 
     def _notice(self, handle: int) -> None:
         asyncio.get_running_loop().remove_reader(handle)
-        self._keeping.changed.set()
+        self._background.changed.set()
 
     def _forget(self, process_id: ProcessId) -> None:
         self._scanned.pop(process_id, None)
@@ -285,14 +285,14 @@ class Watcher:
             return
         self._cleaned_at = now
         try:
-            if removed := await self._keeping.clean():
+            if removed := await self._background.clean():
                 log.info("removed what %d background processes had left behind", removed)
         except (Unavailable, OSError) as error:
             log.warning("cannot clean up after background processes: %s", error)
 
     async def _rest(self, wait_ms: int) -> None:
-        """Return when something may have happened."""
-        hinted = asyncio.create_task(self._keeping.changed.wait())
+        """Return after a hint, or after `wait_ms`."""
+        hinted = asyncio.create_task(self._background.changed.wait())
         slept = asyncio.create_task(self._clock.sleep_ms(wait_ms))
         try:
             await asyncio.wait((hinted, slept), return_when=asyncio.FIRST_COMPLETED)
@@ -301,8 +301,8 @@ class Watcher:
                 each.cancel()
 
 
-def _last_line_end(folder: Folder, begin: int) -> int:
-    """Return up to where output consists of whole lines; a line that is too long counts as whole."""
+def _last_line_end(folder: ProcessFolder, begin: int) -> int:
+    """Return the position up to which output consists of whole lines; a line that is too long counts as whole."""
     end = min(folder.size(), begin + SCAN_BYTES * SCANS_MAX)
     last = folder.read(max(end - SCAN_BYTES, begin), SCAN_BYTES)
     line_end = last.data.rfind(b"\n", 0, max(end - last.start, 0))

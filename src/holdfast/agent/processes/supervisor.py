@@ -1,14 +1,15 @@
-"""The keeper: runs one command, and writes down what it says and how it ends, whatever becomes of the gateway.
+"""The supervisor process of a background command: it records the command's output and exit status on disk.
 
-It is a program of its own, run as a plain file with the standard library alone: `python -I -S keeper.py FOLDER`.  In the
-folder it finds `spec.json`, and leaves these, each of them whole or not there:
+It outlives the gateway, and is a program of its own that uses the standard library alone:
+`python -I -S supervisor.py FOLDER`.  It reads `spec.json` in the folder, and writes these files, each of them atomically:
 
-    keeper.json     who keeps the command; whoever creates it first decides whether the command ever runs
-    state.json      the command's pid and birth before it runs; at its end the exit code or the signal, and when
-    output/<from>   what it printed, from that position on; the first file and the last ones are kept
-    stdin, control  pipes by name, so that any later gateway can write to the command, close its input, or end it
+    keeper.json     the supervisor's identity; the process that creates it first decides whether the command ever runs
+    state.json      the command's pid and start time before it runs; at its end the exit code or the signal, and the time
+    output/<from>   the output from that position on; the first file and the last ones are kept
+    stdin, control  named pipes, so that any later gateway can write to the command, close its input, or end it
 
-A command has ended when its own process has, and with it everything in its process group.
+The file names are a format: a supervisor may be older than the gateway that reads its folder.  A command has ended when its
+own process and its whole process group have.
 """
 
 from __future__ import annotations
@@ -24,16 +25,16 @@ import sys
 import time
 
 CHUNK_BYTES = 65_536
-# After the end, what was printed but not read yet is read; what escaped the group may hold the pipe open for ever.
+# After the end, unread output is read for this long: a process that left the group may hold the pipe open for ever.
 DRAIN_MS = 1_000
 GROUP_LOOK_MS = 500
-# While the disk is full, the end cannot be written; it is all that matters now.
+# While the disk is full, writing the end is retried this often.
 WRITE_RETRY_MS = 1_000
 CONTROL_MAX_BYTES = 65_536
 FILES_MAX = 65_536
-# Whatever ends the gateway must not end those who would tell its successor.
-DEAF_TO = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGPIPE, signal.SIGXFSZ)
-# For commands.  The kernel derives the order at the disk from it.
+# A signal that ends the gateway must not end its supervisors.
+IGNORED = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGPIPE, signal.SIGXFSZ)
+# The niceness of commands, from which the kernel also derives their disk priority.
 NICENESS = 10
 NEVER_RAN = 126
 NOT_FOUND = 127
@@ -46,34 +47,34 @@ _END_OF_INPUT = b"\x04"
 
 def main(folder: str) -> None:
     os.chdir(folder)
-    # Not every event loop keeps its own files to itself, and whoever waits for our words waits until all have closed them.
+    # Some event loops leak their file descriptors to child processes.
     os.closerange(3, FILES_MAX)
     if os.fork():
-        # Whoever started us waits for this process only; the keeper belongs to nobody.
+        # The gateway waits for this process only; the supervisor is its orphan.
         os._exit(0)
     os.setsid()
     umask = os.umask(0o077)
-    for number in DEAF_TO:
+    for number in IGNORED:
         signal.signal(number, signal.SIG_IGN)
     try:
         if not claim():
             return
-        keeper = Keeper(Spec(umask))
-        keeper.start()
+        supervisor = Supervisor(Spec(umask))
+        supervisor.start()
     except OSError as error:
         with contextlib.suppress(BrokenPipeError):
             os.write(1, json.dumps({"error": str(error)}).encode())
         return
-    # From here on nobody waits for us any more.
+    # The gateway reads standard output until it closes.
     null = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1, 2):
         os.dup2(null, number)
     os.close(null)
-    keeper.run()
+    supervisor.run()
 
 
 def claim() -> bool:
-    """Write down who keeps the command; False where somebody decided that it must not run."""
+    """Write this supervisor's identity.  Return False if the gateway has decided that the command must not run."""
     name = f"keeper.{os.getpid()}"
     write(name, {**identity(os.getpid()), "at": now_ms()})
     try:
@@ -86,7 +87,7 @@ def claim() -> bool:
 
 
 class Spec:
-    """What is to be run, and how."""
+    """The command, and how to run it."""
 
     def __init__(self, umask: int) -> None:
         with open("spec.json", encoding="utf-8") as file:
@@ -101,7 +102,7 @@ class Spec:
         self.segments: int = found["segments"]
 
 
-class Keeper:
+class Supervisor:
     """One command and its folder."""
 
     def __init__(self, spec: Spec) -> None:
@@ -120,7 +121,7 @@ class Keeper:
         self.last_typed = b"\n"
         os.mkfifo("stdin", 0o600)
         os.mkfifo("control", 0o600)
-        # Open for both, so that it never reads as ended when a gateway closes its side.
+        # Open for writing too, so that it does not reach its end when a gateway closes its side.
         self.control = os.open("control", os.O_RDWR | os.O_NONBLOCK)
         self.woken, waker = os.pipe()
         os.set_blocking(self.woken, False)
@@ -129,23 +130,23 @@ class Keeper:
         signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
 
     def start(self) -> None:
-        """Fork the command, write down who it is, and only then let it run."""
+        """Fork the command, write its identity, and only then let it run."""
         stdin, stdout, name = self._terminal() if self.spec.pty else self._pipes()
         go, gate = os.pipe()
-        # What is sent to the command before it can hear, it hears as soon as it can.
-        signal.pthread_sigmask(signal.SIG_BLOCK, DEAF_TO)
+        # A signal that is sent before the command has reset its handlers is delivered afterwards.
+        signal.pthread_sigmask(signal.SIG_BLOCK, IGNORED)
         self.pid = os.fork()
         if not self.pid:
             os.close(gate)
             self._become(go, stdin, stdout, name)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, DEAF_TO)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, IGNORED)
         os.close(go)
         for number in {stdin, stdout}:
             os.close(number)
         self.state = {**identity(self.pid), "started_at": now_ms()}
         self.began = time.monotonic()
         replace("state.json", self.state)
-        # The gateway may be gone by now; the next one finds the command all the same.
+        # The gateway may be gone by now; the next one reads the identity from the folder.
         with contextlib.suppress(BrokenPipeError):
             os.write(1, json.dumps({"pid": self.pid, "born": self.state["born"]}).encode())
         with contextlib.suppress(BrokenPipeError):
@@ -159,7 +160,7 @@ class Keeper:
             self.poll.register(self.typed, select.POLLIN)
 
     def _pipes(self) -> tuple[int, int, str]:
-        # The command reads the named pipe itself.  We hold its other side, so that its input ends when we let go.
+        # The command reads the named pipe itself.  The supervisor holds the other side; the input ends when it is closed.
         stdin = os.open("stdin", os.O_RDONLY | os.O_NONBLOCK)
         self.hold = os.open("stdin", os.O_WRONLY | os.O_NONBLOCK)
         os.set_blocking(stdin, True)
@@ -173,12 +174,12 @@ class Keeper:
         return slave, slave, os.ttyname(slave)
 
     def _become(self, go: int, stdin: int, stdout: int, terminal: str) -> None:
-        """Be the command, once its keeper says so.  A keeper that died meanwhile never does."""
+        """Become the command once the supervisor says so.  If the supervisor dies first, the command never runs."""
         code = NEVER_RAN
         try:
             signal.set_wakeup_fd(-1)
             os.setsid()
-            for number in (*DEAF_TO, signal.SIGCHLD):
+            for number in (*IGNORED, signal.SIGCHLD):
                 signal.signal(number, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_SETMASK, ())
             if terminal:
@@ -188,7 +189,7 @@ class Keeper:
             os.dup2(stdout, 2)
             if os.read(go, 1) != b"!":
                 os._exit(code)
-            give_way(0)
+            lower_priority(0)
             os.chdir(self.spec.workdir)
             os.umask(self.spec.umask)
             os.execvpe(self.spec.argv[0], self.spec.argv, self.spec.environment)
@@ -201,11 +202,11 @@ class Keeper:
             os._exit(code)
 
     def run(self) -> None:
-        """Keep the command until it has ended, and write down how."""
+        """Serve the command until it has ended, and record how."""
         gone_at = 0.0
         while True:
-            for number, event in self.poll.poll(self._patience_ms()):
-                self._heed(number, event)
+            for number, event in self.poll.poll(self._timeout_ms()):
+                self._dispatch(number, event)
             self._enforce()
             if not self.ended and self._has_exited():
                 self.ended = True
@@ -215,7 +216,7 @@ class Keeper:
                 break
         self._finish()
 
-    def _patience_ms(self) -> int | None:
+    def _timeout_ms(self) -> int | None:
         waits = [GROUP_LOOK_MS] if self.ended else []
         if self.ended and self.output < 0:
             waits.append(GROUP_LOOK_MS // 10)
@@ -223,11 +224,11 @@ class Keeper:
             waits.append(max(int((self.kill_at - time.monotonic()) * 1000) + 1, 0))
         return min(waits) if waits else None
 
-    def _heed(self, number: int, event: int) -> None:
+    def _dispatch(self, number: int, event: int) -> None:
         if number == self.woken:
             drain(self.woken)
         elif number == self.control:
-            self._obey()
+            self._take_orders()
         elif number == self.typed:
             self._take_typed()
         elif number == self.output:
@@ -242,7 +243,7 @@ class Keeper:
         except BlockingIOError:
             return
         except OSError:
-            # A terminal that nobody has open any more.
+            # The last process has closed the terminal.
             data = b""
         if data:
             self.log.write(data)
@@ -257,7 +258,7 @@ class Keeper:
         self._type()
 
     def _type(self) -> None:
-        """Pass on to the terminal what was written to the command."""
+        """Write pending input to the terminal."""
         if self.output < 0:
             self.pending = b""
             return
@@ -271,13 +272,13 @@ class Keeper:
         self._listen()
         if self.closing and not self.pending:
             self.closing = False
-            # In the middle of a line the first one only hands that line over.
+            # In the middle of a line, the first one only submits that line.
             self.pending = _END_OF_INPUT if self.last_typed.endswith(b"\n") else _END_OF_INPUT * 2
             self._stop_typing()
             self._type()
 
     def _listen(self) -> None:
-        """Take more only when the terminal has taken what there was."""
+        """Read more input only after the terminal has taken the pending input."""
         if self.output >= 0:
             self.poll.modify(self.output, select.POLLIN | (select.POLLOUT if self.pending else 0))
         if self.typed >= 0:
@@ -289,7 +290,7 @@ class Keeper:
             os.close(self.typed)
             self.typed = -1
 
-    def _obey(self) -> None:
+    def _take_orders(self) -> None:
         self.commands = (self.commands + drain(self.control))[-CONTROL_MAX_BYTES:]
         *lines, self.commands = self.commands.split(b"\n")
         for line in lines:
@@ -316,10 +317,10 @@ class Keeper:
             self._type()
 
     def _end(self, grace_ms: float) -> None:
-        """Ask the whole group to end; what has not ended after a grace is killed."""
+        """Terminate the whole group, and kill it after a grace period."""
         if grace_ms > 0:
             self._signal(signal.SIGTERM)
-            # One that is stopped could not hear it.
+            # A stopped process would not handle the signal.
             self._signal(signal.SIGCONT)
         at = time.monotonic() + grace_ms / 1000
         self.kill_at = at if self.kill_at is None else min(at, self.kill_at)
@@ -330,7 +331,7 @@ class Keeper:
             self._signal(signal.SIGKILL)
 
     def _signal(self, number: int) -> None:
-        # The group's number is its own for as long as we have not reaped its leader.
+        # The kernel does not reuse the group's number while its leader is not reaped.
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, number)
 
@@ -351,7 +352,7 @@ class Keeper:
             try:
                 replace("state.json", self.state)
             except FileNotFoundError:
-                # The folder is gone, and with it whoever would have wanted to know.
+                # The folder was deleted with its session.
                 break
             except OSError:
                 time.sleep(WRITE_RETRY_MS / 1000)
@@ -363,7 +364,7 @@ class Keeper:
 
 
 class Log:
-    """What the command printed, in files named after their position: the first one, and the last few."""
+    """The output of the command, in files named after their position.  The first and the last few are kept."""
 
     def __init__(self, spec: Spec) -> None:
         self.total = 0
@@ -380,7 +381,7 @@ class Log:
                     self._next()
                 written = os.write(self._file, data[: self._room])
             except OSError:
-                # The disk is full: this piece is lost, which the next file's name will show.
+                # The disk is full: this piece is lost, and the next file's name shows the gap.
                 written, self._room = len(data), 0
             else:
                 self._room -= written
@@ -406,7 +407,7 @@ class Log:
 
 
 def identity(pid: int) -> dict[str, object]:
-    """Return what tells a process from every other one that has had, or will have, its number."""
+    """Return the identity of a process: pid, start time and boot."""
     with open(f"/proc/{pid}/stat", "rb") as file:
         born = int(file.read().rpartition(b")")[2].split()[19])
     with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
@@ -414,9 +415,9 @@ def identity(pid: int) -> dict[str, object]:
 
 
 def others_in_group(group: int) -> bool:
-    """Return whether anybody but its leader is left in a process group; what has ended and was not reaped is not.
+    """Return whether a process group has running processes besides its leader.
 
-    Neither is the first process of a sandbox: it only waits for the others, and ends a moment after the last of them.
+    The init process of a sandbox does not count: it only waits for the others, and ends a moment after the last of them.
     """
     for name in os.listdir("/proc"):
         if not name.isdigit() or int(name) == group:
@@ -431,22 +432,22 @@ def others_in_group(group: int) -> bool:
     return False
 
 
-def give_way(leader: int) -> None:
-    """Let the gateway go first at the processors: lower a command that leads a session, or this process if it is 0.
+def lower_priority(leader: int) -> None:
+    """Lower the CPU priority of a session's leader, or of this process if `leader` is 0, below that of the gateway.
 
-    Where the kernel groups processes by session, niceness counts only within a session, and the group has its own.
+    If the kernel schedules sessions as groups, niceness counts only within a session, so the group's is set as well.
     """
     try:
         os.setpriority(os.PRIO_PGRP, leader, max(NICENESS, os.getpriority(os.PRIO_PGRP, leader)))
         with open(f"/proc/{leader or 'self'}/autogroup", "w", encoding="ascii") as file:
             file.write(str(NICENESS))
     except OSError:
-        # It has ended already, or the system has no such groups.
+        # The process has ended already, or the system has no session groups.
         return
 
 
 def leads_namespace(pid: str) -> bool:
-    """Return whether a process is the first one of a namespace below ours, as the one that a sandbox begins with."""
+    """Return whether a process is the init process of a nested pid namespace, such as a sandbox."""
     try:
         with open(f"/proc/{pid}/status", "rb") as file:
             _, *numbers = next((line.split() for line in file if line.startswith(b"NSpid:")), [b""])
@@ -456,7 +457,7 @@ def leads_namespace(pid: str) -> bool:
 
 
 def drain(number: int) -> bytes:
-    """Return what is there to be read without waiting."""
+    """Read without blocking."""
     try:
         return os.read(number, CHUNK_BYTES)
     except BlockingIOError:
@@ -473,7 +474,7 @@ def write(name: str, value: object) -> None:
 
 
 def replace(name: str, value: object) -> None:
-    """Write a file so that whoever looks sees the old one or the new one, after a power cut too."""
+    """Write a file atomically, also in the event of a power cut."""
     write(f"{name}.new", value)
     os.rename(f"{name}.new", name)
     folder = os.open(".", os.O_RDONLY)
