@@ -79,7 +79,7 @@ const COLUMNS: readonly Column<ProcessView>[] = [
 ];
 
 const POLL_MS = 2_000;
-const NOTICE_LOST = "The machine was restarted or its supervisor was killed, so it is not known how this command ended.";
+const NOTICE_LOST = "The machine was restarted or its supervisor was killed, so the exit code is not known.";
 
 /** One background command, with its output. */
 function ProcessDetail({ id }: { id: string }) {
