@@ -18,6 +18,7 @@ The family decides the answer.  Anything outside this tree is a bug: it crashes 
     │   ├── QueueFull       the session has too many turns waiting: 429
     │   ├── Overridden      something else decides it: 409
     │   ├── Repeated        it came before with the same key, and was done then
+    │   ├── ScopeMissing    the key of the caller does not cover it: 403
     │   └── SessionBusy     the session is at an earlier message, and this one is not to wait: 409
     ├── Stale               somebody else moved it first: 409, reload
     ├── Unavailable         try again later: 503, back off
@@ -113,6 +114,14 @@ class Overridden(Rejected):
 
 class Repeated(Rejected):
     """It came before with the same key, and was done then."""
+
+
+class ScopeMissing(Rejected):
+    """The key of the caller does not cover a scope."""
+
+    def __init__(self, scope: str) -> None:
+        super().__init__(f"this key has not the scope {scope!r}")
+        self.scope = scope
 
 
 class SessionBusy(Rejected):

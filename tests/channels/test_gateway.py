@@ -12,8 +12,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from holdfast.desk.plans import Plan
 from holdfast.errors import Rejected
+from holdfast.operations.jobs import Plan
 from holdfast.store.opening import open_store
 from tests.blackbox.gateway import Gateway, gateways, until
 from tests.channels.receiver import Post, Receiver, Reply, receiving

@@ -7,8 +7,8 @@ import pytest
 from holdfast.cli import cards
 from holdfast.core.questions import APPROVAL_CHOICES, About
 from holdfast.core.usage import Usage
-from holdfast.desk.views import ApprovalView
 from holdfast.ids import SessionId, TurnId
+from holdfast.operations.approvals import ApprovalView
 
 TURN = TurnId("trn_01m7hdmextfc9mxh41341dg5f4")
 

@@ -14,7 +14,7 @@ GATEWAY = {"holdfast.agent", "holdfast.app", "holdfast.engine", "holdfast.store"
     ("module", "spared"),
     [
         ("holdfast.cli", GATEWAY | {"httpx2"}),
-        ("holdfast.desk.remote", GATEWAY),
+        ("holdfast.client.remote", GATEWAY),
         ("holdfast.app.node", {"httpx2", "starlette", "holdfast.agent"}),
     ],
 )

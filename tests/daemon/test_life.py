@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast import contact
 from holdfast.agent.demonstration import demonstration
 from holdfast.app.gateway import PAUSE_FIRST_S, serve
+from holdfast.client import contact
 from holdfast.clock import SystemClock
 from holdfast.config import Config, ServerConfig, StoreConfig
 from holdfast.core.turns import Cause, TurnState

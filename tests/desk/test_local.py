@@ -17,6 +17,7 @@ from holdfast.desk.plans import Opening, Pruning
 from holdfast.engine.engine import Engine
 from holdfast.errors import Rejected
 from holdfast.ids import SessionId
+from holdfast.operations.caller import Caller
 from holdfast.ports import Assignment, Stage
 from holdfast.store.removal import HIDE_MAX
 from holdfast.store.store import Store
@@ -102,7 +103,7 @@ async def test_naming_somebody_elses_session_is_no_boundary_for_it(open_it: Open
     memory = RecordingMemory()
     async with opened(open_it) as store, running_engine(store, Echo(), memory=memory) as engine:
         turn = await answered(engine, store, "remember me", owner="alice")
-        assert (await desk_of(store, engine).of("bob").open(Opening(previous_session_id=turn.session_id))).id
+        assert (await desk_of(store, engine).of(Caller(owner="bob")).open(Opening(previous_session_id=turn.session_id))).id
         await segments_in(store, turn.session_id, SegmentState.OPEN)
         assert memory.given == []
 

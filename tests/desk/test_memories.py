@@ -21,6 +21,7 @@ from holdfast.engine.engine import Engine
 from holdfast.errors import IllegalMove, NotFound, Rejected, Unavailable
 from holdfast.ids import MemoryId, SegmentId, SessionId, new_memory_id
 from holdfast.memory.bindings import Bindings
+from holdfast.operations.caller import Caller
 from holdfast.ports import Assignment, Stage
 from holdfast.store.store import Store
 from tests.engine.world import Hang, Open, RecordingMemory, answered, opened, running_engine
@@ -72,7 +73,7 @@ class Elsewhere(RecordingMemory):
 def desk_of(store: Store, engine: Engine, owner: str = "local") -> LocalDesk:
     clock = SystemClock()
     life = Lifecycle(clock, home="", store="")
-    return LocalDesk(store=store, engine=engine, lifecycle=life, clock=clock, owner=owner)
+    return LocalDesk(store=store, engine=engine, lifecycle=life, clock=clock, caller=Caller(owner=owner))
 
 
 async def talked(engine: Engine, store: Store, *texts: str, **changes: str) -> SessionId:
@@ -435,7 +436,7 @@ async def test_nothing_runs_that_could_be_asked_and_yet_the_ledger_is_read(open_
         assert [each.error for each in (await reading.segments(session_id=session_id)).items] == ["away"]
         assert (await reading.recall("anything")).provider == ""
         with pytest.raises(NotFound):
-            await StoreReading(store=store, owner="alice").memories.segments(session_id=session_id)
+            await StoreReading(store=store, caller=Caller(owner="alice")).memories.segments(session_id=session_id)
 
 
 async def test_whoever_watches_the_gateway_gets_counts_of_everybody(open_it: Open) -> None:

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from holdfast.channels.openai import binding, chat, forms, models, responses, runs
-from holdfast.channels.openai.binding import Caller
+from holdfast.channels.openai.binding import ApiCaller
 from holdfast.channels.openai.chat import ChatRequest
 from holdfast.channels.openai.content import Asked, Unfit
 from holdfast.channels.openai.responses import ResponseRequest
@@ -298,7 +298,7 @@ def test_the_gateway_answers_by_its_own_name_and_by_that_of_its_model() -> None:
     assert refused.value.hint == "use one of: holdfast, openai:gpt-5, gpt-5"
 
 
-CALLER = Caller(endpoint="chat", owner="ada", unique="u1", key="k1")
+CALLER = ApiCaller(endpoint="chat", owner="ada", unique="u1", key="k1")
 FOUND = Asked(text="hello")
 
 
@@ -338,13 +338,13 @@ def test_the_same_key_is_the_same_request_only_for_the_same_owner_endpoint_and_s
     keys = {
         binding.alone(CALLER, FOUND, {}).dedupe_key,
         binding.following(CALLER, FOUND, {}, "work", session="work").dedupe_key,
-        binding.alone(Caller(endpoint="chat", owner="bob", unique="u", key="k1"), FOUND, {}).dedupe_key,
-        binding.alone(Caller(endpoint="runs", owner="ada", unique="u", key="k1"), FOUND, {}).dedupe_key,
+        binding.alone(ApiCaller(endpoint="chat", owner="bob", unique="u", key="k1"), FOUND, {}).dedupe_key,
+        binding.alone(ApiCaller(endpoint="runs", owner="ada", unique="u", key="k1"), FOUND, {}).dedupe_key,
         binding.following(
-            Caller(endpoint="chat", owner="ada", unique="u", key="b:k1"), FOUND, {}, "a", session="a"
+            ApiCaller(endpoint="chat", owner="ada", unique="u", key="b:k1"), FOUND, {}, "a", session="a"
         ).dedupe_key,
         binding.following(
-            Caller(endpoint="chat", owner="ada", unique="u", key="k1"), FOUND, {}, "a", session="a:b"
+            ApiCaller(endpoint="chat", owner="ada", unique="u", key="k1"), FOUND, {}, "a", session="a:b"
         ).dedupe_key,
     }
     assert len(keys) == 6
@@ -354,10 +354,10 @@ def test_the_same_key_is_the_same_request_only_for_the_same_owner_endpoint_and_s
 def test_a_repeat_finds_the_session_that_the_first_one_opened() -> None:
     """The body's digest holds the conversation, so that must be the same at every try."""
     first, again = (
-        binding.alone(Caller(endpoint="chat", owner="ada", unique=unique, key="k1"), FOUND, {}) for unique in ("u1", "u2")
+        binding.alone(ApiCaller(endpoint="chat", owner="ada", unique=unique, key="k1"), FOUND, {}) for unique in ("u1", "u2")
     )
     assert first.body_hash() == again.body_hash()
-    other = [binding.alone(Caller(endpoint="chat", owner="ada", unique=unique), FOUND, {}) for unique in ("u1", "u2")]
+    other = [binding.alone(ApiCaller(endpoint="chat", owner="ada", unique=unique), FOUND, {}) for unique in ("u1", "u2")]
     assert other[0].conversation != other[1].conversation
     assert other[0].dedupe_key is None
 

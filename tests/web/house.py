@@ -14,10 +14,10 @@ from typing import Any, Literal
 import httpx2
 
 from holdfast.app.gateway import serve
+from holdfast.client.remote import RemoteDesk, connected
 from holdfast.config import Config, GatewayConfig, ServerConfig, ToolsConfig
 from holdfast.daemon.life import Farewell
 from holdfast.daemon.succession import Estate
-from holdfast.desk.remote import RemoteDesk, connected
 from holdfast.desk.views import Drain, SignInLink, Status, Stop
 from tests.engine.world import until
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from holdfast.core.intake import Image
-from holdfast.desk.approvals import find
-from holdfast.desk.plans import Plan
 from holdfast.errors import NotFound, Rejected
 from holdfast.ids import ProcessId, SessionId
+from holdfast.operations.approvals import find
+from holdfast.operations.jobs import Plan
 from tests.engine.world import until
 from tests.web.house import House, open_house
 

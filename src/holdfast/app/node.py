@@ -218,7 +218,7 @@ async def reader(config: Config, home: Path) -> AsyncGenerator[StoreReading]:
     with _named(config.store.url):
         store = await open_readonly(config.store.url, home)
     try:
-        yield StoreReading(store=store, channels=config.channels)
+        yield StoreReading(store=store, channels=config.channels, home=home)
     finally:
         await store.close()
 

@@ -21,9 +21,10 @@ from holdfast.core.intake import Receipt
 from holdfast.core.journal import Entry, EntryKind
 from holdfast.core.turns import SETTLED, TurnState
 from holdfast.desk.port import Desk
-from holdfast.desk.views import ApprovalView, SessionView, TurnView
+from holdfast.desk.views import SessionView, TurnView
 from holdfast.errors import HoldfastError
 from holdfast.ids import SessionId, TurnId
+from holdfast.operations.approvals import ApprovalView
 
 _LOOK_S = 0.05
 _BECAME = {TurnState.FAILED: "the turn failed", TurnState.CANCELLED: "the turn was cancelled"}

@@ -9,8 +9,8 @@ from holdfast.cli.cards import decided, how_to_answer, question, shortened
 from holdfast.cli.frame import Frame, console, json_option, limit_option, moment, print_json, print_table, run_async, say
 from holdfast.cli.sessions import find as find_session
 from holdfast.core.questions import About, Decision
-from holdfast.desk.approvals import find
 from holdfast.errors import Rejected
+from holdfast.operations.approvals import find
 
 _TEXT_MAX = 120
 

@@ -15,8 +15,8 @@ from holdfast.core.notes import is_note
 from holdfast.core.questions import About, Decision
 from holdfast.core.transcript import main_argument
 from holdfast.core.usage import Usage
-from holdfast.desk.views import ApprovalView, short_id
 from holdfast.ids import SessionId, TurnId
+from holdfast.operations.approvals import ApprovalView, short_id
 
 _OUTCOMES = {"ok": ("✓", "green"), "error": ("✗", "red"), "unknown": ("?", "magenta")}
 _RUNNING = ("·", "dim")

@@ -22,9 +22,10 @@ from holdfast.core.questions import About
 from holdfast.core.transcript import Role
 from holdfast.desk.plans import Opening, looks_like_id
 from holdfast.desk.port import Desk
-from holdfast.desk.views import ApprovalView, SessionView
+from holdfast.desk.views import SessionView
 from holdfast.errors import IllegalMove, Rejected, Unavailable
 from holdfast.ids import SessionId, TurnId
+from holdfast.operations.approvals import ApprovalView
 
 CHANNEL = "terminal"
 DEFAULT_KEY = "terminal"

@@ -27,7 +27,7 @@ from holdfast.cli.frame import (
     visible,
 )
 from holdfast.cli.serve import count, progress, rest, verb
-from holdfast.contact import running_desk
+from holdfast.client.contact import running_desk
 from holdfast.core.timekeeping import lead
 from holdfast.desk.address import LOCK
 from holdfast.desk.debts import in_words

@@ -27,11 +27,11 @@ from holdfast.cli.frame import (
 )
 from holdfast.cli.sessions import find
 from holdfast.core.segments import SegmentState
-from holdfast.desk.cursors import SIZE_MAX
 from holdfast.desk.debts import Counts, Failure, MemoryStatus, ProviderView, Replayed, SegmentView, in_words
 from holdfast.desk.plans import SKIPPED_MAX, Replaying
 from holdfast.desk.port import Desk
 from holdfast.ids import SegmentId, SessionId
+from holdfast.operations.pages import SIZE_MAX
 
 if TYPE_CHECKING:
     from rich.progress import Progress

@@ -12,8 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from holdfast.cli.frame import EXIT_FAILED, console, json_option, print_json, run_async, visible
+from holdfast.client.contact import running_desk
 from holdfast.config import config_file
-from holdfast.contact import running_desk
 from holdfast.desk.doctor import Report
 from holdfast.desk.views import Status
 from holdfast.errors import HoldfastError

@@ -22,8 +22,8 @@ from rich.status import Status as Spinner
 from rich.table import Table
 from rich.text import Text
 
-from holdfast import contact
 from holdfast.channels.webhook.route import misconfigured
+from holdfast.client import contact
 from holdfast.config import Config, config_file, keep_apart, load, placed
 from holdfast.desk.port import Desk, Reading
 from holdfast.errors import ConfigInvalid, Fatal, HoldfastError, Owned, Rejected, StoreRefused, Unavailable

@@ -6,9 +6,8 @@ import click
 
 from holdfast.cli.answer import rested
 from holdfast.cli.frame import Frame, json_option, moment, print_fields, print_json, print_table, run_async, say
-from holdfast.desk.cursors import SIZE_MAX
-from holdfast.desk.plans import Plan
-from holdfast.desk.views import JobView
+from holdfast.operations.jobs import JobView, Plan
+from holdfast.operations.pages import SIZE_MAX
 
 
 @click.group()

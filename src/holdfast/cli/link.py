@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from holdfast.cli.frame import Frame, json_option, moment, print_json, run_async, say
-from holdfast.contact import running_desk
+from holdfast.client.contact import running_desk
 
 
 @click.command()

@@ -30,14 +30,14 @@ from holdfast.cli.sessions import find
 from holdfast.core.facts import Memory, MemoryKind
 from holdfast.core.segments import BUILTIN, SegmentState
 from holdfast.core.transcript import Role
-from holdfast.desk import cursors
-from holdfast.desk.cursors import SIZE_MAX
 from holdfast.desk.debts import Edited, Forgotten, Recalled
 from holdfast.desk.plans import Edit, Forgetting
 from holdfast.desk.port import Desk, Reading
-from holdfast.desk.views import MemoryView, Page
+from holdfast.desk.views import MemoryView
 from holdfast.errors import HoldfastError, NotFound, Rejected
 from holdfast.ids import MemoryId, SessionId
+from holdfast.operations import pages
+from holdfast.operations.pages import SIZE_MAX, Page
 
 NOBODY = "none"
 _KEY_MAX = 20
@@ -340,7 +340,7 @@ async def _source(desk: Reading, found: MemoryView) -> list[tuple[str, str]]:
     if origin is None:
         return [("said in", "a conversation that is deleted" if found.turn_id else "no conversation: added by hand")]
     place = f"{origin.title or origin.key}, message {origin.ordinal}, {moment(origin.at)}"
-    before = cursors.after((origin.ordinal - 1, "")) if origin.ordinal > 1 else None
+    before = pages.after((origin.ordinal - 1, "")) if origin.ordinal > 1 else None
     items = (await desk.transcript(origin.session_id, cursor=before, limit=1)).items
     said = [each.text for each in items if each.role is Role.USER and each.turn_id == found.turn_id]
     return [("said in", place), *(("you said", shortened(text, _SAID_MAX_CHARS)) for text in said)]

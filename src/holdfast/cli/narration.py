@@ -14,8 +14,8 @@ from holdfast.cli.screen import Screen
 from holdfast.core.journal import CLOSING, Entry, EntryKind
 from holdfast.core.transcript import fold
 from holdfast.core.usage import Usage
-from holdfast.desk.views import ApprovalView
 from holdfast.ids import TurnId
+from holdfast.operations.approvals import ApprovalView
 
 _CLOSING = frozenset(CLOSING.values())
 _SAID = {EntryKind.TEXT: "", EntryKind.REASONING: "dim italic"}

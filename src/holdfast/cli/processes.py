@@ -21,9 +21,9 @@ from holdfast.cli.frame import (
 from holdfast.cli.sessions import find
 from holdfast.core.processes import ProcessState
 from holdfast.desk.port import Desk
-from holdfast.desk.views import ProcessView
 from holdfast.errors import Rejected
 from holdfast.ids import ProcessId
+from holdfast.operations.processes import ProcessView
 
 LOOK_S = 0.5
 

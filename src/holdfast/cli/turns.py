@@ -18,9 +18,9 @@ from holdfast.cli.frame import (
 )
 from holdfast.cli.serve import count
 from holdfast.cli.sessions import find
-from holdfast.desk import cursors
 from holdfast.desk.views import TurnView
 from holdfast.ids import TurnId
+from holdfast.operations import pages
 
 
 @click.group()
@@ -43,8 +43,8 @@ async def list_(frame: Frame, session: str, limit: int, cursor: str | None, as_j
     async with frame.reading() as desk:
         found = await find(desk, session)
         # The turns of a session are numbered without a gap.
-        earlier = 0 if cursor or as_json else max(found.turns - cursors.size(limit), 0)
-        page = await desk.turns(found.id, cursor=cursors.after((earlier, "")) if earlier else cursor, limit=limit)
+        earlier = 0 if cursor or as_json else max(found.turns - pages.size(limit), 0)
+        page = await desk.turns(found.id, cursor=pages.after((earlier, "")) if earlier else cursor, limit=limit)
     if as_json:
         print_json(page)
         return
@@ -54,7 +54,7 @@ async def list_(frame: Frame, session: str, limit: int, cursor: str | None, as_j
         (turn.id, turn.state.value, _why(turn), moment(turn.accepted_at), moment(turn.answered_at)) for turn in page.items
     ]
     print_table(("turn", "state", "cause", "accepted", "answered"), lines, "No turns in this session.")
-    last = cursors.position(page.next_cursor)
+    last = pages.position(page.next_cursor)
     if last and last[0] < found.turns:
         say(f"There are more; go on with --cursor {page.next_cursor}", "dim")
 

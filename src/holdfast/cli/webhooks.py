@@ -26,7 +26,7 @@ from holdfast.cli.frame import (
     say,
     visible,
 )
-from holdfast.contact import running_desk
+from holdfast.client.contact import running_desk
 from holdfast.core.intake import Receipt
 from holdfast.core.turns import SETTLED, TurnState
 from holdfast.desk.plans import RoutePlan, Signing

@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 from holdfast.clock import Clock
 from holdfast.core.keys import ADMIN, API, LOCAL, WEBHOOK, Key, digest, is_scope
 from holdfast.desk.plans import KeyPlan
-from holdfast.desk.views import KeyView, NewKey, Page, RevokedKey
+from holdfast.desk.views import KeyView, NewKey, RevokedKey
 from holdfast.errors import NotFound, Rejected
 from holdfast.ids import new_key_id
+from holdfast.operations.pages import Page
 from holdfast.store.store import Store
 
 NAME_MAX = 100

@@ -24,15 +24,12 @@ from holdfast.core.retries import Try
 from holdfast.core.sessions import Glance, Session, SessionDeleted, SessionsMissed, SessionState
 from holdfast.core.trust import trusts
 from holdfast.core.turns import IN_FLIGHT, TurnState
-from holdfast.desk import cursors
 from holdfast.desk.address import OPENING
-from holdfast.desk.jobs import LocalJobs
 from holdfast.desk.keys import LocalKeys
 from holdfast.desk.lifecycle import Lifecycle
 from holdfast.desk.logins import LocalLogins
 from holdfast.desk.memories import LocalMemories
 from holdfast.desk.plans import SESSION_PREFIX, Change, Opening, Pruning, looks_like_id
-from holdfast.desk.processes import LocalProcesses, NoProcesses
 from holdfast.desk.reading import StoreReading
 from holdfast.desk.views import (
     AgentView,
@@ -51,6 +48,11 @@ from holdfast.desk.webhooks import LocalWebhooks, Routes
 from holdfast.engine.engine import Engine
 from holdfast.errors import Damaged, IllegalMove, NotFound, NotTrusted, Rejected, Unavailable
 from holdfast.ids import DeliveryId, SessionId, TurnId, new_id, new_session_id
+from holdfast.operations import pages
+from holdfast.operations.approvals import Approvals
+from holdfast.operations.caller import Caller
+from holdfast.operations.jobs import Jobs
+from holdfast.operations.processes import NoProcesses, Processes
 from holdfast.ports import ProcessControl, Upload, Uploads
 from holdfast.targets import Targets
 
@@ -89,12 +91,16 @@ class LocalDesk(StoreReading):
     care: Upkeep | None = None
 
     @property
-    def processes(self) -> LocalProcesses:
-        return LocalProcesses(self.store, self.owner, self.control)
+    def approvals(self) -> Approvals:
+        return Approvals(store=self.store, caller=self.caller)
 
     @property
-    def jobs(self) -> LocalJobs:
-        return LocalJobs(self.store, self.owner, self.clock, self.targets)
+    def processes(self) -> Processes:
+        return Processes(store=self.store, caller=self.caller, control=self.control)
+
+    @property
+    def jobs(self) -> Jobs:
+        return Jobs(store=self.store, caller=self.caller, clock=self.clock, targets=self.targets)
 
     @property
     def memories(self) -> LocalMemories:
@@ -123,8 +129,8 @@ class LocalDesk(StoreReading):
             raise Unavailable("only a gateway that serves looks after itself; start one with: holdfast serve")
         return self.care
 
-    def of(self, owner: str) -> LocalDesk:
-        return self if owner == self.owner else replace(self, owner=owner)
+    def of(self, caller: Caller) -> LocalDesk:
+        return self if caller == self.caller else replace(self, caller=caller)
 
     async def accept(self, message: Inbound) -> Receipt:
         return await self.engine.inbox.accept(message)
@@ -388,10 +394,8 @@ class LocalDesk(StoreReading):
             tally = await self.store.turns.tally()
             await self.store.nodes.probe(self.engine.node_id)
             obligations, debt = await self.store.catalog.obligations(), await self.memories.debt()
-            questions = await self.store.questions.open(self.owner, limit=cursors.SIZE_MAX)
-            at_work = await self.store.processes.list(
-                self.owner, state=processes.ProcessState.RUNNING, limit=cursors.SIZE_MAX
-            )
+            questions = await self.store.questions.open(self.owner, limit=pages.SIZE_MAX)
+            at_work = await self.store.processes.list(self.owner, state=processes.ProcessState.RUNNING, limit=pages.SIZE_MAX)
             off = await self.store.nodes.clocks_off()
         except Unavailable as error:
             return replace(glance, ready=False, problem=str(error))

@@ -18,7 +18,6 @@ from holdfast.core.recall import RECALLED_MAX, bounded
 from holdfast.core.redaction import Redaction
 from holdfast.core.segments import DIRTY, Debt, Segment, SegmentState, debt, failure
 from holdfast.core.sessions import Session
-from holdfast.desk import cursors
 from holdfast.desk.debts import (
     Counts,
     Document,
@@ -36,11 +35,13 @@ from holdfast.desk.debts import (
 from holdfast.desk.forgetting import Eraser, elsewhere
 from holdfast.desk.plans import Edit, Forgetting, Replaying
 from holdfast.desk.replay import Replay, chosen
-from holdfast.desk.views import MemoryView, Page
+from holdfast.desk.views import MemoryView
 from holdfast.engine.engine import Engine
 from holdfast.errands import errand
 from holdfast.errors import NotFound, Rejected
 from holdfast.ids import MemoryId, SegmentId, SessionId, new_memory_id
+from holdfast.operations import pages
+from holdfast.operations.pages import Page
 from holdfast.ports import MemoryProvider
 from holdfast.store.store import Store
 
@@ -62,9 +63,9 @@ class StoreMemories:
     owner: str
 
     async def list(self, *, cursor: str | None = None, limit: int = 200) -> Page[MemoryView]:
-        after, limit = cursors.position(cursor), cursors.size(limit)
+        after, limit = pages.position(cursor), pages.size(limit)
         found = await self.store.memories.list(self.owner, limit, after)
-        more = cursors.after((found[-1].created_at, found[-1].id)) if len(found) == limit else None
+        more = pages.after((found[-1].created_at, found[-1].id)) if len(found) == limit else None
         return Page(items=await self._with_origins(found), next_cursor=more)
 
     async def get(self, memory_id: MemoryId) -> MemoryView:
@@ -74,7 +75,7 @@ class StoreMemories:
         return await self._with_origin(found[0])
 
     async def search(self, query: str, limit: int = 20) -> Page[MemoryView]:
-        found = await self.store.memories.search(self.owner, query, cursors.size(limit))
+        found = await self.store.memories.search(self.owner, query, pages.size(limit))
         return Page(items=await self._with_origins(found))
 
     async def recall(self, query: str, limit: int = 20) -> Recalled:  # noqa: ARG002 - Nobody runs who could be asked.
@@ -92,14 +93,14 @@ class StoreMemories:
         cursor: str | None = None,
         limit: int = 50,
     ) -> Page[SegmentView]:
-        before, limit = cursors.position(cursor), cursors.size(limit)
+        before, limit = pages.position(cursor), pages.size(limit)
         if session_id is not None:
             await self._owned(session_id)
         states = [each for each in SegmentState if (each is state or state is None) and (each in DIRTY or not unpaid)]
         if not states:
             return Page(items=[])
         found = await self._ledger(states, session_id, before, limit)
-        more = cursors.after((found[-1].created_at, found[-1].id)) if len(found) == limit else None
+        more = pages.after((found[-1].created_at, found[-1].id)) if len(found) == limit else None
         return Page(items=await self._views(found), next_cursor=more)
 
     async def status(self) -> MemoryStatus:
@@ -236,7 +237,7 @@ class LocalMemories(StoreMemories):
         if not latest:
             return Recalled(provider=name)
         try:
-            most = min(cursors.size(limit), RECALLED_MAX)
+            most = min(pages.size(limit), RECALLED_MAX)
             found = bounded(await self._within(provider.recall(latest[0], query, most)), most)
         except Exception as error:  # The edge to a provider: what is kept here was found all the same.
             return Recalled(provider=name, problem=self._told(error))

@@ -61,16 +61,6 @@ class Pruning:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """A job to be added, or changed where there is one of that name.  `deliver` is where its answers go."""
-
-    name: str
-    schedule: str
-    prompt: str
-    deliver: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class KeyPlan:
     """A key to be made.  `rate_limit` is requests per minute, with 0 any number."""
 

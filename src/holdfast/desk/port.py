@@ -10,7 +10,6 @@ from holdfast.channels.webhook.route import Route
 from holdfast.core.delivery import Delivery, DeliveryState
 from holdfast.core.intake import Busy, Image, Inbound, Receipt
 from holdfast.core.journal import Entry
-from holdfast.core.processes import ProcessState
 from holdfast.core.retries import Try
 from holdfast.core.segments import SegmentState
 from holdfast.core.sessions import SessionDeleted, SessionsMissed, SessionState
@@ -21,7 +20,6 @@ from holdfast.desk.plans import (
     Forgetting,
     KeyPlan,
     Opening,
-    Plan,
     Pruning,
     Replaying,
     RoutePlan,
@@ -29,18 +27,12 @@ from holdfast.desk.plans import (
 )
 from holdfast.desk.views import (
     Admission,
-    ApprovalView,
-    Forecast,
-    GrantView,
     Health,
-    JobView,
     JournalPage,
     KeyView,
     MemoryView,
     NewKey,
     NewRoute,
-    Page,
-    ProcessView,
     Pruned,
     RevokedKey,
     RouteView,
@@ -53,89 +45,15 @@ from holdfast.desk.views import (
     Transcript,
     TurnView,
 )
-from holdfast.ids import DeliveryId, MemoryId, ProcessId, SegmentId, SessionId, TurnId
-from holdfast.ports import Output, Upload
+from holdfast.ids import DeliveryId, MemoryId, SegmentId, SessionId, TurnId
+from holdfast.operations.caller import Caller
+from holdfast.operations.pages import Page
+from holdfast.operations.services import Services
+from holdfast.ports import Upload
 
 if TYPE_CHECKING:
     # Whoever only asks does not pay for importing all that a doctor looks at.
     from holdfast.desk.upkeep import Upkeep
-
-OUTPUT_MAX = 64 * 1024
-
-
-class ApprovalsReading(Protocol):
-    """What turns wait for, and what may be done unasked."""
-
-    async def list(
-        self, *, session_id: SessionId | None = None, cursor: str | None = None, limit: int = 50
-    ) -> Page[ApprovalView]:
-        """Return open questions, the oldest first."""
-        ...
-
-    async def grants(self) -> Page[GrantView]: ...
-
-
-class Approvals(ApprovalsReading, Protocol):
-    """The same, and the way back from what was allowed."""
-
-    async def revoke(self, grant_id: str) -> GrantView:
-        """Ask again from now on.  Raises `NotFound`."""
-        ...
-
-
-class ProcessesReading(Protocol):
-    """Background commands."""
-
-    async def list(
-        self,
-        *,
-        session_id: SessionId | None = None,
-        state: ProcessState | None = None,
-        cursor: str | None = None,
-        limit: int = 50,
-    ) -> Page[ProcessView]:
-        """Return processes, the newest first."""
-        ...
-
-    async def get(self, process_id: ProcessId) -> ProcessView: ...
-
-
-class Processes(ProcessesReading, Protocol):
-    """The same, with what they write and the way to end them."""
-
-    async def output(
-        self, process_id: ProcessId, after: int = 0, limit: int = OUTPUT_MAX, *, colours: bool = False
-    ) -> Output: ...
-    async def kill(self, process_id: ProcessId) -> ProcessView: ...
-
-
-class JobsReading(Protocol):
-    """Scheduled work."""
-
-    async def list(self, *, cursor: str | None = None, limit: int = 50) -> Page[JobView]: ...
-    async def get(self, name: str) -> JobView:
-        """Return a job with what became of its last times."""
-        ...
-
-
-class Jobs(JobsReading, Protocol):
-    """The same, and what may be done about it."""
-
-    async def save(self, plan: Plan) -> JobView:
-        """Add or change a job.  Raises `Rejected` for a schedule that is none."""
-        ...
-
-    async def forecast(self, schedule: str) -> Forecast:
-        """Return when a job with this schedule would be due.  Raises `Rejected` for one that is none."""
-        ...
-
-    async def run(self, name: str) -> Receipt:
-        """Let a job fall due now, also while it is paused."""
-        ...
-
-    async def pause(self, name: str) -> JobView: ...
-    async def resume(self, name: str) -> JobView: ...
-    async def remove(self, name: str) -> None: ...
 
 
 class MemoriesReading(Protocol):
@@ -306,15 +224,9 @@ class Entrance(Logins, Protocol):
         ...
 
 
-class Reading(Protocol):
+class Reading(Services, Protocol):
     """What can be read, also while no gateway runs.  A cursor that nobody gave out is refused with `Rejected`."""
 
-    @property
-    def approvals(self) -> ApprovalsReading: ...
-    @property
-    def processes(self) -> ProcessesReading: ...
-    @property
-    def jobs(self) -> JobsReading: ...
     @property
     def memories(self) -> MemoriesReading: ...
     @property
@@ -366,12 +278,6 @@ class Reading(Protocol):
 class Desk(Reading, Protocol):
     """What a working gateway can do besides."""
 
-    @property
-    def approvals(self) -> Approvals: ...
-    @property
-    def processes(self) -> Processes: ...
-    @property
-    def jobs(self) -> Jobs: ...
     @property
     def memories(self) -> Memories: ...
     @property
@@ -464,8 +370,8 @@ class Host(Desk, Protocol):
     @property
     def upkeep(self) -> Upkeep: ...
 
-    def of(self, owner: str) -> Host:
-        """Return the same desk for somebody else."""
+    def of(self, caller: Caller) -> Host:
+        """Return the same desk for another caller."""
         ...
 
     async def accept(self, message: Inbound) -> Receipt:

@@ -4,26 +4,32 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+from pathlib import Path
 
+from holdfast.clock import SystemClock
 from holdfast.config import ChannelsConfig
 from holdfast.core.delivery import Delivery, DeliveryState
 from holdfast.core.intake import Image
 from holdfast.core.journal import Entry, join
-from holdfast.core.keys import LOCAL
 from holdfast.core.sessions import Glance, Session, SessionState
 from holdfast.core.transcript import fold
 from holdfast.core.turns import Turn
-from holdfast.desk import cursors
-from holdfast.desk.approvals import StoreApprovals
-from holdfast.desk.jobs import StoreJobs
 from holdfast.desk.keys import StoreKeys
 from holdfast.desk.memories import StoreMemories
-from holdfast.desk.processes import StoreProcesses
-from holdfast.desk.views import HitView, JournalPage, Page, Search, SessionView, Transcript, TurnView
+from holdfast.desk.views import HitView, JournalPage, Search, SessionView, Transcript, TurnView
 from holdfast.desk.webhooks import StoreWebhooks
 from holdfast.errors import NotFound
 from holdfast.ids import DeliveryId, SessionId, TurnId
+from holdfast.operations import pages
+from holdfast.operations.approvals import Approvals
+from holdfast.operations.caller import OPERATOR, Caller
+from holdfast.operations.jobs import Jobs
+from holdfast.operations.offline import absent, offline
+from holdfast.operations.pages import Page
+from holdfast.operations.processes import Processes
+from holdfast.ports import ProcessControl
 from holdfast.store.store import Store
+from holdfast.targets import Targets
 
 # Turns whose journal is given at once.
 JOURNAL_MAX = 200
@@ -38,20 +44,28 @@ class StoreReading:
     """What one owner may read of a store.  What belongs to another is not there."""
 
     store: Store
-    owner: str = LOCAL
+    caller: Caller = OPERATOR
     channels: ChannelsConfig = field(default_factory=ChannelsConfig)
+    home: Path = Path()
 
     @property
-    def approvals(self) -> StoreApprovals:
-        return StoreApprovals(self.store, self.owner)
+    def owner(self) -> str:
+        return self.caller.owner
 
     @property
-    def processes(self) -> StoreProcesses:
-        return StoreProcesses(self.store, self.owner)
+    def approvals(self) -> Approvals:
+        return offline(Approvals(store=self.store, caller=self.caller), self.home)
 
     @property
-    def jobs(self) -> StoreJobs:
-        return StoreJobs(self.store, self.owner)
+    def processes(self) -> Processes:
+        control: ProcessControl = absent(self.home)
+        return offline(Processes(store=self.store, caller=self.caller, control=control), self.home)
+
+    @property
+    def jobs(self) -> Jobs:
+        targets: Targets = absent(self.home)
+        clock = SystemClock()
+        return offline(Jobs(store=self.store, caller=self.caller, clock=clock, targets=targets), self.home)
 
     @property
     def memories(self) -> StoreMemories:
@@ -76,14 +90,14 @@ class StoreReading:
         cursor: str | None = None,
         limit: int = 50,
     ) -> Page[SessionView]:
-        before, limit = cursors.position(cursor), cursors.size(limit)
+        before, limit = pages.position(cursor), pages.size(limit)
         if key is None:
             found = await self.store.sessions.list(
                 self.owner, before=before, limit=limit, state=state, channel=channel, archived=archived, pinned=pinned
             )
         else:
             found = await self.store.sessions.of_key(self.owner, key, limit, SessionId(before[1]) if before else None, state)
-        more = cursors.after((found[-1].updated_at, found[-1].id)) if len(found) == limit else None
+        more = pages.after((found[-1].updated_at, found[-1].id)) if len(found) == limit else None
         glances = await self.store.sessions.glances([each.id for each in found])
         # One that is gone by now is left out.
         items = [await self._view(glances[each.id]) for each in found if each.id in glances]
@@ -98,18 +112,18 @@ class StoreReading:
     async def transcript(
         self, session_id: SessionId, *, cursor: str | None = None, limit: int | None = None, newest: bool = False
     ) -> Transcript:
-        position = cursors.position(cursor)
+        position = pages.position(cursor)
         session = await self.session(session_id)
-        size = session.turns if limit is None else cursors.size(limit)
+        size = session.turns if limit is None else pages.size(limit)
         first, last = _turns_of_page(session.turns, position[0] if position else None, size, newest=newest)
         entries = await self._entries(session_id, first, last, session.seq)
         items = fold(entries) if len(entries) <= FOLD_AT_ONCE else await asyncio.to_thread(fold, entries)
         more = first > 1 if newest else last < session.turns
-        cursor = cursors.after((first if newest else last, "")) if more else None
+        cursor = pages.after((first if newest else last, "")) if more else None
         return Transcript(session=session, items=items, seq=session.seq, next_cursor=cursor)
 
     async def journal(self, session_id: SessionId, *, cursor: str | None = None, limit: int = 30) -> JournalPage:
-        position = cursors.position(cursor)
+        position = pages.position(cursor)
         # Before the turns are counted: one that comes in between has entries after this one only.
         used, seq = await self.store.spending.of_session(session_id)
         session = await self.session(session_id)
@@ -117,14 +131,14 @@ class StoreReading:
         first, last = _turns_of_page(session.turns, position[0] if position else None, size, newest=True)
         entries = await self._entries(session_id, first, last, seq)
         joined = join(entries) if len(entries) <= FOLD_AT_ONCE else await asyncio.to_thread(join, entries)
-        more = cursors.after((first, "")) if first > 1 else None
+        more = pages.after((first, "")) if first > 1 else None
         return JournalPage(session=session, entries=joined, seq=seq, used=used, next_cursor=more)
 
     async def turns(self, session_id: SessionId, *, cursor: str | None = None, limit: int = 100) -> Page[TurnView]:
         await self._owned(session_id)
-        begin, limit = cursors.position(cursor), cursors.size(limit)
+        begin, limit = pages.position(cursor), pages.size(limit)
         found = await self.store.turns.list(session_id, after=begin[0] if begin else 0, limit=limit)
-        more = cursors.after((found[-1].ordinal, found[-1].id)) if len(found) == limit else None
+        more = pages.after((found[-1].ordinal, found[-1].id)) if len(found) == limit else None
         return Page(items=[await self._receipt(each) for each in found], next_cursor=more)
 
     async def turn(self, turn_id: TurnId) -> TurnView:
@@ -144,9 +158,9 @@ class StoreReading:
     ) -> Page[Delivery]:
         if session_id is not None:
             await self._owned(session_id)
-        before, limit = cursors.position(cursor), cursors.size(limit)
+        before, limit = pages.position(cursor), pages.size(limit)
         found = await self.store.catalog.deliveries(self.owner, before, limit, state, session_id)
-        more = cursors.after((found[-1].created_at, found[-1].id)) if len(found) == limit else None
+        more = pages.after((found[-1].created_at, found[-1].id)) if len(found) == limit else None
         return Page(items=found, next_cursor=more)
 
     async def delivery(self, delivery_id: DeliveryId) -> Delivery:
@@ -155,7 +169,7 @@ class StoreReading:
         return found
 
     async def search(self, query: str, limit: int = 50) -> Search:
-        found = await self.store.passages.find(self.owner, query, cursors.size(limit))
+        found = await self.store.passages.find(self.owner, query, pages.size(limit))
         hits = found.hits
         glances = await self.store.sessions.glances(list({hit.session_id for hit in hits}))
         shown = [hit for hit in hits if hit.session_id in glances]

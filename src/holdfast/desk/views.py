@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
-from typing import Generic, TypeVar
+from typing import TypeVar
 
-from holdfast.core import processes, sessions, turns
+from holdfast.core import sessions, turns
 from holdfast.core.excerpts import excerpt
 from holdfast.core.facts import Memory, MemoryOrigin
 from holdfast.core.journal import Stretch
 from holdfast.core.keys import PREFIX, Key
 from holdfast.core.obligations import Obligations
-from holdfast.core.processes import Process
-from holdfast.core.questions import About, AskedQuestion, Grant
-from holdfast.core.schedule import Fired, Job
 from holdfast.core.segments import Debt
 from holdfast.core.sessions import Activity, Glance, SearchHit, Source
 from holdfast.core.transcript import Item
 from holdfast.core.turns import Turn
 from holdfast.core.usage import Usage
 from holdfast.errors import Rejected
-from holdfast.ids import KeyId, NodeId, ProcessId, SessionId, TurnId
+from holdfast.ids import KeyId, NodeId, SessionId, TurnId
 
 T = TypeVar("T")
 
@@ -37,25 +33,10 @@ _KEY_CHARS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page(Generic[T]):
-    """One page of a list; with `next_cursor` the next one can be asked for."""
-
-    items: Sequence[T]
-    next_cursor: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Deleted:
     """A session is gone, with all that belonged to it."""
 
     deleted: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Removed:
-    """Something is not there any more."""
-
-    removed: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,133 +239,6 @@ class MemoryView(Memory):
     @classmethod
     def of(cls, memory: Memory, origin: MemoryOrigin | None) -> MemoryView:
         return cls(**{each.name: getattr(memory, each.name) for each in fields(memory)}, origin=origin)
-
-
-def short_id(turn_id: TurnId, question_id: str) -> str:
-    """Return the id by which people name a question."""
-    digest = hashlib.sha256(question_id.encode("utf-8", "surrogatepass")).hexdigest()
-    return f"{turn_id[-_TURN_CHARS:]}-{digest[:_DIGEST_CHARS]}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApprovalView:
-    """A question that a turn waits with.  `id` is short, for people; the turn's id and the question's are the whole."""
-
-    id: str
-    turn_id: TurnId
-    session_id: SessionId
-    question_id: str
-    about: About
-    text: str
-    choices: Sequence[str]
-    detail: Mapping[str, object]
-    asked_at: int
-    expires_at: int | None
-
-    @classmethod
-    def of(cls, asked: AskedQuestion) -> ApprovalView:
-        question = asked.question
-        return cls(
-            id=short_id(asked.turn_id, question.id),
-            turn_id=asked.turn_id,
-            session_id=asked.session_id,
-            question_id=question.id,
-            about=question.about,
-            text=question.text,
-            choices=question.choices,
-            detail=question.detail,
-            asked_at=asked.asked_at,
-            expires_at=question.expires_at,
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GrantView:
-    """Something that is allowed without asking: in one session, or in all of them."""
-
-    id: str
-    text: str
-    session_id: SessionId | None
-    granted_at: int
-
-    @classmethod
-    def of(cls, grant: Grant) -> GrantView:
-        return cls(
-            id=grant.fingerprint[:_GRANT_CHARS],
-            text=grant.text,
-            session_id=grant.session_id,
-            granted_at=grant.granted_at,
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProcessView:
-    """A background command as it is shown."""
-
-    id: ProcessId
-    session_id: SessionId
-    turn_id: TurnId
-    command: str
-    workdir: str
-    state: processes.ProcessState
-    pid: int
-    exit_code: int | None
-    started_at: int
-    ended_at: int | None
-    notifies: bool
-    patterns: Sequence[str]
-
-    @classmethod
-    def of(cls, process: Process) -> ProcessView:
-        return cls(
-            id=process.id,
-            session_id=process.session_id,
-            turn_id=process.turn_id,
-            command=process.command,
-            workdir=process.workdir,
-            state=process.state,
-            pid=process.pid,
-            exit_code=process.exit_code,
-            started_at=process.started_at,
-            ended_at=process.ended_at,
-            notifies=process.notifies,
-            patterns=process.patterns,
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobView:
-    """A scheduled prompt, when it is due next, and what became of the last times, the newest first."""
-
-    name: str
-    schedule: str
-    prompt: str
-    deliver: str | None
-    paused: bool
-    created_at: int
-    next_at: int | None
-    slots: Sequence[Fired] = ()
-
-    @classmethod
-    def of(cls, job: Job, next_at: int | None, slots: Sequence[Fired] = ()) -> JobView:
-        return cls(
-            name=job.name,
-            schedule=job.schedule,
-            prompt=job.prompt,
-            deliver=job.deliver,
-            paused=job.paused,
-            created_at=job.created_at,
-            next_at=next_at,
-            slots=slots,
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Forecast:
-    """When a schedule is due next, and what the time is called that its hours are meant in."""
-
-    instants: Sequence[int]
-    zone: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,10 +18,11 @@ from holdfast.config import SIGNING_PREFIX, RouteConfig, signing_weakness, wrong
 from holdfast.core.redaction import Redaction
 from holdfast.desk.mirror import Mirror
 from holdfast.desk.plans import RoutePlan, Signing
-from holdfast.desk.views import NewRoute, Page, RouteSource, RouteView, Signed
+from holdfast.desk.views import NewRoute, RouteSource, RouteView, Signed
 from holdfast.errors import ConfigInvalid, NotFound, Rejected
 from holdfast.ids import new_id
 from holdfast.offload.pool import Pool
+from holdfast.operations.pages import Page
 from holdfast.store.access import SecretStore
 from holdfast.store.database import Wakes
 from holdfast.store.store import Store

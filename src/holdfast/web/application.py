@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 
 from starlette.applications import Starlette
@@ -17,10 +18,10 @@ from holdfast.core.redaction import Redaction
 from holdfast.desk.lifecycle import Lifecycle
 from holdfast.desk.port import Host
 from holdfast.errors import HoldfastError
+from holdfast.operations.services import nouns
 from holdfast.web import page
 from holdfast.web.activity import Activity
 from holdfast.web.answers import apologise, refusal, refuse, starve
-from holdfast.web.approvals import Approvals
 from holdfast.web.clients import Clients
 from holdfast.web.completions import Completions
 from holdfast.web.deliveries import Deliveries
@@ -28,17 +29,16 @@ from holdfast.web.doctor import Doctor
 from holdfast.web.endpoints import Endpoint, Group, route
 from holdfast.web.events import Streams
 from holdfast.web.house import House
-from holdfast.web.jobs import Jobs
 from holdfast.web.keys import Keys
 from holdfast.web.memory import Memories
 from holdfast.web.metrics import Meter, Metrics
 from holdfast.web.models import Models
 from holdfast.web.nonces import Nonces
 from holdfast.web.openapi import OpenApi
-from holdfast.web.processes import Processes
 from holdfast.web.receiving import Receiving
 from holdfast.web.responses import Responses
 from holdfast.web.runs import Runs
+from holdfast.web.services import ServiceEndpoints
 from holdfast.web.sessions import Sessions
 from holdfast.web.settings import Settings
 from holdfast.web.setup import Setup
@@ -48,6 +48,8 @@ from holdfast.web.turns import Turns
 from holdfast.web.uploads import Uploads
 from holdfast.web.webhooks import Webhooks
 
+# Callers whose desks are kept.
+DESKS_MAX = 256
 _LISTED = "GET /openapi.json lists every address with its methods"
 
 
@@ -68,9 +70,7 @@ def endpoints(
         Turns(),
         Uploads(),
         Deliveries(),
-        Approvals(),
-        Processes(),
-        Jobs(),
+        *map(ServiceEndpoints, nouns()),
         Memories(),
         Webhooks(),
         Keys(),
@@ -96,7 +96,9 @@ def application(
     redaction: Redaction | None = None,
 ) -> Starlette:
     """Return the HTTP face of a host."""
-    routes = [route(each, host) for each in endpoints(Streams(lifecycle.closing), meter, models, nonces)]
+    # An owner asks again and again.
+    desk_of = functools.lru_cache(DESKS_MAX)(host.of)
+    routes = [route(each, desk_of) for each in endpoints(Streams(lifecycle.closing), meter, models, nonces)]
     refusals: Mapping[type[Exception], Handler] = {HoldfastError: refuse, ClientDisconnect: _give_up, MemoryError: starve}
     app = Starlette(
         routes=[*routes, *page.routes()],

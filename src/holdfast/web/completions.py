@@ -9,7 +9,7 @@ from functools import partial
 from starlette.responses import Response
 
 from holdfast.channels.openai import binding, chat, models
-from holdfast.channels.openai.binding import Caller
+from holdfast.channels.openai.binding import ApiCaller
 from holdfast.channels.openai.chat import ChatRequest, Chunks, Completion
 from holdfast.channels.openai.progress import Progress
 from holdfast.core.intake import Inbound, Receipt
@@ -75,7 +75,7 @@ class Completions:
         farewell = partial(chunks.failure, "cut_off", _CUT_OFF, _AGAIN, receipt.turn_id)
         return EventStream(_frames(reading, chunks, again=again), self._streams, farewell=farewell)
 
-    async def _message(self, desk: Host, request: ChatRequest, asker: Caller, session: str | None) -> Inbound:
+    async def _message(self, desk: Host, request: ChatRequest, asker: ApiCaller, session: str | None) -> Inbound:
         with parsing():
             models.check(request.model, self._names)
             found = chat.wanted(request, alone=session is not None)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from holdfast.core.delivery import Delivery, DeliveryState
-from holdfast.desk.views import Page
 from holdfast.ids import DeliveryId, SessionId
+from holdfast.operations.pages import Page
 from holdfast.web.answers import answer
 from holdfast.web.endpoints import Call, Endpoint
 

@@ -15,8 +15,11 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from holdfast.core.keys import API
-from holdfast.desk.cursors import SIZE_MAX
 from holdfast.desk.port import Host
+from holdfast.errors import ScopeMissing
+from holdfast.operations.caller import Caller
+from holdfast.operations.operation import BODY_MAX, Parameter
+from holdfast.operations.pages import SIZE_MAX
 from holdfast.web import requests
 from holdfast.web.answers import Refused
 from holdfast.web.principal import How, Principal
@@ -31,12 +34,13 @@ class Stream:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """One thing that can be asked.
+    """One thing that can be asked.  Those of services are derived; what is not JSON in and JSON out is written by hand.
 
     `scope` is what the caller's key must cover; with None anybody may ask.  `takes` is the type of the JSON body,
     `gives` that of the answer, which may be a stream of events as well; either may be bytes as they are, and `media`
-    says what those of the answer can be.  `query` and `headers` name what else is looked
-    at; there is nothing else.  `also` are further statuses of the same answer, `refuses` those of unusual refusals.
+    says what those of the answer can be.  `parameters` are what else is looked at.  `query` and `headers` name more of
+    it, which `openapi.PARAMETERS` describes.  `also` are further statuses of the same answer, `refuses` those of unusual
+    refusals.
     """
 
     method: str
@@ -45,11 +49,12 @@ class Endpoint:
     summary: str
     scope: str | None = API
     takes: type | None = None
-    body_max: int = requests.BODY_MAX
+    body_max: int = BODY_MAX
     body_timeout_s: float | None = None
     gives: object = None
     media: tuple[str, ...] = ()
     status: int = 200
+    parameters: tuple[Parameter, ...] = ()
     query: tuple[str, ...] = ()
     headers: tuple[str, ...] = ()
     streams: bool = False
@@ -125,8 +130,8 @@ class Call:
             raise TypeError(f"{self.endpoint.path} does not declare that it looks at {what}")
 
 
-def route(endpoint: Endpoint, host: Host) -> Route:
-    """Return an endpoint as a route over a host."""
+def route(endpoint: Endpoint, desk_of: Callable[[Caller], Host]) -> Route:
+    """Return an endpoint as a route over the desks of its callers."""
 
     async def serve(request: Request) -> Response:
         state = request.scope["state"]
@@ -134,27 +139,34 @@ def route(endpoint: Endpoint, host: Host) -> Route:
         principal: Principal = state["principal"]
         if endpoint.scope is not None:
             demand(principal, endpoint.scope)
-        desk = host.of(principal.owner)
-        return await endpoint.handle(Call(endpoint=endpoint, request=request, principal=principal, desk=desk))
+        call = Call(endpoint=endpoint, request=request, principal=principal, desk=desk_of(principal.caller))
+        try:
+            return await endpoint.handle(call)
+        except ScopeMissing as error:
+            raise refused(principal, error.scope) from error
 
     return Route(endpoint.path, serve, methods=[endpoint.method])
 
 
 def demand(principal: Principal, scope: str) -> None:
     """Let only those pass whose key covers a scope.  Raises `Refused`."""
-    if principal.may(scope):
-        return
+    if not principal.may(scope):
+        raise refused(principal, scope)
+
+
+def refused(principal: Principal, scope: str) -> Refused:
+    """Return the refusal of somebody whose key does not cover a scope, with what to do about it."""
     if principal.wait_s:
         hint = "wait, then try again with the right one"
-        raise Refused(429, "too_many_failures", "too many wrong keys were shown", hint, principal.wait_s)
+        return Refused(429, "too_many_failures", "too many wrong keys were shown", hint, principal.wait_s)
     if principal.how is How.STRANGER:
         hint = "send Authorization: Bearer KEY with one of holdfast keys create, or sign the browser in with: holdfast link"
-        raise Refused(401, "unauthorized", "this key or sign-in opens nothing here, or not any more", hint)
+        return Refused(401, "unauthorized", "this key or sign-in opens nothing here, or not any more", hint)
     if principal.how is How.NOBODY:
         hint = "send Authorization: Bearer with a key (holdfast keys create), or sign in (holdfast link)"
-        raise Refused(401, "unauthorized", "a key is needed here", hint)
+        return Refused(401, "unauthorized", "a key is needed here", hint)
     if principal.how is How.GUEST:
         hint = "use the command line or gateway.sock on the gateway's machine, sign in, or send a key"
-        raise Refused(403, "operator_only", "only the operator may do this", hint)
+        return Refused(403, "operator_only", "only the operator may do this", hint)
     hint = f"make one with: holdfast keys create --scope {scope}"
-    raise Refused(403, "wrong_scope", f"this key has not the scope {scope!r}", hint)
+    return Refused(403, "wrong_scope", f"this key has not the scope {scope!r}", hint)

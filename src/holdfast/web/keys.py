@@ -6,7 +6,8 @@ from starlette.responses import Response
 
 from holdfast.core.keys import ADMIN
 from holdfast.desk.plans import KeyPlan
-from holdfast.desk.views import KeyView, NewKey, Page, RevokedKey
+from holdfast.desk.views import KeyView, NewKey, RevokedKey
+from holdfast.operations.pages import Page
 from holdfast.web.answers import answer
 from holdfast.web.endpoints import Call, Endpoint
 

@@ -13,9 +13,10 @@ from holdfast.core.keys import ADMIN, LOCAL
 from holdfast.core.segments import SegmentState
 from holdfast.desk.debts import Committed, Document, Edited, Forgotten, MemoryStatus, Recalled, Replayed, SegmentView
 from holdfast.desk.plans import Edit, Forgetting, Replaying
-from holdfast.desk.views import MemoryView, Page, Removed
+from holdfast.desk.views import MemoryView
 from holdfast.errors import Rejected
 from holdfast.ids import MemoryId, SegmentId, SessionId
+from holdfast.operations.pages import Page, Removed
 from holdfast.web.answers import Refused, answer
 from holdfast.web.endpoints import Call, Endpoint
 

@@ -15,14 +15,14 @@ import msgspec
 from starlette.responses import Response
 
 from holdfast import __version__
-from holdfast.core import delivery, processes, segments, sessions
+from holdfast.core import delivery, segments, sessions
 from holdfast.desk import export
+from holdfast.operations.operation import NUMBER_MAX, Location, Parameter
 from holdfast.web.endpoints import Call, Endpoint, Stream
 from holdfast.web.requests import ID_MAX
 
 PATH = "/openapi.json"
 VERSION = "3.1.0"
-NUMBER_MAX = 10**18 - 1
 JSON = "application/json"
 EVENTS = "text/event-stream"
 TEXT = "text/plain"
@@ -57,7 +57,7 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parameter:
+class Described:
     """Something that is looked at in a query, a header or a path."""
 
     meaning: str
@@ -78,48 +78,45 @@ _BYTES: Schema = {"schema": {"type": "string", "format": "binary"}}
 _FLAG = {"type": "boolean"}
 _NAME = {"type": "string", "maxLength": ID_MAX}
 # Every parameter of a query; one that means something else at an address is there with that address.
-PARAMETERS: Mapping[str, Parameter] = MappingProxyType(
+PARAMETERS: Mapping[str, Described] = MappingProxyType(
     {
-        "archived": Parameter(meaning="Only those that are archived, or only those that are not.", schema=_FLAG),
-        "after": Parameter(meaning="Go on behind this one.", schema=_number(0)),
-        "channel": Parameter(meaning="Only sessions of this channel."),
-        "colours": Parameter(meaning="Leave the escape sequences in the text that say colours.", schema=_FLAG),
-        "cursor": Parameter(meaning="Where to go on: the next_cursor of the page before."),
-        "format": Parameter(
+        "archived": Described(meaning="Only those that are archived, or only those that are not.", schema=_FLAG),
+        "after": Described(meaning="Go on behind this one.", schema=_number(0)),
+        "channel": Described(meaning="Only sessions of this channel."),
+        "cursor": Described(meaning="Where to go on: the next_cursor of the page before."),
+        "format": Described(
             meaning="How it is written; as Markdown unless this says otherwise.", schema=_one_of(export.Form)
         ),
-        "key": Parameter(meaning="Only sessions of this key."),
-        "limit": Parameter(meaning="How many at most.", schema=_number(1)),
-        "order": Parameter(meaning="The oldest first, or the newest.", schema={"type": "string", "enum": ["asc", "desc"]}),
-        "pinned": Parameter(meaning="Only those that are pinned, or only those that are not.", schema=_FLAG),
-        "q": Parameter(meaning="Words to look for."),
-        "schedule": Parameter(meaning="When it is due: a cron expression, or at and a moment.", required=True),
-        "session": Parameter(meaning="Only what belongs to this session."),
-        "starting_after": Parameter(meaning="Go on behind the event of this sequence_number.", schema=_number(0)),
-        "stream": Parameter(meaning="Answer with events.", schema=_FLAG),
-        "turns": Parameter(meaning="How many turns at most.", schema=_number(1)),
-        "unpaid": Parameter(meaning="Only those that are still to be paid.", schema=_FLAG),
-        "/api/deliveries state": Parameter(meaning="Only those in this state.", schema=_one_of(delivery.DeliveryState)),
-        "/api/memory/segments state": Parameter(meaning="Only those in this state.", schema=_one_of(segments.SegmentState)),
-        "/api/uploads name": Parameter(
+        "key": Described(meaning="Only sessions of this key."),
+        "limit": Described(meaning="How many at most.", schema=_number(1)),
+        "order": Described(meaning="The oldest first, or the newest.", schema={"type": "string", "enum": ["asc", "desc"]}),
+        "pinned": Described(meaning="Only those that are pinned, or only those that are not.", schema=_FLAG),
+        "q": Described(meaning="Words to look for."),
+        "session": Described(meaning="Only what belongs to this session."),
+        "starting_after": Described(meaning="Go on behind the event of this sequence_number.", schema=_number(0)),
+        "stream": Described(meaning="Answer with events.", schema=_FLAG),
+        "turns": Described(meaning="How many turns at most.", schema=_number(1)),
+        "unpaid": Described(meaning="Only those that are still to be paid.", schema=_FLAG),
+        "/api/deliveries state": Described(meaning="Only those in this state.", schema=_one_of(delivery.DeliveryState)),
+        "/api/memory/segments state": Described(meaning="Only those in this state.", schema=_one_of(segments.SegmentState)),
+        "/api/uploads name": Described(
             meaning="What the file is called.", schema={"type": "string", "minLength": 1}, required=True
         ),
-        "/api/processes state": Parameter(meaning="Only those in this state.", schema=_one_of(processes.ProcessState)),
-        "/api/sessions state": Parameter(meaning="Only those in this state.", schema=_one_of(sessions.SessionState)),
-        "/v1/responses/{id}/input_items after": Parameter(meaning="Go on behind the item of this id."),
-        "/api/turns session": Parameter(meaning="Whose turns.", required=True),
+        "/api/sessions state": Described(meaning="Only those in this state.", schema=_one_of(sessions.SessionState)),
+        "/v1/responses/{id}/input_items after": Described(meaning="Go on behind the item of this id."),
+        "/api/turns session": Described(meaning="Whose turns.", required=True),
     }
 )
-HEADERS: Mapping[str, Parameter] = MappingProxyType(
+HEADERS: Mapping[str, Described] = MappingProxyType(
     {
-        "Idempotency-Key": Parameter(meaning="The same key is the same message, however often it is sent.", schema=_NAME),
-        "Last-Event-ID": Parameter(meaning="The id of the last event that was seen; it goes before `after`.", schema=_NAME),
-        "X-Stainless-Retry-Count": Parameter(
+        "Idempotency-Key": Described(meaning="The same key is the same message, however often it is sent.", schema=_NAME),
+        "Last-Event-ID": Described(meaning="The id of the last event that was seen; it goes before `after`.", schema=_NAME),
+        "X-Stainless-Retry-Count": Described(
             meaning="Which try of the same request this is, as the official clients count: 0 is the first, and any other "
             "joins the turn of the try before it.",
             schema=_NAME,
         ),
-        "X-Session-Key": Parameter(meaning="Go on in the session of this key.", schema=_NAME),
+        "X-Session-Key": Described(meaning="Go on in the session of this key.", schema=_NAME),
     }
 )
 _SECURITY = {
@@ -264,6 +261,10 @@ def _parameters(endpoint: Endpoint) -> Iterator[Schema]:
             "required": True,
             "schema": {"type": "string", "minLength": 1, "maxLength": ID_MAX},
         }
+    for each in endpoint.parameters:
+        if each.location is not Location.PATH:
+            described = Described(meaning=each.meaning, schema=_schema(each), required=each.required)
+            yield _parameter(each.name, each.location.value, described)
     for name in endpoint.query:
         parameter = PARAMETERS.get(f"{endpoint.path} {name}") or PARAMETERS[name]
         yield _parameter(name, "query", parameter)
@@ -271,7 +272,17 @@ def _parameters(endpoint: Endpoint) -> Iterator[Schema]:
         yield _parameter(title, "header", HEADERS[title])
 
 
-def _parameter(name: str, place: str, parameter: Parameter) -> Schema:
+def _schema(parameter: Parameter) -> Mapping[str, object]:
+    if parameter.location is Location.HEADER:
+        return _NAME
+    if issubclass(parameter.kind, StrEnum):
+        return _one_of(parameter.kind)
+    if parameter.kind is bool:
+        return _FLAG
+    return _number(parameter.least) if parameter.kind is int else {"type": "string"}
+
+
+def _parameter(name: str, place: str, parameter: Described) -> Schema:
     return {
         "name": name,
         "in": place,
@@ -318,7 +329,7 @@ def refusals(endpoint: Endpoint) -> list[int]:
     found = {400, 403, 421, 429, 503}
     if endpoint.scope is not None:
         found.add(401)
-    if "{" in endpoint.path or endpoint.query or endpoint.takes is not None:
+    if "{" in endpoint.path or endpoint.parameters or endpoint.query or endpoint.takes is not None:
         # Whatever is named may not be there.
         found.add(404)
     if endpoint.method != "GET":

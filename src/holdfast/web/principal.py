@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from holdfast.core.keys import ADMIN, API, LOCAL, allows
 from holdfast.ids import KeyId
+from holdfast.operations.caller import Caller
 
 
 class How(StrEnum):
@@ -44,6 +45,10 @@ class Principal:
     @property
     def known(self) -> bool:
         return self.how in (How.SOCKET, How.KEY, How.BROWSER)
+
+    @property
+    def caller(self) -> Caller:
+        return Caller(owner=self.owner, scopes=self.scopes)
 
     @property
     def operator(self) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from starlette.responses import Response
 
-from holdfast.channels.openai.binding import Caller
+from holdfast.channels.openai.binding import ApiCaller
 from holdfast.channels.openai.content import Unfit
 from holdfast.channels.openai.progress import Progress
 from holdfast.core import retries
@@ -57,7 +57,7 @@ def parsing() -> Generator[None]:
         raise Told(error.status, error.code, str(error), error.hint) from error
 
 
-def caller(call: Call, clients: Clients, endpoint: str, body: str, session: str = "") -> Caller:
+def caller(call: Call, clients: Clients, endpoint: str, body: str, session: str = "") -> ApiCaller:
     """Return who asks, and what their request is known by; `body` is the digest of its bytes."""
     principal, key, count = call.principal, call.header(KEY_HEADER), call.header(RETRY_HEADER)
     number = retries.number(count)
@@ -65,7 +65,7 @@ def caller(call: Call, clients: Clients, endpoint: str, body: str, session: str 
     if key is None:
         who = (principal.owner, principal.how, principal.key_id or "", principal.login)
         tried = clients.trying(retries.digest((endpoint, *who, session, body)), number)
-    return Caller(
+    return ApiCaller(
         endpoint=endpoint,
         owner=principal.owner,
         # What has a key is known by that.
@@ -89,7 +89,7 @@ async def cancelled(desk: Host, turn_id: TurnId) -> None:
         ) from error
 
 
-async def accepted(desk: Host, message: Inbound, asker: Caller) -> Receipt:
+async def accepted(desk: Host, message: Inbound, asker: ApiCaller) -> Receipt:
     """Return the receipt of a message.  Raises `Refused` where it is not known whether it was accepted."""
     try:
         return await desk.accept(message)
@@ -99,7 +99,7 @@ async def accepted(desk: Host, message: Inbound, asker: Caller) -> Receipt:
         raise Told(503, "unconfirmed", problem, hint, retry=asker.comes_back) from error
 
 
-async def taken(desk: Host, message: Inbound, asker: Caller) -> Receipt:
+async def taken(desk: Host, message: Inbound, asker: ApiCaller) -> Receipt:
     """Return the receipt of a message for which a client waits.
 
     Raises `Refused` while the same one is being answered; a client that says that it repeats itself waits with the first.
@@ -216,7 +216,7 @@ def failure(progress: Progress, turn_id: TurnId, *, again: bool) -> Told | None:
 
 
 async def served(
-    call: Call, clients: Clients, asker: Caller, receipt: Receipt, making: Callable[[], Awaitable[Response]]
+    call: Call, clients: Clients, asker: ApiCaller, receipt: Receipt, making: Callable[[], Awaitable[Response]]
 ) -> Response:
     """Return the response to a request that was accepted.  Raises `Refused` where the store is lost meanwhile."""
     try:

@@ -11,7 +11,8 @@ from typing import TypeVar
 import msgspec
 from starlette.requests import Request
 
-from holdfast.desk.cursors import SIZE_MAX
+from holdfast.operations.operation import BODY_MAX
+from holdfast.operations.pages import SIZE_MAX
 from holdfast.web.answers import Refused
 from holdfast.web.offsets import offset
 from holdfast.web.protocol import has_arrived
@@ -19,7 +20,6 @@ from holdfast.web.protocol import has_arrived
 T = TypeVar("T")
 E = TypeVar("E", bound=StrEnum)
 
-BODY_MAX = 1024 * 1024
 # So much of all bodies together may be kept while they come in: nobody knows by then who sends them.
 BODIES_MAX = 256 * BODY_MAX
 BODY_TIMEOUT_S = 10

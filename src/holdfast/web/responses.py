@@ -10,7 +10,7 @@ from typing import Literal
 from starlette.responses import Response
 
 from holdfast.channels.openai import binding, models, responses
-from holdfast.channels.openai.binding import RESPONSES, Caller
+from holdfast.channels.openai.binding import RESPONSES, ApiCaller
 from holdfast.channels.openai.content import Asked
 from holdfast.channels.openai.events import ALL, Events, input_items
 from holdfast.channels.openai.responses import ENDPOINT, Fields, ResponseRequest
@@ -18,12 +18,12 @@ from holdfast.core.intake import Busy, Inbound, Receipt
 from holdfast.core.journal import Entry
 from holdfast.core.sessions import SessionState
 from holdfast.core.turns import IN_FLIGHT, Mode, TurnState
-from holdfast.desk.cursors import SIZE_MAX
 from holdfast.desk.plans import Order
 from holdfast.desk.port import Host
 from holdfast.desk.views import SessionView
 from holdfast.errors import KeyReused, NotFound, SessionBusy
 from holdfast.ids import TurnId
+from holdfast.operations.pages import SIZE_MAX
 from holdfast.web.answers import answer
 from holdfast.web.clients import Clients
 from holdfast.web.endpoints import Call, Endpoint
@@ -58,7 +58,7 @@ class ItemList:
 class Wish:
     """A response that is wanted: who asks for it, for what, and what is kept of that."""
 
-    caller: Caller
+    caller: ApiCaller
     found: Asked
     kept: Mapping[str, object]
     background: bool

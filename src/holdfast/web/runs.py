@@ -10,7 +10,7 @@ from typing import cast
 from starlette.responses import Response
 
 from holdfast.channels.openai import binding, runs
-from holdfast.channels.openai.binding import Caller
+from holdfast.channels.openai.binding import ApiCaller
 from holdfast.channels.openai.progress import Progress
 from holdfast.channels.openai.runs import ENDPOINT, Run, RunReceipt, RunRequest, RunUsage, Verdict, waiting_for
 from holdfast.core.intake import Inbound, Receipt, request_in
@@ -110,7 +110,7 @@ class Runs:
         return answer(await shown(call.desk, _run_id(call)))
 
 
-async def _message(desk: Host, request: RunRequest, asker: Caller) -> Inbound:
+async def _message(desk: Host, request: RunRequest, asker: ApiCaller) -> Inbound:
     with parsing():
         found = runs.wanted(request)
     kept = runs.kept(request)

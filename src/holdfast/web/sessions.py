@@ -14,8 +14,9 @@ from holdfast.core.sessions import SessionState
 from holdfast.desk.export import Form, file_name, written
 from holdfast.desk.plans import Change, Opening, Order
 from holdfast.desk.reading import JOURNAL_MAX
-from holdfast.desk.views import Deleted, JournalPage, Page, SessionView, Transcript
+from holdfast.desk.views import Deleted, JournalPage, SessionView, Transcript
 from holdfast.ids import SessionId, TurnId
+from holdfast.operations.pages import Page
 from holdfast.web import requests
 from holdfast.web.answers import Refused, answer, listing
 from holdfast.web.endpoints import Call, Endpoint, Stream

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-Endpoint = Callable[[Request], Awaitable[Response]]
+Serve = Callable[[Request], Awaitable[Response]]
 Handler = Callable[[Request, Exception], Awaitable[Response]]
 
 _NAMED = "/{id}"
@@ -25,7 +25,7 @@ class Shortcut:
         self._app = app
         self._refusals = refusals
         self._refused = tuple(refusals)
-        self._endpoints: dict[tuple[str, str], Endpoint] = {}
+        self._endpoints: dict[tuple[str, str], Serve] = {}
         for route in routes:
             if "{" not in route.path.removesuffix(_NAMED):
                 for method in route.methods or ():
@@ -39,7 +39,7 @@ class Shortcut:
         response = await self._answer(endpoint, Request(scope, receive, send))
         await response(scope, receive, send)
 
-    def _find(self, scope: Scope) -> Endpoint | None:
+    def _find(self, scope: Scope) -> Serve | None:
         method, path = scope["method"], scope["path"]
         if found := self._endpoints.get((method, path)):
             scope["path_params"] = {}
@@ -50,7 +50,7 @@ class Shortcut:
             return found
         return None
 
-    async def _answer(self, endpoint: Endpoint, request: Request) -> Response:
+    async def _answer(self, endpoint: Serve, request: Request) -> Response:
         try:
             return await endpoint(request)
         except self._refused as error:

@@ -11,9 +11,10 @@ from starlette.responses import Response
 from holdfast.core.images import IMAGES_MAX, MEDIA_TYPES
 from holdfast.core.keys import ADMIN
 from holdfast.core.questions import About
-from holdfast.desk.views import Page, TurnView
+from holdfast.desk.views import TurnView
 from holdfast.errors import NotFound
 from holdfast.ids import SessionId, TurnId
+from holdfast.operations.pages import Page
 from holdfast.web.answers import Refused, answer
 from holdfast.web.endpoints import Call, Endpoint, demand
 

@@ -6,7 +6,8 @@ from starlette.responses import Response
 
 from holdfast.core.keys import ADMIN
 from holdfast.desk.plans import RoutePlan, Signing
-from holdfast.desk.views import NewRoute, Page, Removed, RouteView, Signed, SigningSecret
+from holdfast.desk.views import NewRoute, RouteView, Signed, SigningSecret
+from holdfast.operations.pages import Page, Removed
 from holdfast.web.answers import answer
 from holdfast.web.endpoints import Call, Endpoint
 

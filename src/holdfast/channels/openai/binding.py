@@ -22,7 +22,7 @@ _DIGEST_CHARS = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Caller:
+class ApiCaller:
     """Who asks, and what the request is known by: its `key`, where it may come again, else a name that nobody else has.
 
     `tried` is what a request without a key is known by when its client repeats it.  A `repeated` request says of itself
@@ -48,18 +48,18 @@ class Caller:
         return f"{prefix}{hashlib.sha256(once.encode()).hexdigest()[:_DIGEST_CHARS] if once else self.unique}"
 
 
-def alone(caller: Caller, found: Asked, request: Mapping[str, object], *, detached: bool = False) -> Inbound:
+def alone(caller: ApiCaller, found: Asked, request: Mapping[str, object], *, detached: bool = False) -> Inbound:
     """Return a message with a session of its own, which ends with its turn and is remembered by nobody."""
     return _bound(caller, found, request, caller.place(f"{CHANNEL}:"), CHANNEL, detached=detached, one_shot=True)
 
 
-def opening(caller: Caller, found: Asked, request: Mapping[str, object], *, detached: bool = False) -> Inbound:
+def opening(caller: ApiCaller, found: Asked, request: Mapping[str, object], *, detached: bool = False) -> Inbound:
     """Return the first message of a conversation that goes on from response to response."""
     return _bound(caller, found, request, caller.place("resp_"), RESPONSES, detached=detached)
 
 
 def following(
-    caller: Caller,
+    caller: ApiCaller,
     found: Asked,
     request: Mapping[str, object],
     conversation: str,
@@ -74,7 +74,7 @@ def following(
 
 
 def _bound(
-    caller: Caller,
+    caller: ApiCaller,
     found: Asked,
     request: Mapping[str, object],
     conversation: str,

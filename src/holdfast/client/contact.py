@@ -25,7 +25,7 @@ async def running_desk(home: Path, absent: Callable[[], None] = unnoticed) -> As
     """Reach the gateway that runs in a home.  Raises `NotRunning`."""
     if not (home / SOCKET).exists():
         raise NotRunning(home)
-    from holdfast.desk.remote import connected
+    from holdfast.client.remote import connected
 
     async with connected(home / SOCKET, absent) as desk:
         yield desk

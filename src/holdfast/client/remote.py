@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import ssl
 import time
@@ -13,15 +12,15 @@ from urllib.parse import quote
 
 import httpx2
 
+from holdfast.client.link import PATIENT_S, TIMEOUT_S, Link, at
+from holdfast.client.proxy import Absence, patiently, proxy
 from holdfast.core.delivery import Delivery, DeliveryState
 from holdfast.core.intake import Busy, Image, Receipt
 from holdfast.core.journal import Entry
-from holdfast.core.processes import ProcessState
 from holdfast.core.segments import SegmentState
 from holdfast.core.sessions import SessionState
-from holdfast.desk.address import NOTICED_AFTER_S, short_path, unnoticed
+from holdfast.desk.address import short_path, unnoticed
 from holdfast.desk.debts import Committed, Document, Edited, Forgotten, MemoryStatus, Recalled, Replayed, SegmentView
-from holdfast.desk.link import PATIENT_S, TIMEOUT_S, Link, at
 from holdfast.desk.plans import (
     Change,
     Edit,
@@ -29,28 +28,19 @@ from holdfast.desk.plans import (
     KeyPlan,
     Opening,
     Order,
-    Plan,
     Pruning,
     Replaying,
     RoutePlan,
     Signing,
 )
-from holdfast.desk.port import OUTPUT_MAX
 from holdfast.desk.views import (
-    ApprovalView,
     Deleted,
-    Forecast,
-    GrantView,
     Health,
-    JobView,
     KeyView,
     MemoryView,
     NewKey,
     NewRoute,
-    Page,
-    ProcessView,
     Pruned,
-    Removed,
     RevokedKey,
     RouteView,
     Search,
@@ -63,43 +53,19 @@ from holdfast.desk.views import (
     Transcript,
     TurnView,
 )
-from holdfast.errors import NotRunning, Unavailable
-from holdfast.ids import DeliveryId, MemoryId, ProcessId, SegmentId, SessionId, TurnId, new_id
-from holdfast.ports import Output
+from holdfast.errors import Unavailable
+from holdfast.ids import DeliveryId, MemoryId, SegmentId, SessionId, TurnId, new_id
+from holdfast.operations.approvals import Approvals
+from holdfast.operations.jobs import Jobs
+from holdfast.operations.operation import Retry
+from holdfast.operations.pages import Page, Removed
+from holdfast.operations.processes import Processes
 
 T = TypeVar("T")
-
-# A gateway that restarts is back within this; a reader waits for it.
-ABSENCE_MAX_S = 60
-_RETRY_S = 0.2
 
 
 def _flag(value: bool | None) -> str | None:
     return None if value is None else str(value).lower()
-
-
-class _Absence:
-    """How long the gateway has been away.  Whoever waits is told once that it is not there."""
-
-    def __init__(self, tell: Callable[[], None]) -> None:
-        self._tell = tell
-        self._told = False
-        self._since: float | None = None
-
-    def over(self) -> None:
-        self._told = False
-        self._since = None
-
-    async def wait(self) -> None:
-        """Wait before the next try.  Raises `Unavailable` when it has been away for too long."""
-        now = time.monotonic()
-        self._since = self._since or now
-        if now - self._since > ABSENCE_MAX_S:
-            raise Unavailable("the gateway has not come back")
-        if now - self._since > NOTICED_AFTER_S and not self._told:
-            self._told = True
-            self._tell()
-        await asyncio.sleep(_RETRY_S)
 
 
 class _Remote:
@@ -107,77 +73,6 @@ class _Remote:
 
     def __init__(self, link: Link) -> None:
         self._link = link
-
-
-class RemoteApprovals(_Remote):
-    """Open questions and standing grants, as HTTP."""
-
-    async def list(
-        self, *, session_id: SessionId | None = None, cursor: str | None = None, limit: int = 50
-    ) -> Page[ApprovalView]:
-        query = {"session": session_id, "cursor": cursor, "limit": limit}
-        return await self._link.get("/api/approvals", Page[ApprovalView], query)
-
-    async def grants(self) -> Page[GrantView]:
-        return await self._link.get("/api/grants", Page[GrantView])
-
-    async def revoke(self, grant_id: str) -> GrantView:
-        return await self._link.delete(at("grants", grant_id), GrantView)
-
-
-class RemoteProcesses(_Remote):
-    """Background commands, as HTTP."""
-
-    async def list(
-        self,
-        *,
-        session_id: SessionId | None = None,
-        state: ProcessState | None = None,
-        cursor: str | None = None,
-        limit: int = 50,
-    ) -> Page[ProcessView]:
-        query = {"session": session_id, "state": state, "cursor": cursor, "limit": limit}
-        return await self._link.get("/api/processes", Page[ProcessView], query)
-
-    async def get(self, process_id: ProcessId) -> ProcessView:
-        return await self._link.get(at("processes", process_id), ProcessView)
-
-    async def output(
-        self, process_id: ProcessId, after: int = 0, limit: int = OUTPUT_MAX, *, colours: bool = False
-    ) -> Output:
-        asked = {"after": after, "limit": limit, "colours": str(colours).lower()}
-        return await self._link.get(at("processes", process_id, "log"), Output, asked)
-
-    async def kill(self, process_id: ProcessId) -> ProcessView:
-        return await self._link.post(at("processes", process_id, "kill"), ProcessView)
-
-
-class RemoteJobs(_Remote):
-    """Scheduled work, as HTTP."""
-
-    async def list(self, *, cursor: str | None = None, limit: int = 50) -> Page[JobView]:
-        return await self._link.get("/api/jobs", Page[JobView], {"cursor": cursor, "limit": limit})
-
-    async def get(self, name: str) -> JobView:
-        return await self._link.get(at("jobs", name), JobView)
-
-    async def save(self, plan: Plan) -> JobView:
-        return await self._link.post("/api/jobs", JobView, plan)
-
-    async def forecast(self, schedule: str) -> Forecast:
-        return await self._link.get("/api/schedule", Forecast, {"schedule": schedule})
-
-    async def run(self, name: str) -> Receipt:
-        return await self._link.post(at("jobs", name, "run"), Receipt)
-
-    async def pause(self, name: str) -> JobView:
-        return await self._link.post(at("jobs", name, "pause"), JobView)
-
-    async def resume(self, name: str) -> JobView:
-        return await self._link.post(at("jobs", name, "resume"), JobView)
-
-    async def remove(self, name: str) -> None:
-        await self._link.delete(at("jobs", name), Removed)
 
 
 class RemoteMemories(_Remote):
@@ -288,9 +183,9 @@ class RemoteDesk:
     def __init__(self, link: Link, absent: Callable[[], None]) -> None:
         self._link = link
         self._absent = absent
-        self.approvals = RemoteApprovals(link)
-        self.processes = RemoteProcesses(link)
-        self.jobs = RemoteJobs(link)
+        self.approvals = proxy(Approvals, link, absent)
+        self.processes = proxy(Processes, link, absent)
+        self.jobs = proxy(Jobs, link, absent)
         self.memories = RemoteMemories(link)
         self.keys = RemoteKeys(link)
         self.webhooks = RemoteWebhooks(link)
@@ -358,7 +253,7 @@ class RemoteDesk:
         headers = {"Idempotency-Key": key or new_id("cli", time.time_ns() // 1_000_000)}
         message = {"text": text, "busy": busy, "images": images}
         address = at("sessions", session_id, "messages")
-        return await self._patiently(lambda: self._link.post(address, Receipt, message, headers), Unavailable)
+        return await self._patiently(lambda: self._link.post(address, Receipt, message, headers), Retry.ALWAYS)
 
     async def compact(self, session_id: SessionId) -> Receipt:
         return await self._link.post(at("sessions", session_id, "compact"), Receipt)
@@ -381,7 +276,7 @@ class RemoteDesk:
 
     async def prune(self, pruning: Pruning) -> Pruned:
         # Once more is harmless, so that a gateway that restarts in between is waited for.
-        return await self._patiently(lambda: self._link.post("/api/prune", Pruned, pruning), Unavailable)
+        return await self._patiently(lambda: self._link.post("/api/prune", Pruned, pruning), Retry.ALWAYS)
 
     async def cancel(self, turn_id: TurnId) -> TurnView:
         return await self._link.post(at("turns", turn_id, "cancel"), TurnView)
@@ -407,18 +302,12 @@ class RemoteDesk:
     async def stop(self, stop: Stop) -> None:
         await self._link.post("/api/stop", Health, stop)
 
-    async def _patiently(self, ask: Callable[[], Awaitable[T]], away: type[Unavailable] = NotRunning) -> T:
-        """Ask until the gateway has answered; one that restarts has heard nothing of what it did not take."""
-        absence = _Absence(self._absent)
-        while True:
-            try:
-                return await ask()
-            except away:
-                await absence.wait()
+    async def _patiently(self, ask: Callable[[], Awaitable[T]], retry: Retry = Retry.UNHEARD) -> T:
+        return await patiently(ask, retry, self._absent)
 
     async def follow(self, session_id: SessionId, after: int = 0) -> AsyncGenerator[Entry]:
         """Yield every entry after a cursor; a gateway that restarts in between is waited for."""
-        absence = _Absence(self._absent)
+        absence = Absence(self._absent)
         while True:
             with contextlib.suppress(Unavailable):
                 stream = self._link.events(at("sessions", session_id, "events"), after, absence.over)

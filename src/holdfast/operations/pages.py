@@ -1,10 +1,37 @@
-"""Pages of lists: their cursors, opaque to whoever holds one and checked when they come back, and their size."""
+"""Pages of lists: their cursors, opaque to clients and checked when they come back, and their size."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Generic, TypeVar
+
 from holdfast.errors import Rejected
+from holdfast.ids import SessionId
+from holdfast.operations.operation import Query
+
+T = TypeVar("T")
 
 SIZE_MAX = 500
+
+Cursor = Annotated[str | None, Query("Where to go on: the next_cursor of the page before.")]
+Limit = Annotated[int, Query("How many at most.", least=1, most=SIZE_MAX)]
+OfSession = Annotated[SessionId | None, Query("Only what belongs to this session.", name="session")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page(Generic[T]):
+    """One page of a list; with `next_cursor` the next one can be asked for."""
+
+    items: Sequence[T]
+    next_cursor: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Removed:
+    """Something is not there any more."""
+
+    removed: bool = True
 
 
 def after(position: tuple[int, str]) -> str:

@@ -1,0 +1,1 @@
+"""The client: the services of a gateway, wherever it runs."""

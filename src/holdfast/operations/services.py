@@ -1,0 +1,30 @@
+"""The services: what a gateway can be asked, by noun.  Callers do not know whether it is this process or another one."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Protocol, get_type_hints
+
+from holdfast.operations.approvals import Approvals
+from holdfast.operations.jobs import Jobs
+from holdfast.operations.processes import Processes
+
+
+class Services(Protocol):
+    """Every service.  Routes, the OpenAPI document and the client are derived from this list."""
+
+    @property
+    def approvals(self) -> Approvals: ...
+    @property
+    def processes(self) -> Processes: ...
+    @property
+    def jobs(self) -> Jobs: ...
+
+
+@functools.cache
+def nouns() -> Mapping[str, type]:
+    """Return the class of every service by its noun."""
+    listed = {noun: each for noun, each in vars(Services).items() if isinstance(each, property)}
+    return MappingProxyType({noun: get_type_hints(each.fget)["return"] for noun, each in listed.items()})

@@ -1,0 +1,83 @@
+"""The endpoints of the services: what a request says becomes the arguments of a method, and what it returns the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+from operator import attrgetter
+from typing import assert_never
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from holdfast.operations.operation import Location, Operation, Parameter, operations
+from holdfast.operations.services import nouns
+from holdfast.web import requests
+from holdfast.web.answers import answer
+from holdfast.web.endpoints import Call, Endpoint
+
+# Returns the argument that a request says.
+Read = Callable[[Request], object]
+
+
+class ServiceEndpoints:
+    """The operations of the service of one noun."""
+
+    def __init__(self, noun: str) -> None:
+        self._noun = noun
+
+    def endpoints(self) -> list[Endpoint]:
+        return [endpoint_of(self._noun, each) for each in operations(nouns()[self._noun]).values()]
+
+
+def endpoint_of(noun: str, operation: Operation) -> Endpoint:
+    """Return the endpoint of an operation of a service."""
+    # All of this is found out once, and not with each request.
+    service_of, method, status, body = attrgetter(noun), operation.function, operation.status, operation.body
+    reads = [(each.argument, _read(each)) for each in operation.parameters]
+
+    async def handle(call: Call) -> Response:
+        arguments = {argument: read(call.request) for argument, read in reads}
+        if body is not None:
+            arguments[body.argument] = await call.body(body.kind)
+        return answer(await method(service_of(call.desk), **arguments), status)
+
+    return Endpoint(
+        method=operation.method,
+        path=operation.path,
+        handle=handle,
+        summary=operation.summary,
+        scope=operation.scope,
+        takes=body.kind if body else None,
+        body_max=operation.body_max,
+        gives=operation.gives,
+        status=status,
+        parameters=operation.parameters,
+        also=operation.also,
+        refuses=operation.refuses,
+    )
+
+
+def _read(parameter: Parameter) -> Read:
+    """Return what reads a parameter.  Text that is empty counts as missing."""
+    name, default, kind = parameter.name, parameter.default, parameter.kind
+    match parameter.location:
+        case Location.PATH:
+            return lambda request: requests.name(request, name)
+        case Location.HEADER:
+            return lambda request: requests.header(request, name) or default
+        case Location.QUERY if kind is int:
+            most, least = parameter.most, parameter.least
+            return lambda request: requests.number(request.query_params.get(name), name, default, most, least)
+        case Location.QUERY if kind is bool:
+            return lambda request: _given(requests.flag(request.query_params.get(name), name), default)
+        case Location.QUERY if issubclass(kind, StrEnum):
+            return lambda request: _given(requests.choice(request.query_params.get(name), name, kind), default)
+        case Location.QUERY:
+            return lambda request: request.query_params.get(name) or default
+        case _:
+            assert_never(parameter.location)
+
+
+def _given(value: object, default: object) -> object:
+    return default if value is None else value

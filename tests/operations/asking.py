@@ -1,0 +1,105 @@
+"""An agent that asks, and the desk of a gateway in which it works."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from holdfast.clock import Clock, SystemClock
+from holdfast.core.effects import Effect
+from holdfast.core.processes import Process, ProcessEvent
+from holdfast.core.questions import APPROVAL_CHOICES, About, Question, fingerprint
+from holdfast.core.turns import TurnState
+from holdfast.desk.lifecycle import Lifecycle
+from holdfast.desk.local import LocalDesk
+from holdfast.desk.plans import Opening
+from holdfast.desk.views import AgentView
+from holdfast.engine.engine import Engine
+from holdfast.ids import CallId, ProcessId, TurnId
+from holdfast.operations.approvals import ApprovalView
+from holdfast.operations.caller import Caller
+from holdfast.ports import Assignment, Output, Stage, Use
+from holdfast.store.store import Store
+from holdfast.targets import Targets
+from tests.engine.world import RecordingCarrier, until
+
+
+class Shell:
+    """A tool that only says what it would have done."""
+
+    name = "terminal"
+    effect = Effect.EFFECTFUL
+
+    async def run(self, args: Mapping[str, object], key: str) -> str:
+        return f"ran {args['command']}"
+
+
+class Asking:
+    """An agent that runs what it is told once it may; "ask …" is a question of its own."""
+
+    async def run(self, work: Assignment, stage: Stage) -> str:
+        said = work.message
+        if said.startswith("ask "):
+            return await stage.ask(Question(id="q", text=said[4:], choices=("north", "south")))
+        if said == "/compress":
+            return "compacted"
+        question = Question(
+            id="approve",
+            text=f"May I run {said}?",
+            about=About.APPROVAL,
+            choices=APPROVAL_CHOICES,
+            fingerprint=fingerprint(command=said),
+            detail={"command": said},
+        )
+        use = Use(tool=Shell(), call_id=CallId("call_1"), args={"command": said}, question=question)
+        (call,) = await stage.use_all([use])
+        return f"{call.state}: {call.result}"
+
+
+class Kept:
+    """Background commands whose output is known, and which end at once when they are told to."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+
+    async def output(self, process_id: ProcessId, after: int, limit: int, *, colours: bool = False) -> Output:
+        text = "one\ntwo\nthree\n"[after : after + limit]
+        return Output(text=text, begin=after, end=after + len(text))
+
+    async def kill(self, process_id: ProcessId) -> Process:
+        return await self.store.processes.end(process_id, ProcessEvent.EXIT, -9, 5)
+
+
+def desk_of(store: Store, engine: Engine, owner: str = "local", clock: Clock | None = None) -> LocalDesk:
+    clock = clock or SystemClock()
+    life = Lifecycle(clock, home="", store="")
+    view = AgentView(model="mine:small", tools=("terminal",), sandbox="none")
+    return LocalDesk(
+        store=store,
+        engine=engine,
+        lifecycle=life,
+        clock=clock,
+        caller=Caller(owner=owner),
+        control=Kept(store),
+        describe=lambda: view,
+        targets=Targets({"chat": RecordingCarrier()}),
+    )
+
+
+async def waiting(desk: LocalDesk, text: str, key: str = "chat") -> ApprovalView:
+    """Send a message and return the question that its turn waits with."""
+    session = await desk.open(Opening(key=key))
+    turn_id = (await desk.send(session.id, text)).turn_id
+
+    async def look() -> ApprovalView | None:
+        return next((each for each in (await desk.approvals.list()).items if each.turn_id == turn_id), None)
+
+    return await until(look)
+
+
+async def said(desk: LocalDesk, turn_id: TurnId) -> str:
+    async def look() -> bool:
+        return (await desk.turn(turn_id)).state is TurnState.COMPLETED
+
+    await until(look)
+    entries = await desk.store.journal.read_turn(turn_id)
+    return str(entries[-1].data["text"])
