@@ -258,7 +258,7 @@ async def test_an_answer_without_end_is_left_at_its_limit() -> None:
 
 async def test_an_answer_that_stops_in_its_middle_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """M10: whoever drips holds nobody up."""
-    monkeypatch.setattr(egress, "REMARK_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(egress, "POST_BODY_TIMEOUT_S", 0.1)
     half = Reply(body=b'{"memories": [', more=100)
     async with receiving(half, half) as there, a_provider(there.url("")) as provider:
         assert "did not come to an end" in str(await refusal(provider, "recall"))
