@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.web import receiving
-from holdfast.web.receiving import REPLAY_MS, Replays
-from holdfast.web.throttle import Window
+from holdfast.channels.webhook import replays as memory
+from holdfast.channels.webhook.rate import RateWindow
+from holdfast.channels.webhook.replays import REPLAY_MS, Replays
 from tests.engine.world import ManualClock
 
 
 async def test_a_window_holds_so_many_in_any_minute() -> None:
     clock = ManualClock()
-    window = Window(2, clock)
+    window = RateWindow(2, clock)
     assert window.take() == 0
     await clock.advance(10_000)
     assert window.take() == 0
@@ -25,7 +25,7 @@ async def test_a_window_holds_so_many_in_any_minute() -> None:
 
 
 async def test_what_does_not_count_is_given_back() -> None:
-    window = Window(1, ManualClock())
+    window = RateWindow(1, ManualClock())
     assert window.take() == 0
     window.give_back()
     assert (window.take(), window.take()) == (0, 60)
@@ -43,7 +43,7 @@ async def test_a_signature_keeps_its_first_id_for_as_long_as_its_time_is_good(mo
     assert (replays.first("alerts", "mark", "three"), len(replays)) == ("one", 2)
     await clock.advance(1)
     assert (replays.first("alerts", "mark", "four"), len(replays)) == ("four", 1)
-    monkeypatch.setattr(receiving, "REPLAYS_MAX", 3)
+    monkeypatch.setattr(memory, "REPLAYS_MAX", 3)
     for number in range(10):
         assert replays.first("alerts", f"mark {number}", "any") == "any"
     assert len(replays) == 3

@@ -1,9 +1,6 @@
-"""Throttles: how often somebody may do something, and exactly how long they have to wait when they may not."""
+"""Throttles: how often a client may do something, and how long it has to wait."""
 
 from __future__ import annotations
-
-import math
-from collections import deque
 
 from holdfast.clock import Clock
 
@@ -34,26 +31,3 @@ class Bucket:
         if not wait_s:
             self._left -= MINUTE_MS
         return wait_s
-
-
-class Window:
-    """At most so many in any minute.  What turns out not to count is given back."""
-
-    def __init__(self, most: int, clock: Clock) -> None:
-        self.most = most
-        self._clock = clock
-        self._taken: deque[int] = deque()
-
-    def take(self) -> int:
-        """Count one and return 0, or return how many seconds to wait until there is room for one."""
-        now = self._clock.monotonic_ms()
-        while self._taken and self._taken[0] <= now - MINUTE_MS:
-            self._taken.popleft()
-        if len(self._taken) >= self.most:
-            return max(1, math.ceil((self._taken[0] + MINUTE_MS - now) / 1000))
-        self._taken.append(now)
-        return 0
-
-    def give_back(self) -> None:
-        if self._taken:
-            self._taken.pop()
