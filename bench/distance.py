@@ -16,7 +16,7 @@ from holdfast.agent.scripted import Pause, Say, ScriptedAgent
 from holdfast.core.intake import Inbound
 from holdfast.core.sessions import Source
 from holdfast.engine.engine import Engine
-from holdfast.engine.settings import Settings
+from holdfast.engine.tuning import Tuning
 from holdfast.store.opening import open_store
 
 SIDE_BY_SIDE = 50
@@ -29,7 +29,7 @@ async def run(ground: Ground) -> list[Line]:
         store = await open_store(way.url, ground.folder)
         agent = ScriptedAgent([Say("three "), Pause(0), Say("short "), Pause(0), Say("words")])
         try:
-            async with workload.running(store, agent, Settings(poll_ms=10_000)) as (engine, watched):
+            async with workload.running(store, agent, Tuning(poll_ms=10_000)) as (engine, watched):
                 talk = Talk(engine, watched)
                 await talk.together(SIDE_BY_SIDE)
                 return [line for away in BARS_MS for line in await _at(way, talk, away, 3 if ground.quick else 7)]

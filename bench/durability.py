@@ -11,13 +11,13 @@ from bench.limit import SqliteLimit
 from bench.producers import PRODUCERS, Operation, Round, median_round, produce
 from bench.report import Line, Unit
 from holdfast.clock import SystemClock
+from holdfast.config import GatewayConfig, SessionsConfig
 from holdfast.core.intake import Inbound
 from holdfast.core.journal import DraftEntry, EntryKind
 from holdfast.core.redaction import Redaction
 from holdfast.core.sessions import Source
 from holdfast.core.turns import Mode, Turn
 from holdfast.engine.inbox import Inbox
-from holdfast.engine.settings import Settings
 from holdfast.ids import new_node_id
 from holdfast.store.store import Store
 
@@ -103,7 +103,7 @@ async def _append(ground: Ground) -> Pair:
 async def _accept(ground: Ground) -> Pair:
     """A webhook delivery: a new one-shot session with a dedupe key."""
     store, raw = await _open(ground)
-    inbox = Inbox(store, Settings(), Redaction(), _clock)
+    inbox = Inbox(store, GatewayConfig(), SessionsConfig(), Redaction(), _clock)
     numbers = iter(range(10**9))
 
     async def ours(_: int, __: int) -> None:
@@ -129,7 +129,7 @@ async def _accept(ground: Ground) -> Pair:
 async def _join(ground: Ground) -> Pair:
     """A chat message in a conversation that exists."""
     store, raw = await _open(ground)
-    inbox = Inbox(store, Settings(), Redaction(), _clock)
+    inbox = Inbox(store, GatewayConfig(), SessionsConfig(), Redaction(), _clock)
     numbers = iter(range(10**9))
 
     async def say(conversation: int) -> None:
@@ -173,7 +173,7 @@ def _closing(store: Store, raw: SqliteLimit) -> Callable[[], Awaitable[None]]:
 
 
 async def _running(store: Store) -> list[Turn]:
-    inbox = Inbox(store, Settings(), Redaction(), _clock)
+    inbox = Inbox(store, GatewayConfig(), SessionsConfig(), Redaction(), _clock)
     for number in range(PRODUCERS):
         await inbox.accept(Inbound(conversation=f"chat:{number}", text=_TEXT, channel="chat"))
     now = _clock.now_ms()

@@ -10,11 +10,12 @@ from bench.gateway import LOOK_S, Gateway
 from bench.ground import Ground
 from bench.report import Line, Unit
 from holdfast.clock import SystemClock
+from holdfast.config import GatewayConfig, SessionsConfig
 from holdfast.core.intake import Inbound
 from holdfast.core.redaction import Redaction
 from holdfast.core.turns import Mode, Turn, TurnState
 from holdfast.engine.inbox import Inbox
-from holdfast.engine.settings import Settings
+from holdfast.engine.tuning import Tuning
 from holdfast.ids import TurnId
 from holdfast.store.opening import open_store
 from holdfast.store.store import Store
@@ -22,7 +23,7 @@ from holdfast.store.store import Store
 SECONDS_MAX = 10.0
 WAIT_MAX_S = 60
 # As many as one gateway runs at once, so that all of them can start again at once.
-TURNS = Settings().max_running
+TURNS = GatewayConfig().max_running
 
 
 async def run(ground: Ground) -> list[Line]:
@@ -36,7 +37,7 @@ async def run(ground: Ground) -> list[Line]:
             detail=f"slowest of {rounds}: " + ", ".join(f"{each:.1f}" for each in taken),
             bar=f"< {SECONDS_MAX:.0f} s",
             met=max(taken) < SECONDS_MAX,
-            note=f"from the kill until the last turn has started on the other node; the lease is {Settings().lease_ms} ms",
+            note=f"from the kill until the last turn has started on the other node; the lease is {Tuning().lease_ms} ms",
         )
     ]
 
@@ -64,7 +65,7 @@ async def _send(store: Store, number: int) -> TurnId:
     message = Inbound(
         conversation=f"hook:{number}", text="count to 1000 slowly", channel="webhook", mode=Mode.DETACHED, one_shot=True
     )
-    return (await Inbox(store, Settings(), Redaction(), SystemClock()).accept(message)).turn_id
+    return (await Inbox(store, GatewayConfig(), SessionsConfig(), Redaction(), SystemClock()).accept(message)).turn_id
 
 
 async def _all(store: Store, turn_ids: Sequence[TurnId], is_there: Callable[[Turn], bool]) -> bool:

@@ -24,13 +24,13 @@ from holdfast.agent.prompt import Prompt
 from holdfast.agent.scripted import Say, ScriptedAgent
 from holdfast.agent.toolbox import Toolbox
 from holdfast.clock import SystemClock
-from holdfast.config import AgentConfig, BudgetConfig
+from holdfast.config import AgentConfig, BudgetConfig, MemoryConfig
 from holdfast.core.facts import Memory, MemoryChanges
 from holdfast.core.intake import Inbound
 from holdfast.core.journal import EntryKind
 from holdfast.core.redaction import Redaction
 from holdfast.engine.engine import Engine
-from holdfast.engine.settings import Settings
+from holdfast.engine.tuning import Tuning
 from holdfast.ids import MemoryId, SessionId
 from holdfast.memory.address import Address
 from holdfast.memory.bindings import Bindings
@@ -154,7 +154,7 @@ def _held_up(early: Sequence[tuple[float, float]], scene: Scene) -> Line:
         unit=Unit.SECONDS,
         detail=f"{len(held)} of {len(whole)} replies took longer than {HELD_UP_MS:.0f} ms",
         bar="one, within 2 s",
-        met=len(held) <= 1 and max(whole) < Settings().recall_timeout_ms + HELD_UP_MS,
+        met=len(held) <= 1 and max(whole) < MemoryConfig().recall_timeout * 1000 + HELD_UP_MS,
     )
 
 
@@ -219,7 +219,7 @@ async def _committed(ground: Ground, name: str, kind: str | int, count: int) -> 
         what=f"{name}: commits",
         measured=count / seconds,
         unit=Unit.RATE,
-        detail=f"{count:,} segments of one turn in {seconds:.2f} s, {Settings().commits_max} at once",
+        detail=f"{count:,} segments of one turn in {seconds:.2f} s, {Tuning().commits_max} at once",
         note="in the background, each durable when it is counted; the builtin extracts with plain rules, without a model",
     )
 

@@ -14,9 +14,9 @@ from bench.ground import Ground, Kind
 from bench.producers import percentile
 from bench.report import Line, Unit
 from holdfast.clock import SystemClock
+from holdfast.config import GatewayConfig, SessionsConfig
 from holdfast.core.redaction import Redaction
 from holdfast.engine.inbox import Inbox
-from holdfast.engine.settings import Settings
 from holdfast.store.store import Store
 
 P99_MAX_MS = 50.0
@@ -68,7 +68,7 @@ async def _measured(store: Store, path: Path | None, sessions: int, kind: str) -
 
 
 async def _accept(store: Store, took_ms: list[float], name: str) -> None:
-    inbox = Inbox(store, Settings(), Redaction(), _clock)
+    inbox = Inbox(store, GatewayConfig(), SessionsConfig(), Redaction(), _clock)
     for number in itertools.count(1):
         began = time.monotonic()
         await inbox.accept(replace(workload.message(number), conversation=f"{name}:{number}", dedupe_key=f"{name}:{number}"))

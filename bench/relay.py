@@ -15,7 +15,7 @@ from bench.report import Line, Unit
 from holdfast.core.intake import Inbound
 from holdfast.core.journal import CLOSING, EntryKind
 from holdfast.engine.engine import Engine
-from holdfast.engine.settings import Settings
+from holdfast.engine.tuning import Tuning
 from holdfast.ids import SessionId
 from holdfast.ports import Assignment, Stage
 
@@ -76,7 +76,7 @@ async def _measure(ground: Ground, turns: int, seconds: float) -> Line:
         raw=await _plain(ground, turns, seconds / 5),
         bar=f"p99 < {P99_MAX_MS:.0f} ms",
         met=p99 < P99_MAX_MS,
-        note=f"Holdfast gathers words for up to {Settings().batch_ms} ms before it writes; raw writes each by itself",
+        note=f"Holdfast gathers words for up to {Tuning().batch_ms} ms before it writes; raw writes each by itself",
     )
 
 

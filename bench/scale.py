@@ -15,10 +15,10 @@ from bench.ground import Ground, Kind
 from bench.producers import median
 from bench.report import Line, Unit
 from holdfast.clock import SystemClock
+from holdfast.config import GatewayConfig, SessionsConfig
 from holdfast.core.intake import Inbound
 from holdfast.core.redaction import Redaction
 from holdfast.engine.inbox import Inbox
-from holdfast.engine.settings import Settings
 from holdfast.ids import NodeId, SessionId
 from holdfast.store.store import Store
 
@@ -53,7 +53,9 @@ async def _grow(ground: Ground, kind: Kind, sizes: tuple[int, ...]) -> list[Line
     store, where = await ground.store(kind)
     await store.nodes.join(NODE, _clock.now_ms())
     # The turn to be claimed: its session is the only one that ever has work.
-    await Inbox(store, Settings(), Redaction(), _clock).accept(Inbound(conversation="queued", text="work", channel="chat"))
+    await Inbox(store, GatewayConfig(), SessionsConfig(), Redaction(), _clock).accept(
+        Inbound(conversation="queued", text="work", channel="chat")
+    )
     points: list[Point] = []
     full = 0
     for size in sizes:

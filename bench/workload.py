@@ -14,7 +14,7 @@ from holdfast.core.intake import Inbound
 from holdfast.core.sessions import Source
 from holdfast.core.turns import Mode, Turn
 from holdfast.engine.engine import Engine, Parts
-from holdfast.engine.settings import Settings
+from holdfast.engine.tuning import Tuning
 from holdfast.ids import TurnId
 from holdfast.ports import Agent, Bindings
 from holdfast.store.settlement import Settlement
@@ -79,12 +79,12 @@ class Watched:
 
 @asynccontextmanager
 async def running(
-    store: Store, agent: Agent, settings: Settings | None = None, memory: Bindings | None = None
+    store: Store, agent: Agent, tuning: Tuning | None = None, memory: Bindings | None = None
 ) -> AsyncGenerator[tuple[Engine, Watched]]:
     """Run an engine on a store for a while."""
     watched = Watched(store.settlement)
     store.settlement = watched  # type: ignore[assignment]
-    engine = Engine(Parts(store=store, agent=agent, settings=settings or Settings(), memory=memory))
+    engine = Engine(Parts(store=store, agent=agent, tuning=tuning or Tuning(), memory=memory))
     task = asyncio.create_task(engine.run())
     try:
         yield engine, watched

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,21 +13,20 @@ from holdfast.agent.context import CONTINUE, UNKNOWN
 from holdfast.agent.models.port import Called, Done, Event, Facts, Request, Said, StopReason, Thought, ToolCall
 from holdfast.agent.models.scripted import ScriptedModel, Step, call
 from holdfast.agent.tools.port import Site
-from holdfast.config import AgentConfig
+from holdfast.config import AgentConfig, Config, GatewayConfig, ModelConfig
 from holdfast.core import notes
 from holdfast.core.effects import Effect
 from holdfast.core.ending import Ending
 from holdfast.core.intake import Busy, Image, Receipt
 from holdfast.core.journal import EntryKind
 from holdfast.core.transcript import Role
-from holdfast.core.turns import Policy, Resume, Turn, TurnState
+from holdfast.core.turns import Turn, TurnState
 from holdfast.core.usage import Usage
 from holdfast.errors import ModelRejected, ModelUnavailable
 from holdfast.store.store import Store
 from tests.agent.world import Lever, agent_of, assert_every_call_has_its_result, items_of, shape
 from tests.engine.players import HeldTool, Puppet, in_state, text_of
 from tests.engine.world import (
-    FAST,
     Altered,
     ManualClock,
     Open,
@@ -41,8 +39,8 @@ from tests.engine.world import (
     until,
 )
 
-AUTO = replace(FAST, policy=Policy(resume=Resume.AUTO))
-UNWAITING = replace(FAST, model_wait_ms=0)
+AUTO = Config(gateway=GatewayConfig(resume="auto"))
+UNWAITING = Config(model=ModelConfig(wait=0))
 
 
 async def test_an_answer_is_streamed_and_finished_whole(open_it: Open) -> None:
@@ -129,7 +127,7 @@ async def test_an_effectful_call_cut_by_a_crash_is_shown_as_unknown_and_never_ru
             await until(lambda: _outcomes(store, receipt, 1))
             await until(lambda: cut.pulls)
         agent, model = agent_of([["So be it."]], store, done, cut)
-        async with running_engine(store, agent, settings=AUTO):
+        async with running_engine(store, agent, config=AUTO):
             turn = await settled(store, receipt)
             assert (turn.state, turn.attempt) == (TurnState.COMPLETED, 2)
             assert (len(done.pulls), len(cut.pulls)) == (1, 1)
@@ -156,7 +154,7 @@ async def test_a_pure_call_cut_by_a_crash_is_run_again_under_its_own_id_before_t
             await until(lambda: lever.pulls)
         lever.may_end.set()
         agent, model = agent_of([["Done."]], store, lever)
-        async with running_engine(store, agent, settings=AUTO):
+        async with running_engine(store, agent, config=AUTO):
             assert (await settled(store, receipt)).state is TurnState.COMPLETED
             assert lever.keys[0] == lever.keys[1] == f"{receipt.turn_id}:s1_c1"
             assert shape(model.requests[0])[-2:] == [("assistant", "", "lever"), ("tool", "pulled once")]
@@ -173,7 +171,7 @@ async def test_steps_count_on_across_attempts(open_it: Open) -> None:
             await until(lambda: held.pulls)
         held.may_end.set()
         agent, _ = agent_of([[call("lever")], ["ok"]], store, lever, held)
-        async with running_engine(store, agent, settings=AUTO):
+        async with running_engine(store, agent, config=AUTO):
             await settled(store, receipt)
             ids = [(each.id, each.name) for each in await store.journal.calls(receipt.turn_id)]
             assert ids == [("s1_c1", "lever"), ("s2_c1", "held"), ("s3_c1", "lever")]
@@ -188,7 +186,7 @@ async def test_an_answer_cut_by_a_crash_goes_on_where_it_stopped(open_it: Open) 
             receipt = await engine.inbox.accept(message("count"))
             await until(lambda: text_of(store, receipt))
         agent, model = agent_of([["three."]], store)
-        async with running_engine(store, agent, settings=AUTO):
+        async with running_engine(store, agent, config=AUTO):
             assert (await settled(store, receipt)).state is TurnState.COMPLETED
             assert shape(model.requests[0])[-2:] == [("assistant", "One, two, "), ("user", CONTINUE)]
             entries = await store.journal.read_turn(receipt.turn_id)
@@ -310,7 +308,7 @@ async def test_what_the_gateway_said_at_the_end_is_no_beginning_of_an_answer(ope
     async with opened(open_it) as store:
         agent, model = agent_of([step, ["something else"]], store)
         cut = Altered(store, settlement=Altered(store.settlement, finish=finish))
-        async with running_engine(cut, agent, settings=AUTO) as engine:
+        async with running_engine(cut, agent, config=AUTO) as engine:
             turn = await answered(engine, store)
         assert (turn.state, turn.attempt, await text_of(store, receipt_of(turn))) == (TurnState.COMPLETED, 2, said)
         assert len(model.requests) == 1
@@ -350,7 +348,7 @@ async def test_an_answer_that_breaks_off_before_its_first_word_is_asked_for_agai
     lever, cut = Lever(), ModelUnavailable("cut", 0.01)
     async with opened(open_it) as store:
         agent, model = agent_of([[first, cut], [first, cut], ["here I am"]], store, lever)
-        async with running_engine(store, agent, settings=UNWAITING) as engine:
+        async with running_engine(store, agent, config=UNWAITING) as engine:
             turn = await answered(engine, store)
         assert (turn.state, turn.error, lever.pulls) == (TurnState.COMPLETED, None, [])
         assert await text_of(store, receipt_of(turn)) == "here I am"
@@ -363,7 +361,7 @@ async def test_a_stream_that_keeps_breaking_off_fails_the_turn_and_says_why(open
     script = [["word ", ModelUnavailable("the line is dead")]] * 4
     async with opened(open_it) as store:
         agent, model = agent_of(script, store, clock=clock)
-        async with running_engine(store, agent, settings=UNWAITING) as engine:
+        async with running_engine(store, agent, config=UNWAITING) as engine:
             receipt = await engine.inbox.accept(message())
             for nap in range(1, 4):
                 await clock.asleep(nap)
@@ -378,7 +376,7 @@ async def test_a_model_that_does_not_answer_fails_the_turn_visibly(open_it: Open
     """A1: before the first word there is nothing to go on from."""
     async with opened(open_it) as store:
         agent, _ = agent_of([[error]], store)
-        async with running_engine(store, agent, settings=UNWAITING) as engine:
+        async with running_engine(store, agent, config=UNWAITING) as engine:
             turn = await answered(engine, store)
             assert (turn.state, turn.error) == (TurnState.FAILED, str(error))
 
@@ -393,7 +391,7 @@ async def test_a_turn_whose_model_is_away_waits_says_so_once_and_is_answered_lat
         assert (turn.state, turn.attempt, turn.error, turn.retry_at) == (TurnState.COMPLETED, 3, None, None)
         assert await text_of(store, receipt_of(turn)) == "here I am"
         told = [item.text for item in await items_of(store, receipt_of(turn)) if item.role is Role.NOTE]
-        assert told == [notes.waits_for_model("nobody answers", FAST.model_wait_ms)]
+        assert told == [notes.waits_for_model("nobody answers", 86_400_000)]
         assert len(model.requests) == 3
 
 
@@ -401,7 +399,7 @@ async def test_a_turn_whose_model_is_away_gives_up_when_its_time_is_over(open_it
     """A1: with a reason that says how long it has waited."""
     async with opened(open_it) as store:
         agent, _ = agent_of(lambda _: [ModelUnavailable("nobody answers")], store)
-        async with running_engine(store, agent, settings=replace(FAST, model_wait_ms=1_500)) as engine:
+        async with running_engine(store, agent, config=Config(model=ModelConfig(wait=1.5))) as engine:
             turn = await answered(engine, store)
         assert (turn.state, turn.cause) == (TurnState.FAILED, "model_unavailable")
         assert turn.error == notes.waited_in_vain("nobody answers")
@@ -414,7 +412,7 @@ async def test_a_turn_whose_model_always_breaks_off_gives_up_when_its_time_is_ov
     cut = ModelUnavailable("cut", 0.01)
     async with opened(open_it) as store:
         agent, _ = agent_of(lambda _: ["word ", cut], store)
-        async with running_engine(store, agent, settings=replace(FAST, model_wait_ms=1_500)) as engine:
+        async with running_engine(store, agent, config=Config(model=ModelConfig(wait=1.5))) as engine:
             turn = await answered(engine, store)
         assert (turn.state, turn.cause) == (TurnState.FAILED, "model_unavailable")
         told = [item.text for item in await items_of(store, receipt_of(turn)) if item.role is Role.NOTE]
@@ -476,7 +474,7 @@ async def test_a_last_word_that_was_said_before_a_crash_is_not_said_again(open_i
             await puppet.say(loop.limit_reached(1))
             await until(lambda: text_of(store, receipt))
         agent, model = agent_of([], store, agent=config)
-        async with running_engine(store, agent, settings=AUTO):
+        async with running_engine(store, agent, config=AUTO):
             assert (await settled(store, receipt)).state is TurnState.COMPLETED
             assert await text_of(store, receipt) == loop.limit_reached(1)
             assert model.requests == []
@@ -536,7 +534,7 @@ async def test_a_turn_at_rest_frees_its_place_for_those_it_waits_for(open_it: Op
             return ["done"]
 
         agent, _ = agent_of(script, store, Waiter("waiter"))
-        async with running_engine(store, agent, settings=replace(FAST, max_running=1)) as engine:
+        async with running_engine(store, agent, config=Config(gateway=GatewayConfig(max_running=1))) as engine:
             first = await engine.inbox.accept(message("wait", conversation="a"))
             await in_state(store, first, TurnState.RUNNING)
             second = await engine.inbox.accept(message("work", conversation="b"))

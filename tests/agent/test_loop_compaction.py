@@ -194,7 +194,7 @@ async def test_a_turn_that_was_cut_off_after_its_compaction_goes_on_from_it(open
             await puppet.say("I begin")
             await until(lambda: text_of(store, second))
         agent, model = agent_of([[" and end."], ["Yes."]], store)
-        async with running_engine(store, agent, settings=AUTO) as engine:
+        async with running_engine(store, agent, config=AUTO) as engine:
             assert (await settled(store, second)).state is TurnState.COMPLETED
             assert (await answered(engine, store, "three")).state is TurnState.COMPLETED
         read = shape(model.requests[0])

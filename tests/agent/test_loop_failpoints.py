@@ -119,10 +119,10 @@ async def cut_off_and_go_on(folder: Path, nth: int, when: str) -> bool:
     tools, cut = levers(), Cut(nth, when)
     try:
         agent, _ = agent_of(ScriptedModel(answer), store, *tools)
-        async with running_engine(cut.store(store), agent, settings=AUTO) as engine:
+        async with running_engine(cut.store(store), agent, config=AUTO) as engine:
             receipt = await engine.inbox.accept(message("go"))
             finished = await at_rest(engine, store, receipt, cut.happened)
-        async with running_engine(store, agent, settings=AUTO) as engine:
+        async with running_engine(store, agent, config=AUTO) as engine:
             assert await at_rest(engine, store, receipt)
         await check(store, receipt, tools)
     finally:
@@ -165,7 +165,7 @@ async def cancel_and_look(folder: Path, nth: int, when: str) -> bool:
     tools, cut = levers(), Cut(nth, when)
     try:
         agent, _ = agent_of(ScriptedModel(answer), store, *tools)
-        async with running_engine(cut.store(store), agent, settings=AUTO) as engine:
+        async with running_engine(cut.store(store), agent, config=AUTO) as engine:
             receipt = await engine.inbox.accept(message("go"))
             if await at_rest(engine, store, receipt, cut.happened):
                 return False

@@ -99,7 +99,7 @@ async def test_a_question_that_nobody_answers_in_time_allows_nothing_and_the_tur
     sharp = Lever("sharp", asks=True, expires_at=START + 60_000)
     async with opened(open_it) as store:
         agent, model = agent_of([[call("sharp")], ["Nobody was there."]], store, sharp, clock=ManualClock())
-        async with running_engine(store, agent, clock=clock, settings=replace(FAST, expiry_ms=1_000)) as engine:
+        async with running_engine(store, agent, clock=clock, tuning=replace(FAST, expiry_ms=1_000)) as engine:
             receipt = await engine.inbox.accept(message("go"))
             await question_of(store, receipt)
             await clock.advance(1_000)

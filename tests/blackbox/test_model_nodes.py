@@ -8,11 +8,11 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from holdfast.clock import SystemClock
+from holdfast.config import GatewayConfig, SessionsConfig
 from holdfast.core.intake import Inbound
 from holdfast.core.redaction import Redaction
 from holdfast.core.turns import Mode
 from holdfast.engine.inbox import Inbox
-from holdfast.engine.settings import Settings
 from holdfast.store.opening import open_store
 from tests.blackbox.client import Client, client
 from tests.blackbox.gateway import until
@@ -44,7 +44,7 @@ async def ask_and_wait(url: str, home: Path, script: str, key: str) -> str:
             delivers_later=False,
             dedupe_key=key,
         )
-        return (await Inbox(store, Settings(), Redaction(), SystemClock()).accept(message)).turn_id
+        return (await Inbox(store, GatewayConfig(), SessionsConfig(), Redaction(), SystemClock()).accept(message)).turn_id
     finally:
         await store.close()
 

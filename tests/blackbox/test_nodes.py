@@ -13,11 +13,11 @@ import asyncpg
 import pytest
 
 from holdfast.clock import SystemClock
+from holdfast.config import GatewayConfig, SessionsConfig
 from holdfast.core.intake import Inbound
 from holdfast.core.redaction import Redaction
 from holdfast.core.turns import Mode
 from holdfast.engine.inbox import Inbox
-from holdfast.engine.settings import Settings
 from holdfast.store.opening import open_store
 from tests.blackbox.client import Client, client
 from tests.blackbox.gateway import Gateway, gateways, until
@@ -51,7 +51,7 @@ async def send_webhook(url: str, home: Path) -> str:
         message = Inbound(
             conversation="hook", text="n9 wait 4 seconds", channel="webhook", mode=Mode.DETACHED, one_shot=True
         )
-        return (await Inbox(store, Settings(), Redaction(), SystemClock()).accept(message)).turn_id
+        return (await Inbox(store, GatewayConfig(), SessionsConfig(), Redaction(), SystemClock()).accept(message)).turn_id
     finally:
         await store.close()
 

@@ -19,7 +19,7 @@ from holdfast.core.segments import Segment, SpokenMessage
 from holdfast.core.sessions import Session
 from holdfast.core.turns import TurnState
 from holdfast.engine.engine import Engine, Parts
-from holdfast.engine.settings import Settings
+from holdfast.engine.tuning import Tuning
 from holdfast.memory.bindings import Bindings
 from holdfast.store.opening import open_store
 from holdfast.store.store import Store
@@ -53,7 +53,7 @@ def make_engine(store: Store, world: World, moment: str | None = None) -> Engine
         store=store,
         agent=ScriptedAgent([Say("done")]),
         memory=Bindings(DeadlyMemory(world, moment)),
-        settings=Settings(batch_ms=1, poll_ms=50, beat_ms=50, lease_ms=300),
+        tuning=Tuning(batch_ms=1, poll_ms=50, beat_ms=50, lease_ms=300),
     )
     return Engine(parts)
 

@@ -23,7 +23,7 @@ from holdfast.agent.scripted import Line, Reach, Say, ScriptedAgent
 from holdfast.agent.toolbox import Toolbox
 from holdfast.agent.tools.delegate import NAME, delegate_tool
 from holdfast.clock import SystemClock
-from holdfast.config import DelegateConfig
+from holdfast.config import DelegateConfig, GatewayConfig, SessionsConfig
 from holdfast.core.delegation import CHANNEL
 from holdfast.core.intake import Inbound
 from holdfast.core.redaction import Redaction
@@ -31,7 +31,7 @@ from holdfast.core.sessions import Session
 from holdfast.core.turns import SETTLED, Mode
 from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.inbox import Inbox
-from holdfast.engine.settings import Settings
+from holdfast.engine.tuning import Tuning
 from holdfast.ids import SessionId
 from holdfast.ports import Assignment
 from holdfast.store import home as store_home
@@ -43,7 +43,7 @@ from holdfast.store.store import Store
 from tests.crash.life import CHILD_DEADLINE_S, Fuse, FusedDatabase, When, say
 from tests.crash.world import until
 
-SETTINGS = Settings(batch_ms=1, poll_ms=50, one_shot_days={})
+SETTINGS = Tuning(batch_ms=1, poll_ms=50)
 GOALS = ("alpha", "beta", "gamma")
 # Two tasks that nobody waits for, and one that is waited for.
 LINES: Sequence[Line] = (
@@ -67,7 +67,7 @@ class Errands:
 
 
 def agent(store: Store) -> ScriptedAgent:
-    accept = Inbox(store, SETTINGS, Redaction(), SystemClock()).accept
+    accept = Inbox(store, GatewayConfig(), SessionsConfig(), Redaction(), SystemClock()).accept
     tool = delegate_tool(store, accept, DelegateConfig(children_max=9), look_s=0.05)
 
     def script(work: Assignment) -> Sequence[Line]:
@@ -86,7 +86,7 @@ async def live(life: Errands) -> None:
     if life.birth:
         await store.close()
         return
-    engine = Engine(Parts(store=store, agent=agent(store), settings=SETTINGS))
+    engine = Engine(Parts(store=store, agent=agent(store), tuning=SETTINGS))
     running = asyncio.create_task(engine.run())
     working = asyncio.create_task(work(engine, store))
     await asyncio.wait((running, working), return_when=asyncio.FIRST_COMPLETED)

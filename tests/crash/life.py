@@ -30,7 +30,7 @@ from holdfast.core.segments import SegmentState
 from holdfast.core.transcript import fold
 from holdfast.core.turns import SETTLED, Mode, Turn, TurnState
 from holdfast.engine.engine import Engine, Parts
-from holdfast.engine.settings import Settings
+from holdfast.engine.tuning import Tuning
 from holdfast.ids import SessionId, TurnId
 from holdfast.memory.bindings import Bindings
 from holdfast.store import home as store_home
@@ -212,7 +212,7 @@ async def live_once(life: Life, fuse: Fuse) -> None:
         agent=agent(life.case, world),
         carriers={"world": WorldCarrier(world)},
         memory=Bindings(WorldMemory(world)),
-        settings=Settings(batch_ms=1, poll_ms=500, one_shot_days={}),
+        tuning=Tuning(batch_ms=1, poll_ms=500),
     )
     engine = Engine(parts)
     running = asyncio.create_task(engine.run())

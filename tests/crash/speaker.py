@@ -13,8 +13,8 @@ from pathlib import Path
 
 from holdfast.core.intake import Inbound
 from holdfast.engine.engine import Engine, Parts
-from holdfast.engine.settings import Settings
 from holdfast.engine.spool import Spool
+from holdfast.engine.tuning import Tuning
 from holdfast.ports import Assignment, Stage
 from holdfast.store.opening import open_store
 
@@ -29,13 +29,13 @@ class Counting:
         raise AssertionError("there is always a next number")
 
 
-def settings() -> Settings:
-    return Settings(batch_ms=5, poll_ms=50, beat_ms=50, lease_ms=LEASE_MS)
+def tuning() -> Tuning:
+    return Tuning(batch_ms=5, poll_ms=50, beat_ms=50, lease_ms=LEASE_MS)
 
 
 async def main(url: str, home: Path, text: str | None) -> None:
     store = await open_store(url, home)
-    engine = Engine(Parts(store=store, agent=Counting(), settings=settings(), spool=Spool(home)))
+    engine = Engine(Parts(store=store, agent=Counting(), tuning=tuning(), spool=Spool(home)))
     running = asyncio.create_task(engine.run())
     if text is not None:
         receipt = await engine.inbox.accept(Inbound(conversation="chat:1", text=text, channel="chat"))

@@ -19,7 +19,7 @@ from holdfast.core.segments import SegmentState
 from holdfast.core.transcript import Role, fold
 from holdfast.core.turns import Mode, TurnState
 from holdfast.engine.engine import Engine, Parts
-from holdfast.engine.settings import Settings
+from holdfast.engine.tuning import Tuning
 from holdfast.errors import Unavailable
 from holdfast.memory.bindings import Bindings
 from holdfast.store.audit import audit
@@ -73,7 +73,7 @@ async def running(store: Store, world: World, clock: JumpingClock) -> AsyncItera
         ),
         carriers={"world": FlakyCarrier(world)},
         memory=Bindings(WorldMemory(world)),
-        settings=Settings(batch_ms=1, poll_ms=20, beat_ms=20, lease_ms=3_000),
+        tuning=Tuning(batch_ms=1, poll_ms=20, beat_ms=20, lease_ms=3_000),
         clock=clock,
     )
     engine = Engine(parts)

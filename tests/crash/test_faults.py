@@ -20,7 +20,7 @@ from holdfast.core.intake import Inbound, Receipt
 from holdfast.core.journal import EntryKind
 from holdfast.core.turns import Cause, Mode, TurnState
 from holdfast.engine.engine import Engine, Parts
-from holdfast.engine.settings import Settings
+from holdfast.engine.tuning import Tuning
 from holdfast.errors import Damaged, DiskFull, StoreBroken, Unavailable
 from holdfast.ids import TurnId, new_session_id, new_turn_id
 from holdfast.store import home as store_home
@@ -36,7 +36,7 @@ from tests.crash.world import TARGET, World, WorldCarrier, query, until
 
 NOW = 1_800_000_000_000
 BALLAST = 512 * 1024
-SETTINGS = Settings(batch_ms=1, beat_ms=50, poll_ms=50)
+SETTINGS = Tuning(batch_ms=1, beat_ms=50, poll_ms=50)
 
 _numbers = itertools.count(1)
 
@@ -73,7 +73,7 @@ async def accept(store: Store, text: str = "please", mode: Mode = Mode.CONVERSAT
 async def running(store: Store, disk: Disk, lines: list[Line]) -> AsyncIterator[tuple[Engine, asyncio.Task[None]]]:
     """Run an engine; the test fails if it has ended by itself without the test having looked."""
     carriers = {"world": WorldCarrier(World(disk.home / "world"))}
-    engine = Engine(Parts(store=store, agent=ScriptedAgent(lines), carriers=carriers, settings=SETTINGS))
+    engine = Engine(Parts(store=store, agent=ScriptedAgent(lines), carriers=carriers, tuning=SETTINGS))
     task = asyncio.create_task(engine.run())
     try:
         yield engine, task

@@ -25,7 +25,7 @@ from holdfast.ids import SessionId, TurnId
 from holdfast.store.audit import audit
 from holdfast.store.store import Store
 from tests import scratch
-from tests.crash.speaker import settings
+from tests.crash.speaker import tuning
 from tests.crash.world import DEADLINE_S, opened, until
 from tests.postgres import Server
 
@@ -148,7 +148,7 @@ async def accepted(process: subprocess.Popen[str]) -> tuple[SessionId, TurnId]:
 async def survivor(url: str, home: Path) -> AsyncIterator[tuple[Engine, Store]]:
     """A node with a home of its own that takes over, and says nothing."""
     async with opened(url, home) as store:
-        engine = Engine(Parts(store=store, agent=ScriptedAgent([]), settings=settings(), spool=Spool(home)))
+        engine = Engine(Parts(store=store, agent=ScriptedAgent([]), tuning=tuning(), spool=Spool(home)))
         running = asyncio.create_task(engine.run())
         try:
             yield engine, store

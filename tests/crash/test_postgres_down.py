@@ -27,7 +27,7 @@ from holdfast.core.segments import SegmentState
 from holdfast.core.transcript import Role, fold
 from holdfast.core.turns import Mode, TurnState
 from holdfast.engine.engine import Engine, Parts
-from holdfast.engine.settings import Settings
+from holdfast.engine.tuning import Tuning
 from holdfast.errors import StoreDown, Unavailable
 from holdfast.ids import new_node_id
 from holdfast.memory.bindings import Bindings
@@ -144,7 +144,7 @@ async def running(store: Store, world: World, gate: Gate, beat_ms: int = 20) -> 
         agent=ScriptedAgent(lines),
         carriers={"world": WorldCarrier(world)},
         memory=Bindings(WorldMemory(world)),
-        settings=Settings(batch_ms=1, poll_ms=50, beat_ms=beat_ms, lease_ms=LEASE_MS),
+        tuning=Tuning(batch_ms=1, poll_ms=50, beat_ms=beat_ms, lease_ms=LEASE_MS),
     )
     engine = Engine(parts)
     task = asyncio.create_task(engine.run())

@@ -19,7 +19,7 @@ from holdfast.core.intake import Inbound, Receipt
 from holdfast.core.journal import CLOSING, Entry
 from holdfast.core.turns import IN_FLIGHT, SETTLED, Mode
 from holdfast.engine.engine import Engine, Parts
-from holdfast.engine.settings import Settings
+from holdfast.engine.tuning import Tuning
 from holdfast.errors import HoldfastError
 from holdfast.memory.bindings import Bindings
 from holdfast.store import home as store_home
@@ -156,7 +156,7 @@ def make_engine(store: Store, folder: Path) -> Engine:
         agent=ScriptedAgent(lines),
         carriers={"world": WorldCarrier(world)},
         memory=Bindings(WorldMemory(world)),
-        settings=Settings(batch_ms=1, beat_ms=50, poll_ms=50),
+        tuning=Tuning(batch_ms=1, beat_ms=50, poll_ms=50),
     )
     return Engine(parts)
 

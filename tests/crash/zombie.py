@@ -20,7 +20,7 @@ from holdfast.core.effects import Effect
 from holdfast.core.segments import Segment, SpokenMessage
 from holdfast.core.sessions import Session
 from holdfast.engine.engine import Engine, Parts
-from holdfast.engine.settings import Settings
+from holdfast.engine.tuning import Tuning
 from holdfast.errors import NodeLost
 from holdfast.memory.bindings import Bindings
 from holdfast.store import postgres
@@ -173,7 +173,7 @@ def make_engine(store: Store, world: World, stop: Stop, beat_ms: int, lease_ms: 
         agent=script(world, stop),
         carriers={"world": StoppedCarrier(world, stop)},
         memory=Bindings(StoppedMemory(world, stop)),
-        settings=Settings(batch_ms=1, poll_ms=50, beat_ms=beat_ms, lease_ms=lease_ms),
+        tuning=Tuning(batch_ms=1, poll_ms=50, beat_ms=beat_ms, lease_ms=lease_ms),
     )
     return Engine(parts)
 

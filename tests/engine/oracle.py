@@ -9,9 +9,8 @@ from typing import Any
 from holdfast.core.facts import Recollection
 from holdfast.core.segments import Segment, SpokenMessage
 from holdfast.core.sessions import Session
-from holdfast.engine.settings import Settings
 from holdfast.memory.provider import Provider
-from tests.engine.world import FAST, Hang
+from tests.engine.world import Hang
 
 
 class Oracle(Provider):
@@ -72,9 +71,3 @@ class Deaf(Oracle):
 
 def known(*texts: str) -> list[Recollection]:
     return [Recollection(text=text) for text in texts]
-
-
-def settings(**changes: Any) -> Settings:
-    """Return settings in which everything else is fast."""
-    values = {name: getattr(FAST, name) for name in Settings.__slots__}
-    return Settings(**{**values, **changes})

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from datetime import datetime, time
 
 import pytest
 
+from holdfast.config import Config, GatewayConfig, SessionsConfig
 from holdfast.core.intake import Busy
-from holdfast.core.resets import When
 from holdfast.core.transcript import Role, fold
 from holdfast.core.turns import TurnState
 from holdfast.engine.inbox import day_began_at
@@ -17,7 +16,7 @@ from holdfast.errors import SessionBusy
 from holdfast.ports import Assignment, Stage
 from holdfast.store.database import Run, Transaction
 from tests.engine.test_drain import HeldAgent, running
-from tests.engine.world import FAST, Hang, Open, answered, message, opened, running_engine, settled, until
+from tests.engine.world import Hang, Open, answered, message, opened, running_engine, settled, until
 
 
 class SteeredAgent:
@@ -61,7 +60,7 @@ async def test_an_interrupting_message_stops_the_turn_within_a_second(open_it: O
     """J9: the one that runs hears of it at once, and what it had shown stays."""
     async with opened(open_it) as store:
         agent = HeldAgent(store, "one")
-        async with running_engine(store, agent, settings=replace(FAST, busy=Busy.INTERRUPT)) as engine:
+        async with running_engine(store, agent, config=Config(gateway=GatewayConfig(busy="interrupt"))) as engine:
             first = await engine.inbox.accept(message("one"))
             await running(store, first)
             second = await engine.inbox.accept(message("two"))
@@ -75,7 +74,7 @@ async def test_an_interrupting_message_stops_the_turn_within_a_second(open_it: O
 async def test_a_busy_session_refuses_where_the_operator_said_so(open_it: Open) -> None:
     async with opened(open_it) as store:
         agent = HeldAgent(store, "one")
-        async with running_engine(store, agent, settings=replace(FAST, busy=Busy.REJECT)) as engine:
+        async with running_engine(store, agent, config=Config(gateway=GatewayConfig(busy="reject"))) as engine:
             first = await engine.inbox.accept(message("one"))
             await running(store, first)
             with pytest.raises(SessionBusy):
@@ -87,13 +86,13 @@ async def test_a_busy_session_refuses_where_the_operator_said_so(open_it: Open) 
 
 async def test_a_rested_conversation_gives_way_by_channel(open_it: Open) -> None:
     async with opened(open_it) as store:
-        rules = replace(FAST, reset=When.NONE, reset_by_channel={"telegram": When.IDLE}, idle_ms=60_000)
+        rules = Config(sessions=SessionsConfig(reset_by_channel={"telegram": "idle"}, idle_minutes=1))
         agent = HeldAgent(store)
-        async with running_engine(store, agent, settings=rules) as engine:
+        async with running_engine(store, agent, config=rules) as engine:
             first = await answered(engine, store, "one")
             web = await answered(engine, store, "one", conversation="web:1", channel="web")
         await store.database.write(lambda: _age(120_000))
-        async with running_engine(store, agent, settings=rules) as engine:
+        async with running_engine(store, agent, config=rules) as engine:
             assert (await answered(engine, store, "two")).session_id != first.session_id
             assert (await answered(engine, store, "two", conversation="web:1", channel="web")).session_id == web.session_id
 

@@ -6,6 +6,7 @@ import time
 from dataclasses import replace
 from typing import Any
 
+from holdfast.config import Config, MemoryConfig
 from holdfast.core.delivery import backoff_ms
 from holdfast.core.segments import SegmentState
 from holdfast.core.sessions import SessionState
@@ -126,10 +127,10 @@ async def test_fifty_replies_arrive_promptly_while_every_commit_hangs(open_it: O
     """M3 M10: a hung provider delays no reply, and takes no more of the engine than its share."""
     hangs = [Hang() for _ in range(50)]
     memory, carrier = RecordingMemory(*hangs), RecordingCarrier()
-    settings = replace(FAST, commits_max=3)
+    tuning = replace(FAST, commits_max=3)
     async with (
         opened(open_it) as store,
-        running_engine(store, AGENT, memory=memory, carriers={"chat": carrier}, settings=settings) as engine,
+        running_engine(store, AGENT, memory=memory, carriers={"chat": carrier}, tuning=tuning) as engine,
     ):
         first = await answered(engine, store, "first", conversation="first", one_shot=True)
         await until(lambda: memory.given_of(first.session_id))
@@ -138,10 +139,10 @@ async def test_fifty_replies_arrive_promptly_while_every_commit_hangs(open_it: O
             changes: dict[str, Any] = {"conversation": f"hook:{number}", "one_shot": True, "reply_to": "chat:1"}
             await engine.inbox.accept(message(f"{number}", **changes))
         await until(lambda: len(carrier.sent) == 49)
-        assert time.monotonic() - began < settings.commit_timeout_ms / 1000 / 5
+        assert time.monotonic() - began < MemoryConfig().commit_timeout / 10
         tally = await store.turns.tally()
         assert tally == {TurnState.COMPLETED: 50}
-        await until(lambda: len(memory.given) == settings.commits_max)
+        await until(lambda: len(memory.given) == tuning.commits_max)
         assert memory.taken == []
         for hang in hangs:
             hang.release()
@@ -171,10 +172,10 @@ async def test_a_provider_that_does_not_answer_in_time_has_failed_and_is_asked_a
     """M6: no debt hangs for ever."""
     clock = ManualClock()
     memory = RecordingMemory(Hang())
-    settings = replace(FAST, commit_timeout_ms=50)
+    config = Config(memory=MemoryConfig(commit_timeout=0.05))
     async with (
         opened(open_it) as store,
-        running_engine(store, AGENT, memory=memory, settings=settings, clock=clock) as engine,
+        running_engine(store, AGENT, memory=memory, config=config, clock=clock) as engine,
     ):
         turn = await answered(engine, store, "one", one_shot=True)
         await until(lambda: memory.given)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from holdfast.agent.scripted import Pause, Say, ScriptedAgent
+from holdfast.config import Config, GatewayConfig
 from holdfast.core import delivery
 from holdfast.core.intake import Receipt
 from holdfast.core.journal import Entry, EntryKind
 from holdfast.core.transcript import Role, fold
-from holdfast.core.turns import Cause, Mode, Policy, Resume, Turn, TurnState
+from holdfast.core.turns import Cause, Mode, Turn, TurnState
 from holdfast.engine.engine import Engine
 from holdfast.engine.spool import Spool
 from holdfast.errors import StoreDown
@@ -22,7 +22,6 @@ from holdfast.ids import NodeId
 from holdfast.ports import Assignment, Stage
 from holdfast.store.store import Store
 from tests.engine.world import (
-    FAST,
     TARGET,
     Altered,
     Hang,
@@ -409,7 +408,7 @@ async def test_turns_that_go_on_after_a_drain_say_every_word_once(open_it: Open,
     # So many that none of the turns is at its end before the last of them has begun.
     words = [f"{number} " for number in range(300)]
     agent = ScriptedAgent([line for word in words for line in (Say(word), Pause(2))])
-    parts = {"settings": replace(FAST, policy=Policy(resume=Resume.AUTO)), "spool": Spool(tmp_path / "home")}
+    parts = {"config": Config(gateway=GatewayConfig(resume="auto")), "spool": Spool(tmp_path / "home")}
     async with opened(open_it) as store:
         async with running_engine(store, agent, **parts) as engine:
             receipts = [await accept(engine, str(number)) for number in range(12)]

@@ -6,7 +6,7 @@ import asyncio
 
 from holdfast.agent.scripted import Say, ScriptedAgent
 from holdfast.engine.indexer import REST_TIMES, Indexer
-from holdfast.engine.settings import Settings
+from holdfast.engine.tuning import Tuning
 from holdfast.errors import StoreDown
 from holdfast.ids import new_session_id, new_turn_id
 from holdfast.store.database import Run, Transaction
@@ -57,10 +57,10 @@ class SlowIndex:
 
 async def test_every_step_is_followed_by_a_longer_rest() -> None:
     """Turns come first: they wait for one small step at most, and for no two in a row."""
-    clock, settings = ManualClock(), Settings()
-    running = asyncio.create_task(Indexer(SlowIndex(clock), settings, clock).run())
+    clock, tuning = ManualClock(), Tuning()
+    running = asyncio.create_task(Indexer(SlowIndex(clock), tuning, clock).run())
     for nap in range(1, 5):
         await clock.asleep(nap)
         await clock.advance(int(clock.naps[-1]) if nap < 4 else 0)
     running.cancel()
-    assert clock.naps == [settings.poll_ms, 40 * REST_TIMES, 40 * REST_TIMES, settings.poll_ms]
+    assert clock.naps == [tuning.poll_ms, 40 * REST_TIMES, 40 * REST_TIMES, tuning.poll_ms]

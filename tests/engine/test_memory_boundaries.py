@@ -7,16 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.core.resets import When
+from holdfast.config import Config, MemoryConfig, SessionsConfig
 from holdfast.core.segments import SegmentState
 from holdfast.core.sessions import STRIKES_MAX
 from holdfast.core.turns import Turn
 from holdfast.engine.engine import Engine
-from holdfast.engine.settings import Settings
 from holdfast.store.store import Store
 from tests.engine.debts import AGENT, HOUR_MS, segments_in
 from tests.engine.world import (
-    FAST,
     START,
     ManualClock,
     Open,
@@ -31,9 +29,9 @@ from tests.engine.world import (
 DAY_MS = 24 * HOUR_MS
 NEVER_MS = 1_000 * DAY_MS
 # So that only the boundary itself closes anything off.
-CALM = replace(FAST, memory_idle_ms=NEVER_MS)
-IDLE = replace(CALM, reset=When.IDLE, idle_ms=DAY_MS)
-DAILY = replace(CALM, reset=When.DAILY)
+CALM = Config(memory=MemoryConfig(idle_minutes=NEVER_MS / 60_000))
+IDLE = replace(CALM, sessions=SessionsConfig(reset="idle", idle_minutes=DAY_MS / 60_000))
+DAILY = replace(CALM, sessions=SessionsConfig(reset="daily"))
 Boundary = Callable[[Engine, Store, ManualClock, Turn], Awaitable[object]]
 
 
@@ -70,7 +68,7 @@ async def strike_out(engine: Engine, store: Store, _clock: ManualClock, turn: Tu
 
 
 @pytest.mark.parametrize(
-    ("boundary", "settings"),
+    ("boundary", "config"),
     [
         (new, CALM),
         (stop, CALM),
@@ -83,12 +81,12 @@ async def strike_out(engine: Engine, store: Store, _clock: ManualClock, turn: Tu
     ],
     ids=["new", "stop", "end", "suspend", "idle", "daily", "expiry", "strikes"],
 )
-async def test_every_boundary_is_one_for_memory(boundary: Boundary, settings: Settings, open_it: Open) -> None:
+async def test_every_boundary_is_one_for_memory(boundary: Boundary, config: Config, open_it: Open) -> None:
     """M1 M4: until then nothing is committed, and then everything, with one call."""
     memory, clock = RecordingMemory(), ManualClock()
     async with (
         opened(open_it) as store,
-        running_engine(store, AGENT, memory=memory, settings=settings, clock=clock) as engine,
+        running_engine(store, AGENT, memory=memory, config=config, clock=clock) as engine,
     ):
         turn = await answered(engine, store, "one")
         await answered(engine, store, "two")
@@ -104,12 +102,12 @@ async def test_every_boundary_is_one_for_memory(boundary: Boundary, settings: Se
 async def test_a_conversation_that_was_left_alone_is_over_for_memory_though_it_goes_on(open_it: Open) -> None:
     """M1 M5: also what a node that is gone has left open is paid some day; whoever is at something is not idle."""
     memory, clock = RecordingMemory(), ManualClock()
-    settings = replace(FAST, memory_idle_ms=HOUR_MS)
+    config = Config(memory=MemoryConfig(idle_minutes=HOUR_MS / 60_000))
     async with opened(open_it) as store:
-        async with running_engine(store, AGENT, memory=memory, settings=settings, clock=clock) as engine:
+        async with running_engine(store, AGENT, memory=memory, config=config, clock=clock) as engine:
             left = await answered(engine, store, "one")
             await segments_in(store, left.session_id, SegmentState.OPEN)
-        async with running_engine(store, AGENT, memory=memory, settings=settings, clock=clock) as engine:
+        async with running_engine(store, AGENT, memory=memory, config=config, clock=clock) as engine:
             busy = await answered(engine, store, "two", conversation="busy")
             await engine.inbox.accept(message("please wait", conversation="busy"))
             await until(lambda: engine.running)

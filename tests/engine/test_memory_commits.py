@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.config import Config, GatewayConfig, MemoryConfig
 from holdfast.core.segments import NOTHING_SAID, WORDS_MAX, Segment, SegmentState, SpokenMessage
 from holdfast.core.sessions import Session
 from holdfast.core.turns import Cause, TurnState
@@ -155,7 +156,7 @@ async def test_a_commit_on_another_node_is_waited_for_too(open_it: Open) -> None
     here, there = RecordingMemory(), RecordingMemory(hang)
     async with opened(open_it) as store, opened(open_it) as other, running_engine(store, AGENT, memory=there) as far:
         turn = await answered(far, store, "one")
-        async with running_engine(other, AGENT, memory=here, settings=replace(FAST, max_running=0)) as near:
+        async with running_engine(other, AGENT, memory=here, config=Config(gateway=GatewayConfig(max_running=0))) as near:
             committing = asyncio.create_task(far.commit(turn.session_id))
             await until(lambda: there.given)
             assert not await near.commit(turn.session_id, wait=False)
@@ -177,7 +178,7 @@ async def test_whoever_stops_waiting_does_not_stop_the_commit(open_it: Open) -> 
     memory = RecordingMemory(hang)
     async with opened(open_it) as store:
         watched = Watched(store)
-        async with running_engine(watched.store, AGENT, memory=memory, settings=replace(FAST, beat_ms=5)) as engine:
+        async with running_engine(watched.store, AGENT, memory=memory, tuning=replace(FAST, beat_ms=5)) as engine:
             turn = await answered(engine, store, "one")
             asking = asyncio.create_task(engine.commit(turn.session_id))
             await until(lambda: memory.given)
@@ -194,7 +195,7 @@ async def test_a_claim_whose_answer_was_lost_is_given_back_and_made_again(open_i
     memory = RecordingMemory()
     async with opened(open_it) as store:
         lossy = Altered(store, segments=Altered(store.segments, claim_one=LosingAnswer(store.segments.claim_one)))
-        async with running_engine(lossy, AGENT, memory=memory, settings=replace(FAST, beat_ms=5)) as engine:
+        async with running_engine(lossy, AGENT, memory=memory, tuning=replace(FAST, beat_ms=5)) as engine:
             turn = await answered(engine, store, "one")
             with pytest.raises(Unavailable):
                 await engine.commit(turn.session_id)
@@ -272,10 +273,10 @@ async def test_whatever_a_provider_returns_is_a_success(answer: object, receipt:
 async def test_a_provider_that_does_not_stop_is_not_waited_for(open_it: Open) -> None:
     """M6 M10: the time is up even for one that ignores it."""
     memory = StubbornMemory()
-    settings = replace(FAST, commit_timeout_ms=30)
+    config = Config(memory=MemoryConfig(commit_timeout=0.03))
     async with (
         opened(open_it) as store,
-        running_engine(store, AGENT, memory=memory, settings=settings) as engine,
+        running_engine(store, AGENT, memory=memory, config=config) as engine,
     ):
         turn = await answered(engine, store, "one")
         assert not await engine.commit(turn.session_id)
@@ -396,8 +397,8 @@ async def test_an_owner_that_hangs_keeps_no_other_from_being_paid(open_it: Open)
         async with running_engine(store, AGENT, memory=RecordingMemory(*[ValueError()] * 9, owner=OLD)) as engine:
             for number in range(3):
                 await answered(engine, store, conversation=f"old {number}")
-        settings = replace(FAST, commits_max=2)
-        async with running_engine(store, AGENT, memory=bound(new, old), settings=settings) as engine:
+        tuning = replace(FAST, commits_max=2)
+        async with running_engine(store, AGENT, memory=bound(new, old), tuning=tuning) as engine:
             await store.segments.seal_idle(2**60, START)
             await until(lambda: len(old.given) == 2)
             turns = [await answered(engine, store, conversation=f"hook {n}", one_shot=True) for n in range(6)]
@@ -421,8 +422,8 @@ async def test_what_cannot_be_paid_is_not_looked_at_again_and_again(open_it: Ope
             return await store.segments.owners_due(now_ms)
 
         watched = Watched(store, owners_due=owners_due)
-        settings = replace(FAST, poll_ms=600_000, beat_ms=5)
-        async with running_engine(watched.store, AGENT, memory=new, settings=settings) as engine:
+        tuning = replace(FAST, poll_ms=600_000, beat_ms=5)
+        async with running_engine(watched.store, AGENT, memory=new, tuning=tuning) as engine:
             await store.segments.seal_all([turn.session_id for turn in parked], START)
             turns = [await answered(engine, store, conversation=f"hook {n}", one_shot=True) for n in range(5)]
             for turn in turns:

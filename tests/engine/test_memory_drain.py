@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from holdfast.clock import SystemClock
+from holdfast.config import Config, GatewayConfig, MemoryConfig
 from holdfast.core.segments import Segment, SegmentState, SpokenMessage
 from holdfast.core.sessions import Session
 from holdfast.core.turns import TurnState
@@ -111,8 +112,8 @@ class Refusing(RecordingMemory):
 
 async def test_a_drain_does_not_try_again_what_falls_due_while_it_lasts(open_it: Open) -> None:
     """M6 M8: a provider that is gone is asked once for each conversation, and holds up nobody who stops."""
-    clock, settings = Passing(), replace(FAST, drain_commits_max=1)
-    parts: dict[str, Any] = {"memory": Refusing(clock), "clock": clock, "settings": settings}
+    clock, tuning = Passing(), replace(FAST, drain_commits_max=1)
+    parts: dict[str, Any] = {"memory": Refusing(clock), "clock": clock, "tuning": tuning}
     async with opened(open_it) as store, running_engine(store, AGENT, **parts) as engine:
         turns = [await answered(engine, store, conversation=f"chat:{number}") for number in range(3)]
         began = time.monotonic()
@@ -126,7 +127,7 @@ async def test_a_drain_does_not_try_again_what_falls_due_while_it_lasts(open_it:
 async def test_in_a_drain_a_provider_that_hangs_keeps_no_other_from_being_paid(open_it: Open) -> None:
     """M8: as at all other times, however many conversations owe something to the one that hangs."""
     old, new = RecordingMemory(*[Hang() for _ in range(9)], owner="memory:old"), RecordingMemory(owner="memory:new")
-    parts: dict[str, Any] = {"settings": replace(FAST, drain_commits_max=1), "memory": Bindings(new, {old.owner: old}.get)}
+    parts: dict[str, Any] = {"tuning": replace(FAST, drain_commits_max=1), "memory": Bindings(new, {old.owner: old}.get)}
     async with opened(open_it) as store:
         async with running_engine(store, AGENT, memory=old) as engine:
             owing = await answered(engine, store, "one")
@@ -218,8 +219,8 @@ async def test_a_drain_pays_what_was_due_besides_to_each_owner_beside_the_others
         async with running_engine(store, AGENT, memory=RecordingMemory(*[ValueError()] * 99)) as engine:
             turns = [await answered(engine, store, conversation=f"chat:{number}") for number in range(5)]
         # No background is fast enough for this one.
-        settings = replace(FAST, commits_max=0)
-        async with running_engine(store, AGENT, memory=memory, settings=settings) as engine:
+        tuning = replace(FAST, commits_max=0)
+        async with running_engine(store, AGENT, memory=memory, tuning=tuning) as engine:
             await store.segments.seal_all([turn.session_id for turn in turns], START)
             await engine.drain(PATIENT_MS)
         for turn in turns:
@@ -247,8 +248,8 @@ async def test_a_session_that_is_not_at_hand_and_has_more_to_do_is_left_open(ope
     async with opened(open_it) as store:
         async with running_engine(store, AGENT, memory=memory) as engine:
             turn = await answered(engine, store, "one")
-        settings = replace(FAST, max_running=0)
-        async with running_engine(store, AGENT, memory=memory, settings=settings) as engine:
+        config = Config(gateway=GatewayConfig(max_running=0))
+        async with running_engine(store, AGENT, memory=memory, config=config) as engine:
             await engine.inbox.accept(message("two"))
             await engine.drain(PATIENT_MS)
             await segments_in(store, turn.session_id, SegmentState.OPEN)
@@ -291,7 +292,9 @@ async def test_many_sessions_are_drained_well_within_the_deadline(open_it: Open)
     """M8"""
     memory = RecordingMemory()
     async with opened(open_it) as store:
-        async with running_engine(store, AGENT, memory=memory, settings=replace(FAST, live_max=MANY)) as engine:
+        async with running_engine(
+            store, AGENT, memory=memory, config=Config(memory=MemoryConfig(live_sessions=MANY))
+        ) as engine:
             texts = [message(f"{number}", conversation=f"chat:{number}") for number in range(MANY)]
             await asyncio.gather(*map(engine.inbox.accept, texts))
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from holdfast.agent.scripted import ScriptedAgent
+from holdfast.config import Config, MemoryConfig
 from holdfast.core.segments import Segment, SegmentState, SpokenMessage
 from holdfast.core.sessions import Session
 from holdfast.engine import live
@@ -20,7 +20,6 @@ from holdfast.memory.bindings import Bindings
 from holdfast.store.store import Store
 from tests.engine.debts import AGENT, script, segments_in
 from tests.engine.world import (
-    FAST,
     START,
     Altered,
     Hang,
@@ -33,7 +32,7 @@ from tests.engine.world import (
     until,
 )
 
-TWO = replace(FAST, live_max=2)
+TWO = Config(memory=MemoryConfig(live_sessions=2))
 
 
 class Diary:
@@ -88,7 +87,7 @@ async def test_the_session_used_longest_ago_is_paid_then_closed_once_then_forgot
     memory = DiaryMemory(diary)
     async with (
         opened(open_it) as store,
-        running_engine(store, DiaryAgent(diary), memory=memory, settings=TWO) as engine,
+        running_engine(store, DiaryAgent(diary), memory=memory, config=TWO) as engine,
     ):
         a, b = await talk(engine, store, "a", "b")
         await talk(engine, store, "a")
@@ -111,7 +110,7 @@ async def test_a_commit_in_flight_is_waited_for_and_what_is_newer_is_paid_before
     memory = DiaryMemory(diary, hang)
     async with (
         opened(open_it) as store,
-        running_engine(store, DiaryAgent(diary), memory=memory, settings=TWO) as engine,
+        running_engine(store, DiaryAgent(diary), memory=memory, config=TWO) as engine,
     ):
         (a,) = await talk(engine, store, "a")
         committing = asyncio.create_task(engine.commit(a))
@@ -134,7 +133,7 @@ async def test_a_session_that_is_used_again_meanwhile_is_not_closed(open_it: Ope
     memory = DiaryMemory(diary, hang)
     async with (
         opened(open_it) as store,
-        running_engine(store, DiaryAgent(diary), memory=memory, settings=TWO) as engine,
+        running_engine(store, DiaryAgent(diary), memory=memory, config=TWO) as engine,
     ):
         a, b, c = await talk(engine, store, "a", "b", "c")
         await until(lambda: diary.of(a) == ["asked"])
@@ -151,7 +150,7 @@ async def test_a_session_whose_turn_runs_is_not_let_go_however_long_ago_it_began
     diary = Diary()
     async with (
         opened(open_it) as store,
-        running_engine(store, DiaryAgent(diary), memory=DiaryMemory(diary), settings=TWO) as engine,
+        running_engine(store, DiaryAgent(diary), memory=DiaryMemory(diary), config=TWO) as engine,
     ):
         receipt = await engine.inbox.accept(message("please wait", conversation="busy"))
         await until(lambda: engine.live.sessions)
@@ -169,10 +168,10 @@ async def test_a_provider_that_cannot_be_paid_keeps_nobody_here(hangs: bool, ope
     """M9 M6: the debt is in the ledger."""
     diary = Diary()
     memory = DiaryMemory(diary, Hang() if hangs else ConnectionError("no route"))
-    settings = replace(TWO, commit_timeout_ms=30)
+    config = Config(memory=MemoryConfig(live_sessions=2, commit_timeout=0.03))
     async with (
         opened(open_it) as store,
-        running_engine(store, DiaryAgent(diary), memory=memory, settings=settings) as engine,
+        running_engine(store, DiaryAgent(diary), memory=memory, config=config) as engine,
     ):
         a, b, c = await talk(engine, store, "a", "b", "c")
         await until(lambda: engine.live.sessions == (b, c))
@@ -192,7 +191,7 @@ async def test_what_cannot_be_closed_is_forgotten_all_the_same(
     agent = DiaryAgent(diary, Hang() if hangs else RuntimeError("stuck"))
     async with (
         opened(open_it) as store,
-        running_engine(store, agent, memory=DiaryMemory(diary), settings=TWO) as engine,
+        running_engine(store, agent, memory=DiaryMemory(diary), config=TWO) as engine,
     ):
         a, b, c = await talk(engine, store, "a", "b", "c")
         await until(lambda: engine.live.sessions == (b, c))
@@ -204,7 +203,7 @@ async def test_a_turn_that_begins_while_its_session_is_being_closed_keeps_its_ha
     diary, hang = Diary(), Hang()
     async with (
         opened(open_it) as store,
-        running_engine(store, DiaryAgent(diary, hang), memory=DiaryMemory(diary), settings=TWO) as engine,
+        running_engine(store, DiaryAgent(diary, hang), memory=DiaryMemory(diary), config=TWO) as engine,
     ):
         a, _, c = await talk(engine, store, "a", "b", "c")
         await until(lambda: diary.of(a) == ["asked", "paid", "closed"])
@@ -227,15 +226,15 @@ async def test_the_cache_stays_bounded_while_nobody_can_be_paid(open_it: Open) -
     memory = DiaryMemory(diary, *[hang] * 99)
     async with (
         opened(open_it) as store,
-        running_engine(store, DiaryAgent(diary), memory=memory, settings=TWO) as engine,
+        running_engine(store, DiaryAgent(diary), memory=memory, config=TWO) as engine,
     ):
         sessions = await talk(engine, store, *map(str, range(12)))
-        await until(lambda: len(engine.live.sessions) <= live.PRESSED * TWO.live_max)
+        await until(lambda: len(engine.live.sessions) <= live.PRESSED * TWO.memory.live_sessions)
         closed = [session_id for what, session_id in diary.lines if what == "closed"]
-        assert len(closed) == len(set(closed)) >= 12 - live.PRESSED * TWO.live_max
+        assert len(closed) == len(set(closed)) >= 12 - live.PRESSED * TWO.memory.live_sessions
         hang.release()
-        await until(lambda: len(engine.live.sessions) == TWO.live_max)
-        for session_id in sessions[: -TWO.live_max]:
+        await until(lambda: len(engine.live.sessions) == TWO.memory.live_sessions)
+        for session_id in sessions[: -TWO.memory.live_sessions]:
             await segments_in(store, session_id, SegmentState.COMMITTED)
             assert diary.of(session_id).count("closed") == 1
 
@@ -252,7 +251,7 @@ async def test_while_the_store_is_away_nobody_is_let_go(open_it: Open) -> None:
             return await store.segments.close_off(*args)
 
         shaky = Altered(store, segments=Altered(store.segments, close_off=close_off))
-        async with running_engine(shaky, DiaryAgent(diary), memory=DiaryMemory(diary), settings=TWO) as engine:
+        async with running_engine(shaky, DiaryAgent(diary), memory=DiaryMemory(diary), config=TWO) as engine:
             a, b, c = await talk(engine, store, "a", "b", "c")
             await until(lambda: engine.live.sessions == (b, c))
         assert failures == []
@@ -266,7 +265,7 @@ async def test_what_is_said_after_an_eviction_is_never_the_old_owners(open_it: O
     bindings = Bindings(old)
     async with (
         opened(open_it) as store,
-        running_engine(store, DiaryAgent(diary), memory=bindings, settings=TWO) as engine,
+        running_engine(store, DiaryAgent(diary), memory=bindings, config=TWO) as engine,
     ):
         a, b, c = await talk(engine, store, "a", "b", "c")
         await until(lambda: engine.live.sessions == (b, c))
@@ -287,7 +286,7 @@ async def test_a_drain_and_an_eviction_do_not_pay_twice(open_it: Open) -> None:
     memory = DiaryMemory(diary, hang)
     async with (
         opened(open_it) as store,
-        running_engine(store, DiaryAgent(diary), memory=memory, settings=TWO) as engine,
+        running_engine(store, DiaryAgent(diary), memory=memory, config=TWO) as engine,
     ):
         sessions = await talk(engine, store, "a", "b", "c")
         await until(lambda: memory.given)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import replace
 
 import pytest
 
@@ -16,8 +17,8 @@ from holdfast.engine.mirror import WAITING_MAX, Mirror
 from holdfast.errors import Rejected, Unavailable
 from holdfast.ids import SessionId, TurnId
 from holdfast.memory.bindings import Bindings
-from tests.engine.oracle import Deaf, Oracle, settings
-from tests.engine.world import Hang, Open, answered, opened, running_engine, until
+from tests.engine.oracle import Deaf, Oracle
+from tests.engine.world import FAST, Hang, Open, answered, opened, running_engine, until
 
 SECRET = "open-sesame-42"
 
@@ -113,7 +114,7 @@ async def test_one_that_does_not_answer_in_time_is_given_up(open_it: Open, caplo
     caplog.set_level(logging.INFO)
     async with opened(open_it) as store:
         oracle = Oracle(mirrors=True, notes=[Hang()])
-        async with running_engine(store, talker(), memory=oracle, settings=settings(note_timeout_ms=1_000)) as engine:
+        async with running_engine(store, talker(), memory=oracle, tuning=replace(FAST, note_timeout_ms=1_000)) as engine:
             await answered(engine, store, "one")
             await until(lambda: "no answer in time" in caplog.text)
         assert oracle.cancelled == 1
@@ -143,7 +144,7 @@ async def test_no_more_than_so_many_wait_to_be_told(open_it: Open, caplog: pytes
     caplog.set_level(logging.INFO)
     async with opened(open_it) as store:
         oracle = Oracle(mirrors=True)
-        mirror = Mirror(store, Bindings(oracle), settings(), Redaction(), SystemClock())
+        mirror = Mirror(store, Bindings(oracle), FAST, Redaction(), SystemClock())
         session = await store.sessions.open("local", "k", "telegram", SessionId("ses_1"), 1)
         for number in range(WAITING_MAX + 3):
             mirror.tell(session, TurnId(f"trn_{number}"))

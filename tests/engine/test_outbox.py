@@ -140,7 +140,7 @@ async def test_a_send_that_may_have_arrived_is_repeated_once_with_a_label(open_i
     """D1: the second time it says what it is."""
     carrier = RecordingCarrier(LOSSES[loss](), "the second arrived")
     carriers = {"chat": carrier}
-    async with opened(open_it) as store, running_engine(store, ECHO, carriers=carriers, settings=IMPATIENT) as engine:
+    async with opened(open_it) as store, running_engine(store, ECHO, carriers=carriers, tuning=IMPATIENT) as engine:
         turn = await say(engine, store, "hello")
         (sent,) = await deliveries_in(store, turn, DeliveryState.DELIVERED)
         assert carrier.texts(turn) == ["hello", f"{REPEAT_LABEL} hello"]
@@ -153,7 +153,7 @@ async def test_a_second_loss_stays_unknown_for_good(open_it: Open, loss: str) ->
     """D1: nobody guesses a third time, and nobody pretends to know."""
     carrier = RecordingCarrier(LOSSES[loss](), LOSSES[loss]())
     carriers = {"chat": carrier, "other": RecordingCarrier()}
-    async with opened(open_it) as store, running_engine(store, ECHO, carriers=carriers, settings=IMPATIENT) as engine:
+    async with opened(open_it) as store, running_engine(store, ECHO, carriers=carriers, tuning=IMPATIENT) as engine:
         turn = await say(engine, store, "hello")
         await until(lambda: len(carrier.sent) == 2)
         (lost,) = await deliveries_in(store, turn, DeliveryState.UNKNOWN)
@@ -180,7 +180,7 @@ async def test_a_lost_send_that_the_far_side_has_is_not_sent_again(open_it: Open
     """D1: where the platform can tell, nobody sees a repeat."""
     carrier = RecordingCarrier(Hang(), finds=["found there"])
     carriers = {"chat": carrier}
-    async with opened(open_it) as store, running_engine(store, ECHO, carriers=carriers, settings=IMPATIENT) as engine:
+    async with opened(open_it) as store, running_engine(store, ECHO, carriers=carriers, tuning=IMPATIENT) as engine:
         turn = await say(engine, store, "hello")
         (sent,) = await deliveries_in(store, turn, DeliveryState.DELIVERED)
         assert sent.receipt == "found there"
@@ -195,7 +195,7 @@ async def test_a_far_side_that_fails_to_look_cannot_tell_so_it_is_sent_again(
     """D1: asking has sent nothing, so the one labelled resend is still due."""
     carrier = RecordingCarrier(RuntimeError("lost"), "arrived", finds=[failure or Hang()])
     carriers = {"chat": carrier}
-    async with opened(open_it) as store, running_engine(store, ECHO, carriers=carriers, settings=IMPATIENT) as engine:
+    async with opened(open_it) as store, running_engine(store, ECHO, carriers=carriers, tuning=IMPATIENT) as engine:
         turn = await say(engine, store, "hello")
         await deliveries_in(store, turn, DeliveryState.DELIVERED)
         assert carrier.texts(turn) == ["hello", f"{REPEAT_LABEL} hello"]
@@ -264,7 +264,7 @@ async def test_nothing_stays_sending_when_its_node_falls_silent(open_it: Open) -
         silent = new_node_id(START)
         await store.nodes.join(silent, START)
         assert await store.deliveries.claim(silent, waiting.due_at, 10)
-        async with running_engine(store, ECHO, carriers={"chat": second}, settings=ALERT):
+        async with running_engine(store, ECHO, carriers={"chat": second}, tuning=ALERT):
             await deliveries_in(store, turn, DeliveryState.DELIVERED)
         assert second.texts(turn) == [f"{REPEAT_LABEL} hello"]
 
@@ -304,7 +304,7 @@ async def test_a_delivery_that_was_claimed_without_an_answer_is_let_go_and_sent(
             return claimed
 
         lossy = Altered(store, deliveries=Altered(store.deliveries, claim=claim))
-        async with running_engine(lossy, ECHO, carriers={"chat": carrier}, settings=ALERT) as engine:
+        async with running_engine(lossy, ECHO, carriers={"chat": carrier}, tuning=ALERT) as engine:
             turn = await say(engine, store, "hello again")
             await deliveries_in(store, turn, DeliveryState.DELIVERED)
         assert carrier.texts(turn) == [f"{REPEAT_LABEL} hello again"]

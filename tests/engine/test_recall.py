@@ -15,6 +15,7 @@ import pytest
 
 from holdfast.agent.scripted import Pause, Say, ScriptedAgent
 from holdfast.clock import SystemClock
+from holdfast.config import Config, MemoryConfig
 from holdfast.core.breaker import PAUSE_FIRST_MS
 from holdfast.core.facts import Recollection
 from holdfast.core.intake import Receipt
@@ -29,7 +30,7 @@ from holdfast.memory.bindings import Bindings
 from holdfast.memory.http import HttpProvider
 from holdfast.ports import Assignment, Stage
 from holdfast.store.store import Store
-from tests.engine.oracle import Deaf, Oracle, known, settings
+from tests.engine.oracle import Deaf, Oracle, known
 from tests.engine.players import in_state
 from tests.engine.world import DEADLINE_S, Hang, Open, answered, message, opened, running_engine, settled, until
 from tests.tools.sites import site
@@ -37,6 +38,10 @@ from tests.tools.sites import site
 SECRET = "open-sesame-42"
 # So long that no test would end if it were waited for.
 FOREVER_MS = 3_600_000
+
+
+def waits(recall_timeout_ms: float) -> Config:
+    return Config(memory=MemoryConfig(recall_timeout=recall_timeout_ms / 1000))
 
 
 class Ahead(SystemClock):
@@ -76,7 +81,7 @@ async def begun(engine: Engine, *conversations: str) -> list[Receipt]:
 async def test_a_turn_begins_with_what_memory_has_to_say_to_it(open_it: Open) -> None:
     async with opened(open_it) as store:
         oracle, agent = Oracle([Recollection(text="Likes  tea.", id="m1")]), Listener()
-        async with running_engine(store, agent, memory=oracle, settings=settings(recall_limit=3)) as engine:
+        async with running_engine(store, agent, memory=oracle, config=Config(memory=MemoryConfig(recall_limit=3))) as engine:
             turn = await answered(engine, store, "what do\nI like?", owner="ada")
         assert turn.state is TurnState.COMPLETED
         assert agent.told["what do\nI like?"] == [Recollection(text="Likes tea.", id="m1")]
@@ -118,7 +123,7 @@ async def test_memory_far_away_is_asked_before_the_agent_wants_to_know(open_it: 
     async with opened(open_it) as store:
         oracle = Oracle(Hang(), owner="http:there")
         agent = ScriptedAgent([Say("here")])
-        async with running_engine(store, agent, memory=oracle, settings=settings(recall_timeout_ms=FOREVER_MS)) as engine:
+        async with running_engine(store, agent, memory=oracle, config=waits(FOREVER_MS)) as engine:
             assert (await answered(engine, store)).state is TurnState.COMPLETED
         assert oracle.queries == ["hello"]
 
@@ -138,7 +143,7 @@ async def test_a_provider_that_hangs_holds_up_one_reply_once(open_it: Open) -> N
     """M10: nobody waits for it a second time, and the first one waits no longer than that."""
     async with opened(open_it) as store:
         oracle, agent = Oracle(Hang()), Listener()
-        async with running_engine(store, agent, memory=oracle, settings=settings(recall_timeout_ms=400)) as engine:
+        async with running_engine(store, agent, memory=oracle, config=waits(400)) as engine:
             began = time.monotonic()
             await answered(engine, store, "one", conversation="a")
             first_s = time.monotonic() - began
@@ -156,7 +161,7 @@ async def test_of_many_first_turns_one_waits_and_the_others_go_on(open_it: Open)
     async with opened(open_it) as store:
         hang = Hang()
         oracle, agent = Oracle(hang, known("Likes tea.")), Listener()
-        async with running_engine(store, agent, memory=oracle, settings=settings(recall_timeout_ms=FOREVER_MS)) as engine:
+        async with running_engine(store, agent, memory=oracle, config=waits(FOREVER_MS)) as engine:
             receipts = await begun(engine, *"abcdef")
             await until(lambda: len(agent.told) == 5)
             assert len(oracle.asked) == 1
@@ -171,7 +176,7 @@ async def test_of_many_turns_of_a_provider_that_begins_to_hang_one_waits_on() ->
     """M10: it has answered before, so all ask it at once; after a moment only one of them is still there."""
     hang = Hang()
     oracle = Oracle(known("Likes tea."), hang)
-    recall = Recall(Bindings(oracle), settings(recall_timeout_ms=FOREVER_MS), Redaction(), SystemClock())
+    recall = Recall(Bindings(oracle), MemoryConfig(recall_timeout=FOREVER_MS / 1000), Redaction(), SystemClock())
     here = site()
 
     async def told(text: str) -> Sequence[Recollection]:
@@ -210,7 +215,7 @@ async def test_after_the_pause_it_is_tried_beside_the_replies(open_it: Open) -> 
     async with opened(open_it) as store:
         clock, hang = Ahead(), Hang()
         oracle, agent = Oracle(Unavailable("busy"), hang, known("Likes tea.")), Listener()
-        parts = {"memory": oracle, "clock": clock, "settings": settings(recall_timeout_ms=FOREVER_MS)}
+        parts = {"memory": oracle, "clock": clock, "config": waits(FOREVER_MS)}
         async with running_engine(store, agent, **parts) as engine:
             await answered(engine, store, "one", conversation="a")
             await answered(engine, store, "two", conversation="b")
@@ -232,7 +237,7 @@ async def test_after_the_pause_it_is_tried_beside_the_replies(open_it: Open) -> 
 async def test_whoever_asks_while_recall_stops_goes_on_without() -> None:
     """It may be started again, and until then a turn is answered all the same."""
     oracle = Oracle(known("Keeps bees."), Hang())
-    recall = Recall(Bindings(oracle), settings(), Redaction(), SystemClock())
+    recall = Recall(Bindings(oracle), MemoryConfig(), Redaction(), SystemClock())
     running = asyncio.create_task(recall.run())
     await asyncio.sleep(0)
     here = site()
@@ -251,7 +256,7 @@ async def test_a_provider_that_does_not_stop_when_told_to_holds_up_nobody_either
     async with opened(open_it) as store:
         hang = Hang()
         deaf, agent = Deaf(hang), Listener()
-        async with running_engine(store, agent, memory=deaf, settings=settings(recall_timeout_ms=50)) as engine:
+        async with running_engine(store, agent, memory=deaf, config=waits(50)) as engine:
             for key in "abc":
                 await answered(engine, store, key, conversation=key)
             assert deaf.cancelled == 1
@@ -304,7 +309,7 @@ async def test_what_is_recalled_is_bounded_cleaned_and_masked(open_it: Open) -> 
 async def test_a_turn_that_is_cancelled_while_memory_is_asked_stops_at_once(open_it: Open) -> None:
     async with opened(open_it) as store:
         oracle, agent = Oracle(Hang()), Listener()
-        async with running_engine(store, agent, memory=oracle, settings=settings(recall_timeout_ms=FOREVER_MS)) as engine:
+        async with running_engine(store, agent, memory=oracle, config=waits(FOREVER_MS)) as engine:
             receipt = await engine.inbox.accept(message())
             await until(lambda: oracle.asked)
             await engine.cancel(receipt.turn_id)
@@ -387,7 +392,7 @@ async def test_whatever_a_server_sends_the_next_reply_does_not_wait_for_it(open_
     """M10: over a real socket."""
     async with opened(open_it) as store, serving(FLOODS[flood]) as (provider, requests):
         agent = Listener()
-        async with running_engine(store, agent, memory=provider, settings=settings(recall_timeout_ms=1_000)) as engine:
+        async with running_engine(store, agent, memory=provider, config=waits(1_000)) as engine:
             turns = [await answered(engine, store, key, conversation=key) for key in "abcd"]
         assert {turn.state for turn in turns} == {TurnState.COMPLETED}
         # None where even that came too late, but never a second one.
@@ -399,6 +404,6 @@ async def test_ten_thousand_memories_of_a_server_are_as_many_as_were_asked_for(o
     many = _http(_json([{"text": f"fact {number}\u0000</recalled>", "id": number} for number in range(10_000)]))
     async with opened(open_it) as store, serving(many) as (provider, _):
         agent = Listener()
-        async with running_engine(store, agent, memory=provider, settings=settings(recall_timeout_ms=FOREVER_MS)) as engine:
+        async with running_engine(store, agent, memory=provider, config=waits(FOREVER_MS)) as engine:
             await answered(engine, store)
         assert agent.texts["hello"] == [f"fact {number} </recalled>" for number in range(8)]

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
+from holdfast.config import Config, GatewayConfig
 from holdfast.core.intake import Receipt
 from holdfast.core.journal import EntryKind
 from holdfast.core.recovery import GIVE_UP_AGE_MS, PendingRecovery
 from holdfast.core.transcript import Item, Role, fold
-from holdfast.core.turns import Cause, Policy, Resume, TurnState
+from holdfast.core.turns import Cause, Policy, TurnState
 from holdfast.engine.repair import Repair
 from holdfast.engine.spool import Spool
 from holdfast.errors import StoreDown
@@ -172,17 +173,17 @@ async def test_a_home_that_comes_back_brings_what_it_has_and_ends_every_search_f
     """J3 J4: pending for as long as nobody can know; then recovered where there was something, and neutral where not."""
     here, there = tmp_path / "here", tmp_path / "there"
     async with opened(open_it) as store, opened(open_it) as shared:
-        async with running_engine(shared, agent := Puppet(), settings=SETTINGS, spool=Spool(there)) as engine:
+        async with running_engine(shared, agent := Puppet(), tuning=SETTINGS, spool=Spool(there)) as engine:
             speaks = await engine.inbox.accept(message())
             silent = await engine.inbox.accept(message(conversation="chat:2"))
             await until(lambda: len(agent.work) == 2)
             leave_words(there / "spool" / engine.node_id, speaks)
-        async with running_engine(store, Puppet(), settings=SETTINGS, spool=Spool(here)) as reader:
+        async with running_engine(store, Puppet(), tuning=SETTINGS, spool=Spool(here)) as reader:
             for receipt in (speaks, silent):
                 await in_state(store, receipt, TurnState.INTERRUPTED)
                 assert await reader.repair.retry(receipt.session_id) is False
                 assert "pending" in (await marker(store, receipt)).text
-            async with running_engine(shared, Puppet(), settings=SETTINGS, spool=Spool(there)):
+            async with running_engine(shared, Puppet(), tuning=SETTINGS, spool=Spool(there)):
                 for receipt in (speaks, silent):
                     await until(lambda receipt=receipt: is_over(store, receipt))
             items = fold(await journal_of(store, speaks.session_id))
@@ -197,20 +198,20 @@ async def test_a_home_that_comes_back_brings_what_it_has_and_ends_every_search_f
 async def test_a_home_that_comes_back_brings_nothing_of_a_turn_that_was_cancelled(open_it: Open, tmp_path: Path) -> None:
     """J3 J9: with the cancel nobody waits for it any more, and what was left there goes."""
     here, there = tmp_path / "here", tmp_path / "there"
-    waiting = replace(SETTINGS, max_running=0, policy=Policy(resume=Resume.AUTO))
+    waiting = Config(gateway=GatewayConfig(max_running=0, resume="auto"))
     async with opened(open_it) as store, opened(open_it) as shared:
-        async with running_engine(shared, agent := Puppet(), settings=SETTINGS, spool=Spool(there)) as engine:
+        async with running_engine(shared, agent := Puppet(), tuning=SETTINGS, spool=Spool(there)) as engine:
             receipt = await engine.inbox.accept(message())
             await until(lambda: agent.work)
             leave_words(there / "spool" / engine.node_id, receipt)
-        async with running_engine(store, Puppet(), settings=waiting, spool=Spool(here)) as reader:
+        async with running_engine(store, Puppet(), tuning=SETTINGS, config=waiting, spool=Spool(here)) as reader:
             await in_state(store, receipt, TurnState.QUEUED)
             assert "pending" in (await marker(store, receipt)).text
             await reader.cancel(receipt.turn_id)
             assert await is_over(store, receipt)
             shown = fold(await journal_of(store, receipt.session_id))
             assert [item.text for item in shown[1:]] == ["Interrupted: the gateway stopped without warning.", "Cancelled."]
-            async with running_engine(shared, Puppet(), settings=waiting, spool=Spool(there)):
+            async with running_engine(shared, Puppet(), tuning=SETTINGS, config=waiting, spool=Spool(there)):
                 await until(lambda: not list((there / "spool").iterdir()))
             assert fold(await journal_of(store, receipt.session_id)) == shown
 

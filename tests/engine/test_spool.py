@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from holdfast.clock import SystemClock
+from holdfast.config import Config, GatewayConfig
 from holdfast.core.effects import Effect
 from holdfast.core.intake import Receipt
 from holdfast.core.journal import EntryKind
@@ -109,7 +110,7 @@ async def test_an_agent_goes_on_while_the_store_is_away_and_its_words_are_on_dis
     agent, line, home = Puppet(), Line(), tmp_path / "home"
     async with (
         opened(open_it) as store,
-        running_engine(line.through(store), agent, settings=SETTINGS, spool=Spool(home)) as engine,
+        running_engine(line.through(store), agent, tuning=SETTINGS, spool=Spool(home)) as engine,
     ):
         receipt = await engine.inbox.accept(message())
         follower = Follower(engine, receipt.session_id)
@@ -137,7 +138,7 @@ async def test_what_a_model_call_used_is_kept_with_the_words_and_counts_once(ope
     agent, line, home = Puppet(), Line(), tmp_path / "home"
     async with (
         opened(open_it) as store,
-        running_engine(line.through(store), agent, settings=SETTINGS, spool=Spool(home)) as engine,
+        running_engine(line.through(store), agent, tuning=SETTINGS, spool=Spool(home)) as engine,
     ):
         receipt = await engine.inbox.accept(message())
         await agent.say("one ")
@@ -156,7 +157,7 @@ async def test_nothing_is_written_to_disk_while_the_store_answers(open_it: Open,
     agent, tool, home = Puppet(), HeldTool(Effect.EFFECTFUL).let_go(), tmp_path / "home"
     async with (
         opened(open_it) as store,
-        running_engine(store, agent, settings=SETTINGS, spool=Spool(home)) as engine,
+        running_engine(store, agent, tuning=SETTINGS, spool=Spool(home)) as engine,
     ):
         receipt = await engine.inbox.accept(message())
         await agent.say("one ")
@@ -171,7 +172,7 @@ async def test_a_batch_whose_answer_was_lost_is_repeated_exactly(open_it: Open, 
     agent, line, home = Puppet(), Line(), tmp_path / "home"
     async with (
         opened(open_it) as store,
-        running_engine(line.through(store), agent, settings=SETTINGS, spool=Spool(home)) as engine,
+        running_engine(line.through(store), agent, tuning=SETTINGS, spool=Spool(home)) as engine,
     ):
         receipt = await engine.inbox.accept(message())
         await agent.say("one ")
@@ -196,7 +197,7 @@ async def test_a_store_that_neither_answers_nor_refuses_counts_as_away(open_it: 
     agent, line, home = Puppet(), Line(), tmp_path / "home"
     async with (
         opened(open_it) as store,
-        running_engine(line.through(store), agent, settings=SETTINGS, spool=Spool(home)) as engine,
+        running_engine(line.through(store), agent, tuning=SETTINGS, spool=Spool(home)) as engine,
     ):
         receipt = await engine.inbox.accept(message())
         await agent.say("one ")
@@ -218,7 +219,7 @@ async def test_a_result_is_kept_on_disk_and_an_intent_waits_for_the_store(open_i
     first, second = HeldTool(Effect.EFFECTFUL), HeldTool(Effect.EFFECTFUL, name="second").let_go()
     async with (
         opened(open_it) as store,
-        running_engine(line.through(store), agent, settings=SETTINGS, spool=Spool(home)) as engine,
+        running_engine(line.through(store), agent, tuning=SETTINGS, spool=Spool(home)) as engine,
     ):
         receipt = await engine.inbox.accept(message())
         agent.order(lambda stage: stage.use(first, CallId("1"), {}))
@@ -248,7 +249,7 @@ async def test_an_agent_that_asks_for_messages_is_not_kept_waiting_by_a_store_th
     agent, line, home = Puppet(), Line(), tmp_path / "home"
     async with (
         opened(open_it) as store,
-        running_engine(line.through(store), agent, settings=SETTINGS, spool=Spool(home)) as engine,
+        running_engine(line.through(store), agent, tuning=SETTINGS, spool=Spool(home)) as engine,
     ):
         receipt = await engine.inbox.accept(message())
         await until(lambda: agent.work)
@@ -268,7 +269,7 @@ async def test_a_turn_with_too_much_on_disk_waits_for_the_store(open_it: Open, t
     tight = replace(SETTINGS, spool_max_bytes=100)
     async with (
         opened(open_it) as store,
-        running_engine(line.through(store), agent, settings=tight, spool=Spool(home)) as engine,
+        running_engine(line.through(store), agent, tuning=tight, spool=Spool(home)) as engine,
     ):
         receipt = await engine.inbox.accept(message())
         await until(lambda: agent.work)
@@ -293,7 +294,7 @@ async def test_the_last_words_of_a_turn_are_on_disk_until_its_end_is_in_the_stor
     slow = replace(SETTINGS, batch_ms=10**12)
     async with (
         opened(open_it) as store,
-        running_engine(line.through(store), agent, settings=slow, spool=Spool(home)) as engine,
+        running_engine(line.through(store), agent, tuning=slow, spool=Spool(home)) as engine,
     ):
         receipt = await engine.inbox.accept(message())
         await agent.say("one ")
@@ -314,7 +315,7 @@ async def test_what_a_node_could_not_write_before_it_died_is_above_the_marker_af
     """J2 J4: of a call whose result was only on disk, it is the result that stands in the transcript."""
     agent, line, home, tool = Puppet(), Line(), tmp_path / "home", HeldTool(Effect.EFFECTFUL)
     async with opened(open_it) as store:
-        async with running_engine(line.through(store), agent, settings=SETTINGS, spool=Spool(home)) as engine:
+        async with running_engine(line.through(store), agent, tuning=SETTINGS, spool=Spool(home)) as engine:
             receipt = await engine.inbox.accept(message())
             await agent.say("one ")
             agent.order(lambda stage: stage.use(tool, CallId("1"), {"of": "it"}))
@@ -325,7 +326,7 @@ async def test_what_a_node_could_not_write_before_it_died_is_above_the_marker_af
             await on_disk(home, "two ")
         line.cut = False
         await store.nodes.leave(engine.node_id)
-        async with running_engine(store, Puppet(), settings=SETTINGS, spool=Spool(home)):
+        async with running_engine(store, Puppet(), tuning=SETTINGS, spool=Spool(home)):
             await until(lambda: not list((home / "spool").iterdir()))
             user, one, card, two, marker = await transcript(store, receipt)
         assert (user.role, one.text, two.text) == (Role.USER, "one ", "two ")
@@ -339,7 +340,7 @@ async def test_what_the_turn_said_after_it_was_taken_away_arrives_late(open_it: 
     agent, line, home = Puppet(), Line(), tmp_path / "home"
     async with (
         opened(open_it) as store,
-        running_engine(line.through(store), agent, settings=SETTINGS, spool=Spool(home)) as engine,
+        running_engine(line.through(store), agent, tuning=SETTINGS, spool=Spool(home)) as engine,
     ):
         receipt = await engine.inbox.accept(message())
         await agent.say("one ")
@@ -360,7 +361,7 @@ async def test_a_turn_that_is_cancelled_shows_none_of_the_words_that_wait_on_dis
     agent, line, home, spent = Puppet(), Line(), tmp_path / "home", Usage(model="small", input_tokens=3)
     async with (
         opened(open_it) as store,
-        running_engine(line.through(store), agent, settings=SETTINGS, spool=Spool(home)) as engine,
+        running_engine(line.through(store), agent, tuning=SETTINGS, spool=Spool(home)) as engine,
     ):
         receipt = await engine.inbox.accept(message())
         await agent.say("one ")
@@ -399,7 +400,7 @@ async def test_words_that_the_store_took_before_a_cancel_are_shown_before_it(ope
             return answer
 
         mute = Altered(store, journal=Altered(store.journal, append=append))
-        async with running_engine(mute, agent, settings=SETTINGS, spool=Spool(home)) as engine:
+        async with running_engine(mute, agent, tuning=SETTINGS, spool=Spool(home)) as engine:
             receipt = await engine.inbox.accept(message())
             follower = Follower(engine, receipt.session_id)
             await agent.say("one")
@@ -422,7 +423,7 @@ async def test_a_node_that_finds_itself_given_up_leaves_what_it_has_for_the_next
         receipts: list[Receipt] = []
 
         async def live() -> None:
-            async with running_engine(line.through(store), agent, settings=SETTINGS, spool=Spool(home)) as engine:
+            async with running_engine(line.through(store), agent, tuning=SETTINGS, spool=Spool(home)) as engine:
                 receipts.append(receipt := await engine.inbox.accept(message()))
                 await agent.say("one ")
                 await until(lambda: text_of(store, receipt))
@@ -436,7 +437,7 @@ async def test_a_node_that_finds_itself_given_up_leaves_what_it_has_for_the_next
 
         with pytest.raises(NodeLost):
             await live()
-        async with running_engine(store, Puppet(), settings=SETTINGS, spool=Spool(home)):
+        async with running_engine(store, Puppet(), tuning=SETTINGS, spool=Spool(home)):
             await until(lambda: not files(home))
         assert [item.text for item in await transcript(store, receipts[0])][1:-1] == ["one two three "]
 
@@ -453,8 +454,10 @@ async def test_a_neighbour_in_the_same_home_leaves_the_files_of_a_living_node_al
 
         watched = Altered(beside, recoveries=Altered(beside.recoveries, of_home=of_home))
         async with (
-            running_engine(line.through(store), agent, settings=SETTINGS, spool=Spool(home)) as engine,
-            running_engine(watched, Puppet(), settings=replace(SETTINGS, max_running=0), spool=Spool(home)),
+            running_engine(line.through(store), agent, tuning=SETTINGS, spool=Spool(home)) as engine,
+            running_engine(
+                watched, Puppet(), tuning=SETTINGS, config=Config(gateway=GatewayConfig(max_running=0)), spool=Spool(home)
+            ),
         ):
             receipt = await engine.inbox.accept(message())
             await until(lambda: agent.work)
@@ -488,14 +491,14 @@ async def test_a_torn_tail_is_dropped_and_what_is_above_it_is_kept(open_it: Open
     """J2: a power cut in the middle of a line costs that line."""
     home = tmp_path / "home"
     async with opened(open_it) as store:
-        async with running_engine(store, agent := Puppet(), settings=SETTINGS) as engine:
+        async with running_engine(store, agent := Puppet(), tuning=SETTINGS) as engine:
             receipt = await engine.inbox.accept(message())
             await until(lambda: agent.work)
         folder = home / "spool" / engine.node_id
         folder.mkdir(parents=True)
         content = entry_line(2, "one ") + entry_line(3, "two ") + tail + entry_line(5, "after")
         (folder / f"{receipt.turn_id}.1.jsonl").write_text(content)
-        async with running_engine(store, Puppet(), settings=SETTINGS, spool=Spool(home)):
+        async with running_engine(store, Puppet(), tuning=SETTINGS, spool=Spool(home)):
             await until(lambda: not files(home))
         assert await text_of(store, receipt) == "one two "
 
@@ -510,7 +513,7 @@ async def test_the_file_of_a_turn_that_is_gone_is_removed(open_it: Open, tmp_pat
         (folder / "trn_gone.1.jsonl").write_text(entry_line(2, "one "))
         (folder / "trn_gone.2.tmp").write_text("torn")
     os.utime(gone / "trn_gone.1.jsonl", (0, 0))
-    async with opened(open_it) as store, running_engine(store, Puppet(), settings=SETTINGS, spool=spool):
+    async with opened(open_it) as store, running_engine(store, Puppet(), tuning=SETTINGS, spool=spool):
         await until(lambda: not gone.exists())
     assert (elsewhere / "trn_gone.1.jsonl").exists()
 
@@ -518,7 +521,7 @@ async def test_the_file_of_a_turn_that_is_gone_is_removed(open_it: Open, tmp_pat
 async def test_only_the_gateway_can_read_what_is_on_disk_and_no_secret_is_in_it(open_it: Open, tmp_path: Path) -> None:
     """K1."""
     agent, line, home, secret = Puppet(), Line(), tmp_path / "home", "sk-live-0123456789"
-    parts = {"settings": SETTINGS, "spool": Spool(home), "redaction": Redaction([secret])}
+    parts = {"tuning": SETTINGS, "spool": Spool(home), "redaction": Redaction([secret])}
     async with opened(open_it) as store, running_engine(line.through(store), agent, **parts) as engine:
         receipt = await engine.inbox.accept(message())
         await until(lambda: agent.work)
@@ -540,7 +543,7 @@ async def test_a_disk_that_takes_nothing_makes_the_turn_wait_and_nothing_is_lost
     spool = Spool(home)
     (home / "spool").write_text("not a folder")
     async with opened(open_it) as store:
-        async with running_engine(line.through(store), agent, settings=SETTINGS, spool=spool) as engine:
+        async with running_engine(line.through(store), agent, tuning=SETTINGS, spool=spool) as engine:
             receipt = await engine.inbox.accept(message())
             await until(lambda: agent.work)
             line.cut = True

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 
 from holdfast.clock import SystemClock
+from holdfast.config import Config, GatewayConfig
 from holdfast.core.redaction import Redaction
 from holdfast.core.turns import Cause, Mode, Policy, Resume, Turn
 from holdfast.engine.inbox import Inbox
 from holdfast.ids import new_node_id
 from holdfast.ports import Assignment, Stage
 from holdfast.store.store import Store
-from tests.engine.world import FAST, START, Altered, Open, message, opened, running_engine, until
+from tests.engine.world import START, Altered, Open, message, opened, running_engine, until
 
-AUTO = replace(FAST, policy=Policy(resume=Resume.AUTO))
+AUTO = Config(gateway=GatewayConfig(resume="auto"))
 CLOCK = SystemClock()
 
 
@@ -48,7 +48,8 @@ class Holding:
 
 
 async def accept(store: Store, name: str) -> None:
-    await Inbox(store, AUTO, Redaction(), CLOCK).accept(message(name, conversation=f"chat:{name}", mode=Mode.DETACHED))
+    inbox = Inbox(store, AUTO.gateway, AUTO.sessions, Redaction(), CLOCK)
+    await inbox.accept(message(name, conversation=f"chat:{name}", mode=Mode.DETACHED))
 
 
 async def crash_together(store: Store, *names: str, times: int = 2) -> None:
@@ -61,7 +62,7 @@ async def crash_together(store: Store, *names: str, times: int = 2) -> None:
         for turn in await store.turns.claim(node, 10):
             await store.turns.start(turn, START)
         await store.nodes.leave(node)
-        await store.nodes.sweep(Cause.CRASH, AUTO.policy, START)
+        await store.nodes.sweep(Cause.CRASH, Policy(resume=Resume.AUTO), START)
 
 
 async def test_suspects_run_one_at_a_time_and_before_all_others(open_it: Open) -> None:
@@ -70,7 +71,7 @@ async def test_suspects_run_one_at_a_time_and_before_all_others(open_it: Open) -
     async with opened(open_it) as store:
         await crash_together(store, "one", "two", "three")
         await accept(store, "fresh")
-        async with running_engine(store, agent, settings=AUTO):
+        async with running_engine(store, agent, config=AUTO):
             for count in (1, 2, 3):
                 await until(lambda count=count: len(agent.begun) == count)
                 agent.let_go(agent.begun[-1])
@@ -88,7 +89,7 @@ async def test_nothing_begins_beside_a_suspect_until_it_has_run_for_a_while(open
         await crash_together(store, "one")
         await accept(store, "fresh")
         began = CLOCK.monotonic_ms()
-        async with running_engine(store, agent, settings=AUTO):
+        async with running_engine(store, agent, config=AUTO):
             await until(lambda: agent.begun)
             await until(lambda: len(agent.begun) >= 2)
             assert CLOCK.monotonic_ms() - began >= 2_000
@@ -114,7 +115,7 @@ async def test_a_suspect_waits_for_a_node_that_is_busy(open_it: Open) -> None:
         await crash_together(store, "killer")
         await accept(store, "busy")
         watched = Altered(store, turns=Altered(store.turns, suspect=suspect))
-        async with running_engine(watched, agent, settings=AUTO):
+        async with running_engine(watched, agent, config=AUTO):
             await until(lambda: agent.running == {"busy"})
             await accept(store, "fresh")
             await until(lambda: agent.running == {"busy", "fresh"})

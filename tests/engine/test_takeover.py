@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from holdfast.config import Config, GatewayConfig
 from holdfast.core.journal import EntryKind
 from holdfast.core.turns import Cause, Mode, TurnState
 from holdfast.engine.engine import Engine, Parts
@@ -30,11 +31,13 @@ async def test_the_turns_of_a_node_that_leaves_go_on_elsewhere(open_it: Open) ->
     """R10 A1: the other node is there already, and needs no restart to notice."""
     leaving, staying = Puppet(), Puppet()
     async with opened(open_it) as store, opened(open_it) as other:
-        async with running_engine(other, staying, settings=replace(HEEDLESS, max_running=1)) as stays:
+        async with running_engine(
+            other, staying, tuning=HEEDLESS, config=Config(gateway=GatewayConfig(max_running=1))
+        ) as stays:
             # The one that stays is busy, so that the turn begins on the one that leaves.
             busy = await stays.inbox.accept(message(conversation="chat:busy"))
             await in_state(store, busy, TurnState.RUNNING)
-            async with running_engine(store, leaving, settings=HEEDLESS) as leaves:
+            async with running_engine(store, leaving, tuning=HEEDLESS) as leaves:
                 receipt = await leaves.inbox.accept(message(conversation="hook", mode=Mode.DETACHED))
                 await leaving.say("begun here, ")
                 await until(lambda: text_of(store, receipt))
@@ -59,12 +62,12 @@ async def test_a_silent_node_loses_its_turns_and_learns_of_it_too_late_to_do_har
             await store.nodes.beat(node_id)
 
         silent = Altered(store, nodes=Altered(store.nodes, beat=beat, leave=nothing))
-        zombie = Engine(Parts(store=silent, agent=zombie_agent, settings=HEEDLESS))
+        zombie = Engine(Parts(store=silent, agent=zombie_agent, tuning=HEEDLESS))
         task = asyncio.create_task(zombie.run())
         receipt = await zombie.inbox.accept(message(mode=Mode.DETACHED))
         await zombie_agent.say("mine. ")
         await until(lambda: text_of(store, receipt))
-        async with running_engine(other, heir_agent, settings=ALERT):
+        async with running_engine(other, heir_agent, tuning=ALERT):
             await until(lambda: heir_agent.work)
             before = await journal_of(other, receipt.session_id)
             await zombie_agent.say("not mine any more. ")
@@ -92,10 +95,10 @@ async def test_a_turn_that_was_claimed_by_a_node_that_died_runs_elsewhere_as_if_
         dying = Altered(
             store, turns=Altered(store.turns, start=start), nodes=Altered(store.nodes, beat=nothing, leave=nothing)
         )
-        async with running_engine(dying, Puppet(), settings=HEEDLESS) as engine:
+        async with running_engine(dying, Puppet(), tuning=HEEDLESS) as engine:
             receipt = await engine.inbox.accept(message("hello"))
             await until(lambda: engine.running)
-        async with running_engine(other, heir_agent, settings=ALERT):
+        async with running_engine(other, heir_agent, tuning=ALERT):
             await until(lambda: heir_agent.work)
             await heir_agent.finish()
             assert (await settled(store, receipt)).state is TurnState.COMPLETED

@@ -9,15 +9,16 @@ from dataclasses import replace
 import pytest
 
 from holdfast.agent.scripted import Ask, Fail, FunctionTool, Line, Say, ScriptedAgent, Use
+from holdfast.config import Config, GatewayConfig
 from holdfast.core import effects
 from holdfast.core.effects import Effect
 from holdfast.core.intake import Receipt
 from holdfast.core.journal import Entry, EntryKind
 from holdfast.core.sessions import SessionState
 from holdfast.core.transcript import Role, fold
-from holdfast.core.turns import Mode, Policy, Resume, TurnState
-from holdfast.engine.settings import Settings
+from holdfast.core.turns import Mode, TurnState
 from holdfast.engine.tempo import PAUSE_BEATS
+from holdfast.engine.tuning import Tuning
 from holdfast.errors import StoreDown
 from holdfast.ids import CallId, SessionId, TurnId, new_session_id, new_turn_id
 from holdfast.ports import Assignment, Stage
@@ -69,7 +70,7 @@ class Stepwise:
 async def test_the_first_words_are_written_at_once_and_later_ones_together(open_it: Open) -> None:
     """The first entry costs no wait; what follows within a batch is one entry."""
     agent, clock = Stepwise(), ManualClock()
-    async with opened(open_it) as store, running_engine(store, agent, clock=clock, settings=Settings(batch_ms=20)) as engine:
+    async with opened(open_it) as store, running_engine(store, agent, clock=clock, tuning=Tuning(batch_ms=20)) as engine:
         receipt = await engine.inbox.accept(message())
 
         async def told(*expected: str) -> None:
@@ -171,7 +172,7 @@ async def test_no_more_turns_run_at_once_than_allowed(open_it: Open) -> None:
     agent = Roster(wanted=3)
     async with (
         opened(open_it) as store,
-        running_engine(store, agent, settings=replace(FAST, max_running=3)) as engine,
+        running_engine(store, agent, config=Config(gateway=GatewayConfig(max_running=3))) as engine,
     ):
         receipts = [await engine.inbox.accept(message(conversation=f"chat:{n}")) for n in range(20)]
         for receipt in receipts:
@@ -355,7 +356,7 @@ async def test_with_resume_auto_a_conversation_goes_on_by_itself(open_it: Open) 
     agent = Buggy(1)
     async with (
         opened(open_it) as store,
-        running_engine(store, agent, settings=replace(FAST, policy=Policy(resume=Resume.AUTO))) as engine,
+        running_engine(store, agent, config=Config(gateway=GatewayConfig(resume="auto"))) as engine,
     ):
         assert (await answered(engine, store)).state is TurnState.COMPLETED
 
@@ -366,7 +367,7 @@ async def test_a_turn_whose_claim_was_answered_into_the_void_runs_all_the_same(o
         take = LosingAnswer(store.turns.take)
         receipt = await store.intake.accept(message(), *_ids(), 1)
         shaky = Altered(store, turns=Altered(store.turns, take=take))
-        async with running_engine(shaky, ScriptedAgent([Say("here")]), settings=replace(FAST, beat_ms=20)):
+        async with running_engine(shaky, ScriptedAgent([Say("here")]), tuning=replace(FAST, beat_ms=20)):
             turn = await settled(store, receipt)
         assert (turn.state, turn.attempt) == (TurnState.COMPLETED, 1)
         assert take.calls > 1
@@ -425,11 +426,11 @@ def _said(entries: list[Entry]) -> str:
 async def test_two_nodes_share_the_work_and_answer_everything_once(open_it: Open) -> None:
     """A1 T4: each turn runs on one node only."""
     here_agent, there_agent = Roster(wanted=2), Roster(wanted=2)
-    few = replace(FAST, max_running=4)
+    few = Config(gateway=GatewayConfig(max_running=4))
     async with opened(open_it) as here, opened(open_it) as there:
         async with (
-            running_engine(here, here_agent, settings=few) as engine,
-            running_engine(there, there_agent, settings=few),
+            running_engine(here, here_agent, config=few) as engine,
+            running_engine(there, there_agent, config=few),
         ):
             receipts = [await engine.inbox.accept(message(f"m{n}", conversation=f"chat:{n}")) for n in range(60)]
             for receipt in receipts:

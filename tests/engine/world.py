@@ -21,7 +21,7 @@ from holdfast.core.segments import Segment, SpokenMessage
 from holdfast.core.sessions import Session
 from holdfast.core.turns import SETTLED, Turn
 from holdfast.engine.engine import Engine, Parts
-from holdfast.engine.settings import Settings
+from holdfast.engine.tuning import Tuning
 from holdfast.errors import Rejected, Unavailable
 from holdfast.ids import SessionId
 from holdfast.memory.bindings import Bindings
@@ -38,7 +38,7 @@ DEADLINE_S = 20
 LOOK_S, LOOK_MAX_S = 0.003, 0.03
 TARGET = "chat:1"
 # What only waits for a lost hint waits briefly, so that no test has to.
-FAST = Settings(poll_ms=20, batch_ms=1)
+FAST = Tuning(poll_ms=20, batch_ms=1)
 
 
 async def until(look: Callable[[], Awaitable[T] | T]) -> T:
@@ -75,7 +75,7 @@ async def running_engine(store: Any, agent: Agent, **parts: Any) -> AsyncIterato
     """
     if isinstance(memory := parts.get("memory"), Provider):
         parts["memory"] = Bindings(memory)
-    engine = Engine(Parts(**{"store": store, "agent": agent, "settings": FAST, **parts}))
+    engine = Engine(Parts(**{"store": store, "agent": agent, "tuning": FAST, **parts}))
     task = asyncio.create_task(engine.run(), name="engine")
     recovered = asyncio.create_task(engine.recovered())
     try:

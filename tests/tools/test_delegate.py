@@ -14,7 +14,7 @@ from holdfast.agent.scripted import Line, Pause, Reach, Say, ScriptedAgent
 from holdfast.agent.toolbox import Toolbox
 from holdfast.agent.tools.delegate import NAME, NOTE, delegate_tool, may_delegate
 from holdfast.clock import SystemClock
-from holdfast.config import DelegateConfig
+from holdfast.config import Config, DelegateConfig, GatewayConfig, SessionsConfig
 from holdfast.core.delegation import CHANNEL, LATER, depth
 from holdfast.core.intake import Receipt
 from holdfast.core.journal import EntryKind
@@ -24,7 +24,6 @@ from holdfast.core.sessions import Session, Source
 from holdfast.core.turns import Cause, Mode, Turn, TurnState
 from holdfast.engine.homecoming import Homecoming
 from holdfast.engine.inbox import Inbox
-from holdfast.engine.settings import Settings
 from holdfast.errors import Rejected, Unavailable
 from holdfast.ports import Assignment, Stage
 from holdfast.store.store import Store
@@ -49,7 +48,7 @@ BOTH = {"tasks": [{"goal": "count sheep"}, {"goal": "count goats", "context": "o
 
 
 def inbox(store: Any) -> Inbox:
-    return Inbox(store, FAST, Redaction(), SystemClock())
+    return Inbox(store, GatewayConfig(), SessionsConfig(), Redaction(), SystemClock())
 
 
 @dataclass
@@ -143,8 +142,8 @@ async def test_a_failure_is_told_beside_the_answers(open_it: Open) -> None:
 async def test_a_parent_that_waits_takes_no_place_from_its_children(open_it: Open) -> None:
     """With room for a single turn, a parent that kept its place would wait for ever."""
     async with opened(open_it) as store:
-        settings = Settings(poll_ms=20, batch_ms=1, max_running=1)
-        async with running_engine(store, Helpers(store, BOTH).let_go(), settings=settings) as engine:
+        config = Config(gateway=GatewayConfig(max_running=1))
+        async with running_engine(store, Helpers(store, BOTH).let_go(), config=config) as engine:
             assert (await answered(engine, store, "go")).state is TurnState.COMPLETED
 
 

@@ -5,17 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast.clock import SystemClock
-from holdfast.config import ONE_SHOT_DAYS, Config, LimitsConfig, secrets, shown
+from holdfast.config import ChannelsConfig, Config, LimitsConfig, secrets, shown
 from holdfast.core.fairness import Quota
-from holdfast.core.intake import Busy
 from holdfast.core.redaction import Redaction, is_unguessable
-from holdfast.core.resets import When
-from holdfast.core.turns import OnCrash, Policy, Resume
 from holdfast.desk.address import LOCK, SOCKET
 from holdfast.desk.lifecycle import Lifecycle
 from holdfast.desk.local import LocalDesk
@@ -24,9 +21,9 @@ from holdfast.desk.reading import StoreReading
 from holdfast.engine.discretion import discreet
 from holdfast.engine.engine import Engine, Parts
 from holdfast.engine.inbox import Inbox
-from holdfast.engine.settings import Settings
 from holdfast.engine.spool import Spool
 from holdfast.engine.timekeeper import steady_clock
+from holdfast.engine.tuning import Tuning
 from holdfast.errors import StoreDown, Unavailable
 from holdfast.offload.pool import Pool
 from holdfast.store.home import Ownership, make_home
@@ -37,32 +34,14 @@ if TYPE_CHECKING:
     # A command that only reads does not import the agent.
     from holdfast.app.adapters import Adapters, Resources
 
-SEND_TIMEOUT_MIN_S = 30
-SEND_MARGIN_S = 10
+SEND_MARGIN_MS = 10_000
 
 
-def settings(config: Config) -> Settings:
-    """Return what the operator chose about the engine."""
-    return Settings(
-        max_running=config.gateway.max_running,
-        tenant_running=config.limits.running,
-        model_wait_ms=int(config.model.wait * 1000),
-        policy=Policy(resume=Resume(config.gateway.resume), on_crash=OnCrash(config.gateway.on_crash)),
-        busy=Busy(config.gateway.busy),
-        reset=When(config.sessions.reset),
-        reset_by_channel={name: When(each) for name, each in config.sessions.reset_by_channel.items()},
-        idle_ms=int(config.sessions.idle_minutes * 60_000),
-        daily_at=config.sessions.daily_at,
-        # Whoever names one channel has not spoken of the others.
-        one_shot_days={**ONE_SHOT_DAYS, **config.sessions.retention_days},
-        # Whoever sends gives up first, because it knows whether anything had left.
-        send_timeout_ms=int((max(config.channels.url.timeout, SEND_TIMEOUT_MIN_S) + SEND_MARGIN_S) * 1000),
-        commit_timeout_ms=int(config.memory.commit_timeout * 1000),
-        memory_idle_ms=int(config.memory.idle_minutes * 60_000),
-        live_max=config.memory.live_sessions,
-        recall_timeout_ms=int(config.memory.recall_timeout * 1000),
-        recall_limit=config.memory.recall_limit,
-    )
+def tuning(channels: ChannelsConfig) -> Tuning:
+    """Return how the engine is tuned: it waits longer for a carrier than the carrier waits for the far side."""
+    default = Tuning()
+    slowest_ms = int(channels.url.timeout * 1000) + SEND_MARGIN_MS
+    return replace(default, send_timeout_ms=max(slowest_ms, default.send_timeout_ms))
 
 
 def quota(limits: LimitsConfig) -> Quota:
@@ -142,8 +121,7 @@ async def node(config: Config, home: Path, check: Callable[[Store], Awaitable[No
     from holdfast.app.adapters import Resources, adapters
     from holdfast.app.build import Builder
 
-    mask, chosen = redaction(config), settings(config)
-    spool = Spool(home)
+    mask, spool = redaction(config), Spool(home)
     with discreet(mask.everything):
         with _named(config.store.url):
             store = await open_store(config.store.url, home, redaction=mask, quota=quota(config.limits))
@@ -153,7 +131,7 @@ async def node(config: Config, home: Path, check: Callable[[Store], Awaitable[No
             clock = await steady_clock(SystemClock(), store.nodes)
             pool = Pool()
             stack.push_async_callback(pool.close)
-            accept = Inbox(store, chosen, mask, clock).accept
+            accept = Inbox(store, config.gateway, config.sessions, mask, clock).accept
             resources = Resources(store=store, clock=clock, pool=pool, home_id=spool.home_id, accept=accept)
             built = await stack.enter_async_context(adapters(await Builder.of(config, home, mask, clock), resources))
             parts = Parts(
@@ -161,7 +139,8 @@ async def node(config: Config, home: Path, check: Callable[[Store], Awaitable[No
                 agent=built.agent,
                 carriers=built.carriers,
                 memory=built.memory,
-                settings=chosen,
+                config=config,
+                tuning=tuning(config.channels),
                 redaction=mask,
                 clock=clock,
                 steady=clock,

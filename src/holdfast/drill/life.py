@@ -17,6 +17,7 @@ from pathlib import Path
 import uvloop
 
 from holdfast.agent.scripted import FunctionTool, Line, Pause, Say, ScriptedAgent, Think, Use
+from holdfast.config import Config, GatewayConfig
 from holdfast.core.delivery import Delivery
 from holdfast.core.effects import Effect
 from holdfast.core.intake import Inbound, Receipt
@@ -24,10 +25,10 @@ from holdfast.core.journal import CLOSING
 from holdfast.core.keys import LOCAL
 from holdfast.core.segments import Segment, SpokenMessage
 from holdfast.core.sessions import Session
-from holdfast.core.turns import IN_FLIGHT, Cause, Mode, Policy, Resume
+from holdfast.core.turns import IN_FLIGHT, Cause, Mode
 from holdfast.drill.commits import Commit
 from holdfast.engine.engine import Engine, Parts
-from holdfast.engine.settings import Settings
+from holdfast.engine.tuning import Tuning
 from holdfast.memory.bindings import Bindings
 from holdfast.memory.provider import Provider
 from holdfast.ports import Assignment
@@ -178,7 +179,8 @@ async def live(home: Path, url: str, life: int, settle: bool) -> None:
         carriers={"ledger": LedgerCarrier(ledger)},
         memory=Bindings(LedgerMemory(ledger)),
         # Nobody writes a follow-up in a drill, so conversations go on by themselves.
-        settings=Settings(policy=Policy(resume=Resume.AUTO), beat_ms=100, lease_ms=500),
+        config=Config(gateway=GatewayConfig(resume="auto")),
+        tuning=Tuning(beat_ms=100, lease_ms=500),
     )
     engine = Engine(parts)
     async with asyncio.TaskGroup() as group:

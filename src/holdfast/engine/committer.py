@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from holdfast.clock import Clock
+from holdfast.config import MemoryConfig
 from holdfast.core.delivery import backoff_ms
 from holdfast.core.recovery import orphans
 from holdfast.core.redaction import Redaction
@@ -26,7 +27,7 @@ from holdfast.core.segments import (
 )
 from holdfast.core.sessions import Session
 from holdfast.engine.persistence import persist
-from holdfast.engine.settings import Settings
+from holdfast.engine.tuning import Tuning
 from holdfast.engine.wake import Wake
 from holdfast.errands import errand
 from holdfast.errors import Fatal, HoldfastError, NotFound, Stale, Unavailable
@@ -75,7 +76,8 @@ class Committer:
         node_id: NodeId,
         store: Store,
         memory: Bindings | None,
-        settings: Settings,
+        config: MemoryConfig,
+        tuning: Tuning,
         redaction: Redaction,
         clock: Clock,
     ) -> None:
@@ -83,7 +85,8 @@ class Committer:
         self._node_id = node_id
         self._store = store
         self._memory = memory
-        self._settings = settings
+        self._config = config
+        self._tuning = tuning
         self._redaction = redaction
         self._clock = clock
         self._group: asyncio.TaskGroup | None = None
@@ -102,7 +105,7 @@ class Committer:
             try:
                 while True:
                     await self._claim_due()
-                    await self.wake.wait(self._settings.poll_ms)
+                    await self.wake.wait(self._tuning.poll_ms)
             finally:
                 # What is in flight is cut with us; whoever asks from now on is told that nothing was paid.
                 self._group = None
@@ -184,7 +187,7 @@ class Committer:
         looked_at, since = self._idle_looked_at, self._clock.monotonic_ms()
         if self._draining or (looked_at is not None and since - looked_at < _IDLE_LOOK_MS):
             return
-        sealed = await self._store.segments.seal_idle(now_ms - self._settings.memory_idle_ms, now_ms)
+        sealed = await self._store.segments.seal_idle(now_ms - int(self._config.idle_minutes * 60_000), now_ms)
         # As long as there are some, there may be more than one look takes.
         self._idle_looked_at = None if sealed else since
 
@@ -206,7 +209,7 @@ class Committer:
                 at_work = sum(each.in_background and each.segment.owner == owner for each in self._payments.values())
                 # The drain may have begun while we looked.
                 if not self._draining:
-                    await self._claim(owner, self._clock.now_ms(), self._settings.commits_max - at_work)
+                    await self._claim(owner, self._clock.now_ms(), self._tuning.commits_max - at_work)
         except (Unavailable, Stale) as error:
             log.warning("cannot claim memory segments: %s", error)
         finally:
@@ -293,7 +296,7 @@ class Committer:
         """Call a provider, which may do whatever it likes, and wait for it only so long."""
         call, name = provider.commit(session, segment, said), f"commit {segment.id}"
         try:
-            said_of_it = await errand(call, self._settings.commit_timeout_ms / 1000, name)
+            said_of_it = await errand(call, self._config.commit_timeout, name)
         except Exception as error:  # The edge to a provider.
             is_silent = isinstance(error, TimeoutError) and not str(error)
             return Outcome(error=TOO_LATE if is_silent else failure(error, self._redaction))
@@ -351,7 +354,7 @@ class Committer:
                     log.warning("cannot commit the memory of %s: %s", session_id, error)
 
         async with asyncio.TaskGroup() as group:
-            for _ in range(min(self._settings.drain_commits_max, len(sessions))):
+            for _ in range(min(self._tuning.drain_commits_max, len(sessions))):
                 group.create_task(commit_each())
 
     async def _flush_due(self, now_ms: int) -> None:
@@ -368,7 +371,7 @@ class Committer:
     async def _flush_owner(self, owner: str, now_ms: int) -> None:
         at_work: set[asyncio.Task[bool]] = set()
         try:
-            while at_work := at_work | await self._claim(owner, now_ms, self._settings.drain_commits_max - len(at_work)):
+            while at_work := at_work | await self._claim(owner, now_ms, self._tuning.drain_commits_max - len(at_work)):
                 _, at_work = await asyncio.wait(at_work, return_when=asyncio.FIRST_COMPLETED)
         except HoldfastError as error:
             log.warning("cannot claim memory segments: %s", error)

@@ -13,8 +13,8 @@ from holdfast.core.fairness import Load
 from holdfast.core.journal import Entry
 from holdfast.core.recovery import orphans
 from holdfast.core.sessions import alone_ms
-from holdfast.core.turns import Cause, Mode, Turn, TurnState
-from holdfast.engine.settings import Settings
+from holdfast.core.turns import Cause, Mode, Policy, Turn, TurnState
+from holdfast.engine.tuning import Tuning
 from holdfast.engine.wake import Wake
 from holdfast.engine.worker import Worker
 from holdfast.errors import Fatal, Unavailable
@@ -50,7 +50,10 @@ class Dispatcher:
         node_id: NodeId,
         store: Store,
         worker: Worker,
-        settings: Settings,
+        policy: Policy,
+        max_running: int,
+        tenant_running: int,
+        tuning: Tuning,
         clock: Clock,
         recovered: asyncio.Event | None = None,
     ) -> None:
@@ -58,7 +61,10 @@ class Dispatcher:
         self._node_id = node_id
         self._store = store
         self._worker = worker
-        self._settings = settings
+        self._policy = policy
+        self._max_running = max_running
+        self._tenant_running = tenant_running
+        self._tuning = tuning
         self._clock = clock
         self._tasks: dict[TurnId, tuple[Turn, asyncio.Task[None]]] = {}
         self._sessions: set[SessionId] = set()
@@ -100,7 +106,7 @@ class Dispatcher:
                 while True:
                     await self._claim()
                     await self._look_around()
-                    await self.wake.wait(_LOOK_AGAIN_MS if self._held_back else self._settings.poll_ms)
+                    await self.wake.wait(_LOOK_AGAIN_MS if self._held_back else self._tuning.poll_ms)
         finally:
             # Nothing runs any more; a later start must not believe otherwise.
             self._tasks.clear()
@@ -164,8 +170,8 @@ class Dispatcher:
         return 0
 
     async def _interrupt(self, turn_ids: Iterable[TurnId], cause: Cause) -> int:
-        now, policy = self._clock.now_ms(), self._settings.policy
-        return len(await self._store.settlement.interrupt(self._node_id, list(turn_ids), cause, policy, now))
+        now = self._clock.now_ms()
+        return len(await self._store.settlement.interrupt(self._node_id, list(turn_ids), cause, self._policy, now))
 
     async def _claim(self) -> None:
         if self._draining:
@@ -299,11 +305,11 @@ class Dispatcher:
     def _load(self) -> Load:
         """Return how many turns of each owner have a place."""
         running = Counter(turn.owner for turn, _ in self._tasks.values() if turn.id not in self._resting)
-        places, tenant_max = self._settings.max_running, self._settings.tenant_running
+        places, tenant_max = self._max_running, self._tenant_running
         return Load(running=running, tenant_max=tenant_max, tenants_max=max(places - places // OPERATORS_PART, 1))
 
     def _free(self) -> int:
-        return self._settings.max_running - self._working()
+        return self._max_running - self._working()
 
     async def _run(self, turn: Turn) -> None:
         try:
@@ -336,7 +342,7 @@ class Dispatcher:
     async def _give_back(self, turn: Turn) -> None:
         if turn.state is TurnState.RUNNING:
             now = self._clock.now_ms()
-            await self._store.settlement.interrupt(self._node_id, [turn.id], Cause.CRASH, self._settings.policy, now)
+            await self._store.settlement.interrupt(self._node_id, [turn.id], Cause.CRASH, self._policy, now)
         else:
             await self._store.turns.release(turn)
 

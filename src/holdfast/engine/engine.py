@@ -9,11 +9,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
 from holdfast.clock import Clock, SystemClock
+from holdfast.config import ONE_SHOT_DAYS, Config
 from holdfast.core import notes
 from holdfast.core.journal import DraftEntry, EntryKind
 from holdfast.core.redaction import Redaction
 from holdfast.core.report import BootReport
-from holdfast.core.turns import Cause, Turn
+from holdfast.core.turns import Cause, OnCrash, Policy, Resume, Turn
 from holdfast.engine.board import Board
 from holdfast.engine.committer import Committer
 from holdfast.engine.dispatcher import Dispatcher
@@ -33,12 +34,12 @@ from holdfast.engine.recall import Recall
 from holdfast.engine.repair import Repair
 from holdfast.engine.salvage import Salvage
 from holdfast.engine.scheduler import Scheduler
-from holdfast.engine.settings import Settings
 from holdfast.engine.spool import Spool
 from holdfast.engine.supervisor import supervise
 from holdfast.engine.sweeper import Sweeper
 from holdfast.engine.tempo import Tempo
 from holdfast.engine.timekeeper import SteadyClock, Timekeeper
+from holdfast.engine.tuning import Tuning
 from holdfast.engine.worker import Worker
 from holdfast.errors import HoldfastError, Unavailable
 from holdfast.ids import SessionId, TurnId, new_node_id
@@ -63,7 +64,8 @@ class Parts:
     agent: Agent
     carriers: Mapping[str, Carrier] = field(default_factory=dict[str, Carrier])
     memory: Bindings | None = None
-    settings: Settings = field(default_factory=Settings)
+    config: Config = field(default_factory=Config)
+    tuning: Tuning = field(default_factory=Tuning)
     redaction: Redaction = field(default_factory=Redaction)
     clock: Clock = field(default_factory=SystemClock)
     # The clock again, where it is one that is to be kept right.
@@ -80,48 +82,64 @@ class Engine:
     """One node: it joins the store when it runs, and leaves it when it stops."""
 
     def __init__(self, parts: Parts) -> None:
-        clock, settings, store = parts.clock, parts.settings, parts.store
+        store, memory, redaction, clock = parts.store, parts.memory, parts.redaction, parts.clock
+        config, tuning = parts.config, parts.tuning
+        policy = Policy(resume=Resume(config.gateway.resume), on_crash=OnCrash(config.gateway.on_crash))
         self.node_id = new_node_id(clock.now_ms())
-        self.inbox = Inbox(store, settings, parts.redaction, clock)
+        self.inbox = Inbox(store, config.gateway, config.sessions, redaction, clock)
         self.feed = Feed(store.journal)
         self.board = Board(store.sessions)
         self.repair = Repair(store.recoveries, clock)
         self._parts = parts
-        self._recall = Recall(parts.memory, settings, parts.redaction, clock)
-        self._mirror = Mirror(store, parts.memory, settings, parts.redaction, clock)
+        self._recall = Recall(memory, config.memory, redaction, clock)
+        self._mirror = Mirror(store, memory, tuning, redaction, clock)
         worker = Worker(
             node_id=self.node_id,
             store=store,
             agent=parts.agent,
             feed=self.feed,
             carriers=parts.carriers,
-            memory=parts.memory,
+            memory=memory,
             recall=self._recall,
             mirror=self._mirror,
-            settings=settings,
-            redaction=parts.redaction,
+            policy=policy,
+            model_wait_ms=int(config.model.wait * 1000),
+            tuning=tuning,
+            redaction=redaction,
             clock=clock,
-            tempo=Tempo(settings.batch_ms),
+            tempo=Tempo(tuning.batch_ms),
             spool=parts.spool,
             histories=(histories := Histories()),
         )
         self._home = parts.spool.home_id if parts.spool else ""
         dedupes = frozenset(kind for kind, carrier in parts.carriers.items() if carrier.dedupes)
-        self._sweeper = Sweeper(self.node_id, store, settings, clock, home=self._home, dedupes=dedupes)
-        self._dispatcher = Dispatcher(self.node_id, store, worker, settings, clock, self._sweeper.recovered)
-        self._outbox = Outbox(self.node_id, store, parts.carriers, settings, parts.redaction, clock)
-        self._committer = Committer(self.node_id, store, parts.memory, settings, parts.redaction, clock)
-        self.live = Live(store, parts.agent, self._committer, self._dispatcher, histories, settings, clock)
+        self._sweeper = Sweeper(self.node_id, store, policy, tuning, clock, home=self._home, dedupes=dedupes)
+        self._dispatcher = Dispatcher(
+            self.node_id,
+            store,
+            worker,
+            policy,
+            config.gateway.max_running,
+            config.limits.running,
+            tuning,
+            clock,
+            self._sweeper.recovered,
+        )
+        self._outbox = Outbox(self.node_id, store, parts.carriers, tuning, redaction, clock)
+        self._committer = Committer(self.node_id, store, memory, config.memory, tuning, redaction, clock)
+        live_max = config.memory.live_sessions
+        self.live = Live(store, parts.agent, self._committer, self._dispatcher, histories, live_max, tuning, clock)
         # Whoever reads the history of a conversation begins a turn of it.
         histories.told = self.live.enter
-        self._janitor = Janitor(store, settings, clock)
-        self._indexer = Indexer(store.passages, settings, clock)
-        self._inspector = Inspector(store, settings, clock)
-        self._expiry = Expiry(store, settings, clock)
-        self._scheduler = Scheduler(store, settings, clock)
-        self._homecoming = Homecoming(store, self.inbox.accept, settings, clock)
+        # A channel that the operator does not name keeps its default.
+        self._janitor = Janitor(store, {**ONE_SHOT_DAYS, **config.sessions.retention_days}, tuning, clock)
+        self._indexer = Indexer(store.passages, tuning, clock)
+        self._inspector = Inspector(store, tuning, clock)
+        self._expiry = Expiry(store, tuning, clock)
+        self._scheduler = Scheduler(store, tuning, clock)
+        self._homecoming = Homecoming(store, self.inbox.accept, tuning, clock)
         reconcilers = (self._dispatcher.reconcile, self._outbox.reconcile, self._committer.reconcile)
-        self._heart = Heart(self.node_id, store, reconcilers, settings, clock)
+        self._heart = Heart(self.node_id, store, reconcilers, tuning, clock)
 
     async def run(self) -> None:
         """Work until cancelled.  Raises `Fatal` when this process must not go on."""
@@ -147,10 +165,10 @@ class Engine:
             **self._parts.components,
         }
         if spool := self._parts.spool:
-            settings, clock = self._parts.settings, self._parts.clock
-            components["salvage"] = Salvage(self.node_id, store, spool, self._sweeper.recovered, settings, clock).run
+            tuning, clock = self._parts.tuning, self._parts.clock
+            components["salvage"] = Salvage(self.node_id, store, spool, self._sweeper.recovered, tuning, clock).run
         if steady := self._parts.steady:
-            components["timekeeper"] = Timekeeper(self.node_id, store.nodes, steady, self._parts.settings).run
+            components["timekeeper"] = Timekeeper(self.node_id, store.nodes, steady, self._parts.tuning).run
         try:
             await supervise(components, self._parts.clock)
         finally:

@@ -7,7 +7,7 @@ import logging
 from holdfast.clock import Clock
 from holdfast.core.journal import DraftEntry, EntryKind
 from holdfast.core.questions import EXPIRED, AskedQuestion
-from holdfast.engine.settings import Settings
+from holdfast.engine.tuning import Tuning
 from holdfast.errors import Rejected, Stale, Unavailable
 from holdfast.store.store import Store
 
@@ -17,9 +17,9 @@ log = logging.getLogger(__name__)
 class Expiry:
     """Looks for questions past their time."""
 
-    def __init__(self, store: Store, settings: Settings, clock: Clock) -> None:
+    def __init__(self, store: Store, tuning: Tuning, clock: Clock) -> None:
         self._store = store
-        self._settings = settings
+        self._tuning = tuning
         self._clock = clock
 
     async def run(self) -> None:
@@ -30,7 +30,7 @@ class Expiry:
                     await self._expire(asked)
             except Unavailable as error:
                 log.warning("cannot look for questions that have expired: %s", error)
-            await self._clock.sleep_ms(self._settings.expiry_ms)
+            await self._clock.sleep_ms(self._tuning.expiry_ms)
 
     async def _expire(self, asked: AskedQuestion) -> None:
         data = {"question_id": asked.question.id, "text": EXPIRED}

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 
 from holdfast.clock import Clock
-from holdfast.engine.settings import Settings
+from holdfast.engine.tuning import Tuning
 from holdfast.errors import Stale, Unavailable
 from holdfast.ids import NodeId
 from holdfast.store.store import Store
@@ -22,13 +22,13 @@ class Heart:
         node_id: NodeId,
         store: Store,
         reconcilers: Sequence[Callable[[], Awaitable[None]]],
-        settings: Settings,
+        tuning: Tuning,
         clock: Clock,
     ) -> None:
         self._node_id = node_id
         self._store = store
         self._reconcilers = reconcilers
-        self._settings = settings
+        self._tuning = tuning
         self._clock = clock
 
     async def run(self) -> None:
@@ -40,4 +40,4 @@ class Heart:
                     await reconcile()
             except (Unavailable, Stale) as error:
                 log.warning("missed a beat: %s", error)
-            await self._clock.sleep_ms(self._settings.beat_ms)
+            await self._clock.sleep_ms(self._tuning.beat_ms)

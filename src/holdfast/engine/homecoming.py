@@ -10,7 +10,7 @@ from holdfast.clock import Clock
 from holdfast.core.delegation import homecoming
 from holdfast.core.intake import Inbound, Receipt
 from holdfast.core.turns import Turn
-from holdfast.engine.settings import Settings
+from holdfast.engine.tuning import Tuning
 from holdfast.errors import NotFound, Rejected, Unavailable
 from holdfast.store.store import Store
 
@@ -27,12 +27,10 @@ WHOLE_EVERY = 60
 class Homecoming:
     """Every node runs one.  What has come home is known by its key, so a crash at any point repeats nothing."""
 
-    def __init__(
-        self, store: Store, accept: Callable[[Inbound], Awaitable[Receipt]], settings: Settings, clock: Clock
-    ) -> None:
+    def __init__(self, store: Store, accept: Callable[[Inbound], Awaitable[Receipt]], tuning: Tuning, clock: Clock) -> None:
         self._store = store
         self._accept = accept
-        self._settings = settings
+        self._tuning = tuning
         self._clock = clock
 
     async def run(self) -> None:
@@ -42,7 +40,7 @@ class Homecoming:
                 await self.bring_home(RECENT_MS if look % WHOLE_EVERY else LOOK_BACK_MS)
             except Unavailable as error:
                 log.warning("cannot look for tasks that have ended: %s", error)
-            await self._clock.sleep_ms(self._settings.poll_ms)
+            await self._clock.sleep_ms(self._tuning.poll_ms)
 
     async def bring_home(self, look_back_ms: int = LOOK_BACK_MS) -> int:
         """Accept the ends of all tasks that have not come home yet; returns how many."""

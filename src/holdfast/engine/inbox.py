@@ -9,13 +9,13 @@ from datetime import UTC, datetime, time, timedelta
 from typing import cast
 
 from holdfast.clock import Clock
+from holdfast.config import GatewayConfig, SessionsConfig
 from holdfast.core import commands
-from holdfast.core.intake import Inbound, Receipt, prior_in, request_in
+from holdfast.core.intake import Busy, Inbound, Receipt, prior_in, request_in
 from holdfast.core.redaction import Redaction
 from holdfast.core.resets import Reset, When
 from holdfast.core.turns import SETTLED, Mode, Turn, TurnState
 from holdfast.engine.commands import Commands
-from holdfast.engine.settings import Settings
 from holdfast.errors import IllegalMove
 from holdfast.ids import new_session_id, new_turn_id
 from holdfast.store.store import Store
@@ -24,9 +24,12 @@ from holdfast.store.store import Store
 class Inbox:
     """What a channel may ask of the gateway."""
 
-    def __init__(self, store: Store, settings: Settings, redaction: Redaction, clock: Clock) -> None:
+    def __init__(
+        self, store: Store, gateway: GatewayConfig, sessions: SessionsConfig, redaction: Redaction, clock: Clock
+    ) -> None:
         self._store = store
-        self._settings = settings
+        self._busy = Busy(gateway.busy)
+        self._sessions = sessions
         self._redaction = redaction
         self._clock = clock
         self._commands = Commands(store, clock)
@@ -44,8 +47,8 @@ class Inbox:
         return await self._take_in(
             replace(
                 message,
-                busy=message.busy or self._settings.busy,
-                reset=message.reset or _reset(self._settings, message.channel, now),
+                busy=message.busy or self._busy,
+                reset=message.reset or _reset(self._sessions, message.channel, now),
             )
         )
 
@@ -97,11 +100,12 @@ class Inbox:
         return replace(message, text=masked(message.text), prior=prior, request=request)
 
 
-def _reset(settings: Settings, channel: str, now_ms: int) -> Reset | None:
-    when = settings.reset_by_channel.get(channel, settings.reset)
+def _reset(sessions: SessionsConfig, channel: str, now_ms: int) -> Reset | None:
+    when = When(sessions.reset_by_channel.get(channel, sessions.reset))
     if when is When.NONE:
         return None
-    return Reset(when=when, idle_ms=settings.idle_ms, day_began_at=day_began_at(settings.daily_at, now_ms))
+    idle_ms = int(sessions.idle_minutes * 60_000)
+    return Reset(when=when, idle_ms=idle_ms, day_began_at=day_began_at(sessions.daily_at, now_ms))
 
 
 def day_began_at(daily_at: time, now_ms: int) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from holdfast.clock import Clock
-from holdfast.engine.settings import Settings
+from holdfast.engine.tuning import Tuning
 from holdfast.errors import Stale, Unavailable
 from holdfast.store.passages import PassageStore
 
@@ -19,9 +19,9 @@ REST_MIN_MS = 2
 class Indexer:
     """Indexes in small steps, at a fifth of its speed, because turns come first."""
 
-    def __init__(self, passages: PassageStore, settings: Settings, clock: Clock) -> None:
+    def __init__(self, passages: PassageStore, tuning: Tuning, clock: Clock) -> None:
         self._passages = passages
-        self._settings = settings
+        self._tuning = tuning
         self._clock = clock
 
     async def run(self) -> None:
@@ -31,7 +31,7 @@ class Indexer:
             if await self._step():
                 rest_ms = max(REST_TIMES * (self._clock.monotonic_ms() - began), REST_MIN_MS)
             else:
-                rest_ms = self._settings.poll_ms
+                rest_ms = self._tuning.poll_ms
             await self._clock.sleep_ms(rest_ms)
 
     async def _step(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from holdfast.clock import Clock
-from holdfast.engine.settings import Settings
+from holdfast.engine.tuning import Tuning
 from holdfast.engine.wake import Wake
 from holdfast.errors import Unavailable
 from holdfast.store.store import Store
@@ -16,16 +16,16 @@ log = logging.getLogger(__name__)
 class Inspector:
     """One look some time after the start, one each day, and one when somebody has met damage."""
 
-    def __init__(self, store: Store, settings: Settings, clock: Clock) -> None:
+    def __init__(self, store: Store, tuning: Tuning, clock: Clock) -> None:
         self._store = store
-        self._settings = settings
+        self._tuning = tuning
         self._clock = clock
         self.wake = Wake()
 
     async def run(self) -> None:
         """Look until cancelled."""
         known: tuple[str, ...] = ()
-        await self.wake.wait(self._settings.inspection_first_ms)
+        await self.wake.wait(self._tuning.inspection_first_ms)
         while True:
             try:
                 found = tuple(await self._store.inspect())
@@ -36,5 +36,5 @@ class Inspector:
                     log.error("the store is damaged: %s; run: holdfast doctor", "; ".join(found))
                 known = found
             # However often the same damage is met, one look at the whole in a while is enough.
-            await self._clock.sleep_ms(self._settings.inspection_pause_ms)
-            await self.wake.wait(self._settings.inspection_ms)
+            await self._clock.sleep_ms(self._tuning.inspection_pause_ms)
+            await self.wake.wait(self._tuning.inspection_ms)

@@ -16,7 +16,7 @@ from holdfast.clock import Clock
 from holdfast.engine.committer import Committer
 from holdfast.engine.dispatcher import Dispatcher
 from holdfast.engine.histories import Histories
-from holdfast.engine.settings import Settings
+from holdfast.engine.tuning import Tuning
 from holdfast.engine.wake import Wake
 from holdfast.errors import Stale, Unavailable
 from holdfast.ids import SessionId
@@ -42,7 +42,8 @@ class Live:
         committer: Committer,
         dispatcher: Dispatcher,
         histories: Histories,
-        settings: Settings,
+        live_max: int,
+        tuning: Tuning,
         clock: Clock,
     ) -> None:
         self._store = store
@@ -50,7 +51,8 @@ class Live:
         self._committer = committer
         self._dispatcher = dispatcher
         self._histories = histories
-        self._settings = settings
+        self._live_max = live_max
+        self._tuning = tuning
         self._clock = clock
         self._wake = Wake()
         self._uses = itertools.count()
@@ -82,18 +84,18 @@ class Live:
                     for session_id in self._surplus():
                         self._leaving.add(session_id)
                         group.create_task(self._evict(session_id, self._pressed), name=f"evict {session_id}")
-                    await self._wake.wait(self._settings.poll_ms)
+                    await self._wake.wait(self._tuning.poll_ms)
         finally:
             self._leaving.clear()
 
     @property
     def _over(self) -> int:
         """How many more are to go than are going."""
-        return len(self._sessions) - len(self._leaving) - self._settings.live_max
+        return len(self._sessions) - len(self._leaving) - self._live_max
 
     @property
     def _pressed(self) -> bool:
-        return len(self._sessions) > PRESSED * self._settings.live_max
+        return len(self._sessions) > PRESSED * self._live_max
 
     def _surplus(self) -> list[SessionId]:
         """Return the sessions to let go now: those used longest ago that are at nothing."""
@@ -112,7 +114,7 @@ class Live:
                 self._forget(session_id, use)
         except (Unavailable, Stale) as error:
             log.warning("cannot let go of %s yet: %s", session_id, error)
-            await self._clock.sleep_ms(self._settings.poll_ms)
+            await self._clock.sleep_ms(self._tuning.poll_ms)
         finally:
             self._leaving.discard(session_id)
             if self._over > 0:

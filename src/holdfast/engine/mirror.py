@@ -15,7 +15,7 @@ from holdfast.core.breaker import Breaker, pause_ms
 from holdfast.core.redaction import Redaction
 from holdfast.core.segments import failure, messages
 from holdfast.core.sessions import Session
-from holdfast.engine.settings import Settings
+from holdfast.engine.tuning import Tuning
 from holdfast.errands import errand
 from holdfast.errors import Rejected, Unavailable
 from holdfast.ids import TurnId
@@ -45,12 +45,10 @@ class _Lane:
 class Mirror:
     """Turns that the provider of today has yet to hear of."""
 
-    def __init__(
-        self, store: Store, bindings: Bindings | None, settings: Settings, redaction: Redaction, clock: Clock
-    ) -> None:
+    def __init__(self, store: Store, bindings: Bindings | None, tuning: Tuning, redaction: Redaction, clock: Clock) -> None:
         self._store = store
         self._bindings = bindings
-        self._settings = settings
+        self._tuning = tuning
         self._redaction = redaction
         self._clock = clock
         self._lanes = [_Lane() for _ in range(LANES)]
@@ -98,7 +96,7 @@ class Mirror:
 
     async def _note(self, lane: _Lane, provider: MemoryProvider, note: Awaitable[None]) -> None:
         try:
-            await errand(note, self._settings.note_timeout_ms / 1000, f"note to {provider.owner}")
+            await errand(note, self._tuning.note_timeout_ms / 1000, f"note to {provider.owner}")
         except Rejected as refused:
             # It answers, though not to this person: whoever shares the lane is heard all the same.
             lane.breaker = lane.breaker.answered()

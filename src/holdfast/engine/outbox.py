@@ -20,7 +20,7 @@ from holdfast.core.delivery import (
 from holdfast.core.recovery import orphans
 from holdfast.core.redaction import Redaction
 from holdfast.engine.persistence import persist
-from holdfast.engine.settings import Settings
+from holdfast.engine.tuning import Tuning
 from holdfast.engine.wake import Wake
 from holdfast.errors import HoldfastError, OutcomeUnknown, Rejected, Stale, Unavailable
 from holdfast.ids import DeliveryId, NodeId
@@ -40,7 +40,7 @@ class Outbox:
         node_id: NodeId,
         store: Store,
         carriers: Mapping[str, Carrier],
-        settings: Settings,
+        tuning: Tuning,
         redaction: Redaction,
         clock: Clock,
     ) -> None:
@@ -48,7 +48,7 @@ class Outbox:
         self._node_id = node_id
         self._store = store
         self._carriers = carriers
-        self._settings = settings
+        self._tuning = tuning
         self._redaction = redaction
         self._clock = clock
         self._sending: set[DeliveryId] = set()
@@ -87,18 +87,18 @@ class Outbox:
 
     async def _patience_ms(self) -> int:
         due_at = await persist(self._clock, self._store.deliveries.next_due_at)
-        wait = self._settings.poll_ms if due_at is None else due_at - self._clock.now_ms()
-        return max(0, min(wait, self._settings.poll_ms)) if len(self._sending) < self._settings.sends_max else 1_000
+        wait = self._tuning.poll_ms if due_at is None else due_at - self._clock.now_ms()
+        return max(0, min(wait, self._tuning.poll_ms)) if len(self._sending) < self._tuning.sends_max else 1_000
 
     async def _claim(self, group: asyncio.TaskGroup) -> None:
-        free = self._settings.sends_max - len(self._sending)
+        free = self._tuning.sends_max - len(self._sending)
         if free <= 0 or self._closed:
             return
         try:
             claimed = await self._store.deliveries.claim(self._node_id, self._clock.now_ms(), free)
         except (Unavailable, Stale) as error:
             log.warning("cannot claim deliveries: %s", error)
-            await self._clock.sleep_ms(self._settings.poll_ms)
+            await self._clock.sleep_ms(self._tuning.poll_ms)
             return
         for each in claimed:
             self._sending.add(each.id)
@@ -117,7 +117,7 @@ class Outbox:
         try:
             receipt = await self._find(carrier, claimed) if claimed.repeats else None
             if receipt is None:
-                async with asyncio.timeout(self._settings.send_timeout_ms / 1000):
+                async with asyncio.timeout(self._tuning.send_timeout_ms / 1000):
                     receipt = await carrier.send(claimed)
         except Unavailable as error:
             # One look at the clock: what is due long after it was refused is taken for a wish of the far side.
@@ -139,7 +139,7 @@ class Outbox:
     async def _find(self, carrier: Carrier, claimed: Delivery) -> str | None:
         """Ask what became of the first send; a far side that fails to answer cannot tell."""
         try:
-            async with asyncio.timeout(self._settings.send_timeout_ms / 1000):
+            async with asyncio.timeout(self._tuning.send_timeout_ms / 1000):
                 return await carrier.find(claimed)
         except HoldfastError:
             raise

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from holdfast.clock import Clock
+from holdfast.config import MemoryConfig
 from holdfast.core import recall
 from holdfast.core.breaker import Breaker, pause_ms
 from holdfast.core.facts import Recollection
@@ -20,7 +21,6 @@ from holdfast.core.redaction import Redaction
 from holdfast.core.segments import BUILTIN, failure
 from holdfast.core.sessions import Session
 from holdfast.core.turns import Turn
-from holdfast.engine.settings import Settings
 from holdfast.errands import errand
 from holdfast.errors import Rejected
 from holdfast.ports import Bindings, MemoryProvider, Recalled, nothing_recalled
@@ -46,9 +46,9 @@ class Call:
 class Recall:
     """What the provider of today recalls, as far as it is worth waiting for."""
 
-    def __init__(self, bindings: Bindings | None, settings: Settings, redaction: Redaction, clock: Clock) -> None:
+    def __init__(self, bindings: Bindings | None, config: MemoryConfig, redaction: Redaction, clock: Clock) -> None:
         self._bindings = bindings
-        self._settings = settings
+        self._config = config
         self._redaction = redaction
         self._clock = clock
         self._breaker = Breaker()
@@ -99,7 +99,7 @@ class Recall:
 
     async def _answer(self, call: Call) -> Found:
         """Return what a call brings, or nothing where that would take too long."""
-        timeout_ms = self._settings.recall_timeout_ms
+        timeout_ms = self._config.recall_timeout * 1000
         if await _ended(call.task, timeout_ms if call.is_first else min(PATIENCE_MS, timeout_ms)):
             return call.task.result()
         may_ask = self._breaker.may_ask(self._clock.monotonic_ms())
@@ -111,10 +111,10 @@ class Recall:
 
     async def _call(self, provider: MemoryProvider, session: Session, query: str) -> Found:
         """Ask, learn from what comes of it how the provider is, and raise nothing."""
-        limit = self._settings.recall_limit
+        limit = self._config.recall_limit
         try:
             call = provider.recall(session, query, limit)
-            answer = await errand(call, self._settings.recall_timeout_ms / 1000, f"recall of {provider.owner}")
+            answer = await errand(call, self._config.recall_timeout, f"recall of {provider.owner}")
             found = recall.bounded(answer, limit)
         except TimeoutError:
             self._fail(provider, "it did not answer in time")

@@ -10,8 +10,8 @@ from holdfast.clock import Clock
 from holdfast.core.journal import Entry
 from holdfast.core.recovery import GIVE_UP_AGE_MS
 from holdfast.core.turns import TurnState
-from holdfast.engine.settings import Settings
 from holdfast.engine.spool import Left, Spool
+from holdfast.engine.tuning import Tuning
 from holdfast.errors import NotFound, Unavailable
 from holdfast.ids import NodeId
 from holdfast.store.store import Store
@@ -26,13 +26,13 @@ class Salvage:
     """It begins after the first sweep, when the turns of earlier nodes are at rest, and never ends: there may be more."""
 
     def __init__(
-        self, node_id: NodeId, store: Store, spool: Spool, swept: asyncio.Event, settings: Settings, clock: Clock
+        self, node_id: NodeId, store: Store, spool: Spool, swept: asyncio.Event, tuning: Tuning, clock: Clock
     ) -> None:
         self._node_id = node_id
         self._store = store
         self._spool = spool
         self._swept = swept
-        self._settings = settings
+        self._tuning = tuning
         self._clock = clock
 
     async def run(self) -> None:
@@ -43,7 +43,7 @@ class Salvage:
                 await self.hand_in()
             except (Unavailable, OSError) as error:
                 log.warning("cannot hand in what was left on disk: %s", error)
-            await self._clock.sleep_ms(self._settings.beat_ms)
+            await self._clock.sleep_ms(self._tuning.beat_ms)
 
     async def hand_in(self) -> None:
         """Hand in every file that nobody writes any more; then end every search that this home alone can end."""

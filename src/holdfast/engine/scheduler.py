@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from holdfast.clock import Clock
 from holdfast.core.schedule import HORIZON_MS, Job, Slot, due_slots, message
 from holdfast.cron import is_once, next_instant
-from holdfast.engine.settings import Settings
+from holdfast.engine.tuning import Tuning
 from holdfast.errors import Rejected, Stale, Unavailable
 from holdfast.ids import new_session_id, new_turn_id
 from holdfast.store.store import Store
@@ -29,10 +29,10 @@ class Scheduler:
     """Scheduled work of all owners.  Every node runs one; the slots in the store say who was first."""
 
     def __init__(
-        self, store: Store, settings: Settings, clock: Clock, grace_ms: int = GRACE_MS, next_due: Next = next_instant
+        self, store: Store, tuning: Tuning, clock: Clock, grace_ms: int = GRACE_MS, next_due: Next = next_instant
     ) -> None:
         self._store = store
-        self._settings = settings
+        self._tuning = tuning
         self._clock = clock
         self._grace_ms = grace_ms
         self._next_due = next_due
@@ -46,7 +46,7 @@ class Scheduler:
                 patience_ms = await self.fire_due()
             except Unavailable as error:
                 log.warning("cannot look for jobs that are due: %s", error)
-                patience_ms = self._settings.poll_ms
+                patience_ms = self._tuning.poll_ms
             await self._clock.sleep_ms(patience_ms)
 
     async def fire_due(self) -> int:
@@ -64,7 +64,7 @@ class Scheduler:
                     await self._serve(job, slot)
                 due = self._after(job, now)
             nearest = min(nearest, due)
-        return max(1, min(nearest - self._clock.now_ms(), self._settings.poll_ms))
+        return max(1, min(nearest - self._clock.now_ms(), self._tuning.poll_ms))
 
     def _next(self, job: Job) -> int:
         """Return when a job is due next; nothing but a change of the job changes that, so it is worked out once."""

@@ -10,8 +10,8 @@ from holdfast.clock import Clock
 from holdfast.core.leases import Sighting, lapsed, watch
 from holdfast.core.recovery import Swept
 from holdfast.core.report import BootReport
-from holdfast.core.turns import Cause
-from holdfast.engine.settings import Settings
+from holdfast.core.turns import Cause, Policy
+from holdfast.engine.tuning import Tuning
 from holdfast.errors import Unavailable
 from holdfast.ids import NodeId
 from holdfast.store.store import Store
@@ -26,14 +26,16 @@ class Sweeper:
         self,
         node_id: NodeId,
         store: Store,
-        settings: Settings,
+        policy: Policy,
+        tuning: Tuning,
         clock: Clock,
         home: str = "",
         dedupes: Collection[str] = (),
     ) -> None:
         self._node_id = node_id
         self._store = store
-        self._settings = settings
+        self._policy = policy
+        self._tuning = tuning
         self._clock = clock
         self._home = home
         self._dedupes = dedupes
@@ -59,7 +61,7 @@ class Sweeper:
                 # While the store was away nobody could beat, so nobody's silence in that time means anything.
                 self._seen = {}
                 log.warning("cannot sweep: %s", error)
-            await self._clock.sleep_ms(self._settings.beat_ms)
+            await self._clock.sleep_ms(self._tuning.beat_ms)
 
     async def bury_silent(self) -> None:
         """Declare nodes dead that have been silent for a whole lease of our own clock."""
@@ -67,7 +69,7 @@ class Sweeper:
         beats = await self._store.nodes.beats()
         beats.pop(self._node_id, None)
         self._seen = watch(self._seen, beats, self._clock.monotonic_ms())
-        for node_id, beat in lapsed(self._seen, before, self._settings.lease_ms).items():
+        for node_id, beat in lapsed(self._seen, before, self._tuning.lease_ms).items():
             if await self._store.nodes.bury(node_id, beat):
                 log.warning("node %s is silent; taking over its turns", node_id)
 
@@ -76,7 +78,7 @@ class Sweeper:
         total = Swept()
         while True:
             swept = await self._store.nodes.sweep(
-                Cause.CRASH, self._settings.policy, self._clock.now_ms(), home=self._home, dedupes=self._dedupes
+                Cause.CRASH, self._policy, self._clock.now_ms(), home=self._home, dedupes=self._dedupes
             )
             if swept.total == 0:
                 return total

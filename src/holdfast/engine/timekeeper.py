@@ -7,7 +7,7 @@ from typing import Protocol
 
 from holdfast.clock import Clock
 from holdfast.core.timekeeping import OFF_MAX_MS, BootClock, Steady, follow, off_ms
-from holdfast.engine.settings import Settings
+from holdfast.engine.tuning import Tuning
 from holdfast.errors import Unavailable
 from holdfast.ids import NodeId
 from holdfast.store.nodes import NodeStore
@@ -102,11 +102,11 @@ async def ask(nodes: NodeStore, clock: SteadyClock) -> bool:
 class Timekeeper:
     """Looks at the clocks for as long as the node lives, so that a jump is seen when it happens."""
 
-    def __init__(self, node_id: NodeId, nodes: NodeStore, clock: SteadyClock, settings: Settings) -> None:
+    def __init__(self, node_id: NodeId, nodes: NodeStore, clock: SteadyClock, tuning: Tuning) -> None:
         self._node_id = node_id
         self._nodes = nodes
         self._clock = clock
-        self._settings = settings
+        self._tuning = tuning
         self._told: BootClock | None = None
 
     async def run(self) -> None:
@@ -117,7 +117,7 @@ class Timekeeper:
             except Unavailable as error:
                 # Time goes on by itself.
                 log.debug("cannot ask the store for the time: %s", error)
-            await self._clock.sleep_ms(self._settings.beat_ms)
+            await self._clock.sleep_ms(self._tuning.beat_ms)
 
     async def look(self) -> None:
         """Look at the clocks once, and let the store know what is new."""

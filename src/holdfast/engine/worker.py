@@ -16,7 +16,7 @@ from holdfast.core.journal import DraftEntry, Entry, EntryKind
 from holdfast.core.outages import MODEL, retry_at, waiting_since
 from holdfast.core.redaction import Redaction
 from holdfast.core.transcript import Role, cut_off_by, tool_unanswered
-from holdfast.core.turns import Cause, Turn, TurnEvent, TurnState
+from holdfast.core.turns import Cause, Policy, Turn, TurnEvent, TurnState
 from holdfast.engine.calls import Parked
 from holdfast.engine.feed import Feed
 from holdfast.engine.histories import Histories, History
@@ -24,11 +24,11 @@ from holdfast.engine.mirror import Mirror
 from holdfast.engine.persistence import persist
 from holdfast.engine.recall import Recall
 from holdfast.engine.resting import Resting
-from holdfast.engine.settings import Settings
 from holdfast.engine.spool import Spool
 from holdfast.engine.stage import TurnStage
 from holdfast.engine.steering import Steering
 from holdfast.engine.tempo import Tempo
+from holdfast.engine.tuning import Tuning
 from holdfast.errors import DiskFull, Fatal, HoldfastError, ModelUnavailable, Stale
 from holdfast.ids import NodeId, SessionId, TurnId, new_delivery_id, new_segment_id
 from holdfast.ports import Agent, Assignment, Bindings, Carrier
@@ -50,7 +50,10 @@ class Worker:
     memory: Bindings | None
     recall: Recall
     mirror: Mirror
-    settings: Settings
+    policy: Policy
+    # How long a turn waits for a model that cannot answer.
+    model_wait_ms: int
+    tuning: Tuning
     redaction: Redaction
     clock: Clock
     tempo: Tempo
@@ -122,8 +125,8 @@ class Worker:
             answers=_answers(turn, entries),
             begins=_begins(entries),
             resting=self.resting,
-            steering=Steering(self.store.turns, self.nudged, self.settings.poll_ms, self.clock),
-            spool=self.spool.file(self.node_id, turn, self.settings.spool_max_bytes) if self.spool else None,
+            steering=Steering(self.store.turns, self.nudged, self.tuning.poll_ms, self.clock),
+            spool=self.spool.file(self.node_id, turn, self.tuning.spool_max_bytes) if self.spool else None,
         )
         try:
             await self._play(work, stage, waiting_since(entries, turn.id))
@@ -162,7 +165,7 @@ class Worker:
 
     async def _wait_for_model(self, stage: TurnStage, error: ModelUnavailable, since: int | None) -> None:
         """Put the turn away until its model may answer, and say so once; or fail, where it has waited long enough."""
-        now, limit_ms, reason = self.clock.now_ms(), self.settings.model_wait_ms, self.redaction.text(str(error))
+        now, limit_ms, reason = self.clock.now_ms(), self.model_wait_ms, self.redaction.text(str(error))
         since = None if stage.advanced else since
         again_at = retry_at(stage.turn.mode, since, now, limit_ms, error.retry_after_s)
         if again_at is None:
@@ -241,7 +244,7 @@ class Worker:
 
     async def _interrupt(self, turn: Turn, cause: Cause) -> None:
         now = self.clock.now_ms()
-        await self.store.settlement.interrupt(self.node_id, [turn.id], cause, self.settings.policy, now)
+        await self.store.settlement.interrupt(self.node_id, [turn.id], cause, self.policy, now)
 
     async def _assignment(self, turn: Turn, brief: Brief, history: History) -> Assignment:
         entries, items = history.entries, history.items
