@@ -160,7 +160,7 @@ def test_a_job_is_added_run_and_removed(terminal: Terminal) -> None:
     assert '"30 7 * * 1-5"' in wrong
     terminal.read("jobs", "add", "once", "--schedule", "at 2031-05-04T09:30", "--prompt", "x")
     assert "2031-05-04" in terminal.type("jobs", "list").stdout
-    assert "is over" in fails(terminal, "jobs", "add", "late", "--schedule", "at 2001-05-04T09:30", "--prompt", "x")
+    assert "is in the past" in fails(terminal, "jobs", "add", "late", "--schedule", "at 2001-05-04T09:30", "--prompt", "x")
     terminal.read("jobs", "remove", "once")
     assert terminal.read("jobs", "remove", "tides") == {"removed": "tides"}
     for command in ("show", "run", "pause", "resume", "remove"):

@@ -96,7 +96,7 @@ def application(
     redaction: Redaction | None = None,
 ) -> Starlette:
     """Return the HTTP face of a host."""
-    # An owner asks again and again.
+    # The same callers come again and again.
     desk_of = functools.lru_cache(DESKS_MAX)(host.of)
     routes = [route(each, desk_of) for each in endpoints(Streams(lifecycle.closing), meter, models, nonces)]
     refusals: Mapping[type[Exception], Handler] = {HoldfastError: refuse, ClientDisconnect: _give_up, MemoryError: starve}
