@@ -2116,7 +2116,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "set-up: no key comes along to another address",
         "desk/setup.py",
-        '            if directory.seat(who, "model.name").key:\n',
+        '            if directory.resolve(who, "model.name").key:\n',
         "            if False:\n",
         ("tests/web/test_setup.py",),
     ),

@@ -16,7 +16,7 @@ from holdfast.errors import Rejected
 from tests.mcp.scenes import site
 
 
-class Caller:
+class ToolCaller:
     async def call(self, tool: str, args: Mapping[str, object], effect: Effect) -> str:
         return f"{tool} {dict(args)} {effect}"
 
@@ -34,7 +34,7 @@ TOOL = McpTool(
     server="files",
     tool="remove",
     asks=True,
-    caller=Caller(),
+    caller=ToolCaller(),
     clock=StillClock(),
 )
 
@@ -65,7 +65,7 @@ async def test_nobody_is_asked_about_what_is_allowed_or_only_reads(tool: McpTool
 
 async def test_where_nobody_can_be_asked_nothing_is_done() -> None:
     """Security 9: an approval fails closed when nobody can answer."""
-    with pytest.raises(Rejected, match="nobody can be asked in this conversation; do without it"):
+    with pytest.raises(Rejected, match="who cannot be asked in this conversation; do without it"):
         await TOOL.question({"path": "a"}, site(Mode.SYNCHRONOUS))
     with pytest.raises(Rejected, match="nobody can be asked"):
         await replace(TOOL, effect=Effect.KEYED).question({}, site(Mode.SYNCHRONOUS))

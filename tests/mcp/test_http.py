@@ -13,7 +13,7 @@ import httpx2
 import pytest
 from mcp_types import CONNECTION_CLOSED
 
-from holdfast.agent.mcp.http import UNREACHABLE, Plain
+from holdfast.agent.mcp.http import UNREACHABLE, ErrorTransport
 from holdfast.config import McpConfig
 from holdfast.errors import Rejected, Unavailable
 from tests.mcp.scenes import ENVIRONMENT, ROOT, free_port, running, site, told, tool, until, until_listening
@@ -78,7 +78,7 @@ async def test_a_request_that_never_left_is_told_from_one_that_may_have_arrived(
 
     listener = await asyncio.start_server(swallow, "127.0.0.1", 0)
     address = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}/mcp"
-    async with httpx2.AsyncClient(transport=Plain(httpx2.AsyncHTTPTransport())) as client:
+    async with httpx2.AsyncClient(transport=ErrorTransport(httpx2.AsyncHTTPTransport())) as client:
         async with listener:
             arrived = await client.post(address, json={})
         never_left = await client.post(address, json={})

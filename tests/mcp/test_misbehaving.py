@@ -12,8 +12,8 @@ import sys
 import psutil
 import pytest
 
-from holdfast.agent.mcp.pipe import MESSAGE_MAX_BYTES
 from holdfast.agent.mcp.servers import DESCRIPTION_MAX_CHARS, TOOLS_MAX
+from holdfast.agent.mcp.stdio import MESSAGE_MAX_BYTES
 from holdfast.agent.tools.port import NAME
 from holdfast.config import McpConfig
 from holdfast.errors import Unavailable

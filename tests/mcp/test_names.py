@@ -94,7 +94,7 @@ def test_whatever_a_schema_is_what_is_passed_on_is_a_bounded_object(schema: dict
         ("a" * 33, McpConfig(command=COMMAND), "a name is"),
         ("a", McpConfig(command=("",)), "begin with a program"),
         ("a", McpConfig(url="ftp://localhost/mcp"), "http://"),
-        ("a", McpConfig(url="http://localhost:99999/"), "no address"),
+        ("a", McpConfig(url="http://localhost:99999/"), "not an address"),
         ("a", McpConfig(command=COMMAND, env={"A=B": "c"}), "without ="),
         ("a", McpConfig(command=COMMAND, headers={"a": "b"}), "only for a url"),
         ("a", McpConfig(url="http://localhost", headers={"a": "b\r\nc: d"}), "one line"),

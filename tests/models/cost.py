@@ -10,7 +10,7 @@ import time
 import uvloop
 
 from holdfast.agent.models.anthropic import Anthropic
-from holdfast.agent.models.exchange import Wire
+from holdfast.agent.models.client import ModelClient
 from holdfast.agent.models.failures import Endpoint
 from holdfast.agent.models.openai import OpenAI
 from holdfast.agent.models.port import Done, Facts, Model, Request, UserMessage
@@ -28,13 +28,18 @@ async def read(model: Model, script: str) -> int:
 
 
 async def measure(port: int) -> None:
-    wire = Wire()
+    client = ModelClient()
     url = f"http://127.0.0.1:{port}/v1"
     models: list[Model] = [
         OpenAI(
-            wire=wire, endpoint=Endpoint(name="openai", url=f"{url}/chat/completions", headers={}), model="m", facts=FACTS
+            client=client,
+            endpoint=Endpoint(name="openai", url=f"{url}/chat/completions", headers={}),
+            model="m",
+            facts=FACTS,
         ),
-        Anthropic(wire=wire, endpoint=Endpoint(name="anthropic", url=f"{url}/messages", headers={}), model="m", facts=FACTS),
+        Anthropic(
+            client=client, endpoint=Endpoint(name="anthropic", url=f"{url}/messages", headers={}), model="m", facts=FACTS
+        ),
     ]
     for model in models:
         await asyncio.gather(*[read(model, "stream 10 at 0") for _ in range(STREAMS)])
@@ -44,7 +49,7 @@ async def measure(port: int) -> None:
             cost = (time.process_time() - begun) / (STREAMS * TOKENS) * 1e6
             pace = f"{rate} per second" if rate else "as fast as they come"
             print(f"{model.name:10} {pace:22} {cost:5.1f} µs per token, {STREAMS * TOKENS / events:4.1f} tokens per event")
-    await wire.close()
+    await client.close()
 
 
 def main() -> None:

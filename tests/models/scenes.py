@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from holdfast.agent.models.anthropic import Anthropic
 from holdfast.agent.models.catalog import open_model
-from holdfast.agent.models.exchange import Wire
+from holdfast.agent.models.circuit_breaker import CircuitBreakers
+from holdfast.agent.models.client import ModelClient
 from holdfast.agent.models.failures import Endpoint
-from holdfast.agent.models.gate import Gates
 from holdfast.agent.models.openai import OpenAI
 from holdfast.agent.models.port import Event, Facts, Message, Model, Request, Said, ToolSpec, UserMessage
 from holdfast.config import ModelConfig, ProviderConfig
@@ -25,7 +25,7 @@ FORMATS = ("openai", "anthropic")
 @dataclass
 class Scene:
     server: ModelServer
-    wire: Wire
+    client: ModelClient
 
     def model(self, format_: str, *, stall_timeout_s: float = 5, reasoning: str = "off", name: str = "m") -> Model:
         """Return a model at this server."""
@@ -38,17 +38,17 @@ class Scene:
             stall_timeout_s=stall_timeout_s,
         )
         kind = Anthropic if format_ == "anthropic" else OpenAI
-        return kind(wire=self.wire, endpoint=endpoint, model=name, facts=FACTS, reasoning=reasoning)
+        return kind(client=self.client, endpoint=endpoint, model=name, facts=FACTS, reasoning=reasoning)
 
 
 @contextlib.asynccontextmanager
 async def scene(script: str = "echo") -> AsyncIterator[Scene]:
-    wire = Wire()
+    client = ModelClient()
     async with ModelServer(script=script).running() as server:
         try:
-            yield Scene(server, wire)
+            yield Scene(server, client)
         finally:
-            await wire.close()
+            await client.close()
 
 
 def request(*messages: Message | str, tools: Sequence[ToolSpec] = (), system: str = "") -> Request:
@@ -66,10 +66,10 @@ def text_of(events: Sequence[Event]) -> str:
     return "".join(event.text for event in events if isinstance(event, Said))
 
 
-def configured(server: ModelServer, gates: Gates | None = None, **settings: object) -> Model:
+def configured(server: ModelServer, breakers: CircuitBreakers | None = None, **settings: object) -> Model:
     """Return a model opened from a configuration, with this server as the provider `here`."""
     providers = {
         "here": ProviderConfig(base_url=server.url, api_key=KEY),
         "there": ProviderConfig(wire="anthropic", base_url=server.url, api_key=KEY),
     }
-    return open_model(ModelConfig(**{"name": "here:m", **settings}), providers, {}, gates=gates)  # type: ignore[arg-type]
+    return open_model(ModelConfig(**{"name": "here:m", **settings}), providers, {}, breakers=breakers)  # type: ignore[arg-type]

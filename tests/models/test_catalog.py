@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from holdfast.agent.models.catalog import open_model
+from holdfast.agent.models.circuit_breaker import CircuitBreakers
 from holdfast.agent.models.facts import KNOWN, UNKNOWN, known
-from holdfast.agent.models.gate import Gates
 from holdfast.agent.models.port import Done, Model
 from holdfast.agent.models.providers import PROVIDERS
 from holdfast.clock import SystemClock
@@ -167,11 +167,11 @@ def test_every_price_is_plausible() -> None:
 
 def test_no_key_is_shown_when_a_model_is_printed() -> None:
     """K1: a traceback prints what it finds."""
-    gates = Gates(SystemClock())
-    model = open_model(ModelConfig(name="openai:a", api_key=KEY), {}, {}, gates=gates)
+    breakers = CircuitBreakers(SystemClock())
+    model = open_model(ModelConfig(name="openai:a", api_key=KEY), {}, {}, breakers=breakers)
     assert KEY not in repr(model)
     assert KEY not in repr(vars(vars(model)["_chain"][0][0]))
-    assert KEY not in repr(vars(gates))
+    assert KEY not in repr(vars(breakers))
 
 
 def test_naming_models_imports_no_http_client() -> None:

@@ -16,7 +16,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from holdfast.agent.models.exchange import Wire
+from holdfast.agent.models.client import ModelClient
 from holdfast.agent.models.failures import Endpoint, retry_after_s
 from holdfast.agent.models.openai import OpenAI
 from holdfast.agent.models.port import Model, Said
@@ -54,7 +54,7 @@ async def failure(script: str, format_: str = "openai", *, stall_timeout_s: floa
         ("html", ModelUnusable, "web page"),
         ("say half; cut", ModelUnavailable, "cut"),
         ("cut", ModelUnavailable, "cut"),
-        ("garbage 6", ModelUnavailable, "cannot be read"),
+        ("garbage 6", ModelUnavailable, "malformed"),
         ("say half; error overloaded_error", ModelUnavailable, "overloaded_error"),
         ("error api_error", ModelUnavailable, "api_error"),
         ("error invalid_request_error", ModelRejected, "invalid_request_error"),
@@ -136,7 +136,7 @@ async def test_a_server_that_says_nothing_more_is_given_up(format_: str, script:
 async def test_signs_of_life_are_not_believed_for_ever(format_: str) -> None:
     """Comments and pings keep a stream open, but not without end."""
     error = await failure("pings 1000 every 0.02", format_, stall_timeout_s=0.5)
-    assert "signs of life" in str(error)
+    assert "keep-alives" in str(error)
 
 
 @pytest.mark.parametrize("format_", FORMATS)
@@ -172,9 +172,9 @@ async def test_an_answer_without_end_is_bounded() -> None:
     assert "larger than 64 MB" in str(await failure("huge"))
 
 
-def at(url: str, wire: Wire) -> Model:
+def at(url: str, client: ModelClient) -> Model:
     endpoint = Endpoint(name="here:m", url=url, headers={}, secret=KEY, stall_timeout_s=5)
-    return OpenAI(wire=wire, endpoint=endpoint, model="m", facts=FACTS)
+    return OpenAI(client=client, endpoint=endpoint, model="m", facts=FACTS)
 
 
 async def test_a_server_that_is_not_there_is_named() -> None:
@@ -182,10 +182,10 @@ async def test_a_server_that_is_not_there_is_named() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
-        wire = Wire()
+        client = ModelClient()
         with pytest.raises(ModelUnavailable) as raised:
-            await heard(at(f"http://user:{KEY}@127.0.0.1:{port}/v1", wire), "hi")
-        await wire.close()
+            await heard(at(f"http://user:{KEY}@127.0.0.1:{port}/v1", client), "hi")
+        await client.close()
     assert f"cannot reach http://127.0.0.1:{port}" in str(raised.value)
     assert "refused" in str(raised.value)
     assert KEY not in str(raised.value)
@@ -193,10 +193,10 @@ async def test_a_server_that_is_not_there_is_named() -> None:
 
 async def test_a_name_that_nobody_has_is_named() -> None:
     """DNS failure."""
-    wire = Wire()
+    client = ModelClient()
     with pytest.raises(ModelUnavailable, match=r"cannot reach http://nobody\.invalid"):
-        await heard(at("http://nobody.invalid/v1", wire), "hi")
-    await wire.close()
+        await heard(at("http://nobody.invalid/v1", client), "hi")
+    await client.close()
 
 
 def certificate(folder: Path) -> tuple[Path, Path]:
@@ -228,7 +228,7 @@ async def test_tls_is_checked_and_works_where_it_is_trusted(tmp_path: Path) -> N
     pem, secret = certificate(tmp_path)
     served = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     served.load_cert_chain(pem, secret)
-    strange, trusted = Wire(), Wire(verify=ssl.create_default_context(cafile=str(pem)))
+    strange, trusted = ModelClient(), ModelClient(verify=ssl.create_default_context(cafile=str(pem)))
     async with ModelServer("stream 50 at 0").running(tls=served) as server:
         url = f"https://127.0.0.1:{server.port}/v1/chat/completions"
         with pytest.raises(ModelUnavailable, match="certificate is not trusted"):
@@ -247,12 +247,12 @@ async def test_a_server_that_speaks_no_tls_is_named() -> None:
         writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
         writer.close()
 
-    wire = Wire(verify=ssl.create_default_context())
+    client = ModelClient(verify=ssl.create_default_context())
     async with await asyncio.start_server(refuse, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
         with pytest.raises(ModelUnavailable, match="TLS handshake failed"):
-            await heard(at(f"https://127.0.0.1:{port}/v1/chat/completions", wire), "hi")
-    await wire.close()
+            await heard(at(f"https://127.0.0.1:{port}/v1/chat/completions", client), "hi")
+    await client.close()
 
 
 async def test_many_streams_share_one_client() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.agent.models.openai import ChunkReader, dialect_of
+from holdfast.agent.models.openai import ChunkReader, vendor_rules
 from holdfast.agent.models.port import (
     AssistantMessage,
     Called,
@@ -221,10 +221,10 @@ async def test_images_go_in_as_each_format_wants_them() -> None:
 
 def test_vendors_get_the_words_that_they_accept() -> None:
     """The limit has two names, the wish for usage is not taken everywhere, and one vendor counts the letters of an id."""
-    assert dialect_of("https://api.openai.com/v1/chat/completions").limit_key == "max_completion_tokens"
-    assert dialect_of("http://127.0.0.1:8000/v1").limit_key == "max_tokens"
-    assert not dialect_of("https://api.mistral.ai/v1").usage_option
-    assert dialect_of("https://api.mistral.ai/v1").call_id_chars == 9
+    assert vendor_rules("https://api.openai.com/v1/chat/completions").limit_key == "max_completion_tokens"
+    assert vendor_rules("http://127.0.0.1:8000/v1").limit_key == "max_tokens"
+    assert not vendor_rules("https://api.mistral.ai/v1").usage_option
+    assert vendor_rules("https://api.mistral.ai/v1").call_id_chars == 9
 
 
 def read(*chunks: str, asked: Request | None = None) -> list[Event]:

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.agent.models.gate import Gate, Gates
+from holdfast.agent.models.circuit_breaker import CircuitBreaker, CircuitBreakers
 from holdfast.agent.models.port import Done, Event, Model, Said
 from holdfast.agent.models.providers import Account
 from holdfast.agent.models.resilient import PAUSE_S, WAIT_MAX_S, Resilient
@@ -38,8 +38,8 @@ class Waits:
 
 
 def chain(here: Scene, clock: Waits, *names: str, retries: int = 3) -> Model:
-    gate = Gate(clock)
-    return Resilient([(here.model("openai", name=name), gate) for name in names], retries, clock)
+    breaker = CircuitBreaker(clock)
+    return Resilient([(here.model("openai", name=name), breaker) for name in names], retries, clock)
 
 
 async def test_what_passes_is_asked_again(caplog: pytest.LogCaptureFixture) -> None:
@@ -168,8 +168,8 @@ async def test_a_storm_is_not_multiplied_by_the_models_of_one_provider() -> None
 async def test_a_fallback_at_another_provider_is_asked_at_once() -> None:
     """W4: all requests go there, and none waits for the first provider."""
     async with scene(STORM) as here, scene("say done") as there:
-        gates = Gates(SystemClock())
-        members = [(here.model("openai", name="first"), gates.of("here")), (there.model("openai"), gates.of("there"))]
+        breakers = CircuitBreakers(SystemClock())
+        members = [(here.model("openai", name="first"), breakers.of("here")), (there.model("openai"), breakers.of("there"))]
         assert [text_of(each) for each in await answers(Resilient(members, 3, SystemClock()))] == ["done"] * CROWD  # type: ignore[arg-type]
         assert len(there.server.requests) == CROWD
 
@@ -189,8 +189,8 @@ async def test_a_model_that_answers_is_not_held_back_by_another_of_its_provider(
 async def test_chains_share_the_gate_of_their_provider() -> None:
     """W4: the model of memory does not ask anew what the model of conversations has found out."""
     async with scene(STORM) as here:
-        gates = Gates(SystemClock())
-        first, second = (configured(here.server, gates, name=f"here:{name}") for name in ("first", "second"))
+        breakers = CircuitBreakers(SystemClock())
+        first, second = (configured(here.server, breakers, name=f"here:{name}") for name in ("first", "second"))
         with pytest.raises(ModelUnavailable):
             await heard(first, "hi")
         assert {type(each) for each in await answers(second)} == {ModelUnavailable}
@@ -201,17 +201,17 @@ async def test_chains_share_the_gate_of_their_provider() -> None:
 
 def test_another_account_has_a_gate_of_its_own() -> None:
     """W4: a limit belongs to an account."""
-    gates = Gates(SystemClock())
+    breakers = CircuitBreakers(SystemClock())
     mine, same, other = (Account(base_url="http://a", key=key) for key in ("one", "one", "two"))
-    assert gates.of(mine) is gates.of(same)
-    assert gates.of(mine) is not gates.of(other)
+    assert breakers.of(mine) is breakers.of(same)
+    assert breakers.of(mine) is not breakers.of(other)
 
 
 async def test_a_request_that_is_called_off_lets_the_next_one_find_out() -> None:
     """W4: a cancelled turn does not keep its provider closed."""
-    gate = Gate(SystemClock())
-    gate.ask("m").failed(ModelUnavailable("away"), 0)
-    probe = gate.ask("m")
-    assert not gate.may_ask("m")
+    breaker = CircuitBreaker(SystemClock())
+    breaker.ask("m").failed(ModelUnavailable("away"), 0)
+    probe = breaker.ask("m")
+    assert not breaker.may_ask("m")
     probe.close()
-    assert gate.may_ask("m")
+    assert breaker.may_ask("m")

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.agent.models.anthropic import EventReader
-from holdfast.agent.models.exchange import Reader, merged
+from holdfast.agent.models.client import Reader, merged
 from holdfast.agent.models.failures import Endpoint
 from holdfast.agent.models.openai import ChunkReader
 from holdfast.agent.models.port import Called, Done, Event, Facts, Request, Said, StopReason, Thought, ToolCall

@@ -12,7 +12,7 @@ import pytest
 import uvloop
 
 from holdfast.agent.models import transport
-from holdfast.agent.models.exchange import Wire
+from holdfast.agent.models.client import ModelClient
 from holdfast.agent.models.failures import Endpoint
 from holdfast.agent.models.openai import OpenAI
 from holdfast.agent.models.port import Model
@@ -73,14 +73,14 @@ class Server:
 
 @contextlib.asynccontextmanager
 async def talking_to(server: Server) -> AsyncIterator[Model]:
-    wire = Wire()
+    client = ModelClient()
     async with await asyncio.start_server(server.accept, "127.0.0.1", 0) as listening:
         url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}/v1/chat/completions"
         endpoint = Endpoint(name="here:m", url=url, headers={}, stall_timeout_s=5)
         try:
-            yield OpenAI(wire=wire, endpoint=endpoint, model="m", facts=FACTS)
+            yield OpenAI(client=client, endpoint=endpoint, model="m", facts=FACTS)
         finally:
-            await wire.close()
+            await client.close()
             await server.close()
 
 
@@ -110,8 +110,8 @@ async def test_a_body_that_ends_with_the_connection() -> None:
 
 
 async def test_a_server_that_closes_politely_is_asked_on_a_new_connection() -> None:
-    """`Connection: close` is heeded."""
-    reply = HEAD + b"Connection: close\r\n" + LENGTH + SAID
+    """`HttpConnection: close` is heeded."""
+    reply = HEAD + b"HttpConnection: close\r\n" + LENGTH + SAID
     assert await said(reply, reply, closes=True, times=2) == (["hello", "hello"], 2)
 
 
@@ -203,9 +203,9 @@ async def test_a_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatc
     """Behind a proxy the client's own transport does the work, with the same result."""
     async with scene() as here:
         monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{here.server.port}")
-        wire = Wire()
+        client = ModelClient()
         endpoint = Endpoint(name="far:m", url="http://far.invalid/v1/chat/completions", headers={})
-        model = OpenAI(wire=wire, endpoint=endpoint, model="m", facts=FACTS)
+        model = OpenAI(client=client, endpoint=endpoint, model="m", facts=FACTS)
         assert text_of(await heard(model, "nonce 9")) == "nonce 9"
         assert here.server.requests[0].path == endpoint.url
-        await wire.close()
+        await client.close()

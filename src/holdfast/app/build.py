@@ -15,7 +15,7 @@ from typing import Self
 
 from holdfast.agent import budget, plugins
 from holdfast.agent.models.catalog import BUILT_IN, ModelMaker, open_model
-from holdfast.agent.models.gate import Gates
+from holdfast.agent.models.circuit_breaker import CircuitBreakers
 from holdfast.agent.models.port import Model
 from holdfast.agent.plugins import Plugins
 from holdfast.channels.port import Channel, ChannelContext
@@ -45,7 +45,7 @@ class Builder:
     clock: Clock
     plugins: Plugins = field(default_factory=Plugins)
     # Shared by all models, so that those of one provider are asked in turn.
-    gates: Gates | None = None
+    breakers: CircuitBreakers | None = None
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
 
     @classmethod
@@ -53,7 +53,9 @@ class Builder:
         """Return the builder for a configuration, with the plugins that are installed."""
         # In a thread, because reading what is installed takes longer than the loop may stand still.
         found = await asyncio.to_thread(plugins.load, providers=BUILT_IN | set(config.providers))
-        return cls(config=config, home=home, redaction=redaction, clock=clock, plugins=found, gates=Gates(clock))
+        return cls(
+            config=config, home=home, redaction=redaction, clock=clock, plugins=found, breakers=CircuitBreakers(clock)
+        )
 
     def model(self) -> Model | None:
         """Open the model that answers; None for the built-in demonstration."""
@@ -74,7 +76,7 @@ class Builder:
             self.config.providers,
             self.environment,
             clock=self.clock,
-            gates=self.gates,
+            breakers=self.breakers,
             makers=self.plugins.models,
         )
 

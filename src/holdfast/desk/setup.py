@@ -8,11 +8,11 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from holdfast.agent.models.catalog import FOREIGN, LOCAL, ModelMaker, open_model
-from holdfast.agent.models.exchange import Wire
+from holdfast.agent.models.catalog import LOCAL, PYDANTIC_AI, ModelMaker, open_model
+from holdfast.agent.models.client import ModelClient
 from holdfast.agent.models.listing import listed
 from holdfast.agent.models.port import Request, Said, UserMessage
-from holdfast.agent.models.providers import PROVIDERS, Directory, Provider, Seat
+from holdfast.agent.models.providers import PROVIDERS, Directory, KnownProvider, ResolvedProvider
 from holdfast.clock import Clock
 from holdfast.config import Config, ModelConfig, ProviderConfig, secrets, shown
 from holdfast.core.redaction import Redaction
@@ -154,16 +154,16 @@ class Setup:
     async def models(self, plan: ModelPlan) -> ModelsView:
         """Ask a provider which models it has."""
         config = await self._settings.config()
-        wire = Wire(self._clock)
+        client = ModelClient(self._clock)
         try:
             async with asyncio.timeout(LIST_TIMEOUT_S):
                 seat = self._seat(replace(plan, provider=plan.who, name=_UNNAMED), config)
-                return ModelsView(models=await listed(plan.who, seat, wire, LIST_TIMEOUT_S))
+                return ModelsView(models=await listed(plan.who, seat, client, LIST_TIMEOUT_S))
         except (Rejected, ModelUnavailable, TimeoutError) as error:
             problem, hint = self._told(error, plan, config)
             return ModelsView(models=[], problem=problem, hint=hint)
         finally:
-            await wire.close()
+            await client.close()
 
     async def test(self, plan: ModelPlan) -> Trial:
         """Send one small request to a model."""
@@ -209,7 +209,7 @@ class Setup:
 
     def _candidate(self, plan: ModelPlan, config: Config) -> ModelConfig:
         """Return the model as it would be configured; a stored key stays with its provider and its address."""
-        usual = PROVIDERS.get(plan.who, Provider())
+        usual = PROVIDERS.get(plan.who, KnownProvider())
         base_url = plan.base_url.strip().rstrip("/")
         chosen = replace(
             config.model,
@@ -231,15 +231,15 @@ class Setup:
             return False
         return self._address(who, chosen, config) == self._address(who, config.model, config)
 
-    def _seat(self, plan: ModelPlan, config: Config) -> Seat:
+    def _seat(self, plan: ModelPlan, config: Config) -> ResolvedProvider:
         chosen = self._candidate(plan, config)
         self._refuse_moving(plan, chosen, config, {})
-        return self._directory(chosen, config).seat(plan.who, "model.name")
+        return self._directory(chosen, config).resolve(plan.who, "model.name")
 
     def _refuse_moving(self, plan: ModelPlan, chosen: ModelConfig, config: Config, makers: Mapping[str, ModelMaker]) -> None:
         """Refuse to send a key that is stored for one address to another.  Raises `Rejected`."""
         who = plan.who
-        if plan.key or plan.api_key_env or who in (FOREIGN, LOCAL, *makers):
+        if plan.key or plan.api_key_env or who in (PYDANTIC_AI, LOCAL, *makers):
             return
         directory = self._directory(chosen, config)
         address = directory.address(who)
@@ -247,7 +247,7 @@ class Setup:
         if address in {self._address(who, each, config) for each in (config.model, ModelConfig())}:
             return
         with contextlib.suppress(ConfigInvalid):
-            if directory.seat(who, "model.name").key:
+            if directory.resolve(who, "model.name").key:
                 told = f"the key that is stored for {who} is not meant for {shown(address)}"
                 raise Rejected(f"{told}; give the one of this server, or name its variable in api_key_env")
 
@@ -266,7 +266,7 @@ class Setup:
         return ChosenModel(name=model.name, base_url=shown(model.base_url), has_key=has_key)
 
     def _provider(self, name: str, config: Config) -> ProviderView:
-        usual, own = PROVIDERS.get(name, Provider(label=name)), config.providers.get(name, ProviderConfig())
+        usual, own = PROVIDERS.get(name, KnownProvider(label=name)), config.providers.get(name, ProviderConfig())
         return ProviderView(
             name=name,
             label=usual.label,
@@ -281,7 +281,7 @@ class Setup:
 
     def _has_key(self, who: str, model: ModelConfig, config: Config) -> bool:
         try:
-            return bool(self._directory(model, config).seat(who, "model.name").key)
+            return bool(self._directory(model, config).resolve(who, "model.name").key)
         except ConfigInvalid:
             return False
 

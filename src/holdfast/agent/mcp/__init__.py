@@ -1,1 +1,1 @@
-"""Tools of MCP servers.  Only `wire` and what it imports need the `mcp` package, which is loaded for a configured server."""
+"""Tools of MCP servers.  Only `client` and its imports need the `mcp` package, which is loaded if a server is configured."""

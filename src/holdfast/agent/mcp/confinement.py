@@ -1,4 +1,4 @@
-"""The sandbox of an MCP server that we start: a folder of its own, and the hosts that its settings name."""
+"""The sandbox of an MCP server that the gateway starts: its own folder, and the hosts in its settings."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ FOLDER = "mcp"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confined:
-    """How a server is started, and its way out; there is no access where it is not in a sandbox."""
+    """How a server is started.  `access` is its network access; None if it runs without a sandbox."""
 
     config: McpConfig
     environment: Mapping[str, str]
     access: NetworkAccess | None = None
 
     def remark(self, name: str) -> str:
-        """Return what to do about the sandbox if the server does not work in it; nothing where it is in none."""
+        """Return a hint about the sandbox for a server that does not work in it; empty without a sandbox."""
         if self.access is None:
             return ""
         if self.access.refused:
@@ -37,7 +37,7 @@ class Confined:
 
 
 class Confinement:
-    """Puts each server into a sandbox of its own, where this machine has one that confines."""
+    """Puts each server into a sandbox of its own, if this machine has one that confines."""
 
     def __init__(self, sandbox: Sandbox, network: Network, home: Path) -> None:
         self._sandbox = sandbox
@@ -46,7 +46,7 @@ class Confinement:
 
     @contextlib.asynccontextmanager
     async def around(self, name: str, config: McpConfig, environment: Mapping[str, str]) -> AsyncGenerator[Confined]:
-        """Give out how a server is started; its way out ends with the context."""
+        """Yield how a server is started.  Its network access closes with the context."""
         if not (config.sandbox and config.command and self._sandbox.confines):
             yield Confined(config=config, environment=environment)
             return

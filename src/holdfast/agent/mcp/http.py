@@ -1,4 +1,4 @@
-"""An MCP server behind a URL: whatever goes wrong with one request is told to that request alone, bounded and in words."""
+"""The HTTP transport of MCP servers: an error of one request fails that request alone, and every body is bounded."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ import httpx2
 import mcp_types
 from mcp.client.streamable_http import streamable_http_client
 
-from holdfast.agent.mcp.pipe import MESSAGE_MAX_BYTES
+from holdfast.agent.mcp.stdio import MESSAGE_MAX_BYTES
 
 CONNECT_MAX_S = 10
-# The code of our own for a request that has never left.
+# Our own error code for a request that was never sent.
 UNREACHABLE = -32_050
 _READ_MARGIN_S = 5
-# A server in between answers so when it does not know what became of a request.
+# With these, a proxy says that the outcome of the request is unknown.
 _UNKNOWN = frozenset({HTTPStatus.INTERNAL_SERVER_ERROR, HTTPStatus.BAD_GATEWAY, HTTPStatus.GATEWAY_TIMEOUT})
 
 
 @contextlib.asynccontextmanager
 async def streams(url: str, headers: Mapping[str, str], timeout_s: float) -> AsyncGenerator[tuple[object, object]]:
-    """Reach a server for as long as the context lasts."""
-    # Reading the certificates of the machine takes a while.
+    """Open the streams to a server for as long as the context lasts."""
+    # Reading the system's certificates takes too long for the event loop.
     trust = await asyncio.to_thread(ssl.create_default_context) if url.startswith("https:") else False
-    transport = Plain(httpx2.AsyncHTTPTransport(verify=trust))
+    transport = ErrorTransport(httpx2.AsyncHTTPTransport(verify=trust))
     timeout = httpx2.Timeout(CONNECT_MAX_S, read=timeout_s + _READ_MARGIN_S, write=timeout_s)
-    # A compressed answer could be of any size.
+    # A compressed response could have any size.
     sent = {**headers, "accept-encoding": "identity"}
     async with (
         httpx2.AsyncClient(transport=transport, headers=sent, timeout=timeout) as client,
@@ -38,15 +38,15 @@ async def streams(url: str, headers: Mapping[str, str], timeout_s: float) -> Asy
         yield both
 
 
-class Plain(httpx2.AsyncBaseTransport):
-    """Gives every failed request an answer that names the reason: the client would drop the whole connection for it."""
+class ErrorTransport(httpx2.AsyncBaseTransport):
+    """Answers a failed request with a JSON-RPC error: the client would drop the whole connection for an exception."""
 
     def __init__(self, inner: httpx2.AsyncHTTPTransport) -> None:
         self._inner = inner
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         if request.method == "GET":
-            # The stream of notifications may be silent for as long as it likes.
+            # The stream of notifications may be silent for any time.
             request.extensions = {**request.extensions, "timeout": {**request.extensions["timeout"], "read": None}}
         try:
             response = await self._inner.handle_async_request(request)
@@ -60,8 +60,10 @@ class Plain(httpx2.AsyncBaseTransport):
         kind = response.headers.get("content-type", "").lower()
         if "content-encoding" in response.headers:
             await response.aclose()
-            return _refusal(HTTPStatus.BAD_GATEWAY, mcp_types.CONNECTION_CLOSED, "it answers compressed, unasked")
-        # Without a session, "not found" and its like are how an older server says that it does not know a method.
+            return _refusal(
+                HTTPStatus.BAD_GATEWAY, mcp_types.CONNECTION_CLOSED, "it answers compressed, which was not requested"
+            )
+        # Without a session, an older server answers an unknown method with "not found" or the like.
         if response.status_code >= HTTPStatus.BAD_REQUEST and not kind.startswith("application/json"):
             if response.status_code == HTTPStatus.NOT_FOUND:
                 return response
@@ -77,7 +79,7 @@ class Plain(httpx2.AsyncBaseTransport):
 
 
 class _Bounded(httpx2.AsyncByteStream):
-    """A body that ends in an error rather than never."""
+    """A body that raises an error when it exceeds the size limit."""
 
     def __init__(self, inner: httpx2.AsyncByteStream) -> None:
         self._inner = inner

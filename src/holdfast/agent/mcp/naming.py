@@ -1,4 +1,4 @@
-"""The names under which models know the tools of servers: no two alike, whatever the servers call them."""
+"""Unique names, for models, of the tools of MCP servers."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from collections.abc import Mapping, Sequence
 
 NAME_MAX_CHARS = 64
 SERVER_NAME_MAX_CHARS = 32
-# With no underscore at its ends and no two in a row, where the name of the server ends is never in doubt.
+# No underscore at its ends and no two in a row, so that `__` always marks the end of the server's name.
 SERVER_NAME = re.compile(r"[a-zA-Z0-9-]+(_[a-zA-Z0-9-]+)*")
 _FOREIGN = re.compile(r"[^a-zA-Z0-9_-]")
 _DIGEST_CHARS = 8
 
 
 def tool_names(server: str, tools: Sequence[str]) -> Mapping[str, str]:
-    """Return the name of each tool of a server, by what the server calls it; the order of the tools plays no part."""
+    """Return the model's name of each tool by the server's name, independent of the order of the tools."""
     plain = {tool: f"{server}__{_FOREIGN.sub('_', tool)}" for tool in tools}
     often = Counter(plain.values())
     return {tool: name if _is_own(server, tool, name, often) else _marked(name, tool) for tool, name in plain.items()}

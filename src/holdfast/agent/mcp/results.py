@@ -1,4 +1,4 @@
-"""What a model reads of the result of an MCP tool: texts as they are, structure as JSON, everything else in words."""
+"""The result of an MCP tool as text for the model: text as it is, structure as JSON, the rest described."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from mcp_types import (
 from holdfast.agent.toolbox import shortened
 
 NOTHING = "(the tool returned nothing)"
-# Whatever a server writes into a place that is meant for a word or a line.
+# The limit of a server's text in a place that is meant for a word or a line.
 _WORD_MAX_CHARS = 500
 
 
@@ -33,7 +33,7 @@ def words(result: CallToolResult) -> str:
 
 
 def _is_said(structure: object, parts: list[str]) -> bool:
-    """Return whether the texts say the same already: servers repeat the structure for clients that only read texts."""
+    """Return whether the texts repeat the structure: servers do so for clients that only read text."""
     if structure == {"result": "\n".join(parts)}:
         return True
     try:

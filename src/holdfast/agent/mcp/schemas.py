@@ -1,4 +1,4 @@
-"""Schemas of strangers, made such that every model takes them: objects, of bounded size, that refer to nothing outside."""
+"""Makes untrusted schemas acceptable to every model: objects of bounded size, without references."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import cast
 SCHEMA_MAX_CHARS = 16_000
 NODES_MAX = 2_000
 DEPTH_MAX = 24
-# What some vendors refuse at the top of a schema, and what only means something to a validator.
+# Keywords that some vendors refuse at the top of a schema, and keywords that only a validator needs.
 _NOT_AT_TOP = frozenset({"anyOf", "oneOf", "allOf", "not", "enum"})
 _NOWHERE = frozenset({"$schema", "$id", "$comment", "$anchor", "$defs", "definitions", "title"})
 _NAMED = frozenset({"properties", "patternProperties", "dependentSchemas"})
@@ -17,7 +17,7 @@ ANYTHING: Mapping[str, object] = {"type": "object", "properties": {}}
 
 
 def sanitised(schema: Mapping[str, object]) -> Mapping[str, object] | None:
-    """Return a schema that can be passed on; None for one that is too large or makes no sense."""
+    """Return an acceptable schema; None if it is too large or malformed."""
     try:
         whole = _Expansion(schema).of(schema, 0)
     except (_TooLarge, RecursionError):
@@ -35,11 +35,11 @@ def sanitised(schema: Mapping[str, object]) -> Mapping[str, object] | None:
 
 
 class _TooLarge(Exception):
-    """There is more to it than a model should read."""
+    """The schema exceeds the limits."""
 
 
 class _Expansion:
-    """One schema being written out: each reference is replaced by what it refers to, up to a number of nodes."""
+    """Expands a schema: replaces each reference by its target, up to a number of nodes."""
 
     def __init__(self, root: Mapping[str, object]) -> None:
         self._root = root
@@ -56,7 +56,7 @@ class _Expansion:
         table = cast("dict[str, object]", node)
         if isinstance(reference := table.get("$ref"), str):
             return self.of(self._target(reference), depth + 1)
-        # The names of arguments are no keywords, whatever they are.
+        # The names of arguments are not keywords.
         return {
             key: self._by_name(value, depth + 1) if key in _NAMED else self.of(value, depth + 1)
             for key, value in table.items()
@@ -69,7 +69,7 @@ class _Expansion:
         return {name: self.of(each, depth + 1) for name, each in cast("dict[str, object]", value).items()}
 
     def _target(self, reference: str) -> object:
-        """Return what a reference inside the schema leads to; whatever leads elsewhere may be anything."""
+        """Return the target of a reference inside the schema; an external reference allows anything."""
         if not reference.startswith("#"):
             return {}
         node: object = cast("object", self._root)

@@ -1,4 +1,4 @@
-"""The MCP servers of this gateway: each is kept connected by a task of its own, and costs nobody else anything."""
+"""The MCP servers of this gateway: a task per server keeps it connected."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 from urllib.parse import urlsplit
 
 from holdfast.agent.mcp.confinement import Confined, Confinement
-from holdfast.agent.mcp.link import Link, Offer
+from holdfast.agent.mcp.connection import OfferedTool, ServerConnection
 from holdfast.agent.mcp.naming import SERVER_NAME, SERVER_NAME_MAX_CHARS, tool_names
 from holdfast.agent.mcp.schemas import ANYTHING, sanitised
 from holdfast.agent.mcp.tool import McpTool
@@ -23,7 +23,7 @@ from holdfast.errors import ConfigInvalid, OutcomeUnknown, Rejected, Unavailable
 
 if TYPE_CHECKING:
     # Importing it takes a second.
-    from holdfast.agent.mcp import wire
+    from holdfast.agent.mcp import client
 
 log = logging.getLogger(__name__)
 
@@ -34,18 +34,18 @@ DESCRIPTION_MAX_CHARS = 2_000
 CONNECT_MIN_S = 30
 WAIT_FIRST_MS = 500
 WAIT_MAX_MS = 60_000
-# After a connection that lasted so long, the waits begin anew.
+# After a connection that lasted this long, the backoff starts over.
 HEALTHY_MS = 60_000
-# Between two looks at the same list, however often it is said to have changed.
+# The pause between two refreshes of a list of tools.
 REFRESH_PAUSE_MS = 500
-# A server behind a URL can vanish without a sign.
+# A server behind a URL may vanish unnoticed, so its list is refreshed this often.
 LOOK_MS = 60_000
 _REASON_MAX_CHARS = 1_000
 _MISSING = "to use MCP servers, run in the folder of the source: pip install '.[mcp]'"
 
 
 class McpServers:
-    """A source of tools.  `environment` is what servers may know of ours, with every secret taken out of it already."""
+    """A source of tools.  `environment` is the environment of the servers, already without secrets."""
 
     def __init__(
         self,
@@ -70,17 +70,17 @@ class McpServers:
                 group.create_task(server.run(), name=f"mcp:{server.name}")
 
     async def tools(self) -> Sequence[Tool]:
-        """Return the tools of all servers that are connected now."""
+        """Return the tools of all connected servers."""
         return [tool for server in self._servers for tool in server.tools]
 
     @property
     def status(self) -> Mapping[str, str]:
-        """What is to be said about each server."""
+        """The status of each server, in words."""
         return {server.name: server.status for server in self._servers}
 
 
 def wrong_with(name: str, config: McpConfig) -> str | None:
-    """Return what must not be about the configuration of a server."""
+    """Return the first problem of a server's configuration."""
     if not SERVER_NAME.fullmatch(name) or len(name) > SERVER_NAME_MAX_CHARS:
         return (
             f"a name is 1 to {SERVER_NAME_MAX_CHARS} letters, digits, - and single _, with no _ at its beginning or end, "
@@ -108,12 +108,12 @@ def _wrong_with_url(url: str) -> str | None:
         parts = urlsplit(url)
         _ = parts.port
     except ValueError as error:
-        return f"url is no address: {error}"
+        return f"url is not an address: {error}"
     return None if parts.scheme in {"http", "https"} and parts.hostname else "url must begin with http:// or https://"
 
 
 class _Server:
-    """One server: its connection while there is one, and what is known of it."""
+    """One server, and its connection if there is one."""
 
     def __init__(
         self,
@@ -132,26 +132,26 @@ class _Server:
         self._confinement = confinement
         self._remark = ""
         self._connect_s = max(config.timeout, connect_min_s)
-        self._link: Link | None = None
+        self._connection: ServerConnection | None = None
         self._calls = 0
         self._absence = "it has not been reached yet"
 
     @property
     def status(self) -> str:
-        return f"connected, {len(self.tools)} tools" if self._link else f"not connected: {self._absence}"
+        return f"connected, {len(self.tools)} tools" if self._connection else f"not connected: {self._absence}"
 
     async def run(self) -> None:
-        """Stay connected; whatever goes wrong is tried again, later and later."""
+        """Stay connected; reconnect with a growing backoff."""
         wait_ms, told = WAIT_FIRST_MS, ""
         while True:
             began = self._clock.monotonic_ms()
             self._absence = await self._live() + self._remark
             if _is_stopped():
-                # A connection that breaks while it is being closed hides that it was to be closed.
+                # A connection error during cancellation may hide the cancellation.
                 raise asyncio.CancelledError
             if self._clock.monotonic_ms() - began >= HEALTHY_MS:
                 wait_ms = WAIT_FIRST_MS
-            # One that stays away is no news.
+            # The same problem is logged as a warning once.
             level = logging.DEBUG if told == self._absence else logging.WARNING
             log.log(level, "MCP server %s is not connected: %s; trying again in %s ms", self.name, self._absence, wait_ms)
             told = self._absence
@@ -161,21 +161,21 @@ class _Server:
     async def _live(self) -> str:
         """Connect, and return why the connection has ended."""
         try:
-            connecting = cast("wire", await asyncio.to_thread(importlib.import_module, "holdfast.agent.mcp.wire"))
+            mcp_client = cast("client", await asyncio.to_thread(importlib.import_module, "holdfast.agent.mcp.client"))
             async with asyncio.timeout(self._connect_s) as deadline:
                 async with (
                     self._confined() as how,
-                    connecting.connected(self.name, how.config, how.environment, self._clock) as link,
+                    mcp_client.connected(self.name, how.config, how.environment, self._clock) as connection,
                 ):
-                    self._offer(await link.offers(TOOLS_MAX))
-                    self._link = link
+                    self._take_tools(await connection.list_tools(TOOLS_MAX))
+                    self._connection = connection
                     try:
                         deadline.reschedule(None)
                         log.info("MCP server %s is connected and has %s tools", self.name, len(self.tools))
-                        await self._follow(link)
+                        await self._follow(connection)
                     except BaseException as error:
-                        # To close it can take a while, and it is of no use any more.
-                        self._link, self.tools, self._absence = None, (), _reason(error)
+                        # Cleared before the connection is closed, which may take a while.
+                        self._connection, self.tools, self._absence = None, (), _reason(error)
                         raise
         except TimeoutError:
             return f"it did not answer within {self._connect_s:g} s"
@@ -185,13 +185,13 @@ class _Server:
             if _is_stopped():
                 raise
             return "the connection was cut"
-        except Exception as error:  # The edge to a stranger's program: nothing that it does may end the task.
+        except Exception as error:  # The edge to another program: none of its errors may end the task.
             return _reason(error)
         return "the connection has ended"
 
     @contextlib.asynccontextmanager
     async def _confined(self) -> AsyncGenerator[Confined]:
-        """Give out how the server is started, and keep what is to be said about its sandbox."""
+        """Yield how the server is started, and keep the hint about its sandbox."""
         if self._confinement is None:
             yield Confined(config=self._config, environment=self._environment)
             return
@@ -201,28 +201,28 @@ class _Server:
             finally:
                 self._remark = how.remark(self.name)
 
-    async def _follow(self, link: Link) -> None:
-        """Look at the list of tools again whenever there is reason to.  Raises `ConnectionError` when it cannot be had."""
+    async def _follow(self, connection: ServerConnection) -> None:
+        """Refresh the list of tools whenever it may have changed.  Raises `ConnectionError` if that fails."""
         while True:
-            await self._doubt(link)
-            link.doubted.clear()
+            await self._wait_until_stale(connection)
+            connection.stale.clear()
             try:
                 async with asyncio.timeout(self._config.timeout):
-                    self._offer(await link.offers(TOOLS_MAX))
+                    self._take_tools(await connection.list_tools(TOOLS_MAX))
             except TimeoutError:
-                # A server may do one thing at a time.  Its calls have a time of their own.
+                # A server may handle one request at a time; its running calls have their own timeout.
                 if not self._calls:
                     raise ConnectionError(f"it did not answer within {self._config.timeout:g} s") from None
-                link.doubted.set()
+                connection.stale.set()
             await self._clock.sleep_ms(REFRESH_PAUSE_MS)
 
-    async def _doubt(self, link: Link) -> None:
+    async def _wait_until_stale(self, connection: ServerConnection) -> None:
         if self._config.command:
-            await link.doubted.wait()
+            await connection.stale.wait()
             return
-        while not link.doubted.is_set():
+        while not connection.stale.is_set():
             look = asyncio.ensure_future(self._clock.sleep_ms(LOOK_MS))
-            heard = asyncio.ensure_future(link.doubted.wait())
+            heard = asyncio.ensure_future(connection.stale.wait())
             try:
                 await asyncio.wait((look, heard), return_when=asyncio.FIRST_COMPLETED)
             finally:
@@ -231,14 +231,14 @@ class _Server:
             if not self._calls:
                 return
 
-    def _offer(self, offers: Sequence[Offer]) -> None:
-        if len(offers) >= TOOLS_MAX > len(self.tools):
+    def _take_tools(self, offered: Sequence[OfferedTool]) -> None:
+        if len(offered) >= TOOLS_MAX > len(self.tools):
             log.warning("MCP server %s has %s tools or more; only so many are used", self.name, TOOLS_MAX)
-        by_name = {each.name: each for each in offers if each.name.strip()}
+        by_name = {each.name: each for each in offered if each.name.strip()}
         names = tool_names(self.name, list(by_name))
         self.tools = [self._tool(names[each.name], each) for each in by_name.values()]
 
-    def _tool(self, name: str, offer: Offer) -> McpTool:
+    def _tool(self, name: str, offer: OfferedTool) -> McpTool:
         schema = sanitised(offer.schema)
         said = "".join(each if each.isprintable() or each == "\n" else " " for each in offer.description)
         return McpTool(
@@ -255,8 +255,8 @@ class _Server:
         )
 
     async def call(self, tool: str, args: Mapping[str, object], effect: Effect) -> str:
-        """Call a tool, and say plainly where nobody knows what has become of it."""
-        if (link := self._link) is None:
+        """Call a tool.  The error says so if the outcome is unknown."""
+        if (connection := self._connection) is None:
             raise Unavailable(f"the MCP server {self.name} is not connected: {self._absence}. Nothing was done; try later")
         if self._calls >= CALLS_MAX:
             raise Unavailable(
@@ -264,7 +264,7 @@ class _Server:
             )
         self._calls += 1
         try:
-            return await link.call(tool, args, self._config.timeout)
+            return await connection.call(tool, args, self._config.timeout)
         except TimeoutError:
             raise self._unclear(tool, effect, f"did not answer within {self._config.timeout:g} s") from None
         except ConnectionError as error:
@@ -296,7 +296,7 @@ def _is_stopped() -> bool:
 
 
 def _reason(error: BaseException) -> str:
-    """Return what an error says; of a group, its first."""
+    """Return the text of an error; of a group, that of the first."""
     while isinstance(error, BaseExceptionGroup):
         error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
     return (str(error) or type(error).__name__)[:_REASON_MAX_CHARS]

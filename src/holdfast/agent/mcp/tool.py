@@ -16,20 +16,20 @@ from holdfast.core.turns import Mode
 from holdfast.errors import Rejected
 
 APPROVAL_EXPIRES_MS = 24 * 60 * 60 * 1000
-# A person has to read all of it before they agree.
+# A person has to read all of the arguments before they approve.
 ARGS_MAX_CHARS = 100_000
 _FINGERPRINT_CHARS = 16
 
 
-class Caller(Protocol):
-    """Makes calls on a server, connected or not."""
+class ToolCaller(Protocol):
+    """Calls tools of a server."""
 
     async def call(self, tool: str, args: Mapping[str, object], effect: Effect) -> str: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpTool:
-    """A `Tool`.  `tool` is what its server calls it."""
+    """A `Tool`.  `tool` is its server's name for it."""
 
     name: str
     description: str
@@ -38,9 +38,9 @@ class McpTool:
     server: str
     tool: str
     asks: bool
-    caller: Caller
+    caller: ToolCaller
     clock: Clock
-    # What a server does with words of strangers, nobody here knows.
+    # It is not known what a server does with untrusted input.
     harmless: bool = False
 
     async def question(self, args: Mapping[str, object], site: Site) -> Question | None:
@@ -50,7 +50,7 @@ class McpTool:
             return None
         if site.turn.mode is Mode.SYNCHRONOUS:
             raise Rejected(
-                f"{self.name} needs the approval of a person, and nobody can be asked in this conversation; do without it, "
+                f"{self.name} needs the approval of a person, who cannot be asked in this conversation; do without it, "
                 f'or tell the operator to set approval = "allow" for the MCP server {self.server}'
             )
         bound = fingerprint(server=self.server, tool=self.tool, arguments=args)

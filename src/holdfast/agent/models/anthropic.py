@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 import msgspec
 
 from holdfast.agent.models import failures
-from holdfast.agent.models.callids import CallIds
+from holdfast.agent.models.call_ids import CallIds
 from holdfast.agent.models.failures import Endpoint, Fault
+from holdfast.agent.models.http_model import HttpModel
 from holdfast.agent.models.port import (
     AssistantMessage,
     Called,
@@ -29,16 +30,15 @@ from holdfast.agent.models.port import (
     UserMessage,
 )
 from holdfast.agent.models.prices import priced
-from holdfast.agent.models.providers import Seat
-from holdfast.agent.models.served import Served
+from holdfast.agent.models.providers import ResolvedProvider
 
 VERSION = "2023-06-01"
-# The format wants a limit; this one every model takes.
+# The format requires a limit; every model accepts this one.
 OUTPUT_TOKENS = 8_192
 OUTPUT_TOKENS_USUAL = 32_000
-# Where a model is told how long it may reason, rather than how hard.
+# The reasoning budgets of models that take a budget rather than an effort.
 THINKING_TOKENS: Mapping[str, int] = {"low": 2_048, "medium": 8_192, "high": 24_576}
-_TOLD_HOW_LONG = re.compile(r"claude-(3|(opus|sonnet|haiku)-4(-[0-5])?($|-20|@|-latest))")
+_TAKES_BUDGET = re.compile(r"claude-(3|(opus|sonnet|haiku)-4(-[0-5])?($|-20|@|-latest))")
 _CACHED = {"type": "ephemeral"}
 _SEALED = frozenset({"thinking", "redacted_thinking"})
 
@@ -98,23 +98,23 @@ class _Event(msgspec.Struct):
 _events = msgspec.json.Decoder(_Event)
 
 
-class Anthropic(Served):
+class Anthropic(HttpModel):
     """One model behind messages."""
 
     @staticmethod
-    def door(seat: Seat) -> tuple[str, Mapping[str, str]]:
-        # Half of those who copy this format leave the version out of the address.
-        path = "/messages" if seat.base_url.endswith("/v1") else "/v1/messages"
-        return path, {"anthropic-version": VERSION} | ({"x-api-key": seat.key} if seat.key else {})
+    def path_and_headers(resolved: ResolvedProvider) -> tuple[str, Mapping[str, str]]:
+        # Base URLs of compatible servers come with and without the version.
+        path = "/messages" if resolved.base_url.endswith("/v1") else "/v1/messages"
+        return path, {"anthropic-version": VERSION} | ({"x-api-key": resolved.key} if resolved.key else {})
 
     @property
     def _limit(self) -> int:
-        # A limit is taken from the room for the conversation, so it is not as high as it could be.
+        # The limit is subtracted from the context window, so the default is lower than the maximum.
         usual = min(self._facts.output_tokens_max or OUTPUT_TOKENS, OUTPUT_TOKENS_USUAL)
         return self._output_tokens_max or usual
 
     def stream(self, request: Request) -> AsyncGenerator[Event]:
-        return self._wire.converse(self._endpoint, self._body(request), EventReader(self._endpoint, self._facts, request))
+        return self._client.converse(self._endpoint, self._body(request), EventReader(self._endpoint, self._facts, request))
 
     def _body(self, request: Request) -> bytes:
         body: dict[str, object] = {
@@ -132,12 +132,12 @@ class Anthropic(Served):
     def _thinking(self, request: Request) -> dict[str, object]:
         if self._reasoning == "off":
             return {}
-        if not _TOLD_HOW_LONG.match(self._model):
+        if not _TAKES_BUDGET.match(self._model):
             return {"thinking": {"type": "adaptive"}, "output_config": {"effort": self._reasoning}}
         if not _may_reason(request.messages):
             return {}
         budget = THINKING_TOKENS[self._reasoning]
-        # What is reasoned counts towards the limit, and the answer is to have room of its own.
+        # Reasoning counts towards the limit, so the budget is added to leave room for the answer.
         answer = request.output_tokens_max or self._limit
         limit = max(answer, min(answer + budget, self._facts.output_tokens_max or answer + budget))
         if limit <= budget:
@@ -146,7 +146,7 @@ class Anthropic(Served):
 
 
 def _may_reason(messages: Sequence[Message]) -> bool:
-    """Return whether reasoning can go on: not behind calls whose own reasoning is gone, or was another vendor's."""
+    """Return whether reasoning may be enabled: not after calls whose own reasoning is missing or another vendor's."""
     last = next((each for each in reversed(messages) if not isinstance(each, ToolMessage)), None)
     if not isinstance(last, AssistantMessage) or not last.calls:
         return True
@@ -160,7 +160,7 @@ def _tools(tools: Sequence[ToolSpec]) -> list[Block]:
 
 
 def _messages(messages: Sequence[Message], *, images: bool) -> list[Block]:
-    """Return messages as the format wants them: roles in turn, a person first, no empty text."""
+    """Return messages in the required form: alternating roles, the user first, no empty text."""
     told: list[tuple[str, list[Block]]] = []
     for message in messages:
         role = "assistant" if isinstance(message, AssistantMessage) else "user"
@@ -204,12 +204,12 @@ def _image(media_type: str, data: bytes) -> Block:
 
 
 def _id(call_id: str) -> str:
-    """Return an id that this vendor takes, whichever gave it."""
+    """Return an id that this vendor accepts."""
     return re.sub(r"[^a-zA-Z0-9_-]", "_", call_id)
 
 
 def _object(args: str) -> object:
-    """Return the arguments of a call; a call whose arguments were no object was refused, which its result says."""
+    """Return the arguments of a call.  A call whose arguments are not an object was refused, as its result says."""
     try:
         return msgspec.json.decode(args or "{}", type=dict[str, object])
     except (msgspec.DecodeError, RecursionError):
@@ -320,7 +320,7 @@ class EventReader:
         return ()
 
     def _count(self, told: _Usage | None) -> None:
-        """Keep the latest of each number: those of the end are the whole, but not every server repeats all of them."""
+        """Keep the latest of each number: the last ones are totals, but not every server repeats all of them."""
         if told is not None:
             known = {name: number for name, number in msgspec.structs.asdict(told).items() if number is not None}
             self._used = msgspec.structs.replace(self._used, **known)

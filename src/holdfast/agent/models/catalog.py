@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from holdfast.agent.models.circuit_breaker import CircuitBreaker, CircuitBreakers
 from holdfast.agent.models.facts import known
-from holdfast.agent.models.gate import Gate, Gates
 from holdfast.agent.models.port import Facts, Model
 from holdfast.agent.models.providers import PROVIDERS, Directory
 from holdfast.agent.models.resilient import Resilient
@@ -18,13 +18,13 @@ from holdfast.errors import ConfigInvalid
 
 if TYPE_CHECKING:
     # The HTTP client takes long to import, and a gateway without a model needs none.
-    from holdfast.agent.models.exchange import Wire
+    from holdfast.agent.models.client import ModelClient
 
 ModelMaker = Callable[[str, ModelConfig], Model]
 
-# Names that need an extra, and no key of ours.
-FOREIGN, LOCAL = "pydantic", "local"
-BUILT_IN = frozenset({*PROVIDERS, FOREIGN, LOCAL})
+# Providers that need an extra, and no key in the configuration.
+PYDANTIC_AI, LOCAL = "pydantic", "local"
+BUILT_IN = frozenset({*PROVIDERS, PYDANTIC_AI, LOCAL})
 
 
 def _need(package: str, extra: str, name: str, setting: str) -> None:
@@ -38,63 +38,63 @@ def open_model(
     environment: Mapping[str, str],
     *,
     clock: Clock | None = None,
-    wire: Wire | None = None,
-    gates: Gates | None = None,
+    client: ModelClient | None = None,
+    breakers: CircuitBreakers | None = None,
     makers: Mapping[str, ModelMaker] | None = None,
 ) -> Model:
     """Return the configured model with its fallbacks.  Nothing is connected yet.  Raises `ConfigInvalid`.
 
-    All of them share one `wire`, and those of one provider a gate; pass the same where more than one chain is opened.
-    `makers` are those of plugins.
+    The models share `client`, and the models of one provider share a circuit breaker from `breakers`; pass the same ones to
+    share them between chains.  `makers` come from plugins.
     """
     clock = clock or SystemClock()
-    shop = _Shop(
+    catalog = _Catalog(
         directory=Directory(config=config, providers=providers, environment=environment),
         config=config,
         clock=clock,
         makers=makers or {},
-        wire=wire,
-        gates=gates or Gates(clock),
+        client=client,
+        breakers=breakers or CircuitBreakers(clock),
     )
-    chain = [shop.model(config.name, "model.name")]
-    chain += [shop.model(name, "model.fallback") for name in config.fallback]
+    chain = [catalog.model(config.name, "model.name")]
+    chain += [catalog.model(name, "model.fallback") for name in config.fallback]
     return Resilient(chain, config.retries, clock)
 
 
 @dataclass(slots=True, kw_only=True)
-class _Shop:
-    """Makes models that share one wire."""
+class _Catalog:
+    """Opens models that share one client."""
 
     directory: Directory
     config: ModelConfig
     clock: Clock
     makers: Mapping[str, ModelMaker]
-    wire: Wire | None
-    gates: Gates
+    client: ModelClient | None
+    breakers: CircuitBreakers
 
-    def model(self, name: str, setting: str) -> tuple[Model, Gate]:
-        """Return a model with the gate of its provider."""
+    def model(self, name: str, setting: str) -> tuple[Model, CircuitBreaker]:
+        """Return a model with the circuit breaker of its provider."""
         provider, _, model = name.partition(":")
         if not provider or not model:
             raise ConfigInvalid(f'{setting}: {name!r} must be a provider and a model, like "openai:gpt-5"')
-        # What the configuration says about a model is about its first.
+        # The configured facts are about the first model of the chain.
         facts = self._configured(known(provider, model)) if setting == "model.name" else known(provider, model)
         if provider in self.makers:
-            return self.makers[provider](model, self.config), self.gates.of(provider)
-        if provider == FOREIGN:
+            return self.makers[provider](model, self.config), self.breakers.of(provider)
+        if provider == PYDANTIC_AI:
             _need("pydantic_ai", "providers", name, setting)
-            from holdfast.agent.models.foreign import open_foreign
+            from holdfast.agent.models.pydantic_model import open_pydantic_ai
 
             stall_s = self.config.stall_timeout
-            opened = open_foreign(model, facts=facts, setting=setting, stall_timeout_s=stall_s, clock=self.clock)
-            return opened, self.gates.of((FOREIGN, model.partition(":")[0]))
+            opened = open_pydantic_ai(model, facts=facts, setting=setting, stall_timeout_s=stall_s, clock=self.clock)
+            return opened, self.breakers.of((PYDANTIC_AI, model.partition(":")[0]))
         if provider == LOCAL:
             _need("xllamacpp", "local", name, setting)
             from holdfast.agent.models.local import open_local
 
-            # Each file is a model of its own on this machine: they share nothing that could fail.
-            return open_local(model, facts=facts, setting=setting), self.gates.of(name)
-        return self._wired(provider, model, facts, setting)
+            # Local models share no server, so each has its own breaker.
+            return open_local(model, facts=facts, setting=setting), self.breakers.of(name)
+        return self._http_model(provider, model, facts, setting)
 
     def _configured(self, facts: Facts) -> Facts:
         config = self.config
@@ -106,22 +106,22 @@ class _Shop:
             output_tokens_max=config.output_tokens_max or facts.output_tokens_max,
         )
 
-    def _wired(self, provider: str, model: str, facts: Facts, setting: str) -> tuple[Model, Gate]:
+    def _http_model(self, provider: str, model: str, facts: Facts, setting: str) -> tuple[Model, CircuitBreaker]:
         # The HTTP client takes long to import, and a gateway without a model needs none.
         from holdfast.agent.models.anthropic import Anthropic
-        from holdfast.agent.models.exchange import Wire
+        from holdfast.agent.models.client import ModelClient
         from holdfast.agent.models.openai import OpenAI
 
-        seat = self.directory.seat(provider, setting, (*self.makers, FOREIGN, LOCAL))
-        self.wire = self.wire or Wire(self.clock)
-        make = Anthropic.at if seat.wire == "anthropic" else OpenAI.at
-        wired = make(
-            seat,
-            wire=self.wire,
+        resolved = self.directory.resolve(provider, setting, (*self.makers, PYDANTIC_AI, LOCAL))
+        self.client = self.client or ModelClient(self.clock)
+        make = Anthropic.at if resolved.wire == "anthropic" else OpenAI.at
+        model_ = make(
+            resolved,
+            client=self.client,
             provider=provider,
             model=model,
             facts=facts,
             name_setting=setting,
             config=self.config,
         )
-        return wired, self.gates.of(seat.account)
+        return model_, self.breakers.of(resolved.account)

@@ -1,4 +1,4 @@
-"""What is known about models: how much they take, how much they write, and what their own vendor asks for it."""
+"""What is known about models: their context windows, output limits and prices."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from holdfast.agent.models.port import Facts
 
-# A model that nobody knows is thought to be small: a conversation is shortened too early rather than refused.
+# An unknown model is assumed to be small: a conversation is compacted too early rather than refused.
 UNKNOWN = Facts(context_tokens=32_768)
-# Servers on one's own machine give a model less than it could take, and cut what is more without a word.
+# Local servers configure a smaller context window than the model supports, and silently cut longer input.
 UNKNOWN_AT_HOME = Facts(context_tokens=8_192)
 AT_HOME = frozenset({"ollama", "lmstudio", "local"})
 
@@ -27,7 +27,7 @@ def _facts(
     )
 
 
-# By vendor and the beginning of a name; the longest that fits is meant.  Prices above a first tier are not modelled.
+# By vendor and prefix of the name; the longest matching prefix counts.  Higher price tiers are not modelled.
 KNOWN: Mapping[str, Mapping[str, Facts]] = {
     "openai": {
         "gpt-4o": _facts(128_000, 16_384, 2.5, 10, 1.25),
@@ -94,14 +94,14 @@ KNOWN: Mapping[str, Mapping[str, Facts]] = {
 
 
 def known(provider: str, model: str) -> Facts:
-    """Return what is known about a model.  Under another roof it is as large, but what it costs there is not known."""
+    """Return what is known about a model.  At another provider than its vendor, its prices are not known."""
     table = KNOWN.get(provider, {})
     if prefix := _longest(table, model):
         return table[prefix]
     if provider in AT_HOME:
         return UNKNOWN_AT_HOME
     plain = model.rpartition("/")[2]
-    # A vendor's dots are another's dashes.
+    # Some providers write dashes for the vendor's dots.
     found = {
         prefix: table[prefix]
         for table in KNOWN.values()

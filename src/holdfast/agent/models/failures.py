@@ -1,4 +1,4 @@
-"""Failures of a model server, named while their status is still known.  No secret reaches a message."""
+"""Translates failures of a model server into Holdfast's errors.  No secret reaches a message."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from holdfast.agent.models.providers import Seat
+from holdfast.agent.models.providers import ResolvedProvider
 from holdfast.core.redaction import MASK
 from holdfast.egress import retry_after_s
 from holdfast.errors import ContextTooLong, ModelRejected, ModelUnavailable, ModelUnusable
 
-# What a server says about its failure is shown this far.
+# A server's own error message is cut to this length.
 SAID_MAX_CHARS = 300
 
 _MAY_PASS = frozenset({408, 409, 423, 425, 429})
@@ -31,7 +31,7 @@ _TOO_LONG_CODES = frozenset({"context_length_exceeded", "exceed_context_size_err
 _NO_CREDIT = re.compile(
     r"credit balance|insufficient.?(quota|balance|credit|funds)|exceeded your current quota", re.IGNORECASE
 )
-# Inside a stream there is no status: the type of an error stands for it.
+# An error inside a stream has no status; its type implies one.
 _STATUS = {
     "invalid_request_error": 400,
     "authentication_error": 401,
@@ -47,7 +47,7 @@ _BROKEN = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """Where a model is asked.  The settings are named in errors, so that a person knows what to change."""
+    """The address of a model.  Errors name the settings, so that the operator knows what to change."""
 
     name: str
     url: str
@@ -60,30 +60,36 @@ class Endpoint:
 
     @classmethod
     def at(
-        cls, seat: Seat, name: str, path: str, headers: Mapping[str, str], name_setting: str, stall_timeout_s: float
+        cls,
+        resolved: ResolvedProvider,
+        name: str,
+        path: str,
+        headers: Mapping[str, str],
+        name_setting: str,
+        stall_timeout_s: float,
     ) -> Self:
         """Return the endpoint of one model at its provider."""
         usual = {"content-type": "application/json", "accept": "text/event-stream", "accept-encoding": "identity"}
         return cls(
             name=name,
-            url=seat.base_url + path,
+            url=resolved.base_url + path,
             headers={**usual, **headers},
-            secret=seat.key,
+            secret=resolved.key,
             name_setting=name_setting,
-            url_setting=seat.url_setting,
-            key_setting=seat.key_setting,
+            url_setting=resolved.url_setting,
+            key_setting=resolved.key_setting,
             stall_timeout_s=stall_timeout_s,
         )
 
     @property
     def place(self) -> str:
-        """Where it is, without anything that could be a secret."""
+        """The address without anything that could be a secret."""
         parts = urlsplit(self.url)
         return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
 
 class Fault(msgspec.Struct):
-    """What both vendors, and those that copy them, say about an error."""
+    """An error as both formats describe it."""
 
     message: str | None = None
     type: str | None = None
@@ -100,14 +106,14 @@ _body = msgspec.json.Decoder(_Body)
 
 
 def of_status(endpoint: Endpoint, status: int, headers: Mapping[str, str], body: bytes, now_ms: int) -> Exception:
-    """Return the error that an answer other than 200 is."""
+    """Return the error for a response other than 200."""
     if status in _MOVED:
         return ModelUnusable(f"{endpoint.name}: {endpoint.place} has moved; set {endpoint.url_setting} to its new address")
     return _named(endpoint, status, _fault(body), retry_after_s(headers, now_ms))
 
 
 def of_event(endpoint: Endpoint, fault: Fault | str) -> Exception:
-    """Return the error that a server reports inside a stream."""
+    """Return the error for a failure that a server reports inside a stream."""
     fault = fault if isinstance(fault, Fault) else Fault(message=fault)
     status = (
         fault.code if isinstance(fault.code, int) and fault.code >= _STATUS_MIN else _STATUS.get(fault.type or "", _BROKEN)
@@ -116,7 +122,7 @@ def of_event(endpoint: Endpoint, fault: Fault | str) -> Exception:
 
 
 def of_transport(endpoint: Endpoint, error: Exception) -> ModelUnavailable:
-    """Return the error that a connection which never came about is."""
+    """Return the error for a failed connection attempt."""
     causes = list(_causes(error))
     if any(isinstance(each, ssl.SSLError) for each in causes):
         certificate = next((each for each in causes if isinstance(each, ssl.SSLCertVerificationError)), None)
@@ -137,7 +143,7 @@ def _named(endpoint: Endpoint, status: int, fault: Fault, wait_s: float | None) 
         return ContextTooLong(f"{endpoint.name}: the conversation is too long for this model{said}")
     match status:
         case 401 | 403:
-            # Vendors repeat the key here, or parts of it.
+            # The message is left out because vendors repeat the key in it.
             what = "refuses the key" if endpoint.secret else "wants a key"
             return ModelUnusable(f"{endpoint.name}: {endpoint.place} {what} (HTTP {status}); check {endpoint.key_setting}")
         case 404 | 405:
@@ -178,7 +184,7 @@ def _fault(body: bytes) -> Fault:
 def _reason(error: OSError) -> str:
     if isinstance(error, TimeoutError):
         return "no answer in time"
-    # The loop puts its own words there; those of the system say more.
+    # The system's text says more than the event loop's.
     return os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or "no connection"
 
 

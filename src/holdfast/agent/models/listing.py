@@ -1,14 +1,14 @@
-"""The models that a provider has, as far as it tells."""
+"""Lists the models that a provider offers."""
 
 from __future__ import annotations
 
 import msgspec
 
 from holdfast.agent.models.anthropic import Anthropic
-from holdfast.agent.models.exchange import Wire
+from holdfast.agent.models.client import ModelClient
 from holdfast.agent.models.failures import Endpoint
 from holdfast.agent.models.openai import OpenAI
-from holdfast.agent.models.providers import Seat
+from holdfast.agent.models.providers import ResolvedProvider
 from holdfast.errors import ModelUnavailable
 
 LIST_MAX_BYTES = 4 << 20
@@ -24,17 +24,17 @@ class _List(msgspec.Struct):
     data: list[_Item]
 
 
-# Some leave the envelope out.
+# Some servers send the bare list.
 _lists = msgspec.json.Decoder(_List | list[_Item])
 
 
-async def listed(provider: str, seat: Seat, wire: Wire, timeout_s: float) -> list[str]:
-    """Return the names of the models that a server offers, sorted.  Raises as a model that is asked does."""
-    path, headers = (Anthropic if seat.wire == "anthropic" else OpenAI).door(seat)
+async def listed(provider: str, resolved: ResolvedProvider, client: ModelClient, timeout_s: float) -> list[str]:
+    """Return the sorted names of the models that a server offers.  Raises the same errors as a model request."""
+    path, headers = (Anthropic if resolved.wire == "anthropic" else OpenAI).path_and_headers(resolved)
     version = "/v1" if path.startswith("/v1/") else ""
     headers = {**headers, "accept": "application/json"}
-    endpoint = Endpoint.at(seat, provider, f"{version}/models", headers, "model.name", timeout_s)
-    body = await wire.fetch(endpoint, LIST_MAX_BYTES)
+    endpoint = Endpoint.at(resolved, provider, f"{version}/models", headers, "model.name", timeout_s)
+    body = await client.fetch(endpoint, LIST_MAX_BYTES)
     try:
         found = _lists.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

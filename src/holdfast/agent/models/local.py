@@ -1,6 +1,6 @@
-"""A model in this process, from a GGUF file, with the `local` extra: for trying out, or where no word may leave it.
+"""A model that runs in this process, from a GGUF file, with the `local` extra.
 
-Small models cannot be relied on to call tools, so none are offered: it only talks.
+Small models call tools unreliably, so it is offered none.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ OUTPUT_TOKENS = 2_048
 Chunk = Mapping[str, object]
 
 
-class Engine(Protocol):
-    """What is used of the library: answers in chunks of the OpenAI format until the callback says that it is enough."""
+class LocalEngine(Protocol):
+    """The part of the library that is used: it sends chunks in OpenAI's format until the callback returns true."""
 
     def handle_chat_completions(self, body: dict[str, object], callback: Callable[[Chunk], bool], /) -> object: ...
 
 
 def open_local(path: str, *, facts: Facts, setting: str) -> LocalModel:
-    """Return the model in a file.  Raises `ConfigInvalid`; the file is only read when it is first needed."""
+    """Return the model in a file, which is loaded on first use.  Raises `ConfigInvalid`."""
     file = Path(path).expanduser()
     try:
         with file.open("rb") as opened:
@@ -44,18 +44,18 @@ def open_local(path: str, *, facts: Facts, setting: str) -> LocalModel:
     except OSError as error:
         raise ConfigInvalid(f"{setting}: {file}: {error.strerror}") from error
     if not is_model:
-        raise ConfigInvalid(f"{setting}: {file} is no GGUF file")
+        raise ConfigInvalid(f"{setting}: {file} is not a GGUF file")
     return LocalModel(file, facts)
 
 
 class LocalModel:
-    """One model in memory; it answers in threads of its own, one request after the other."""
+    """One model in memory.  It answers in a thread, one request at a time."""
 
     def __init__(self, file: Path, facts: Facts) -> None:
         self._file = file
         self._facts = replace(facts, images=False)
         self._endpoint = Endpoint(name=f"local:{file}", url="", headers={}, url_setting="the file")
-        self._loading: asyncio.Task[Engine] | None = None
+        self._loading: asyncio.Task[LocalEngine] | None = None
         self._answering: set[asyncio.Task[object]] = set()
 
     @property
@@ -86,7 +86,7 @@ class LocalModel:
                 for event in self._read(reader, chunk):
                     yield event
         finally:
-            # The thread sees it at its next word.
+            # The thread checks this at its next token.
             enough.set()
         if (error := answering.exception()) is not None:
             raise ModelUnavailable(f"{self.name}: {error}") from error
@@ -96,7 +96,7 @@ class LocalModel:
 
     async def close(self) -> None:
         loading, self._loading = self._loading, None
-        # A thread cannot be stopped, and must not outlive what it works on.
+        # A thread cannot be stopped, and must not outlive the model.
         if pending := {*self._answering, *([loading] if loading is not None else [])}:
             await asyncio.wait(pending)
 
@@ -104,9 +104,9 @@ class LocalModel:
         try:
             return list(reader.take_object(chunk))
         except msgspec.ValidationError as error:
-            raise ModelUnavailable(f"{self.name}: sends what cannot be read") from error
+            raise ModelUnavailable(f"{self.name}: sends malformed events") from error
 
-    async def _engine(self) -> Engine:
+    async def _engine(self) -> LocalEngine:
         if self._loading is None:
             self._loading = asyncio.create_task(asyncio.to_thread(_load, self._file, self._facts.context_tokens))
         try:
@@ -125,7 +125,7 @@ class LocalModel:
 
 
 def _told(message: Message) -> dict[str, str]:
-    """Return a message as plain words: a model without tools still reads what another one did with them."""
+    """Return a message as plain text: a model without tools still reads the calls of earlier models."""
     match message:
         case UserMessage():
             return {"role": "user", "content": "\n".join([message.text, *[IMAGE_LEFT_OUT] * len(message.images)])}
@@ -136,14 +136,14 @@ def _told(message: Message) -> dict[str, str]:
             return {"role": "user", "content": f"[result] {message.text}"}
 
 
-def _load(file: Path, context_tokens: int) -> Engine:
+def _load(file: Path, context_tokens: int) -> LocalEngine:
     xllamacpp: Any = importlib.import_module("xllamacpp")  # It has no types, and is only there with the extra.
     params = xllamacpp.CommonParams()
     params.model.path = str(file)
     params.n_ctx = context_tokens
     params.n_parallel = 1
     params.verbosity = -1
-    # The library listens on loopback, whether one wants it or not; nobody knows this key.
+    # The library always listens on loopback; this random key keeps other programs out.
     params.api_keys = [secrets.token_urlsafe()]
     log.info("loading %s", file)
     return xllamacpp.Server(params)

@@ -1,4 +1,4 @@
-"""OpenAI-compatible chat completions: what most vendors and all local servers speak."""
+"""OpenAI-compatible chat completions, the format of most vendors and all local servers."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from urllib.parse import urlsplit
 import msgspec
 
 from holdfast.agent.models import failures
-from holdfast.agent.models.callids import CallIds
+from holdfast.agent.models.call_ids import CallIds
 from holdfast.agent.models.failures import Endpoint, Fault
+from holdfast.agent.models.http_model import HttpModel
 from holdfast.agent.models.port import (
     AssistantMessage,
     Called,
@@ -32,17 +33,16 @@ from holdfast.agent.models.port import (
     UserMessage,
 )
 from holdfast.agent.models.prices import priced
-from holdfast.agent.models.providers import Seat
-from holdfast.agent.models.served import Served
+from holdfast.agent.models.providers import ResolvedProvider
 from holdfast.core.usage import Usage
 from holdfast.errors import ModelUnavailable
 
-# Reasoning that its vendor wants back word by word, under the name it came with: beside the text, or beside each call.
+# Reasoning that its vendor wants back unchanged, under its own key: in the message, or in each call.
 _SEALED = ("reasoning_content", "reasoning_details")
 _SEALED_CALLS = "extra_content"
 IMAGE_LEFT_OUT = "[An image was sent here, which this model cannot see.]"
 
-# What vendors call the same thing, old names too.
+# The names that vendors use, including old ones.
 _REASONS: Mapping[str, StopReason] = {
     "stop": StopReason.END,
     "eos": StopReason.END,
@@ -57,27 +57,27 @@ _REASONS: Mapping[str, StopReason] = {
     "content_filter": StopReason.REFUSAL,
     "refusal": StopReason.REFUSAL,
 }
-# These say that the vendor failed, not that the model is done.
+# These mean that the vendor failed, not that the answer is complete.
 _BROKEN = frozenset({"error", "insufficient_system_resource", "network_error"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dialect:
-    """Where vendors differ in what they accept.  `call_id_chars` is the only length of an id that is taken; 0 is any."""
+class VendorRules:
+    """What one vendor accepts.  `call_id_chars` is the required length of a call id; 0 is any."""
 
     limit_key: str = "max_tokens"
     usage_option: bool = True
     call_id_chars: int = 0
 
 
-def dialect_of(url: str) -> Dialect:
-    """Return what the vendor at an address accepts."""
+def vendor_rules(url: str) -> VendorRules:
+    """Return the rules of the vendor at an address."""
     host = urlsplit(url).hostname or ""
     if host.endswith(("openai.com", "openai.azure.com")):
-        return Dialect(limit_key="max_completion_tokens")
+        return VendorRules(limit_key="max_completion_tokens")
     if host.endswith("mistral.ai"):
-        return Dialect(usage_option=False, call_id_chars=9)
-    return Dialect()
+        return VendorRules(usage_option=False, call_id_chars=9)
+    return VendorRules()
 
 
 class _Function(msgspec.Struct):
@@ -139,27 +139,27 @@ class _Chunk(msgspec.Struct):
 _chunks = msgspec.json.Decoder(_Chunk)
 
 
-class OpenAI(Served):
+class OpenAI(HttpModel):
     """One model behind chat completions."""
 
     @staticmethod
-    def door(seat: Seat) -> tuple[str, Mapping[str, str]]:
-        return "/chat/completions", {"authorization": f"Bearer {seat.key}"} if seat.key else {}
+    def path_and_headers(resolved: ResolvedProvider) -> tuple[str, Mapping[str, str]]:
+        return "/chat/completions", {"authorization": f"Bearer {resolved.key}"} if resolved.key else {}
 
     @cached_property
-    def _dialect(self) -> Dialect:
-        return dialect_of(self._endpoint.url)
+    def _rules(self) -> VendorRules:
+        return vendor_rules(self._endpoint.url)
 
     def stream(self, request: Request) -> AsyncGenerator[Event]:
-        return self._wire.converse(self._endpoint, self._body(request), ChunkReader(self._endpoint, self._facts, request))
+        return self._client.converse(self._endpoint, self._body(request), ChunkReader(self._endpoint, self._facts, request))
 
     def _body(self, request: Request) -> bytes:
         body: dict[str, object] = {"model": self._model, "messages": self._messages(request), "stream": True}
-        if self._dialect.usage_option:
+        if self._rules.usage_option:
             body["stream_options"] = {"include_usage": True}
-        # A limit nobody asked for would be taken from the room for the conversation.
+        # Without a configured limit none is sent, because vendors subtract it from the context window.
         if limit := request.output_tokens_max or self._output_tokens_max:
-            body[self._dialect.limit_key] = limit
+            body[self._rules.limit_key] = limit
         if self._reasoning != "off":
             body["reasoning_effort"] = self._reasoning
         if request.tools:
@@ -218,7 +218,7 @@ class OpenAI(Served):
         ]
 
     def _call_id(self, call_id: str) -> str:
-        length = self._dialect.call_id_chars
+        length = self._rules.call_id_chars
         if not length or re.fullmatch(f"[a-zA-Z0-9]{{{length}}}", call_id):
             return call_id
         return hashlib.sha256(call_id.encode()).hexdigest()[:length]
@@ -234,7 +234,7 @@ class _Call:
     extra: dict[str, object] | None = None
 
     def is_another(self, piece: _Piece) -> bool:
-        """Return whether a piece under the same index belongs to a new call: some vendors number all of them 0."""
+        """Return whether a piece with the same index begins a new call: some vendors give all calls the index 0."""
         if piece.id and self.id:
             return piece.id != self.id
         named = piece.function is not None and bool(piece.function.name)
@@ -245,7 +245,7 @@ class _Call:
         self.extra = self.extra or piece.extra_content
         if piece.function is None:
             return
-        # Some vendors repeat the name with every piece.
+        # Some vendors repeat the name in every piece.
         self.name = self.name or piece.function.name or ""
         match piece.function.arguments:
             case str(text):
@@ -281,7 +281,7 @@ class ChunkReader:
         return self._taken(_chunks.decode(data))
 
     def take_object(self, chunk: Mapping[str, object]) -> Sequence[Event]:
-        """Return what a chunk says that never was text.  Raises `msgspec.ValidationError` where it says nothing."""
+        """Read a chunk that is already decoded.  Raises `msgspec.ValidationError` if it is malformed."""
         return self._taken(msgspec.convert(chunk, _Chunk))
 
     def _taken(self, chunk: _Chunk) -> Sequence[Event]:
@@ -336,7 +336,7 @@ class ChunkReader:
         call.add(piece)
 
     def _guessed(self, piece: _Piece) -> int:
-        """Return the place of a piece that has none: after the last call where it begins one, else there."""
+        """Return the index of a piece without one: a new index if it begins a call, else the last."""
         begins = bool(piece.id) or (piece.function is not None and bool(piece.function.name))
         return len(self._at) if begins else max(0, len(self._at) - 1)
 
@@ -347,7 +347,7 @@ class ChunkReader:
             self._reason = _REASONS.get(reason.lower(), StopReason.END)
 
     def _finished_calls(self) -> list[Event]:
-        # Some vendors say that they are done with each of several calls.
+        # Some vendors send a finish reason after each of several calls.
         finished, self._called = self._calls[self._called :], len(self._calls)
         for call in finished:
             call.id = self._ids.unique(call.id)

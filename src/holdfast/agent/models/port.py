@@ -1,4 +1,4 @@
-"""The port: what the loop asks of a model, in words that belong to no vendor."""
+"""The model port: requests and events in terms that belong to no vendor."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from holdfast.core.usage import Usage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserMessage:
-    """What a person said, with the pictures they showed."""
+    """What a person said, with attached images."""
 
     text: str
     images: Sequence[Image] = ()
@@ -21,7 +21,7 @@ class UserMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
-    """A tool call that a model asked for.  `args` is the JSON it wrote, which may be none."""
+    """A tool call of a model.  `args` is what it wrote, which should be JSON and may not be."""
 
     id: str
     name: str
@@ -30,7 +30,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssistantMessage:
-    """What a model said in one step.  `sealed` is what its vendor wants back word by word, such as signed reasoning."""
+    """What a model said in one step.  `sealed` is data that its vendor wants back unchanged, such as signed reasoning."""
 
     text: str = ""
     calls: Sequence[ToolCall] = ()
@@ -39,7 +39,7 @@ class AssistantMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolMessage:
-    """What became of a tool call."""
+    """The result of a tool call."""
 
     call_id: str
     text: str
@@ -59,13 +59,13 @@ class ToolSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One step: everything the model is to know."""
+    """The request for one step."""
 
     messages: Sequence[Message]
     system: str = ""
     tools: Sequence[ToolSpec] = ()
     output_tokens_max: int | None = None
-    # How often in a row an answer to this began and broke off.
+    # How many answers to this request in a row have broken off.
     breaks: int = 0
 
 
@@ -92,14 +92,14 @@ class Thought:
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """A whole tool call, once its last piece has arrived."""
+    """A complete tool call."""
 
     call: ToolCall
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """The end of a step; without it, the stream was cut."""
+    """The end of a step.  A stream without it was cut off."""
 
     reason: StopReason
     usage: Usage = field(default_factory=Usage)
@@ -111,7 +111,7 @@ Event = Said | Thought | Called | Done
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What is known about a model.  Prices are dollars per million tokens; 0 where none is known."""
+    """What is known about a model.  Prices are dollars per million tokens; 0 means unknown."""
 
     context_tokens: int
     output_tokens_max: int = 0
@@ -122,7 +122,7 @@ class Facts:
 
 
 class Model(Protocol):
-    """Something that answers, step by step."""
+    """A language model."""
 
     @property
     def name(self) -> str:
@@ -133,10 +133,10 @@ class Model(Protocol):
     def facts(self) -> Facts: ...
 
     def stream(self, request: Request) -> AsyncGenerator[Event]:
-        """Yield what the model says as it comes, `Done` at the end.
+        """Yield the events of an answer as they arrive, with `Done` at the end.
 
-        Raises `ModelUnavailable` where the same request may succeed later, also when the stream ends without `Done`;
-        `ContextTooLong` where it does not fit; `ModelRejected` where it never will.
+        Raises `ModelUnavailable` if the same request may succeed later, also if the stream ends without `Done`;
+        `ContextTooLong` if the request does not fit; `ModelRejected` if it will never succeed.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""Providers: who can be asked, where they are, and with which key."""
+"""Providers: their addresses and keys."""
 
 from __future__ import annotations
 
@@ -13,29 +13,32 @@ from holdfast.errors import ConfigInvalid
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Provider:
-    """Who answers under a name.  Without a `key_env` nobody asks for a key; without a `base_url` somebody must say where.
+class KnownProvider:
+    """A built-in provider."""
 
-    People know it by its `label`; `example` is a model of its, and `key_hint` is where its keys are made.
-    """
-
+    # The wire format.
     wire: Literal["openai", "anthropic"] = "openai"
+    # Empty if the configuration must name the address.
     base_url: str = ""
+    # The environment variable of the key; empty if no key is needed.
     key_env: str = ""
+    # Its name for people.
     label: str = ""
+    # An example of a model.
     example: str = ""
+    # Where keys are created.
     key_hint: str = ""
 
 
-PROVIDERS: Mapping[str, Provider] = {
-    "openai": Provider(
+PROVIDERS: Mapping[str, KnownProvider] = {
+    "openai": KnownProvider(
         base_url="https://api.openai.com/v1",
         key_env="OPENAI_API_KEY",
         label="OpenAI",
         example="gpt-5",
         key_hint="platform.openai.com/api-keys",
     ),
-    "anthropic": Provider(
+    "anthropic": KnownProvider(
         wire="anthropic",
         base_url="https://api.anthropic.com/v1",
         key_env="ANTHROPIC_API_KEY",
@@ -43,74 +46,74 @@ PROVIDERS: Mapping[str, Provider] = {
         example="claude-sonnet-5",
         key_hint="console.anthropic.com/settings/keys",
     ),
-    "openrouter": Provider(
+    "openrouter": KnownProvider(
         base_url="https://openrouter.ai/api/v1",
         key_env="OPENROUTER_API_KEY",
         label="OpenRouter",
         example="openai/gpt-5",
         key_hint="openrouter.ai/keys",
     ),
-    "deepseek": Provider(
+    "deepseek": KnownProvider(
         base_url="https://api.deepseek.com/v1",
         key_env="DEEPSEEK_API_KEY",
         label="DeepSeek",
         example="deepseek-chat",
         key_hint="platform.deepseek.com/api_keys",
     ),
-    "groq": Provider(
+    "groq": KnownProvider(
         base_url="https://api.groq.com/openai/v1",
         key_env="GROQ_API_KEY",
         label="Groq",
         example="openai/gpt-oss-120b",
         key_hint="console.groq.com/keys",
     ),
-    "mistral": Provider(
+    "mistral": KnownProvider(
         base_url="https://api.mistral.ai/v1",
         key_env="MISTRAL_API_KEY",
         label="Mistral",
         example="mistral-large-latest",
         key_hint="console.mistral.ai/api-keys",
     ),
-    "together": Provider(
+    "together": KnownProvider(
         base_url="https://api.together.xyz/v1",
         key_env="TOGETHER_API_KEY",
         label="Together",
         example="openai/gpt-oss-120b",
         key_hint="api.together.ai/settings/api-keys",
     ),
-    "xai": Provider(
+    "xai": KnownProvider(
         base_url="https://api.x.ai/v1",
         key_env="XAI_API_KEY",
         label="xAI",
         example="grok-4",
         key_hint="console.x.ai",
     ),
-    "gemini": Provider(
+    "gemini": KnownProvider(
         base_url="https://generativelanguage.googleapis.com/v1beta/openai",
         key_env="GEMINI_API_KEY",
         label="Google Gemini",
         example="gemini-2.5-pro",
         key_hint="aistudio.google.com/apikey",
     ),
-    "ollama": Provider(base_url="http://127.0.0.1:11434/v1", label="Ollama", example="qwen3"),
-    "lmstudio": Provider(base_url="http://127.0.0.1:1234/v1", label="LM Studio", example="qwen3-8b"),
-    "vllm": Provider(base_url="http://127.0.0.1:8000/v1", label="vLLM", example="Qwen/Qwen3-8B"),
-    "llamacpp": Provider(base_url="http://127.0.0.1:8080/v1", label="llama.cpp", example="qwen3-8b"),
-    "compatible": Provider(label="Another OpenAI-compatible server", example="model-name"),
+    "ollama": KnownProvider(base_url="http://127.0.0.1:11434/v1", label="Ollama", example="qwen3"),
+    "lmstudio": KnownProvider(base_url="http://127.0.0.1:1234/v1", label="LM Studio", example="qwen3-8b"),
+    "vllm": KnownProvider(base_url="http://127.0.0.1:8000/v1", label="vLLM", example="Qwen/Qwen3-8B"),
+    "llamacpp": KnownProvider(base_url="http://127.0.0.1:8080/v1", label="llama.cpp", example="qwen3-8b"),
+    "compatible": KnownProvider(label="Another OpenAI-compatible server", example="model-name"),
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
-    """An address and a key: what shares an outage or a limit."""
+    """An address and a key.  Models of one account share outages and rate limits."""
 
     base_url: str = field(repr=False)
     key: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seat:
-    """Where a provider is asked and with which key, and the settings that say so."""
+class ResolvedProvider:
+    """The address and the key of a provider, and the names of the settings that they come from."""
 
     wire: Literal["openai", "anthropic"]
     base_url: str = field(repr=False)
@@ -125,25 +128,25 @@ class Seat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Directory:
-    """Finds providers by what is built in and what the configuration says; what it says wins."""
+    """Resolves providers from the configuration and the built-in ones.  The configuration wins."""
 
     config: ModelConfig
     providers: Mapping[str, ProviderConfig]
     environment: Mapping[str, str]
 
-    def seat(self, name: str, setting: str, others: Iterable[str] = ()) -> Seat:
-        """Return where to ask the provider that a setting names.  Raises `ConfigInvalid`."""
+    def resolve(self, name: str, setting: str, others: Iterable[str] = ()) -> ResolvedProvider:
+        """Return the address and the key of the provider that a setting names.  Raises `ConfigInvalid`."""
         own = self.providers.get(name)
         if own is None and name not in PROVIDERS:
             raise _unknown(name, setting, sorted({*PROVIDERS, *self.providers, *others}))
-        usual = PROVIDERS.get(name, Provider())
+        usual = PROVIDERS.get(name, KnownProvider())
         base_url, url_setting = self._base_url(name, usual)
         key, key_setting = self._key(name, usual, moved=base_url != usual.base_url)
-        # A file that a key was read from ends in a line break.
+        # A key that was read from a file may end in a line break.
         key = key.strip()
         if not (key.isascii() and key.isprintable()):
-            raise ConfigInvalid(f"{key_setting}: holds characters that no key has")
-        return Seat(
+            raise ConfigInvalid(f"{key_setting}: holds characters that are not allowed in a key")
+        return ResolvedProvider(
             wire=own.wire if own is not None else usual.wire,
             base_url=base_url,
             key=key,
@@ -152,11 +155,11 @@ class Directory:
         )
 
     def address(self, name: str) -> str:
-        """Return where a provider is asked, whatever its key.  Raises `ConfigInvalid`."""
-        return self._base_url(name, PROVIDERS.get(name, Provider()))[0]
+        """Return the address of a provider; its key is not checked.  Raises `ConfigInvalid`."""
+        return self._base_url(name, PROVIDERS.get(name, KnownProvider()))[0]
 
     def _tables(self, name: str) -> list[tuple[str, ModelConfig | ProviderConfig]]:
-        """Return what is said about a provider, the strongest first.  What is said of the model holds for its provider."""
+        """Return the configuration tables about a provider, the strongest first.  `model` applies to its own provider."""
         tables: list[tuple[str, ModelConfig | ProviderConfig]] = []
         if self.config.name.partition(":")[0] == name:
             tables.append(("model", self.config))
@@ -167,7 +170,7 @@ class Directory:
     def _table(self, name: str) -> str:
         return next((table for table, _ in self._tables(name)), f"providers.{name}")
 
-    def _base_url(self, name: str, usual: Provider) -> tuple[str, str]:
+    def _base_url(self, name: str, usual: KnownProvider) -> tuple[str, str]:
         said = next(((each.base_url, f"{table}.base_url") for table, each in self._tables(name) if each.base_url), None)
         base_url, setting = said or (usual.base_url, f"{self._table(name)}.base_url")
         try:
@@ -179,7 +182,7 @@ class Directory:
             raise ConfigInvalid(f"{setting}: must be the address of the provider, like http://127.0.0.1:8000/v1")
         return base_url.rstrip("/"), setting
 
-    def _key(self, name: str, usual: Provider, *, moved: bool) -> tuple[str, str]:
+    def _key(self, name: str, usual: KnownProvider, *, moved: bool) -> tuple[str, str]:
         for table, each in self._tables(name):
             if each.api_key:
                 return each.api_key, f"{table}.api_key"
@@ -192,7 +195,7 @@ class Directory:
             return "", setting
         if key := self.environment.get(usual.key_env, ""):
             return key, f"the variable {usual.key_env}"
-        # Another server in the place of a vendor may not ask for one.
+        # A server at another address may need no key.
         if not moved:
             raise ConfigInvalid(f"{name} wants a key: set the variable {usual.key_env}, or {setting}")
         return "", f"{setting} or the variable {usual.key_env}"

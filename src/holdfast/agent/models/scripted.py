@@ -1,4 +1,4 @@
-"""A scripted model: it answers each request with the next step of its script, for tests, benchmarks and demonstrations."""
+"""A scripted model: it answers each request with the next step of a script, for tests, benchmarks and demonstrations."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from holdfast.agent.models.port import Called, Done, Event, Facts, Request, Said
 from holdfast.core.usage import Usage
 from holdfast.errors import HoldfastError
 
-# What a step consists of: events as they are, text to say, an error to fail with, or something to wait for.
+# A part of a step: an event, text to say, an error to raise, or a function to await.
 Piece = Event | str | HoldfastError | Callable[[], Awaitable[object]]
 Step = Sequence[Piece]
 Script = Callable[[Request], Step]
@@ -23,9 +23,9 @@ def call(name: str, /, **args: object) -> Called:
 
 
 class ScriptedModel:
-    """Plays a script: a list of steps, one per request, or a function of the request.  `requests` are those it got.
+    """Plays a script: a list of steps, one per request, or a function of the request.  `requests` records the requests.
 
-    A step that does not say how it ends, ends like a model would: with its calls if it has any, else with its words.
+    A step without `Done` gets one, with the reason of its calls if it has any.
     """
 
     def __init__(self, script: Sequence[Step] | Script, *, name: str = "scripted", facts: Facts | None = None) -> None:
@@ -52,4 +52,4 @@ class ScriptedModel:
             yield Done(reason=StopReason.CALLS if calls else StopReason.END, usage=USAGE)
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing."""

@@ -1,4 +1,4 @@
-"""Server-sent events: bytes in, however they were cut, the data of whole events out."""
+"""Splits a stream of bytes into the data of server-sent events."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _MARK = b"\xef\xbb\xbf"
 
 
 class Splitter:
-    """Splits one stream.  Only `data` is kept: both wire formats say inside of it what kind of event it is."""
+    """Splits one stream.  Only `data` is kept, because both wire formats repeat the event type in it."""
 
     def __init__(self) -> None:
         self._pieces: list[bytes] = []
@@ -17,9 +17,9 @@ class Splitter:
         self.held_bytes = 0
 
     def feed(self, chunk: bytes) -> Sequence[bytes]:
-        """Return the data of the events that this chunk completes; `held_bytes` is what waits for more."""
+        """Return the data of the events that this chunk completes.  `held_bytes` counts the incomplete rest."""
         if b"\n" not in chunk and b"\r" not in chunk:
-            # Joining at each chunk would copy an endless line again and again.
+            # Joined later: joining at each chunk would copy a long line again and again.
             self._pieces.append(chunk)
             self.held_bytes += len(chunk)
             return ()
@@ -40,7 +40,7 @@ class Splitter:
         return events
 
     def flush(self) -> Sequence[bytes]:
-        """Return what came last, where a server did not end it with an empty line."""
+        """Return the last event if the server did not end it with an empty line."""
         rest = b"".join(self._pieces).rstrip(b"\r")
         self._pieces, self.held_bytes = [], 0
         return self._events([rest.removeprefix(_MARK) if not self._begun else rest, b""])

@@ -1,7 +1,7 @@
-"""HTTP/1.1 for the shared client, at a third of its own cost for each token.
+"""An HTTP/1.1 transport for the shared client, at a third of the CPU cost per token.
 
-The client's transport passes every token through a parser in Python, a cancel scope and six generators.  Here the event
-loop's own connection feeds a parser in C, and what arrived together is read together.  Proxies are left to the client.
+The client's own transport passes every token through a parser in Python, a cancel scope and six generators.  Here the event
+loop's connection feeds a parser in C, and bytes that arrive together are read together.  Proxies are left to the client.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import cast
 import httptools
 import httpx2
 
-# A reader that falls behind stops the sender here.
+# Reading from the socket pauses while this much is buffered.
 BUFFER_MAX_BYTES = 1 << 20
-# An address that does not answer is given up for the next one after this long.
+# If an address does not answer within this time, the next one is tried.
 ADDRESS_MAX_S = 2.0
-# A connection that was idle for longer may have been forgotten on the way.
+# A connection that was idle for longer may have been dropped by a firewall.
 IDLE_MAX_S = 60.0
 HEAD_MAX_BYTES = 64 << 10
 _INFORMATIONAL_MAX = 199
@@ -28,8 +28,8 @@ _INFORMATIONAL_MAX = 199
 Origin = tuple[str, str, int]
 
 
-class Connection(asyncio.Protocol):
-    """One connection, and the answer that is arriving on it."""
+class HttpConnection(asyncio.Protocol):
+    """One connection, and the response that arrives on it."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -54,7 +54,7 @@ class Connection(asyncio.Protocol):
         self.complete = False
         self.touched = False
 
-    # What the loop says.
+    # Callbacks of the event loop.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
@@ -62,7 +62,7 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self.touched = True
         if self.complete:
-            # Nobody asked: it is a goodbye, or not for us.
+            # Data after the response is unexpected.
             self.close()
             return
         try:
@@ -91,15 +91,15 @@ class Connection(asyncio.Protocol):
         _wake(self._drained)
         self._drained = None
 
-    # What the parser says.
+    # Callbacks of the parser.
 
     def on_message_begin(self) -> None:
-        # Behind an answer nothing is expected: whatever it is, the connection is not to be trusted.
+        # A second response is unexpected, so the connection is not reused.
         if self.complete:
             self.close()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        # Behind the body there can be headers again.
+        # Trailers after the body are ignored.
         if not self.status:
             self.headers.append((name, value))
             self._until_close &= name.lower() not in (b"content-length", b"transfer-encoding")
@@ -119,14 +119,14 @@ class Connection(asyncio.Protocol):
             self._buffered += len(body)
 
     def on_message_complete(self) -> None:
-        # What precedes an answer is a message of its own.
+        # An informational response is a message of its own.
         self.complete = bool(self.status)
         self._keep_alive = self._parser.should_keep_alive()
 
-    # What a request needs.
+    # For requests.
 
     async def send(self, data: bytes, timeout: float | None) -> None:
-        """Send a request.  Its answer begins anew."""
+        """Send a request, and reset the response."""
         self._begin()
         self._transport.write(data)
         if self._drained is not None:
@@ -137,14 +137,14 @@ class Connection(asyncio.Protocol):
                 raise httpx2.WriteTimeout("") from error
 
     async def head(self, timeout: float | None) -> None:
-        """Wait until status and headers are here."""
+        """Wait for the status and the headers."""
         until = self._until(timeout)
         while not self.status:
             self._check()
             await self._wait(until)
 
     async def read(self, timeout: float | None) -> bytes:
-        """Return what has arrived of the body; nothing at its end."""
+        """Return the next bytes of the body; empty at its end."""
         until = self._until(timeout)
         while not self._pieces:
             if self.complete:
@@ -158,7 +158,7 @@ class Connection(asyncio.Protocol):
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     async def secure(self, context: ssl.SSLContext, host: str) -> None:
-        """Speak TLS from here on."""
+        """Start TLS."""
         transport = await self._loop.start_tls(self._transport, self, context, server_hostname=host)
         if transport is None:
             raise ConnectionResetError
@@ -170,7 +170,7 @@ class Connection(asyncio.Protocol):
         return self.complete and self._keep_alive and not self.ended and not self._pieces
 
     def close(self) -> None:
-        """Let go: nothing that is still unsent is wanted, and nobody waits for a peer that does not say goodbye."""
+        """Abort the connection without waiting for unsent data or the peer."""
         self.ended = True
         self._transport.abort()
 
@@ -206,9 +206,9 @@ class Connection(asyncio.Protocol):
 
 
 class Body(httpx2.AsyncByteStream):
-    """The body of an answer.  Closed before its end, it takes its connection with it."""
+    """The body of a response.  Closing it before its end closes the connection."""
 
-    def __init__(self, pool: Transport, origin: Origin, connection: Connection, timeout: float | None) -> None:
+    def __init__(self, pool: Transport, origin: Origin, connection: HttpConnection, timeout: float | None) -> None:
         self._pool = pool
         self._origin = origin
         self._connection = connection
@@ -226,15 +226,15 @@ class Body(httpx2.AsyncByteStream):
 
 
 class Transport(httpx2.AsyncBaseTransport):
-    """Keeps connections for the next request, by where they lead."""
+    """A transport that pools connections by origin."""
 
     def __init__(self, context: ssl.SSLContext, idle_max_s: float = IDLE_MAX_S) -> None:
         context.set_alpn_protocols(["http/1.1"])
         self._context = context
         self._idle_max_s = idle_max_s
-        self._idle: defaultdict[Origin, list[Connection]] = defaultdict(list)
-        self._busy: set[Connection] = set()
-        # Closes idle connections also when no request comes that would look at them.
+        self._idle: defaultdict[Origin, list[HttpConnection]] = defaultdict(list)
+        self._busy: set[HttpConnection] = set()
+        # Closes idle connections even if no further request comes.
         self._closing: asyncio.TimerHandle | None = None
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
@@ -253,7 +253,7 @@ class Transport(httpx2.AsyncBaseTransport):
                 break
             except BaseException as error:
                 self._drop(connection)
-                # The server had closed it as we wrote, and has not heard a word.
+                # The server closed the idle connection while the request was being written: try a new one.
                 if not (reused and isinstance(error, httpx2.RemoteProtocolError) and not connection.touched):
                     raise
         body = Body(self, origin, connection, timeouts.get("read"))
@@ -268,8 +268,8 @@ class Transport(httpx2.AsyncBaseTransport):
             self._closing.cancel()
             self._closing = None
 
-    def give_back(self, origin: Origin, connection: Connection) -> None:
-        """Take a connection whose answer has been read, or is not wanted any more."""
+    def give_back(self, origin: Origin, connection: HttpConnection) -> None:
+        """Return a connection to the pool, or close it if it cannot be reused."""
         if connection in self._busy and connection.reusable:
             self._busy.discard(connection)
             loop = asyncio.get_running_loop()
@@ -279,7 +279,7 @@ class Transport(httpx2.AsyncBaseTransport):
         else:
             self._drop(connection)
 
-    def _kept(self, origin: Origin) -> Connection | None:
+    def _kept(self, origin: Origin) -> HttpConnection | None:
         kept = self._idle[origin]
         while kept:
             connection = kept.pop()
@@ -289,7 +289,7 @@ class Transport(httpx2.AsyncBaseTransport):
         return None
 
     def _oldest(self) -> float:
-        """Return since when a connection may be idle that is still used."""
+        """Return the earliest `idle_since` of a connection that may be reused."""
         return asyncio.get_running_loop().time() - self._idle_max_s
 
     def _close_idle(self) -> None:
@@ -303,11 +303,11 @@ class Transport(httpx2.AsyncBaseTransport):
         if left:
             self._closing = asyncio.get_running_loop().call_at(min(left) + self._idle_max_s, self._close_idle)
 
-    def _drop(self, connection: Connection) -> None:
+    def _drop(self, connection: HttpConnection) -> None:
         self._busy.discard(connection)
         connection.close()
 
-    async def _dialled(self, origin: Origin, timeout: float | None) -> Connection:
+    async def _dialled(self, origin: Origin, timeout: float | None) -> HttpConnection:
         scheme, host, port = origin
         try:
             async with asyncio.timeout(timeout):
@@ -334,17 +334,17 @@ async def _written(request: httpx2.Request) -> bytes:
     return b"".join([*head, b"\r\n", await request.aread()])
 
 
-async def _first_that_answers(host: str, port: int) -> Connection:
+async def _first_that_answers(host: str, port: int) -> HttpConnection:
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     *earlier, last = dict.fromkeys(str(each[4][0]) for each in found)
     for address in earlier:
         try:
             async with asyncio.timeout(ADDRESS_MAX_S):
-                return (await loop.create_connection(Connection, address, port))[1]
+                return (await loop.create_connection(HttpConnection, address, port))[1]
         except OSError:
             continue
-    return (await loop.create_connection(Connection, last, port))[1]
+    return (await loop.create_connection(HttpConnection, last, port))[1]
 
 
 def _wake(waiter: asyncio.Future[None] | None) -> None:

@@ -1,4 +1,4 @@
-"""Every other provider, through pydantic-ai, with the `providers` extra: `pydantic:bedrock:…`, `pydantic:cohere:…`."""
+"""Models of other providers, through pydantic-ai and the `providers` extra: `pydantic:bedrock:…`, `pydantic:cohere:…`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from pydantic_ai.models import ModelRequestParameters, StreamedResponse, infer_m
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
-from holdfast.agent.models.callids import CallIds
+from holdfast.agent.models.call_ids import CallIds
 from holdfast.agent.models.failures import SAID_MAX_CHARS
 from holdfast.agent.models.port import (
     AssistantMessage,
@@ -54,21 +54,21 @@ _REASONS: Mapping[str | None, StopReason] = {
 }
 
 
-def open_foreign(model: str, *, facts: Facts, setting: str, stall_timeout_s: float, clock: Clock) -> ForeignModel:
-    """Return a model that pydantic-ai knows by this name.  Raises `ConfigInvalid`."""
+def open_pydantic_ai(model: str, *, facts: Facts, setting: str, stall_timeout_s: float, clock: Clock) -> PydanticAIModel:
+    """Return the model that pydantic-ai has under a name.  Raises `ConfigInvalid`."""
     try:
         inferred = infer_model(model)
     except (UserError, ImportError, ValueError) as error:
         raise ConfigInvalid(f"{setting}: pydantic:{model}: {error}") from error
-    return ForeignModel(inferred, name=f"pydantic:{model}", facts=facts, stall_timeout_s=stall_timeout_s, clock=clock)
+    return PydanticAIModel(inferred, name=f"pydantic:{model}", facts=facts, stall_timeout_s=stall_timeout_s, clock=clock)
 
 
-class ForeignModel:
-    """One model behind pydantic-ai's direct requests, which run no tools of their own."""
+class PydanticAIModel:
+    """One model, used through pydantic-ai's direct requests, which run no tools themselves."""
 
     def __init__(
         self,
-        model: PydanticModel[Any],  # Whatever client a vendor has is its own affair.
+        model: PydanticModel[Any],  # The type parameter is the vendor's client, which is not used here.
         *,
         name: str,
         facts: Facts,
@@ -112,7 +112,7 @@ class ForeignModel:
             raise self._failure(error) from error
 
     async def close(self) -> None:
-        """Leave the connections to pydantic-ai, which shares them between its models."""
+        """Do nothing: pydantic-ai shares its connections between models."""
 
     async def _pieces(self, response: StreamedResponse) -> AsyncGenerator[Event]:
         events = aiter(response)
@@ -149,7 +149,7 @@ class ForeignModel:
             cached_tokens=response.usage.cache_read_tokens,
         )
         reason = _REASONS.get(response.finish_reason, StopReason.CALLS if calls else StopReason.END)
-        # With changed ids it is no longer what the vendor sent.
+        # With changed ids, the sealed response would not match the calls.
         own = [each.tool_call_id for each in response.tool_calls] == [each.id for each in calls]
         sealed = _sealed(response) if calls and own else ()
         return [*[Called(each) for each in calls], Done(reason=reason, usage=usage, sealed=sealed)]
@@ -160,7 +160,7 @@ class ForeignModel:
             case ModelContextWindowExceededError():
                 return ContextTooLong(f"{self._name}: the conversation is too long for this model")
             case ModelAuthenticationError():
-                # Vendors repeat the key here, or parts of it.
+                # The message is left out because vendors repeat the key in it.
                 return ModelUnusable(f"{self._name}: the key is refused; check the provider's variable in the environment")
             case ModelQuotaExceededError() | ModelNotFoundError() | UserError():
                 return ModelUnusable(f"{self._name}: {told}")
@@ -174,7 +174,7 @@ class ForeignModel:
 
 
 def _written(call: said.ToolCallPart) -> str:
-    """Return the arguments as the model wrote them, also where they are no JSON."""
+    """Return the arguments as the model wrote them, even if they are not JSON."""
     return call.args if isinstance(call.args, str) else call.args_as_json_str()
 
 
@@ -183,7 +183,7 @@ def _sealed(response: said.ModelResponse) -> Sequence[Mapping[str, object]]:
 
 
 def _messages(request: Request) -> list[said.ModelMessage]:
-    """Return the conversation in pydantic-ai's words."""
+    """Return the conversation in pydantic-ai's types."""
     told: list[said.ModelMessage] = []
     parts: list[said.ModelRequestPart] = []
     tools = {call.id: call.name for each in request.messages if isinstance(each, AssistantMessage) for call in each.calls}

@@ -14,7 +14,6 @@ from pydantic_ai.models.function import AgentInfo, DeltaThinkingPart, DeltaToolC
 from pydantic_ai.models.test import TestModel
 
 from holdfast.agent.models.catalog import open_model
-from holdfast.agent.models.foreign import ForeignModel
 from holdfast.agent.models.port import (
     AssistantMessage,
     Called,
@@ -26,6 +25,7 @@ from holdfast.agent.models.port import (
     ToolMessage,
     UserMessage,
 )
+from holdfast.agent.models.pydantic_model import PydanticAIModel
 from holdfast.clock import SystemClock
 from holdfast.config import ModelConfig
 from holdfast.core.intake import Image
@@ -33,8 +33,8 @@ from holdfast.errors import ContextTooLong, HoldfastError, ModelRejected, ModelU
 from tests.models.scenes import FACTS, KEY, TOOL, heard, request, text_of
 
 
-def foreign(model: PydanticModel, *, stall_timeout_s: float = 5) -> ForeignModel:
-    return ForeignModel(model, name="pydantic:f", facts=FACTS, stall_timeout_s=stall_timeout_s, clock=SystemClock())
+def foreign(model: PydanticModel, *, stall_timeout_s: float = 5) -> PydanticAIModel:
+    return PydanticAIModel(model, name="pydantic:f", facts=FACTS, stall_timeout_s=stall_timeout_s, clock=SystemClock())
 
 
 async def test_text_reasoning_calls_and_usage_come_through() -> None:

@@ -1,4 +1,4 @@
-"""The exchange with a model server: one request out, a stream of events in, every failure translated and bounded."""
+"""The HTTP client of model servers: sends a request and yields events, with every failure translated and bounded."""
 
 from __future__ import annotations
 
@@ -26,30 +26,30 @@ from holdfast.errors import ModelUnavailable, ModelUnusable
 log = logging.getLogger(__name__)
 
 CONNECT_TIMEOUT_S = 10.0
-# One event, and everything of one answer: far beyond what a model writes, far below what a machine has.
+# Limits of one event and of one answer, far above what a model writes.
 EVENT_MAX_BYTES = 8 << 20
 ANSWER_MAX_BYTES = 64 << 20
-# What a server says about an error is read this far, and waited for this long: the status alone says most.
+# The body of an error response is read up to this size and for this long; the status alone says most.
 ERROR_MAX_BYTES = 64 << 10
 ERROR_MAX_S = 1.0
-# So many events that are none are passed over in one answer.
+# At most this many malformed events are skipped in one answer.
 GARBAGE_MAX = 5
-# Signs of life without a word are believed for this many stall timeouts.
+# An answer may consist of keep-alives alone for this many stall timeouts.
 SILENCE_MAX_STALLS = 5
-# How long the end of a finished answer is waited for, so that its connection can be used again.
+# How long to wait for the end of a finished response, so that its connection can be reused.
 DRAIN_MAX_S = 0.02
 _OK = 200
 _LIMITS = httpx2.Limits(max_connections=1_000, keepalive_expiry=60.0)
-# A gateway speaks to few addresses, and to each of them at every step.
+# A gateway uses few addresses, and each of them at every step.
 _parsed = functools.lru_cache(maxsize=64)(httpx2.URL)
 
 
 class Reader(Protocol):
-    """What a wire format makes of the data of its events."""
+    """Reads the events of one answer in one wire format."""
 
     @property
     def pieces(self) -> int:
-        """How many events have said something; a sign of life is none of them."""
+        """How many events had content; keep-alives do not count."""
         ...
 
     @property
@@ -58,16 +58,16 @@ class Reader(Protocol):
         ...
 
     def take(self, data: bytes) -> Sequence[Event]:
-        """Return what the data of one event says.  Raises `msgspec.DecodeError` where it says nothing."""
+        """Read the data of one event.  Raises `msgspec.DecodeError` if it is malformed."""
         ...
 
     def end(self) -> Done | None:
-        """Return how the answer ended; None where it was cut."""
+        """Return how the answer ended; None if it is incomplete."""
         ...
 
 
-class Wire:
-    """The one HTTP client of this process, for every model: made when it is first used, and so is its TLS context."""
+class ModelClient:
+    """The HTTP client that all models share.  It and its TLS context are made on first use."""
 
     def __init__(self, clock: Clock | None = None, verify: ssl.SSLContext | None = None) -> None:
         self._clock = clock or SystemClock()
@@ -96,7 +96,7 @@ class Wire:
                         yield event
 
     async def fetch(self, endpoint: Endpoint, bytes_max: int) -> bytes:
-        """Ask for something that is no answer of a model, and return all of it.  No redirect is followed with a key."""
+        """GET a whole resource that is not a model's answer.  No redirect is followed, because the request holds a key."""
         client = await self._client(endpoint)
         request = client.build_request(
             "GET", _address(endpoint), headers=endpoint.headers, timeout=httpx2.Timeout(endpoint.stall_timeout_s)
@@ -123,7 +123,7 @@ class Wire:
     async def _client(self, endpoint: Endpoint) -> httpx2.AsyncClient:
         if endpoint.url.startswith("https:") or self._proxied:
             if self._secure is None:
-                # Reading every certificate of the system takes longer than the loop may stand still.
+                # Reading the system's certificates takes too long for the event loop.
                 self._secure = asyncio.create_task(self._secure_client())
             return await asyncio.shield(self._secure)
         if self._plain is None:
@@ -145,21 +145,21 @@ class Wire:
 
     async def _events(self, endpoint: Endpoint, response: httpx2.Response, reader: Reader) -> AsyncGenerator[Event]:
         whole = response.headers.get("content-type", "").startswith("application/json")
-        taker = _Taker(endpoint, reader, self._clock, whole=whole)
+        decoder = _Decoder(endpoint, reader, self._clock, whole=whole)
         chunks = decompressed(response) if "content-encoding" in response.headers else response.aiter_raw()
         async with contextlib.aclosing(chunks):
             try:
                 async for chunk in chunks:
-                    for event in taker.taken(chunk):
+                    for event in decoder.feed(chunk):
                         yield event
                     if reader.complete:
                         await _drain(chunks)
                         break
             except httpx2.TransportError:
-                # Once the answer is whole, it does not matter how the connection ends.
+                # After a complete answer, a connection error does not matter.
                 if reader.end() is None:
                     raise
-        for event in taker.rest():
+        for event in decoder.flush():
             yield event
         if (done := reader.end()) is None:
             raise ModelUnavailable(f"{endpoint.name}: the answer was cut before its end")
@@ -170,12 +170,12 @@ def _address(endpoint: Endpoint) -> httpx2.URL:
     try:
         return _parsed(endpoint.url)
     except (httpx2.InvalidURL, UnicodeError) as error:
-        raise ModelUnusable(f"{endpoint.name}: {endpoint.url_setting} is no address that can be asked") from error
+        raise ModelUnusable(f"{endpoint.name}: {endpoint.url_setting} is not a valid address") from error
 
 
 @contextlib.contextmanager
 def _named(endpoint: Endpoint) -> Generator[None]:
-    """Name what happens on the way to a server and back."""
+    """Translate transport errors."""
     try:
         yield
     except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
@@ -186,22 +186,22 @@ def _named(endpoint: Endpoint) -> Generator[None]:
         raise ModelUnavailable(f"{endpoint.name}: the connection was cut before the answer ended") from error
 
 
-class _Taker:
-    """Takes chunks apart, within bounds."""
+class _Decoder:
+    """Splits the chunks of a response into events, within bounds."""
 
     def __init__(self, endpoint: Endpoint, reader: Reader, clock: Clock, *, whole: bool) -> None:
         self._endpoint = endpoint
         self._reader = reader
         self._clock = clock
         self._splitter = Splitter()
-        # A server that does not stream sends one piece of JSON.
+        # A server that does not stream sends one JSON document.
         self._whole: list[bytes] | None = [] if whole else None
         self._size = 0
         self._garbage = 0
         self._pieces = 0
         self._heard_ms = clock.monotonic_ms()
 
-    def taken(self, chunk: bytes) -> Sequence[Event]:
+    def feed(self, chunk: bytes) -> Sequence[Event]:
         """Return the events that a chunk completes."""
         if not self._size and chunk.lstrip()[:1] == b"<":
             raise _web_page(self._endpoint)
@@ -218,8 +218,8 @@ class _Taker:
         self._notice_silence()
         return events
 
-    def rest(self) -> Sequence[Event]:
-        """Return what the last bytes say."""
+    def flush(self) -> Sequence[Event]:
+        """Return the events of the last bytes."""
         return self._read(self._splitter.flush() if self._whole is None else [b"".join(self._whole)])
 
     def _notice_silence(self) -> None:
@@ -228,7 +228,7 @@ class _Taker:
             self._pieces, self._heard_ms = self._reader.pieces, now_ms
         silent_s = (now_ms - self._heard_ms) / 1000
         if silent_s > self._endpoint.stall_timeout_s * SILENCE_MAX_STALLS:
-            raise ModelUnavailable(f"{self._endpoint.name}: only gave signs of life for {silent_s:.0f} s")
+            raise ModelUnavailable(f"{self._endpoint.name}: sent nothing but keep-alives for {silent_s:.0f} s")
 
     def _read(self, data: Sequence[bytes]) -> Sequence[Event]:
         events: list[Event] = []
@@ -238,13 +238,13 @@ class _Taker:
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
                 self._garbage += 1
                 if self._garbage > GARBAGE_MAX:
-                    raise ModelUnavailable(f"{self._endpoint.name}: sends what cannot be read") from error
-                log.warning("%s: passed over an event that cannot be read: %s", self._endpoint.name, error)
+                    raise ModelUnavailable(f"{self._endpoint.name}: sends malformed events") from error
+                log.warning("%s: skipped a malformed event: %s", self._endpoint.name, error)
         return merged(events) if len(events) > 1 else events
 
 
 def merged(events: Sequence[Event]) -> Sequence[Event]:
-    """Return events with neighbouring pieces of text as one: what came together is handled together."""
+    """Return events with adjacent pieces of text joined."""
     joined: list[Event] = []
     for event in events:
         last = joined[-1] if joined else None
@@ -265,7 +265,7 @@ async def _drain(chunks: AsyncIterator[bytes]) -> None:
 
 
 async def _beginning(response: httpx2.Response) -> bytes:
-    """Return as much of a body as a server may say about an error."""
+    """Return the beginning of a body, up to the size limit of error bodies."""
     body = b""
     with contextlib.suppress(TimeoutError, httpx2.TransportError, httpx2.DecodingError):
         async with asyncio.timeout(ERROR_MAX_S), contextlib.aclosing(decompressed(response)) as chunks:

@@ -1,4 +1,4 @@
-"""An MCP server as a child process: messages are lines on its stdin and stdout, and it never outlives its connection."""
+"""An MCP server as a child process: messages are lines on stdin and stdout, and the process ends with its connection."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ import mcp_types
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
 
-from holdfast.agent.mcp import leash
+from holdfast.agent.mcp import die_with_parent
 
 log = logging.getLogger(__name__)
 
 Incoming = MemoryObjectReceiveStream[SessionMessage | Exception]
 Outgoing = MemoryObjectSendStream[SessionMessage]
 
-# A message may hold a picture.
+# A message may hold an image.
 MESSAGE_MAX_BYTES = 8 * 1024 * 1024
 # How long a server may take to end by itself, and then after SIGTERM.
 GRACE_S = 2.0
-# What it writes on stderr is for people: so many lines a minute, so many characters each.
+# The server's stderr is logged, with limits per minute and per line.
 LOG_LINES_MAX = 60
 LOG_LINE_MAX_CHARS = 500
 _LOG_PERIOD_S = 60
 _CHUNK_BYTES = 65_536
 
 
-class Pipe:
-    """One run of a server's command.  `on_end` is told as soon as nothing more can come from it."""
+class StdioServer:
+    """One run of a server's command.  `on_end` is called as soon as no more messages can come from it."""
 
     def __init__(
         self, name: str, command: Sequence[str], environment: Mapping[str, str], on_end: Callable[[], None]
@@ -46,14 +46,14 @@ class Pipe:
         self._command = command
         self._environment = environment
         self._on_end = on_end
-        self._journal = _Journal(name)
+        self._log = _ServerLog(name)
         self._process: Process | None = None
         self._is_closing = False
         self.has_ended = False
 
     @property
-    def fate(self) -> str:
-        """What became of the process, in words."""
+    def ending(self) -> str:
+        """How the process ended, in words."""
         status = self._process.returncode if self._process else None
         if status is None:
             how = "it closed its output"
@@ -61,7 +61,7 @@ class Pipe:
             how = f"its process was ended by {signal.Signals(-status).name}"
         else:
             how = f"its process ended with status {status}"
-        return f"{how}; it last said: {self._journal.last}" if status and status > 0 and self._journal.last else how
+        return f"{how}; it last said: {self._log.last}" if status and status > 0 and self._log.last else how
 
     @contextlib.asynccontextmanager
     async def streams(self) -> AsyncGenerator[tuple[Incoming, Outgoing]]:
@@ -75,7 +75,7 @@ class Pipe:
                     tasks = [
                         group.create_task(self._read(process, arrived)),
                         group.create_task(self._write(process, leaving, arrived)),
-                        group.create_task(self._journal.keep(process)),
+                        group.create_task(self._log.keep(process)),
                     ]
                     try:
                         yield incoming, outgoing
@@ -87,7 +87,7 @@ class Pipe:
                         for task in tasks:
                             task.cancel()
             finally:
-                # Also for one that was not let end in its own time, and for whatever it has left in its group.
+                # Kills the server if it has not ended, and everything that it left in its group.
                 _signal(process, signal.SIGKILL)
                 await _wait(process)
 
@@ -96,7 +96,7 @@ class Pipe:
             sys.executable,
             "-I",
             "-S",
-            str(Path(leash.__file__)),
+            str(Path(die_with_parent.__file__)),
             str(os.getpid()),
             *self._command,
             stdin=PIPE,
@@ -116,9 +116,9 @@ class Pipe:
                     try:
                         await arrived.send(SessionMessage(message))
                     except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-                        # Nobody listens any more, but a server that cannot write cannot end either.
+                        # The session has ended, but reading goes on: a server that cannot write cannot end.
                         heard = False
-            # By itself, not because it was told to.
+            # It ended by itself, not because the connection is being closed.
             self.has_ended = not self._is_closing
         except ValueError:
             raise ConnectionError(f"it sent a message of more than {MESSAGE_MAX_BYTES} bytes") from None
@@ -131,7 +131,7 @@ class Pipe:
             return mcp_types.jsonrpc_message_adapter.validate_json(line, by_name=False)
         except ValueError:
             if line.strip():
-                self._journal.note(f"(no message, on stdout) {line[:LOG_LINE_MAX_CHARS].decode('utf-8', 'replace')}")
+                self._log.note(f"(no message, on stdout) {line[:LOG_LINE_MAX_CHARS].decode('utf-8', 'replace')}")
             return None
 
     async def _write(
@@ -147,12 +147,12 @@ class Pipe:
                 stdin.write(text.encode("utf-8", "replace") + b"\n")
                 await stdin.drain()
         except (OSError, RuntimeError):
-            # It reads no more: whoever waits for an answer need not wait longer.
+            # The server reads no more: end the waiting calls.
             arrived.close()
 
 
-class _Journal:
-    """What a server says beside its messages, bounded, in the log of the gateway."""
+class _ServerLog:
+    """Writes the server's other output to the gateway's log, bounded."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -185,7 +185,7 @@ class _Journal:
 
 
 async def _end(process: Process) -> None:
-    """Let a server end by itself; then make it."""
+    """Close the server's input and wait for its end; then terminate it."""
     if process.stdin:
         process.stdin.close()
     if not await _wait(process):
@@ -194,7 +194,7 @@ async def _end(process: Process) -> None:
 
 
 async def _wait(process: Process) -> bool:
-    """Return whether a process has ended, after giving it some time."""
+    """Wait for the end of a process, and return whether it has ended in time."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(GRACE_S):
             await process.wait()
@@ -203,6 +203,6 @@ async def _wait(process: Process) -> bool:
 
 
 def _signal(process: Process, number: signal.Signals) -> None:
-    """Signal a server with everything that it has started: it leads a group of its own."""
+    """Signal the process group of a server."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, number)

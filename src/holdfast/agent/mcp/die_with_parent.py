@@ -1,6 +1,6 @@
-"""A command that ends with whoever started it, so that a gateway killed with -9 leaves no server behind.
+"""Runs a command that dies with its parent process, so that a gateway killed with -9 leaves no server behind.
 
-It is run as a script, `python -I -S leash.py PID COMMAND…`, and becomes the command: nothing stays in between.
+It is run as a script, `python -I -S die_with_parent.py PID COMMAND…`, and replaces itself with the command.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ def main() -> None:
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
-        # It died before it could be watched.
+        # The parent died before the death signal was set.
         sys.exit("the gateway has ended")
-    # Python ignores it, and what is ignored stays so in the command.
+    # Python ignores SIGPIPE, and the command would inherit that.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     try:
         os.execvp(command[0], command)  # noqa: S606 - The operator's own command, with no shell.

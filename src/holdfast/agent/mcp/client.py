@@ -1,4 +1,4 @@
-"""A connection made with the `mcp` package.  Importing it takes a second: it is done in a thread, and only when needed."""
+"""Connections made with the `mcp` package.  Importing it takes a second, so it is done in a thread and on demand."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from pydantic import TypeAdapter, ValidationError
 
 from holdfast import __version__
 from holdfast.agent.mcp import http
-from holdfast.agent.mcp.link import Offer
-from holdfast.agent.mcp.pipe import Pipe
+from holdfast.agent.mcp.connection import OfferedTool
 from holdfast.agent.mcp.results import words
+from holdfast.agent.mcp.stdio import StdioServer
 from holdfast.clock import Clock
 from holdfast.config import McpConfig
 from holdfast.core.effects import Effect
 from holdfast.errors import Rejected, Unavailable
 
 PAGES_MAX = 50
-# How long a subscription that was lost is left alone.
+# The pause before a lost subscription is renewed.
 LISTEN_AGAIN_MS = 5_000
-# Beyond the time for the answer: for a server that does not even take the question.
+# Added to the timeout of a call, for a server that does not even read the request.
 _WRITE_MARGIN_S = 2
 _REASON_MAX_CHARS = 1_000
 _RESULT: TypeAdapter[mcp_types.CallToolResult | mcp_types.InputRequiredResult] = TypeAdapter(
@@ -37,59 +37,61 @@ _RESULT: TypeAdapter[mcp_types.CallToolResult | mcp_types.InputRequiredResult] =
 
 
 @contextlib.asynccontextmanager
-async def connected(name: str, config: McpConfig, environment: Mapping[str, str], clock: Clock) -> AsyncGenerator[WireLink]:
-    """Connect to a server for as long as the context lasts.  Raises whatever goes wrong."""
-    # It logs the ids of sessions, and every line that is no message with its traceback.
+async def connected(
+    name: str, config: McpConfig, environment: Mapping[str, str], clock: Clock
+) -> AsyncGenerator[McpConnection]:
+    """Connect to a server for as long as the context lasts.  Raises any error of the connection."""
+    # The package logs session ids, and a traceback for every line that is not a message.
     logging.getLogger("mcp").setLevel(logging.CRITICAL)
-    doubted = asyncio.Event()
-    pipe = Pipe(name, config.command, {**environment, **config.env}, doubted.set) if config.command else None
-    transport = pipe.streams() if pipe else http.streams(config.url, config.headers, config.timeout)
+    stale = asyncio.Event()
+    server = StdioServer(name, config.command, {**environment, **config.env}, stale.set) if config.command else None
+    transport = server.streams() if server else http.streams(config.url, config.headers, config.timeout)
     client = Client(
         transport,  # pyright: ignore[reportArgumentType] - Streams are a protocol there, and the package's own classes here.
         cache=None,
         read_timeout_seconds=config.timeout,
-        message_handler=_Ear(doubted).hear,
+        message_handler=_ChangeListener(stale).hear,
         client_info=mcp_types.Implementation(name="holdfast", version=__version__),
     )
     try:
         async with client, asyncio.TaskGroup() as group:
-            link = WireLink(client, pipe, doubted)
-            listener = group.create_task(link.listen(clock))
+            connection = McpConnection(client, server, stale)
+            listener = group.create_task(connection.listen(clock))
             try:
-                yield link
+                yield connection
             finally:
                 listener.cancel()
     except Exception as error:
-        if pipe and pipe.has_ended:
-            raise ConnectionError(pipe.fate) from error
+        if server and server.has_ended:
+            raise ConnectionError(server.ending) from error
         raise
 
 
-class _Ear:
-    """Hears of lists that have changed."""
+class _ChangeListener:
+    """Handles notifications that the list of tools has changed."""
 
-    def __init__(self, doubted: asyncio.Event) -> None:
-        self._doubted = doubted
+    def __init__(self, stale: asyncio.Event) -> None:
+        self._stale = stale
 
     async def hear(self, message: mcp_types.ServerNotification | Exception) -> None:
         if isinstance(message, mcp_types.ToolListChangedNotification):
-            self._doubted.set()
+            self._stale.set()
 
 
-class WireLink:
-    """A `Link`."""
+class McpConnection:
+    """A `ServerConnection` through the `mcp` package."""
 
-    def __init__(self, client: Client, pipe: Pipe | None, doubted: asyncio.Event) -> None:
+    def __init__(self, client: Client, server: StdioServer | None, stale: asyncio.Event) -> None:
         self._client = client
-        self._pipe = pipe
-        self._doubted = doubted
+        self._server = server
+        self._stale = stale
 
     @property
-    def doubted(self) -> asyncio.Event:
-        return self._doubted
+    def stale(self) -> asyncio.Event:
+        return self._stale
 
-    async def offers(self, limit: int) -> Sequence[Offer]:
-        found: list[Offer] = []
+    async def list_tools(self, limit: int) -> Sequence[OfferedTool]:
+        found: list[OfferedTool] = []
         cursor: str | None = None
         try:
             for _ in range(PAGES_MAX):
@@ -105,27 +107,27 @@ class WireLink:
         return found[:limit]
 
     async def call(self, tool: str, args: Mapping[str, object], timeout_s: float) -> str:
-        if self._pipe and self._pipe.has_ended:
-            raise Unavailable(self._pipe.fate)
+        if self._server and self._server.has_ended:
+            raise Unavailable(self._server.ending)
         params = mcp_types.CallToolRequestParams(name=tool, arguments=dict(args))
         try:
             async with asyncio.timeout(timeout_s + _WRITE_MARGIN_S):
-                # Not `call_tool`: it would check the result against a stranger's schema, with patterns of any cost.
+                # Not `call_tool`: it would check the result against an untrusted schema, with patterns of any cost.
                 result = await self._client.session.send_request(
                     mcp_types.CallToolRequest(params=params), _RESULT, request_read_timeout_seconds=timeout_s
                 )
         except TimeoutError:
-            self._doubted.set()
+            self._stale.set()
             raise
         except MCPError as error:
-            self._doubted.set()
+            self._stale.set()
             raise _translated(error) from error
         except ValidationError as error:
             raise ConnectionError(f"its answer makes no sense: {_reason(error)}") from error
         return _read(result)
 
     async def listen(self, clock: Clock) -> None:
-        """Hear of changes where they have to be asked for."""
+        """Subscribe to changes, on servers whose protocol requires it."""
         tools = self._client.server_capabilities.tools
         if self._client.protocol_version not in MODERN_PROTOCOL_VERSIONS or not (tools and tools.list_changed):
             return
@@ -133,23 +135,23 @@ class WireLink:
             with contextlib.suppress(SubscriptionLost, MCPError, TimeoutError):
                 async with self._client.listen(tools_list_changed=True) as changes:
                     async for _ in changes:
-                        self._doubted.set()
-            self._doubted.set()
+                        self._stale.set()
+            self._stale.set()
             await clock.sleep_ms(LISTEN_AGAIN_MS)
 
 
-def _offer(tool: mcp_types.Tool) -> Offer:
+def _offer(tool: mcp_types.Tool) -> OfferedTool:
     hints = tool.annotations
     if hints and hints.read_only_hint:
         effect = Effect.PURE
     else:
         effect = Effect.KEYED if hints and hints.idempotent_hint else Effect.EFFECTFUL
     described = tool.description or tool.title or (hints.title if hints else None) or ""
-    return Offer(name=tool.name, description=described, schema=tool.input_schema, effect=effect)
+    return OfferedTool(name=tool.name, description=described, schema=tool.input_schema, effect=effect)
 
 
 def _translated(error: MCPError) -> Exception:
-    """Return what an error of the protocol says about the call."""
+    """Translate an error of the protocol."""
     match error.code:
         case http.UNREACHABLE:
             return Unavailable(_reason(error))

@@ -1,4 +1,4 @@
-"""The gate of a provider: while its models fail, one request at a time goes through."""
+"""The circuit breaker of a provider: while its models fail, only one request at a time is sent."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from holdfast.core.outages import PAUSE_MAX_MS, Circuit
 from holdfast.errors import ModelUnavailable
 
 
-class Gates:
-    """The gates of this process.  Models with the same provider share one, in whichever chain they are."""
+class CircuitBreakers:
+    """The circuit breakers of this process.  Models of the same provider share one, across chains."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._gates: dict[Hashable, Gate] = {}
+        self._breakers: dict[Hashable, CircuitBreaker] = {}
 
-    def of(self, provider: Hashable) -> Gate:
-        """Return the gate of what shares an outage: an address with an account."""
-        if provider not in self._gates:
-            self._gates[provider] = Gate(self._clock)
-        return self._gates[provider]
+    def of(self, provider: Hashable) -> CircuitBreaker:
+        """Return the breaker of a provider, which is an address with an account."""
+        if provider not in self._breakers:
+            self._breakers[provider] = CircuitBreaker(self._clock)
+        return self._breakers[provider]
 
 
-class Gate:
+class CircuitBreaker:
     """The circuit of one provider, and the requests that wait for it to change."""
 
     def __init__(self, clock: Clock) -> None:
@@ -32,7 +32,7 @@ class Gate:
         self._circuit = Circuit()
         self._changed = asyncio.Event()
         self._failures: dict[str, ModelUnavailable] = {}
-        # The last failure of any model here; a different one means that something was found out.
+        # The last failure of any model of this provider.
         self.last: ModelUnavailable | None = None
 
     def may_ask(self, model: str) -> bool:
@@ -42,19 +42,19 @@ class Gate:
         """Return for how long no request is sent to a model."""
         return max(self._circuit.open_until(model) - self._clock.monotonic_ms(), 0) / 1000
 
-    def ask(self, model: str) -> Asking:
+    def ask(self, model: str) -> RequestOutcome:
         """Record that a request is sent."""
         is_probe = self._circuit.doubts(model)
         self._circuit = self._circuit.asked(model)
-        return Asking(self, model, is_probe=is_probe)
+        return RequestOutcome(self, model, is_probe=is_probe)
 
     def failure(self, model: str) -> ModelUnavailable:
-        """Return why a model is not asked now, and for how long its provider is left alone."""
+        """Return the error of a model that must not be asked now, with the time until it may be."""
         error = self._failures.get(model) or self.last or ModelUnavailable(f"{model}: cannot answer now")
         return ModelUnavailable(str(error), max(error.retry_after_s or 0, self.left_s(model)) or None)
 
     async def changed(self, model: str) -> None:
-        """Return when something was found out, or when a model may be asked again."""
+        """Return when a request has ended, or when the model may be asked again."""
         left_s = self.left_s(model)
         waits = [self._changed.wait(), *([self._clock.sleep_ms(left_s * 1000)] if left_s else [])]
         tasks = [asyncio.ensure_future(each) for each in waits]
@@ -65,7 +65,7 @@ class Gate:
                 task.cancel()
 
     def answered(self, model: str) -> None:
-        """Record that a model is there.  Only `Asking` calls this and what follows."""
+        """Record that a model has answered.  Only `RequestOutcome` calls this and the methods below."""
         self._circuit = self._circuit.answered(model)
         self._failures.pop(model, None)
 
@@ -84,29 +84,29 @@ class Gate:
         self._changed = asyncio.Event()
 
 
-class Asking:
-    """One request that went through a gate.  Where it is the one that finds out, its end lets the next one through."""
+class RequestOutcome:
+    """Reports the outcome of one request to its circuit breaker.  The end of a probe lets the next request through."""
 
-    def __init__(self, gate: Gate, model: str, *, is_probe: bool) -> None:
-        self._gate = gate
+    def __init__(self, breaker: CircuitBreaker, model: str, *, is_probe: bool) -> None:
+        self._breaker = breaker
         self._model = model
         self._is_probe = is_probe
 
     def answered(self) -> None:
-        self._gate.answered(self._model)
+        self._breaker.answered(self._model)
         self._is_over()
 
     def failed(self, error: ModelUnavailable, pause_s: float) -> None:
-        self._gate.failed(self._model, error, pause_s)
+        self._breaker.failed(self._model, error, pause_s)
         self._is_over()
 
     def close(self) -> None:
-        """Let the next request find out, if this one was called off before it did."""
+        """Let the next request probe, if this one was a probe and was cancelled."""
         if self._is_probe:
             self._is_over()
 
     def _is_over(self) -> None:
         if self._is_probe:
             self._is_probe = False
-            self._gate.leave()
-        self._gate.wake()
+            self._breaker.leave()
+        self._breaker.wake()
