@@ -22,7 +22,7 @@ Table = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class ConfigSource:
     """Where a configuration came from: a file, and the environment variables that override parts of it, by path.
 
     `file` is None for a text that is not saved yet.
@@ -132,7 +132,7 @@ def _literal(value: str, kind: object) -> object:
     return value if (kind is str or get_origin(kind) is Literal) and not isinstance(said, str) else said
 
 
-def build(kind: type[Any], tree: object, source: Source, path: Where = (), root: type[Any] | None = None) -> Any:
+def build(kind: type[Any], tree: object, source: ConfigSource, path: Where = (), root: type[Any] | None = None) -> Any:
     """Return a dataclass filled from a tree.  Raises `ConfigInvalid` for an unknown key or a wrong type."""
     # `Any` because the caller chooses the dataclass.
     if not isinstance(tree, dict):
@@ -164,7 +164,7 @@ def _paths(kind: object, path: Where = ()) -> Iterator[Where]:
         yield from _paths(below, (*path, "NAME"))
 
 
-def _check(kind: Any, value: object, source: Source, path: Where, root: type[Any]) -> object:
+def _check(kind: Any, value: object, source: ConfigSource, path: Where, root: type[Any]) -> object:
     if dataclasses.is_dataclass(kind):
         return build(cast("type[Any]", kind), value, source, path, root)
     if get_origin(kind) is Literal:
@@ -195,7 +195,7 @@ def _check(kind: Any, value: object, source: Source, path: Where, root: type[Any
     return value
 
 
-def _number(kind: type[int] | type[float], value: object, source: Source, path: Where) -> float:
+def _number(kind: type[int] | type[float], value: object, source: ConfigSource, path: Where) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= NUMBER_MAX:
         raise source.error(path, f"must be a number, not negative and {NUMBER_MAX} at most")
     if kind is int and value != int(value):
@@ -203,7 +203,7 @@ def _number(kind: type[int] | type[float], value: object, source: Source, path: 
     return kind(value)
 
 
-def _time_of_day(value: object, source: Source, path: Where) -> time:
+def _time_of_day(value: object, source: ConfigSource, path: Where) -> time:
     if isinstance(value, time):
         return value
     try:

@@ -93,7 +93,7 @@ def test_what_cannot_be_meant_is_one_line_and_exit_2(terminal: Terminal) -> None
             (("add", "bad", "--secret", "short"), "too short"),
             (("add", "bad", "--deliver", "pigeon:x"), "nothing can be sent to"),
             (("add", "bad", "--deliver", "url:http://169.254.169.254/"), "deliver: "),
-            (("add", "b/d"), "cannot be the name of a route"),
+            (("add", "b/d"), "is not a valid name of a route"),
             (("show", "none"), "there is no webhook route 'none'"),
             (("remove", "none"), "there is no webhook route 'none'"),
             (("test", "alerts", "--payload", "{"), "--payload is not JSON"),

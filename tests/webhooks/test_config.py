@@ -50,18 +50,18 @@ def test_routes_stand_in_the_configuration(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "hint"),
     [
-        ('prompt = "{__class__}"', "6: channels.webhook.routes.alerts.prompt: {__class__}: '__class__' is no field"),
+        ('prompt = "{__class__}"', "6: channels.webhook.routes.alerts.prompt: {__class__}: '__class__' is not a field"),
         ('prompt = "{a!r}"', "6: channels.webhook.routes.alerts.prompt: "),
         ('prompt = ""', "6: channels.webhook.routes.alerts.prompt: is empty"),
         ('filters = { field = "a" }', "6: channels.webhook.routes.alerts.filters: needs exactly one of"),
         ('filters = { field = "a", regex = "(" }', "6: channels.webhook.routes.alerts.filters: has a wrong regex"),
         ("filters = 7", "6: channels.webhook.routes.alerts.filters: must be a condition"),
-        ('deliver = "somewhere"', "6: channels.webhook.routes.alerts.deliver: 'somewhere' is no place to deliver to"),
+        ('deliver = "somewhere"', "6: channels.webhook.routes.alerts.deliver: 'somewhere' is not a target"),
         (
             'deliver = "url:https://{host}/"',
-            "6: channels.webhook.routes.alerts.deliver: what is delivered must not choose the url",
+            "6: channels.webhook.routes.alerts.deliver: the payload must not choose the url",
         ),
-        ("deliver_only = true", "6: channels.webhook.routes.alerts.deliver_only: needs a place in deliver"),
+        ("deliver_only = true", "6: channels.webhook.routes.alerts.deliver_only: needs a target in deliver"),
         ("body_limit = 100_000_000", "6: channels.webhook.routes.alerts.body_limit: must be between 1 and"),
         ("insecure_no_auth = true", "6: channels.webhook.routes.alerts.insecure_no_auth: accepts unsigned deliveries"),
         ('secret_env = "HOOK"', "6: channels.webhook.routes.alerts.secret_env: names a second secret"),
@@ -89,7 +89,7 @@ def test_what_cannot_be_meant_is_refused_at_its_line(tmp_path: Path, line: str, 
             "[channels.webhook.routes.x]\ninsecure_no_auth = true\n[server]\nhost = '0.0.0.0'\napi_key = '0123456789abcdef'",
             ":2: channels.webhook.routes.x.insecure_no_auth: would accept deliveries from everyone",
         ),
-        ("[channels.webhook.routes.'a b']\nsecret = 'a secret of some length'", "cannot be the name of a route"),
+        ("[channels.webhook.routes.'a b']\nsecret = 'a secret of some length'", "is not a valid name of a route"),
     ],
 )  # fmt: skip
 def test_a_route_needs_a_secret_that_protects_it(tmp_path: Path, table: str, hint: str) -> None:

@@ -127,7 +127,7 @@ def test_an_event_type_may_stand_in_the_payload() -> None:
         ({"field": "a", "missing": 1}, "true or false"),
         ({"field": "a", "in": "abc"}, "a list"),
         ({"field": "a", "in": []}, "one thing"),
-        ({"field": "a", "regex": "("}, "no pattern"),
+        ({"field": "a", "regex": "("}, "not a valid pattern"),
         ({"field": "a", "regex": 7}, "must be a pattern"),
         ({"field": "a", "regex": "x" * (PATTERN_MAX + 1)}, "must be a pattern"),
         ({"field": "a", "equals": datetime.date(2026, 1, 1)}, "in quotes"),

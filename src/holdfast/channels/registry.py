@@ -1,4 +1,7 @@
-"""The registry: every channel in one line.  The gateway builds its carriers and receive loops from it."""
+"""The registry: every channel in one line.  The gateway builds its carriers and receive loops from it.
+
+The webhook channel has neither: the web server gives it each request to a route.  See `webhook/channel.py`.
+"""
 
 from __future__ import annotations
 

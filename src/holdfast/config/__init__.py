@@ -50,8 +50,8 @@ __all__ = [
     "BudgetConfig",
     "ChannelsConfig",
     "Config",
+    "ConfigDraft",
     "DelegateConfig",
-    "Draft",
     "FetchConfig",
     "GatewayConfig",
     "GithubConfig",
@@ -127,7 +127,7 @@ def load(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
+class ConfigDraft:
     """The configuration that a text would give.  `written` is the text as parsed, without variables and defaults."""
 
     config: Config
@@ -153,10 +153,12 @@ class Draft:
         return any(path not in self.variables for path in held(self.config))
 
 
-def draft(text: str, environment: Mapping[str, str] = os.environ, further: Callable[[Config], Problems] = _nothing) -> Draft:
+def draft(
+    text: str, environment: Mapping[str, str] = os.environ, further: Callable[[Config], Problems] = _nothing
+) -> ConfigDraft:
     """Read a text as a configuration file.  Raises `ConfigInvalid`, which names the setting but no line."""
     config, source = _checked(text, configfile.parsed(text), None, environment, further)
-    return Draft(config=config, written=configfile.parsed(text), variables=source.variables)
+    return ConfigDraft(config=config, written=configfile.parsed(text), variables=source.variables)
 
 
 def decided(text: str, environment: Mapping[str, str] = os.environ) -> Mapping[configfile.Where, str]:
@@ -170,9 +172,9 @@ def _checked(
     file: Path | None,
     environment: Mapping[str, str],
     further: Callable[[Config], Problems],
-) -> tuple[Config, configfile.Source]:
+) -> tuple[Config, configfile.ConfigSource]:
     variables = configfile.override(Config, tree, environment, ENVIRONMENT)
-    source = configfile.Source(file=file, text=text, variables=variables)
+    source = configfile.ConfigSource(file=file, text=text, variables=variables)
     config: Config = configfile.build(Config, tree, source)
     for path, problem in chain(problems(config), further(config)):
         raise source.error(path, problem)
@@ -191,10 +193,10 @@ def placed(file: Path, error: ConfigInvalid, environment: Mapping[str, str] = os
     return _source(file, environment).placed(error)
 
 
-def _source(file: Path, environment: Mapping[str, str]) -> configfile.Source:
+def _source(file: Path, environment: Mapping[str, str]) -> configfile.ConfigSource:
     text, tree = configfile.read(file, required=False)
     variables = configfile.override(Config, tree, environment, ENVIRONMENT)
-    return configfile.Source(file=file, text=text, variables=variables)
+    return configfile.ConfigSource(file=file, text=text, variables=variables)
 
 
 def _is_public(file: Path) -> bool:

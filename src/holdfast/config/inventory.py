@@ -13,7 +13,7 @@ from holdfast.config.tree import Config
 from holdfast.configfile import Where
 
 
-class Form(StrEnum):
+class SettingForm(StrEnum):
     """The kind of value that a setting has."""
 
     TEXT = "text"
@@ -35,7 +35,7 @@ class Setting:
 
     path: Where
     doc: str
-    form: Form
+    form: SettingForm
     value: object
     default: object
     choices: tuple[str, ...] = ()
@@ -83,24 +83,24 @@ def _default(field: dataclasses.Field[Any]) -> object:  # `Any` because a field 
     return field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
 
 
-def _form(kind: object) -> Form:
+def _form(kind: object) -> SettingForm:
     match kind:
         case _ if kind is str:
-            return Form.TEXT
+            return SettingForm.TEXT
         case _ if kind is bool:
-            return Form.FLAG
+            return SettingForm.FLAG
         case _ if kind is int or kind is float:
-            return Form.NUMBER
+            return SettingForm.NUMBER
         case _ if kind is time:
-            return Form.TIME
+            return SettingForm.TIME
         case _ if get_origin(kind) is Literal:
-            return Form.CHOICE
+            return SettingForm.CHOICE
         case _ if get_origin(kind) is tuple:
-            return Form.LIST
+            return SettingForm.LIST
         case _ if get_origin(kind) is Mapping:
-            return Form.TABLE
+            return SettingForm.TABLE
         case _:
-            return Form.ANY
+            return SettingForm.ANY
 
 
 def plain(value: object) -> object:

@@ -17,9 +17,9 @@ from secrets import token_bytes
 from typing import Literal, cast
 
 from holdfast.channels.webhook.route import misconfigured
-from holdfast.config import Config, Draft, decided, draft, is_secret, secrets, shown, weakness
+from holdfast.config import Config, ConfigDraft, decided, draft, is_secret, secrets, shown, weakness
 from holdfast.config.edits import edited
-from holdfast.config.inventory import Form, Setting, inventory
+from holdfast.config.inventory import Setting, SettingForm, inventory
 from holdfast.configfile import Where, parsed, text_of
 from holdfast.core.redaction import Redaction
 from holdfast.errors import ConfigInvalid, DiskFull, Overridden, Rejected, Stale, Unavailable
@@ -51,7 +51,7 @@ class SettingView:
     source: Source
     secret: bool
     doc: str
-    form: Form
+    form: SettingForm
     choices: Sequence[str] = ()
     editable: bool = True
 
@@ -154,7 +154,7 @@ class Settings:
     def _text(self) -> str:
         return text_of(self._origin.file, required=False)
 
-    def _drafted(self, text: str) -> Draft:
+    def _drafted(self, text: str) -> ConfigDraft:
         return draft(text, self._environment, misconfigured)
 
     def _edited(self, text: str, changes: Mapping[str, object]) -> str:
@@ -172,7 +172,7 @@ class Settings:
         if key in self._origin.arguments:
             raise Overridden(f"{key}: the command line decides it; start the gateway without --{path[-1]}")
         # Read without being checked: what is wrong in it may be what is to be changed.
-        written = Draft(config=Config(), written=parsed(text), variables=decided(text, self._environment))
+        written = ConfigDraft(config=Config(), written=parsed(text), variables=decided(text, self._environment))
         if variable := written.variable(path):
             raise Overridden(f"{key}: the variable {variable} decides it; change that, or take it away")
 
@@ -192,7 +192,7 @@ class Settings:
             found = self._drafted(text)
         except ConfigInvalid as error:
             problem = self._redaction.everything.text(str(error))
-        found = found or Draft(config=self._loaded, written={}, variables={})
+        found = found or ConfigDraft(config=self._loaded, written={}, variables={})
         mask = Redaction(secrets(found.config, self._environment))
         return SettingsView(
             file=str(self._origin.file),
@@ -202,7 +202,7 @@ class Settings:
             problem=problem,
         )
 
-    def _viewed(self, setting: Setting, found: Draft, mask: Redaction) -> SettingView:
+    def _viewed(self, setting: Setting, found: ConfigDraft, mask: Redaction) -> SettingView:
         value, secret = told(setting, mask)
         if setting.key in self._origin.arguments:
             value = self._origin.arguments[setting.key]
@@ -218,7 +218,7 @@ class Settings:
             editable=not setting.named,
         )
 
-    def _source(self, setting: Setting, found: Draft) -> Source:
+    def _source(self, setting: Setting, found: ConfigDraft) -> Source:
         if setting.key in self._origin.arguments:
             return "arguments"
         if found.variable(setting.path):

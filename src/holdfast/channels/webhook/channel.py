@@ -78,7 +78,7 @@ class Challenge:
     challenge: str
 
 
-class Intake(Protocol):
+class DeliveryIntake(Protocol):
     """What a delivery needs of the gateway."""
 
     async def accept(self, message: Inbound) -> Receipt: ...
@@ -95,7 +95,7 @@ class WebhookChannel:
         self._replays = Replays(clock)
 
     async def receive(
-        self, route: Route, posted: Posted, intake: Intake, takes: Callable[[Route, Payload], Awaitable[bool]]
+        self, route: Route, posted: Posted, intake: DeliveryIntake, takes: Callable[[Route, Payload], Awaitable[bool]]
     ) -> Taken | Challenge:
         """Return once a delivery is durable, or is known to count for nothing.
 
@@ -123,7 +123,7 @@ class WebhookChannel:
             raise UnsignedFromAfar("this route takes unsigned deliveries from this machine only")
         return None
 
-    async def _accept(self, route: Route, found: str, payload: Payload, intake: Intake) -> Taken:
+    async def _accept(self, route: Route, found: str, payload: Payload, intake: DeliveryIntake) -> Taken:
         said = route.prompt.render(payload)
         if said.missing:
             log.warning("webhook %s: delivery %s has no %s", route.name, found, ", ".join(said.missing))
@@ -140,7 +140,7 @@ class WebhookChannel:
             missing=said.missing,
         )
 
-    async def _take(self, route: Route, message: Inbound, intake: Intake) -> Receipt:
+    async def _take(self, route: Route, message: Inbound, intake: DeliveryIntake) -> Receipt:
         """Make a delivery durable within the route's rate.  A duplicate or a refused delivery does not count."""
         window = self._window(route)
         if window is None:

@@ -1,4 +1,4 @@
-"""Deliveries: which one it is, so that it counts once, and the turn that it becomes."""
+"""The id of a delivery, under which it counts once, and the message that it becomes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from holdfast.ids import new_id
 
 CHANNEL = "webhook"
 ID_MAX = 200
-# In which order a sender's own id is looked for.  A proxy gives every try another X-Request-Id, so that comes last.
+# The headers that may hold the sender's id, in order.  A proxy gives each retry another X-Request-Id, so that is last.
 _ID_HEADERS = (
     "webhook-id",
     "x-github-delivery",
@@ -24,19 +24,16 @@ _ID_HEADERS = (
     "idempotency-key",
     "x-request-id",
 )
-# GitLab gives events that lead to each other the same UUID, and every delivery its own key.
+# GitLab gives related events the same UUID, and every delivery its own key.
 _OWN_HEADERS: Mapping[Scheme, str] = MappingProxyType({Scheme.GITLAB: "idempotency-key"})
-# Where senders put the id into what they sign.
+# Senders that put the id into the signed body.
 _SIGNED_IDS: Mapping[Scheme, str] = MappingProxyType({Scheme.SLACK: "event_id", Scheme.STRIPE: "id"})
 
 
 def delivery_id(head: Head, verified: Verified | None, payload: Payload, now_ms: int) -> str:
-    """Return what tells a delivery from every other: the sender's id for it, else its signature, else a new one.
-
-    Raises `BadHeader` for an id that cannot be one.
-    """
+    """Return the id of a delivery: that of the sender, else its signature, else a new one.  Raises `BadHeader`."""
     if verified and verified.scheme in _SIGNED_IDS:
-        # They send no other ids, so one in a header is somebody else's: a proxy's, or that of whoever sends it again.
+        # These senders put no id into headers.  An id there is from a proxy, or from an attacker who sends it again.
         return _signed_id(verified, payload) or _marked(verified)
     if verified and verified.scheme is Scheme.GITHUB:
         # The signature covers the body alone: with another id in its header an overheard delivery would be a new one.
@@ -50,7 +47,7 @@ def dedupe_key(route: str, delivery: str) -> str:
 
 
 def inbound(route: str, delivery: str, text: str, target: str | None, *, verbatim: bool = False) -> Inbound:
-    """Return a delivery as a message: a turn of its own, in a session of its own, which nobody waits for."""
+    """Return a delivery as a message with a session of its own.  No client waits for its answer."""
     chat = dedupe_key(route, delivery)
     return Inbound(
         conversation=chat,
@@ -82,12 +79,12 @@ def _header_id(head: Head, verified: Verified | None) -> str:
 
 
 def _marked(verified: Verified | None) -> str:
-    # Whoever sends the same again, time and all, sends the same delivery.
+    # A request with the same signature, which covers the time, is the same delivery.
     return f"sig_{verified.mark}" if verified and verified.mark else ""
 
 
 def checked_id(found: str, where: str) -> str:
-    """Return the id of a delivery.  Raises `BadHeader` for what cannot be one."""
+    """Check the id of a delivery.  Raises `BadHeader`."""
     if len(found) > ID_MAX or not found.isprintable() or not found.isascii():
-        raise BadHeader(f"{where} names no delivery: it has printable ASCII characters only, {ID_MAX} at most")
+        raise BadHeader(f"{where} is not a valid id: use printable ASCII characters only, {ID_MAX} at most")
     return found

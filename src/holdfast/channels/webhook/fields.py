@@ -1,6 +1,6 @@
-"""Fields: where in a payload something stands, written `a.b.0.c`.
+"""Fields: paths into a payload, written `a.b.0.c`.
 
-Only what JSON holds can be named.  No name begins with an underscore, so that none can ever mean something of Python's.
+No name begins with an underscore, so that none can mean an attribute of Python.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ Path = tuple[str, ...]
 
 
 class Missing:
-    """What stands where there is nothing, which is not the same as null."""
+    """The value of a field that is not there, which is not the same as null."""
 
 
 MISSING: Final = Missing()
 
 
 def parse(text: str) -> Path:
-    """Return the path that a name means.  Raises `Rejected`."""
+    """Parse a field.  Raises `Rejected`."""
     path = tuple(text.split("."))
     for segment in path:
         if segment.startswith("_"):
-            raise Rejected(f"{text!r} is no field: no name in it may begin with an underscore")
+            raise Rejected(f"{text!r} is not a field: no name in it may begin with an underscore")
         if not _SEGMENT.fullmatch(segment):
-            raise Rejected(f"{text!r} is no field: write the names of what you mean with dots between them, like a.b.0.c")
+            raise Rejected(f"{text!r} is not a field: write names with dots between them, like a.b.0.c")
     if len(text) > PATH_MAX:
         raise Rejected(f"the field {text[:40]!r}… is longer than {PATH_MAX} characters")
     return path
 
 
 def find(payload: Mapping[str, object], path: Path) -> object:
-    """Return what stands at a path of a payload, or `MISSING`."""
+    """Return the value at a path of a payload, or `MISSING`."""
     found: object = payload
     for segment in path:
         if isinstance(found, dict):

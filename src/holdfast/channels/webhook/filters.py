@@ -1,12 +1,12 @@
-"""Filters: which deliveries of a route count, told from what is in them.
+"""Filters: which deliveries of a route start a turn.
 
     { field = "action", equals = "opened" }        one condition; see OPERATORS
     [ …, … ]  or  { all = [ … ] }                  all of them
     { any = [ … ] }                                one of them
     { not = … }                                    not that one
 
-What is wrong with a filter is found when it is read.  A filter that searches is applied in a child process, because what
-is searched comes from strangers, and a pattern may take for ever on it.
+A wrong filter is refused when it is parsed.  A filter with a regular expression runs in a child process, because a pattern
+may take for ever on hostile text.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ DEPTH_MAX = 8
 CONDITIONS_MAX = 100
 PATTERN_MAX = 500
 SEARCHED_MAX = 10_000
-# Any sound pattern needs far less.
+# A sound pattern needs far less.
 SEARCH_MAX_S = 1.0
 
 Wanted = Callable[[Payload], bool]
@@ -36,16 +36,16 @@ _Test = Callable[[object], bool]
 
 
 def everything(_payload: Payload) -> bool:
-    """Let every delivery through."""
+    """Accept every delivery."""
     return True
 
 
 class TooSlow(Rejected):
-    """A search took too long."""
+    """A regular expression took too long."""
 
 
-class Delivery(msgspec.Struct, kw_only=True):
-    """A filter as JSON, and what it is applied to."""
+class FilterInput(msgspec.Struct, kw_only=True):
+    """What the child process gets: a filter as JSON, and the payload."""
 
     filters: bytes
     data: dict[str, object]
@@ -53,10 +53,10 @@ class Delivery(msgspec.Struct, kw_only=True):
 
 
 async def takes(said: object, payload: Payload, pool: Pool, user: str) -> bool:
-    """Return whether a filter that was parsed before lets a delivery through.  Raises `TooSlow`."""
+    """Return whether a valid filter accepts a delivery.  Raises `TooSlow`."""
     if not _searches(said):
         return parse(said)(payload)
-    delivery = Delivery(filters=msgspec.json.encode(said), data=dict(payload.data), event_type=payload.event_type)
+    delivery = FilterInput(filters=msgspec.json.encode(said), data=dict(payload.data), event_type=payload.event_type)
     try:
         return await pool.run(apply, delivery, SEARCH_MAX_S, user=user)
     except TimeoutError:
@@ -64,8 +64,8 @@ async def takes(said: object, payload: Payload, pool: Pool, user: str) -> bool:
 
 
 @offloadable
-def apply(delivery: Delivery) -> bool:
-    """Return whether a filter lets a delivery through."""
+def apply(delivery: FilterInput) -> bool:
+    """Return whether a filter accepts a delivery."""
     return _wanted(delivery.filters)(Payload(data=delivery.data, raw="", event_type=delivery.event_type))
 
 
@@ -75,14 +75,14 @@ def _wanted(filters: bytes) -> Wanted:
 
 
 def _searches(said: object) -> bool:
-    """Return whether a regular expression is part of a filter."""
+    """Return whether a filter has a regular expression."""
     if _is_table(said):
         return ("field" in said and "regex" in said) or any(map(_searches, said.values()))
     return _is_list(said) and any(map(_searches, said))
 
 
 def parse(said: object) -> Wanted:
-    """Understand a filter; without one, every delivery counts.  Raises `Rejected`."""
+    """Parse a filter; None accepts every delivery.  Raises `Rejected`."""
     if said is None:
         return everything
     _count(said, DEPTH_MAX)
@@ -90,7 +90,7 @@ def parse(said: object) -> Wanted:
 
 
 def _count(said: object, depth: int) -> int:
-    """Refuse what is too deep or too much, before it is looked at more closely."""
+    """Refuse a filter that is too deep or too large, before it is parsed."""
     if depth == 0:
         raise Rejected(f"is nested deeper than {DEPTH_MAX} levels")
     inner: Sequence[object] = ()
@@ -214,10 +214,10 @@ def _regex(wanted: object) -> _Test:
     try:
         pattern = re.compile(wanted)
     except (re.error, OverflowError, RecursionError) as error:
-        raise Rejected(f"it is no pattern: {error}") from None
+        raise Rejected(f"it is not a valid pattern: {error}") from None
 
     def test(found: object) -> bool:
-        # Numbers and the like are searched as they are written.
+        # Other values are searched as JSON.
         text = found if isinstance(found, str) else "" if found is fields.MISSING else msgspec.json.encode(found).decode()
         return found is not fields.MISSING and pattern.search(text[:SEARCHED_MAX]) is not None
 
@@ -236,7 +236,7 @@ OPERATORS: Mapping[str, Callable[[object], _Test]] = {
 
 
 def _same(found: object, wanted: object) -> bool:
-    """Compare as JSON does: true is not 1, though Python thinks so."""
+    """Compare as JSON does: true is not 1, as it is in Python."""
     if _is_list(found) and _is_list(wanted):
         return len(found) == len(wanted) and all(map(_same, found, wanted))
     if _is_table(found) and _is_table(wanted):
@@ -245,7 +245,7 @@ def _same(found: object, wanted: object) -> bool:
 
 
 def _refuse_odd(wanted: object) -> None:
-    """Refuse what no JSON can hold, such as a date of TOML: nothing would ever equal it."""
+    """Refuse a value that JSON does not have, such as a date of TOML: no field could ever equal it."""
     for each in wanted if _is_list(wanted) else wanted.values() if _is_table(wanted) else ():
         _refuse_odd(each)
     if not isinstance(wanted, str | int | float | bool | list | dict | None):

@@ -1,4 +1,4 @@
-"""The headers of a delivery, as they came: what is repeated, too long or not text is told from what is simply not there."""
+"""The headers of a delivery.  A header that is repeated, too long or not text is an error, not a missing header."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from holdfast.errors import Rejected
 
 VALUE_MAX = 4_096
-# Whoever sends more signatures hopes that one of them fits.
+# A sender of two signature headers may hope that one of them fits.
 _MANY = 2
 
 
 class BadHeader(Rejected):
-    """A header that cannot be what it should be."""
+    """A header with a value that it must not have."""
 
 
 class Head:
@@ -29,7 +29,7 @@ class Head:
         return name.encode() in self._values
 
     def one(self, name: str) -> str:
-        """Return the text of a header; nothing where it is missing.  Raises `BadHeader`."""
+        """Return the text of a header; empty if it is missing.  Raises `BadHeader`."""
         values = self._values.get(name.encode())
         if values is None:
             return ""
@@ -44,5 +44,5 @@ class Head:
 
 
 def head(headers: dict[str, str]) -> Head:
-    """Return headers as they would come over a wire."""
+    """Return headers as if they had been received."""
     return Head((name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers.items())

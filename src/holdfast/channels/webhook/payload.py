@@ -1,4 +1,4 @@
-"""Payloads: what a delivery says, as JSON or as a form, and of which type it is."""
+"""Payloads: the body of a delivery, as JSON or as a form, and its event type."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from holdfast.errors import Rejected
 
 FORM = "application/x-www-form-urlencoded"
 FORM_FIELDS_MAX = 1_000
-# GitHub's and Slack's forms have their JSON in this field.
+# The forms of GitHub and Slack have their JSON in this field.
 FORM_FIELD = "payload"
 TYPE_MAX = 200
-# Slack puts every event into one of these.
+# Slack wraps every event in an object of this type.
 _ENVELOPE = "event_callback"
 
 
 class BadPayload(Rejected):
-    """A body that is no JSON object."""
+    """A body that is neither a JSON object nor a form."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Payload:
-    """What was delivered, its text as it came, and the type that its sender gave it."""
+    """A parsed body, its raw text, and the event type that the sender named."""
 
     data: Mapping[str, object]
     raw: str
@@ -35,7 +35,7 @@ class Payload:
 
 
 def read(head: Head, body: bytes) -> Payload:
-    """Understand a delivery.  Raises `BadPayload`, and `BadHeader` for a type that is none."""
+    """Parse the body of a delivery.  Raises `BadPayload`, and `BadHeader` for a bad event type."""
     try:
         text = body.decode()
     except UnicodeDecodeError as error:
@@ -63,7 +63,7 @@ def _form(text: str) -> tuple[Mapping[str, object], str]:
     try:
         pairs = parse_qsl(text, keep_blank_values=True, strict_parsing=True, max_num_fields=FORM_FIELDS_MAX, errors="strict")
     except ValueError as error:
-        raise BadPayload(f"the body is no form: {error}") from None
+        raise BadPayload(f"the body is not a valid form: {error}") from None
     if not pairs:
         raise BadPayload("the body is empty; send a form or a JSON object")
     fields = dict(pairs)

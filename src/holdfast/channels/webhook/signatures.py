@@ -1,7 +1,7 @@
-"""Signatures: who sent a delivery, proved over its raw bytes; every comparison takes the same time whatever it finds.
+"""Signatures over the raw bytes of a delivery.  Comparisons take the same time for right and wrong signatures.
 
 A secret that begins with `whsec_` is base64 for Standard Webhooks, as their specification says.  For every other scheme a
-secret is taken letter by letter, `whsec_` and all, because that is what those senders do with the text they are given.
+secret is used as text, including `whsec_`, because those senders do the same.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ SECRET_BYTES = 24
 ANY = "any"
 # Until the year 33658.
 _TIMESTAMP_DIGITS = 12
-# How that begins over which other schemes sign: a time, with a version or an id before it.  No JSON and no form does.
+# How the signed text of other schemes begins: a time, with a version or an id before it.  No JSON and no form does.
 _TIMED = re.compile(rb"(v0:)?[0-9]{1,12}[.:]|[^\s={}\[\]\"]{1,200}\.[0-9]{1,12}\.")
-# A signature in hexadecimal, of which this much tells one delivery from every other.
+# So many hexadecimal digits of a signature identify a delivery.
 _MARK_CHARS = 32
 
 
@@ -40,7 +40,7 @@ class Scheme(StrEnum):
     HMAC = "hmac"
 
 
-# The first that a delivery shows decides: those that sign the time come before those that cannot tell a replay.
+# In order of preference: schemes that sign the time come first, because the others cannot recognise a replay.
 SHOWN_BY: Mapping[Scheme, str] = MappingProxyType(
     {
         Scheme.STANDARD: "webhook-signature",
@@ -54,12 +54,12 @@ SHOWN_BY: Mapping[Scheme, str] = MappingProxyType(
 
 
 class Unverified(Rejected):
-    """Nobody proved who sent this."""
+    """The sender of a delivery is not proved."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verified:
-    """A delivery from somebody who knows the secret.  `mark` is a part of its signature: it tells signed bodies apart."""
+    """A delivery whose sender knows the secret.  `mark` is a part of the signature, and identifies what was signed."""
 
     scheme: Scheme
     signed_at: int | None = None
@@ -78,24 +78,26 @@ def verify(head: Head, body: bytes, secret: str, now_ms: int, scheme: str = ANY)
 
 
 def sign(scheme: Scheme, body: bytes, secret: str, now_ms: int, delivery_id: str) -> Mapping[str, str]:
-    """Return the headers with which a sender would prove that it knows the secret."""
+    """Return the headers that a sender signs a delivery with."""
     return _SIGNERS[scheme](body, secret, str(now_ms // 1000), delivery_id)
 
 
 def new_secret() -> str:
-    """Return a secret that nobody can guess."""
+    """Return a new random secret."""
     return SIGNING_PREFIX + base64.b64encode(os.urandom(SECRET_BYTES)).decode()
 
 
 def standard_key(secret: str) -> bytes:
-    """Return the bytes that Standard Webhooks sign with.  Raises `Unverified` where they cannot be told."""
+    """Return the bytes that Standard Webhooks sign with.  Raises `Unverified` if the secret is not base64."""
     if not secret.startswith(SIGNING_PREFIX):
         return _letters(secret)
     given = secret.removeprefix(SIGNING_PREFIX)
     try:
         return base64.b64decode(given + "=" * (-len(given) % 4), validate=True)
     except (binascii.Error, ValueError):
-        raise Unverified(f"the secret begins with {SIGNING_PREFIX} and is no base64: Standard Webhooks need that") from None
+        raise Unverified(
+            f"the secret begins with {SIGNING_PREFIX} but is not base64, which Standard Webhooks need"
+        ) from None
 
 
 def _shown(head: Head, scheme: str) -> Scheme:
@@ -126,7 +128,7 @@ def _github(head: Head, body: bytes, secret: str) -> Verified:
     mac = _mac(_letters(secret), "", body).hex()
     _demand(f"sha256={mac}", [head.one("x-hub-signature-256")])
     if _TIMED.match(body):
-        # It would be a delivery that was overheard, with its time made a part of the body, where nobody looks at it.
+        # An attacker could send an overheard delivery of another scheme, with its time as a part of the body.
         raise Unverified("the body begins with a time, as another scheme signs it; send it as that scheme does")
     return Verified(scheme=Scheme.GITHUB, mark=mac[:_MARK_CHARS])
 
@@ -176,12 +178,12 @@ _JUDGES: Mapping[Scheme, Callable[[Head, bytes, str], Verified]] = MappingProxyT
 
 
 def _letters(secret: str) -> bytes:
-    # A variable of the environment may hold what is no UTF-8.
+    # An environment variable need not be UTF-8.
     return secret.encode("utf-8", "surrogateescape")
 
 
 def _mac(key: bytes, before: str, body: bytes) -> bytes:
-    # Unlike hmac.digest, this keeps the interpreter for a short body, and nobody has to wait to get it back.
+    # Unlike hmac.digest, this keeps the interpreter lock for a short body, which is faster than releasing it.
     return hmac.new(key, before.encode() + body, "sha256").digest()
 
 
@@ -192,13 +194,13 @@ def _seconds(timestamp: str, name: str) -> int:
 
 
 def _demand(expected: str, shown: list[str]) -> None:
-    """Let pass if one of several signatures is right; all are compared, so that nobody learns which was nearest."""
+    """Require that one of several signatures is right.  All are compared, so that the time tells nothing."""
     right = False
     for each in shown:
-        # As bytes, because a secret that is not ASCII is wrong here, not an error.
+        # `compare_digest` raises an error for text that is not ASCII.
         right |= hmac.compare_digest(each.encode(), _letters(expected))
     if not right:
-        raise Unverified("the signature is not that of this body and this route's secret")
+        raise Unverified("the signature does not match this body and this route's secret")
 
 
 def _sign_standard(body: bytes, secret: str, timestamp: str, delivery_id: str) -> Mapping[str, str]:

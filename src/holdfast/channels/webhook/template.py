@@ -1,4 +1,4 @@
-"""Templates: text with fields of a payload in it, as `{a.b}`.  Nothing is evaluated: fields are looked up, that is all."""
+"""Templates: text with fields of a payload, written `{a.b}`.  Fields are only looked up; nothing is evaluated."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RAW = "__raw__"
 RAW_MAX = 4_000
 ABSENT = "<missing>"
 TEMPLATE_MAX = 20_000
-# What is rendered is read by a model; one field may hold a whole body, and stand in many places.
+# A model reads the result.  One field may hold the whole body, and be used many times.
 TEXT_MAX = 200_000
 _CUT = "\n[… cut: the text was too long …]"
 _PIECES = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
@@ -24,7 +24,7 @@ _PIECES = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rendered:
-    """A text, and the fields that were not there."""
+    """A filled template, and the fields that the payload does not have."""
 
     text: str
     missing: tuple[str, ...] = ()
@@ -32,13 +32,13 @@ class Rendered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """A place in a template where something of the payload stands."""
+    """A field in a template."""
 
     name: str
     path: fields.Path
 
     def value(self, payload: Payload) -> str | None:
-        """Return what stands there as text; None where it is missing."""
+        """Return the value of the field as text; None if it is missing."""
         if self.name == RAW:
             return payload.raw[:RAW_MAX]
         if self.name == fields.EVENT_TYPE and payload.event_type is not None:
@@ -51,7 +51,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Template:
-    """A text that was understood once, to be filled in often."""
+    """A parsed template."""
 
     pieces: tuple[str | Field, ...]
 
@@ -59,7 +59,7 @@ class Template:
         return (piece for piece in self.pieces if isinstance(piece, Field))
 
     def render(self, payload: Payload) -> Rendered:
-        """Fill in what a payload holds; what it does not hold is said to be missing."""
+        """Fill the template from a payload; a field that is not there becomes `<missing>`."""
         shown: list[str] = []
         missing: list[str] = []
         room = TEXT_MAX
@@ -77,7 +77,7 @@ class Template:
 
 
 def parse(text: str) -> Template:
-    """Understand a template.  Raises `Rejected` for whatever is not a plain field."""
+    """Parse a template.  Raises `Rejected` for anything in braces but a plain field."""
     if len(text) > TEMPLATE_MAX:
         raise Rejected(f"is longer than {TEMPLATE_MAX} characters")
     pieces: list[str | Field] = []
