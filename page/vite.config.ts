@@ -1,6 +1,6 @@
 import { defineConfig, type Plugin } from "vite";
 
-/** A style sheet that is asked for with its origin is refused where a proxy's name is not known, like the script; this one has to show why. */
+/** Behind a proxy whose name is not allowed, `crossorigin` assets are refused.  The style sheet is needed for the message that says so. */
 const plainStyles: Plugin = {
   name: "plain-styles",
   transformIndexHtml: { order: "post", handler: (html) => html.replace(/(<link rel="stylesheet") crossorigin/g, "$1") },
@@ -13,7 +13,7 @@ export default defineConfig({
     outDir: "../src/holdfast/web/static",
     emptyOutDir: true,
     target: ["chrome123", "firefox120", "safari17.5"],
-    // The page may load nothing that is not a file of its own, so nothing is written into the document.
+    // The content security policy forbids inline scripts and data URLs, so every asset is a file.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     sourcemap: false,

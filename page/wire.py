@@ -1,4 +1,4 @@
-"""Writes src/wire.ts: what goes over the wire, as TypeScript, from the definitions that the gateway itself runs on.
+"""Writes src/wire.ts: the types of requests, answers and entries as TypeScript, from the gateway's own definitions.
 
 python page/wire.py            write it
 python page/wire.py --check    exit 1 when it is not what the definitions say
@@ -29,9 +29,9 @@ HEAD = "// Written by page/wire.py from the gateway's own definitions; `make che
 WIDTH = 120
 _REFERENCE = "#/components/schemas/"
 
-# JSON has no closer type: a schema is whatever is one.
+# JSON schemas have no closer type.
 Schema = dict[str, Any]
-# Words that readers compare with; everything else comes with the shapes.
+# Enumerations that the page compares with; all other types come from the schemas.
 WORDS = {
     "EntryKind": journal.EntryKind,
     "Role": transcript.Role,
@@ -94,7 +94,7 @@ def _aliased(name: str, type_: str) -> str:
 
 
 def _shapes() -> Iterator[str]:
-    # What has the words of another system's API is read by that system's clients.
+    # The page does not use the OpenAI API.
     own = [each for each in endpoints(Streams(asyncio.Event()), Meter()) if not each.path.startswith("/v1/")]
     taken = {*WORDS, "Entry"}
     for name, schema in sorted(document(own)["components"]["schemas"].items()):
@@ -114,7 +114,7 @@ def _payloads() -> Iterator[str]:
 
 
 def _plain(line: str) -> str:
-    """Return a property without the quotes that it does not need."""
+    """Return a property without unnecessary quotes."""
     return re.sub(r'^  "(\w+)":', r"  \1:", line)
 
 

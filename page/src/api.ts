@@ -77,8 +77,8 @@ export const remove = <T>(path: string) => request<T>("DELETE", path);
 /** Return a query string of the values that are set. */
 export function query(values: Record<string, string | number | boolean | null | undefined>): string {
   const given = Object.entries(values).filter(([, value]) => value !== undefined && value !== null && value !== "");
-  const written = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString();
-  return written && `?${written}`;
+  const parameters = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString();
+  return parameters && `?${parameters}`;
 }
 
 async function successful(method: Method, path: string, options: RequestOptions): Promise<Response> {

@@ -2,13 +2,13 @@
 
 class SafeStorage {
   /** What the browser did not store, because its storage is full or switched off for this page. */
-  readonly #held = new Map<string, string>();
+  readonly #fallback = new Map<string, string>();
 
   constructor(readonly storage: () => Storage) {}
 
   get(name: string): string | null {
     try {
-      return this.#held.get(name) ?? this.storage().getItem(name);
+      return this.#fallback.get(name) ?? this.storage().getItem(name);
     } catch {
       return null;
     }
@@ -16,7 +16,7 @@ class SafeStorage {
 
   /** Return all names that begin with a prefix. */
   names(prefix: string): string[] {
-    return [...new Set([...this.#held.keys(), ...this.#stored()])].filter((each) => each.startsWith(prefix));
+    return [...new Set([...this.#fallback.keys(), ...this.#stored()])].filter((each) => each.startsWith(prefix));
   }
 
   #stored(): string[] {
@@ -30,14 +30,14 @@ class SafeStorage {
   set(name: string, value: string): void {
     try {
       this.storage().setItem(name, value);
-      this.#held.delete(name);
+      this.#fallback.delete(name);
     } catch {
-      this.#held.set(name, value);
+      this.#fallback.set(name, value);
     }
   }
 
   remove(name: string): void {
-    this.#held.delete(name);
+    this.#fallback.delete(name);
     try {
       this.storage().removeItem(name);
     } catch {

@@ -8,8 +8,8 @@ const SAME_MS = 5_000;
 let aheadMs = 0;
 
 /** Set the gateway's time from the Date header of an answer. */
-export function setClock(told: string | null): void {
-  const ahead = Date.parse(told ?? "") - Date.now();
+export function setClock(dateHeader: string | null): void {
+  const ahead = Date.parse(dateHeader ?? "") - Date.now();
   if (!Number.isNaN(ahead)) aheadMs = Math.abs(ahead) > SAME_MS ? ahead : 0;
 }
 

@@ -6,7 +6,7 @@ const DAY_MS = 86_400_000;
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
 const date = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
 const dateWithYear = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", year: "numeric" });
-const whole = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+const dateAndTime = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 const month = new Intl.DateTimeFormat(undefined, { month: "long", year: "numeric" });
 const number = new Intl.NumberFormat();
 
@@ -18,7 +18,7 @@ export function moment(at: number, now = Date.now()): string {
   return then.getFullYear() === today.getFullYear() ? date.format(then) : dateWithYear.format(then);
 }
 
-export const fullMoment = (at: number) => whole.format(at);
+export const fullMoment = (at: number) => dateAndTime.format(at);
 export const clockTime = (at: number) => clock.format(at);
 
 /** Return the heading for the day of a moment. */

@@ -23,13 +23,13 @@ startRouter();
 startIdentity();
 startTheme();
 startDrawer();
-const known = code ? signInWith(code) : checkAccess();
+const signedIn = code ? signInWith(code) : checkAccess();
 const page = document.getElementById("page")!;
 // The static text says that the page could not start.
 page.replaceChildren();
 render(<App />, page);
 // A sign-in code has to be exchanged first; otherwise the sessions load in parallel with the identity.
-if (code) known.then(startActivity);
+if (code) signedIn.then(startActivity);
 else startActivity();
 startConnection();
 startOutbox();

@@ -25,8 +25,8 @@ export function startUpdateNotice(): void {
 }
 
 async function isOutdated(): Promise<boolean> {
-  const own = document.querySelector<HTMLScriptElement>("script[type=module]");
-  return own !== null && loadsAnotherScript(await servedDocument(), new URL(own.src).pathname);
+  const script = document.querySelector<HTMLScriptElement>("script[type=module]");
+  return script !== null && loadsAnotherScript(await servedDocument(), new URL(script.src).pathname);
 }
 
 /** Return the document that the gateway serves now; empty if it does not arrive. */

@@ -33,9 +33,9 @@ export function startRouter(): void {
 }
 
 export function parse(hash: string): Route {
-  const [path = "", asked = ""] = hash.replace(/^#\/?/, "").split("?");
+  const [path = "", search = ""] = hash.replace(/^#\/?/, "").split("?");
   const [first = "", second = "", third = ""] = path.split("/").map(decode);
-  const parameters = new URLSearchParams(asked);
+  const parameters = new URLSearchParams(search);
   if (first === "s" && second) return { name: "session", id: second, turn: parameters.get("turn") };
   const page = CONTROL_PAGES.find((each) => each === second);
   if (first === "control") return { name: "control", page: page ?? "status", id: third || null };

@@ -27,19 +27,19 @@ type Body = string | Blob;
 
 type Signer = { login: string; key: Key };
 
-let held: Signer | null = null;
+let current: Signer | null = null;
 
-export const isSignedIn = () => held !== null || localStore.get(LOGIN) !== null;
+export const isSignedIn = () => current !== null || localStore.get(LOGIN) !== null;
 
 /** Store a new sign-in.  The previous one is signed out, so that a copy of it is worthless. */
 export async function keepLogin({ login, secret, nonce }: SignedIn): Promise<void> {
   if (!login || !secret) return;
   const before = await signer();
   const key = await imported(secret);
-  held = { login, key };
+  current = { login, key };
   localStore.set(NONCE, nonce ?? "");
   // Other tabs look for the key as soon as they see the login.
-  if (await kept((store) => renewed(store, key, login))) localStore.set(LOGIN, login);
+  if (await withKeyStore((store) => renewed(store, key, login))) localStore.set(LOGIN, login);
   // Not earlier: a tab that still signed with it would think the browser is signed out.
   if (before) await leave(before);
 }
@@ -59,8 +59,8 @@ async function leave(before: Signer): Promise<void> {
 }
 
 export async function forgetLogin(): Promise<void> {
-  held = null;
-  await kept((store) => store.clear());
+  current = null;
+  await withKeyStore((store) => store.clear());
   localStore.remove(LOGIN);
 }
 
@@ -97,11 +97,11 @@ async function proofOf(found: Signer, method: string, path: string, body?: Body)
 
 async function signer(): Promise<Signer | null> {
   const login = localStore.get(LOGIN);
-  if (login && held?.login !== login) {
-    const key = await kept((store) => store.get(login));
-    held = key ? { login, key: key as Key } : null;
+  if (login && current?.login !== login) {
+    const key = await withKeyStore((store) => store.get(login));
+    current = key ? { login, key: key as Key } : null;
   }
-  return held;
+  return current;
 }
 
 async function imported(secret: string): Promise<Key> {
@@ -123,7 +123,7 @@ const bytes = (text: string) => new TextEncoder().encode(text);
 const hex = (found: Uint8Array) => Array.from(found, (each) => each.toString(16).padStart(2, "0")).join("");
 
 /** Run an action on the stored keys; null if the browser stores none. */
-async function kept(action: (store: IDBObjectStore) => IDBRequest): Promise<unknown> {
+async function withKeyStore(action: (store: IDBObjectStore) => IDBRequest): Promise<unknown> {
   try {
     const database = await opened();
     const change = database.transaction(STORE, "readwrite");

@@ -71,14 +71,14 @@ async def test_a_question_is_answered_in_the_field_and_what_runs_can_be_steered_
         field = page.get_by_role("textbox", name="Message")
         await field.fill("faster")
         await field.press("Control+Enter")
-        await expect(page.get_by_text("while it was at work")).to_be_visible()
+        await expect(page.get_by_text("sent while running")).to_be_visible()
         stop = page.get_by_role("button", name="Stop", exact=True)
         await expect(stop).to_be_visible()
         await field.press("Escape")
-        await expect(page.get_by_text("What it had said until then is kept.")).to_be_visible()
+        await expect(page.get_by_text("The answer so far is kept.")).to_be_visible()
         await say(page, "count to 200 slowly")
         await stop.click()
-        await expect(page.get_by_text("What it had said until then is kept.")).to_have_count(2)
+        await expect(page.get_by_text("The answer so far is kept.")).to_have_count(2)
 
 
 async def test_an_answer_is_asked_for_anew_and_a_conversation_goes_two_ways() -> None:

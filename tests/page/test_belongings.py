@@ -41,7 +41,7 @@ async def test_pictures_and_files_go_along_and_a_conversation_can_be_taken_away(
         (kept,) = (visit.gateway.home / "workspace" / "uploads").iterdir()
         assert kept.read_text() == "the tide is high"
         await expect(page.locator("[data-role=user]")).to_contain_text(kept.name)
-        await page.get_by_role("main").get_by_role("button", name="What to do with").click()
+        await page.get_by_role("main").get_by_role("button", name="Actions for").click()
         async with page.expect_download() as downloading:
             await page.get_by_role("menuitem", name="Export as JSON").click()
         exported: dict[str, Any] = json.loads(Path(await (await downloading.value).path()).read_text())

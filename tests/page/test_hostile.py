@@ -89,7 +89,7 @@ async def test_hostile_markdown_is_text_and_asks_nobody() -> None:
         await page.reload()
         await expect(answer).to_contain_text("The end.")
         await page.get_by_role("searchbox").fill("elsewhere")
-        await expect(page.get_by_role("navigation", name="What was found").get_by_role("link").first).to_be_visible()
+        await expect(page.get_by_role("navigation", name="Search results").get_by_role("link").first).to_be_visible()
         await _does_nothing(visit, page)
 
 

@@ -30,7 +30,7 @@ async def test_where_the_browser_keeps_nothing_a_message_is_sent_all_the_same(tm
             )
             page = context.pages[0]
             await page.goto(gateway.url)
-            await expect(page.get_by_text("This browser keeps no messages")).to_be_visible()
+            await expect(page.get_by_text("This browser cannot store messages")).to_be_visible()
             await say(page, "count to 3")
             await expect(page.locator("[data-role=assistant]")).to_contain_text("1 2 3.")
             await context.close()

@@ -130,7 +130,7 @@ async def _scrolls_smoothly(page: Page) -> None:
 
 async def _leads_to_its_beginning(page: Page) -> None:
     await page.get_by_role("searchbox").fill(f"question{DEEP}")
-    await page.get_by_role("navigation", name="What was found").get_by_role("link").first.click()
+    await page.get_by_role("navigation", name="Search results").get_by_role("link").first.click()
     found = page.get_by_role("heading", name=f"Answer {DEEP}", exact=True)
     await expect(found).to_be_in_viewport()
     # It stays in its place while what is around it is loaded and measured.

@@ -28,7 +28,7 @@ async def test_what_is_sent_while_the_gateway_is_away_is_sent_once_in_its_order(
         await visit.gateway.kill()
         for text in ("count to 2", "count to 3"):
             await say(page, text)
-        waiting = page.get_by_role("log", name="Messages on their way").get_by_role("article")
+        waiting = page.get_by_role("log", name="Outgoing messages").get_by_role("article")
         await expect(waiting).to_have_count(2)
         await expect(waiting.first).to_contain_text("Will be sent when the gateway is back")
         await page.reload()

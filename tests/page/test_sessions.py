@@ -37,7 +37,7 @@ async def titles(web: httpx2.AsyncClient) -> set[str]:
 
 async def delete(page: Page, title: str) -> None:
     await page.get_by_role("link", name=title).hover()
-    await page.get_by_role("button", name=f"What to do with “{title}”").click()
+    await page.get_by_role("button", name=f"Actions for “{title}”").click()
     await page.get_by_role("menuitem", name="Delete").click()
     await expect(page.get_by_role("link", name=title)).to_have_count(0)
 
@@ -94,7 +94,7 @@ async def test_whoever_signs_out_leaves_nothing_behind_in_any_tab() -> None:
         await page.get_by_role("textbox", name="Message").fill("for nobody else")
         await expect(other.get_by_role("link", name="First")).to_be_visible()
         await visit.gateway.run("keys", "create", "laptop")
-        await page.get_by_role("button", name="Theme, help and signing in").click()
+        await page.get_by_role("button", name="Theme, help and sign-in").click()
         await page.get_by_role("menuitem", name="Sign out").click()
         for each in (page, other):
             await expect(each.get_by_role("heading", name="Sign in to Holdfast")).to_be_visible()
@@ -108,7 +108,7 @@ async def test_a_search_leads_to_the_turn_and_the_palette_to_everything_else() -
         await web.post(f"/api/sessions/{session['id']}/messages", json={"text": "note: the heron sleeps"})
         page = await visit.tab()
         await page.get_by_role("searchbox").fill("heron sleeps")
-        hit = page.get_by_role("navigation", name="What was found").get_by_role("link").last
+        hit = page.get_by_role("navigation", name="Search results").get_by_role("link").last
         await expect(hit.locator("mark")).to_have_text(["heron", "sleeps"])
         await page.keyboard.press("ArrowDown")
         await page.keyboard.press("Enter")

@@ -100,7 +100,7 @@ async def test_a_gateway_that_is_stopped_and_started_again_goes_on_and_says_so()
         told = reader.page.get_by_role("article")
         await expect(told).to_contain_text("The gateway is shutting down. Your conversation is saved.")
         await expect(told).to_contain_text("Interrupted by a gateway shutdown.")
-        await expect(told).to_contain_text("Resumed after the restart: it goes on below.")
+        await expect(told).to_contain_text("Resumed after the restart. It continues below.")
 
 
 async def test_a_gateway_that_is_killed_goes_on_and_says_so() -> None:
@@ -114,7 +114,7 @@ async def test_a_gateway_that_is_killed_goes_on_and_says_so() -> None:
         await expect(away).to_be_hidden()
         told = reader.page.get_by_role("article")
         await expect(told).to_contain_text("Interrupted: the gateway stopped without warning.")
-        await expect(told).to_contain_text("Resumed after the restart: it goes on below.")
+        await expect(told).to_contain_text("Resumed after the restart. It continues below.")
 
 
 async def test_a_gateway_that_is_killed_and_does_not_go_on_by_itself_goes_on_when_it_is_told_to() -> None:

@@ -34,7 +34,7 @@ async def test_two_tabs_agree() -> None:
         await expect(_listed(one, "Counting")).to_have_count(0)
         await expect(_listed(other, "Counting")).to_have_count(0)
         await one.close()
-        await expect(other.get_by_text("This session is not here")).to_be_visible()
+        await expect(other.get_by_text("Session not found")).to_be_visible()
 
 
 def _listed(page: Page, label: str) -> Locator:

@@ -79,18 +79,20 @@ export function reattachedPicture(image: { media_type: string; data: string; nam
 }
 
 function attachPicture(draft: Draft, name: string, { mediaType, data, shrunk }: Picture): void {
-  const there = draft.attachments.value.filter((each) => each.kind === "picture").length;
-  if (there >= PICTURES_MAX) {
-    showToast(`A message takes ${PICTURES_MAX} pictures at most: send ${name} with the next one.`, { bad: true });
+  const pictures = draft.attachments.value.filter((each) => each.kind === "picture").length;
+  if (pictures >= PICTURES_MAX) {
+    showToast(`A message can have up to ${PICTURES_MAX} pictures. Send ${name} with the next one.`, { bad: true });
     return;
   }
-  if (shrunk) showToast(`${name} was made smaller, because it was larger than a message takes.`);
+  if (shrunk) showToast(`${name} was scaled down to fit into a message.`);
   addAttachment(draft, { kind: "picture", id: attachmentId(), name, mediaType, data });
 }
 
 function attachFile(draft: Draft, file: File): void {
   if (file.size > UPLOAD_BYTES_MAX) {
-    showToast(`${file.name} has ${bytes(file.size)}; ${bytes(UPLOAD_BYTES_MAX)} is the most.`, { bad: true });
+    showToast(`${file.name} is too large: ${bytes(file.size)}. The limit is ${bytes(UPLOAD_BYTES_MAX)}.`, {
+      bad: true,
+    });
     return;
   }
   const id = attachmentId();
@@ -187,9 +189,9 @@ export function PasteOffer({ draft, text, onDone }: { draft: Draft; text: string
     <div class="paste-offer" role="status">
       <span>You pasted {count(text.length)} characters.</span>
       <Button small icon="attach" onClick={move}>
-        Attach them as a file
+        Attach as a file
       </Button>
-      <IconButton icon="close" size={14} label="Leave them in the message" onClick={onDone} />
+      <IconButton icon="close" size={14} label="Keep in the message" onClick={onDone} />
     </div>
   );
 }

@@ -18,8 +18,8 @@ const TAKES_MORE: ReadonlySet<CommandName> = new Set(["title"]);
 
 /** Return the commands that a text may be completed to; none once it is longer than a command. */
 export function suggestions(text: string): readonly Command[] {
-  const begun = /^\/([a-z]*)$/i.exec(text)?.[1]?.toLowerCase();
-  return begun === undefined ? [] : ALL.filter((each) => each.name.startsWith(begun));
+  const prefix = /^\/([a-z]*)$/i.exec(text)?.[1]?.toLowerCase();
+  return prefix === undefined ? [] : ALL.filter((each) => each.name.startsWith(prefix));
 }
 
 /** Return the command that a message is; null for a message to the agent, such as one that begins with a path. */
@@ -51,17 +51,17 @@ export function useCommandMenu(draft: Draft): CommandMenu {
   const { at, closed } = place.text === text ? place : { at: 0, closed: false };
   const commands = closed ? [] : suggestions(text);
   const chosen = commands[at];
-  const take = (command: Command, send: () => void) => {
+  const choose = (command: Command, send: () => void) => {
     draft.text.value = commandText(command.name);
     if (!takesMore(command.name)) send();
   };
   const steer = (intent: Intent, send: () => void) => {
-    if (intent === "choose") chosen && take(chosen, send);
+    if (intent === "choose") chosen && choose(chosen, send);
     else if (intent === "complete") draft.text.value = chosen ? commandText(chosen.name) : text;
     else if (intent === "close") setPlace({ text, at, closed: true });
     else setPlace({ text, at: (at + (intent === "next" ? 1 : commands.length - 1)) % commands.length, closed });
   };
-  return { id, commands, chosen: at, choose: take, press: steer };
+  return { id, commands, chosen: at, choose: choose, press: steer };
 }
 
 interface CommandListProps {

@@ -17,7 +17,7 @@ import { keysFor } from "./keyboard.ts";
 import { hintFor, placeholderFor, type SendMode, sendModes } from "./send_modes.ts";
 import { isReady, sendAs, stopActive, useNewSession, whyNotReady } from "./sending.ts";
 
-const NOT_KEPT = "This browser keeps no messages: leave the page open until yours have arrived";
+const NOT_KEPT = "This browser cannot store messages. Keep the page open until yours have arrived";
 
 interface ComposerProps {
   sessionId: string | null;

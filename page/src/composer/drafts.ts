@@ -53,8 +53,8 @@ export const attachmentId = () => ++lastId;
 /** Return the draft of a session; without a session, the draft that begins one. */
 export function draftOf(sessionId: string | null): Draft {
   const name = sessionId ?? NEW;
-  const known = drafts.get(name);
-  if (known) return known;
+  const existing = drafts.get(name);
+  if (existing) return existing;
   const draft = newDraft(name, readDraft(name));
   effect(() => writeDraft(draft.name.value, { text: draft.text.value, files: uploadedFiles(draft.attachments.value) }));
   drafts.set(name, draft);
@@ -125,7 +125,7 @@ function readDraft(name: string): StoredDraft {
   }
 }
 
-function writeDraft(name: string, kept: StoredDraft): void {
-  if (kept.text || kept.files.length) localStore.set(PREFIX + name, JSON.stringify(kept));
+function writeDraft(name: string, stored: StoredDraft): void {
+  if (stored.text || stored.files.length) localStore.set(PREFIX + name, JSON.stringify(stored));
   else localStore.remove(PREFIX + name);
 }

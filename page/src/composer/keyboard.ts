@@ -50,11 +50,11 @@ export function intentOf(pressed: Pressed, { listed, touched }: Circumstances): 
 }
 
 /** Return the text of the next older or newer message; null if the key should move the cursor instead. */
-export function recalledText(asked: readonly string[], text: string, direction: "older" | "newer"): string | null {
-  const at = text ? asked.indexOf(text) : -1;
+export function recalledText(earlier: readonly string[], text: string, direction: "older" | "newer"): string | null {
+  const at = text ? earlier.indexOf(text) : -1;
   if (text && at < 0) return null;
-  if (direction === "older") return asked[at + 1] ?? null;
-  return at < 0 ? null : (asked[at - 1] ?? "");
+  if (direction === "older") return earlier[at + 1] ?? null;
+  return at < 0 ? null : (earlier[at - 1] ?? "");
 }
 
 interface KeyContext {

@@ -54,7 +54,7 @@ async function shrink(file: File): Promise<Blob> {
     if (blob && blob.size <= PICTURE_BYTES_MAX) return blob;
     bytes = blob?.size ?? bytes * 2;
   }
-  throw new Error(`${file.name} is larger than a picture may be, and cannot be made smaller here.`);
+  throw new Error(`${file.name} is too large for a picture, and could not be scaled down.`);
 }
 
 function draw(picture: ImageBitmap, width: number, height: number): Promise<Blob | null> {

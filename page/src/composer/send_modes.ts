@@ -14,25 +14,25 @@ export interface SendMode {
   about: string;
 }
 
-const SEND: SendMode = { name: "send", label: "Send", icon: "send", about: "Send it" };
+const SEND: SendMode = { name: "send", label: "Send", icon: "send", about: "Send the message" };
 const ANSWER: SendMode = {
   name: "answer",
   label: "Answer",
   icon: "send",
-  about: "Answer the question that is asked above",
+  about: "Answer the question above",
 };
-const QUEUE: SendMode = { name: "queue", label: "Queue", icon: "send", about: "It is answered after what runs now" };
+const QUEUE: SendMode = { name: "queue", label: "Queue", icon: "send", about: "Answered after the current turn" };
 const STEER: SendMode = {
   name: "steer",
   label: "Steer",
   icon: "steer",
-  about: "It joins what runs now, at its next step",
+  about: "Joins the current turn at its next step",
 };
 const INTERRUPT: SendMode = {
   name: "interrupt",
   label: "Interrupt",
   icon: "stop",
-  about: "Stop what runs now, and answer this",
+  about: "Stops the current turn and answers this",
 };
 
 /** Return the ways to send next to the active turn, or without one. */
@@ -50,7 +50,7 @@ export function busyPolicy(mode: SendMode): Busy | null {
 /** Return the placeholder of the empty field. */
 export function placeholderFor(mode: SendMode): string {
   if (mode.name === "send") return "Write a message";
-  return mode.name === "answer" ? "Write your answer" : "Write on while it works";
+  return mode.name === "answer" ? "Write your answer" : "Write a message while it works";
 }
 
 /** Return which keys send. */

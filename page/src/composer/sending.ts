@@ -32,7 +32,7 @@ export function whyNotReady(draft: Draft): string {
   const missing = draft.attachments.value.filter((each) => !isUploaded(each));
   if (!missing.length) return "";
   const failed = missing.some((each) => each.kind === "file" && each.problem);
-  return failed ? "Remove what could not be attached, or send it again" : "Waiting for the attachments";
+  return failed ? "An attachment failed. Remove it or send it again" : "Uploading attachments";
 }
 
 const isUploaded = (each: Attachment) => each.kind === "picture" || each.path !== null;
@@ -81,7 +81,7 @@ async function answerWritten(draft: Draft, sessionId: string | null, turnId: str
   const [text, attachments] = [draft.text.value, draft.attachments.value];
   const message = messageContent(text, attachments);
   if (message.images.length) {
-    showToast("An answer has no pictures: remove them, or choose to queue it as a message.", { bad: true });
+    showToast("An answer cannot have pictures. Remove them, or queue it as a message.", { bad: true });
     return;
   }
   clearDraft(draft);
@@ -100,7 +100,7 @@ export async function stopActive(turns: readonly Turn[]): Promise<void> {
   await stop(turn);
   if (!waiting.length) return;
   const run = () => void attempt(() => Promise.all(waiting.map(stop)));
-  const text = waiting.length === 1 ? "The message in line is" : `The ${waiting.length} messages in line are`;
+  const text = waiting.length === 1 ? "The queued message is" : `The ${waiting.length} queued messages are`;
   showToast(`Stopped. ${text} answered now.`, { action: { label: "Stop all", run } });
 }
 
@@ -111,7 +111,7 @@ function startNext(draft: Draft, sessionId: string): null {
 }
 
 function explain(command: string): null {
-  showToast(`/${command} is about a conversation: send a message first, which begins one.`);
+  showToast(`/${command} needs a conversation. Send a message first.`);
   return null;
 }
 
@@ -138,8 +138,8 @@ export function messageContent(text: string, attachments: readonly Attachment[])
 function messageText(text: string, files: readonly string[], pictures: readonly string[]): string {
   const named = files.map((each) => `Attached: ${each}`);
   // No message is empty: one with pictures alone lists their names.
-  const said = text.trim() || (named.length ? "" : pictures.map((each) => `Attached: ${each}`).join("\n"));
-  return [said, named.join("\n")].filter(Boolean).join("\n\n");
+  const body = text.trim() || (named.length ? "" : pictures.map((each) => `Attached: ${each}`).join("\n"));
+  return [body, named.join("\n")].filter(Boolean).join("\n\n");
 }
 
 /** Return a text without what was last pasted into it. */

@@ -19,7 +19,7 @@ export function Welcome({ previous }: { previous: string | null }) {
     <section class="welcome">
       <img class="welcome-mark" src="/icon.svg" alt="" width={56} height={56} />
       <h1>{greeting(new Date().getHours())}</h1>
-      <p class="welcome-text">Ask for anything. No word of it is lost, whatever happens to this page or the gateway.</p>
+      <p class="welcome-text">Ask for anything. Nothing is lost, even if this page or the gateway stops.</p>
       {previous && <Previous id={previous} />}
       <div class="welcome-more">
         {agent && <Examples examples={agent.demonstration ? FOR_DEMONSTRATION : FOR_MODELS} previous={previous} />}
@@ -56,8 +56,7 @@ function Demonstration() {
     <p class="demonstration">
       <Icon name="info" />
       <span>
-        The built-in demonstration answers, which is no model: it shows how everything works.{" "}
-        <a href={to.setup()}>Set up a model</a>
+        This is a demo, not an AI. Connect a model to chat for real. <a href={to.setup()}>Set up a model</a>
       </span>
     </p>
   );
@@ -67,8 +66,8 @@ function Previous({ id }: { id: string }) {
   const label = sessionOf(id)?.label;
   return (
     <p class="welcome-previous">
-      This begins anew after <a href={to.session(id)}>{label ? `“${label}”` : "the last conversation"}</a>, which is
-      handed to memory.
+      This continues after <a href={to.session(id)}>{label ? `“${label}”` : "the last conversation"}</a>, which is saved
+      to memory.
     </p>
   );
 }
@@ -81,10 +80,10 @@ interface Example {
 
 /** The demonstration understands these; each shows another feature. */
 const FOR_DEMONSTRATION: readonly Example[] = [
-  { icon: "play", title: "Watch an answer come in", text: "count to 40, slowly" },
-  { icon: "question", title: "Be asked something", text: "ask me which harbour is the most beautiful" },
+  { icon: "play", title: "Watch an answer stream", text: "count to 40, slowly" },
+  { icon: "question", title: "Get a question", text: "ask me which harbour is the most beautiful" },
   { icon: "terminal", title: "Run a command", text: "run: ls" },
-  { icon: "branch", title: "Hand work to a helper", text: "delegate: count to 5" },
+  { icon: "branch", title: "Delegate a task", text: "delegate: count to 5" },
 ];
 
 const FOR_MODELS: readonly Example[] = [
@@ -93,7 +92,7 @@ const FOR_MODELS: readonly Example[] = [
   { icon: "clock", title: "Plan ahead", text: "Remind me every weekday at 9:00 to plan the day." },
   {
     icon: "brain",
-    title: "Have it remember",
+    title: "Let it remember",
     text: "Remember that I like short answers. Then tell me what you know about me.",
   },
 ];

@@ -24,19 +24,19 @@ export function ApprovalsPage() {
     <>
       <PageHead
         title="Approvals"
-        lead="Questions that conversations wait with. Nothing is lost while they wait, through any restart; what nobody approves in time is denied."
+        lead="Questions that conversations are waiting on. They survive restarts, and are denied if they expire."
       />
       <Section title="Waiting for you">
         <Listing list={list} empty={<NoQuestions />}>
           {(items) => (
             <ul class="asked-list">
-              {items.map((asked) => (
-                <li key={`${asked.turn_id}/${asked.question_id}`} class="asked">
+              {items.map((approval) => (
+                <li key={`${approval.turn_id}/${approval.question_id}`} class="asked">
                   <h3 class="asked-where">
-                    Asked <Time at={asked.asked_at} as="relative" /> in{" "}
-                    <SessionLink sessionId={asked.session_id} turnId={asked.turn_id} />
+                    Asked <Time at={approval.asked_at} as="relative" /> in{" "}
+                    <SessionLink sessionId={approval.session_id} turnId={approval.turn_id} />
                   </h3>
-                  <Question question={questionOf(asked)} turnId={asked.turn_id} isOver={false} />
+                  <Question question={questionOf(approval)} turnId={approval.turn_id} isOver={false} />
                 </li>
               ))}
             </ul>
@@ -51,26 +51,26 @@ export function ApprovalsPage() {
 function NoQuestions() {
   return (
     <div class="panel">
-      <Empty icon="shield" title="Nothing waits for you">
-        When the agent wants to run a command that no sandbox confines, reach a new host, send something to somebody, or
-        know something, it asks here and in its conversation.
+      <Empty icon="shield" title="No open questions">
+        When the agent wants to run a command outside the sandbox, reach a new host, send a message or ask you
+        something, it asks here and in its conversation.
       </Empty>
     </div>
   );
 }
 
-function questionOf(asked: ApprovalView): QuestionItem {
+function questionOf(approval: ApprovalView): QuestionItem {
   return {
-    key: asked.id,
-    at: asked.asked_at,
+    key: approval.id,
+    at: approval.asked_at,
     recovered: false,
     role: "question",
-    questionId: asked.question_id,
-    about: asked.about,
-    text: asked.text,
-    choices: asked.choices,
-    detail: asked.detail,
-    expiresAt: asked.expires_at,
+    questionId: approval.question_id,
+    about: approval.about,
+    text: approval.text,
+    choices: approval.choices,
+    detail: approval.detail,
+    expiresAt: approval.expires_at,
     callId: null,
     name: null,
     args: null,
@@ -82,20 +82,20 @@ function questionOf(asked: ApprovalView): QuestionItem {
 /** Permissions that were granted, until they are revoked. */
 function Grants() {
   const list = useList<GrantView>("/api/grants");
-  const [taken, setTaken] = useState<GrantView | null>(null);
+  const [revoking, setRevoking] = useState<GrantView | null>(null);
   return (
     <Section title="Allowed without asking">
       <Listing list={list} empty={<NoGrants />}>
         {(items) => (
           <Table
-            label="What is allowed"
-            columns={columns(setTaken)}
+            label="Permissions"
+            columns={columns(setRevoking)}
             rows={items}
             keyOf={(each) => `${each.id}/${each.session_id ?? ""}`}
           />
         )}
       </Listing>
-      {taken && <TakeBack grant={taken} onClose={() => setTaken(null)} onDone={list.refresh} />}
+      {revoking && <RevokeGrant grant={revoking} onClose={() => setRevoking(null)} onDone={list.refresh} />}
     </Section>
   );
 }
@@ -103,12 +103,12 @@ function Grants() {
 function NoGrants() {
   return (
     <p class="panel faint">
-      Nothing. What you answer with “For this session” or “Always” is listed here, and can be taken back.
+      No permissions. What you allow with “For this session” or “Always” is listed here and can be revoked.
     </p>
   );
 }
 
-function columns(onTake: (grant: GrantView) => void): readonly Column<GrantView>[] {
+function columns(onRevoke: (grant: GrantView) => void): readonly Column<GrantView>[] {
   return [
     { title: "What", wide: true, cell: (grant) => <p class="grant-text">{compactText(grant.text)}</p> },
     {
@@ -119,8 +119,8 @@ function columns(onTake: (grant: GrantView) => void): readonly Column<GrantView>
     {
       title: "",
       cell: (grant) => (
-        <Button small look="bad" onClick={() => onTake(grant)}>
-          Take back
+        <Button small look="bad" onClick={() => onRevoke(grant)}>
+          Revoke
         </Button>
       ),
     },
@@ -136,16 +136,16 @@ interface TakeBackProps {
   onDone: () => Promise<void>;
 }
 
-function TakeBack({ grant, onClose, onDone }: TakeBackProps) {
-  const take = async () => {
+function RevokeGrant({ grant, onClose, onDone }: TakeBackProps) {
+  const revoke = async () => {
     await remove<GrantView>(`/api/grants/${encodeURIComponent(grant.id)}`);
-    showToast("It is asked about again.");
+    showToast("Revoked. You will be asked again.");
     await onDone();
   };
   return (
-    <Confirm title="Take this back?" action="Take it back" onConfirm={take} onClose={onClose}>
+    <Confirm title="Revoke this permission?" action="Revoke" onConfirm={revoke} onClose={onClose}>
       <p class="grant-text">{compactText(grant.text)}</p>
-      <p>From now on you are asked again, in every conversation in which exactly this was allowed.</p>
+      <p>You will be asked again in every conversation that had this permission.</p>
     </Confirm>
   );
 }

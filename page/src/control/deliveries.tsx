@@ -18,34 +18,34 @@ import { SessionLink } from "./session_link.tsx";
 interface Meaning {
   word: string;
   tone: Tone;
-  said: string;
+  meaning: string;
 }
 
 const STATES: Record<DeliveryState, Meaning> = {
-  pending: { word: "Waiting", tone: "plain", said: "It is kept, and will be sent." },
-  sending: { word: "Sending", tone: "busy", said: "It is being handed over right now." },
+  pending: { word: "Waiting", tone: "plain", meaning: "Stored, and will be sent." },
+  sending: { word: "Sending", tone: "busy", meaning: "Being sent now." },
   retry: {
-    word: "Trying again",
+    word: "Retrying",
     tone: "busy",
-    said: "The far side said no, or could not be reached, and certainly does not have it. It is tried again by itself.",
+    meaning: "The recipient refused it or could not be reached, so it has not arrived. It is retried automatically.",
   },
   unknown: {
     word: "Unconfirmed",
     tone: "note",
-    said:
-      "It was handed over, but no confirmation came back: it may have arrived or not, and nobody here can know. " +
-      "Where the far side can be asked, it is asked; else it is sent once more, marked as a possible repeat, and never again.",
+    meaning:
+      "It was sent, but not confirmed, so it may or may not have arrived. " +
+      "If the recipient can be asked, it is asked; otherwise it is sent once more, marked as a possible repeat, and never again.",
   },
-  delivered: { word: "Delivered", tone: "good", said: "The far side has confirmed that it has it." },
+  delivered: { word: "Delivered", tone: "good", meaning: "The recipient has confirmed it." },
   failed: {
     word: "Failed",
     tone: "bad",
-    said: "It was given up, because the far side refuses it for good or too many tries went wrong. You can send it again.",
+    meaning: "Given up: the recipient refuses it, or too many attempts failed. You can send it again.",
   },
   expired: {
     word: "Expired",
     tone: "bad",
-    said: "It could not be sent while it was still of use, and was given up. You can send it again.",
+    meaning: "Given up: it could not be sent in time. You can send it again.",
   },
 };
 
@@ -68,7 +68,7 @@ function DeliveryList() {
     <>
       <PageHead
         title="Deliveries"
-        lead="Answers and messages on their way to somebody else: a chat, a URL, a file. Each is kept until it has arrived, or until you know that it has not."
+        lead="Outgoing answers and messages: to a chat, a URL or a file. Each is stored until it has arrived or is known to have failed."
       />
       <Filter
         label="Show only deliveries that are"
@@ -78,7 +78,7 @@ function DeliveryList() {
           stateFilter.value = value;
         }}
       />
-      {stateFilter.value && <p class="faint">{STATES[stateFilter.value].said}</p>}
+      {stateFilter.value && <p class="faint">{STATES[stateFilter.value].meaning}</p>}
       <Listing list={list} empty={<NoDeliveries />}>
         {(items) => <Table label="Deliveries" columns={columns(list.refresh)} rows={items} keyOf={(each) => each.id} />}
       </Listing>
@@ -87,11 +87,12 @@ function DeliveryList() {
 }
 
 function NoDeliveries() {
-  if (stateFilter.value) return <Empty icon="send" title={`None: ${STATES[stateFilter.value].word.toLowerCase()}`} />;
+  if (stateFilter.value)
+    return <Empty icon="send" title={`No deliveries: ${STATES[stateFilter.value].word.toLowerCase()}`} />;
   return (
-    <Empty icon="send" title="Nothing has been sent anywhere yet">
-      Answers to webhooks, of jobs that deliver somewhere, and to people in chats appear here with each try. Give a{" "}
-      <a href={to.control("jobs")}>job</a> a place to deliver to, and its next answer is the first.
+    <Empty icon="send" title="No deliveries yet">
+      Answers to webhooks, jobs and chats appear here with each attempt. Give a <a href={to.control("jobs")}>job</a> a
+      delivery target to see the first one.
     </Empty>
   );
 }
@@ -174,12 +175,12 @@ function factsOf(delivery: Delivery) {
   return [
     { name: "What", value: partOf(delivery) },
     { name: "From", value: <SessionLink sessionId={delivery.session_id} turnId={delivery.turn_id} /> },
-    { name: "Tries", value: plural(attempt, "try", "tries") },
-    { name: "Sent again as a possible repeat", value: repeats > 0 ? plural(repeats, "time") : null },
+    { name: "Attempts", value: plural(attempt, "attempt") },
+    { name: "Repeated", value: repeats > 0 ? plural(repeats, "time") : null },
     { name: "Next try", value: next === null ? null : <Time at={next} as="relative" /> },
-    { name: "Made", value: <Time at={delivery.created_at} /> },
-    { name: "Settled", value: settled ? <Time at={settled} /> : null },
-    { name: "Receipt of the far side", value: delivery.receipt ? <code>{delivery.receipt}</code> : null },
+    { name: "Created", value: <Time at={delivery.created_at} /> },
+    { name: "Finished", value: settled ? <Time at={settled} /> : null },
+    { name: "Confirmation", value: delivery.receipt ? <code>{delivery.receipt}</code> : null },
     { name: "Id", value: <code>{delivery.id}</code> },
   ];
 }
@@ -191,7 +192,7 @@ function OtherParts({ delivery }: { delivery: Delivery }) {
   const others = all.filter((each) => each.turn_id === delivery.turn_id && each.id !== delivery.id);
   if (others.length === 0) return null;
   return (
-    <Section title="Of the same answer">
+    <Section title="Other parts of this answer">
       <ul class="panel delivery-siblings">
         {others.toReversed().map((each) => (
           <li key={each.id}>
@@ -211,7 +212,7 @@ function SendAgain({ delivery, onSent }: { delivery: Delivery; onSent: () => voi
   const send = async () => {
     setBusy(true);
     const path = `/api/deliveries/${encodeURIComponent(delivery.id)}/retry`;
-    if (await attempt(() => post<Delivery>(path))) showToast(`It is being sent to ${delivery.target} again.`);
+    if (await attempt(() => post<Delivery>(path))) showToast(`Sending to ${delivery.target} again.`);
     setBusy(false);
     onSent();
   };
@@ -228,12 +229,12 @@ function DeliveryBadge({ delivery }: { delivery: Delivery }) {
 }
 
 const REPEATED =
-  "No confirmation came back, so it was sent once more, marked as a possible repeat; none came back for that either. " +
+  "It was not confirmed, so it was sent once more, marked as a possible repeat, and that was not confirmed either. " +
   "It may have arrived, and is not sent again.";
 
 /** Return what the state of a delivery means. */
 function stateText({ state = "pending", repeats = 0 }: Delivery): string {
-  return state === "unknown" && repeats > 0 ? REPEATED : STATES[state].said;
+  return state === "unknown" && repeats > 0 ? REPEATED : STATES[state].meaning;
 }
 
 /** Whether it is only retried when a person asks for it. */
@@ -245,7 +246,7 @@ const ASIDE_LAST = -1_000_001;
 /** Return which part of its turn a delivery is. */
 function partOf({ part }: Delivery): string {
   if (part > 0) return `Part ${part} of the answer`;
-  return part > ASIDE_LAST ? "Notice about a stop" : "Sent while at work";
+  return part > ASIDE_LAST ? "Notice of a stop" : "Sent while running";
 }
 
 /** Return when it is tried next; null if it is not. */

@@ -19,7 +19,7 @@ const TIMEOUT_MS = 90_000;
 const COMMAND = "run: ";
 const ORDER: readonly Level[] = ["fail", "warn", "ok"];
 const ICONS: Record<Level, IconName> = { fail: "warning", warn: "info", ok: "check" };
-const WORDS: Record<Level, string> = { fail: "Fails", warn: "To be looked at", ok: "All is well" };
+const WORDS: Record<Level, string> = { fail: "Failed", warn: "Warning", ok: "OK" };
 
 interface CheckResult {
   report: Report;
@@ -44,10 +44,10 @@ export function DoctorPage(_: { id: string | null }) {
     <>
       <PageHead
         title="Doctor"
-        lead="Looks at everything that the gateway lives on, changes nothing, and says what to do."
+        lead="Checks everything the gateway depends on, changes nothing, and says how to fix problems."
       >
         <Button icon="retry" disabled={busy.value} onClick={check}>
-          {busy.value ? "Looking…" : "Look again"}
+          {busy.value ? "Checking…" : "Check again"}
         </Button>
       </PageHead>
       {problem.value !== undefined && <ErrorNotice error={problem.value} onRetry={check} />}
@@ -66,7 +66,7 @@ async function runChecks(): Promise<CheckResult> {
 function Waiting() {
   return (
     <p class="examining">
-      <Spinner label="Looking" /> Looking at the configuration, the store, the model, channels, disk and clock. This can
+      <Spinner label="Checking" /> Checking the configuration, the store, the model, channels, disk and clock. This can
       take a few seconds.
     </p>
   );
@@ -97,8 +97,8 @@ function Findings({ examined: { report, at, tookMs }, busy }: { examined: CheckR
 function verdict({ checks }: Report): string {
   const count = (level: Level) => checks.filter((each) => each.level === level).length;
   const [bad, odd] = [count("fail"), count("warn")];
-  if (bad) return `${plural(bad, "thing fails", "things fail")}${odd ? `, ${odd} to be looked at` : ""}.`;
-  return odd ? `It works; ${plural(odd, "thing is", "things are")} to be looked at.` : "All is well.";
+  if (bad) return `${plural(bad, "problem")}${odd ? `, ${plural(odd, "warning")}` : ""}.`;
+  return odd ? `Working. ${plural(odd, "warning")}.` : "Working. No problems found.";
 }
 
 function FindingRow({ finding }: { finding: Finding }) {

@@ -78,33 +78,33 @@ export function useList<T>(path: string, everyMs = REFRESH_MS): List<T> {
 }
 
 function listOf<T>(path: string): List<T> {
-  let wanted = PAGE;
-  const [loaded, refresh] = newLoader(() => readUpTo<T>(path, wanted));
+  let limit = PAGE;
+  const [loaded, refresh] = newLoader(() => readUpTo<T>(path, limit));
   const listed = computed(() => {
     const { value, error } = loaded.value;
     return { items: value?.items, more: value?.more ?? false, error };
   });
   const showMore = () => {
-    wanted += PAGE;
+    limit += PAGE;
     return refresh();
   };
   return { listed, showMore, refresh };
 }
 
-async function readUpTo<T>(path: string, wanted: number): Promise<{ items: readonly T[]; more: boolean }> {
+async function readUpTo<T>(path: string, limit: number): Promise<{ items: readonly T[]; more: boolean }> {
   const items: T[] = [];
   let cursor: string | null = null;
   do {
-    const page: Page<T> = await get<Page<T>>(paged(path, cursor, Math.min(wanted - items.length, PAGE_MAX)));
+    const page: Page<T> = await get<Page<T>>(paged(path, cursor, Math.min(limit - items.length, PAGE_MAX)));
     items.push(...page.items);
     cursor = page.next_cursor ?? null;
-  } while (cursor !== null && items.length < wanted);
+  } while (cursor !== null && items.length < limit);
   return { items, more: cursor !== null };
 }
 
 function paged(path: string, cursor: string | null, limit: number): string {
-  const asked = new URLSearchParams({ limit: String(limit), ...(cursor ? { cursor } : {}) });
-  return `${path}${path.includes("?") ? "&" : "?"}${asked}`;
+  const parameters = new URLSearchParams({ limit: String(limit), ...(cursor ? { cursor } : {}) });
+  return `${path}${path.includes("?") ? "&" : "?"}${parameters}`;
 }
 
 export interface Column<T> {
@@ -130,7 +130,7 @@ export function Table<T>({ label, columns, rows, keyOf }: TableProps<T>) {
         <tr>
           {columns.map((column) => (
             <th key={column.title} scope="col" class={column.wide ? "wide" : undefined}>
-              {column.title || <span class="unseen">What can be done</span>}
+              {column.title || <span class="unseen">Actions</span>}
             </th>
           ))}
         </tr>

@@ -158,7 +158,7 @@ function OperatorHint() {
       <Icon name="key" />
       <div>
         <p>
-          <strong>This is for the operator.</strong> On the machine of the gateway, run this and open the link that it
+          <strong>Only the operator can do this.</strong> Run this on the gateway’s machine, and open the link it
           prints:
         </p>
         <Command text="holdfast link" />

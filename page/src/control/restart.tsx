@@ -41,8 +41,7 @@ export function RestartButton({ label = "Restart", look = "quiet", disabled = fa
           onClose={() => setAsking(false)}
         >
           <p>
-            What runs gets time to finish. What does not finish in time is resumed after the restart, from where it was.
-            Messages that come meanwhile are kept.
+            Running turns get time to finish. Those that do not are resumed after the restart. New messages are kept.
           </p>
         </Confirm>
       )}
@@ -72,30 +71,30 @@ interface ProgressProps {
 /** Watches until the gateway is back, even when its dialog is closed. */
 function Progress({ start, onBack, onOver }: ProgressProps) {
   useGatewayStatus(POLL_MS);
-  const [took, setTook] = useState<number | null>(null);
-  const [shown, setShown] = useState(true);
-  const step = took === null ? stepOf(start.node, gatewayStatus.value) : "back";
+  const [tookMs, setTookMs] = useState<number | null>(null);
+  const [isOpen, setOpen] = useState(true);
+  const step = tookMs === null ? stepOf(start.node, gatewayStatus.value) : "back";
   useEffect(() => {
-    if (step !== "back" || took !== null) return;
-    setTook(Date.now() - start.at);
+    if (step !== "back" || tookMs !== null) return;
+    setTookMs(Date.now() - start.at);
     onBack?.();
-    if (!shown) onOver();
-  }, [step, took, start, shown, onBack, onOver]);
-  if (!shown) return null;
-  const close = step === "back" ? onOver : () => setShown(false);
+    if (!isOpen) onOver();
+  }, [step, tookMs, start, isOpen, onBack, onOver]);
+  if (!isOpen) return null;
+  const close = step === "back" ? onOver : () => setOpen(false);
   return (
     <Dialog title={step === "back" ? "The gateway is back" : "Restarting"} onClose={close}>
       <ol class="restart-steps" aria-live="polite">
         {ORDER.map((each) => (
           <li key={each} class="restart-step" data-done={ORDER.indexOf(each) < ORDER.indexOf(step) || step === "back"}>
             <StepIcon step={each} now={step} />
-            {stepText(each, took)}
+            {stepText(each, tookMs)}
           </li>
         ))}
       </ol>
       <div class="dialog-actions">
         <Button look={step === "back" ? "main" : "quiet"} onClick={close}>
-          {step === "back" ? "Done" : "Continue in the background"}
+          {step === "back" ? "Done" : "Hide"}
         </Button>
       </div>
     </Dialog>
@@ -104,25 +103,25 @@ function Progress({ start, onBack, onOver }: ProgressProps) {
 
 function StepIcon({ step, now }: { step: Step; now: Step }) {
   if (now === "back" || ORDER.indexOf(step) < ORDER.indexOf(now)) return <Icon name="check" />;
-  return step === now ? <Spinner label="At this now" /> : <span class="restart-dot" />;
+  return step === now ? <Spinner label="In progress" /> : <span class="restart-dot" />;
 }
 
-function stepText(step: Step, took: number | null): string {
+function stepText(step: Step, tookMs: number | null): string {
   switch (step) {
     case "draining":
       return drainText();
     case "away":
-      return "Starting again";
+      return "Starting";
     case "back":
-      return took === null ? "Ready" : `Ready, after ${duration(took)}`;
+      return tookMs === null ? "Ready" : `Ready, after ${duration(tookMs)}`;
   }
 }
 
 function drainText(): string {
   const drain = gatewayStatus.value.error === undefined ? gatewayStatus.value.value?.drain : null;
-  if (!drain?.running) return "Finishing what runs";
+  if (!drain?.running) return "Finishing running turns";
   const left = `${Math.max(0, Math.ceil(drain.seconds_left))} s`;
-  return `Finishing what runs: ${plural(drain.running, "turn")}, ${left} left`;
+  return `Finishing running turns: ${plural(drain.running, "turn")}, ${left} left`;
 }
 
 type Step = "draining" | "away" | "back";

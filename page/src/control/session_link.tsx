@@ -9,7 +9,7 @@ import type { SessionView } from "../wire.ts";
 /** A link to a conversation, and to a turn in it. */
 export function SessionLink({ sessionId, turnId = null }: { sessionId: string; turnId?: string | null }) {
   const title = titleOf(sessionId);
-  if (title === null) return <span class="faint">a conversation that is deleted</span>;
+  if (title === null) return <span class="faint">a deleted conversation</span>;
   return (
     <a class="origin" href={to.session(sessionId, turnId)}>
       {title ?? "Conversation"}
@@ -21,18 +21,18 @@ const TITLES_MAX = 5_000;
 
 /** Titles by id, of sessions that the store does not hold; null for a deleted session. */
 const titles = signal<ReadonlyMap<string, string | null>>(new Map());
-const wanted = new Set<string>();
+const missing = new Set<string>();
 let fetching = false;
 
 /** Return the title of a session: undefined until it is loaded, null if the session was deleted. */
 function titleOf(id: string): string | null | undefined {
-  const known = sessionOf(id)?.label ?? titles.value.get(id);
-  if (known === undefined) requestTitle(id);
-  return known;
+  const title = sessionOf(id)?.label ?? titles.value.get(id);
+  if (title === undefined) requestTitle(id);
+  return title;
 }
 
 function requestTitle(id: string): void {
-  wanted.add(id);
+  missing.add(id);
   if (fetching) return;
   fetching = true;
   // After this render, one request at a time: a browser has few connections.
@@ -44,9 +44,9 @@ function requestTitle(id: string): void {
 
 async function fetchTitles(): Promise<void> {
   try {
-    for (const id of wanted) {
+    for (const id of missing) {
       storeTitle(id, await fetchTitle(id));
-      wanted.delete(id);
+      missing.delete(id);
     }
   } catch {
     // The next render tries again.

@@ -9,7 +9,7 @@ export function ExactText({ text, label }: { text: string; label: string }) {
       <pre>
         {withHiddenMarked(text).map((piece, index) =>
           piece.isHidden ? (
-            <span key={index} class="hidden-character" title="A character that would not be seen">
+            <span key={index} class="hidden-character" title="An invisible character">
               {piece.text}
             </span>
           ) : (
@@ -37,16 +37,16 @@ interface Piece {
 /** Return a text in pieces, with each invisible character replaced by its code point. */
 export function withHiddenMarked(text: string): Piece[] {
   const found: Piece[] = [];
-  let seen = "";
+  let visible = "";
   for (const character of text) {
-    if (SHOWN.has(character) || !HIDDEN.test(character)) seen += character;
+    if (SHOWN.has(character) || !HIDDEN.test(character)) visible += character;
     else {
-      if (seen) found.push({ text: seen, isHidden: false });
-      seen = "";
+      if (visible) found.push({ text: visible, isHidden: false });
+      visible = "";
       found.push({ text: numbered(character), isHidden: true });
     }
   }
-  return seen ? [...found, { text: seen, isHidden: false }] : found;
+  return visible ? [...found, { text: visible, isHidden: false }] : found;
 }
 
 /** Return a text with its invisible characters spelled out, for places that take plain text only. */

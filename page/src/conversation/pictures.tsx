@@ -76,6 +76,6 @@ export function useGatewayPicture(path: string): FetchedPicture {
 
 async function fetchPicture(path: string, signal: AbortSignal): Promise<Blob> {
   const blob = await getFile(path, { signal });
-  if (!blob.type.startsWith("image/")) throw new Error("There is no such picture.");
+  if (!blob.type.startsWith("image/")) throw new Error("The picture does not exist.");
   return blob;
 }

@@ -110,8 +110,8 @@ export class Scroller {
   }
 
   #guess(turn: Turn): number {
-    const known = this.#guesses.get(turn);
-    if (known !== undefined) return known;
+    const cached = this.#guesses.get(turn);
+    if (cached !== undefined) return cached;
     const guess = estimate(turn);
     this.#guesses.set(turn, guess);
     return guess;

@@ -71,7 +71,7 @@ const Row = memo(({ turn, place, startsDay, isFlashing, measure }: RowProps) => 
       tabIndex={-1}
       aria-posinset={place}
       aria-setsize={-1}
-      aria-label={`Exchange of ${clockTime(turn.acceptedAt)}`}
+      aria-label={`Turn at ${clockTime(turn.acceptedAt)}`}
     >
       {startsDay && <p class="day">{dayName(turn.acceptedAt)}</p>}
       <TurnBody turn={turn} />

@@ -4,6 +4,7 @@ import "./list.css";
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Conversation } from "../journal/conversation.ts";
+import { markerText } from "../journal/items.ts";
 import type { Turn } from "../journal/view.ts";
 import { outgoing } from "../outbox/outbox.ts";
 import { isOver, openQuestion } from "../turns/status.ts";
@@ -72,7 +73,7 @@ function EmptyConversation({ conversation }: { conversation: Conversation }) {
   // The turns are still loading.
   if (session.turns > 0 || outgoing.value.some((each) => each.sessionId === session.id)) return null;
   return (
-    <Empty icon="chat" title="Nothing has been said here yet">
+    <Empty icon="chat" title="No messages yet">
       Write the first message below.
     </Empty>
   );
@@ -89,7 +90,7 @@ function useTarget(conversation: Conversation, scroller: Scroller, target: strin
       if (!isCurrent) return;
       const id = isThere ? turnShowing(conversation.turns.peek(), target) : undefined;
       if (!id) {
-        showToast("That message is not in this conversation any more.");
+        showToast("That message is no longer in this conversation.");
         return;
       }
       scroller.toTurn(id);
@@ -114,12 +115,12 @@ function turnShowing(turns: readonly Turn[], id: string): string | undefined {
 
 /** Scroll to the end when the person sends a message. */
 function useOwnMessages(conversation: Conversation, scroller: Scroller): void {
-  const own = outgoing.value.filter((each) => each.sessionId === conversation.id).length;
-  const before = useRef(own);
+  const sent = outgoing.value.filter((each) => each.sessionId === conversation.id).length;
+  const before = useRef(sent);
   useEffect(() => {
-    if (own > before.current) scroller.toEnd();
-    before.current = own;
-  }, [own, scroller]);
+    if (sent > before.current) scroller.toEnd();
+    before.current = sent;
+  }, [sent, scroller]);
 }
 
 interface OlderProps {
@@ -133,8 +134,8 @@ interface OlderProps {
 function OlderTurns({ conversation, isWanted, scroller }: OlderProps) {
   const [hasFailed, setFailed] = useState(false);
   const state = conversation.older.value;
-  const look = useRef(() => {});
-  look.current = () => {
+  const loadIfWanted = useRef(() => {});
+  loadIfWanted.current = () => {
     if (state === "more" && !hasFailed && isWanted()) load();
   };
   const load = () => {
@@ -145,10 +146,10 @@ function OlderTurns({ conversation, isWanted, scroller }: OlderProps) {
     });
   };
   useEffect(() => {
-    look.current();
+    loadIfWanted.current();
   });
   useEffect(() => {
-    const scrolled = () => look.current();
+    const scrolled = () => loadIfWanted.current();
     scroller?.addEventListener("scroll", scrolled, { passive: true });
     return () => scroller?.removeEventListener("scroll", scrolled);
   }, [scroller]);
@@ -186,28 +187,28 @@ const SAID_MAX_CHARS = 2_000;
 
 /** Announces whole answers and questions to screen readers, never single words. */
 function Announcer({ turn }: { turn: Turn | undefined }) {
-  const [said, setSaid] = useState("");
-  const before = useRef<{ id: string; isOver: boolean; asked: string } | null>(null);
+  const [announcement, announce] = useState("");
+  const before = useRef<{ id: string; isOver: boolean; question: string } | null>(null);
   useEffect(() => {
     if (!turn) return;
-    const asked = openQuestion(turn)?.text ?? "";
+    const question = openQuestion(turn)?.text ?? "";
     const was = before.current;
-    before.current = { id: turn.id, isOver: isOver(turn), asked };
+    before.current = { id: turn.id, isOver: isOver(turn), question };
     // What was there when the page opened is not announced.
-    if (!was || (was.id !== turn.id && !asked)) return;
-    if (asked && asked !== was.asked) setSaid(`A question for you: ${asked}`);
-    else if (isOver(turn) && !was.isOver) setSaid(ended(turn).slice(0, SAID_MAX_CHARS));
+    if (!was || (was.id !== turn.id && !question)) return;
+    if (question && question !== was.question) announce(`A question for you: ${question}`);
+    else if (isOver(turn) && !was.isOver) announce(ended(turn).slice(0, SAID_MAX_CHARS));
   }, [turn]);
   return (
     <div class="unseen" role="status" aria-live="polite">
-      {said}
+      {announcement}
     </div>
   );
 }
 
 function ended(turn: Turn): string {
   const marker = turn.items.findLast((item) => item.role === "marker");
-  return turn.state === "completed" ? answerOf(turn) : (marker?.text ?? "");
+  return turn.state === "completed" ? answerOf(turn) : marker ? markerText(marker) : "";
 }
 
 /** The placeholder of a conversation that is loading. */

@@ -106,13 +106,13 @@ function OfflineBanner() {
 
 /** Return a moment once it is long enough ago; null again at once. */
 function useDelayed(moment: number | null): number | null {
-  const [lasting, setLasting] = useState<number | null>(null);
+  const [delayed, setDelayed] = useState<number | null>(null);
   useEffect(() => {
-    if (moment === null) return setLasting(null);
-    const timer = setTimeout(() => setLasting(moment), moment + DELAY_MS - Date.now());
+    if (moment === null) return setDelayed(null);
+    const timer = setTimeout(() => setDelayed(moment), moment + DELAY_MS - Date.now());
     return () => clearTimeout(timer);
   }, [moment]);
-  return lasting;
+  return delayed;
 }
 
 /** The sidebar.  Where it covers the page, it takes the focus and Escape closes it. */
@@ -142,7 +142,7 @@ function Sidebar({ isOver }: { isOver: boolean }) {
         <SearchField />
       </div>
       {!isSearching.value && <SessionFilter />}
-      <nav class="sidebar-list" aria-label={isSearching.value ? "What was found" : "Sessions"}>
+      <nav class="sidebar-list" aria-label={isSearching.value ? "Search results" : "Sessions"}>
         {isSearching.value ? <SearchResults /> : <SessionList />}
       </nav>
       <SidebarFooter />
@@ -163,12 +163,17 @@ function SidebarFooter() {
         Gateway
       </a>
       {isGuest.value && (
-        <button type="button" class="foot-guest" title="Sign in to do more than talk and read" onClick={openSignIn}>
+        <button
+          type="button"
+          class="foot-guest"
+          title="Sign in to change settings and approve commands"
+          onClick={openSignIn}
+        >
           Guest
         </button>
       )}
       <IconButton icon="command" label={`Commands (${keyLabels("mod+k").join(" ")})`} onClick={showPalette} />
-      <Menu label="Theme, help and signing in" icon="gear" items={userMenuItems()} />
+      <Menu label="Theme, help and sign-in" icon="gear" items={userMenuItems()} />
     </footer>
   );
 }

@@ -10,7 +10,7 @@ import type { MenuItem } from "../ui/menu.tsx";
 import { attempt } from "../ui/toast.tsx";
 
 const THEME_ITEMS: Record<Theme, Pick<MenuItem, "label" | "icon">> = {
-  system: { label: "Theme of the system", icon: "gear" },
+  system: { label: "System theme", icon: "gear" },
   light: { label: "Light theme", icon: "sun" },
   dark: { label: "Dark theme", icon: "moon" },
 };
@@ -34,7 +34,7 @@ function themeItem(each: Theme): MenuItem {
 /** Sign out, and delete what this browser stored.  Throws while an unsent message would be lost. */
 async function signOutAndClear(): Promise<void> {
   if (outgoing.value.some((each) => each.state !== "accepted")) {
-    throw new Error("A message has not been sent yet. Let it arrive, or discard it; then sign out.");
+    throw new Error("A message has not been sent yet. Wait until it has, or discard it, then sign out.");
   }
   await signOut();
   await Promise.all(outgoing.value.map((each) => discard(each.key)));

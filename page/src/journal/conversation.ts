@@ -50,7 +50,7 @@ class OpenSession implements Conversation {
   readonly #problem = signal<unknown>(null);
   /** Aborts the requests for a journal that is no longer read. */
   #reader = new AbortController();
-  readonly #news = new FrameBatch<JournalEntry>((entries) => this.#add(entries));
+  readonly #news = new FrameBatch<JournalEntry>((entries) => this.#addEntries(entries));
   /** Every entry up to this one has arrived, as far as its turn is loaded. */
   #cursor: number;
   #unfollow = () => {};
@@ -115,7 +115,7 @@ class OpenSession implements Conversation {
         const page = await this.#ask(PAGE_TURNS, null, signal);
         if (signal.aborted) return;
         this.#cursor = page.seq;
-        this.#take(page);
+        this.#addPage(page);
         this.#follow();
         return;
       } catch (error) {
@@ -138,7 +138,7 @@ class OpenSession implements Conversation {
   async #older(turns: number, next: string, signal: AbortSignal): Promise<void> {
     try {
       const page = await this.#ask(turns, next, signal);
-      if (!signal.aborted) this.#take(page);
+      if (!signal.aborted) this.#addPage(page);
     } catch (error) {
       if (!signal.aborted) throw error;
     }
@@ -148,7 +148,7 @@ class OpenSession implements Conversation {
     return get<JournalPage>(`${pathOf(this.id)}/journal${query({ turns, cursor })}`, { signal });
   }
 
-  #take(page: JournalPage): void {
+  #addPage(page: JournalPage): void {
     this.#problem.value = null;
     this.#loaded.value = withPage(this.#loaded.peek(), page);
     markArrived(page.entries.filter(isMessage).map(arrivalOf));
@@ -156,7 +156,7 @@ class OpenSession implements Conversation {
 
   #follow(): void {
     this.#unfollow = followStream(`${pathOf(this.id)}/events`, () => this.#cursor, {
-      onEvent: (heard) => this.#hear(heard),
+      onEvent: (event) => this.#handleEvent(event),
       onConnection: (link) => {
         this.#link.value = link;
       },
@@ -166,7 +166,7 @@ class OpenSession implements Conversation {
     });
   }
 
-  #hear({ event, data }: ServerEvent): void {
+  #handleEvent({ event, data }: ServerEvent): void {
     if (event === "reset") this.#restart();
     const entry = event === "message" ? parseEntry(data) : null;
     if (!entry || entry.seq <= this.#cursor) return;
@@ -174,7 +174,7 @@ class OpenSession implements Conversation {
     this.#news.add(entry);
   }
 
-  #add(entries: readonly JournalEntry[]): void {
+  #addEntries(entries: readonly JournalEntry[]): void {
     this.#loaded.value = withEntries(this.#loaded.peek(), entries);
     markArrived(entries.filter(isMessage).map(arrivalOf));
   }
@@ -251,29 +251,29 @@ function tokenUsage(usage: Usage): TokenUsage {
 const HIDDEN_MS = 200;
 
 class FrameBatch<T> {
-  #gathered: T[] = [];
+  #collected: T[] = [];
   #frame = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(readonly give: (gathered: readonly T[]) => void) {}
+  constructor(readonly onFlush: (batch: readonly T[]) => void) {}
 
   add(each: T): void {
-    this.#gathered.push(each);
-    if (this.#gathered.length > 1) return;
+    this.#collected.push(each);
+    if (this.#collected.length > 1) return;
     this.#frame = requestAnimationFrame(this.flush);
     this.#timer = setTimeout(this.flush, HIDDEN_MS);
   }
 
   /** Pass on what was collected. */
   readonly flush = (): void => {
-    const gathered = this.#gathered;
+    const batch = this.#collected;
     this.drop();
-    if (gathered.length) this.give(gathered);
+    if (batch.length) this.onFlush(batch);
   };
 
   drop(): void {
     cancelAnimationFrame(this.#frame);
     clearTimeout(this.#timer);
-    this.#gathered = [];
+    this.#collected = [];
   }
 }

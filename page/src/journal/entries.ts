@@ -136,14 +136,14 @@ function isBefore(one: JournalEntry, other: JournalEntry): boolean {
 
 /** Return the entries with each late one after the last that its worker wrote before it. */
 function putBack(placed: readonly JournalEntry[], late: readonly JournalEntry[]): readonly JournalEntry[] {
-  const written = placed.flatMap((entry, index) => (entry.nth === null ? [] : [{ entry, index }]));
+  const numbered = placed.flatMap((entry, index) => (entry.nth === null ? [] : [{ entry, index }]));
   const below = new Map<number, JournalEntry[]>();
   for (const entry of late.toSorted((one, other) => one.attempt - other.attempt || one.nth! - other.nth!)) {
-    const before = countLeading(written, (each) => isBefore(each.entry, entry));
+    const before = countLeading(numbered, (each) => isBefore(each.entry, entry));
     // Without an earlier entry, it follows the acceptance, which begins every turn.
-    const place = before ? written[before - 1]!.index : 0;
-    const there = below.get(place);
-    if (there) there.push(entry);
+    const place = before ? numbered[before - 1]!.index : 0;
+    const after = below.get(place);
+    if (after) after.push(entry);
     else below.set(place, [entry]);
   }
   return placed.flatMap((entry, index) => [entry, ...(below.get(index) ?? [])]);
@@ -159,11 +159,11 @@ export function recoveries(entries: readonly JournalEntry[]): ReadonlyMap<number
   const cut = entries.filter((each) => each.kind === "turn.interrupted");
   if (cut.length === 0) return new Map();
   const resolved = attempts(new Set(["turn.recovered"]));
-  const shown = attempts(OUTPUT);
+  const withOutput = attempts(OUTPUT);
   return new Map(
     cut.map((entry) => {
       const pending = !resolved.has(entry.attempt) && field(entry, "recovery") === "pending";
-      return [entry.attempt, pending ? "pending" : shown.has(entry.attempt) ? "output" : "nothing"];
+      return [entry.attempt, pending ? "pending" : withOutput.has(entry.attempt) ? "output" : "nothing"];
     }),
   );
 }

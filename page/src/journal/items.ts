@@ -69,8 +69,8 @@ function addText(builder: ItemsBuilder, entry: JournalEntry, role: TextItem["rol
 
 function addMessage(builder: ItemsBuilder, entry: JournalEntry): void {
   const plain = commonFields(builder, entry);
-  for (const [index, said] of list(entry, "prior").filter(isSaid).entries()) {
-    builder.items.push({ ...plain, key: `${plain.key}.${index}`, role: "prior", ...said });
+  for (const [index, outcomeField] of list(entry, "prior").filter(isSaid).entries()) {
+    builder.items.push({ ...plain, key: `${plain.key}.${index}`, role: "prior", ...outcomeField });
   }
   const images = list(entry, "images").filter(isPicture);
   const message = { text: textField(entry), images, turnId: entry.turn_id, joinedFrom: null };
@@ -102,8 +102,8 @@ function callItem(
 
 /** Put a result on its call.  A late result replaces the entry that said the outcome is unknown. */
 function finishCall(builder: ItemsBuilder, entry: JournalEntry): void {
-  const said = field(entry, "outcome");
-  const outcome = OUTCOMES.find((each) => each === said) ?? "unknown";
+  const outcomeField = field(entry, "outcome");
+  const outcome = OUTCOMES.find((each) => each === outcomeField) ?? "unknown";
   const result = field(entry, "result");
   const ended = { outcome, result: typeof result === "string" ? result : null };
   const callId = textField(entry, "call_id");
@@ -146,13 +146,13 @@ function addAnswer(builder: ItemsBuilder, entry: JournalEntry): void {
   const index = builder.items.findLastIndex(
     (each) => each.role === "question" && each.questionId === questionId && each.answer === null,
   );
-  const asked = builder.items[index];
+  const question = builder.items[index];
   const answered = { answer: textField(entry), answeredAt: entry.at };
-  if (asked?.role !== "question") {
+  if (question?.role !== "question") {
     add(builder, entry, { ...questionItem(builder, entry), text: "", ...answered });
     return;
   }
-  builder.items[index] = { ...asked, key: joinedKey(asked, entry), ...answered };
+  builder.items[index] = { ...question, key: joinedKey(question, entry), ...answered };
   // Text after an answer does not continue the text before it.
   builder.openAttempt = null;
 }
@@ -191,11 +191,12 @@ const isObject = (found: unknown): found is Record<string, unknown> => typeof fo
 /** How much of a lost attempt was found. */
 export type Recovery = "nothing" | "pending" | "output";
 
+const OUTPUT_RECOVERED = "Its output was recovered from the run journal.";
 /** If nothing was found, nothing is said: it may still arrive. */
 const RECOVERY: Readonly<Record<Recovery, string>> = {
   nothing: "",
   pending: " Recovery of its output is pending.",
-  output: " Its output was recovered from the run journal.",
+  output: ` ${OUTPUT_RECOVERED}`,
 };
 const INTERRUPTED = new Map([
   ["restart_timeout", "Interrupted by a gateway restart."],
@@ -217,3 +218,6 @@ function interrupted(cause: string, recovery: Recovery, error: string): string {
 const cancelled = (cause: string) => CANCELLATION.get(cause) ?? "Cancelled.";
 
 const failed = (error: string) => (error ? `Failed: ${error}` : "Failed.");
+
+/** The transcript says that output was recovered; a person wants to know that nothing is missing. */
+export const markerText = ({ text }: MarkerItem) => text.replace(OUTPUT_RECOVERED, "Nothing you read was lost.");

@@ -9,7 +9,7 @@ import { signedFetch } from "../signing.ts";
 const HIDDEN_MS = 10_000;
 
 interface Listener {
-  onEvent(heard: ServerEvent): void;
+  onEvent(event: ServerEvent): void;
   onConnection(link: ConnectionState): void;
   /** The gateway refuses the stream for good. */
   onRefused?(refused: Refused): void;
@@ -71,11 +71,11 @@ class Stream {
     try {
       const response = await this.ask(this.path, last, connection.signal).catch(() => null);
       if (!response?.ok || !response.body) return await refusalOf(response);
-      connection.heard();
+      connection.touch();
       this.listener.onConnection("live");
       // If one request is answered, the others will be too.
       retryNow();
-      await this.#take(response.body, connection);
+      await this.#readBody(response.body, connection);
       return "heard";
     } finally {
       stopWatching?.();
@@ -83,22 +83,22 @@ class Stream {
     }
   }
 
-  async #take(body: ReadableStream<Uint8Array>, connection: WatchedConnection): Promise<void> {
-    const hear = eventParser((heard) => this.#tell(heard));
+  async #readBody(body: ReadableStream<Uint8Array>, connection: WatchedConnection): Promise<void> {
+    const parse = eventParser((event) => this.#emit(event));
     const reader = body.getReader();
     for (;;) {
       // However the connection broke, the next one resumes after the last event that was handled.
       const { done, value } = await reader.read().catch(() => ({ done: true, value: undefined }));
       if (done || !value) return;
-      connection.heard();
-      hear(value);
+      connection.touch();
+      parse(value);
     }
   }
 
-  #tell(heard: ServerEvent): void {
+  #emit(event: ServerEvent): void {
     if (this.#stopped.signal.aborted) return;
     try {
-      this.listener.onEvent(heard);
+      this.listener.onEvent(event);
     } catch (error) {
       // If this threw, the stream would stop, and the page would show old state as current.
       console.error(error);
@@ -160,7 +160,7 @@ export class WatchedConnection {
     return this.#cut.signal;
   }
 
-  heard(): void {
+  touch(): void {
     this.#heardAt = Date.now();
     this.#silenceMs = SILENCE_MAX_MS;
   }
@@ -180,9 +180,9 @@ export interface ServerEvent {
 }
 
 /** Return a parser that takes chunks and reports each event as soon as it is complete. */
-export function eventParser(onEvent: (heard: ServerEvent) => void): (chunk: Uint8Array) => void {
+export function eventParser(onEvent: (event: ServerEvent) => void): (chunk: Uint8Array) => void {
   const decoder = new TextDecoder();
-  const hear = lineParser(onEvent);
+  const parse = lineParser(onEvent);
   let rest = "";
   let endedInReturn = false;
   return (chunk) => {
@@ -191,25 +191,25 @@ export function eventParser(onEvent: (heard: ServerEvent) => void): (chunk: Uint
     // The carriage return before already ended the line; this is the second half of it.
     if (endedInReturn && text.startsWith("\n")) text = text.slice(1);
     endedInReturn = text ? text.endsWith("\r") : false;
-    const whole = (rest + text).split(/\r\n|\r|\n/);
-    rest = whole.pop() ?? "";
-    whole.forEach(hear);
+    const complete = (rest + text).split(/\r\n|\r|\n/);
+    rest = complete.pop() ?? "";
+    complete.forEach(parse);
   };
 }
 
 /** Return a parser that takes one line at a time. */
-function lineParser(onEvent: (heard: ServerEvent) => void): (connection: string) => void {
+function lineParser(onEvent: (event: ServerEvent) => void): (line: string) => void {
   let id = "";
   let event = "";
   let data: string[] = [];
-  return (connection) => {
-    if (connection === "") {
+  return (line) => {
+    if (line === "") {
       if (data.length) onEvent({ event: event || "message", id, data: data.join("\n") });
       event = "";
       data = [];
       return;
     }
-    const { name, value } = field(connection);
+    const { name, value } = field(line);
     if (name === "data") data.push(value);
     else if (name === "event") event = value;
     else if (name === "id" && !value.includes("\0")) id = value;
@@ -217,9 +217,9 @@ function lineParser(onEvent: (heard: ServerEvent) => void): (connection: string)
 }
 
 /** A line without a name is a comment, sent as a heartbeat. */
-function field(connection: string): { name: string; value: string } {
-  const colon = connection.indexOf(":");
-  if (colon < 0) return { name: connection, value: "" };
-  const value = connection.slice(colon + 1);
-  return { name: connection.slice(0, colon), value: value.startsWith(" ") ? value.slice(1) : value };
+function field(line: string): { name: string; value: string } {
+  const colon = line.indexOf(":");
+  if (colon < 0) return { name: line, value: "" };
+  const value = line.slice(colon + 1);
+  return { name: line.slice(0, colon), value: value.startsWith(" ") ? value.slice(1) : value };
 }

@@ -53,7 +53,7 @@ class Delivery {
       if (!(await this.#begin())) return "done";
       sent = true;
       const receipt = await this.transport.send(item.sessionId, item);
-      await this.#change((kept) => accepted(kept, receipt));
+      await this.#change((stored) => accepted(stored, receipt));
       return "done";
     } catch (error) {
       return await this.#judge(verdictOn(error, isDoubtful, sent));
@@ -62,8 +62,10 @@ class Delivery {
 
   /** Mark it as being sent; false if it was discarded, or another tab has sent it. */
   async #begin(): Promise<boolean> {
-    const begun = await this.#change((kept) => (isDue(kept) ? { ...kept, state: "sending", problem: "" } : kept));
-    return begun?.state === "sending";
+    const started = await this.#change((stored) =>
+      isDue(stored) ? { ...stored, state: "sending", problem: "" } : stored,
+    );
+    return started?.state === "sending";
   }
 
   /** Open the session, for all messages that wait for it. */
@@ -71,7 +73,7 @@ class Delivery {
     const sessionId = await this.transport.open(opening);
     for (const each of await this.storage.all()) {
       if (each.sessionId === null && each.opening?.key === opening.key) {
-        await this.storage.change(each.key, (kept) => kept && { ...kept, sessionId });
+        await this.storage.change(each.key, (stored) => stored && { ...stored, sessionId });
       }
     }
     this.onChange();
@@ -80,14 +82,14 @@ class Delivery {
 
   async #judge({ state, problem, turnId, retryAfterMs }: FailureVerdict): Promise<Outcome> {
     // In a browser without locks another tab may have its receipt already, which stands.
-    const judged = { state, problem, turnId, ...(state === "accepted" ? { acceptedAt: Date.now() } : {}) };
-    await this.#change((kept) => (kept.state === "accepted" ? kept : { ...kept, ...judged }));
+    const result = { state, problem, turnId, ...(state === "accepted" ? { acceptedAt: Date.now() } : {}) };
+    await this.#change((stored) => (stored.state === "accepted" ? stored : { ...stored, ...result }));
     return state === "waiting" || state === "unconfirmed" ? { retryAfterMs } : "done";
   }
 
   /** Change the message; null if the person has discarded it. */
-  async #change(change: (kept: Outgoing) => Outgoing): Promise<Outgoing | null> {
-    const changed = await this.storage.change(this.item.key, (kept) => kept && change(kept));
+  async #change(change: (stored: Outgoing) => Outgoing): Promise<Outgoing | null> {
+    const changed = await this.storage.change(this.item.key, (stored) => stored && change(stored));
     this.onChange();
     return changed;
   }

@@ -23,7 +23,7 @@ interface OutboxListProps {
 export function OutboxList({ sessionId, sessionKey }: OutboxListProps) {
   const items = outgoingOf(outgoing.value, sessionId, sessionKey);
   return (
-    <div class="outbox" role="log" aria-label="Messages on their way">
+    <div class="outbox" role="log" aria-label="Outgoing messages">
       {items.map((each) =>
         each.reply === null ? <OutgoingRow key={each.key} item={each} /> : <Reply key={each.key} item={each} />,
       )}
@@ -125,13 +125,13 @@ export function statusOf({ state, problem }: Pick<Outgoing, "state" | "problem">
     case "unconfirmed":
       return {
         icon: "question",
-        text: "Delivery unconfirmed: no answer came. It is being sent again, and will arrive once.",
+        text: "Delivery unconfirmed: no answer came. It is sent again, and will arrive only once.",
         tone: "busy",
       };
     case "accepted":
       return { icon: "check", text: "Accepted", tone: "plain" };
     case "refused":
-      return { icon: "warning", text: problem || "The gateway refused it.", tone: "bad" };
+      return { icon: "warning", text: problem || "The gateway refused the message.", tone: "bad" };
   }
 }
 

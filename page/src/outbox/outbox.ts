@@ -73,7 +73,7 @@ export async function send(draft: NewMessage): Promise<string> {
 async function store(item: Outgoing): Promise<void> {
   writeAhead(item);
   try {
-    await storage.change(item.key, (kept) => kept ?? item);
+    await storage.change(item.key, (stored) => stored ?? item);
   } finally {
     clearWriteAhead(item.key);
   }
@@ -137,7 +137,7 @@ async function settle(item: Outgoing): Promise<void> {
     return;
   }
   const receipt = { turn_id: turnOf(item) ?? item.turnId ?? "", session_id: "", reply: null };
-  await storage.change(item.key, (kept) => kept && { ...accepted(kept, receipt), arrived: true });
+  await storage.change(item.key, (stored) => stored && { ...accepted(stored, receipt), arrived: true });
   channel.postMessage(null);
 }
 

@@ -68,8 +68,8 @@ export class FallbackStorage implements MessageStorage {
 
   async all(): Promise<Outgoing[]> {
     const held = await this.#spare.all();
-    const kept = await this.#kept();
-    return [...kept.filter((each) => !held.some(({ key }) => key === each.key)), ...held].sort(byAge);
+    const stored = await this.#stored();
+    return [...stored.filter((each) => !held.some(({ key }) => key === each.key)), ...held].sort(byAge);
   }
 
   async change(key: string, change: Change): Promise<Outgoing | null> {
@@ -83,14 +83,14 @@ export class FallbackStorage implements MessageStorage {
   }
 
   async #hold(key: string, change: Change): Promise<Outgoing | null> {
-    const kept = (await this.#kept()).find((each) => each.key === key) ?? null;
-    const held = await this.#spare.change(key, (before) => change(before ?? kept));
+    const stored = (await this.#stored()).find((each) => each.key === key) ?? null;
+    const held = await this.#spare.change(key, (before) => change(before ?? stored));
     // Deleting always works.
-    if (!held && kept) await this.storage.change(key, () => null).catch(() => null);
+    if (!held && stored) await this.storage.change(key, () => null).catch(() => null);
     return held;
   }
 
-  async #kept(): Promise<Outgoing[]> {
+  async #stored(): Promise<Outgoing[]> {
     try {
       return await this.storage.all();
     } catch {

@@ -35,20 +35,20 @@ const SESSIONS_AT_FIRST = 6;
 
 /** Return the matches, best first; without letters, the most used entries. */
 export function paletteEntries(letters: string): PaletteEntry[] {
-  const wanted = letters.trim();
+  const searched = letters.trim();
   const all = [
     ...sessionCommands(),
     ...generalCommands(),
     ...controlPages(),
-    ...otherSessions(wanted ? Number.POSITIVE_INFINITY : SESSIONS_AT_FIRST),
+    ...otherSessions(searched ? Number.POSITIVE_INFINITY : SESSIONS_AT_FIRST),
   ];
-  if (!wanted) return all.map((command) => ({ command, at: [] }));
+  if (!searched) return all.map((command) => ({ command, at: [] }));
   const found = all.flatMap((command) => {
-    const matched = match(wanted, command.label);
+    const matched = match(searched, command.label);
     return matched ? [{ command, ...matched }] : [];
   });
   const sorted = found.sort((a, b) => b.score - a.score).slice(0, ENTRIES_MAX);
-  return [...sorted, { command: searchFor(wanted), at: [] }];
+  return [...sorted, { command: searchFor(searched), at: [] }];
 }
 
 function generalCommands(): Command[] {
@@ -93,10 +93,10 @@ function otherSessions(max: number): Command[] {
   }));
 }
 
-function searchFor(wanted: string): Command {
+function searchFor(searched: string): Command {
   const run = () => {
-    searchWords.value = wanted;
+    searchWords.value = searched;
     focusSearch();
   };
-  return { key: "search-for", label: `Search messages for “${wanted}”`, icon: "search", group: "Do", run };
+  return { key: "search-for", label: `Search messages for “${searched}”`, icon: "search", group: "Do", run };
 }

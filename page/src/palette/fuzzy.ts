@@ -14,13 +14,13 @@ interface Match {
 
 /** Match letters with a name; null if the name does not contain them in this order. */
 export function match(letters: string, name: string): Match | null {
-  const wanted = letters.toLowerCase().replace(/\s+/g, "");
+  const pattern = letters.toLowerCase().replace(/\s+/g, "");
   const text = name.toLowerCase();
-  const whole = wanted ? text.indexOf(letters.toLowerCase().trim()) : -1;
-  if (whole >= 0) return together(letters.trim().length, whole, text);
+  const exactAt = pattern ? text.indexOf(letters.toLowerCase().trim()) : -1;
+  if (exactAt >= 0) return matchExactly(letters.trim().length, exactAt, text);
   const at: number[] = [];
   let from = 0;
-  for (const letter of wanted) {
+  for (const letter of pattern) {
     const found = next(text, letter, from);
     if (found < 0) return null;
     at.push(found);
@@ -29,7 +29,7 @@ export function match(letters: string, name: string): Match | null {
   return { score: score(at, text), at };
 }
 
-function together(length: number, begin: number, text: string): Match {
+function matchExactly(length: number, begin: number, text: string): Match {
   const at = Array.from({ length }, (_, index) => begin + index);
   // Prefer shorter names.
   return { score: score(at, text) + WHOLE + 1 / text.length, at };

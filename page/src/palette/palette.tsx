@@ -17,11 +17,11 @@ export function Palette() {
   const found = useMemo(() => paletteEntries(letters), [letters]);
   useLayoutEffect(() => element.current?.showModal(), []);
   useEffect(() => document.getElementById(`${id}-${chosen}`)?.scrollIntoView({ block: "nearest" }), [id, chosen]);
-  const run = (offer: PaletteEntry | undefined) => {
-    if (!offer) return;
+  const run = (entry: PaletteEntry | undefined) => {
+    if (!entry) return;
     // Closing returns the focus to where it was; the command may then move it.
     element.current?.close();
-    offer.command.run();
+    entry.command.run();
   };
   const onKeyDown = (event: KeyboardEvent) => {
     const next = { ArrowDown: chosen + 1, ArrowUp: chosen - 1, Home: 0, End: found.length - 1 }[event.key];
@@ -45,11 +45,11 @@ export function Palette() {
         <Icon name="search" />
         <input
           role="combobox"
-          aria-label="What to do, or where to go"
+          aria-label="Search commands and sessions"
           aria-expanded="true"
           aria-controls={id}
           aria-activedescendant={found.length ? `${id}-${chosen}` : undefined}
-          placeholder="What to do, or where to go"
+          placeholder="Search commands and sessions"
           autocomplete="off"
           spellcheck={false}
           value={letters}
@@ -60,15 +60,15 @@ export function Palette() {
           onKeyDown={onKeyDown}
         />
       </div>
-      <div class="palette-list" role="listbox" id={id} aria-label="What was found">
-        {found.map((offer, index) => (
+      <div class="palette-list" role="listbox" id={id} aria-label="Results">
+        {found.map((entry, index) => (
           <PaletteLine
-            key={`${offer.command.group}/${offer.command.key}`}
+            key={`${entry.command.group}/${entry.command.key}`}
             id={`${id}-${index}`}
-            offer={offer}
+            entry={entry}
             isChosen={index === chosen}
             onPoint={() => setChosen(index)}
-            onRun={() => run(offer)}
+            onRun={() => run(entry)}
           />
         ))}
       </div>
@@ -76,16 +76,16 @@ export function Palette() {
   );
 }
 
-interface OfferLineProps {
+interface PaletteLineProps {
   id: string;
-  offer: PaletteEntry;
+  entry: PaletteEntry;
   isChosen: boolean;
   onPoint: () => void;
   onRun: () => void;
 }
 
 /** One entry, with the typed letters highlighted. */
-function PaletteLine({ id, offer: { command, at }, isChosen, onPoint, onRun }: OfferLineProps) {
+function PaletteLine({ id, entry: { command, at }, isChosen, onPoint, onRun }: PaletteLineProps) {
   return (
     // biome-ignore lint/a11y/useKeyWithClickEvents: The keys are those of the field.
     // biome-ignore lint/a11y/useFocusableInteractive: The focus stays in the field, which names the chosen one.

@@ -40,7 +40,7 @@ const SHORTCUTS: readonly Shortcut[] = [
   { keys: "mod+k", label: "Commands and sessions", run: showPalette },
   { keys: "mod+shift+o", label: "New chat", run: () => go(to.new()) },
   { keys: "/", label: "Search in all sessions", run: focusSearch },
-  { keys: "mod+shift+f", label: "The same while you write", run: focusSearch },
+  { keys: "mod+shift+f", label: "The same while typing", run: focusSearch },
   { keys: "alt+arrowup", label: "Previous session", run: () => switchSession(-1) },
   { keys: "alt+arrowdown", label: "Next session", run: () => switchSession(1) },
   { keys: "mod+b", label: "Show or hide the sidebar", run: () => setOpen(!isOpen.value) },
@@ -75,11 +75,11 @@ function switchSession(by: number): void {
 const FIELD_KEYS = [
   { keys: "enter", label: "Send the message" },
   { keys: "shift+enter", label: "New line in the message" },
-  { keys: "mod+enter", label: "Steer what is running with the message" },
-  { keys: "arrowup", label: "Your last message again, in an empty field" },
-  { keys: "f2", label: "Rename the session that has the focus in the list" },
-  { keys: "delete", label: "Delete it; it can be undone" },
-  { keys: "escape", label: "Stop the answer, in an empty field; close what lies over the page" },
+  { keys: "mod+enter", label: "Send the message to the running turn" },
+  { keys: "arrowup", label: "Previous message, in an empty field" },
+  { keys: "f2", label: "Rename the focused session in the list" },
+  { keys: "delete", label: "Delete the focused session (with undo)" },
+  { keys: "escape", label: "Stop the answer, in an empty field; close a dialog" },
 ];
 
 /** The list of all shortcuts. */

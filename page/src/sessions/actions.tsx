@@ -18,11 +18,11 @@ const pathOf = (session: SessionView, rest = "") => `/api/sessions/${encodeURICo
  * Change a session.  The page shows the change at once, and reverts it if the gateway refuses.  Returns whether it
  * succeeded.
  */
-async function change(session: SessionView, wanted: Change): Promise<boolean> {
-  const { title, pinned, archived } = { ...session, ...wanted };
-  const label = wanted.title || session.label;
+async function change(session: SessionView, changes: Change): Promise<boolean> {
+  const { title, pinned, archived } = { ...session, ...changes };
+  const label = changes.title || session.label;
   updateSessions([{ ...session, label, title, pinned: pinned ?? false, archived: archived ?? false }]);
-  const changed = await attempt(() => patch<SessionView>(pathOf(session), wanted));
+  const changed = await attempt(() => patch<SessionView>(pathOf(session), changes));
   updateSessions([changed ?? session]);
   return changed !== undefined;
 }
@@ -34,7 +34,7 @@ export async function archive(session: SessionView): Promise<void> {
   const archived = !session.archived;
   if (!(await change(session, { archived }))) return;
   const undo = { label: "Undo", run: () => change(session, { archived: !archived }) };
-  showToast(archived ? `“${session.label}” is archived.` : `“${session.label}” is out of the archive.`, {
+  showToast(archived ? `“${session.label}” is archived.` : `“${session.label}” is no longer archived.`, {
     action: undo,
   });
 }
@@ -67,7 +67,7 @@ export function sessionMenuItems(session: SessionView, where: RenamePlace): Menu
     { label: "Rename", icon: "edit", onSelect: () => beginRenaming(session.id, where) },
     { label: session.pinned ? "Unpin" : "Pin", icon: "pin", onSelect: () => pin(session) },
     {
-      label: session.archived ? "Take out of the archive" : "Archive",
+      label: session.archived ? "Unarchive" : "Archive",
       icon: "archive",
       onSelect: () => archive(session),
     },
@@ -80,7 +80,7 @@ export function sessionMenuItems(session: SessionView, where: RenamePlace): Menu
 }
 
 export function SessionMenu({ session, where }: { session: SessionView; where: RenamePlace }) {
-  return <Menu label={`What to do with “${session.label}”`} items={sessionMenuItems(session, where)} />;
+  return <Menu label={`Actions for “${session.label}”`} items={sessionMenuItems(session, where)} />;
 }
 
 type RenamePlace = "list" | "header";
@@ -100,11 +100,11 @@ const TITLE_MAX = 200;
 export function RenameField({ session }: { session: SessionView }) {
   const field = useRef<HTMLInputElement>(null);
   useLayoutEffect(() => field.current?.select(), []);
-  const finish = (keep: boolean) => {
+  const finish = (save: boolean) => {
     if (renaming.peek() === null) return;
     renaming.value = null;
     const title = field.current?.value.trim() ?? "";
-    if (keep && title && title !== session.label) rename(session, title);
+    if (save && title && title !== session.label) rename(session, title);
   };
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.isComposing) return;

@@ -10,7 +10,7 @@ export function statusText(session: SessionView): string {
   if (session.activity === "running") return "Running";
   if (session.activity === "retrying") return "Waiting for the model";
   if (session.activity === "queued") return "Queued";
-  if (session.resume_pending) return "Interrupted; goes on with your next message";
+  if (session.resume_pending) return "Interrupted; continues with your next message";
   if (session.state === "ended") return "Ended";
   return session.state === "suspended" ? "Suspended" : "";
 }
@@ -26,9 +26,9 @@ const TONES: Record<NonNullable<SessionView["activity"]>, Tone> = {
 
 /** The status as an icon, with its text for screen readers. */
 export function StatusMark({ session, unread }: { session: SessionView; unread: boolean }) {
-  const said = statusText(session);
-  const text = unread && session.activity !== "waiting" ? "New answer" : said;
-  if (!text || (said === "Ended" && !unread)) return null;
+  const status = statusText(session);
+  const text = unread && session.activity !== "waiting" ? "New answer" : status;
+  if (!text || (status === "Ended" && !unread)) return null;
   return (
     <span class="state-mark" title={text}>
       {markOf(session, unread)}

@@ -56,10 +56,10 @@ function isMissing(conversation: Conversation): boolean {
 
 function Missing() {
   return (
-    <Empty icon="chat" title="This session is not here">
-      <p>It was deleted, or belongs to somebody else.</p>
+    <Empty icon="chat" title="Session not found">
+      <p>It was deleted, or belongs to another person.</p>
       <p>
-        <a href={to.new()}>Begin a new one</a>
+        <a href={to.new()}>Start a new one</a>
       </p>
     </Empty>
   );
@@ -123,7 +123,7 @@ function StateBadge({ session }: { session: SessionView }) {
 }
 
 const CONNECTION_TEXTS: Record<Conversation["link"]["value"], { text: string; icon: IconName; hint: string }> = {
-  live: { text: "Live", icon: "check", hint: "What happens is shown as it happens." },
+  live: { text: "Live", icon: "check", hint: "Updates appear as they happen." },
   connecting: { text: "Connecting…", icon: "clock", hint: "What you see is saved." },
   away: { text: "Reconnecting…", icon: "offline", hint: "What you see is saved." },
 };
@@ -155,7 +155,7 @@ function ClosedNote({ session }: { session: SessionView }) {
 }
 
 function closedText(session: SessionView): string {
-  if (session.state === "suspended") return "This session was stopped. Your next message begins a new one.";
+  if (session.state === "suspended") return "This session was suspended. Your next message starts a new one.";
   const when = session.ended_at ? ` on ${fullMoment(session.ended_at)}` : "";
-  return `This session ended${when}. Everything in it is kept.`;
+  return `This session ended${when}. Its messages are kept.`;
 }

@@ -65,7 +65,7 @@ function clearSearch(field: HTMLInputElement | null): void {
   searchWords.value = "";
 }
 
-const INDEXING = "Older messages are still being indexed: some may be missing.";
+const INDEXING = "Older messages are still being indexed. Some may be missing.";
 
 /** The results, in place of the sessions. */
 export function SearchResults() {
@@ -73,7 +73,7 @@ export function SearchResults() {
   if (!now) return <SessionSkeleton />;
   if (now.error) return <Problem error={now.error} />;
   if (now.hits.length === 0) {
-    return <p class="session-nothing">{now.isIndexing ? INDEXING : "Nothing has all of these words."}</p>;
+    return <p class="session-nothing">{now.isIndexing ? INDEXING : "No results."}</p>;
   }
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions: The keys move between the links, which are inside.

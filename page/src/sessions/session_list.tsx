@@ -37,14 +37,14 @@ export function SessionList() {
 }
 
 function Offline() {
-  return <p class="session-nothing">Your sessions will be listed when the gateway is back.</p>;
+  return <p class="session-nothing">Your sessions appear when the gateway is back.</p>;
 }
 
 function Nothing() {
   const { archived, channel } = filter.value;
-  if (archived) return <p class="session-nothing">What you archive is kept here.</p>;
-  if (channel) return <p class="session-nothing">Nothing came this way yet.</p>;
-  return <p class="session-nothing">Your conversations will be listed here.</p>;
+  if (archived) return <p class="session-nothing">No archived sessions.</p>;
+  if (channel) return <p class="session-nothing">No sessions from this channel yet.</p>;
+  return <p class="session-nothing">Your conversations appear here.</p>;
 }
 
 /** The end of the list, which loads more when it becomes visible. */
@@ -144,27 +144,30 @@ export function SessionFilter() {
   return (
     <div class="session-filter">
       <span>{name}</span>
-      <Menu label={`Listed: ${name}. Choose others`} icon="chevron" items={choices()} />
+      <Menu label={`Filter: ${name}`} icon="chevron" items={choices()} />
     </div>
   );
 }
 
 function choices(): MenuItem[] {
-  const ofChannels = channels.value.map((each) => ({ ...channelOf(each), wanted: { channel: each, archived: false } }));
+  const ofChannels = channels.value.map((each) => ({
+    ...channelOf(each),
+    searched: { channel: each, archived: false },
+  }));
   return [
     choice("All sessions", "menu", { channel: null, archived: false }),
-    ...(ofChannels.length > 1 ? ofChannels.map(({ name, icon, wanted }) => choice(name, icon, wanted)) : []),
+    ...(ofChannels.length > 1 ? ofChannels.map(({ name, icon, searched }) => choice(name, icon, searched)) : []),
     choice("Archive", "archive", { channel: null, archived: true }),
   ];
 }
 
-function choice(label: string, icon: MenuItem["icon"], wanted: Filter): MenuItem {
-  const isChosen = filter.value.channel === wanted.channel && filter.value.archived === wanted.archived;
+function choice(label: string, icon: MenuItem["icon"], searched: Filter): MenuItem {
+  const isChosen = filter.value.channel === searched.channel && filter.value.archived === searched.archived;
   return {
     label,
     icon: isChosen ? "check" : icon,
     onSelect: () => {
-      filter.value = wanted;
+      filter.value = searched;
     },
   };
 }

@@ -17,9 +17,9 @@ const seen = signal<Seen>(storedSeen());
 const visible = signal(!document.hidden);
 
 /** Whether a turn has ended, or asks something, since the session was last shown. */
-export function unread(session: SessionView, known: Seen = seen.value): boolean {
+export function unread(session: SessionView, before: Seen = seen.value): boolean {
   const isOver = session.activity === null || session.activity === "waiting";
-  return isOver && session.seq > (known.get(session.id) ?? session.seq);
+  return isOver && session.seq > (before.get(session.id) ?? session.seq);
 }
 
 /** Record which sessions are shown; a session that is new to this browser counts as seen. */
@@ -36,10 +36,10 @@ export function startUnread(): void {
 }
 
 /** Return what has been seen, given the list and the open session; the same map if nothing is new. */
-export function withSeen(known: Seen, found: readonly SessionView[], open: string | null): Seen {
-  const news = found.filter((each) => !known.has(each.id) || (each.id === open && known.get(each.id) !== each.seq));
-  if (news.length === 0) return known;
-  const next = new Map(known);
+export function withSeen(before: Seen, found: readonly SessionView[], open: string | null): Seen {
+  const news = found.filter((each) => !before.has(each.id) || (each.id === open && before.get(each.id) !== each.seq));
+  if (news.length === 0) return before;
+  const next = new Map(before);
   for (const each of news) {
     // The most recent comes last, and is kept longest.
     next.delete(each.id);

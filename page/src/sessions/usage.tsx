@@ -11,15 +11,15 @@ import { Icon } from "../ui/icon.tsx";
 export function UsageMeter({ conversation }: { conversation: Conversation }) {
   const id = useId();
   const [over, setOver] = useState(false);
-  const [kept, setKept] = useState(false);
-  const whole = conversation.used.value;
-  const summary = usageSummary(whole);
+  const [pinned, setPinned] = useState(false);
+  const used = conversation.used.value;
+  const summary = usageSummary(used);
   if (!summary) return null;
   const last = conversation.turns.value.findLast((each) => usageSummary(each.used))?.used;
-  const open = over || kept;
+  const open = over || pinned;
   const close = () => {
     setOver(false);
-    setKept(false);
+    setPinned(false);
   };
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions: The pointer only shows what the button inside shows as well.
@@ -36,13 +36,13 @@ export function UsageMeter({ conversation }: { conversation: Conversation }) {
         aria-label={`Used: ${summary}`}
         aria-expanded={open}
         aria-controls={id}
-        onClick={() => setKept(!kept)}
+        onClick={() => setPinned(!pinned)}
       >
         <Icon name="gauge" size={15} />
         <span class="meter-brief">{summary}</span>
       </button>
       <div class="meter-more" id={id} hidden={!open}>
-        <Figures title="This conversation" used={whole} />
+        <Figures title="This conversation" used={used} />
         {last && <Figures title="The last answer" used={last} />}
       </div>
     </div>
@@ -79,11 +79,11 @@ export function usageSummary(used: TokenUsage): string {
 
 /** Return the usage by kind, without zeros. */
 export function usageLines(used: TokenUsage): readonly UsageLine[] {
-  const cached = used.cached ? ` (${percent(cachedShare(used))} from the cache)` : "";
+  const cached = used.cached ? ` (${percent(cachedShare(used))} cached)` : "";
   return [
     { name: "Model", value: used.model },
-    { name: "Read", value: used.input ? `${count(used.input)} tokens${cached}` : "" },
-    { name: "Written", value: used.output ? `${count(used.output)} tokens` : "" },
+    { name: "Input", value: used.input ? `${count(used.input)} tokens${cached}` : "" },
+    { name: "Output", value: used.output ? `${count(used.output)} tokens` : "" },
     { name: "Cost", value: used.costMicros ? price(used.costMicros) : "" },
   ].filter((each) => each.value);
 }

@@ -80,7 +80,7 @@ function Saved({ wizard }: { wizard: SetupWizard }) {
     <div class="setup-end">
       <Icon name="check" size={32} />
       <h2>Saved</h2>
-      <p>{wizard.model.value} answers after a restart. It takes a moment, and this page stays.</p>
+      <p>{wizard.model.value} will answer after a restart. It takes a moment; this page stays open.</p>
       <RestartButton label="Restart now" look="main" onBack={() => wizard.back("ready")} />
     </div>
   );
@@ -91,7 +91,7 @@ function Ready({ wizard }: { wizard: SetupWizard }) {
     <div class="setup-end">
       <Icon name="chat" size={32} />
       <h2>Ready</h2>
-      <p>{wizard.model.value} is there.</p>
+      <p>{wizard.model.value} is ready.</p>
       <a class="button main" href={to.new()}>
         Say hello
       </a>

@@ -11,22 +11,22 @@ import { isInUse, type Provider, type SetupWizard } from "./wizard.ts";
 
 /** Step one: the provider. */
 export function ProviderChoice({ wizard }: { wizard: SetupWizard }) {
-  const offer = wizard.options.value!;
+  const options = wizard.options.value!;
   return (
     <>
-      <h2>Who shall answer?</h2>
+      <h2>Choose a provider</h2>
       <p class="setup-lead">
-        {offer.needed
-          ? "For now a built-in demonstration answers. Choose where a real model runs: at a provider, or on a machine of yours."
-          : `Now it is ${offer.model.name}. Choose another at any time.`}
+        {options.needed
+          ? "A built-in demo answers for now. Choose where a real model runs: at a provider, or on your own machine."
+          : `The current model is ${options.model.name}. You can change it at any time.`}
       </p>
       <ul class="setup-providers">
-        {offer.providers.map((each) => (
+        {options.providers.map((each) => (
           <li key={each.name}>
             <button type="button" class="setup-provider" onClick={() => wizard.choose(each)}>
               <strong>{each.label}</strong>
               <span class="faint">{providerHint(each)}</span>
-              {isInUse(offer, each) && <Badge tone="good">in use</Badge>}
+              {isInUse(options, each) && <Badge tone="good">in use</Badge>}
             </button>
           </li>
         ))}
@@ -36,9 +36,9 @@ export function ProviderChoice({ wizard }: { wizard: SetupWizard }) {
 }
 
 function providerHint(provider: Provider): string {
-  if (provider.has_key && provider.needs_key) return "its key is there already";
-  if (provider.needs_key) return "with a key";
-  return provider.base_url || "at an address of your own";
+  if (provider.has_key && provider.needs_key) return "key already set";
+  if (provider.needs_key) return "needs a key";
+  return provider.base_url || "at your own address";
 }
 
 /** Step two: the provider's address and key. */
@@ -58,7 +58,7 @@ export function AccessForm({ wizard }: { wizard: SetupWizard }) {
       <div class="setup-actions">
         <Button onClick={() => wizard.back("provider")}>Back</Button>
         <Button type="submit" look="main" disabled={wizard.busy.value || isMissing(wizard)}>
-          {wizard.busy.value ? "Asking for its models…" : "Continue"}
+          {wizard.busy.value ? "Loading models…" : "Continue"}
         </Button>
       </div>
     </form>
@@ -74,14 +74,14 @@ function isMissing(wizard: SetupWizard): boolean {
 function Key({ wizard }: { wizard: SetupWizard }) {
   const provider = wizard.provider.value!;
   return (
-    <Field label={provider.needs_key ? "Key" : "Key (if it asks for one)"} hint={keyHint(provider)}>
+    <Field label={provider.needs_key ? "Key" : "Key (optional)"} hint={keyHint(provider)}>
       {(control) => (
         <input
           {...control}
           type="password"
           autocomplete="off"
           spellcheck={false}
-          placeholder={provider.has_key ? "the one that is there" : ""}
+          placeholder={provider.has_key ? "current key" : ""}
           value={wizard.key.value}
           onInput={(event) => {
             wizard.key.value = event.currentTarget.value;
@@ -93,15 +93,15 @@ function Key({ wizard }: { wizard: SetupWizard }) {
 }
 
 function keyHint({ has_key, key_hint, key_variable }: Provider): string | undefined {
-  if (has_key) return "Leave it empty to go on with the key that is there.";
+  if (has_key) return "Leave it empty to use the current key.";
   if (!key_hint) return undefined;
-  return `You get one at ${key_hint}. The gateway also takes it from ${key_variable} in its environment, when it starts.`;
+  return `Get one at ${key_hint}. You can also set the environment variable ${key_variable} for the gateway.`;
 }
 
 function Address({ wizard }: { wizard: SetupWizard }) {
   const provider = wizard.provider.value!;
   const usual = !provider.needs_address;
-  const hint = usual ? "Only where it is somewhere else than usual." : "Where its API answers.";
+  const hint = usual ? "Only if it is not the default address." : "The address of its API.";
   return (
     <Field label={usual ? "Address (optional)" : "Address"} hint={hint}>
       {(control) => (
@@ -133,14 +133,14 @@ export function ModelChoice({ wizard }: { wizard: SetupWizard }) {
   };
   return (
     <form class="setup-form" onSubmit={go}>
-      <h2>Which model?</h2>
+      <h2>Choose a model</h2>
       {problem && (
         <p class="setup-note" role="note">
-          Its models could not be listed: {problem}. To go on, {hint}, or write the name of one.
+          The models could not be listed: {problem}. To go on, {hint}, or type the name of a model.
         </p>
       )}
       {models.length > 0 && <ModelList models={models} wizard={wizard} />}
-      <Field label="Model" hint={`As the provider writes it, like ${wizard.provider.value!.example}`}>
+      <Field label="Model" hint={`As the provider spells it, such as ${wizard.provider.value!.example}`}>
         {(control) => (
           <input
             {...control}
@@ -163,8 +163,8 @@ export function ModelChoice({ wizard }: { wizard: SetupWizard }) {
 }
 
 function ModelList({ models, wizard }: { models: readonly string[]; wizard: SetupWizard }) {
-  const [wanted, setWanted] = useState("");
-  const found = models.filter((each) => each.toLowerCase().includes(wanted.trim().toLowerCase()));
+  const [searched, setSearched] = useState("");
+  const found = models.filter((each) => each.toLowerCase().includes(searched.trim().toLowerCase()));
   return (
     <div class="setup-models">
       {models.length > 8 && (
@@ -173,8 +173,8 @@ function ModelList({ models, wizard }: { models: readonly string[]; wizard: Setu
           type="search"
           placeholder={`Search ${plural(models.length, "model")}`}
           aria-label="Search models"
-          value={wanted}
-          onInput={(event) => setWanted(event.currentTarget.value)}
+          value={searched}
+          onInput={(event) => setSearched(event.currentTarget.value)}
         />
       )}
       <fieldset class="setup-list">
@@ -190,7 +190,7 @@ function ModelList({ models, wizard }: { models: readonly string[]; wizard: Setu
             {each}
           </label>
         ))}
-        {found.length === 0 && <p class="faint">None is called that.</p>}
+        {found.length === 0 && <p class="faint">No results.</p>}
         {found.length > SHOWN_MAX && <p class="faint">and {found.length - SHOWN_MAX} more</p>}
       </fieldset>
     </div>
@@ -205,7 +205,7 @@ export function ModelTest({ wizard }: { wizard: SetupWizard }) {
       <h2>{wizard.model.value}</h2>
       {!trial && wizard.problem.value === undefined && (
         <p class="setup-waiting">
-          <Spinner label="Asking it" /> Asking it to say something. One that has to be loaded first takes a while.
+          <Spinner label="Testing" /> Testing the model. This takes longer if it has to be loaded first.
         </p>
       )}
       {trial && (trial.ok ? <Answered trial={trial} /> : <Failed trial={trial} />)}

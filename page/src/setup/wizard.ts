@@ -23,7 +23,7 @@ export class SetupWizard {
   readonly problem = signal<unknown>(undefined);
   readonly busy = signal(false);
   /** The number of the latest request; older answers are dropped. */
-  #asked = 0;
+  #latest = 0;
 
   readonly #choice = computed<ModelPlan>(() => ({
     provider: this.provider.value?.name ?? "",
@@ -34,15 +34,15 @@ export class SetupWizard {
   }));
 
   readonly load = async (): Promise<void> => {
-    const offer = await this.#ask(() => get<SetupView>("/api/setup"));
-    if (offer) this.options.value = offer;
+    const options = await this.#ask(() => get<SetupView>("/api/setup"));
+    if (options) this.options.value = options;
   };
 
   choose(chosen: Provider): void {
     if (this.provider.value?.name !== chosen.name) {
-      const offer = this.options.value;
+      const options = this.options.value;
       this.key.value = this.model.value = "";
-      this.baseUrl.value = isInUse(offer, chosen) ? offer.model.base_url : chosen.base_url;
+      this.baseUrl.value = isInUse(options, chosen) ? options.model.base_url : chosen.base_url;
     }
     this.provider.value = chosen;
     this.step.value = "access";
@@ -73,7 +73,7 @@ export class SetupWizard {
   };
 
   back(to: Step): void {
-    this.#asked += 1;
+    this.#latest += 1;
     this.busy.value = false;
     this.problem.value = undefined;
     this.step.value = to;
@@ -81,7 +81,7 @@ export class SetupWizard {
 
   /** Send a request; null if it failed, or a later one was sent meanwhile. */
   async #ask<T>(ask: () => Promise<T>): Promise<T | null> {
-    const mine = ++this.#asked;
+    const mine = ++this.#latest;
     this.busy.value = true;
     this.problem.value = undefined;
     let found: T | null = null;
@@ -91,7 +91,7 @@ export class SetupWizard {
     } catch (error) {
       problem = error;
     }
-    if (mine !== this.#asked) return null;
+    if (mine !== this.#latest) return null;
     this.busy.value = false;
     this.problem.value = problem;
     return found;
@@ -99,6 +99,6 @@ export class SetupWizard {
 }
 
 /** Return whether a model of this provider is in use now. */
-export function isInUse(offer: SetupView | null, provider: Provider): offer is SetupView {
-  return offer?.model.name.split(":")[0] === provider.name;
+export function isInUse(options: SetupView | null, provider: Provider): options is SetupView {
+  return options?.model.name.split(":")[0] === provider.name;
 }

@@ -110,13 +110,13 @@ export function takeCode(after = to.new()): string | null {
 }
 
 /** Opening a link in a tab that already shows the page changes only the fragment. */
-export function onCode(take: (code: string) => void): void {
+export function onCode(onCodeFound: (code: string) => void): void {
   const listener = (event: HashChangeEvent) => {
     const code = takeCode(new URL(event.oldURL).hash || to.new());
     if (!code) return;
     // The router must not take the code for a route.
     event.stopImmediatePropagation();
-    take(code);
+    onCodeFound(code);
   };
   addEventListener("hashchange", listener, { capture: true });
 }

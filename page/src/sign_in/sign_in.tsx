@@ -44,7 +44,7 @@ export function SignInDialog() {
   };
   return (
     <Dialog title="Sign in" onClose={close}>
-      <p>This machine needs no key to talk and to read. To change settings and to allow commands, sign in.</p>
+      <p>On this machine you can chat and read without signing in. Sign in to change settings and approve commands.</p>
       <SignInOptions />
     </Dialog>
   );
@@ -58,7 +58,7 @@ function SignInOptions() {
     <>
       {!isSecureContext && (
         <p class="sign-in-problem" role="note">
-          This address is not encrypted. Others on the network can read along, and can take over your sign-in. Use
+          This address is not encrypted. Others on the network can read what you send and take over your sign-in. Use
           https, or a tunnel to 127.0.0.1.
         </p>
       )}
@@ -68,7 +68,7 @@ function SignInOptions() {
           {hasPassword ? "Or get" : "Get"} a link on the machine where the gateway runs, and open it in this browser:
         </p>
         <Command text="holdfast link" />
-        <p class="sign-in-small">A link is good once, for fifteen minutes.</p>
+        <p class="sign-in-small">A link works once, for fifteen minutes.</p>
       </div>
     </>
   );

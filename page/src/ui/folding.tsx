@@ -49,7 +49,7 @@ interface FoldedProps {
   text: string;
   /** Which end stays visible. */
   end?: "head" | "tail";
-  children: (shown: string) => ComponentChildren;
+  children: (visible: string) => ComponentChildren;
 }
 
 /** Long text, cut until the rest is asked for. */
@@ -69,6 +69,6 @@ export function LongText({ text, end = "head", children }: FoldedProps) {
 }
 
 function excerpt(lines: readonly string[], end: "head" | "tail"): string {
-  const shown = (end === "head" ? lines.slice(0, LINES_MAX) : lines.slice(-LINES_MAX)).join("\n");
-  return end === "head" ? shown.slice(0, CHARS_MAX) : shown.slice(-CHARS_MAX);
+  const visible = (end === "head" ? lines.slice(0, LINES_MAX) : lines.slice(-LINES_MAX)).join("\n");
+  return end === "head" ? visible.slice(0, CHARS_MAX) : visible.slice(-CHARS_MAX);
 }

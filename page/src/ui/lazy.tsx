@@ -20,9 +20,7 @@ export function lazy<P extends object>(load: () => Promise<Part<P>>): Part<P> {
     try {
       part.value = await load();
     } catch {
-      problem.value = new Error(
-        "This part of the page could not be fetched. The gateway is away, or has a newer page.",
-      );
+      problem.value = new Error("This part of the page could not be loaded. The gateway is away, or was updated.");
     }
   };
   return function Lazy(props: P) {

@@ -27,7 +27,7 @@ export function newLoader<T>(read: () => Promise<T>): Loader<T> {
   const loaded = signal<Loaded<T>>({ value: undefined, error: undefined });
   let started = 0;
   let finished = 0;
-  const take = (number: number, found: Loaded<T>) => {
+  const settle = (number: number, found: Loaded<T>) => {
     // An answer that a later one overtook is dropped.
     if (number < finished) return;
     finished = number;
@@ -36,9 +36,9 @@ export function newLoader<T>(read: () => Promise<T>): Loader<T> {
   const reload = async () => {
     const number = ++started;
     try {
-      take(number, { value: await read(), error: undefined });
+      settle(number, { value: await read(), error: undefined });
     } catch (error) {
-      take(number, { ...loaded.peek(), error });
+      settle(number, { ...loaded.peek(), error });
     }
   };
   return [loaded, reload];

@@ -9,8 +9,8 @@ test("the kinds of a debt add up to all that is unpaid", () => {
 });
 
 test("a debt is told by its kinds, and of what there is none nothing is said", () => {
-  expect(backlogText(debt)).toBe("4 owed, 2 parked, 5 gathering, 1 being committed");
-  expect(backlogText(debt, "owed")).toBe("2 parked, 5 gathering, 1 being committed");
-  expect(backlogText({ unpaid: 525, open: 525 }, "owed")).toBe("525 gathering");
+  expect(backlogText(debt)).toBe("4 waiting, 2 on hold, 5 in progress, 1 being learned");
+  expect(backlogText(debt, "owed")).toBe("2 on hold, 5 in progress, 1 being learned");
+  expect(backlogText({ unpaid: 525, open: 525 }, "owed")).toBe("525 in progress");
   expect(backlogText({})).toBe("");
 });

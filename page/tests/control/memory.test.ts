@@ -10,18 +10,18 @@ const mate = "Drinks mate. <!-- mem_1 -->";
 const lisbon = "Lives in Lisbon. <!-- mem_2 -->";
 
 test("nothing was changed where both are as they were", () => {
-  expect(difference(document(tea), document(tea), document(tea))).toEqual({ come: [], gone: [], clashes: [] });
+  expect(difference(document(tea), document(tea), document(tea))).toEqual({ added: [], removed: [], clashes: [] });
 });
 
 test("what came and went meanwhile is told without the ids of memories", () => {
-  const { come, gone } = difference(document(tea), document(lisbon), document(tea));
-  expect(come).toEqual(["Lives in Lisbon."]);
-  expect(gone).toEqual(["Drinks tea."]);
+  const { added, removed } = difference(document(tea), document(lisbon), document(tea));
+  expect(added).toEqual(["Lives in Lisbon."]);
+  expect(removed).toEqual(["Drinks tea."]);
 });
 
 test("a line that both changed is a clash, unless they made the same of it", () => {
   const clashes = [{ theirs: "Drinks coffee.", mine: "Drinks mate." }];
-  expect(difference(document(tea), document(coffee), document(mate))).toEqual({ come: [], gone: [], clashes });
+  expect(difference(document(tea), document(coffee), document(mate))).toEqual({ added: [], removed: [], clashes });
   expect(difference(document(tea), document(coffee), document(coffee)).clashes).toEqual([]);
 });
 

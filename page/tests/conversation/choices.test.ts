@@ -33,7 +33,7 @@ describe("answers", () => {
       "Denied",
     ]);
     expect(told("constructor")).toBe("Denied: constructor");
-    expect(told("cancelled")).toBe("Not asked any more");
+    expect(told("cancelled")).toBe("Withdrawn");
   });
 
   it("to a plain question are words, also where they look like a decision", () => {

@@ -187,7 +187,7 @@ afterEach(() => {
 
 test("a line that fell silent is given up although the clock was set back", () => {
   const line = new WatchedConnection(new AbortController().signal);
-  line.heard();
+  line.touch();
   vi.setSystemTime(Date.now() - 3_600_000);
   vi.advanceTimersByTime(60_000);
   expect(line.signal.aborted).toBe(true);

@@ -16,7 +16,7 @@ test("a price is shown where one is known", () => {
 
 test("what came from the cache is a share of what was read, and never more than all of it", () => {
   const read = (input: number, cached: number) =>
-    usageLines({ ...NOTHING, input, cached }).find((each) => each.name === "Read")?.value;
-  expect(read(400, 300)).toBe("400 tokens (75 % from the cache)");
-  expect(read(100, 300)).toBe("100 tokens (100 % from the cache)");
+    usageLines({ ...NOTHING, input, cached }).find((each) => each.name === "Input")?.value;
+  expect(read(400, 300)).toBe("400 tokens (75 % cached)");
+  expect(read(100, 300)).toBe("100 tokens (100 % cached)");
 });

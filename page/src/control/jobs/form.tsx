@@ -50,7 +50,7 @@ export function JobForm({ job, onClose }: { job?: JobView; onClose: () => void }
         <div class="dialog-actions">
           <Button onClick={onClose}>Cancel</Button>
           <Button look="main" type="submit" disabled={action.busy.value}>
-            {job ? "Save" : "Add the job"}
+            {job ? "Save" : "Add job"}
           </Button>
         </div>
       </form>
@@ -79,7 +79,7 @@ function Name({ value, onChange }: PartProps) {
       maxLength={100}
       // The name becomes part of a path.
       pattern="[^\/]+"
-      title="without a slash"
+      title="no slash"
       placeholder="morning-report"
       value={value}
       onInput={onChange}
@@ -98,7 +98,7 @@ function When({ value, onChange }: PartProps) {
         value={value}
         onInput={onChange}
       />
-      <Filter label="Usual schedules" choices={PRESETS} chosen={value} onChoose={onChange} />
+      <Filter label="Common schedules" choices={PRESETS} chosen={value} onChoose={onChange} />
       <Forecast schedule={value} />
     </div>
   );
@@ -106,7 +106,7 @@ function When({ value, onChange }: PartProps) {
 
 function Prompt({ value, onChange }: PartProps) {
   return (
-    <Field label="Prompt" hint="What the agent is asked each time, in a new conversation.">
+    <Field label="Prompt" hint="What the agent is asked on each run, in a new conversation.">
       {(control) => (
         <textarea
           {...control}
@@ -125,8 +125,8 @@ function Deliver({ value, onChange }: PartProps) {
   return (
     <TextField
       label="Deliver the answer to"
-      hint="Left empty, it is kept in its own conversation. Elsewhere: a channel and an address, such as url:https://example.org/hook."
-      placeholder="nowhere else"
+      hint="Empty: only in its own conversation. Or a channel and an address, such as url:https://example.org/hook."
+      placeholder="only in its conversation"
       value={value}
       onInput={onChange}
     />
@@ -135,8 +135,8 @@ function Deliver({ value, onChange }: PartProps) {
 
 /** The next times of a schedule that is being typed, computed by the gateway. */
 function Forecast({ schedule }: { schedule: string }) {
-  const asked = useDebounced(schedule.trim());
-  return asked ? <Times schedule={asked} /> : <p class="forecast faint">The next times appear here.</p>;
+  const settled = useDebounced(schedule.trim());
+  return settled ? <Times schedule={settled} /> : <p class="forecast faint">The next runs appear here.</p>;
 }
 
 function Times({ schedule }: { schedule: string }) {
@@ -147,7 +147,7 @@ function Times({ schedule }: { schedule: string }) {
   return (
     <div class="forecast">
       {words && <p>It runs {words}.</p>}
-      {value && <p class="faint">The next times{value.zone && `, by the gateway's clock (${value.zone})`}:</p>}
+      {value && <p class="faint">Next runs{value.zone && `, by the gateway's clock (${value.zone})`}:</p>}
       <ol class="forecast-times">
         {value?.instants.map((instant) => (
           <li key={instant}>
@@ -173,8 +173,8 @@ export function RemoveJob({ job, onClose, onRemoved }: RemoveJobProps) {
   };
   return (
     <Confirm title={`Remove “${job.name}”?`} action="Remove" onConfirm={confirm} onClose={onClose}>
-      <p>It will not run again, and the list of its times goes with it. The conversations of those times stay.</p>
-      <p>To have it rest for a while, pause it instead.</p>
+      <p>It will not run again, and its history is deleted. The conversations of its runs stay.</p>
+      <p>To stop it for a while, pause it instead.</p>
     </Confirm>
   );
 }
@@ -189,13 +189,13 @@ const removeJob = (name: string) => remove<Removed>(jobPath(name));
 export async function runJob(name: string): Promise<void> {
   const receipt = await post<Receipt>(jobPath(name, "run"));
   const open = () => go(to.session(receipt.session_id, receipt.turn_id));
-  showToast(`“${name}” runs now.`, { action: { label: "Watch it", run: open } });
+  showToast(`“${name}” is running.`, { action: { label: "Open", run: open } });
 }
 
 /** Pause a job, or resume it. */
 export async function togglePause(job: JobView): Promise<void> {
   await post<JobView>(jobPath(job.name, job.paused ? "resume" : "pause"));
-  showToast(job.paused ? `“${job.name}” goes on.` : `“${job.name}” is paused.`);
+  showToast(job.paused ? `“${job.name}” is resumed.` : `“${job.name}” is paused.`);
 }
 
 /** Go to the conversation of a turn, given only its id. */

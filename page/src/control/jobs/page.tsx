@@ -32,7 +32,7 @@ function JobList() {
     <>
       <PageHead
         title="Jobs"
-        lead="Prompts that run by themselves, on a schedule. Each time is kept: it ran, it failed, or it was missed, and why."
+        lead="Prompts that run on a schedule. The history shows each run: completed, failed or missed, and why."
       >
         <Button look="main" icon="plus" onClick={() => setOpen({ what: "new" })}>
           New job
@@ -53,7 +53,7 @@ function JobList() {
 function NoJobs() {
   return (
     <Empty icon="clock" title="No jobs yet">
-      Let something run every morning, every hour or once: “Summarise what changed in the workspace since yesterday”.
+      Run a prompt every morning, every hour or once, such as “Summarise what changed in the workspace since yesterday”.
     </Empty>
   );
 }
@@ -85,11 +85,11 @@ function JobMenu({ job, refresh, setOpen }: JobMenuProps) {
   const done = (action: () => Promise<void>) => attempt(action).then(refresh);
   return (
     <Menu
-      label={`What to do with ${job.name}`}
+      label={`Actions for ${job.name}`}
       items={[
         { label: "Run now", icon: "play", onSelect: () => done(() => runJob(job.name)) },
         {
-          label: job.paused ? "Go on" : "Pause",
+          label: job.paused ? "Resume" : "Pause",
           icon: job.paused ? "retry" : "pause",
           onSelect: () => done(() => togglePause(job)),
         },
@@ -132,7 +132,7 @@ function JobDetail({ name }: { name: string }) {
       <Section title="Prompt">
         <pre class="panel job-whole">{value.prompt}</pre>
       </Section>
-      <Section title="Its last times">
+      <Section title="Recent runs">
         <History slots={value.slots ?? []} />
       </Section>
     </>
@@ -146,7 +146,7 @@ function factsOf(job: JobView) {
     { name: "At", value: job.next_at === null || job.paused ? null : fullMoment(job.next_at) },
     {
       name: "Delivers to",
-      value: job.deliver && job.deliver !== LOG ? job.deliver : "its own conversation, kept here",
+      value: job.deliver && job.deliver !== LOG ? job.deliver : "only its own conversation",
     },
     { name: "Saved", value: <Time at={job.created_at} /> },
   ];
@@ -165,7 +165,7 @@ function Actions({ job, reload }: { job: JobView; reload: () => Promise<void> })
         Run now
       </Button>
       <Button icon={job.paused ? "retry" : "pause"} onClick={() => done(() => togglePause(job))}>
-        {job.paused ? "Go on" : "Pause"}
+        {job.paused ? "Resume" : "Pause"}
       </Button>
       <Button icon="edit" onClick={() => setOpen("edit")}>
         Edit
@@ -181,11 +181,15 @@ function Actions({ job, reload }: { job: JobView; reload: () => Promise<void> })
   );
 }
 
-const OUTCOMES: Record<JobOutcome, { word: string; tone: Tone; said: string }> = {
-  due: { word: "At work", tone: "busy", said: "" },
-  ran: { word: "Ran", tone: "good", said: "" },
-  failed: { word: "Failed", tone: "bad", said: "Its conversation says why." },
-  missed: { word: "Missed", tone: "note", said: "The gateway was not running then, and it was too late afterwards." },
+const OUTCOMES: Record<JobOutcome, { word: string; tone: Tone; meaning: string }> = {
+  due: { word: "Running", tone: "busy", meaning: "" },
+  ran: { word: "Completed", tone: "good", meaning: "" },
+  failed: { word: "Failed", tone: "bad", meaning: "See its conversation for the reason." },
+  missed: {
+    word: "Missed",
+    tone: "note",
+    meaning: "The gateway was not running at that time, and it was too late afterwards.",
+  },
 };
 
 /** The last runs of a job, newest first. */
@@ -193,21 +197,19 @@ function History({ slots }: { slots: readonly Fired[] }) {
   if (slots.length === 0) {
     return (
       <div class="panel">
-        <Empty icon="clock" title="It has not been due yet">
+        <Empty icon="clock" title="No runs yet">
           Run it now to see what it does.
         </Empty>
       </div>
     );
   }
-  return (
-    <Table label="Times at which it was due" columns={COLUMNS} rows={slots} keyOf={(each) => String(each.instant)} />
-  );
+  return <Table label="Runs" columns={COLUMNS} rows={slots} keyOf={(each) => String(each.instant)} />;
 }
 
 const COLUMNS: readonly Column<Fired>[] = [
   { title: "When", cell: (slot) => <Time at={slot.instant} as="relative" /> },
   { title: "Outcome", cell: (slot) => <Badge tone={OUTCOMES[slot.outcome].tone}>{OUTCOMES[slot.outcome].word}</Badge> },
-  { title: "Note", wide: true, cell: (slot) => <span class="faint">{OUTCOMES[slot.outcome].said}</span> },
+  { title: "Note", wide: true, cell: (slot) => <span class="faint">{OUTCOMES[slot.outcome].meaning}</span> },
   { title: "", cell: (slot) => slot.turn_id && <OpenTurn turnId={slot.turn_id} /> },
 ];
 

@@ -18,7 +18,7 @@ export function Schedule({ schedule }: { schedule: string }) {
 /** When a job runs next. */
 export function NextRun({ job }: { job: JobView }) {
   if (job.paused) return <Badge tone="busy">Paused</Badge>;
-  if (job.next_at === null) return <span class="faint">never again</span>;
+  if (job.next_at === null) return <span class="faint">no more runs</span>;
   // Compared by the gateway's clock; a job that is due starts within seconds.
   return job.next_at <= gatewayTime() ? <Badge tone="busy">Due now</Badge> : <Time at={job.next_at} as="relative" />;
 }

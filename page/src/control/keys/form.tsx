@@ -9,9 +9,13 @@ import type { KeyPlan, KeyView, NewKey, SettingsView } from "../../wire.ts";
 import { ErrorNotice, TextField } from "../parts.tsx";
 
 const PERMISSIONS: readonly { value: Permission; label: string; meaning: string }[] = [
-  { value: "api", label: "Use the API", meaning: "talk, read, and everything that belongs to its owner" },
-  { value: "admin", label: "Administer", meaning: "everything, also consent, keys, settings and stopping the gateway" },
-  { value: "webhook", label: "Hand in deliveries", meaning: "to one webhook route, and nothing else" },
+  { value: "api", label: "Use the API", meaning: "chat, read, and manage everything of its owner" },
+  {
+    value: "admin",
+    label: "Administer",
+    meaning: "everything, including approvals, keys, settings and stopping the gateway",
+  },
+  { value: "webhook", label: "Send webhooks", meaning: "to one webhook route, and nothing else" },
 ];
 
 interface KeyFormProps {
@@ -44,7 +48,7 @@ export function KeyForm({ keys, onMade, onClose }: KeyFormProps) {
         <div class="dialog-actions">
           <Button onClick={onClose}>Cancel</Button>
           <Button type="submit" look="main" disabled={action.busy.value || isMissing(form)}>
-            Make the key
+            Create key
           </Button>
         </div>
       </form>
@@ -61,7 +65,7 @@ function Name({ value, set }: PartProps) {
   return (
     <TextField
       label="Name"
-      hint="What will use it, so that you know it again."
+      hint="Which program uses it."
       required
       maxLength={100}
       placeholder="laptop"
@@ -80,7 +84,7 @@ function Owner({ value, set }: PartProps) {
   return (
     <TextField
       label="Owner (optional)"
-      hint="Somebody else than you: conversations, memories and jobs of this key are theirs, and yours do not exist for it."
+      hint="Another person: this key sees only their conversations, memories and jobs, not yours."
       value={value}
       onInput={(owner) => set({ owner })}
     />
@@ -91,7 +95,7 @@ function Rate({ value, set }: PartProps) {
   return (
     <TextField
       label="Requests per minute (optional)"
-      hint="Without a number it may ask as often as it likes."
+      hint="Empty: no limit."
       inputMode="numeric"
       pattern="\d*"
       title="a whole number"
@@ -104,7 +108,7 @@ function Rate({ value, set }: PartProps) {
 function FirstKeyWarning() {
   return (
     <p class="consequence" role="note">
-      <strong>This is the first key.</strong> As soon as it is made, every program needs one, on this machine too. This
+      <strong>This is the first key.</strong> Once it exists, every program needs a key, on this machine too. This
       browser stays signed in.
     </p>
   );
@@ -113,7 +117,7 @@ function FirstKeyWarning() {
 function Choices({ may, onChoose }: { may: Permission; onChoose: (may: Permission) => void }) {
   return (
     <fieldset class="key-choices">
-      <legend>What it may do</legend>
+      <legend>Permissions</legend>
       {PERMISSIONS.map(({ value, label, meaning }) => (
         <label key={value} class="key-choice">
           <input type="radio" name="may" checked={value === may} onChange={() => onChoose(value)} />

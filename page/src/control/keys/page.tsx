@@ -29,7 +29,7 @@ export function KeysPage(_: { id: string | null }) {
   };
   return (
     <>
-      <PageHead title="Keys" lead="Programs show a key; browsers are signed in with a link.">
+      <PageHead title="Keys" lead="Programs authenticate with a key; browsers sign in with a link.">
         {isOperator.value && <SignInLinkButton />}
         {isOperator.value && (
           <Button look="main" icon="plus" disabled={!keys} onClick={() => setAsking(true)}>
@@ -48,12 +48,12 @@ export function KeysPage(_: { id: string | null }) {
 }
 
 const COLUMNS: readonly Column<KeyView>[] = [
-  { title: "Name", wide: true, cell: (key) => <strong>{key.name || "without a name"}</strong> },
+  { title: "Name", wide: true, cell: (key) => <strong>{key.name || "unnamed"}</strong> },
   { title: "Begins with", cell: (key) => <code>{key.prefix}</code> },
-  { title: "May", cell: (key) => <Scopes scopes={key.scopes} /> },
+  { title: "Scopes", cell: (key) => <Scopes scopes={key.scopes} /> },
   { title: "Owner", cell: (key) => (key.owner === OPERATOR ? "you" : key.owner) },
-  { title: "Per minute", cell: (key) => (key.rate_limit ? count(key.rate_limit) : "any number") },
-  { title: "Made", cell: (key) => <Time at={key.created_at} /> },
+  { title: "Per minute", cell: (key) => (key.rate_limit ? count(key.rate_limit) : "no limit") },
+  { title: "Created", cell: (key) => <Time at={key.created_at} /> },
 ];
 
 /** The active keys, and the revoked ones in a folded list. */
@@ -115,16 +115,16 @@ function Revoking({ revoked, keys, onChanged, onClose }: RevokingProps) {
   const closed = useConfiguredAccess();
   const revoke = async () => {
     const { last } = await remove<RevokedKey>(`/api/keys/${revoked.id}`);
-    showToast(last ? "Revoked. Programs on this machine need no key again." : "Revoked.");
+    showToast(last ? "Revoked. Programs on this machine need no key any more." : "Revoked.");
     await onChanged();
   };
   return (
     <Confirm title={`Revoke ${revoked.name || revoked.prefix}?`} action="Revoke" onConfirm={revoke} onClose={onClose}>
-      <p>Whoever uses it is let in no more, and what it has opened closes now. This cannot be undone.</p>
+      <p>Programs that use it lose access, and their open connections close now. This cannot be undone.</p>
       {isLast(keys, revoked) && !closed && (
         <p>
-          <strong>It is the last key that opens the API.</strong> Without it, programs on the gateway’s machine can talk
-          and read again without one.
+          <strong>This is the last key for the API.</strong> Without it, programs on the gateway’s machine can chat and
+          read without a key again.
         </p>
       )}
     </Confirm>
@@ -138,13 +138,13 @@ function SignInLinkButton() {
   return (
     <>
       <Button icon="link" onClick={make}>
-        Sign another browser in
+        Sign in another browser
       </Button>
       {link && (
-        <Dialog title="Sign another browser in" onClose={() => setLink(null)}>
+        <Dialog title="Sign in another browser" onClose={() => setLink(null)}>
           <p>
-            Open this address there. It is good once, until <Time at={link.expires_at} />, and whoever opens it can do
-            everything that you can.
+            Open this address there. It works once, until <Time at={link.expires_at} />, and gives access to everything
+            that you can do.
           </p>
           <Command text={reachable(link.url)} />
         </Dialog>
@@ -159,14 +159,14 @@ const reachable = (url: string) => `${location.origin}/${new URL(url).hash}`;
 /** Says who can use this gateway now. */
 function AccessNote({ keys }: { keys: readonly KeyView[] }) {
   const closed = useConfiguredAccess();
-  const asked = closed || keys.some(opensApi);
+  const needsKey = closed || keys.some(opensApi);
   return (
     <p class="openness" role="note">
-      <Icon name={asked ? "shield" : "info"} />
+      <Icon name={needsKey ? "shield" : "info"} />
       <span>
-        {asked
-          ? "Every request needs a key or a signed-in browser. The command line on the gateway’s machine needs none."
-          : "Programs on the gateway’s machine can talk and read without a key. The first key with the scope api or admin ends that: from then on every program needs one."}
+        {needsKey
+          ? "Every request needs a key or a signed-in browser, except the command line on the gateway’s machine."
+          : "Programs on the gateway’s machine can chat and read without a key. Once a key with the scope api or admin exists, every program needs one."}
       </span>
     </p>
   );
@@ -175,8 +175,7 @@ function AccessNote({ keys }: { keys: readonly KeyView[] }) {
 function NoKeys() {
   return (
     <Empty icon="key" title="No keys yet">
-      Make one for each program, so that each can be revoked by itself. Programs that speak to OpenAI take it as their
-      API key.
+      Create one for each program, so that each can be revoked separately. OpenAI clients take it as their API key.
     </Empty>
   );
 }
@@ -184,21 +183,21 @@ function NoKeys() {
 /** A new key, shown once. */
 function NewKeyDialog({ made, onClose }: { made: NewKey; onClose: () => void }) {
   return (
-    <Dialog title={`The key ${made.made.name}`} onClose={onClose}>
-      <p>Copy it now: only its digest is kept, so nobody can show it again.</p>
+    <Dialog title={`Key ${made.made.name}`} onClose={onClose}>
+      <p>Copy it now. It is not shown again, because only its digest is stored.</p>
       <Command text={made.key} />
       <p class="faint">
-        Programs send it as <code>Authorization: Bearer …</code>, or take it as their API key for{" "}
+        Programs send it as <code>Authorization: Bearer …</code>, or as their OpenAI API key for{" "}
         <code>{location.origin}/v1</code>.
       </p>
       {made.first && (
         <p class="consequence">
-          It is the first key: every program needs one from now on, on this machine too. This browser stays signed in.
+          This is the first key: from now on every program needs one, on this machine too. This browser stays signed in.
         </p>
       )}
       <div class="dialog-actions">
         <Button look="main" onClick={onClose}>
-          I have it
+          Done
         </Button>
       </div>
     </Dialog>

@@ -21,19 +21,19 @@ export function DocumentEditor() {
 
 function Editor({ base }: { base: string }) {
   const idle = !isChanged.value || busy.value;
-  const keep = async (anyway: boolean) => {
+  const saveEdits = async (anyway: boolean) => {
     const edited = await saveDocument(anyway);
     if (edited) showToast(summary(edited));
   };
   return (
     <section class="memory-stack" aria-label="Document">
       <p class="faint">
-        Change, add or delete lines. The comment behind a line says which memory it is: keep the two together. What is
-        learned while you write stays.
+        Change, add or delete lines. Keep the comment at the end of each line: it identifies the memory. What is learned
+        while you edit stays.
       </p>
       <textarea
         class="memory-document input"
-        aria-label="What is remembered, as Markdown"
+        aria-label="Memories as Markdown"
         spellcheck={false}
         value={editedText.value}
         onInput={(event) => {
@@ -46,12 +46,12 @@ function Editor({ base }: { base: string }) {
           base={base}
           theirs={newerText.value}
           mine={editedText.value}
-          onSave={() => keep(true)}
+          onSave={() => saveEdits(true)}
           onDiscard={() => startEditing(newerText.value!)}
         />
       )}
       <div class="memory-row">
-        <Button look="main" disabled={idle} onClick={() => keep(false)}>
+        <Button look="main" disabled={idle} onClick={() => saveEdits(false)}>
           Save
         </Button>
         <Button disabled={idle} onClick={() => startEditing(base)}>
@@ -67,12 +67,12 @@ function summary({ added, changed, removed, known, left_out }: Edited): string {
     [added, "added"],
     [changed, "changed"],
     [removed, "forgotten"],
-    [known, "known already"],
-    [left_out, "left out, as there is no room for more"],
+    [known, "already known"],
+    [left_out, "left out, because memory is full"],
   ] as const;
-  const said = counts.filter(([amount]) => amount);
-  if (!said.length) return "Nothing was changed.";
-  return `${said.map(([amount, what]) => `${plural(amount, "memory", "memories")} ${what}`).join(", ")}.`;
+  const changes = counts.filter(([amount]) => amount);
+  if (!changes.length) return "No changes.";
+  return `${changes.map(([amount, what]) => `${plural(amount, "memory", "memories")} ${what}`).join(", ")}.`;
 }
 
 interface ConflictProps {
@@ -85,26 +85,26 @@ interface ConflictProps {
 
 /** What others changed while the document was edited, and how to resolve it. */
 function Conflict({ base, theirs, mine, onSave, onDiscard }: ConflictProps) {
-  const { come, gone, clashes } = difference(base, theirs, mine);
+  const { added, removed, clashes } = difference(base, theirs, mine);
   const element = useRef<HTMLElement>(null);
   useEffect(() => element.current?.scrollIntoView({ block: "nearest" }), []);
   return (
-    <section ref={element} class="memory-conflict" role="alert" aria-label="It has changed meanwhile">
-      <h2>It has changed while you were writing</h2>
-      <Lines title="There now" lines={come} sign="+" />
-      <Lines title="Not there any more" lines={gone} sign="−" />
+    <section ref={element} class="memory-conflict" role="alert" aria-label="The document has changed">
+      <h2>The document has changed while you were editing</h2>
+      <Lines title="Added" lines={added} sign="+" />
+      <Lines title="Removed" lines={removed} sign="−" />
       {clashes.map(({ theirs, mine }) => (
         <div key={mine}>
-          <p>You both changed one line. Saving makes it yours.</p>
+          <p>The same line was changed twice. Saving keeps yours.</p>
           <p class="memory-line gone">− {theirs}</p>
           <p class="memory-line come">+ {mine}</p>
         </div>
       ))}
       <div class="memory-row">
         <Button look="main" onClick={onSave}>
-          Save mine as well
+          Save mine too
         </Button>
-        <Button onClick={onDiscard}>Discard mine, and show how it is now</Button>
+        <Button onClick={onDiscard}>Discard mine</Button>
       </div>
     </section>
   );
@@ -169,9 +169,9 @@ const ID = /<!--\s*(mem_[0-9A-Za-z_-]+)\s*-->/;
 
 interface Difference {
   /** Lines that others added. */
-  come: string[];
+  added: string[];
   /** Lines that others removed. */
-  gone: string[];
+  removed: string[];
   /** Lines that both changed differently. */
   clashes: { theirs: string; mine: string }[];
 }
@@ -180,13 +180,13 @@ interface Difference {
 export function difference(base: string, theirs: string, mine: string): Difference {
   const both = clashing(byId(base), byId(theirs), byId(mine));
   const others = (from: string, than: string) => {
-    const there = new Set(lines(than));
-    return lines(from).filter((line) => !there.has(line) && !both.includes(idOf(line) ?? ""));
+    const existing = new Set(lines(than));
+    return lines(from).filter((line) => !existing.has(line) && !both.includes(idOf(line) ?? ""));
   };
   return {
-    come: others(theirs, base).map(shown),
-    gone: others(base, theirs).map(shown),
-    clashes: both.map((id) => ({ theirs: shown(byId(theirs).get(id)!), mine: shown(byId(mine).get(id)!) })),
+    added: others(theirs, base).map(withoutId),
+    removed: others(base, theirs).map(withoutId),
+    clashes: both.map((id) => ({ theirs: withoutId(byId(theirs).get(id)!), mine: withoutId(byId(mine).get(id)!) })),
   };
 }
 
@@ -207,4 +207,4 @@ function byId(document: string): Map<string, string> {
 }
 
 /** Return a line for people, without the comment that holds its id. */
-const shown = (line: string) => line.replace(ID, "").replace(/^- /, "").trim();
+const withoutId = (line: string) => line.replace(ID, "").replace(/^- /, "").trim();

@@ -26,9 +26,7 @@ export function Fact({ memory, onChanged }: FactProps) {
   // A profile cannot be added again, so forgetting it has no undo.
   const forgetting = () => (memory.kind === "profile" ? setDoing("forgetting") : forget(memory, onChanged));
   if (action === "editing") {
-    return (
-      <FactForm label="Change what is remembered" text={memory.text} verb="Save" onSave={change} onCancel={read} />
-    );
+    return <FactForm label="Edit memory" text={memory.text} verb="Save" onSave={change} onCancel={read} />;
   }
   return (
     <div>
@@ -42,7 +40,7 @@ export function Fact({ memory, onChanged }: FactProps) {
       </div>
       {action === "forgetting" && (
         <Confirm title="Forget the profile?" action="Forget" onConfirm={() => erase(memory, onChanged)} onClose={read}>
-          It is written anew from what is said from now on. This cannot be undone.
+          It will be rebuilt from new conversations. This cannot be undone.
         </Confirm>
       )}
     </div>
@@ -77,14 +75,14 @@ interface FactFormProps {
 
 /** A form for one memory.  Enter saves it, Escape cancels. */
 export function FactForm({ label, text, verb, hint, onSave, onCancel }: FactFormProps) {
-  const [written, setWritten] = useState(text);
+  const [edited, setEdited] = useState(text);
   const [problem, setProblem] = useState("");
   const area = useRef<HTMLTextAreaElement>(null);
   useLayoutEffect(() => area.current?.focus(), []);
   const save = (event: Event) => {
     event.preventDefault();
-    if (!written.trim()) return;
-    onSave(written).catch((error) => setProblem(errorText(error)));
+    if (!edited.trim()) return;
+    onSave(edited).catch((error) => setProblem(errorText(error)));
   };
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.key === "Escape") onCancel();
@@ -98,14 +96,14 @@ export function FactForm({ label, text, verb, hint, onSave, onCancel }: FactForm
             {...control}
             ref={area}
             rows={2}
-            value={written}
-            onInput={(event) => setWritten(event.currentTarget.value)}
+            value={edited}
+            onInput={(event) => setEdited(event.currentTarget.value)}
             onKeyDown={onKeyDown}
           />
         )}
       </Field>
       <div class="memory-row">
-        <Button type="submit" look="main" small disabled={!written.trim()}>
+        <Button type="submit" look="main" small disabled={!edited.trim()}>
           {verb}
         </Button>
         <Button small onClick={onCancel}>
@@ -129,7 +127,7 @@ function MemoryOrigin({ memory }: { memory: MemoryView }) {
   }
   return (
     <span class="said-in">
-      {turn_id ? "Said in a conversation that was deleted" : "Added by hand"}, <Time at={memory.updated_at} />
+      {turn_id ? "From a deleted conversation" : "Added manually"}, <Time at={memory.updated_at} />
     </span>
   );
 }

@@ -21,13 +21,13 @@ import { Receipts } from "./receipts.tsx";
 const VIEWS = [
   { id: null, label: "Facts" },
   { id: "document", label: "Document" },
-  { id: "receipts", label: "Receipts" },
+  { id: "receipts", label: "Learning" },
 ] as const;
 
 export function MemoryPage({ id }: { id: string | null }) {
   return (
     <>
-      <PageHead title="Memory" lead="What is remembered from one conversation to the next, and where it was said." />
+      <PageHead title="Memory" lead="What the agent remembers across conversations, and where it was said." />
       <nav class="views" aria-label="Views of memory">
         {VIEWS.map((view) => (
           <a key={view.label} href={to.control("memory", view.id)} aria-current={view.id === id ? "page" : undefined}>
@@ -43,10 +43,10 @@ export function MemoryPage({ id }: { id: string | null }) {
 const POLL_MS = 10_000;
 
 function Facts() {
-  const [asked, setAsked] = useState("");
+  const [typed, setTyped] = useState("");
   const [adding, setAdding] = useState(false);
-  const wanted = useDebounced(asked.trim());
-  const list = useLastItems(useList<MemoryView>(`/api/memory${query({ q: wanted })}`, POLL_MS));
+  const searched = useDebounced(typed.trim());
+  const list = useLastItems(useList<MemoryView>(`/api/memory${query({ q: searched })}`, POLL_MS));
   const add = async (text: string) => {
     await post<MemoryView>("/api/memory", { text });
     setAdding(false);
@@ -54,15 +54,15 @@ function Facts() {
     list.refresh();
   };
   return (
-    <section class="memories" aria-label="What is remembered">
+    <section class="memories" aria-label="Memories">
       <div class="memory-tools">
         <input
           class="input"
           type="search"
           placeholder="Search memories"
           aria-label="Search memories"
-          value={asked}
-          onInput={(event) => setAsked(event.currentTarget.value)}
+          value={typed}
+          onInput={(event) => setTyped(event.currentTarget.value)}
         />
         <Button look="main" icon="plus" onClick={() => setAdding(true)}>
           Add
@@ -71,11 +71,11 @@ function Facts() {
       {adding && (
         <FactForm label="What to remember" text="" verb="Remember" onSave={add} onCancel={() => setAdding(false)} />
       )}
-      <Listing list={list} empty={<Nothing wanted={wanted} />}>
+      <Listing list={list} empty={<Nothing searched={searched} />}>
         {(memories) => <Remembered memories={memories} onChanged={list.refresh} />}
       </Listing>
-      {wanted && <Recalled wanted={wanted} />}
-      {!wanted && Boolean(list.listed.value.items?.length) && <ForgetEverything onForgotten={list.refresh} />}
+      {searched && <Recalled searched={searched} />}
+      {!searched && Boolean(list.listed.value.items?.length) && <ForgetEverything onForgotten={list.refresh} />}
     </section>
   );
 }
@@ -102,17 +102,17 @@ function Remembered({ memories, onChanged }: { memories: readonly MemoryView[]; 
   );
 }
 
-function Nothing({ wanted }: { wanted: string }) {
-  if (wanted)
+function Nothing({ searched }: { searched: string }) {
+  if (searched)
     return (
-      <Empty icon="search" title="Nothing found">
-        Nothing here has all of these words.
+      <Empty icon="search" title="No results">
+        No memory contains all of these words.
       </Empty>
     );
   return (
-    <Empty icon="brain" title="Nothing is remembered yet">
-      What matters of a conversation is remembered when it is over, or after a while of silence. You can add facts
-      yourself, or say “remember that …” while you chat.
+    <Empty icon="brain" title="No memories yet">
+      The agent learns from a conversation when it ends or has been quiet for a while. You can also add facts yourself,
+      or say “remember that …” in a chat.
     </Empty>
   );
 }
@@ -131,15 +131,15 @@ function useLastItems<T>(list: List<T>): List<T> {
 }
 
 /** What an external memory provider finds, if there is one: it may know more than the gateway. */
-function Recalled({ wanted }: { wanted: string }) {
-  const [loaded] = useLoaded<RecalledView>(`/api/memory/recall${query({ q: wanted })}`);
+function Recalled({ searched }: { searched: string }) {
+  const [loaded] = useLoaded<RecalledView>(`/api/memory/recall${query({ q: searched })}`);
   const recalled = loaded.value.value;
   if (!recalled?.provider) return null;
   return (
-    <section class="memory-recalled" aria-label={`Recalled by ${recalled.provider}`}>
-      <h2>Recalled by {recalled.provider}</h2>
+    <section class="memory-recalled" aria-label={`Found by ${recalled.provider}`}>
+      <h2>Found by {recalled.provider}</h2>
       {recalled.problem && <Problem error={recalled.problem} />}
-      {!recalled.problem && !recalled.items?.length && <p class="faint">Nothing.</p>}
+      {!recalled.problem && !recalled.items?.length && <p class="faint">No results.</p>}
       <ul class="memories-list">
         {recalled.items?.map((each) => (
           <li key={each.id ?? each.text} class="memory-text">
@@ -181,12 +181,12 @@ function Asking({ onClose, onForgotten }: { onClose: () => void; onForgotten: ()
     <Dialog title="Forget everything?" onClose={onClose}>
       <form class="memory-stack" onSubmit={forget}>
         <p>
-          Every fact and the profile are deleted, here and by the memory provider, if there is another. Conversations
-          stay. This cannot be undone.
+          All facts and the profile are deleted, here and at the memory provider. Conversations stay. This cannot be
+          undone.
         </p>
         <TextField label={`Type “${WORD}”`} value={typed} onInput={setTyped} />
         <div class="dialog-actions">
-          <Button onClick={onClose}>Keep it</Button>
+          <Button onClick={onClose}>Cancel</Button>
           <Button type="submit" look="bad" disabled={!sure}>
             Forget everything
           </Button>
@@ -199,6 +199,6 @@ function Asking({ onClose, onForgotten }: { onClose: () => void; onForgotten: ()
 function report({ forgotten, elsewhere = 0, owed = 0, problems = [] }: Forgotten): void {
   const more = elsewhere ? `, and ${plural(elsewhere, "memory", "memories")} elsewhere` : "";
   showToast(`${plural(forgotten, "memory", "memories")} forgotten${more}.`);
-  if (owed) showToast(`${plural(owed, "segment")} not committed yet will still be remembered; see Receipts.`);
+  if (owed) showToast(`${plural(owed, "conversation part")} will still be learned from; see Learning.`);
   for (const each of problems) showToast(each, { bad: true });
 }

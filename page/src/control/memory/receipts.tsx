@@ -10,21 +10,21 @@ import type { Counts, MemoryStatus, Owing, SegmentState, SegmentView } from "../
 import { Listing, useList } from "../list.tsx";
 import { ErrorNotice, Filter, Section, Skeleton } from "../parts.tsx";
 import { backlogText, KINDS } from "./backlog.ts";
-import { CommitButton, Segments } from "./segments.tsx";
+import { LearnButton, Segments } from "./segments.tsx";
 
 const POLL_MS = 5_000;
 const CHOICES = [
   { value: "", label: "All" },
-  { value: "unpaid", label: "Not paid yet" },
-  { value: "committed", label: "Committed" },
-  { value: "waived", label: "Waived" },
+  { value: "unpaid", label: "Not learned yet" },
+  { value: "committed", label: "Learned" },
+  { value: "waived", label: "Skipped" },
 ] as const;
 type Chosen = (typeof CHOICES)[number]["value"];
 
 export function Receipts() {
   const [chosen, choose] = useState<Chosen>("");
   const [status, again] = useLoaded<MemoryStatus>("/api/memory/status", POLL_MS);
-  const list = useList<SegmentView>(`/api/memory/segments${query(wanted(chosen))}`, POLL_MS);
+  const list = useList<SegmentView>(`/api/memory/segments${query(filterOf(chosen))}`, POLL_MS);
   const refresh = () => Promise.all([again(), list.refresh()]);
   const { value, error } = status.value;
   return (
@@ -32,10 +32,10 @@ export function Receipts() {
       {error !== undefined && <ErrorNotice error={error} onRetry={again} />}
       {value ? <MemoryState status={value} onChanged={refresh} /> : error === undefined && <Skeleton />}
       <Section
-        title="Segments"
-        aside={<Filter label="Which segments" choices={CHOICES} chosen={chosen} onChoose={choose} />}
+        title="Conversation parts"
+        aside={<Filter label="Which parts" choices={CHOICES} chosen={chosen} onChoose={choose} />}
       >
-        <p class="faint">A segment is a stretch of a conversation that is remembered as one.</p>
+        <p class="faint">The agent learns from a conversation in parts.</p>
         <Listing list={list} empty={<Nothing />}>
           {(segments) => <Segments segments={segments} onChanged={refresh} />}
         </Listing>
@@ -44,25 +44,25 @@ export function Receipts() {
   );
 }
 
-function wanted(chosen: Chosen): { state?: SegmentState; unpaid?: boolean } {
+function filterOf(chosen: Chosen): { state?: SegmentState; unpaid?: boolean } {
   if (chosen === "unpaid") return { unpaid: true };
   return chosen === "" ? {} : { state: chosen };
 }
 
 function Nothing() {
   return (
-    <Empty icon="brain" title="No receipts">
-      Every answered message becomes part of a segment, which is committed to memory when its conversation is over.
+    <Empty icon="brain" title="Nothing to learn from yet">
+      The agent learns from every answered message once its conversation is over.
     </Empty>
   );
 }
 
 const COUNTED: readonly { name: keyof Counts; label: string; meaning: string }[] = [
-  { name: "facts", label: "facts", meaning: "remembered now" },
+  { name: "facts", label: "facts", meaning: "in memory" },
   ...KINDS,
-  { name: "failed", label: "failed", meaning: "of those owed, tried in vain and tried again" },
-  { name: "committed", label: "committed", meaning: "paid, with a receipt" },
-  { name: "waived", label: "waived", meaning: "given up" },
+  { name: "failed", label: "failed", meaning: "of those waiting, will be retried" },
+  { name: "committed", label: "learned", meaning: "saved to memory" },
+  { name: "waived", label: "skipped", meaning: "not learned from" },
 ];
 
 /** The other counts are rare, and shown when they are not zero. */
@@ -73,7 +73,7 @@ function MemoryState({ status, onChanged }: { status: MemoryStatus; onChanged: (
   const { counts, everyone, owing = [], owing_sessions = 0 } = status;
   return (
     <>
-      <Section title="How memory stands" aside={<Provider status={status} />}>
+      <Section title="State of memory" aside={<Provider status={status} />}>
         <dl class="tiles">
           {COUNTED.filter(({ name }) => ALWAYS.has(name) || counts[name]).map(({ name, label, meaning }) => (
             <div key={name} class="tile">
@@ -85,14 +85,12 @@ function MemoryState({ status, onChanged }: { status: MemoryStatus; onChanged: (
         </dl>
         {status.provider?.detail && <p class="faint">{status.provider.detail}</p>}
         {everyone && everyone.unpaid !== counts.unpaid && (
-          <p class="faint">Of everyone who uses this gateway: {backlogText(everyone)}.</p>
+          <p class="faint">Of all users of this gateway: {backlogText(everyone)}.</p>
         )}
       </Section>
-      <Section title="Conversations that owe">
+      <Section title="Waiting conversations">
         {owing.length === 0 && (
-          <p class="faint">
-            None. What is gathering is owed once its conversation is over, or has been silent for a while.
-          </p>
+          <p class="faint">None. A conversation waits here once it is over or has been quiet for a while.</p>
         )}
         <ul class="owing">
           {owing.map((each) => (
@@ -113,7 +111,7 @@ function Provider({ status: { provider } }: { status: MemoryStatus }) {
   if (!provider) return <Badge>No provider</Badge>;
   return (
     <Badge tone={provider.healthy ? "good" : "bad"}>
-      {provider.owner}: {provider.healthy ? "well" : "does not answer"}
+      {provider.owner}: {provider.healthy ? "connected" : "not responding"}
     </Badge>
   );
 }
@@ -125,8 +123,8 @@ function WaitingConversation({ owing, onChanged }: { owing: Owing; onChanged: ()
       <div class="owing-text">
         <a href={to.session(owing.session_id)}>{owing.title || owing.key}</a>
         <span class="faint">
-          {plural(owing.segments, "segment")}
-          {next.attempt > 0 && `, tried ${plural(next.attempt, "time")}`}
+          {plural(owing.segments, "part")}
+          {next.attempt > 0 && `, ${plural(next.attempt, "failed attempt")}`}
           {next.next_try_at && (
             <>
               , next try <Time at={next.next_try_at} as="relative" />
@@ -136,9 +134,9 @@ function WaitingConversation({ owing, onChanged }: { owing: Owing; onChanged: ()
         {next.error && <span class="memory-wrong">{next.error}</span>}
       </div>
       {next.parked ? (
-        <Badge tone="busy">Parked</Badge>
+        <Badge tone="busy">On hold</Badge>
       ) : (
-        <CommitButton sessionId={owing.session_id} onDone={onChanged} />
+        <LearnButton sessionId={owing.session_id} onDone={onChanged} />
       )}
     </>
   );

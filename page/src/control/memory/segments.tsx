@@ -6,7 +6,7 @@ import { plural } from "../../format.ts";
 import { Button } from "../../ui/button.tsx";
 import { Badge, Time, type Tone } from "../../ui/parts.tsx";
 import { showError, showToast } from "../../ui/toast.tsx";
-import type { Committed, SegmentView } from "../../wire.ts";
+import type { Committed, SegmentState, SegmentView } from "../../wire.ts";
 import { type Column, Table } from "../list.tsx";
 import { Confirm } from "../parts.tsx";
 import { SessionLink } from "../session_link.tsx";
@@ -18,18 +18,23 @@ interface SegmentsProps {
 
 /** The segments, each with its result. */
 export function Segments({ segments, onChanged }: SegmentsProps) {
-  const [waiving, setWaiving] = useState<SegmentView | null>(null);
+  const [skipping, setSkipping] = useState<SegmentView | null>(null);
   return (
     <>
-      <Table label="Segments" columns={columns(setWaiving, onChanged)} rows={segments} keyOf={(each) => each.id} />
-      {waiving && (
+      <Table
+        label="Conversation parts"
+        columns={columns(setSkipping, onChanged)}
+        rows={segments}
+        keyOf={(each) => each.id}
+      />
+      {skipping && (
         <Confirm
-          title="Waive this debt?"
-          action="Waive"
-          onConfirm={() => waive(waiving, onChanged)}
-          onClose={() => setWaiving(null)}
+          title="Skip this part?"
+          action="Skip"
+          onConfirm={() => skip(skipping, onChanged)}
+          onClose={() => setSkipping(null)}
         >
-          What was said in {plural(waiving.turns.length, "turn")} will not be remembered by {waiving.owner}. The
+          The content of {plural(skipping.turns.length, "turn")} will not be remembered by {skipping.owner}. The
           conversation itself stays.
         </Confirm>
       )}
@@ -37,36 +42,36 @@ export function Segments({ segments, onChanged }: SegmentsProps) {
   );
 }
 
-function columns(onWaive: (segment: SegmentView) => void, onChanged: () => unknown): readonly Column<SegmentView>[] {
+function columns(onSkip: (segment: SegmentView) => void, onChanged: () => unknown): readonly Column<SegmentView>[] {
   return [
-    { title: "State", cell: (each) => <Badge tone={toneOf(each)}>{stateOf(each)}</Badge> },
+    { title: "State", cell: (each) => <Badge tone={stateOf(each).tone}>{stateOf(each).word}</Badge> },
     {
       title: "Conversation",
       cell: (each) => <SessionLink sessionId={each.session_id} turnId={each.turns[0] ?? null} />,
     },
-    { title: "What came of it", wide: true, cell: (each) => <Outcome segment={each} /> },
+    { title: "Result", wide: true, cell: (each) => <Outcome segment={each} /> },
     { title: "Since", cell: (each) => <Time at={each.settled_at ?? each.created_at} /> },
-    { title: "", cell: (each) => <Actions segment={each} onWaive={onWaive} onChanged={onChanged} /> },
+    { title: "", cell: (each) => <Actions segment={each} onSkip={onSkip} onChanged={onChanged} /> },
   ];
 }
 
 interface ActionsProps {
   segment: SegmentView;
-  onWaive: (segment: SegmentView) => void;
+  onSkip: (segment: SegmentView) => void;
   onChanged: () => unknown;
 }
 
 /** What has not been learned can be learned now; what is waiting can also be skipped. */
-function Actions({ segment, onWaive, onChanged }: ActionsProps) {
+function Actions({ segment, onSkip, onChanged }: ActionsProps) {
   const isOwed = segment.state === "sealed";
   return (
     <span class="segment-actions">
       {(isOwed || segment.state === "open") && !segment.parked && (
-        <CommitButton sessionId={segment.session_id} onDone={onChanged} />
+        <LearnButton sessionId={segment.session_id} onDone={onChanged} />
       )}
       {isOwed && (
-        <Button small look="bad" onClick={() => onWaive(segment)}>
-          Waive…
+        <Button small look="bad" onClick={() => onSkip(segment)}>
+          Skip…
         </Button>
       )}
     </span>
@@ -79,26 +84,24 @@ function Outcome({ segment }: { segment: SegmentView }) {
   return <span>{segment.receipt ? `${segment.receipt} (${turns})` : turns}</span>;
 }
 
-function stateOf(segment: SegmentView): string {
-  if (segment.parked) return "parked";
-  if (segment.state === "sealed") return segment.attempt > 0 && segment.error ? "failed" : "owed";
-  return segment.state === "open" ? "gathering" : segment.state;
+const STATES: Record<SegmentState | "failed" | "parked", { word: string; tone: Tone }> = {
+  open: { word: "in progress", tone: "plain" },
+  sealed: { word: "waiting", tone: "note" },
+  failed: { word: "failed", tone: "bad" },
+  parked: { word: "on hold", tone: "busy" },
+  committing: { word: "being learned", tone: "busy" },
+  committed: { word: "learned", tone: "good" },
+  waived: { word: "skipped", tone: "plain" },
+};
+
+function stateOf({ parked, state, attempt, error }: SegmentView) {
+  if (parked) return STATES.parked;
+  return STATES[state === "sealed" && attempt > 0 && error ? "failed" : state];
 }
 
-function toneOf(segment: SegmentView): Tone {
-  const tones: Record<string, Tone> = {
-    committed: "good",
-    failed: "bad",
-    parked: "busy",
-    owed: "note",
-    committing: "busy",
-  };
-  return tones[stateOf(segment)] ?? "plain";
-}
-
-async function waive(segment: SegmentView, onChanged: () => unknown): Promise<void> {
+async function skip(segment: SegmentView, onChanged: () => unknown): Promise<void> {
   await post<SegmentView>(`/api/memory/segments/${segment.id}/waive`);
-  showToast("Waived.");
+  showToast("Skipped.");
   await onChanged();
 }
 
@@ -106,7 +109,7 @@ async function waive(segment: SegmentView, onChanged: () => unknown): Promise<vo
 const TIMEOUT_MS = 180_000;
 
 /** Learns from a conversation now, whether it is over or not. */
-export function CommitButton({ sessionId, onDone }: { sessionId: string; onDone: () => unknown }) {
+export function LearnButton({ sessionId, onDone }: { sessionId: string; onDone: () => unknown }) {
   const [busy, setBusy] = useState(false);
   const commit = async () => {
     setBusy(true);
@@ -116,7 +119,7 @@ export function CommitButton({ sessionId, onDone }: { sessionId: string; onDone:
   };
   return (
     <Button small disabled={busy} onClick={commit}>
-      {busy ? "Committing…" : "Commit now"}
+      {busy ? "Learning…" : "Learn now"}
     </Button>
   );
 }
@@ -125,7 +128,7 @@ async function learn(sessionId: string): Promise<void> {
   try {
     const body = { session_id: sessionId, wait: true };
     const { committed } = await post<Committed>("/api/memory/commit", body, { timeoutMs: TIMEOUT_MS });
-    showToast(committed ? "Committed." : "Nothing was committed; the receipt says why.", { bad: !committed });
+    showToast(committed ? "Learned." : "Nothing was learned; the list says why.", { bad: !committed });
   } catch (error) {
     showError(error);
   }

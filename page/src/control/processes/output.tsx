@@ -27,7 +27,7 @@ export function LiveOutput({ process }: { process: ProcessView }) {
   return (
     <Section title="Output" aside={<Actions {...{ log: log.value, running, paused, setPaused }} />}>
       {log.value.error !== undefined && <ErrorNotice error={log.value.error} onRetry={readOn} />}
-      {log.value.cut && <p class="faint">What it wrote before is not shown here any more.</p>}
+      {log.value.cut && <p class="faint">Earlier output is not shown.</p>}
       <Terminal log={log.value} running={running} />
     </Section>
   );
@@ -45,7 +45,7 @@ function Actions({ log, running, paused, setPaused }: ActionsProps) {
     <div class="page-actions">
       {running && (
         <Button small icon={paused ? "play" : "pause"} aria-pressed={paused} onClick={() => setPaused(!paused)}>
-          {paused ? "Go on" : "Pause"}
+          {paused ? "Resume" : "Pause"}
         </Button>
       )}
       <CopyButton text={() => textOf(log)} label="Copy the output" />
@@ -68,15 +68,13 @@ function Terminal({ log, running }: { log: Log; running: boolean }) {
   };
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: It is scrolled with the keyboard.
-    <section class="process-output" ref={box} tabIndex={0} aria-label="What the command wrote" onScroll={note}>
+    <section class="process-output" ref={box} tabIndex={0} aria-label="Output of the command" onScroll={note}>
       <pre>
         {log.blocks.map((block) => (
           <Lines key={block.number} text={block.text} />
         ))}
       </pre>
-      {log.read && log.blocks.length === 0 && (
-        <p class="faint">{running ? "It has not written anything yet." : "It wrote nothing."}</p>
-      )}
+      {log.read && log.blocks.length === 0 && <p class="faint">{running ? "No output yet." : "No output."}</p>}
     </section>
   );
 }
@@ -123,8 +121,8 @@ function blocksOf(text: string, first: number): Block[] {
   const blocks: Block[] = [];
   let at = 0;
   while (at < text.length) {
-    const line = text.indexOf("\n", at + BLOCK);
-    const next = Math.min(line < 0 ? text.length : line + 1, at + BLOCK_MAX);
+    const lineEnd = text.indexOf("\n", at + BLOCK);
+    const next = Math.min(lineEnd < 0 ? text.length : lineEnd + 1, at + BLOCK_MAX);
     blocks.push({ number: first + blocks.length, text: text.slice(at, next) });
     at = next;
   }
@@ -133,10 +131,10 @@ function blocksOf(text: string, first: number): Block[] {
 
 /** Return how many blocks at the beginning are too many. */
 function surplus(blocks: readonly Block[]): number {
-  let kept = 0;
+  let total = 0;
   const last = blocks.findLastIndex(({ text }) => {
-    kept += text.length;
-    return kept > KEPT_MAX;
+    total += text.length;
+    return total > KEPT_MAX;
   });
   return last + 1;
 }

@@ -19,7 +19,7 @@ import { LiveOutput } from "./output.tsx";
 const CHOICES: readonly { value: ProcessState | ""; label: string }[] = [
   { value: "", label: "All" },
   { value: "running", label: "Running" },
-  { value: "exited", label: "Over" },
+  { value: "exited", label: "Ended" },
   { value: "lost", label: "Lost" },
 ];
 
@@ -36,7 +36,7 @@ function ProcessList() {
     <>
       <PageHead
         title="Processes"
-        lead="Commands that the agent lets run in the background. They go on when the gateway restarts, and nothing that they write is lost."
+        lead="Commands that the agent runs in the background. They keep running when the gateway restarts, and their output is saved."
       />
       <Filter
         label="Show only commands that are"
@@ -54,10 +54,10 @@ function ProcessList() {
 }
 
 function NoProcesses() {
-  if (stateFilter.value) return <Empty icon="terminal" title="There are none of these" />;
+  if (stateFilter.value) return <Empty icon="terminal" title="No such commands" />;
   return (
-    <Empty icon="terminal" title="No command has run in the background yet">
-      Ask the agent to start something that takes long, such as a build or a server, in the background.
+    <Empty icon="terminal" title="No background commands yet">
+      Ask the agent to run something long, such as a build or a server, in the background.
     </Empty>
   );
 }
@@ -128,8 +128,8 @@ function factsOf(process: ProcessView) {
     },
     { name: "Exit code", value: process.exit_code === null ? null : String(process.exit_code) },
     { name: "Process", value: String(process.pid) },
-    { name: "When it ends", value: process.notifies ? "The conversation is told" : null },
-    { name: "Tells when it prints", value: process.patterns.length > 0 ? process.patterns.join(", ") : null },
+    { name: "On exit", value: process.notifies ? "The conversation is notified" : null },
+    { name: "Notifies on output", value: process.patterns.length > 0 ? process.patterns.join(", ") : null },
   ];
 }
 
@@ -137,20 +137,20 @@ function EndButton({ process, onEnded }: { process: ProcessView; onEnded: () => 
   const [asking, setAsking] = useState(false);
   const end = async () => {
     await post<ProcessView>(`/api/processes/${encodeURIComponent(process.id)}/kill`);
-    showToast("The command was ended.");
+    showToast("The command was stopped.");
     await onEnded();
   };
   return (
     <>
       <Button look="bad" icon="stop" onClick={() => setAsking(true)}>
-        End it
+        Stop
       </Button>
       {asking && (
-        <Confirm title="End this command?" action="End it" onConfirm={end} onClose={() => setAsking(false)}>
+        <Confirm title="Stop this command?" action="Stop" onConfirm={end} onClose={() => setAsking(false)}>
           <p>
             <code>{process.command}</code>
           </p>
-          <p>It is stopped with everything that it has started. What it has written stays.</p>
+          <p>It is stopped with all its child processes. Its output stays.</p>
         </Confirm>
       )}
     </>

@@ -112,8 +112,8 @@ function showRejection(error: unknown): void {
 
 /** Return a message without the key it starts with, which is shown beside it. */
 function withoutKey(message: string, key: string): string {
-  const said = message.toLowerCase().startsWith(`${key}: `) ? message.slice(key.length + 2) : message;
-  return said[0]!.toUpperCase() + said.slice(1);
+  const rest = message.toLowerCase().startsWith(`${key}: `) ? message.slice(key.length + 2) : message;
+  return rest[0]!.toUpperCase() + rest.slice(1);
 }
 
 function withoutEntry<T>(from: Readonly<Record<string, T>>, key: string): Record<string, T> {

@@ -26,7 +26,7 @@ export function SettingsPage({ id }: { id: string | null }) {
   if (id === SETUP) {
     return (
       <>
-        <PageHead title="Choose a model" lead="Four steps, and nothing changes before the last." back={ALL} />
+        <PageHead title="Choose a model" lead="Four steps. Nothing changes until the last one." back={ALL} />
         <ModelSetup />
       </>
     );
@@ -44,18 +44,18 @@ function File() {
   const file = settings.value?.file;
   return (
     <>
-      What you choose here is written to {file ? <code>{file}</code> : "the configuration file"}, and read when the
-      gateway starts.
+      Settings are saved to {file ? <code>{file}</code> : "the configuration file"}, and applied when the gateway
+      starts.
     </>
   );
 }
 
 function Sections({ view, chosen }: { view: SettingsView; chosen: string | null }) {
-  const [wanted, setWanted] = useState("");
+  const [searched, setSearched] = useState("");
   const names = sections(view.items);
   const current = names.find((each) => each === chosen) ?? names[0];
-  const shown = wanted.trim()
-    ? searchSettings(view.items, wanted)
+  const visible = searched.trim()
+    ? searchSettings(view.items, searched)
     : view.items.filter((each) => sectionOf(each) === current);
   return (
     <>
@@ -66,25 +66,25 @@ function Sections({ view, chosen }: { view: SettingsView; chosen: string | null 
           type="search"
           placeholder="Find a setting"
           aria-label="Find a setting"
-          value={wanted}
-          onInput={(event) => setWanted(event.currentTarget.value)}
+          value={searched}
+          onInput={(event) => setSearched(event.currentTarget.value)}
         />
         <nav class="sections" aria-label="Sections">
           {names.map((name) => (
             <a
               key={name}
               href={to.control("settings", name)}
-              aria-current={!wanted && name === current ? "page" : undefined}
-              onClick={() => setWanted("")}
+              aria-current={!searched && name === current ? "page" : undefined}
+              onClick={() => setSearched("")}
             >
               {titleOf(name)}
             </a>
           ))}
         </nav>
       </div>
-      {!wanted && current === "model" && <Guided />}
-      {shown.length === 0 && <Empty icon="search" title="No setting is called that" />}
-      {grouped(shown).map((group) => (
+      {!searched && current === "model" && <Guided />}
+      {visible.length === 0 && <Empty icon="search" title="No results" />}
+      {grouped(visible).map((group) => (
         <section key={group.name} class="settings-group" aria-label={group.name}>
           <h2>
             <code>[{group.name}]</code>
@@ -103,7 +103,7 @@ function Unreadable({ problem }: { problem: string }) {
   return (
     <div class="settings-notice" role="alert">
       <Icon name="warning" />
-      <span>The file cannot be read as it is, so what runs is shown: {problem}</span>
+      <span>The file cannot be read, so the running settings are shown: {problem}</span>
     </div>
   );
 }
@@ -112,7 +112,7 @@ function Guided() {
   return (
     <a class="guided" href={to.setup()}>
       <strong>Choose a model step by step</strong>
-      <span>Provider, key and model, tried before anything is saved.</span>
+      <span>Provider, key and model, tested before anything is saved.</span>
     </a>
   );
 }
@@ -134,7 +134,7 @@ function SaveProblem() {
   if (!key) return <ErrorNotice error={problem.value} onRetry={load} />;
   return (
     <p class="save-refused" role="alert">
-      Nothing was saved: <a href={to.control("settings", key.split(".")[0]!)}>{key}</a> cannot be that.
+      Nothing was saved: <a href={to.control("settings", key.split(".")[0]!)}>{key}</a> is not valid.
     </p>
   );
 }
@@ -143,10 +143,10 @@ function Saving() {
   const saved = async () => (await save()) && showToast("Saved.");
   return (
     <div class="save-actions">
-      <span>{plural(changed.value, "change")} to be saved</span>
+      <span>{plural(changed.value, "change")} not saved</span>
       <Button onClick={discard}>Discard</Button>
       <Button look="main" disabled={!canSave.value} onClick={saved}>
-        {busy.value ? "Trying them out…" : "Save"}
+        {busy.value ? "Checking…" : "Save"}
       </Button>
     </div>
   );
@@ -155,12 +155,12 @@ function Saving() {
 function RestartToApply() {
   const onBack = async () => {
     await load();
-    showToast("The gateway is back, with these settings.");
+    showToast("The gateway is back with the new settings.");
   };
   return (
     <div class="save-actions">
-      <span>What is saved differs from what runs. It holds after a restart.</span>
-      <RestartButton label="Restart to apply" look="main" onBack={onBack} />
+      <span>Restart to apply your changes.</span>
+      <RestartButton label="Restart" look="main" onBack={onBack} />
     </div>
   );
 }

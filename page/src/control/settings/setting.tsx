@@ -51,45 +51,45 @@ const isLocked = (setting: SettingView) =>
   setting.form === "any";
 
 const SOURCES: Record<SettingView["source"], string> = {
-  file: "chosen",
+  file: "changed",
   environment: "from the environment",
   arguments: "from the command line",
   default: "default",
 };
 
 function Source({ setting }: { setting: SettingView }) {
-  if (setting.key in changes.value) return <Badge tone="busy">to be saved</Badge>;
+  if (setting.key in changes.value) return <Badge tone="busy">not saved</Badge>;
   return <Badge tone={setting.source === "default" ? "plain" : "note"}>{SOURCES[setting.source]}</Badge>;
 }
 
 function Locked({ setting, id }: { setting: SettingView; id: string }) {
-  const shown = setting.secret ? (setting.value ? "set" : "") : fieldText(setting, setting.value);
+  const text = setting.secret ? (setting.value ? "set" : "") : fieldText(setting, setting.value);
   return (
     <>
-      <input id={id} class="input" readOnly value={shown} aria-describedby={`${id}-more`} />
+      <input id={id} class="input" readOnly value={text} aria-describedby={`${id}-more`} />
       <p class="faint">{whyLocked(setting)}</p>
     </>
   );
 }
 
 function whyLocked(setting: SettingView): string {
-  if (setting.source === "environment") return "A variable of the gateway’s environment decides it.";
-  if (setting.source === "arguments") return "The command that started the gateway decides it.";
-  return "It has a name of its own, and is changed in the file.";
+  if (setting.source === "environment") return "Set by an environment variable of the gateway.";
+  if (setting.source === "arguments") return "Set by the command that started the gateway.";
+  return "It can only be changed in the file.";
 }
 
 function RevertButton({ setting, isChanged }: { setting: SettingView; isChanged: boolean }) {
   if (isChanged) {
     return (
       <Button small onClick={() => revert(setting)}>
-        Leave as it is
+        Undo
       </Button>
     );
   }
   if (setting.source !== "file" || isLocked(setting)) return null;
   return (
     <Button small onClick={() => reset(setting)}>
-      {setting.secret ? "Remove it" : "Back to the default"}
+      {setting.secret ? "Remove" : "Reset to default"}
     </Button>
   );
 }
@@ -112,8 +112,8 @@ function SettingField(props: SettingFieldProps) {
 
 /** Return the edited value of a setting, else the stored one. */
 function wantedOf(setting: SettingView): unknown {
-  const wanted = changes.peek()[setting.key];
-  return wanted === undefined ? setting.value : wanted === null ? setting.default : wanted;
+  const edit = changes.peek()[setting.key];
+  return edit === undefined ? setting.value : edit === null ? setting.default : edit;
 }
 
 function Secret({ setting, id, described, invalid }: SettingFieldProps) {
@@ -131,7 +131,7 @@ function Secret({ setting, id, described, invalid }: SettingFieldProps) {
       autocomplete="off"
       aria-describedby={described}
       aria-invalid={invalid}
-      placeholder={removed ? "will be removed" : setting.value ? "set; write another to replace it" : "not set"}
+      placeholder={removed ? "will be removed" : setting.value ? "set; type to replace it" : "not set"}
       value={text}
       onInput={(event) => write(event.currentTarget.value)}
     />
@@ -182,7 +182,7 @@ function Text({ setting, id, described, invalid }: SettingFieldProps) {
   };
   const control = { id, class: "input", "aria-describedby": described, "aria-invalid": invalid, value: text };
   if (setting.form === "list" || setting.form === "table") {
-    const hint = setting.form === "list" ? "one on each line" : "name = value, one on each line";
+    const hint = setting.form === "list" ? "one per line" : "name = value, one per line";
     return (
       <textarea
         {...control}

@@ -44,8 +44,8 @@ export function grouped(items: readonly SettingView[]): Group[] {
 }
 
 /** Return the settings whose key or description has all words of a search. */
-export function searchSettings(items: readonly SettingView[], wanted: string): SettingView[] {
-  const words = wanted.toLowerCase().split(/\s+/).filter(Boolean);
+export function searchSettings(items: readonly SettingView[], searched: string): SettingView[] {
+  const words = searched.toLowerCase().split(/\s+/).filter(Boolean);
   return items.filter((each) => words.every((word) => `${each.key} ${each.doc}`.toLowerCase().includes(word)));
 }
 
@@ -93,7 +93,7 @@ const lines = (text: string) =>
 function table(text: string, numbers: boolean): Record<string, string | number> {
   const pairs = lines(text).map((line) => {
     const divider = line.indexOf("=");
-    if (divider < 1) throw new InvalidValue(`Write each line as name = value; “${line}” is not.`);
+    if (divider < 1) throw new InvalidValue(`Each line must be name = value: “${line}” is not.`);
     const value = line.slice(divider + 1).trim();
     return [line.slice(0, divider).trim(), numbers ? number(value) : value] as const;
   });

@@ -11,10 +11,10 @@ const WORDS: Record<TurnState, string> = {
   completed: "answered",
   failed: "failed",
   cancelled: "cancelled",
-  interrupted: "cut off, to be resumed",
+  interrupted: "interrupted, to be resumed",
   queued: "queued",
   running: "running",
-  waiting: "waiting for a person",
+  waiting: "waiting for an answer",
 };
 
 /** Every message that was ever accepted, and its result: none may be missing. */
@@ -65,7 +65,7 @@ function Verdict({ right }: { right: boolean }) {
   if (right) {
     return (
       <p class="account-verdict good">
-        <Icon name="check" /> Checked: it adds up. No message was lost, and none was counted twice.
+        <Icon name="check" /> Checked: the numbers add up. No message was lost or counted twice.
       </p>
     );
   }
@@ -73,7 +73,7 @@ function Verdict({ right }: { right: boolean }) {
     <p class="account-verdict bad">
       <Icon name="warning" />
       <span>
-        It does not add up. Let the <a href={to.control("doctor")}>doctor</a> look at it, and keep a copy of the store.
+        The numbers do not add up. Run the <a href={to.control("doctor")}>doctor</a> and keep a copy of the store.
       </span>
     </p>
   );
@@ -120,7 +120,7 @@ interface BacklogItem {
 /** What the gateway still has to do. */
 export function Backlog({ status }: { status: Status }) {
   return (
-    <Section title="Still to be done">
+    <Section title="To do">
       <ul class="debts">
         {backlogItems(status).map((debt) => (
           <li key={debt.many}>
@@ -142,8 +142,8 @@ function backlogItems({ obligations, memory, questions = 0, processes = 0 }: Sta
     {
       icon: "brain",
       amount: memory?.owed ?? 0,
-      one: "memory segment owed",
-      many: "memory segments owed",
+      one: "conversation part to learn",
+      many: "conversation parts to learn",
       page: "memory",
       more: backlogText(memory ?? {}, "owed"),
     },
@@ -160,12 +160,12 @@ function Tile({ debt: { icon, amount, one, many, page, more } }: { debt: Backlog
       {more && <span class="faint">{more}</span>}
     </>
   );
-  const look = amount > 0 ? "debt some" : "debt";
+  const className = amount > 0 ? "debt some" : "debt";
   return page ? (
-    <a class={look} href={to.control(page)}>
+    <a class={className} href={to.control(page)}>
       {inside}
     </a>
   ) : (
-    <div class={look}>{inside}</div>
+    <div class={className}>{inside}</div>
   );
 }

@@ -24,11 +24,11 @@ export function StatusPage() {
             Status <State status={value} away={error !== undefined} />
           </>
         }
-        lead="What goes on, what is still owed, and whether every message is accounted for."
+        lead="What is running, what is still to do, and whether every message is accounted for."
       >
         {isOperator.value && <RestartButton disabled={!value || error !== undefined} />}
       </PageHead>
-      {error !== undefined && <NoAnswer error={error} known={value !== undefined} />}
+      {error !== undefined && <NoAnswer error={error} hasStatus={value !== undefined} />}
       {value?.problem && <p class="problem">{value.problem}</p>}
       {value?.damage?.map((each) => (
         <p class="problem" key={each}>
@@ -40,11 +40,11 @@ export function StatusPage() {
   );
 }
 
-function NoAnswer({ error, known }: { error: unknown; known: boolean }) {
-  if (!(error instanceof Unanswered) || !known) return <ErrorNotice error={error} onRetry={refreshStatus} />;
+function NoAnswer({ error, hasStatus }: { error: unknown; hasStatus: boolean }) {
+  if (!(error instanceof Unanswered) || !hasStatus) return <ErrorNotice error={error} onRetry={refreshStatus} />;
   return (
     <p class="status-away" role="status">
-      The gateway does not answer at the moment. What is shown here is from before; it is looked for again all the time.
+      The gateway is not responding. This is its last known status; it is checked continuously.
     </p>
   );
 }
@@ -73,8 +73,8 @@ function State({ status, away }: { status: Status | undefined; away: boolean }) 
 }
 
 function badgeOf(status: Status | undefined, away: boolean): [Tone, string] {
-  if (away) return ["bad", "Does not answer"];
-  if (!status) return ["plain", "Looking…"];
+  if (away) return ["bad", "Not responding"];
+  if (!status) return ["plain", "Checking…"];
   if (status.state === "draining") return ["busy", status.drain?.restart ? "Restarting" : "Stopping"];
   if (status.problem) return ["bad", "Not ready"];
   return status.ready ? ["good", "Ready"] : ["busy", "Starting"];
@@ -84,9 +84,9 @@ function badgeOf(status: Status | undefined, away: boolean): [Tone, string] {
 function Running() {
   const active = sessions.value.filter((session) => session.activity !== null);
   return (
-    <Section title="At work">
+    <Section title="Running">
       {active.length === 0 ? (
-        <p class="panel faint">Nothing runs at the moment. What is being answered appears here.</p>
+        <p class="panel faint">Nothing is running. Active conversations appear here.</p>
       ) : (
         <ul class="panel at-work">
           {active.map((session) => (
@@ -136,7 +136,7 @@ function Model({ agent }: { agent: AgentView }) {
   if (!agent.demonstration) return <>{agent.model}</>;
   return (
     <>
-      The built-in demonstration. <a href={to.setup()}>Set up a real model</a>
+      The built-in demo. <a href={to.setup()}>Set up a real model</a>
     </>
   );
 }
@@ -158,7 +158,7 @@ function Tools({ names }: { names: readonly string[] }) {
 
 function Servers({ states }: { states: Record<string, string> }) {
   const names = Object.entries(states);
-  if (names.length === 0) return <span class="faint">none are configured</span>;
+  if (names.length === 0) return <span class="faint">none configured</span>;
   return (
     <ul class="mcp-servers">
       {names.map(([name, state]) => (
@@ -212,7 +212,7 @@ function Clocks({ off }: { off: readonly ClockOff[] }) {
 /** The report of the last start. */
 function BootReport({ lines }: { lines: readonly string[] }) {
   return (
-    <Section title="What it found at its start">
+    <Section title="Report of the last start">
       <ul class="panel boot-lines">
         {lines.map((line) => (
           <li key={line}>{line}</li>

@@ -24,7 +24,7 @@ import { ErrorNotice } from "../parts.tsx";
 const keyOf = (route: string, delivery: string) => `webhook:${route}:${delivery}`;
 
 const COLUMNS: readonly Column<SessionView>[] = [
-  { title: "Came", cell: (each) => <Time at={each.created_at} /> },
+  { title: "Received", cell: (each) => <Time at={each.created_at} /> },
   { title: "State", cell: (each) => <State sessionId={each.id} /> },
   {
     title: "Delivery",
@@ -53,8 +53,8 @@ export function Deliveries({ route }: { route: string }) {
 
 function NoDeliveries() {
   return (
-    <Empty icon="webhook" title="Nothing came yet">
-      What is sent to the route’s address shows here, with what became of it, for as long as its conversation is kept.
+    <Empty icon="webhook" title="No deliveries yet">
+      Deliveries to the route’s address appear here with their result, as long as their conversation is kept.
     </Empty>
   );
 }
@@ -101,17 +101,17 @@ function usePolledUntil<T>(path: string, everyMs: number, isOver: (value: T) => 
 /** A sample delivery: signed, sent to the route, and followed until it is answered. */
 export function Trial({ route }: { route: RouteView }) {
   const [body, setBody] = useState(() => JSON.stringify(samplePayload(route), null, 2));
-  const [handed, setHanded] = useState<Handover | null>(null);
+  const [handover, setHandover] = useState<Handover | null>(null);
   const { busy, problem, run } = useAction();
   const send = async (event: Event) => {
     event.preventDefault();
-    setHanded((await run(() => handOver(route, body))) ?? null);
+    setHandover((await run(() => handOver(route, body))) ?? null);
   };
   return (
     <form class="route-trial" onSubmit={send}>
       <Field
-        label="What is sent"
-        hint="It is signed with the route’s secret and sent to its address, as its sender would."
+        label="Payload"
+        hint="It is signed with the route’s secret and sent to its address, as the sender would do."
       >
         {(control) => (
           <textarea
@@ -123,35 +123,35 @@ export function Trial({ route }: { route: RouteView }) {
           />
         )}
       </Field>
-      {!route.enabled && <p class="faint">The route is paused, and takes nothing until it is resumed.</p>}
+      {!route.enabled && <p class="faint">The route is paused and accepts nothing until it is resumed.</p>}
       <div>
         <Button type="submit" icon="send" disabled={busy.value || !route.enabled || !body.trim()}>
-          {busy.value ? "Sending…" : "Send a delivery"}
+          {busy.value ? "Sending…" : "Send test delivery"}
         </Button>
       </div>
       {problem.value !== undefined && <ErrorNotice error={problem.value} />}
-      {handed && <Outcome key={handed.taken.delivery_id} handed={handed} />}
+      {handover && <Outcome key={handover.answer.delivery_id} handover={handover} />}
     </form>
   );
 }
 
 /** What the sender was answered, and the result of the delivery. */
-function Outcome({ handed: { status, taken } }: { handed: Handover }) {
+function Outcome({ handover: { status, answer } }: { handover: Handover }) {
   return (
     <div class="delivery-outcome" role="status">
       <p>
-        <Badge tone={taken.status === "accepted" ? "good" : "note"}>
-          {status} {taken.status}
+        <Badge tone={answer.status === "accepted" ? "good" : "note"}>
+          {status} {answer.status}
         </Badge>{" "}
-        as <code>{taken.delivery_id}</code>
+        as <code>{answer.delivery_id}</code>
       </p>
-      {taken.status === "ignored" && <p>The route’s events or filters leave it out, so that nothing was started.</p>}
-      {Boolean(taken.missing?.length) && (
+      {answer.status === "ignored" && <p>The route’s events or filters exclude it, so no turn was started.</p>}
+      {Boolean(answer.missing?.length) && (
         <p>
-          The prompt names what was not sent: <code>{taken.missing?.join(", ")}</code>
+          The prompt uses fields that were not sent: <code>{answer.missing?.join(", ")}</code>
         </p>
       )}
-      {taken.session_id && taken.turn_id && <Followed sessionId={taken.session_id} turnId={taken.turn_id} />}
+      {answer.session_id && answer.turn_id && <Followed sessionId={answer.session_id} turnId={answer.turn_id} />}
     </div>
   );
 }
@@ -171,9 +171,10 @@ function Followed({ sessionId, turnId }: { sessionId: string; turnId: string }) 
 
 function Answer({ sessionId, turnId }: { sessionId: string; turnId: string }) {
   const [loaded] = useLoaded<Transcript>(`/api/sessions/${sessionId}/messages`);
-  const said = loaded.value.value?.items.filter((each) => each.turn_id === turnId && each.role === "assistant") ?? [];
-  if (!said.length) return null;
-  return <p class="delivery-said">{said.map((each) => each.text?.trim()).join("\n")}</p>;
+  const answers =
+    loaded.value.value?.items.filter((each) => each.turn_id === turnId && each.role === "assistant") ?? [];
+  if (!answers.length) return null;
+  return <p class="delivery-said">{answers.map((each) => each.text?.trim()).join("\n")}</p>;
 }
 
 const PIECES = /\{\{|\}\}|\{([^{}]*)\}/g;
@@ -195,17 +196,17 @@ export function samplePayload(route: Pick<RouteView, "prompt" | "deliver" | "eve
   const fields = [...fieldsOf(route.prompt), ...fieldsOf(route.deliver)];
   for (const field of fields)
     putField(payload, field.split("."), `sample ${field.split(".").findLast((part) => !NUMBER.test(part)) ?? "value"}`);
-  return fields.length ? payload : { ...payload, message: "Is anybody there?" };
+  return fields.length ? payload : { ...payload, message: "Hello, is this working?" };
 }
 
 function putField(into: { [name: string]: Json } | Json[], [name = "", ...rest]: string[], value: string): void {
   const place = into as { [name: string]: Json };
-  const there = Object.hasOwn(place, name) ? place[name] : undefined;
+  const existing = Object.hasOwn(place, name) ? place[name] : undefined;
   if (rest.length === 0) {
-    if (there === undefined) defineField(place, name, value);
+    if (existing === undefined) defineField(place, name, value);
     return;
   }
-  const inner = typeof there === "object" ? there : NUMBER.test(rest[0]!) ? [] : {};
+  const inner = typeof existing === "object" ? existing : NUMBER.test(rest[0]!) ? [] : {};
   defineField(place, name, inner);
   putField(inner, rest, value);
 }
@@ -219,7 +220,7 @@ const TIMEOUT_MS = 30_000;
 
 interface Handover {
   status: number;
-  taken: Taken;
+  answer: Taken;
 }
 
 /** Sign a body with the route's secret and send it.  Throws `Refused` with what the sender would be answered. */
@@ -228,7 +229,7 @@ async function handOver(route: RouteView, body: string): Promise<Handover> {
   const response = await postDelivery(route.path, signed);
   const answer: unknown = await response.json().catch(() => null);
   if (!response.ok) throw new Refused(response.status, (answer as Refusal | null)?.error);
-  return { status: response.status, taken: answer as Taken };
+  return { status: response.status, answer: answer as Taken };
 }
 
 async function postDelivery(path: string, { headers, body }: Signed): Promise<Response> {

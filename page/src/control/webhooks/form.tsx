@@ -27,19 +27,19 @@ export function RouteForm({ route, onSaved, onClose }: RouteFormProps) {
   };
   const isMissing = !form.name.trim() || !form.prompt.trim();
   return (
-    <Dialog wide title={route ? `Change ${route.name}` : "New route"} onClose={onClose}>
+    <Dialog wide title={route ? `Edit ${route.name}` : "New route"} onClose={onClose}>
       <form class="route-form" onSubmit={submit}>
         {!route && <Name value={form.name} set={set} />}
         <Prompt value={form.prompt} set={set} />
         <Deliver form={form} set={set} />
         <Events value={form.events} set={set} />
-        <Signature form={form} set={set} kept={route?.signed ?? false} />
+        <Signature form={form} set={set} hasSecret={route?.signed ?? false} />
         <Rate value={form.rate} set={set} />
         {action.problem.value !== undefined && <ErrorNotice error={action.problem.value} />}
         <div class="dialog-actions">
           <Button onClick={onClose}>Cancel</Button>
           <Button type="submit" look="main" disabled={action.busy.value || isMissing}>
-            {route ? "Save" : "Add the route"}
+            {route ? "Save" : "Add route"}
           </Button>
         </div>
       </form>
@@ -53,7 +53,7 @@ function Name({ value, set }: { value: string; set: Set }) {
   return (
     <TextField
       label="Name"
-      hint={`It becomes the address: ${location.origin}/webhooks/${value.trim() || "NAME"}`}
+      hint={`Address: ${location.origin}/webhooks/${value.trim() || "NAME"}`}
       required
       placeholder="alerts"
       value={value}
@@ -65,7 +65,7 @@ function Name({ value, set }: { value: string; set: Set }) {
 function Prompt({ value, set }: { value: string; set: Set }) {
   return (
     <div class="prompt-field">
-      <Field label="Prompt" hint="What the agent is told about a delivery.">
+      <Field label="Prompt" hint="What the agent is told for each delivery.">
         {(control) => (
           <textarea
             {...control}
@@ -85,8 +85,8 @@ function Deliver({ form, set }: { form: RouteFields; set: Set }) {
   return (
     <>
       <TextField
-        label="Where the answer goes"
-        hint="log: nowhere, read it in the conversation. file:NAME, url:https://…, or github_comment:{repository.full_name}#{pull_request.number}"
+        label="Deliver the answer to"
+        hint="log: only in the conversation. Or file:NAME, url:https://… or github_comment:{repository.full_name}#{pull_request.number}"
         value={form.deliver}
         onInput={(deliver) => set({ deliver })}
       />
@@ -96,7 +96,7 @@ function Deliver({ form, set }: { form: RouteFields; set: Set }) {
           checked={form.deliverOnly}
           onChange={(event) => set({ deliverOnly: event.currentTarget.checked })}
         />
-        <span>Send the text of the prompt as it is, without an agent</span>
+        <span>Send the prompt as it is, without the agent</span>
       </label>
     </>
   );
@@ -106,7 +106,7 @@ function Events({ value, set }: { value: string; set: Set }) {
   return (
     <TextField
       label="Events (optional)"
-      hint="Only these start a turn, with commas between them; without any, all do."
+      hint="Only these start a turn, separated by commas. Empty: all."
       placeholder="alert.fired, alert.resolved"
       value={value}
       onInput={(events) => set({ events })}
@@ -114,13 +114,13 @@ function Events({ value, set }: { value: string; set: Set }) {
   );
 }
 
-function Signature({ form, set, kept }: { form: RouteFields; set: Set; kept: boolean }) {
-  const hint = kept
-    ? "Empty keeps the one it has."
-    : "Empty makes one up, which is shown once. Slack and Stripe give you theirs.";
+function Signature({ form, set, hasSecret }: { form: RouteFields; set: Set; hasSecret: boolean }) {
+  const hint = hasSecret
+    ? "Empty: keep the current one."
+    : "Empty: a new one is created and shown once. Slack and Stripe give you theirs.";
   return (
     <>
-      <Field label="Who signs" hint="Senders are recognised by their headers; choose one to take no other.">
+      <Field label="Signature" hint="Detected from the headers. Choose one to accept no other.">
         {(control) => (
           <select
             {...control}
@@ -157,7 +157,7 @@ function Signature({ form, set, kept }: { form: RouteFields; set: Set; kept: boo
           checked={form.unsigned}
           onChange={(event) => set({ unsigned: event.currentTarget.checked })}
         />
-        <span>Take deliveries without a signature, from the gateway’s own machine only</span>
+        <span>Accept unsigned deliveries, only from the gateway’s own machine</span>
       </label>
     </>
   );
@@ -167,7 +167,7 @@ function Rate({ value, set }: { value: string; set: Set }) {
   return (
     <TextField
       label="Deliveries per minute (optional)"
-      hint="Without a number, as many as come."
+      hint="Empty: no limit."
       inputMode="numeric"
       pattern="\d*"
       title="a whole number"
@@ -178,11 +178,11 @@ function Rate({ value, set }: { value: string; set: Set }) {
 }
 
 const PLACEHOLDERS = [
-  ["{message}", "a field of what is sent"],
-  ["{host.name}", "a field in a field"],
-  ["{items.0.name}", "the first of a list"],
-  ["{event_type}", "the event, as GitHub, Slack and others name it"],
-  ["{__raw__}", "the first 4,000 characters of it all"],
+  ["{message}", "a field of the payload"],
+  ["{host.name}", "a nested field"],
+  ["{items.0.name}", "an item of a list"],
+  ["{event_type}", "the event name, as sent by GitHub, Slack and others"],
+  ["{__raw__}", "the first 4,000 characters of the payload"],
   ["{{ and }}", "a brace"],
 ] as const;
 
@@ -190,18 +190,18 @@ const PLACEHOLDERS = [
 function Placeholders() {
   return (
     <details class="placeholders">
-      <summary>What can stand in it</summary>
+      <summary>Placeholders</summary>
       <dl>
-        {PLACEHOLDERS.map(([written, meaning]) => (
-          <div key={written}>
+        {PLACEHOLDERS.map(([placeholder, meaning]) => (
+          <div key={placeholder}>
             <dt>
-              <code>{written}</code>
+              <code>{placeholder}</code>
             </dt>
             <dd>{meaning}</dd>
           </div>
         ))}
       </dl>
-      <p>What is not there reads &lt;missing&gt;.</p>
+      <p>A missing field reads &lt;missing&gt;.</p>
     </details>
   );
 }
@@ -209,13 +209,13 @@ function Placeholders() {
 type SchemeChoice = NonNullable<RoutePlan["scheme"]>;
 
 const SCHEMES: readonly { value: SchemeChoice; label: string }[] = [
-  { value: "any", label: "Any of them" },
+  { value: "any", label: "Detect automatically" },
   { value: "standard", label: "Standard Webhooks" },
   { value: "github", label: "GitHub" },
   { value: "gitlab", label: "GitLab" },
   { value: "slack", label: "Slack" },
   { value: "stripe", label: "Stripe" },
-  { value: "hmac", label: "HMAC of my own" },
+  { value: "hmac", label: "Custom HMAC" },
 ];
 
 interface RouteFields {

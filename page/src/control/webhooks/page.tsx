@@ -34,7 +34,7 @@ function RoutesPage() {
     <>
       <PageHead
         title="Webhooks"
-        lead="Other systems hand something in; the agent answers, and the answer goes where you say."
+        lead="Other systems send events; the agent answers, and the answer is delivered where you choose."
       >
         <Button look="main" icon="plus" disabled={!list.listed.value.items} onClick={() => setAsking(true)}>
           New route
@@ -75,8 +75,8 @@ function RouteCard({ route }: { route: RouteView }) {
 function NoRoutes() {
   return (
     <Empty icon="webhook" title="No routes yet">
-      A route has an address that GitHub, Slack, Stripe, a monitor or a script of yours can send to. Each delivery
-      becomes a prompt, is answered once, and shows here.
+      A route has an address that GitHub, Slack, Stripe, a monitor or your own script can send to. Each delivery becomes
+      a prompt and is answered once.
     </Empty>
   );
 }
@@ -118,14 +118,14 @@ function RouteFacts({ route }: { route: RouteView }) {
       <p class="route-prompt whole">{route.prompt}</p>
       <Facts
         facts={[
-          { name: "Answers go to", value: <code>{route.deliver}</code> },
+          { name: "Delivers to", value: <code>{route.deliver}</code> },
           { name: "Events", value: route.events.length ? route.events.join(", ") : "all" },
-          { name: "Per minute", value: route.rate_limit ? count(route.rate_limit) : "any number" },
+          { name: "Per minute", value: route.rate_limit ? count(route.rate_limit) : "no limit" },
           { name: "Filters", value: route.filters ? <code>{JSON.stringify(route.filters)}</code> : null },
         ]}
       />
       {route.source === "configuration" && (
-        <p class="faint">It stands in holdfast.toml, and is changed or removed there.</p>
+        <p class="faint">This route is defined in holdfast.toml. Change or remove it there.</p>
       )}
     </div>
   );
@@ -145,7 +145,7 @@ function Actions({ route, onChanged }: { route: RouteView; onChanged: () => Prom
     <>
       <Button onClick={() => pause(route, onChanged)}>{route.enabled ? "Pause" : "Resume"}</Button>
       <Button icon="edit" onClick={() => setDoing("changing")}>
-        Change
+        Edit
       </Button>
       <Button icon="trash" look="bad" onClick={() => setDoing("removing")}>
         Remove…
@@ -153,7 +153,7 @@ function Actions({ route, onChanged }: { route: RouteView; onChanged: () => Prom
       {action === "changing" && <RouteForm route={route} onSaved={onSaved} onClose={done} />}
       {action === "removing" && (
         <Confirm title={`Remove ${route.name}?`} action="Remove" onConfirm={() => removeRoute(route)} onClose={done}>
-          Its address answers 404 from now on, and its secret is gone. Conversations of its deliveries stay.
+          Its address will answer 404, and its secret is deleted. The conversations of its deliveries stay.
         </Confirm>
       )}
       {saved && <RouteSavedDialog made={saved} onClose={() => setSaved(null)} />}
@@ -178,9 +178,9 @@ function RouteMarks({ route }: { route: RouteView }) {
   return (
     <span class="route-marks">
       {!route.enabled && <Badge tone="busy">paused</Badge>}
-      {route.signed ? <Badge tone="good">signed</Badge> : <Badge tone="bad">not signed</Badge>}
+      {route.signed ? <Badge tone="good">signed</Badge> : <Badge tone="bad">unsigned</Badge>}
       {route.scheme !== "any" && <Badge>{route.scheme}</Badge>}
-      {route.deliver_only && <Badge tone="note">without an agent</Badge>}
+      {route.deliver_only && <Badge tone="note">no agent</Badge>}
       <Badge>{route.source === "configuration" ? "in holdfast.toml" : "added"}</Badge>
     </span>
   );
@@ -194,18 +194,18 @@ function Address({ path }: { path: string }) {
 /** What the sender needs to know; the secret is shown once. */
 function RouteSavedDialog({ made, onClose }: { made: NewRoute; onClose: () => void }) {
   return (
-    <Dialog title={`The route ${made.route.name} is there`} onClose={onClose}>
+    <Dialog title={`Route ${made.route.name} is ready`} onClose={onClose}>
       <p>Give its sender this address:</p>
       <Address path={made.route.path} />
       {made.secret && (
         <>
-          <p>and this secret to sign with. Copy it now: it is not shown again.</p>
+          <p>and this secret to sign with. Copy it now. It is not shown again.</p>
           <Command text={made.secret} />
         </>
       )}
       <div class="dialog-actions">
         <Button look="main" onClick={onClose}>
-          {made.secret ? "I have it" : "Done"}
+          {made.secret ? "Done" : "Close"}
         </Button>
       </div>
     </Dialog>

@@ -32,7 +32,7 @@ export function Call({ call, turnId, isLive }: CallProps) {
       <Icon name={renderer.icon} size={16} />
       <span class="call-name">{renderer.name(call)}</span>
       <span class="call-subject">{renderer.subject(call)}</span>
-      <CallStatus call={call} isLive={isLive} said={renderer.outcome?.(call) ?? ""} />
+      <CallStatus call={call} isLive={isLive} outcome={renderer.outcome?.(call) ?? ""} />
     </>
   );
   return (
@@ -43,9 +43,9 @@ export function Call({ call, turnId, isLive }: CallProps) {
   );
 }
 
-function CallStatus({ call, isLive, said }: { call: CallItem; isLive: boolean; said: string }) {
-  if (call.outcome === "error") return <Badge tone="bad">{said || "did not work"}</Badge>;
-  if (call.outcome === "unknown") return <Badge tone="busy">outcome not known</Badge>;
+function CallStatus({ call, isLive, outcome }: { call: CallItem; isLive: boolean; outcome: string }) {
+  if (call.outcome === "error") return <Badge tone="bad">{outcome || "failed"}</Badge>;
+  if (call.outcome === "unknown") return <Badge tone="busy">unknown outcome</Badge>;
   if (call.outcome === null && isLive) {
     return (
       <span class="call-live">
@@ -55,14 +55,14 @@ function CallStatus({ call, isLive, said }: { call: CallItem; isLive: boolean; s
     );
   }
   if (call.outcome === null) return <Badge>not finished</Badge>;
-  const took = call.endedAt === null ? 0 : call.endedAt - call.at;
-  return <span class="call-outcome">{said || (took >= SHOWN_FROM_MS ? duration(took) : "")}</span>;
+  const tookMs = call.endedAt === null ? 0 : call.endedAt - call.at;
+  return <span class="call-outcome">{outcome || (tookMs >= SHOWN_FROM_MS ? duration(tookMs) : "")}</span>;
 }
 
 function UnknownOutcome() {
   return (
     <p class="call-unknown">
-      The gateway stopped while this was being done. Nobody can know whether it took effect, so it was not done again.
+      The gateway stopped during this call, so it is unknown whether it took effect. It was not repeated.
     </p>
   );
 }

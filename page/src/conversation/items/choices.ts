@@ -17,23 +17,20 @@ interface Choice {
 type Decision = Pick<Choice, "label" | "means" | "look"> & { letters: readonly string[] };
 
 const DECISIONS: ReadonlyMap<string, Decision> = new Map<string, Decision>([
-  ["once", { label: "Allow once", means: "This one time, and only exactly this.", look: "main", letters: ["y"] }],
+  ["once", { label: "Allow once", means: "Only this time, exactly as shown.", look: "main", letters: ["y"] }],
   [
     "session",
     {
       label: "For this session",
-      means: "Each time, in this conversation.",
+      means: "Every time in this conversation.",
       look: "quiet",
       letters: ["s"],
     },
   ],
-  [
-    "always",
-    { label: "Always", means: "In every conversation, until it is taken back.", look: "quiet", letters: ["a"] },
-  ],
-  ["deny", { label: "Deny", means: "It is not done, and the agent is told so.", look: "bad", letters: ["d", "n"] }],
-  ["continue", { label: "Go on", means: "As much again may be used.", look: "main", letters: ["y"] }],
-  ["stop", { label: "Stop here", means: "The answer ends with what there is.", look: "quiet", letters: ["n"] }],
+  ["always", { label: "Always", means: "In every conversation, until you revoke it.", look: "quiet", letters: ["a"] }],
+  ["deny", { label: "Deny", means: "The agent is told that it was denied.", look: "bad", letters: ["d", "n"] }],
+  ["continue", { label: "Go on", means: "Allow the same amount again.", look: "main", letters: ["y"] }],
+  ["stop", { label: "Stop here", means: "End the answer here.", look: "quiet", letters: ["n"] }],
 ]);
 /** Only the first nine choices have digit keys. */
 const DIGITS = 9;
@@ -41,9 +38,15 @@ const DIGITS = 9;
 /** Return the choices of a question.  For a plain question they are shown as they are. */
 export function choices(question: QuestionItem): Choice[] {
   return question.choices.map((value, index) => {
-    const known = question.about === "answer" ? undefined : DECISIONS.get(value);
-    const keys = [...(index < DIGITS ? [String(index + 1)] : []), ...(known?.letters ?? [])];
-    return { value, keys, label: known?.label ?? value, means: known?.means ?? "", look: known?.look ?? "quiet" };
+    const decision = question.about === "answer" ? undefined : DECISIONS.get(value);
+    const keys = [...(index < DIGITS ? [String(index + 1)] : []), ...(decision?.letters ?? [])];
+    return {
+      value,
+      keys,
+      label: decision?.label ?? value,
+      means: decision?.means ?? "",
+      look: decision?.look ?? "quiet",
+    };
   });
 }
 
@@ -52,7 +55,7 @@ const ANSWERS: ReadonlyMap<string, string> = new Map([
   ...["once", "yes", "y", "ok", "okay", "allow", "approve", "approved"].map((word) => [word, "Allowed once"] as const),
   ...["session", "for this session"].map((word) => [word, "Allowed for this session"] as const),
   ...["always", "forever"].map((word) => [word, "Always allowed"] as const),
-  ["expired", "Nobody answered in time: denied"],
+  ["expired", "Expired: denied"],
 ]);
 const CANCELLED = "cancelled";
 
@@ -67,10 +70,10 @@ export function subjectOf({ detail, text }: QuestionItem): string {
 
 /** Return an answer in words.  For an approval, every answer that is not clearly a yes is a no. */
 export function answerText({ about, answer }: QuestionItem): string {
-  const said = (answer ?? "").trim();
-  const word = said.replace(/^[.!]+|[.!]+$/g, "").toLowerCase();
-  if (word === CANCELLED) return "Not asked any more";
-  if (about === "approval") return ANSWERS.get(word) ?? (word === "deny" ? "Denied" : `Denied: ${said}`);
-  if (about === "budget") return word === "continue" ? "Went on" : "Stopped there";
-  return `Answered: ${said}`;
+  const answered = (answer ?? "").trim();
+  const word = answered.replace(/^[.!]+|[.!]+$/g, "").toLowerCase();
+  if (word === CANCELLED) return "Withdrawn";
+  if (about === "approval") return ANSWERS.get(word) ?? (word === "deny" ? "Denied" : `Denied: ${answered}`);
+  if (about === "budget") return word === "continue" ? "Continued" : "Stopped";
+  return `Answered: ${answered}`;
 }

@@ -20,11 +20,11 @@ export function Message({ item }: { item: MessageItem }) {
   if (isEditing) return <Editor item={item} onClose={() => setEditing(false)} />;
   return (
     <div class="message">
-      {item.joinedFrom && <Badge>while it was at work</Badge>}
+      {item.joinedFrom && <Badge>sent while running</Badge>}
       <Pictures item={item} />
       {item.text && (
         <div class="message-text">
-          <LongText text={item.text}>{(shown) => shown}</LongText>
+          <LongText text={item.text}>{(visible) => visible}</LongText>
         </div>
       )}
       <div class="actions">
@@ -45,7 +45,7 @@ function GatewayNotice({ note, rest }: { note: string; rest: string }) {
       <Icon name="bell" size={16} />
       <div class="notice-text">
         <p>{note}</p>
-        {rest && <LongText text={rest}>{(shown) => <p class="notice-rest">{shown}</p>}</LongText>}
+        {rest && <LongText text={rest}>{(visible) => <p class="notice-rest">{visible}</p>}</LongText>}
       </div>
     </div>
   );
@@ -57,7 +57,7 @@ export function PriorMessage({ item }: { item: PriorItem }) {
     <div class="prior">
       <span class="prior-speaker">{item.speaker}</span>
       <div class="prior-text">
-        <LongText text={item.text}>{(shown) => shown}</LongText>
+        <LongText text={item.text}>{(visible) => visible}</LongText>
       </div>
     </div>
   );
@@ -125,8 +125,8 @@ function Editor({ item, onClose }: EditorProps) {
       <div class="editor-foot">
         <span class="editor-hint">
           {isLast
-            ? "This exchange is replaced."
-            : "A copy of the conversation goes on from here; this one stays as it is."}
+            ? "Replaces this message and its answer."
+            : "Continues in a copy of the conversation; this one stays as it is."}
         </span>
         <Button small onClick={close}>
           Cancel

@@ -1,6 +1,7 @@
 /** Holdfast's own notes in a conversation: notices, summaries, and why a turn stopped. */
 
 import { useState } from "preact/hooks";
+import { markerText } from "../../journal/items.ts";
 import type { MarkerItem, NoteItem } from "../../journal/view.ts";
 import { retry } from "../../turns/actions.ts";
 import { Button } from "../../ui/button.tsx";
@@ -32,7 +33,7 @@ function Summary({ text }: { text: string }) {
   const head = (
     <>
       <Icon name="archive" size={16} />
-      <span>From here on the model reads a summary of what is older</span>
+      <span>From here on the model reads a summary of the earlier conversation</span>
     </>
   );
   return (
@@ -61,7 +62,7 @@ export function Marker({ item, turnId, state, isLast }: MarkerProps) {
     <div class={`marker ${item.kind}`}>
       <Icon name={ICONS[item.kind]} size={16} />
       <div class="marker-text">
-        <p>{item.text}</p>
+        <p>{markerText(item)}</p>
         <p class="marker-more">{explanation(item, state, isLast)}</p>
       </div>
       {isNewest && isOver && (
@@ -75,8 +76,8 @@ export function Marker({ item, turnId, state, isLast }: MarkerProps) {
 
 /** Return the answer to the person's next question. */
 function explanation(item: MarkerItem, state: TurnState, isLast: boolean): string {
-  if (item.kind !== "interrupted") return item.kind === "cancelled" ? "What it had said until then is kept." : "";
-  if (item.continues || !isLast) return "Resumed after the restart: it goes on below.";
-  if (state === "queued") return "It goes on by itself as soon as the gateway gets to it.";
-  return "Every word until then is kept.";
+  if (item.kind !== "interrupted") return item.kind === "cancelled" ? "The answer so far is kept." : "";
+  if (item.continues || !isLast) return "Resumed after the restart. It continues below.";
+  if (state === "queued") return "It resumes automatically.";
+  return "The answer so far is kept.";
 }

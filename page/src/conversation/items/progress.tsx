@@ -24,7 +24,7 @@ export function Progress({ turn }: { turn: Turn }) {
         <i />
         <i />
       </span>
-      <span class="unseen">At work</span>
+      <span class="unseen">Working</span>
       <Elapsed since={turn.items.at(-1)?.at ?? turn.acceptedAt} />
     </p>
   );
@@ -33,9 +33,9 @@ export function Progress({ turn }: { turn: Turn }) {
 function Queued({ turn }: { turn: Turn }) {
   return (
     <p class="progress">
-      <span>{turn.attempt > 0 ? "It goes on in a moment." : "In line: the agent comes to it as soon as it can."}</span>
+      <span>{turn.attempt > 0 ? "It resumes in a moment." : "Queued"}</span>
       <Button small onClick={() => attempt(() => stop(turn))}>
-        Take back
+        Cancel
       </Button>
     </p>
   );

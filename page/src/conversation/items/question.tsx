@@ -62,7 +62,7 @@ function AnsweredQuestion({ question }: { question: QuestionItem }) {
 function OperatorOnly() {
   return (
     <div class="question-hint">
-      <p>Only the operator can allow this. Sign in with a link from the terminal, or answer there:</p>
+      <p>Only the operator can allow this. Sign in with a link from the terminal, or answer in the terminal:</p>
       <Command text="holdfast link" />
       <Command text="holdfast approvals list" />
     </div>
@@ -72,8 +72,8 @@ function OperatorOnly() {
 function Answering({ question, turnId }: Pick<QuestionProps, "question" | "turnId">) {
   const [isSending, setSending] = useState(false);
   const element = useRef<HTMLDivElement>(null);
-  const offered = choices(question);
-  const say = async (text: string) => {
+  const options = choices(question);
+  const send = async (text: string) => {
     if (isSending) return;
     setSending(true);
     // The focused button is about to be removed; the keyboard focus moves to the turn.
@@ -83,20 +83,20 @@ function Answering({ question, turnId }: Pick<QuestionProps, "question" | "turnI
   };
   const steer = (event: KeyboardEvent) => {
     if (event.target instanceof HTMLTextAreaElement || event.ctrlKey || event.metaKey || event.altKey) return;
-    const chosen = offered.find((choice) => choice.keys.includes(event.key.toLowerCase()));
+    const chosen = options.find((choice) => choice.keys.includes(event.key.toLowerCase()));
     if (!chosen) return;
     event.preventDefault();
     event.stopPropagation();
-    say(chosen.value);
+    send(chosen.value);
   };
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions: The keys are those of the buttons inside.
     <div class="answering" ref={element} onKeyDown={steer}>
-      {offered.length > 0 && (
+      {options.length > 0 && (
         <div class={question.about === "answer" ? "decisions" : "decisions consents"}>
-          {offered.map((choice) => (
+          {options.map((choice) => (
             <div class="decision" key={choice.value}>
-              <Button look={choice.look} disabled={isSending} onClick={() => say(choice.value)}>
+              <Button look={choice.look} disabled={isSending} onClick={() => send(choice.value)}>
                 {choice.label}
                 {choice.keys[0] && (
                   <span class="key" aria-hidden="true">
@@ -110,7 +110,7 @@ function Answering({ question, turnId }: Pick<QuestionProps, "question" | "turnI
         </div>
       )}
       {question.about === "answer" && (
-        <FreeAnswer name={`${turnId} ${question.questionId}`} isSending={isSending} onSend={say} />
+        <FreeAnswer name={`${turnId} ${question.questionId}`} isSending={isSending} onSend={send} />
       )}
     </div>
   );
@@ -118,7 +118,7 @@ function Answering({ question, turnId }: Pick<QuestionProps, "question" | "turnI
 
 function Expiry({ at }: { at: number }) {
   const left = at - now.value;
-  return <span class="question-expiry">{left > 0 ? `denied by itself in ${duration(left)}` : "expired"}</span>;
+  return <span class="question-expiry">{left > 0 ? `expires in ${duration(left)}` : "expired"}</span>;
 }
 
 /** The subject of a question: a command, an outgoing message, a tool of a server, or the text of the question. */
@@ -148,7 +148,7 @@ function AskedCommand({ detail }: { detail: Detail }) {
   const files = listArgument(detail, "files").map(String);
   return (
     <>
-      <p class="question-text">May I run this command{detail.background === true ? " in the background" : ""}?</p>
+      <p class="question-text">Run this command{detail.background === true ? " in the background" : ""}?</p>
       <ExactText text={`$ ${textArgument(detail, "command")}`} label="Command" />
       <dl class="question-facts">
         {textArgument(detail, "workdir") && (
@@ -161,13 +161,13 @@ function AskedCommand({ detail }: { detail: Detail }) {
         )}
         {reasons.length > 0 && (
           <>
-            <dt>Why it is asked</dt>
+            <dt>Reason</dt>
             <dd>{reasons.join("; ")}</dd>
           </>
         )}
         {files.length > 0 && (
           <>
-            <dt>Asked again if one of these changes</dt>
+            <dt>Asks again if one of these changes</dt>
             <dd>
               <code>{legibleText(files.join(", "))}</code>
             </dd>
@@ -182,7 +182,7 @@ function AskedSending({ detail }: { detail: Detail }) {
   return (
     <>
       <p class="question-text">
-        May I send this to <code>{legibleText(textArgument(detail, "target"))}</code>?
+        Send this to <code>{legibleText(textArgument(detail, "target"))}</code>?
       </p>
       <ExactText text={textArgument(detail, "text")} label="Message" />
     </>

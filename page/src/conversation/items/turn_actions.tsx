@@ -18,11 +18,11 @@ export function Actions({ turn }: { turn: Turn }) {
   const [isTelling, setTelling] = useState(false);
   const conversation = useConversation();
   if (!isOver(turn)) return null;
-  const said = () => answerOf(turn);
+  const answer = () => answerOf(turn);
   return (
     <>
       <div class="actions">
-        {said() && <CopyButton text={said} label="Copy the answer" />}
+        {answer() && <CopyButton text={answer} label="Copy the answer" />}
         <IconButton icon="retry" label="Try again" size={16} onClick={() => attempt(() => retry(conversation, turn))} />
         <IconButton
           icon="split"
@@ -77,7 +77,7 @@ function facts(turn: Turn, view: TurnView | undefined): [string, string][] {
   const answered = view?.answered_at ?? turn.endedAt;
   const tokens = `${count(used.input)} in${used.cached ? ` (${count(used.cached)} cached)` : ""}, ${count(used.output)} out`;
   const rows: [string, string | null][] = [
-    ["State", turn.state + (turn.resumed ? ", after it was cut off" : "")],
+    ["State", turn.state + (turn.resumed ? ", after an interruption" : "")],
     ["Accepted", fullMoment(turn.acceptedAt)],
     ["Started", turn.startedAt && fullMoment(turn.startedAt)],
     ["Answered", answered && `${fullMoment(answered)} (after ${duration(answered - turn.acceptedAt)})`],

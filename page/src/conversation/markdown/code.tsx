@@ -65,11 +65,11 @@ const highlighter = signal<Highlighter | null>(null);
 
 /** Code, highlighted once the grammars are loaded. */
 function Highlighted({ text, grammar }: { text: string; grammar: string | null }) {
-  const wanted = grammar !== null && isHighlightable(text);
+  const isWanted = grammar !== null && isHighlightable(text);
   useEffect(() => {
-    if (wanted) fetchGrammars();
-  }, [wanted]);
-  const colour = wanted ? highlighter.value : null;
+    if (isWanted) fetchGrammars();
+  }, [isWanted]);
+  const colour = isWanted ? highlighter.value : null;
   const pieces = useMemo(() => (colour && grammar ? colour(grammar, text) : null), [colour, grammar, text]);
   return <>{pieces ? pieces.map(renderPiece) : text}</>;
 }
@@ -78,18 +78,18 @@ function Highlighted({ text, grammar }: { text: string; grammar: string | null }
 export const isHighlightable = (text: string) =>
   text.length <= HIGHLIGHTED_MAX_CHARS && text.split("\n").every((line) => line.length <= HIGHLIGHTED_LINE_MAX_CHARS);
 
-let asked = false;
+let isRequested = false;
 
 function fetchGrammars(): void {
-  if (asked) return;
-  asked = true;
+  if (isRequested) return;
+  isRequested = true;
   import("./grammars.ts").then(
     (grammars) => {
       highlighter.value = grammars.highlighted;
     },
     // Code stays plain; the next block retries.
     () => {
-      asked = false;
+      isRequested = false;
     },
   );
 }

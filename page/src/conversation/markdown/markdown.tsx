@@ -31,20 +31,20 @@ export function Markdown({ text, growing = false }: MarkdownProps) {
   isWhole.current ||= growing;
   const plain = text.includes("\r") ? text.replace(/\r\n?/g, "\n") : text;
   const limit = isWhole.current ? Math.max(most, GROWN_MAX_CHARS) : most;
-  const shown = plain.length > limit ? plain.slice(0, limit) : plain;
+  const visible = plain.length > limit ? plain.slice(0, limit) : plain;
   const before = useRef<readonly string[]>([]);
-  before.current = before.current.length ? regrown(before.current, shown) : sections(shown);
-  const defined = definitions(shown);
+  before.current = before.current.length ? regrown(before.current, visible) : sections(visible);
+  const defined = definitions(visible);
   const last = before.current.length - 1;
   return (
     <div class="markdown" dir="auto">
       {before.current.map((section, index) => (
         <Section key={index} text={section} defined={defined} growing={growing && index === last} />
       ))}
-      {shown.length < plain.length && (
+      {visible.length < plain.length && (
         <p class="markdown-more">
           <Button small aria-expanded={false} onClick={() => setMost(limit * 2)}>
-            Show more ({bytes(plain.length - shown.length)} left)
+            Show more ({bytes(plain.length - visible.length)} left)
           </Button>
         </p>
       )}

@@ -23,14 +23,14 @@ export function sections(text: string): string[] {
 export function regrown(before: readonly string[], text: string): string[] {
   // The first line of a section decides where it begins, and may still grow: "2" becomes "2) second".
   const isBegun = before.at(-1)?.includes("\n");
-  const kept = before.slice(0, isBegun ? -1 : -2);
-  const length = kept.reduce((sum, each) => sum + each.length, 0);
+  const unchanged = before.slice(0, isBegun ? -1 : -2);
+  const length = unchanged.reduce((sum, each) => sum + each.length, 0);
   let at = 0;
-  for (const each of kept) {
+  for (const each of unchanged) {
     if (!text.startsWith(each, at)) return sections(text);
     at += each.length;
   }
-  return [...kept, ...sections(text.slice(length))];
+  return [...unchanged, ...sections(text.slice(length))];
 }
 
 /** Return the link definitions of a text, which apply to all of its sections. */
@@ -45,14 +45,14 @@ function* cuts(text: string): Generator<number> {
     const isNext = !before.fence && before.isBlank && line.trim() !== "" && !/^\s/.test(line);
     const isCut = isNext && at > 0 && !(before.isListed && ITEM.test(line));
     if (isCut) yield at;
-    before = after(isCut ? START : before, line);
+    before = stateAfter(isCut ? START : before, line);
   }
 }
 
 /** Return whether a section ends inside a fence. */
 export function endsInFence(section: string): boolean {
   let state = START;
-  for (const { line } of lines(section)) state = after(state, line);
+  for (const { line } of lines(section)) state = stateAfter(state, line);
   return state.fence !== "";
 }
 
@@ -65,7 +65,7 @@ interface State {
 
 const START: State = { fence: "", isBlank: false, isListed: false };
 
-function after(before: State, line: string): State {
+function stateAfter(before: State, line: string): State {
   const isListed = before.isListed || (!before.fence && ITEM.test(line));
   return { fence: fenceAfter(before.fence, line, isListed), isBlank: line.trim() === "", isListed };
 }
@@ -111,25 +111,25 @@ export function closeOpenMarks(section: string): string {
 /** Return a text of the same length, with its inline code masked. */
 function withoutCode(text: string): string {
   const runs = [...text.matchAll(/`+/g)];
-  let shown = "";
+  let closed = "";
   let at = 0;
   runs.forEach((run, index) => {
     if (run.index < at) return;
     const end = runs.find((other, place) => place > index && other[0].length === run[0].length);
     if (!end) return;
     const next = end.index + end[0].length;
-    shown += text.slice(at, run.index) + "x".repeat(next - run.index);
+    closed += text.slice(at, run.index) + "x".repeat(next - run.index);
     at = next;
   });
-  return shown + text.slice(at);
+  return closed + text.slice(at);
 }
 
 function withMarksClosed(text: string): string {
   const bare = withoutCode(text);
   const open = MARKS.filter((mark) => isMarkOpen(bare, mark));
   // A mark at the very end has no content yet, and is left out.
-  const shown = open.reduce((left, mark) => (left.endsWith(mark) ? left.slice(0, -mark.length) : left), text);
-  if (shown !== text) return shown;
+  const closed = open.reduce((left, mark) => (left.endsWith(mark) ? left.slice(0, -mark.length) : left), text);
+  if (closed !== text) return closed;
   const blank = /\s*$/.exec(text)![0];
   return text.slice(0, text.length - blank.length) + open.reverse().join("") + blank;
 }

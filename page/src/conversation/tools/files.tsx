@@ -110,12 +110,12 @@ const SIGNS: Record<Line["kind"], string> = { same: " ", added: "+", removed: "â
 /** Added and removed lines, with their numbers if known. */
 function Difference({ lines }: { lines: readonly Line[] }) {
   const [isWhole, setWhole] = useState(false);
-  const shown = isWhole ? lines : lines.slice(0, LINES_MAX);
+  const visible = isWhole ? lines : lines.slice(0, LINES_MAX);
   const isNumbered = lines.some((line) => line.after !== null || line.before !== null);
   return (
     <>
       <Scrollable class="difference" label="Difference">
-        {shown.map((line, index) => (
+        {visible.map((line, index) => (
           <div key={index} class={`change ${line.kind}`}>
             {isNumbered && <span class="change-number">{line.after ?? line.before ?? ""}</span>}
             <span class="change-sign">{SIGNS[line.kind]}</span>
@@ -123,7 +123,7 @@ function Difference({ lines }: { lines: readonly Line[] }) {
           </div>
         ))}
       </Scrollable>
-      {shown.length < lines.length && (
+      {visible.length < lines.length && (
         <Button small aria-expanded={false} onClick={() => setWhole(true)}>
           Show all {count(lines.length)} lines
         </Button>
@@ -162,17 +162,17 @@ export function parseDiff(diff: string): Line[] {
 }
 
 /** Return a diff of two texts whose position in the file is unknown. */
-export function replacementDiff(old: string, fresh: string): Line[] {
+export function replacementDiff(oldText: string, newText: string): Line[] {
   const lines = (text: string) => (text ? text.replace(/\n$/, "").split("\n") : []);
-  const [gone, come] = [lines(old), lines(fresh)];
-  const head = commonPrefix(gone, come);
-  const tail = commonPrefix(gone.slice(head).reverse(), come.slice(head).reverse());
+  const [oldLines, newLines] = [lines(oldText), lines(newText)];
+  const head = commonPrefix(oldLines, newLines);
+  const tail = commonPrefix(oldLines.slice(head).reverse(), newLines.slice(head).reverse());
   const line = (kind: Line["kind"]) => (text: string) => ({ kind, text, before: null, after: null });
   return [
-    ...gone.slice(0, head).map(line("same")),
-    ...gone.slice(head, gone.length - tail).map(line("removed")),
-    ...come.slice(head, come.length - tail).map(line("added")),
-    ...gone.slice(gone.length - tail).map(line("same")),
+    ...oldLines.slice(0, head).map(line("same")),
+    ...oldLines.slice(head, oldLines.length - tail).map(line("removed")),
+    ...newLines.slice(head, newLines.length - tail).map(line("added")),
+    ...oldLines.slice(oldLines.length - tail).map(line("same")),
   ];
 }
 

@@ -14,10 +14,10 @@ interface OutputProps {
 export function Output({ text, end = "head", label = "Output" }: OutputProps) {
   return (
     <LongText text={text} end={end}>
-      {(shown) => (
+      {(visible) => (
         <Scrollable class="output" label={label}>
           <pre>
-            <Ansi text={shown} />
+            <Ansi text={visible} />
           </pre>
         </Scrollable>
       )}
@@ -43,9 +43,9 @@ export function Ansi({ text }: { text: string }) {
   );
 }
 
-const isPlain = (look: Look) => (Object.keys(PLAIN) as (keyof Look)[]).every((name) => look[name] === PLAIN[name]);
+const isPlain = (style: Style) => (Object.keys(PLAIN) as (keyof Style)[]).every((name) => style[name] === PLAIN[name]);
 
-function classes({ colour, bold, dim, italic, underline }: Look): string {
+function classes({ colour, bold, dim, italic, underline }: Style): string {
   return [
     colour && `ansi-${colour}`,
     bold && "ansi-bold",
@@ -60,7 +60,7 @@ function classes({ colour, bold, dim, italic, underline }: Look): string {
 const COLOURS = ["black", "red", "green", "yellow", "blue", "magenta", "cyan", "white"] as const;
 type Colour = (typeof COLOURS)[number];
 
-interface Look {
+interface Style {
   colour: Colour | null;
   bold: boolean;
   dim: boolean;
@@ -68,11 +68,11 @@ interface Look {
   underline: boolean;
 }
 
-interface Span extends Look {
+interface Span extends Style {
   text: string;
 }
 
-export const PLAIN: Look = { colour: null, bold: false, dim: false, italic: false, underline: false };
+export const PLAIN: Style = { colour: null, bold: false, dim: false, italic: false, underline: false };
 const ESCAPE = "\u001b";
 const BELL = "\u0007";
 /**
@@ -93,16 +93,16 @@ const isPrintable = (character: string) => (character >= " " ? character !== "\u
 /** Return a text in spans of one style each. */
 export function spans(text: string): Span[] {
   const found: Span[] = [];
-  let look = PLAIN;
+  let style = PLAIN;
   let at = 0;
   const add = (piece: string) => {
-    const seen = [...piece].every(isPrintable) ? piece : [...piece].filter(isPrintable).join("");
-    if (seen) found.push({ ...look, text: seen });
+    const printable = [...piece].every(isPrintable) ? piece : [...piece].filter(isPrintable).join("");
+    if (printable) found.push({ ...style, text: printable });
   };
   for (const sequence of text.matchAll(SEQUENCE)) {
     add(text.slice(at, sequence.index));
     at = sequence.index + sequence[0].length;
-    if (sequence[2] === "m") look = lookAfter(look, sequence[1] ?? "");
+    if (sequence[2] === "m") style = styleAfter(style, sequence[1] ?? "");
   }
   add(text.slice(at));
   return found;
@@ -117,33 +117,33 @@ export function withoutOverwritten(text: string): string {
     .join("\n");
 }
 
-function lookAfter(before: Look, parameters: string): Look {
+function styleAfter(before: Style, parameters: string): Style {
   const codes = parameters.split(/[;:]/).map(Number);
-  let look = before;
+  let style = before;
   for (let at = 0; at < codes.length; at += 1) {
     const code = codes[at]!;
     if (code === 38 || code === 48) {
       const [colour, used] = extended(codes.slice(at + 1));
-      if (code === 38) look = { ...look, colour };
+      if (code === 38) style = { ...style, colour };
       at += used;
-    } else look = withCode(look, code);
+    } else style = withCode(style, code);
   }
-  return look;
+  return style;
 }
 
 /** Background colours are ignored: with a light and a dark theme they make text hard to read. */
-function withCode(look: Look, code: number): Look {
+function withCode(style: Style, code: number): Style {
   if (code === 0) return PLAIN;
-  if (code === 1) return { ...look, bold: true };
-  if (code === 2) return { ...look, dim: true };
-  if (code === 3) return { ...look, italic: true };
-  if (code === 4) return { ...look, underline: true };
-  if (code === 22) return { ...look, bold: false, dim: false };
-  if (code === 23) return { ...look, italic: false };
-  if (code === 24) return { ...look, underline: false };
-  if (code === 39) return { ...look, colour: null };
+  if (code === 1) return { ...style, bold: true };
+  if (code === 2) return { ...style, dim: true };
+  if (code === 3) return { ...style, italic: true };
+  if (code === 4) return { ...style, underline: true };
+  if (code === 22) return { ...style, bold: false, dim: false };
+  if (code === 23) return { ...style, italic: false };
+  if (code === 24) return { ...style, underline: false };
+  if (code === 39) return { ...style, colour: null };
   const colour = COLOURS[code >= 90 ? code - 90 : code - 30];
-  return colour && (code < 38 || code >= 90) ? { ...look, colour } : look;
+  return colour && (code < 38 || code >= 90) ? { ...style, colour } : style;
 }
 
 /** Return the nearest of the eight colours to an extended colour, and how many codes it took. */

@@ -69,10 +69,10 @@ function laidOut(result: string): string {
 const MEMORY: ReadonlyMap<string, string> = new Map(
   Object.entries({
     add: "Remember",
-    replace: "Remember anew",
+    replace: "Update memory",
     remove: "Forget",
     search: "Search memory",
-    list: "Look at memory",
+    list: "List memories",
   }),
 );
 

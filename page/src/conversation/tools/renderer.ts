@@ -58,9 +58,9 @@ export function asText(value: unknown): string {
 }
 
 /** Return the verb for a call that runs, succeeded, or did not. */
-export function tense(call: CallItem, doing: string, done: string, meant: string): string {
-  if (call.outcome === null) return doing;
-  return call.outcome === "ok" ? done : meant;
+export function tense(call: CallItem, running: string, done: string, intended: string): string {
+  if (call.outcome === null) return running;
+  return call.outcome === "ok" ? done : intended;
 }
 
 /** Return the first line of a text. */

@@ -12,10 +12,10 @@ import { Output } from "./output.tsx";
 import { type CallProps, fields, firstLine, listArgument, type Renderer, textArgument } from "./renderer.ts";
 
 const STATE_BADGES: Record<Task["state"], { tone: Tone; word: string }> = {
-  working: { tone: "busy", word: "at work" },
-  waiting: { tone: "note", word: "waits for you" },
+  working: { tone: "busy", word: "running" },
+  waiting: { tone: "note", word: "waiting for you" },
   done: { tone: "good", word: "done" },
-  unknown: { tone: "plain", word: "not known" },
+  unknown: { tone: "plain", word: "unknown" },
 };
 
 /** Tasks that other sessions work on in parallel. */
@@ -100,7 +100,7 @@ function taskState(call: CallItem, session: SessionView | undefined): Task["stat
   return call.outcome === null ? "working" : "unknown";
 }
 
-const STATUS_WORDS = { done: "Done", in_progress: "At it", pending: "To do" } as const;
+const STATUS_WORDS = { done: "Done", in_progress: "In progress", pending: "To do" } as const;
 type Status = keyof typeof STATUS_WORDS;
 
 const statusOf = (item: unknown): Status =>

@@ -29,9 +29,9 @@ export const terminal: Renderer = {
 
 /** Say how a command ended, unless it succeeded. */
 function outcome(call: CallItem): string {
-  const [, said, code, signal] = ENDED.exec(call.result ?? "") ?? [];
+  const [, ended, code, signal] = ENDED.exec(call.result ?? "") ?? [];
   if (code) return code === "0" ? "" : `exit ${code}`;
-  return signal ? `signal ${signal}` : said === "Timed out" ? "timed out" : "";
+  return signal ? `signal ${signal}` : ended === "Timed out" ? "timed out" : "";
 }
 
 function Terminal({ call }: CallProps) {
@@ -40,7 +40,7 @@ function Terminal({ call }: CallProps) {
   return (
     <>
       <LongText text={`$ ${textArgument(call.args, "command")}`}>
-        {(shown) => <ExactText text={shown} label="Command" />}
+        {(visible) => <ExactText text={visible} label="Command" />}
       </LongText>
       {workdir && <p class="call-more">In the folder {workdir}</p>}
       {started ? <Started processId={textArgument(started, "process_id")} /> : <Printed result={call.result ?? ""} />}
@@ -51,21 +51,21 @@ function Terminal({ call }: CallProps) {
 function Started({ processId }: { processId: string }) {
   return (
     <p class="call-more">
-      It goes on by itself, also while the gateway restarts:{" "}
-      <a href={to.control("processes", processId)}>see what it prints</a>.
+      It keeps running, even while the gateway restarts: <a href={to.control("processes", processId)}>see its output</a>
+      .
     </p>
   );
 }
 
 /** The first line says how the command ended; its output follows. */
 function Printed({ result }: { result: string }) {
-  const said = ENDED.exec(result)?.[0];
-  if (said === undefined) return result ? <Output text={result} end="tail" /> : null;
-  const printed = result.slice(said.length).replace(/^\n+/, "");
+  const ended = ENDED.exec(result)?.[0];
+  if (ended === undefined) return result ? <Output text={result} end="tail" /> : null;
+  const printed = result.slice(ended.length).replace(/^\n+/, "");
   return (
     <>
       {printed && <Output text={printed} end="tail" />}
-      <p class="call-more">{said}</p>
+      <p class="call-more">{ended}</p>
     </>
   );
 }
@@ -73,12 +73,12 @@ function Printed({ result }: { result: string }) {
 const NAMES: ReadonlyMap<string, string> = new Map(
   Object.entries({
     list: "List processes",
-    poll: "Look at a process",
+    poll: "Check a process",
     log: "Read the log of a process",
     wait: "Wait for a process",
-    kill: "End a process",
-    write: "Type into a process",
-    close: "End the input of a process",
+    kill: "Stop a process",
+    write: "Write to a process",
+    close: "Close the input of a process",
   }),
 );
 
@@ -98,9 +98,9 @@ function ProcessOutput({ call }: CallProps) {
   if (typeof found.output !== "string") return <Output text={asText(found)} />;
   return (
     <>
-      {found.output ? <Output text={found.output} end="tail" /> : <p class="call-more">It printed nothing.</p>}
+      {found.output ? <Output text={found.output} end="tail" /> : <p class="call-more">No output.</p>}
       <p class="call-more">
-        {outcomeText(call)} {id && <a href={to.control("processes", id)}>See the process</a>}
+        {outcomeText(call)} {id && <a href={to.control("processes", id)}>Show the process</a>}
       </p>
     </>
   );
