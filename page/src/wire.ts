@@ -273,9 +273,6 @@ export interface Fork {
   before?: string | null;
 }
 
-/** The kind of value that a setting has. */
-export type Form = "any" | "choice" | "flag" | "list" | "number" | "table" | "text" | "time";
-
 /** Something that is allowed without asking: in one session, or in all of them. */
 export interface GrantView {
   id: string;
@@ -754,6 +751,9 @@ export interface SessionView {
   activity: Activity | null;
 }
 
+/** The kind of value that a setting has. */
+export type SettingForm = "any" | "choice" | "flag" | "list" | "number" | "table" | "text" | "time";
+
 /** One setting, by its path in the file. Of a secret only whether there is one is told. `source` is where its value comes from; what comes from the environment or the command line the file cannot change. */
 export interface SettingView {
   key: string;
@@ -762,7 +762,7 @@ export interface SettingView {
   source: "arguments" | "default" | "environment" | "file";
   secret: boolean;
   doc: string;
-  form: Form;
+  form: SettingForm;
   choices?: string[];
   editable?: boolean;
 }

@@ -8,9 +8,9 @@ import {
   searchSettings,
   sections,
 } from "../../src/control/settings/values.ts";
-import type { Form, SettingView } from "../../src/wire.ts";
+import type { SettingForm, SettingView } from "../../src/wire.ts";
 
-const setting = (key: string, form: Form, value: unknown = null, usual: unknown = null): SettingView => ({
+const setting = (key: string, form: SettingForm, value: unknown = null, usual: unknown = null): SettingView => ({
   key,
   value,
   default: usual,
@@ -20,7 +20,7 @@ const setting = (key: string, form: Form, value: unknown = null, usual: unknown 
   form,
 });
 
-test.each<[Form, unknown]>([
+test.each<[SettingForm, unknown]>([
   ["text", "a = b"],
   ["number", 0.8],
   ["time", "04:00"],
