@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.core.fairness import Quota
 from holdfast.core.journal import EntryKind
 from holdfast.core.outages import RETRY_AFTER_MAX_MS
+from holdfast.core.quotas import Quota
 from holdfast.core.sessions import Activity
 from holdfast.core.turns import Cause, Turn, TurnState
 from holdfast.errors import OverQuota, Stale

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.core.fairness import Load, Quota
+from holdfast.core.admission import Load
 from holdfast.core.intake import Receipt
+from holdfast.core.quotas import Quota
 from holdfast.core.schedule import Job
 from holdfast.core.sessions import Session
 from holdfast.errors import OverQuota

@@ -9,6 +9,7 @@ from holdfast.core.journal import EntryKind
 from holdfast.core.transcript import fold
 from holdfast.core.turns import Turn
 from holdfast.engine.histories import Histories
+from holdfast.engine.live import LiveSessions
 from holdfast.ports import Stage
 from holdfast.store.journal import Brief
 from holdfast.store.store import Store
@@ -102,8 +103,8 @@ async def test_no_more_is_kept_than_there_is_room_for(open_it: Open) -> None:
                 )
             }
         journal = Altered(store.journal, brief=reads.brief)
-        size = (await Histories().read(journal, turns["a"]))[1].chars
-        few = Histories(chars_max=size + size // 2)
+        size = (await Histories(LiveSessions(9)).read(journal, turns["a"]))[1].chars
+        few = Histories(LiveSessions(9), chars_max=size + size // 2)
         reads.after.clear()
         for name in ("a", "a", "b", "b", "a", "once", "once"):
             await few.read(journal, turns[name])

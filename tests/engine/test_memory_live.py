@@ -12,7 +12,7 @@ from holdfast.agent.scripted import ScriptedAgent
 from holdfast.config import Config, MemoryConfig
 from holdfast.core.segments import Segment, SegmentState, SpokenMessage
 from holdfast.core.sessions import Session
-from holdfast.engine import live
+from holdfast.engine import evictor, live
 from holdfast.engine.engine import Engine
 from holdfast.errors import Unavailable
 from holdfast.ids import SessionId
@@ -186,7 +186,7 @@ async def test_what_cannot_be_closed_is_forgotten_all_the_same(
     hangs: bool, open_it: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """M9: it is tried exactly once."""
-    monkeypatch.setattr(live, "RELEASE_MAX_S", 0.03)
+    monkeypatch.setattr(evictor, "RELEASE_MAX_S", 0.03)
     diary = Diary()
     agent = DiaryAgent(diary, Hang() if hangs else RuntimeError("stuck"))
     async with (

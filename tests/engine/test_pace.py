@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
+from holdfast.core import admission
 from holdfast.core.turns import Mode
-from holdfast.engine import dispatcher
 from holdfast.ports import Assignment, Stage
 from tests.engine.world import Open, message, opened, running_engine, settled, until
 
@@ -30,7 +30,7 @@ class Patient:
 
 async def test_turns_that_nobody_waits_for_begin_a_few_at_a_time_and_all_of_them_do(open_it: Open) -> None:
     """A1: a flood is answered too."""
-    agent, count = Patient(), 3 * dispatcher.DETACHED_AT_ONCE
+    agent, count = Patient(), 3 * admission.DETACHED_AT_ONCE
     async with opened(open_it) as store:
         hooks = [message(f"{nth}", conversation=f"hook:{nth}", mode=Mode.DETACHED, one_shot=True) for nth in range(count)]
         async with running_engine(store, agent) as engine:
@@ -45,7 +45,7 @@ async def test_in_a_crowd_they_begin_one_by_one_and_whoever_waits_does_not_wait_
     open_it: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A1 W7: every round of the loop counts as long here, so it is always crowded."""
-    monkeypatch.setattr(dispatcher, "CROWDED_S", -1.0)
+    monkeypatch.setattr(admission, "ROUND_MAX_S", -1.0)
     agent, count = Patient(), 5
     async with opened(open_it) as store, running_engine(store, agent) as engine:
         # Only now has it looked around.
@@ -64,4 +64,4 @@ async def test_in_a_crowd_they_begin_one_by_one_and_whoever_waits_does_not_wait_
             await settled(store, receipt)
     begun = [at for text, at in agent.begun.items() if text != "from a person"]
     # Turns are claimed with a pause between them; how long each takes to begin then is another matter.
-    assert max(begun) - min(begun) > (count - 1) * dispatcher.CROWDED_PAUSE_S
+    assert max(begun) - min(begun) > (count - 1) * admission.BUSY_PAUSE_S

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.clock import SystemClock
 from holdfast.config import ChannelsConfig, Config, LimitsConfig, secrets, shown
-from holdfast.core.fairness import Quota
+from holdfast.core.quotas import Quota
 from holdfast.core.redaction import Redaction, is_unguessable
 from holdfast.desk.address import LOCK, SOCKET
 from holdfast.desk.lifecycle import Lifecycle

@@ -135,18 +135,18 @@ class Backlog:
             await persist(self._clock, lambda: self._land(essential=True))
         await self._tidy()
 
-    async def settle(self, drafts: Sequence[DraftEntry], write: Callable[[], Awaitable[T]]) -> T:
-        """Let the store take the end of the turn with its last entries, which are on our disk for as long as that takes."""
-        batch = Batch(drafts=drafts)
-        self._batches.append(batch)
-        try:
-            settled = await write()
-        except Unavailable:
-            await self._keep(batch)
-            settled = await persist(self._clock, write, has_failed=True)
+    def hold(self, drafts: Sequence[DraftEntry]) -> None:
+        """Take the last entries, which the store is given together with the end of the turn."""
+        self._batches.append(Batch(drafts=drafts))
+
+    async def keep(self) -> None:
+        """Put the last batch on our own disk, if there is a place for it."""
+        await self._keep(self._batches[-1])
+
+    async def clear(self) -> None:
+        """Forget everything: the store has it."""
         self._batches.clear()
         await self._tidy()
-        return settled
 
     async def leave(self, drafts: Sequence[DraftEntry]) -> None:
         """Stop; what the store has not taken stays on disk, with these entries, for whoever hands it in."""

@@ -5,17 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from holdfast.clock import Clock
-from holdfast.core.fairness import Load
+from holdfast.core.admission import Isolation, Load, Places, Pressure
 from holdfast.core.journal import Entry
 from holdfast.core.recovery import orphans
-from holdfast.core.sessions import alone_ms
 from holdfast.core.turns import Cause, Mode, Policy, Turn, TurnState
 from holdfast.engine.tuning import Tuning
-from holdfast.engine.wake import Wake
 from holdfast.engine.worker import Worker
 from holdfast.errors import Fatal, Unavailable
 from holdfast.ids import NodeId, SessionId, TurnId
@@ -23,19 +20,8 @@ from holdfast.store.store import Store
 
 log = logging.getLogger(__name__)
 
-# Turns that nobody waits for begin a few at a time, so that a flood of them does not keep the loop from whoever knocks.
-DETACHED_AT_ONCE = 8
-# While one round of the loop takes longer, or this process uses more of a core than that, it is crowded: then one of them
-# begins after each pause.  How many run does not matter, because most of a turn is waiting for a model.
-CROWDED_S = 0.008
-CROWDED_SHARE = 0.7
-CROWDED_PAUSE_S = 0.05
-# What a process uses is taken over at least this long.
-_SHARE_OVER_S = 0.1
-# How soon after that it is looked again.
+# How soon the dispatcher looks again while it holds detached turns back.
 _LOOK_AGAIN_MS = 25
-# One place in so many is kept for the operator.
-OPERATORS_PART = 4
 # How often a node looks for turns whose time to be tried again has come, and for suspects while it knows of none.
 _SUSPECTS_EVERY_S = 1.0
 # What was told to stop has little left to do.
@@ -51,19 +37,18 @@ class Dispatcher:
         store: Store,
         worker: Worker,
         policy: Policy,
-        max_running: int,
-        tenant_running: int,
+        places: Places,
         tuning: Tuning,
         clock: Clock,
         recovered: asyncio.Event | None = None,
     ) -> None:
-        self.wake = Wake()
+        # A turn that rests gives up its place, and another one may begin.
+        self.wake = worker.resting.freed
         self._node_id = node_id
         self._store = store
         self._worker = worker
         self._policy = policy
-        self._max_running = max_running
-        self._tenant_running = tenant_running
+        self._places = places
         self._tuning = tuning
         self._clock = clock
         self._tasks: dict[TurnId, tuple[Turn, asyncio.Task[None]]] = {}
@@ -74,23 +59,18 @@ class Dispatcher:
         self._crashed: set[TurnId] = set()
         # Nothing is claimed before what crashed earlier has been taken over: suspects come first, and alone.
         self._recovered = recovered
-        # The suspect that waits for this node to be empty, and since when it does.
-        self._awaited: tuple[Turn, int] | None = None
-        # The suspect that runs, and until when nothing begins beside it.
-        self._guarded: tuple[TurnId, int] | None = None
+        self._isolation = Isolation()
         self._looked_for_suspects_at: float | None = None
         self._nudged = worker.nudged
         self._resting = worker.resting
-        self._resting.freed = self.wake.set
         self._draining = False
         self._claiming = False
         # Whether the store refused the last claim.
         self._in_vain = False
-        self._crowded = self._busy = False
-        self._looked_at = self._used = 0.0
-        # When a turn that nobody waits for last began.
+        self._pressure = Pressure()
+        # When a detached turn last began.
         self._began_at = 0.0
-        # Whether turns that nobody waits for may have been left for later.
+        # Whether detached turns may have been left for later.
         self._held_back = False
         # Whether more may be waiting than there was room for.
         self._full = False
@@ -105,7 +85,7 @@ class Dispatcher:
             async with asyncio.TaskGroup() as self._group:
                 while True:
                     await self._claim()
-                    await self._look_around()
+                    await self._measure()
                     await self.wake.wait(_LOOK_AGAIN_MS if self._held_back else self._tuning.poll_ms)
         finally:
             # Nothing runs any more; a later start must not believe otherwise.
@@ -204,16 +184,13 @@ class Dispatcher:
             # A turn ended while the claim was on its way.
             self.wake.set()
 
-    async def _look_around(self) -> None:
-        """Notice how much else there is to do: a round of the loop takes as long as everything that is ready."""
+    async def _measure(self) -> None:
+        """Measure how busy this process is: a round of the loop takes as long as everything that is ready."""
         loop = asyncio.get_running_loop()
         began = loop.time()
         await asyncio.sleep(0)
-        now, used = loop.time(), time.process_time()
-        if now - self._looked_at >= _SHARE_OVER_S:
-            self._busy = used - self._used > CROWDED_SHARE * (now - self._looked_at)
-            self._looked_at, self._used = now, used
-        self._crowded = self._busy or now - began > CROWDED_S
+        now = loop.time()
+        self._pressure = self._pressure.after(now - began, now, time.process_time())
 
     async def _keeps_clear(self) -> bool:
         """Return whether nothing else may begin now, for the sake of a suspect: one that runs, or one that waits."""
@@ -222,32 +199,27 @@ class Dispatcher:
             return True
         suspect = await self._suspect()
         if suspect is None:
-            self._awaited = None
+            self._isolation = Isolation()
             return False
-        if self._awaited is None or self._awaited[0] != suspect:
-            self._awaited = (suspect, now)
-        allowed_ms = alone_ms(suspect.attempt)
-        if self._working() and now - self._awaited[1] < allowed_ms:
+        self._isolation = self._isolation.wait(suspect, now)
+        if not self._isolation.may_begin(self._working(), now):
             return True
         taken = await self._store.turns.take_suspect(self._node_id, self._clock.now_ms())
-        self._awaited = None
-        for turn, _ in taken:
-            self._guarded = (turn.id, now + allowed_ms)
+        self._isolation = self._isolation.begin(now) if taken else Isolation()
         await self._begin(taken)
         return bool(taken)
 
     def _is_guarded(self, now: int) -> bool:
-        """Return whether a suspect runs alone.  One that only waits for others does not keep them from running."""
-        if self._guarded is None:
+        """Return whether a suspect runs alone; once it does not any more, look for the next one."""
+        if self._isolation.running is None:
             return False
-        turn_id, until = self._guarded
-        if turn_id in self._tasks and turn_id not in self._resting and now < until:
+        if self._isolation.holds({each for each in self._tasks if each not in self._resting}, now):
             return True
-        self._guarded, self._looked_for_suspects_at = None, None
+        self._isolation, self._looked_for_suspects_at = Isolation(), None
         return False
 
     async def _suspect(self) -> Turn | None:
-        """Return the next suspect; while there is none, nobody asks for one at every claim."""
+        """Return the next suspect.  While there is none, the store is not asked for one at every claim."""
         now = asyncio.get_running_loop().time()
         if self._looked_for_suspects_at is not None and now - self._looked_for_suspects_at < _SUSPECTS_EVERY_S:
             return None
@@ -261,7 +233,7 @@ class Dispatcher:
         return max(len(self._tasks) - len(self._resting), 0)
 
     async def _take(self, free: int) -> list[Turn]:
-        few = self._few()
+        few = self._pressure.detached_max(asyncio.get_running_loop().time() - self._began_at)
         taken = await self._store.turns.take(self._node_id, free, self._clock.now_ms(), detached=few, load=self._load())
         detached = sum(turn.mode is Mode.DETACHED for turn, _ in taken)
         self._held_back = detached >= few
@@ -296,20 +268,12 @@ class Dispatcher:
         log.warning("turn %s was claimed here and forgotten; giving it back", turn.id)
         await self._give_back(turn)
 
-    def _few(self) -> int:
-        """Return how many turns that nobody waits for may begin now."""
-        if not self._crowded:
-            return DETACHED_AT_ONCE
-        return int(asyncio.get_running_loop().time() - self._began_at >= CROWDED_PAUSE_S)
-
     def _load(self) -> Load:
         """Return how many turns of each owner have a place."""
-        running = Counter(turn.owner for turn, _ in self._tasks.values() if turn.id not in self._resting)
-        places, tenant_max = self._max_running, self._tenant_running
-        return Load(running=running, tenant_max=tenant_max, tenants_max=max(places - places // OPERATORS_PART, 1))
+        return self._places.load(turn.owner for turn, _ in self._tasks.values() if turn.id not in self._resting)
 
     def _free(self) -> int:
-        return self._max_running - self._working()
+        return self._places.total - self._working()
 
     async def _run(self, turn: Turn) -> None:
         try:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from holdfast.clock import Clock, SystemClock
 from holdfast.config import ONE_SHOT_DAYS, Config
 from holdfast.core import notes
+from holdfast.core.admission import Places
 from holdfast.core.journal import DraftEntry, EntryKind
 from holdfast.core.redaction import Redaction
 from holdfast.core.report import BootReport
@@ -18,6 +19,7 @@ from holdfast.core.turns import Cause, OnCrash, Policy, Resume, Turn
 from holdfast.engine.board import Board
 from holdfast.engine.committer import Committer
 from holdfast.engine.dispatcher import Dispatcher
+from holdfast.engine.evictor import Evictor
 from holdfast.engine.expiry import Expiry
 from holdfast.engine.feed import Feed
 from holdfast.engine.heart import Heart
@@ -27,7 +29,7 @@ from holdfast.engine.inbox import Inbox
 from holdfast.engine.indexer import Indexer
 from holdfast.engine.inspector import Inspector
 from holdfast.engine.janitor import Janitor
-from holdfast.engine.live import Live
+from holdfast.engine.live import LiveSessions
 from holdfast.engine.mirror import Mirror
 from holdfast.engine.outbox import Outbox
 from holdfast.engine.recall import Recall
@@ -93,6 +95,8 @@ class Engine:
         self._parts = parts
         self._recall = Recall(memory, config.memory, redaction, clock)
         self._mirror = Mirror(store, memory, tuning, redaction, clock)
+        self.live = LiveSessions(config.memory.live_sessions)
+        histories = Histories(self.live)
         worker = Worker(
             node_id=self.node_id,
             store=store,
@@ -109,7 +113,7 @@ class Engine:
             clock=clock,
             tempo=Tempo(tuning.batch_ms),
             spool=parts.spool,
-            histories=(histories := Histories()),
+            histories=histories,
         )
         self._home = parts.spool.home_id if parts.spool else ""
         dedupes = frozenset(kind for kind, carrier in parts.carriers.items() if carrier.dedupes)
@@ -119,18 +123,14 @@ class Engine:
             store,
             worker,
             policy,
-            config.gateway.max_running,
-            config.limits.running,
+            Places(total=config.gateway.max_running, tenant_max=config.limits.running),
             tuning,
             clock,
             self._sweeper.recovered,
         )
         self._outbox = Outbox(self.node_id, store, parts.carriers, tuning, redaction, clock)
         self._committer = Committer(self.node_id, store, memory, config.memory, tuning, redaction, clock)
-        live_max = config.memory.live_sessions
-        self.live = Live(store, parts.agent, self._committer, self._dispatcher, histories, live_max, tuning, clock)
-        # Whoever reads the history of a conversation begins a turn of it.
-        histories.told = self.live.enter
+        self._evictor = Evictor(self.live, store, parts.agent, self._committer, self._dispatcher, histories, tuning, clock)
         # A channel that the operator does not name keeps its default.
         self._janitor = Janitor(store, {**ONE_SHOT_DAYS, **config.sessions.retention_days}, tuning, clock)
         self._indexer = Indexer(store.passages, tuning, clock)
@@ -152,7 +152,7 @@ class Engine:
             "dispatcher": self._dispatcher.run,
             "outbox": self._outbox.run,
             "committer": self._committer.run,
-            "live": self.live.run,
+            "evictor": self._evictor.run,
             "recall": self._recall.run,
             "mirror": self._mirror.run,
             "janitor": self._janitor.run,
@@ -195,7 +195,7 @@ class Engine:
         clock = self._parts.clock
         deadline = clock.monotonic_ms() + timeout_ms
         self._dispatcher.close()
-        self.live.close()
+        self._evictor.close()
         await self._announce(cause)
         cut = await self._dispatcher.drain(max(deadline - clock.monotonic_ms(), 0), cause)
         left_ms = max(deadline - clock.monotonic_ms(), _LAST_GRACE_MS) if timeout_ms else 0

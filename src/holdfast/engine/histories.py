@@ -7,12 +7,13 @@ copies: whatever is not here is read again.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from holdfast.core.journal import Entry, EntryKind
 from holdfast.core.transcript import Item, fold
 from holdfast.core.turns import Turn
+from holdfast.engine.live import LiveSessions
 from holdfast.ids import SessionId, TurnId
 from holdfast.store.journal import Brief, JournalStore
 
@@ -24,10 +25,6 @@ CHARS_MAX = 4_000_000
 _ENTRY_CHARS = 600
 
 Folds = dict[TurnId, tuple[int, Sequence[Item]]]
-
-
-def _nobody(_session_id: SessionId) -> None:
-    """Tell nobody."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,10 +42,10 @@ class History:
 
 
 class Histories:
-    """Recent histories, the last used last.  Whoever is `told` hears of each use of a session that will have another."""
+    """Recent histories, the least recently used first.  A session that is not for one turn only becomes a live one."""
 
-    def __init__(self, chars_max: int = CHARS_MAX) -> None:
-        self.told: Callable[[SessionId], None] = _nobody
+    def __init__(self, live: LiveSessions, chars_max: int = CHARS_MAX) -> None:
+        self._live = live
         self._chars_max = chars_max
         self._kept: OrderedDict[SessionId, History] = OrderedDict()
         self._chars = 0
@@ -70,7 +67,7 @@ class Histories:
         return brief, history
 
     def drop(self, session_id: SessionId) -> None:
-        """Forget a history; whoever asks for it next reads it anew."""
+        """Forget a history; the next turn reads it anew."""
         if (dropped := self._kept.pop(session_id, None)) is not None:
             self._chars -= dropped.chars
 
@@ -79,7 +76,7 @@ class Histories:
         # A session that lives for one turn is not read again.
         if brief.session.one_shot:
             return
-        self.told(brief.session.id)
+        self._live.enter(brief.session.id)
         if not history.journal or history.chars > self._chars_max:
             return
         self._kept[brief.session.id] = history

@@ -1,20 +1,21 @@
-"""Turns that only wait for others: while they do, somebody else may have their place."""
+"""Turns that only wait for others: until they go on, other turns may have their places."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
+from holdfast.engine.wake import Wake
 from holdfast.ids import TurnId
 
 
 class Resting:
-    """Who rests on this node.  One turn gives up one place, however many of its calls wait at once."""
+    """The turns that rest on this node.  A turn gives up one place, however many of its calls wait at once."""
 
     def __init__(self) -> None:
-        # Called when a place has become free.
-        self.freed: Callable[[], None] = lambda: None
+        # Set when a place has become free.
+        self.freed = Wake()
         self._waits: Counter[TurnId] = Counter()
 
     def __len__(self) -> int:
@@ -27,7 +28,7 @@ class Resting:
     async def rest(self, turn_id: TurnId) -> AsyncGenerator[None]:
         """Let a turn rest for as long as the context lasts; afterwards it counts again, even where that is one too many."""
         self._waits[turn_id] += 1
-        self.freed()
+        self.freed.set()
         try:
             yield
         finally:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import asdict, replace
 from typing import TypeVar
@@ -163,8 +163,8 @@ class TurnStage:
             self._put(kind, stream.flush())
         return tuple(self._take())
 
-    async def settle(self, write: Callable[[tuple[DraftEntry, ...]], Awaitable[T]]) -> T:
-        """Let the store take the end of the turn, with what is not written yet before it.
+    async def last_words(self) -> tuple[DraftEntry, ...]:
+        """Return what is not written yet, which the store takes together with the end of the turn.
 
         Raises `DiskFull` where it had no room for something that belongs before that.
         """
@@ -173,7 +173,16 @@ class TurnStage:
                 await self._backlog.put(self.take_rest())
             await self._backlog.caught_up()
         rest = self.take_rest()
-        return await self._backlog.settle(rest, lambda: write(rest))
+        self._backlog.hold(rest)
+        return rest
+
+    async def keep(self) -> None:
+        """Keep the last words on our own disk: the store is away, and the end of the turn is repeated until it is back."""
+        await self._backlog.keep()
+
+    async def ended(self) -> None:
+        """Forget the last words: the store has them, with the end of the turn."""
+        await self._backlog.clear()
 
     async def rescue(self) -> None:
         """Let the store take everything said so far once it has room for it; it had none, and the agent has stopped."""

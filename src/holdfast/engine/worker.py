@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from holdfast.clock import Clock
@@ -29,7 +29,7 @@ from holdfast.engine.stage import TurnStage
 from holdfast.engine.steering import Steering
 from holdfast.engine.tempo import Tempo
 from holdfast.engine.tuning import Tuning
-from holdfast.errors import DiskFull, Fatal, HoldfastError, ModelUnavailable, Stale
+from holdfast.errors import DiskFull, Fatal, HoldfastError, ModelUnavailable, Stale, Unavailable
 from holdfast.ids import NodeId, SessionId, TurnId, new_delivery_id, new_segment_id
 from holdfast.ports import Agent, Assignment, Bindings, Carrier
 from holdfast.store.journal import Brief
@@ -57,11 +57,11 @@ class Worker:
     redaction: Redaction
     clock: Clock
     tempo: Tempo
+    histories: Histories
     spool: Spool | None = None
     # Sessions whose running turn should look for messages that want to join it.
     nudged: set[SessionId] = field(default_factory=set[SessionId])
     resting: Resting = field(default_factory=Resting)
-    histories: Histories = field(default_factory=Histories)
 
     async def run(self, turn: Turn) -> None:
         """Run a claimed turn.  Whatever happens, it ends in a state that its user can see, or is queued again."""
@@ -147,8 +147,8 @@ class Worker:
             text = await (self._repeat(work.turn.id) if work.turn.verbatim else self._act(work, stage))
         except Parked as parked:
             draft, question, calls = parked.draft, parked.question, parked.calls
-            _, shown = await stage.settle(lambda rest: self.store.turns.park(stage.turn, [*rest, draft], question, calls))
-            self.feed.publish(shown)
+            said = [*await stage.last_words(), draft]
+            await self._end(stage, lambda: self.store.turns.park(stage.turn, said, question, calls))
         except (Stale, Fatal):
             raise
         except ModelUnavailable as error:
@@ -173,11 +173,12 @@ class Worker:
             await self._finish(stage, TurnEvent.FAIL, error=reason, cause=Cause.MODEL_UNAVAILABLE)
             return
         note = {"text": notes.waits_for_model(reason, limit_ms), "waiting": MODEL}
-        said = [DraftEntry(kind=EntryKind.NOTE, at=now, data=note)] if since is None else []
+        said = list(await stage.last_words())
+        if since is None:
+            said.append(DraftEntry(kind=EntryKind.NOTE, at=now, data=note))
         # Readers of the journal see each wait, and when it ends.
         said.append(DraftEntry(kind=EntryKind.TURN_DEFERRED, at=now, data={"error": reason, "retry_at": again_at}))
-        _, shown = await stage.settle(lambda rest: self.store.turns.defer(stage.turn, [*rest, *said], again_at, now))
-        self.feed.publish(shown)
+        await self._end(stage, lambda: self.store.turns.defer(stage.turn, said, again_at, now))
 
     async def _repeat(self, turn_id: TurnId) -> str:
         """Answer a message with its own words."""
@@ -212,15 +213,21 @@ class Worker:
             text=text,
             error=error,
             cause=cause,
+            drafts=await stage.last_words(),
             deliveries=self._deliveries(stage.turn, text if error is None else notes.failed(error), now),
             memory_owner=self.memory.current.owner if self.memory and self.memory.current else None,
             segment_id=new_segment_id(now),
         )
+        await self._end(stage, lambda: self.store.settlement.finish(stage.turn, ending))
 
-        async def finish(rest: tuple[DraftEntry, ...]) -> tuple[Turn, list[Entry]]:
-            return await self.store.settlement.finish(stage.turn, replace(ending, drafts=rest))
-
-        _, entries = await stage.settle(finish)
+    async def _end(self, stage: TurnStage, write: Callable[[], Awaitable[tuple[Turn, list[Entry]]]]) -> None:
+        """Let the store take the end of an attempt; while it is away, the last words are on the disk of this node."""
+        try:
+            _, entries = await write()
+        except Unavailable:
+            await stage.keep()
+            _, entries = await persist(self.clock, write, has_failed=True)
+        await stage.ended()
         self.feed.publish(entries)
 
     def _deliveries(self, turn: Turn, text: str, now_ms: int) -> tuple[Delivery, ...]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from holdfast.core.fairness import Quota
 from holdfast.core.journal import Data, Entry, EntryKind
+from holdfast.core.quotas import Quota
 from holdfast.core.sessions import Session
 from holdfast.core.turns import SETTLED, Turn
 from holdfast.errors import NotFound

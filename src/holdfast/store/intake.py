@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from holdfast.core import resets, sessions
-from holdfast.core.fairness import Quota
 from holdfast.core.intake import QUEUE_MAX, Busy, Inbound, Once, Receipt, prior_in, request_in
 from holdfast.core.journal import Data, Entry, EntryKind
 from holdfast.core.keys import LOCAL
+from holdfast.core.quotas import Quota
 from holdfast.core.retries import Try
 from holdfast.core.turns import Cause, Mode, TurnState
 from holdfast.errors import IllegalMove, NotFound, QueueFull, SessionBusy

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from holdfast.core.fairness import Quota
 from holdfast.core.intake import Inbound, Receipt
 from holdfast.core.keys import LOCAL
+from holdfast.core.quotas import Quota
 from holdfast.core.schedule import Fired, Job, outcome
 from holdfast.core.timekeeping import STEP_MAX_MS
 from holdfast.core.turns import TurnState

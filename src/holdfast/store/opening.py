@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from holdfast.clock import Clock, SystemClock
-from holdfast.core.fairness import Quota
+from holdfast.core.quotas import Quota
 from holdfast.core.redaction import Redaction
 from holdfast.errors import Damaged, StoreDamaged, StoreRefused
 from holdfast.store.database import Database

@@ -5,8 +5,8 @@ The count stops at the quota, so it costs no more than the quota allows.
 
 from __future__ import annotations
 
-from holdfast.core.fairness import Quota
 from holdfast.core.intake import Inbound
+from holdfast.core.quotas import Quota
 from holdfast.errors import OverQuota
 from holdfast.ids import SessionId
 from holdfast.store.database import Run, Transaction

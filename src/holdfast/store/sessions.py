@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncGenerator, Sequence
 
-from holdfast.core.fairness import Quota
 from holdfast.core.keys import LOCAL
+from holdfast.core.quotas import Quota
 from holdfast.core.recovery import Standing
 from holdfast.core.sessions import (
     EXPIRED,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from holdfast.core.fairness import Quota
+from holdfast.core.quotas import Quota
 from holdfast.core.redaction import Redaction
 from holdfast.store.access import KeyStore, LoginStore, SecretStore
 from holdfast.store.catalog import Catalog

@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from holdfast.core import delegation, outages, sessions
+from holdfast.core.admission import Load
 from holdfast.core.effects import Call
-from holdfast.core.fairness import Load
 from holdfast.core.intake import Image, Once
 from holdfast.core.journal import CLOSING, Data, DraftEntry, Entry, EntryKind
 from holdfast.core.questions import Question
