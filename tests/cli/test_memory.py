@@ -152,8 +152,8 @@ def test_what_is_owed_to_nobody_is_shown_as_parked_with_the_way_out(terminal: Te
         shown = terminal.type("memory", "status").stdout
         assert "1 parked" in shown
         assert f"holdfast memory waive {segment}" in shown
-        assert "memory:main: nobody here can reach it" in terminal.type("memory", "status", session).stdout
-        assert "Nobody here is memory:main" in terminal.type("memory", "commit", session).stdout
+        assert "memory:main: it cannot be reached from here" in terminal.type("memory", "status", session).stdout
+        assert "memory:main cannot be reached: bring" in terminal.type("memory", "commit", session).stdout
         told = terminal.type("memory", "waive", segment).stdout
         assert told.startswith(f"{segment} is waived: memory:main will never be given turn 1–2 of {session}.\n")
         assert "memory replay" in told

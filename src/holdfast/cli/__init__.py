@@ -28,13 +28,13 @@ from holdfast.config import home_folder
 
 @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="holdfast")
-@click.option("--home", metavar="DIR", help="Where all state lives (default: $HOLDFAST_HOME, else ~/.holdfast).")
-@click.option("--config", metavar="FILE", help="Configuration (default: HOME/holdfast.toml).")
+@click.option("--home", metavar="DIR", help="The folder with all state (default: $HOLDFAST_HOME, else ~/.holdfast).")
+@click.option("--config", metavar="FILE", help="The configuration file (default: HOME/holdfast.toml).")
 @click.pass_context
 def main(context: click.Context, home: str | None, config: str | None) -> None:
     """An always-on AI-agent gateway that never loses a turn."""
     folder = home_folder(home)
-    # For a doctor what is wrong with the configuration is a finding, and no reason to stay away.
+    # `doctor` reports a wrong configuration as a finding.
     visiting = context.invoked_subcommand == doctor.name
     context.obj = Visit(home=folder, config_file=config) if visiting else Frame.at(folder, config)
 

@@ -1,4 +1,4 @@
-"""`holdfast approvals`: what turns wait for, and what may be done unasked."""
+"""`holdfast approvals`: open questions, and actions that are allowed without asking."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ LENGTHS = (Decision.ONCE.value, Decision.SESSION.value, Decision.ALWAYS.value)
 
 @click.group()
 def approvals() -> None:
-    """What waits for your word, and what you have allowed."""
+    """Questions that wait for you, and actions that you have allowed."""
 
 
 @approvals.command("list")
-@click.option("--session", help="Only those of a session (its id or its key).")
+@click.option("--session", help="Only those of this session (its id or its key).")
 @limit_option(50)
-@click.option("--cursor", help="Go on behind an earlier page.")
+@click.option("--cursor", help="Continue after an earlier page.")
 @json_option
 @click.pass_obj
 @run_async
@@ -55,13 +55,13 @@ async def list_(frame: Frame, session: str | None, limit: int, cursor: str | Non
     type=click.Choice(LENGTHS),
     default=LENGTHS[0],
     show_default=True,
-    help="This time only, in this session, or everywhere from now on.",
+    help="Only this time, in this session, or always.",
 )
 @json_option
 @click.pass_obj
 @run_async
 async def approve(frame: Frame, approval: str, length: str, as_json: bool) -> None:
-    """Allow what APPROVAL asks for: its id, a beginning of it, or its turn."""
+    """Allow the action of APPROVAL: its id, the beginning of its id, or its turn."""
     await _decide(frame, approval, Decision(length), as_json)
 
 
@@ -71,7 +71,7 @@ async def approve(frame: Frame, approval: str, length: str, as_json: bool) -> No
 @click.pass_obj
 @run_async
 async def deny(frame: Frame, approval: str, as_json: bool) -> None:
-    """Refuse what APPROVAL asks for; the turn goes on without it."""
+    """Refuse the action of APPROVAL; the turn continues without it."""
     await _decide(frame, approval, Decision.DENY, as_json)
 
 
@@ -102,7 +102,7 @@ _SAID = {
 @click.pass_obj
 @run_async
 async def grants(frame: Frame, as_json: bool) -> None:
-    """List what you have allowed for longer than once."""
+    """List the actions that you have allowed for a session or for ever."""
     async with frame.reading() as desk:
         page = await desk.approvals.grants()
     if as_json:
@@ -121,7 +121,7 @@ async def grants(frame: Frame, as_json: bool) -> None:
 @click.pass_obj
 @run_async
 async def revoke(frame: Frame, grant: str, as_json: bool) -> None:
-    """Take GRANT back: you are asked again."""
+    """Revoke GRANT, so that you are asked again."""
     async with frame.desk() as desk:
         taken = await desk.approvals.revoke(grant)
     if as_json:

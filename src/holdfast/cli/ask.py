@@ -1,4 +1,4 @@
-"""`holdfast ask`: one question, through the running gateway or with one of our own."""
+"""`holdfast ask`: one question, to the running gateway or to one in this process."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from holdfast.errors import Rejected
 @click.pass_obj
 @run_async
 async def ask(frame: Frame, text: str, key: str, busy: str | None, files: tuple[Path, ...], as_json: bool) -> None:
-    """Ask one question: the answer goes to stdout, and the exit code tells success."""
+    """Ask one question.  The answer goes to stdout; the exit code is 0 if the turn completed."""
     images = [read_image(file) for file in files]
     async with frame.desk() as desk:
         session = await open_session(desk, key)
@@ -45,7 +45,7 @@ async def ask(frame: Frame, text: str, key: str, busy: str | None, files: tuple[
 
 
 def read_image(file: Path) -> Image:
-    """Return the picture in a file, whatever the file is called.  Raises `Rejected` for what is none."""
+    """Return the picture in a file, by its content, not its name.  Raises `Rejected` if it is not a picture."""
     if file.stat().st_size > pictures.BYTES_MAX:
         raise Rejected(f"{file} is too large: an image has {pictures.BYTES_MAX} bytes at most")
     data = file.read_bytes()

@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 
 def bar(quiet: bool) -> Progress:
-    """Return a bar that is gone when its work is done."""
-    # Most commands show none, and would pay for importing it, too.
+    """Return a bar that disappears when the work is done."""
+    # Most commands show no bar, so they do not import it.
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    # What is described may have brackets, and is no markup for that.
+    # A description may have brackets, which are not markup.
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     return Progress(*columns, console=console, disable=quiet or not console.is_terminal, transient=True)

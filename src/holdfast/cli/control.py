@@ -1,4 +1,4 @@
-"""`holdfast status`, `stop` and `restart`: see and end a running gateway."""
+"""`holdfast status`, `stop` and `restart`: show, stop and restart the running gateway."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from holdfast.ids import NodeId
 
 LOOK_S = 0.2
 UNKNOWN = "unknown"
-# After the drain there is little left to do; a gateway that takes longer than this hangs.
+# Little is left to do after the drain; a gateway that takes longer hangs.
 ENDING_MAX_S = 30
 
 
@@ -57,11 +57,13 @@ async def status(frame: Frame, as_json: bool) -> None:
 
 
 @click.command()
-@click.option("--timeout", type=click.FloatRange(0), help="Seconds for running turns (default: gateway.drain_timeout).")
+@click.option(
+    "--timeout", type=click.FloatRange(0), help="How many seconds running turns may take (default: gateway.drain_timeout)."
+)
 @click.pass_obj
 @run_async
 async def stop(frame: Frame, timeout: float | None) -> None:
-    """Stop the running gateway; what runs may finish first."""
+    """Stop the running gateway.  Running turns may finish first."""
     async with running_desk(frame.home) as desk, spinning() as spinner:
         pid = (await desk.health()).pid
         await desk.stop(Stop(timeout=timeout))
@@ -71,11 +73,13 @@ async def stop(frame: Frame, timeout: float | None) -> None:
 
 
 @click.command()
-@click.option("--timeout", type=click.FloatRange(0), help="Seconds for running turns (default: gateway.drain_timeout).")
+@click.option(
+    "--timeout", type=click.FloatRange(0), help="How many seconds running turns may take (default: gateway.drain_timeout)."
+)
 @click.pass_obj
 @run_async
 async def restart(frame: Frame, timeout: float | None) -> None:
-    """Restart the running gateway; what runs may finish first, the rest tries to resume."""
+    """Restart the running gateway.  Running turns may finish first; the others try to continue afterwards."""
     async with running_desk(frame.home) as desk, spinning() as spinner:
         before = await desk.health()
         await desk.stop(Stop(restart=True, timeout=timeout))
@@ -87,7 +91,7 @@ async def restart(frame: Frame, timeout: float | None) -> None:
 
 
 async def _drained(desk: Desk, spinner: Spinner) -> None:
-    """Return when the gateway does not answer any more."""
+    """Wait until the gateway has stopped answering."""
     with contextlib.suppress(Unavailable):
         while drain := (await desk.status()).drain:
             spinner.update(progress(drain))
@@ -95,7 +99,7 @@ async def _drained(desk: Desk, spinner: Spinner) -> None:
 
 
 async def _gone(home: Path, pid: int) -> None:
-    """Return when the home is free for another gateway."""
+    """Wait until another gateway can own the home."""
     deadline = time.monotonic() + ENDING_MAX_S
     while (home / LOCK).read_text("ascii", "replace").strip() == str(pid) and _lives(pid):
         if time.monotonic() > deadline:
@@ -114,7 +118,7 @@ def _lives(pid: int) -> bool:
 
 
 async def _back(home: Path, old: NodeId) -> Status:
-    """Return the status of the gateway once it is ready as another node."""
+    """Wait until a new process of the gateway is ready, and return its status."""
     deadline = time.monotonic() + ENDING_MAX_S
     while True:
         with contextlib.suppress(Unavailable):
@@ -128,7 +132,7 @@ async def _back(home: Path, old: NodeId) -> Status:
 
 
 def print_status(glance: Status) -> None:
-    """Print a gateway at a glance, for people."""
+    """Print the status of a gateway as text."""
     mood = Text(visible(_mood(glance)), "green" if glance.ready else "yellow")
     console.print(Text.assemble((f"Holdfast {glance.version}", "bold"), ": ", mood))
     facts: dict[str, str | tuple[str, str]] = {
@@ -165,7 +169,7 @@ def _beside(glance: Status) -> str:
 
 
 def _agent(agent: AgentView) -> dict[str, str | tuple[str, str]]:
-    """Return who answers, and with what, as far as it is known."""
+    """Return the model, the tools and the sandbox of the agent, as far as they are known."""
     demonstration = " (set model.name for a real one)" if agent.demonstration else ""
     facts: dict[str, str | tuple[str, str]] = {
         "model": (agent.model, demonstration),
@@ -177,7 +181,7 @@ def _agent(agent: AgentView) -> dict[str, str | tuple[str, str]]:
 
 
 def _clock(glance: Status) -> dict[str, str]:
-    """Return which nodes have a clock that is off; nothing where all are right."""
+    """Return which nodes have a wrong clock; empty if none has."""
     off = [f"{'this node' if each.node == glance.node else each.node}: {lead(each.off_ms)}" for each in glance.clocks_off]
     return {"clock": "\n".join(off)} if off else {}
 
@@ -189,7 +193,7 @@ def _mood(glance: Status) -> str:
 
 
 def _tally(glance: Status) -> tuple[str, str]:
-    # What is owed is counted together with the turns, or neither is.
+    # The counts of turns and of obligations come together or not at all.
     if glance.obligations is None:
         return UNKNOWN, ""
     states = ", ".join(f"{number} {state}" for state, number in glance.turns.items() if number)

@@ -1,4 +1,4 @@
-"""`holdfast memory status`, `commit`, `waive` and `replay`: what is owed to memory, and what was made of it."""
+"""`holdfast memory status`, `commit`, `waive` and `replay`: what memory still has to be given, and what it made of it."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ from holdfast.operations.pages import SIZE_MAX
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-# Sessions that are committed side by side, and segments that are replayed by one request.
+# Sessions that are committed at the same time, and segments that one request replays.
 SIDE_BY_SIDE = 8
 AT_ONCE = 20
-# Where so many fail one after the other, the next will not do better.
+# After so many failures in a row, the next segment will fail too.
 FAILED_IN_A_ROW_MAX = 10
 WHY_MAX_CHARS = 240
 _KEY_MAX = 24
@@ -69,7 +69,7 @@ _STATES = {
 @click.pass_obj
 @run_async
 async def status(frame: Frame, session: str | None, as_json: bool) -> None:
-    """Show how memory stands, or what came of SESSION.
+    """Show the state of memory, or what was remembered from SESSION.
 
     SESSION is the id or the key of a conversation.  `holdfast memory --help` explains the words.
     """
@@ -87,13 +87,13 @@ async def status(frame: Frame, session: str | None, as_json: bool) -> None:
 
 @click.command()
 @click.argument("session", required=False)
-@click.option("--all", "every", is_flag=True, help="Every session of which something is not committed.")
-@click.option("--wait/--no-wait", default=True, show_default=True, help="Wait for a commit that is under way already.")
+@click.option("--all", "every", is_flag=True, help="Every session that has something to commit.")
+@click.option("--wait/--no-wait", default=True, show_default=True, help="Wait for a commit that is already running.")
 @json_option
 @click.pass_obj
 @run_async
 async def commit(frame: Frame, session: str | None, every: bool, wait: bool, as_json: bool) -> None:
-    """Have SESSION remembered now, not when it is over.
+    """Commit SESSION to memory now, before it is over.
 
     SESSION is the id or the key of a conversation.  The exit code is 1 where something is left with --all.
     """
@@ -103,7 +103,7 @@ async def commit(frame: Frame, session: str | None, every: bool, wait: bool, as_
         if session is None:
             await _commit_all(desk, wait=wait, as_json=as_json)
             return
-        # No id at all owes nothing.
+        # An unknown session has nothing to commit.
         session_id = (await find(desk, session)).id if session else SessionId("")
         committed = await desk.memories.commit(session_id, wait=wait)
         if as_json:
@@ -120,7 +120,7 @@ async def commit(frame: Frame, session: str | None, every: bool, wait: bool, as_
 @click.pass_obj
 @run_async
 async def waive(frame: Frame, segment: str, as_json: bool) -> None:
-    """Give up that SEGMENT is ever remembered.
+    """Give up SEGMENT: it will never be remembered.
 
     That is for a provider that will never be back: what the same conversation owes behind it then goes on.
     """
@@ -135,13 +135,15 @@ async def waive(frame: Frame, segment: str, as_json: bool) -> None:
 
 
 @click.command()
-@click.option("--provider", required=True, help="Who is to be given it: builtin, http, openviking or a plugin's name.")
-@click.option("--url", default="", help="Where http or openviking is (default: memory.url).")
-@click.option("--person", default="", help="Whose conversations, by the owner of their key (default: your own).")
+@click.option(
+    "--provider", required=True, help="The provider to give it to: builtin, http, openviking or the name of a plugin."
+)
+@click.option("--url", default="", help="The URL of http or openviking (default: memory.url).")
+@click.option("--person", default="", help="The owner of the conversations (default: you).")
 @json_option
 @click.pass_obj
 def replay(frame: Frame, provider: str, url: str, person: str, as_json: bool) -> None:
-    """Tell another provider what was committed before.
+    """Give another provider what was committed before.
 
     It may be stopped at any time: what was given stays given, and the same command goes on from there.
     """
@@ -161,7 +163,7 @@ def replay(frame: Frame, provider: str, url: str, person: str, as_json: bool) ->
 
 
 class _Course:
-    """How far a replay has come."""
+    """The progress of a replay."""
 
     def __init__(self) -> None:
         self.provider = ""
@@ -244,7 +246,7 @@ async def _commit_all(desk: Desk, *, wait: bool, as_json: bool) -> None:
 
 
 async def _owing(desk: Desk, states: Sequence[SegmentState]) -> list[SessionId]:
-    """Return the sessions that have a debt in one of these states, the oldest first."""
+    """Return the sessions with a segment in one of these states, the oldest first."""
     found: dict[SessionId, None] = {}
     cursor: str | None = None
     while True:
@@ -303,7 +305,7 @@ def _row(view: SegmentView, segments: int) -> tuple[str, ...]:
 
 
 def _print_reasons(segments: Sequence[SegmentView]) -> None:
-    """Say once which provider the sessions wait for and why, however many have the same reason."""
+    """Print each provider that sessions wait for, and why, once for all sessions with the same reason."""
     reasons = Counter((each.owner, _cut(each.error or "")) for each in segments)
     for (owner, error), number in reasons.items():
         waits = f"{_number(number, 'session')} {'waits' if number == 1 else 'wait'} for {owner}"
@@ -331,7 +333,7 @@ def _print_receipts(segments: Sequence[SegmentView]) -> None:
 
 
 def _outcome(view: SegmentView) -> str:
-    waits = "nobody here can reach it" if view.parked else _WAITS[view.state]
+    waits = "it cannot be reached from here" if view.parked else _WAITS[view.state]
     return view.receipt or view.error or waits
 
 
@@ -342,13 +344,13 @@ def _advise(segments: Sequence[SegmentView]) -> None:
 
 
 def _advice(segments: Sequence[SegmentView]) -> list[str]:
-    """Say what to do next where something is wrong."""
+    """Print what to do about a problem."""
     advice: list[str] = []
     parked = [each for each in segments if each.parked]
     for owner in sorted({each.owner for each in parked}):
         first = next(each.id for each in parked if each.owner == owner)
         advice.append(
-            f"Nobody here is {owner}: bring it back (its plugin, or its address under [memory]), or give up what is owed "
+            f"{owner} cannot be reached: bring it back (its plugin, or its address under [memory]), or give up what is owed "
             f"to it with: holdfast memory waive {first}"
         )
     failed = next(
@@ -377,8 +379,8 @@ def _segments(counts: Counts) -> str:
 
 def _provider(provider: ProviderView | None, configured: str) -> str:
     if provider is None:
-        nobody = "none: nothing more is remembered by itself"
-        return nobody if configured == "none" else f"{configured}: not asked, as no gateway runs"
+        without = "none: nothing more is remembered"
+        return without if configured == "none" else f"{configured}: not asked, as no gateway runs"
     if provider.healthy:
         return f"{provider.owner}: {provider.detail}" if provider.detail else provider.owner
     return f"{provider.owner} does not work: {provider.detail}; see: holdfast doctor"

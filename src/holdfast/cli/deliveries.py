@@ -1,4 +1,4 @@
-"""`holdfast deliveries`: what must leave Holdfast, and what is known of its arrival."""
+"""`holdfast deliveries`: messages to other systems, and what is known of their arrival."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ WHY_MAX_CHARS = 100
 
 @click.group()
 def deliveries() -> None:
-    """Messages on their way out."""
+    """Messages on their way to other systems."""
 
 
 @deliveries.command("list")
-@click.option("--session", help="Only those of a session (its id or its key).")
+@click.option("--session", help="Only those of this session (its id or its key).")
 @click.option("--state", type=click.Choice([each.value for each in DeliveryState]), help="Only those in this state.")
 @limit_option(50)
-@click.option("--cursor", help="Go on behind an earlier page.")
+@click.option("--cursor", help="Continue after an earlier page.")
 @json_option
 @click.pass_obj
 @run_async
@@ -63,7 +63,7 @@ async def show(frame: Frame, delivery: str, as_json: bool) -> None:
     if as_json:
         print_json(found)
     else:
-        # Of one that is over, it only says when it was tried last.
+        # For a delivery that is over, this is only the time of its last try.
         print_fields("delivery", found, without=("due_at",) if found.next_try_at is None else ())
 
 
@@ -73,7 +73,7 @@ async def show(frame: Frame, delivery: str, as_json: bool) -> None:
 @click.pass_obj
 @run_async
 async def retry(frame: Frame, delivery: str, as_json: bool) -> None:
-    """Send DELIVERY again that was given up."""
+    """Send DELIVERY again after it was given up."""
     async with frame.desk() as desk:
         found = await desk.retry_delivery(DeliveryId(delivery))
     if as_json:

@@ -1,4 +1,4 @@
-"""`holdfast doctor`: see whether everything is well that a gateway lives on, and what to do where it is not."""
+"""`holdfast doctor`: checks everything that a gateway needs, and says what to do."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MARKS = {"ok": ("✓", "green"), "warn": ("!", "yellow"), "fail": ("✗", "bold
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visit:
-    """Which home is looked at, whatever is wrong with its configuration."""
+    """The home to check, even if its configuration is wrong."""
 
     home: Path
     config_file: str | None
@@ -51,7 +51,7 @@ async def doctor(visit: Visit, as_json: bool) -> None:
 
 
 async def check_up(home: Path, file: Path, *, required: bool) -> Report:
-    """Ask the gateway of a home how it is, if one runs there, and examine everything else, whatever is wrong with it."""
+    """Ask the running gateway for its report, if there is one, and check everything else."""
     from holdfast.app.doctor import consult
 
     return await consult(home, file, await _gateway(home), required=required)
@@ -66,7 +66,7 @@ async def _gateway(home: Path) -> Status | Exception:
 
 
 def print_report(report: Report) -> None:
-    """Print what was found, for people."""
+    """Print the findings as text."""
     table = Table.grid(padding=(0, 1))
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True)

@@ -12,7 +12,7 @@ from holdfast.operations.pages import SIZE_MAX
 
 @click.group()
 def jobs() -> None:
-    """Prompts that run by themselves."""
+    """Prompts that run on a schedule."""
 
 
 @jobs.command("list")
@@ -38,13 +38,13 @@ async def list_(frame: Frame, as_json: bool) -> None:
     required=True,
     help='Minute, hour, day, month and weekday, like "30 7 * * 1-5", or once, like "at 2031-05-04T09:30".',
 )
-@click.option("--prompt", required=True, help="What the agent is told each time.")
-@click.option("--deliver", help="Where its answers go; without it they stay in their sessions.")
+@click.option("--prompt", required=True, help="The prompt for the agent.")
+@click.option("--deliver", help="The target of the answers; without it they stay in their sessions.")
 @json_option
 @click.pass_obj
 @run_async
 async def add(frame: Frame, name: str, schedule: str, prompt: str, deliver: str | None, as_json: bool) -> None:
-    """Add the job NAME, or change it."""
+    """Add or change the job NAME."""
     async with frame.desk() as desk:
         job = await desk.jobs.save(Plan(name=name, schedule=schedule, prompt=prompt, deliver=deliver))
     _tell(job, as_json)
@@ -56,7 +56,7 @@ async def add(frame: Frame, name: str, schedule: str, prompt: str, deliver: str 
 @click.pass_obj
 @run_async
 async def show(frame: Frame, name: str, as_json: bool) -> None:
-    """Show the job NAME, and what became of its last times."""
+    """Show the job NAME and its last runs."""
     async with frame.reading() as desk:
         job = await desk.jobs.get(name)
     if as_json:
@@ -75,7 +75,7 @@ async def show(frame: Frame, name: str, as_json: bool) -> None:
 @click.pass_obj
 @run_async
 async def run(frame: Frame, name: str, as_json: bool) -> None:
-    """Let the job NAME fall due now."""
+    """Run the job NAME now."""
     async with frame.desk() as desk:
         receipt = await desk.jobs.run(name)
         await rested(desk, receipt.turn_id)
@@ -91,7 +91,7 @@ async def run(frame: Frame, name: str, as_json: bool) -> None:
 @click.pass_obj
 @run_async
 async def pause(frame: Frame, name: str, as_json: bool) -> None:
-    """Let the job NAME rest until it is resumed."""
+    """Pause the job NAME until it is resumed."""
     async with frame.desk() as desk:
         _tell(await desk.jobs.pause(name), as_json)
 
@@ -102,7 +102,7 @@ async def pause(frame: Frame, name: str, as_json: bool) -> None:
 @click.pass_obj
 @run_async
 async def resume(frame: Frame, name: str, as_json: bool) -> None:
-    """Let the job NAME go on."""
+    """Resume the job NAME."""
     async with frame.desk() as desk:
         _tell(await desk.jobs.resume(name), as_json)
 
@@ -113,7 +113,7 @@ async def resume(frame: Frame, name: str, as_json: bool) -> None:
 @click.pass_obj
 @run_async
 async def remove(frame: Frame, name: str, as_json: bool) -> None:
-    """Remove the job NAME; what it has done stays."""
+    """Remove the job NAME; its sessions stay."""
     async with frame.desk() as desk:
         await desk.jobs.remove(name)
     if as_json:

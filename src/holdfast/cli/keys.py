@@ -1,4 +1,4 @@
-"""`holdfast keys`: what programs show to be let in."""
+"""`holdfast keys`: keys that programs use the API with."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ _LAST = "It was the last one: this machine needs no key any more. Others are not
 
 @click.group()
 def keys() -> None:
-    """Keys for programs; each is shown once, and kept as a digest."""
+    """Keys for programs.  Each is shown once, and stored as a digest."""
 
 
 @keys.command()
 @click.argument("name", default="")
-@click.option("--scope", "scopes", multiple=True, help="api (default), admin or webhook:ROUTE; several times for several.")
-@click.option("--owner", default=LOCAL, show_default=True, help="Whose sessions it sees and makes; others' are not there.")
-@click.option("--rate-limit", type=click.IntRange(0), default=0, help="Requests per minute (default: any number).")
+@click.option("--scope", "scopes", multiple=True, help="api (default), admin or webhook:ROUTE.  Can be repeated.")
+@click.option("--owner", default=LOCAL, show_default=True, help="The owner of the sessions that it can see and create.")
+@click.option("--rate-limit", type=click.IntRange(0), default=0, help="Requests per minute (default: no limit).")
 @json_option
 @click.pass_obj
 @run_async
 async def create(frame: Frame, name: str, scopes: tuple[str, ...], owner: str, rate_limit: int, as_json: bool) -> None:
-    """Make a key and show it, this once."""
+    """Create a key and show it once."""
     plan = KeyPlan(name=name, scopes=scopes or (API,), owner=owner, rate_limit=rate_limit)
     async with frame.desk() as desk:
         made = await desk.keys.create(plan)
     if as_json:
         print_json(made)
         return
-    # On a line of its own, so that a script can take it without JSON too.
+    # On a line of its own, so that a script can use it without JSON.
     click.echo(made.key)
     say("Keep it now: it is not shown again.", "dim")
     say(f"Revoke it with: holdfast keys revoke {made.made.prefix}", "dim")
@@ -51,12 +51,12 @@ async def create(frame: Frame, name: str, scopes: tuple[str, ...], owner: str, r
 
 
 @keys.command("list")
-@click.option("--all", "every", is_flag=True, help="Also those that were revoked.")
+@click.option("--all", "every", is_flag=True, help="Also revoked keys.")
 @json_option
 @click.pass_obj
 @run_async
 async def list_(frame: Frame, every: bool, as_json: bool) -> None:
-    """List keys by what they begin with."""
+    """List keys by their first characters."""
     async with frame.reading() as desk:
         page = await desk.keys.list()
     if as_json:
@@ -78,7 +78,7 @@ async def list_(frame: Frame, every: bool, as_json: bool) -> None:
 @click.pass_obj
 @run_async
 async def revoke(frame: Frame, key: str, as_json: bool) -> None:
-    """Revoke KEY: its id, its name or what it begins with."""
+    """Revoke KEY: its id, its name or its first characters."""
     async with frame.desk() as desk:
         gone = await desk.keys.revoke(key)
     if as_json:

@@ -1,4 +1,4 @@
-"""One line being typed: what each key does to it.  Pure: keys in, a line out."""
+"""The line that is being typed, and what each key does to it.  Pure: keys in, lines out."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _word_right(before: str, after: str) -> tuple[str, str]:
     return before + after[:end], after[end:]
 
 
-# Each takes what is before the cursor and what is after it, and returns both as they are then.
+# Each takes the text before and after the cursor, and returns both changed.
 _EDITS: Mapping[str, Callable[[str, str], tuple[str, str]]] = {
     "left": lambda before, after: (before[:-1], before[-1:] + after),
     "right": lambda before, after: (before + after[:1], after[1:]),
@@ -82,7 +82,7 @@ _EDITS: Mapping[str, Callable[[str, str], tuple[str, str]]] = {
 
 @dataclass(slots=True, kw_only=True)
 class Line:
-    """What has been typed since the last Enter, where the cursor is, and the lines of before."""
+    """The text since the last Enter, the cursor, and the earlier lines."""
 
     text: str = ""
     cursor: int = 0
@@ -92,7 +92,7 @@ class Line:
     _pasting: bool = False
 
     def feed(self, keys: str) -> list[str | None]:
-        """Take keys in and return the lines that were ended by them; None is the wish to leave."""
+        """Take keys and return the lines that they complete; None means that the person wants to leave."""
         ended: list[str | None] = []
         keys, self._pending = self._pending + keys, ""
         while keys:
@@ -112,7 +112,7 @@ class Line:
         return ended
 
     def clear(self, *, keep: bool = False) -> str:
-        """Begin anew and return what was there."""
+        """Clear the line and return its text."""
         text, self.text, self.cursor = self.text, "", 0
         if keep and text.strip() and self.history[-1:] != [text]:
             self.history = [*self.history, text][-HISTORY_MAX:]

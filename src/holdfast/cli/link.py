@@ -1,4 +1,4 @@
-"""`holdfast link`: the way into the page of a running gateway."""
+"""`holdfast link`: a link that signs a browser in."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from holdfast.client.contact import running_desk
 @click.pass_obj
 @run_async
 async def link(frame: Frame, as_json: bool) -> None:
-    """Print a link that signs a browser in, once."""
+    """Print a link that signs one browser in."""
     async with running_desk(frame.home) as desk:
         made = await desk.logins.link()
     if as_json:
         print_json(made)
         return
-    # In one piece, so that it can be clicked and copied.
+    # Not wrapped, so that it can be clicked and copied.
     click.echo(made.url)
     say(f"It is good once, until {moment(made.expires_at)}.", "dim")

@@ -1,4 +1,4 @@
-"""`holdfast memory`: what is remembered."""
+"""`holdfast memory`: what the agent remembers across conversations."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ from holdfast.ids import MemoryId, SessionId
 from holdfast.operations import pages
 from holdfast.operations.pages import SIZE_MAX, Page
 
-NOBODY = "none"
+NO_PROVIDER = "none"
 _KEY_MAX = 20
 _SAID_MAX_CHARS = 400
-# Below it a time of day is left out of a list, in favour of what is remembered.
+# A narrower terminal shows no times in a list, to leave room for the memories.
 _NARROW = 90
 _DOCUMENT = click.Path(exists=True, dir_okay=False, allow_dash=True)
 _CHOOSE_EDITOR = "Another editor can be named in $EDITOR."
@@ -51,7 +51,7 @@ _CERTAIN = "Forget everything that is remembered about you?"
 
 @click.group()
 def memory() -> None:
-    """What is remembered beyond a conversation, and what is still to be.
+    """What the agent remembers across conversations, and what it still has to.
 
     \b
     What you say is handed to memory in segments: a stretch of one conversation.
@@ -70,12 +70,12 @@ for command in (status, commit, waive, replay):
 @memory.command()
 @click.argument("memory", required=False)
 @limit_option(200)
-@click.option("--markdown", is_flag=True, help="As the document that `memory edit` opens, all of it.")
+@click.option("--markdown", is_flag=True, help="Print the whole document that `memory edit` opens.")
 @json_option
 @click.pass_obj
 @run_async
 async def show(frame: Frame, memory: str | None, limit: int, markdown: bool, as_json: bool) -> None:
-    """Show what is remembered, or where MEMORY (its id) came from."""
+    """Show all memories, or the source of MEMORY (its id)."""
     if memory is not None and markdown:
         raise click.UsageError("--markdown shows all of it: leave MEMORY out.")
     async with frame.reading() as desk:
@@ -95,7 +95,7 @@ async def show(frame: Frame, memory: str | None, limit: int, markdown: bool, as_
 @click.pass_obj
 @run_async
 async def search(frame: Frame, words: tuple[str, ...], limit: int, as_json: bool) -> None:
-    """Find what is remembered with WORDS in it.
+    """Find memories that contain WORDS.
 
     A provider elsewhere is asked as well, and what it recalls is shown apart.
     """
@@ -104,7 +104,7 @@ async def search(frame: Frame, words: tuple[str, ...], limit: int, as_json: bool
         page = await desk.memories.search(query, limit)
         recalled = await desk.memories.recall(query, limit)
     configured = frame.config.memory.provider
-    if not recalled.provider and configured not in (BUILTIN, NOBODY):
+    if not recalled.provider and configured not in (BUILTIN, NO_PROVIDER):
         recalled = replace(recalled, problem=f"{configured} was not asked, as no gateway runs with it")
     if as_json:
         print_json({"items": page.items, "next_cursor": page.next_cursor, "recalled": recalled})
@@ -132,13 +132,13 @@ async def add(frame: Frame, text: str, as_json: bool) -> None:
 
 
 @memory.command()
-@click.option("--file", type=_DOCUMENT, help="Take the edited document from a file (- is stdin), without an editor.")
-@click.option("--base", type=_DOCUMENT, help="With --file: what was edited (default: what is remembered now).")
+@click.option("--file", type=_DOCUMENT, help="Read the edited document from a file (- is stdin) instead of an editor.")
+@click.option("--base", type=_DOCUMENT, help="With --file: the document before editing (default: the current one).")
 @json_option
 @click.pass_obj
 @run_async
 async def edit(frame: Frame, file: str | None, base: str | None, as_json: bool) -> None:
-    """Edit what is remembered, in $VISUAL or $EDITOR.
+    """Edit all memories in $VISUAL or $EDITOR.
 
     Only what you change is changed: what is learned meanwhile stays.
     """
@@ -158,8 +158,8 @@ async def edit(frame: Frame, file: str | None, base: str | None, as_json: bool) 
 
 @memory.command()
 @click.argument("memories", nargs=-1)
-@click.option("--session", help="All that came from a session (its id or its key).")
-@click.option("--all", "everything", is_flag=True, help="Everything that is remembered about you.")
+@click.option("--session", help="All memories from this session (its id or its key).")
+@click.option("--all", "everything", is_flag=True, help="All memories about you.")
 @click.option("--yes", is_flag=True, help="Do not ask before --all.")
 @json_option
 @click.pass_obj
@@ -191,7 +191,7 @@ async def forget(
 
 
 async def _forget_everything(desk: Desk, as_json: bool) -> Forgotten:
-    """Forget what is kept here, and session by session what was given to others."""
+    """Forget our own memories, and session by session what other providers were given."""
     here, elsewhere, problems = 0, 0, dict[str, None]()
     sessions = await _given_away(desk)
     with bar(as_json) as progress:
@@ -204,7 +204,7 @@ async def _forget_everything(desk: Desk, as_json: bool) -> Forgotten:
 
 
 async def _given_away(desk: Desk) -> Sequence[SessionId]:
-    """Return the sessions of which some other provider than our own was given something."""
+    """Return the sessions that another provider than the builtin one was given."""
     found: dict[SessionId, None] = {}
     cursor: str | None = None
     while True:
@@ -232,7 +232,7 @@ async def _edit_by_hand(frame: Frame, before: str) -> Edited:
         edited = await _send(frame, Edit(base=before, markdown=_text(str(file))))
     except (HoldfastError, click.ClickException, FileNotFoundError) as error:
         if not file.exists() or file.read_bytes() == base.read_bytes():
-            # Whoever leaves an editor that way wants nothing, and nothing to be left behind.
+            # The editor failed and changed nothing, so the person cancelled the edit.
             shutil.rmtree(folder)
             raise Rejected(f"{_said(error)}; nothing was changed. {_CHOOSE_EDITOR}") from error
         again = f"holdfast memory edit --file {tilde(file)} --base {tilde(base)}"
@@ -284,7 +284,7 @@ def _print_forgotten(forgotten: Forgotten) -> None:
 
 
 async def _first(desk: Reading, limit: int) -> Page[MemoryView]:
-    """Return as much as is asked for, however small the pages are."""
+    """Return as many as requested, page by page."""
     items: list[MemoryView] = []
     cursor: str | None = None
     while True:
@@ -293,7 +293,7 @@ async def _first(desk: Reading, limit: int) -> Page[MemoryView]:
         cursor = page.next_cursor
         if cursor is None or len(items) == limit:
             break
-    # A page that is just full does not know whether it is the last.
+    # A full page may be the last.
     more = cursor and (await desk.memories.list(cursor=cursor, limit=1)).items
     return Page(items=items, next_cursor=cursor if more else None)
 
@@ -305,7 +305,7 @@ def _list(page: Page[MemoryView], as_json: bool, otherwise: str = "Nothing is re
     lines = [(each.id, moment(each.updated_at), _said_in(each), _shown(each)) for each in page.items]
     columns = ("memory", "when", "said in", "text")
     if console.width < _NARROW:
-        # There is better use for the room; `show MEMORY` has it.
+        # `show MEMORY` has it.
         columns, lines = (columns[0], *columns[2:]), [(line[0], *line[2:]) for line in lines]
     print_table(columns, lines, otherwise)
     if page.next_cursor:
@@ -335,7 +335,7 @@ async def _show_one(desk: Reading, memory_id: MemoryId, as_json: bool) -> None:
 
 
 async def _source(desk: Reading, found: MemoryView) -> list[tuple[str, str]]:
-    """Return where a memory came from, and what you said there."""
+    """Return the session that a memory came from, and the message there."""
     origin = found.origin
     if origin is None:
         return [("said in", "a conversation that is deleted" if found.turn_id else "no conversation: added by hand")]

@@ -30,14 +30,14 @@ LOOK_S = 0.5
 
 @click.group()
 def processes() -> None:
-    """Commands that run in the background; they outlive the gateway."""
+    """Commands in the background.  They continue when the gateway stops."""
 
 
 @processes.command("list")
-@click.option("--session", help="Only those of a session (its id or its key).")
+@click.option("--session", help="Only those of this session (its id or its key).")
 @click.option("--state", type=click.Choice([each.value for each in ProcessState]), help="Only those in this state.")
 @limit_option(20)
-@click.option("--cursor", help="Go on behind an earlier page.")
+@click.option("--cursor", help="Continue after an earlier page.")
 @json_option
 @click.pass_obj
 @run_async
@@ -73,13 +73,13 @@ async def show(frame: Frame, process: str, as_json: bool) -> None:
 
 @processes.command()
 @click.argument("process")
-@click.option("--follow", "-f", is_flag=True, help="Go on until it has ended.")
-@click.option("--after", type=click.IntRange(0), default=0, help="Begin behind this byte.")
+@click.option("--follow", "-f", is_flag=True, help="Continue until it has ended.")
+@click.option("--after", type=click.IntRange(0), default=0, help="Start after this byte.")
 @json_option
 @click.pass_obj
 @run_async
 async def log(frame: Frame, process: str, follow: bool, after: int, as_json: bool) -> None:
-    """Print what PROCESS has written."""
+    """Print the output of PROCESS."""
     if follow and as_json:
         raise Rejected("--follow prints as it comes; leave out --json")
     async with frame.desk() as desk:
@@ -91,7 +91,7 @@ async def log(frame: Frame, process: str, follow: bool, after: int, as_json: boo
 
 async def _print(desk: Desk, process_id: ProcessId, after: int, *, follow: bool) -> None:
     while True:
-        # Asked before its output, so that nothing is left when it has ended.
+        # Asked before the output is read, so that no output is missed when it has ended.
         ended = (await desk.processes.get(process_id)).state is not ProcessState.RUNNING
         output = await desk.processes.output(process_id, after)
         if output.begin > after:
@@ -110,7 +110,7 @@ async def _print(desk: Desk, process_id: ProcessId, after: int, *, follow: bool)
 @click.pass_obj
 @run_async
 async def kill(frame: Frame, process: str, as_json: bool) -> None:
-    """End PROCESS with everything it started."""
+    """Kill PROCESS and everything that it started."""
     async with frame.desk() as desk:
         found = await desk.processes.kill(ProcessId(process))
     if as_json:

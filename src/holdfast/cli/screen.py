@@ -1,4 +1,4 @@
-"""What a chat is written on: a terminal whose prompt stays below whatever is printed, or a plain pipe."""
+"""Where a chat is shown: a terminal with the prompt below the output, or a pipe."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _READ_BYTES = 4096
 
 
 class Screen(Protocol):
-    """Where a conversation is shown, and where it is typed."""
+    """Shows a conversation and reads what the person types."""
 
     @property
     def is_live(self) -> bool:
@@ -37,24 +37,24 @@ class Screen(Protocol):
         ...
 
     def print(self, text: Text) -> None:
-        """Print something that stands on lines of its own."""
+        """Print whole lines."""
         ...
 
     def stream(self, text: str, style: str = "") -> None:
-        """Print a piece of what comes piece by piece."""
+        """Print a piece of streamed text."""
         ...
 
     def label(self, hint: str, status: str = "") -> None:
-        """Say what may be typed, and what is going on."""
+        """Set the prompt and the status line."""
         ...
 
     async def line(self) -> str | None:
-        """Return what the person types; None when they leave."""
+        """Return the next line that the person types; None when they leave."""
         ...
 
 
 class PipeScreen:
-    """Anything that is not a terminal: each line is asked for, and what is printed is printed."""
+    """A pipe or a file: reads line by line, and prints without a prompt."""
 
     is_live = False
 
@@ -82,7 +82,7 @@ class PipeScreen:
         self._open_line = self._at_prompt = False
 
     def label(self, hint: str, status: str = "") -> None:
-        """Nobody looks at it."""
+        """A pipe has no prompt."""
 
     async def line(self) -> str | None:
         self._leave_line()
@@ -96,19 +96,19 @@ class PipeScreen:
                 line = sys.stdin.readline()
             except (OSError, ValueError):
                 line = ""
-            # Whoever left with Ctrl-C waits for no line any more.
+            # After Ctrl-C nothing waits for the line.
             with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(
                     lambda: typed.done() or typed.set_result(line.removesuffix("\n") if line else None)
                 )
 
-        # A thread that nobody waits for at the end, because nothing but another line could wake it up.
+        # A daemon thread, because only another line could end it.
         threading.Thread(target=read, daemon=True).start()
         return await typed
 
 
 class TerminalScreen:
-    """A terminal.  What is printed goes above the prompt, which is drawn anew below it, with what is typed so far."""
+    """A terminal.  Output goes above the prompt, which is drawn again below it with the text typed so far."""
 
     is_live = True
 
@@ -118,20 +118,20 @@ class TerminalScreen:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._hint = ""
         self._status = ""
-        # Where the last thing that was printed ends, if its line is still open.
+        # The column at which the last output ended, if its line is still open.
         self._column = 0
         # How many rows the prompt has above the cursor; None while it is not shown.
         self._rows: int | None = None
 
     @contextlib.contextmanager
     def taken(self) -> Generator[TerminalScreen]:
-        """Take the keyboard, key by key, for as long as the context lasts."""
+        """Read single keys from the keyboard while the context lasts."""
         keyboard = sys.stdin.fileno()
         before = termios.tcgetattr(keyboard)
         loop = asyncio.get_running_loop()
         tty.setcbreak(keyboard, termios.TCSADRAIN)
         loop.add_reader(keyboard, self._read, keyboard)
-        # Whoever comes back from the shell finds the keyboard as the shell had it.
+        # After a return from the shell (Ctrl-Z, fg) the keyboard has the settings of the shell.
         loop.add_signal_handler(signal.SIGCONT, self._come_back, keyboard)
         self._write("\x1b[?2004h")
         self._draw()
@@ -157,7 +157,7 @@ class TerminalScreen:
             self._write(f"\x1b[A\r\x1b[{self._column}C")
         width = _width()
         shown = [self._placed(piece, width) for piece in _PIECES.findall(visible(text).replace("\t", _TAB))]
-        # Written as it is: a console would break lines by rules of its own.
+        # Not through a console, which would wrap lines itself.
         self._write(_styled("".join(shown), style))
         if self._column:
             self._write("\n")
@@ -173,7 +173,7 @@ class TerminalScreen:
         return await self._lines.get()
 
     def clear(self) -> bool:
-        """Forget what is typed so far; False when there is nothing."""
+        """Clear the typed text; False if there is none."""
         if not self._typed.text:
             return False
         self._erase()
@@ -187,7 +187,7 @@ class TerminalScreen:
         self._draw()
 
     def _placed(self, piece: str, width: int) -> str:
-        """Return a piece as it is written: words that do not fit into the line begin the next one."""
+        """Return a piece wrapped at words."""
         if piece == "\n":
             self._column = 0
             return "\n"
@@ -199,7 +199,7 @@ class TerminalScreen:
             self._column = 0
             return "\n"
         written = "\n" if self._column else ""
-        # A word that is longer than a line is cut where the line ends.
+        # A word that is longer than a line is split.
         rows = [""]
         column = 0
         for letter in piece:
@@ -221,7 +221,7 @@ class TerminalScreen:
         except OSError:
             keys = b""
         self._erase()
-        # A terminal that is gone has nobody before it.
+        # The terminal was closed.
         for line in self._typed.feed(self._decoder.decode(keys)) if keys else (None,):
             self._lines.put_nowait(line)
         self._draw()
@@ -235,7 +235,7 @@ class TerminalScreen:
         self._write(f"\n{head}{_styled('›', 'bold cyan')} {typed}{hint}")
         before = 2 + cell_len(typed[: self._typed.cursor])
         whole = 2 + cell_len(typed) + (cell_len(_cut(self._hint, width - 4)) if hint else 0)
-        # A row that is just full has not been left yet.
+        # The cursor stays in a row that is exactly full.
         last, row = max(whole - 1, 0) // width, min(before // width, max(whole - 1, 0) // width)
         up = f"\x1b[{last - row}A" if last > row else ""
         column = before % width if before // width == row else width - 1
@@ -272,7 +272,7 @@ def _styled(text: str, style: str) -> str:
 
 
 class _Margin(logging.Handler):
-    """Warnings of a gateway that is our own, printed where they do not tear the prompt apart."""
+    """Prints warnings of a gateway in this process above the prompt."""
 
     def __init__(self, page: Screen) -> None:
         super().__init__(logging.WARNING)
@@ -280,14 +280,14 @@ class _Margin(logging.Handler):
         self._loop = asyncio.get_running_loop()
 
     def emit(self, record: logging.LogRecord) -> None:
-        # Whoever warns may be a thread, and may do so after the last line.
+        # A warning may come from another thread, and after the chat has ended.
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._page.print, Text(visible(record.getMessage()), "dim"))
 
 
 @contextlib.contextmanager
 def screen() -> Generator[Screen]:
-    """Take what this process is connected to."""
+    """Yield the screen for the terminal or pipe of this process."""
     if sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") != "dumb":
         with TerminalScreen().taken() as live:
             margin = _Margin(live)

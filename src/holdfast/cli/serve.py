@@ -34,25 +34,29 @@ _REDIRECT = """<!doctype html>
 
 
 @click.command()
-@click.option("--host", help="Where to listen (default: server.host, 127.0.0.1).")
-@click.option("--port", type=click.IntRange(0, 65_535), help="On which port (default: server.port, 8420; 0: any free one).")
-@click.option("--no-open", is_flag=True, help="Do not open a browser, as is done on a terminal with a display.")
+@click.option("--host", help="The address to listen on (default: server.host, 127.0.0.1).")
+@click.option(
+    "--port", type=click.IntRange(0, 65_535), help="The port to listen on (default: server.port, 8420; 0: any free port)."
+)
+@click.option(
+    "--no-open", is_flag=True, help="Do not open a browser.  Without this, one opens on a terminal with a display."
+)
 @click.pass_obj
 def serve(frame: Frame, host: str | None, port: int | None, no_open: bool) -> None:
-    """Run the gateway until it is stopped: Ctrl-C drains, a second one interrupts what still runs."""
-    # Every other command would pay for the import of a gateway.
+    """Run the gateway until it is stopped.  Ctrl-C lets running turns finish; a second Ctrl-C interrupts them."""
+    # The other commands do not import a gateway.
     from holdfast.app.gateway import serve as run_gateway
     from holdfast.daemon.watchdog import Watchdog
     from holdfast.desk.settings import Origin
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)-7s %(name)s: %(message)s")
-    # Every request to a model would be a line.
+    # Otherwise each request to a model is a line of the log.
     logging.getLogger("httpx2").setLevel(logging.WARNING)
     config = replace(frame.config, server=_server(frame.config.server, host, port))
     given = {f"server.{key}": value for key, value in (("host", host), ("port", port)) if value is not None}
     inherited, origin = inherit(), Origin(file=frame.file, named=frame.named, arguments=given, loaded=frame.config)
-    # Whoever restarts a gateway has its page open already.
-    screen = Screen(opens=not no_open and inherited.lock is None and _has_display())
+    # After a restart the page is already open.
+    screen = ServeScreen(opens=not no_open and inherited.lock is None and _has_display())
     # It watches until the process ends, because closing may hang too.
     watchdog = Watchdog(config.gateway.stall_timeout, config.gateway.drain_timeout)
     try:
@@ -81,12 +85,12 @@ def _server(configured: ServerConfig, host: str | None, port: int | None) -> Ser
 
 
 def _has_display() -> bool:
-    """Return whether a browser could be seen by whoever started this."""
+    """Return whether this process has a display for a browser."""
     return sys.stdout.isatty() and (sys.platform == "darwin" or bool({"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys()))
 
 
 def _redirect(file: Path, url: str) -> Path:
-    """Write a page that only its owner can read, and that leads to an address."""
+    """Write a page that only its owner can read, and that redirects to an address."""
     file.unlink(missing_ok=True)
     with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as page:
         page.write(_REDIRECT.format(url=html.escape(url)))
@@ -95,10 +99,10 @@ def _redirect(file: Path, url: str) -> Path:
 
 @contextlib.contextmanager
 def _unseen() -> Generator[None]:
-    """Go on where nobody looks any more: a terminal that was closed, or a pipe whose reader has left."""
+    """Continue without output when the terminal was closed or the reader of the pipe has gone."""
     try:
         yield
-    # What rich makes of a broken pipe is an exit.
+    # rich exits on a broken pipe.
     except (OSError, SystemExit):
         console.quiet = True
         nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -106,15 +110,15 @@ def _unseen() -> Generator[None]:
         os.close(nowhere)
 
 
-class Screen:
-    """Shows the life of a gateway: as it happens on a terminal, only what matters in a pipe.
+class ServeScreen:
+    """Shows what a gateway does: everything on a terminal, only the important events in a pipe.
 
     The gateway lives on without its terminal, and ends in peace without it too.
     """
 
     def __init__(self, *, opens: bool = False) -> None:
         self._opens = opens
-        # As text, because for markup rich would read the names of four thousand emoji.
+        # As text, because markup makes rich load the names of four thousand emoji.
         self._spinner = console.status(Text())
         self._shown = -1
 
@@ -129,13 +133,13 @@ class Screen:
             console.print(Text.assemble("Programs on this machine need this key, which is shown once\n  ", (key, "bold")))
         if link is None:
             return
-        # On a line of its own and in one piece, so that it can be clicked and copied.
+        # On a line of its own and not wrapped, so that it can be clicked and copied.
         console.print(Text.assemble("Sign in at\n  ", (link.url, "bold")), soft_wrap=True)
         console.print(Text("  (good once, for fifteen minutes; later: holdfast link)", "dim"))
         if self._opens:
-            # Every user of the machine can read with which arguments a browser is started.
+            # All users of the machine can read the arguments of a browser.
             file = _redirect(Path(status.home) / OPENING, link.url)
-            # Some wait until the browser is closed.
+            # Some browsers return only when they are closed.
             threading.Thread(target=webbrowser.open, args=(file.as_uri(),), daemon=True).start()
 
     @_unseen()
@@ -155,17 +159,17 @@ class Screen:
 
 
 def progress(drain: Drain) -> str:
-    """Say how a drain is going."""
+    """Print the progress of a drain."""
     return f"{verb(drain)}: {rest(drain)}"
 
 
 def verb(drain: Drain) -> str:
-    """Say what a drain is for."""
+    """Return why the gateway drains."""
     return "Restarting" if drain.restart else "Stopping"
 
 
 def rest(drain: Drain) -> str:
-    """Say what a drain still waits for."""
+    """Return what a drain still waits for."""
     if not drain.running:
         return "everything is at rest"
     return f"{count(drain.running, 'turn')} still running, {drain.seconds_left:.0f} s left"

@@ -33,7 +33,7 @@ from holdfast.desk.port import Desk, Reading
 from holdfast.desk.views import SessionView, SourceView, Transcript
 from holdfast.ids import SessionId, TurnId
 
-# Those that the gateway makes up, as for helpers and jobs, are long; the id does for them.
+# Generated keys, such as those of helpers and jobs, are long; a list shows only their beginning.
 _KEY_MAX = 24
 _STYLES = {Role.REASONING: "dim italic", Role.MARKER: "magenta", Role.NOTE: "dim", Role.QUESTION: "bold"}
 
@@ -47,8 +47,8 @@ def sessions() -> None:
 @limit_option(20)
 @click.option("--state", type=click.Choice([each.value for each in SessionState]), help="Only those in this state.")
 @click.option("--channel", help="Only those of this channel, e.g. webhook.")
-@click.option("--archived/--no-archived", default=None, help="Only those that were put aside, or only the others.")
-@click.option("--cursor", help="Go on behind an earlier page.")
+@click.option("--archived/--no-archived", default=None, help="Only archived sessions, or only the others.")
+@click.option("--cursor", help="Continue after an earlier page.")
 @json_option
 @click.pass_obj
 @run_async
@@ -61,12 +61,12 @@ async def list_(
     cursor: str | None,
     as_json: bool,
 ) -> None:
-    """List sessions, last used first."""
+    """List sessions, the last used first."""
     chosen = SessionState(state) if state else None
     async with frame.reading() as desk:
         look = partial(desk.sessions, state=chosen, channel=channel, archived=archived)
         page = await look(cursor=cursor, limit=limit)
-        # A page that is just full does not know whether it is the last.
+        # A full page may be the last.
         more = page.next_cursor and (await look(cursor=page.next_cursor, limit=1)).items
     if as_json:
         print_json(page)
@@ -84,7 +84,7 @@ async def list_(
     ]
     columns = ("session", "key", "state", "turns", "last used", "title")
     if not any(each.title for each in page.items):
-        # A narrow window has better uses for the room.
+        # A narrow terminal has no room for it.
         columns, lines = columns[:-1], [line[:-1] for line in lines]
     print_table(columns, lines, "No sessions yet. Try: holdfast ask hello")
     if more:
@@ -97,7 +97,7 @@ async def list_(
 @click.pass_obj
 @run_async
 async def show(frame: Frame, session: str, as_json: bool) -> None:
-    """Show the transcript of SESSION (its id or its key), and where it comes from."""
+    """Show the transcript of SESSION (its id or its key), and its source."""
     async with frame.reading() as desk:
         transcript = await desk.transcript((await find(desk, session)).id)
         retry_at = await _retry_at(desk, transcript)
@@ -170,7 +170,7 @@ async def end(frame: Frame, session: str, as_json: bool) -> None:
 @click.pass_obj
 @run_async
 async def suspend(frame: Frame, session: str, as_json: bool) -> None:
-    """Suspend SESSION: what runs in it is cancelled, and its next message starts a new one."""
+    """Suspend SESSION: its turns are cancelled, and its next message starts a new one."""
     async with frame.desk() as desk:
         _tell(await desk.suspend((await find(desk, session)).id), as_json)
 
@@ -189,37 +189,37 @@ async def rename(frame: Frame, session: str, title: str, as_json: bool) -> None:
 
 @sessions.command()
 @click.argument("session")
-@click.option("--off", is_flag=True, help="Not any more.")
+@click.option("--off", is_flag=True, help="Undo it.")
 @json_option
 @click.pass_obj
 @run_async
 async def pin(frame: Frame, session: str, off: bool, as_json: bool) -> None:
-    """Keep SESSION where it is seen first."""
+    """Pin SESSION to the top of the list."""
     async with frame.desk() as desk:
         _tell(await desk.change((await find(desk, session)).id, Change(pinned=not off)), as_json)
 
 
 @sessions.command()
 @click.argument("session")
-@click.option("--off", is_flag=True, help="Not any more.")
+@click.option("--off", is_flag=True, help="Undo it.")
 @json_option
 @click.pass_obj
 @run_async
 async def archive(frame: Frame, session: str, off: bool, as_json: bool) -> None:
-    """Put SESSION aside: it stays, and is not in the way."""
+    """Archive SESSION: hide it from the list without deleting it."""
     async with frame.desk() as desk:
         _tell(await desk.change((await find(desk, session)).id, Change(archived=not off)), as_json)
 
 
 @sessions.command()
 @click.argument("session")
-@click.option("--through", help="Take the conversation along up to and with this turn; without it, all of it.")
-@click.option("--before", help="Take along what came before this turn.")
+@click.option("--through", help="Copy the conversation up to and including this turn (default: all of it).")
+@click.option("--before", help="Copy what came before this turn.")
 @json_option
 @click.pass_obj
 @run_async
 async def fork(frame: Frame, session: str, through: str | None, before: str | None, as_json: bool) -> None:
-    """Copy SESSION into a new one, so that each can go its own way."""
+    """Copy SESSION into a new session that continues separately."""
     last, next_ = TurnId(through) if through else None, TurnId(before) if before else None
     async with frame.desk() as desk:
         _tell(await desk.fork((await find(desk, session)).id, last, next_), as_json)
@@ -231,7 +231,7 @@ async def fork(frame: Frame, session: str, through: str | None, before: str | No
 @click.pass_obj
 @run_async
 async def compact(frame: Frame, session: str, as_json: bool) -> None:
-    """Let the agent read a summary in place of what was said in SESSION so far; nothing is deleted."""
+    """Summarise SESSION for the agent.  Nothing is deleted."""
     async with frame.desk() as desk:
         found = await find(desk, session)
         await conclude(desk, found, await desk.compact(found.id), as_json)
@@ -270,7 +270,7 @@ async def prune(frame: Frame, days: float, channel: str, as_json: bool) -> None:
 
 
 async def _prune(desk: Desk, pruning: Pruning, *, shown: bool) -> int:
-    """Prune until there is no more, and tell on a terminal how far it is."""
+    """Prune in batches, with a progress bar on a terminal."""
     pruned = 0
     async with spinning(shown=shown) as spinner:
         while (step := await desk.prune(pruning)).more:
@@ -288,7 +288,7 @@ async def find(desk: Reading, session: str) -> SessionView:
 
 
 def print_item(item: Item) -> None:
-    """Print one thing of a transcript for people."""
+    """Print one item of a transcript as text."""
     style = _STYLES.get(item.role, "")
     match item.role:
         case Role.USER:
@@ -312,7 +312,7 @@ def print_item(item: Item) -> None:
 
 
 def _print_source(source: SourceView) -> None:
-    """Print what the channel said of where a session comes from; a session that began here has nothing to say."""
+    """Print the source of a session, such as its chat; a session from the command line has none."""
     said = {name: value for name, value in asdict(source).items() if value}
     for name, value in said.items():
         say(f"{name:<10} {value}", "dim", soft_wrap=True)
@@ -321,10 +321,10 @@ def _print_source(source: SourceView) -> None:
 
 
 async def _retry_at(desk: Reading, transcript: Transcript) -> int | None:
-    """Return when the turn of a session is tried again that waits for its model; None where it does not wait."""
+    """Return when a turn that waits for its model is tried again; None if no turn waits."""
     if transcript.session.activity is not Activity.RETRYING:
         return None
-    # It is the first that is not over, with only those behind it that wait for their turn.
+    # It is the first turn that is not over; only queued turns come after it.
     for turn_id in reversed(dict.fromkeys(item.turn_id for item in transcript.items)):
         if retry_at := (await desk.turn(turn_id)).retry_at:
             return retry_at

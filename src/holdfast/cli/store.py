@@ -1,4 +1,4 @@
-"""`holdfast store`: the file in which everything is kept."""
+"""`holdfast store`: the database file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MB = 1_000_000
 
 @click.group()
 def store() -> None:
-    """The file in which everything is kept."""
+    """The database file."""
 
 
 @store.command()
@@ -22,7 +22,7 @@ def store() -> None:
 @click.pass_obj
 @run_async
 async def compact(frame: Frame, as_json: bool) -> None:
-    """Write the store anew, without what is free in it; the gateway must be stopped.
+    """Rewrite the database file without its free space.  The gateway must be stopped.
 
     A gateway that runs gives space back by itself.  Only a store that was made by an older version cannot, until it is
     compacted once.  It needs as much free space as the store is large.

@@ -25,18 +25,18 @@ from holdfast.operations import pages
 
 @click.group()
 def turns() -> None:
-    """Receipts: accepted, started, answered, delivered."""
+    """Messages and their state: accepted, started, answered, delivered."""
 
 
 @turns.command("list")
 @click.argument("session")
 @limit_option(100)
-@click.option("--cursor", help="Go on behind an earlier page.")
+@click.option("--cursor", help="Continue after an earlier page.")
 @json_option
 @click.pass_obj
 @run_async
 async def list_(frame: Frame, session: str, limit: int, cursor: str | None, as_json: bool) -> None:
-    """List the newest turns of SESSION (its id or its key) in the order of their acceptance.
+    """List the newest turns of SESSION (its id or its key) in order of acceptance.
 
     As JSON, and with a cursor, they are pages that begin with the oldest.
     """
@@ -80,7 +80,7 @@ async def show(frame: Frame, turn: str, as_json: bool) -> None:
 @click.pass_obj
 @run_async
 async def cancel(frame: Frame, turn: str, as_json: bool) -> None:
-    """Cancel TURN wherever it runs; what it has shown stays."""
+    """Cancel TURN on any node.  What it has shown stays."""
     async with frame.desk() as desk:
         _tell(await desk.cancel(TurnId(turn)), as_json)
 
@@ -91,7 +91,7 @@ async def cancel(frame: Frame, turn: str, as_json: bool) -> None:
 @click.pass_obj
 @run_async
 async def retry(frame: Frame, turn: str, as_json: bool) -> None:
-    """Let an interrupted TURN go on, or send the message of one that is over again."""
+    """Continue an interrupted TURN, or send the message of a finished one again."""
     async with frame.desk() as desk:
         again = await desk.retry(TurnId(turn))
         _tell(await rested(desk, again.id), as_json)
@@ -104,7 +104,7 @@ async def retry(frame: Frame, turn: str, as_json: bool) -> None:
 @click.pass_obj
 @run_async
 async def answer(frame: Frame, turn: str, text: str, as_json: bool) -> None:
-    """Answer the question that TURN waits with."""
+    """Answer the question of TURN."""
     async with frame.desk() as desk:
         answered = await desk.answer(TurnId(turn), text)
         _tell(await rested(desk, answered.id), as_json)

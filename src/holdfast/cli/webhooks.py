@@ -1,4 +1,4 @@
-"""`holdfast webhooks`: addresses that take deliveries, and how to try them out."""
+"""`holdfast webhooks`: addresses that take deliveries, and how to test them."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ _EVENT_HEADER = "X-GitHub-Event"
 _SCHEMES = [each.value for each in Scheme]
 
 _payload_option = click.option(
-    "--payload", metavar="JSON|@FILE", default=SAMPLE, help="What is delivered; @FILE reads it from a file, @- from stdin."
+    "--payload", metavar="JSON|@FILE", default=SAMPLE, help="The body; @FILE reads it from a file, @- from stdin."
 )
-_event_option = click.option("--event", help="The type of the event.")
+_event_option = click.option("--event", help="The event type.")
 _scheme_option = click.option(
-    "--scheme", type=click.Choice(_SCHEMES), help="How it is signed (default: as the route wants)."
+    "--scheme", type=click.Choice(_SCHEMES), help="The kind of signature (default: that of the route)."
 )
 
 
@@ -69,7 +69,7 @@ class _Response:
 
 @click.group()
 def webhooks() -> None:
-    """Addresses that take deliveries and make a turn of each."""
+    """Addresses that take deliveries.  Each delivery becomes a turn."""
 
 
 @webhooks.command("list")
@@ -77,7 +77,7 @@ def webhooks() -> None:
 @click.pass_obj
 @run_async
 async def list_(frame: Frame, as_json: bool) -> None:
-    """List all routes by name; those of the configuration too."""
+    """List all routes by name, including those of the configuration."""
     async with frame.reading() as desk:
         page = await desk.webhooks.list()
     if as_json:
@@ -96,7 +96,7 @@ async def list_(frame: Frame, as_json: bool) -> None:
 @click.pass_obj
 @run_async
 async def show(frame: Frame, name: str, as_json: bool) -> None:
-    """Show the route NAME; never its secret."""
+    """Show the route NAME, without its secret."""
     async with frame.reading() as desk:
         route = await desk.webhooks.get(name)
     if as_json:
@@ -108,24 +108,22 @@ async def show(frame: Frame, name: str, as_json: bool) -> None:
 @webhooks.command()
 @click.argument("name")
 @click.option(
-    "--prompt", default="{__raw__}", show_default=True, help="What the agent is told; {a.b} is a field of the payload."
+    "--prompt", default="{__raw__}", show_default=True, help="The prompt for the agent; {a.b} is a field of the payload."
 )
 @click.option(
-    "--deliver", default="log", show_default=True, help="Where its answers go, like url:https://…; log keeps them here."
+    "--deliver", default="log", show_default=True, help="The target of the answers, like url:https://…; log keeps them here."
 )
-@click.option("--deliver-only", is_flag=True, help="Send the prompt itself there, without an agent.")
-@click.option("--event", "events", multiple=True, help="Take only events of this type; several times for several.")
+@click.option("--deliver-only", is_flag=True, help="Send the filled prompt itself, without an agent.")
+@click.option("--event", "events", multiple=True, help="Accept only events of this type.  Can be repeated.")
 @click.option(
     "--filter", "filters", metavar="JSON", help='Take only what fits, like {"field": "action", "equals": "opened"}.'
 )
-@click.option("--secret", default="", help="What the sender signs with (default: one is made up and shown once).")
+@click.option("--secret", default="", help="The secret of the sender (default: a new one, which is shown once).")
 @click.option(
-    "--scheme", type=click.Choice([ANY, *_SCHEMES]), default=ANY, show_default=True, help="Which signatures to take."
+    "--scheme", type=click.Choice([ANY, *_SCHEMES]), default=ANY, show_default=True, help="The kind of signature to accept."
 )
-@click.option("--rate-limit", type=click.IntRange(0), default=0, help="Deliveries per minute (default: any number).")
-@click.option(
-    "--insecure-no-auth", is_flag=True, help="Take unsigned deliveries; only where nobody else can reach the gateway."
-)
+@click.option("--rate-limit", type=click.IntRange(0), default=0, help="Deliveries per minute (default: no limit).")
+@click.option("--insecure-no-auth", is_flag=True, help="Accept unsigned deliveries.  Only for a gateway on loopback.")
 @json_option
 @click.pass_obj
 @run_async
@@ -136,7 +134,7 @@ async def add(
     as_json: bool,
     **said: object,
 ) -> None:
-    """Add the route NAME, or change it; no restart is needed."""
+    """Add or change the route NAME.  No restart is needed."""
     asked = {"name": name, "filters": _json(filters, "--filter") if filters else None, **said}
     plan = msgspec.convert(asked, RoutePlan)
     async with frame.desk() as desk:
@@ -153,7 +151,7 @@ async def add(
 @click.pass_obj
 @run_async
 async def remove(frame: Frame, name: str, as_json: bool) -> None:
-    """Remove the route NAME; what it has taken stays."""
+    """Remove the route NAME; its sessions stay."""
     async with frame.desk() as desk:
         await desk.webhooks.remove(name)
     if as_json:
@@ -171,7 +169,7 @@ async def remove(frame: Frame, name: str, as_json: bool) -> None:
 @click.pass_obj
 @run_async
 async def sign(frame: Frame, name: str, payload: str, event: str | None, scheme: str | None, as_json: bool) -> None:
-    """Show how a delivery to NAME is signed; good for five minutes."""
+    """Print the headers that sign a delivery to NAME; they are valid for five minutes."""
     async with frame.desk() as desk:
         signed = await _signed(desk, name, payload, event, scheme)
     if as_json:
@@ -190,7 +188,7 @@ async def sign(frame: Frame, name: str, payload: str, event: str | None, scheme:
 @click.pass_obj
 @run_async
 async def test(frame: Frame, name: str, payload: str, event: str | None, scheme: str | None, as_json: bool) -> None:
-    """Send a signed delivery to NAME, and tell what becomes of it."""
+    """Send a signed delivery to NAME, and show its turn."""
     async with running_desk(frame.home) as desk:
         signed = await _signed(desk, name, payload, event, scheme)
         response = await _send(signed)
@@ -217,7 +215,7 @@ async def test(frame: Frame, name: str, payload: str, event: str | None, scheme:
 @click.pass_obj
 @run_async
 async def secret(frame: Frame, as_json: bool) -> None:
-    """Show what answers are signed with that are sent to a URL."""
+    """Show the secret that signs answers to url: targets."""
     async with frame.desk() as desk:
         found = await desk.webhooks.secret()
     if as_json:
@@ -282,7 +280,7 @@ def _json(text: str, option: str) -> object:
 
 
 def _with_type(body: str, event: str) -> str:
-    """Return a payload with its type, where senders put it that have no header for it."""
+    """Return a payload with its event type, for senders that have no header for it."""
     said = _json(body, "--payload")
     if not isinstance(said, dict):
         return body
@@ -290,11 +288,11 @@ def _with_type(body: str, event: str) -> str:
 
 
 async def _send(signed: Signed) -> _Response:
-    # Only whoever sends pays for importing a client.
+    # The other commands do not import an HTTP client.
     import httpx2
 
     try:
-        # Whatever proxy the environment names is for other machines.
+        # A proxy of the environment is for other machines.
         async with httpx2.AsyncClient(timeout=SEND_TIMEOUT_S, trust_env=False) as client:
             found = await client.post(signed.url, content=signed.body.encode(), headers=dict(signed.headers))
     except httpx2.TransportError as error:
@@ -325,7 +323,7 @@ def _problem(response: _Response) -> str:
 
 
 async def _conclude(desk: Desk, answer: _Answer) -> None:
-    """Show the turn of a delivery as it comes, from its first entry on."""
+    """Stream the turn of a delivery from its first entry."""
     try:
         session = await desk.session(SessionId(answer.session_id or ""))
     except NotFound:
