@@ -40,7 +40,7 @@ async def list_(frame: Frame, session: str | None, state: str | None, limit: int
     async with frame.reading() as desk:
         session_id = (await find(desk, session)).id if session else None
         chosen = DeliveryState(state) if state else None
-        page = await desk.deliveries(state=chosen, session_id=session_id, cursor=cursor, limit=limit)
+        page = await desk.deliveries.list(state=chosen, session_id=session_id, cursor=cursor, limit=limit)
     if as_json:
         print_json(page)
         return
@@ -59,7 +59,7 @@ async def list_(frame: Frame, session: str | None, state: str | None, limit: int
 async def show(frame: Frame, delivery: str, as_json: bool) -> None:
     """Show one DELIVERY."""
     async with frame.reading() as desk:
-        found = await desk.delivery(DeliveryId(delivery))
+        found = await desk.deliveries.get(DeliveryId(delivery))
     if as_json:
         print_json(found)
     else:
@@ -75,7 +75,7 @@ async def show(frame: Frame, delivery: str, as_json: bool) -> None:
 async def retry(frame: Frame, delivery: str, as_json: bool) -> None:
     """Send DELIVERY again after it was given up."""
     async with frame.desk() as desk:
-        found = await desk.retry_delivery(DeliveryId(delivery))
+        found = await desk.deliveries.retry(DeliveryId(delivery))
     if as_json:
         print_json(found)
     else:

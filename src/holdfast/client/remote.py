@@ -14,7 +14,6 @@ import httpx2
 
 from holdfast.client.link import PATIENT_S, TIMEOUT_S, Link, at
 from holdfast.client.proxy import Absence, patiently, proxy
-from holdfast.core.delivery import Delivery, DeliveryState
 from holdfast.core.intake import Busy, Image, Receipt
 from holdfast.core.journal import Entry
 from holdfast.core.segments import SegmentState
@@ -54,8 +53,9 @@ from holdfast.desk.views import (
     TurnView,
 )
 from holdfast.errors import Unavailable
-from holdfast.ids import DeliveryId, MemoryId, SegmentId, SessionId, TurnId, new_id
+from holdfast.ids import MemoryId, SegmentId, SessionId, TurnId, new_id
 from holdfast.operations.approvals import Approvals
+from holdfast.operations.deliveries import Deliveries
 from holdfast.operations.jobs import Jobs
 from holdfast.operations.operation import Retry
 from holdfast.operations.pages import Page, Removed
@@ -186,6 +186,7 @@ class RemoteDesk:
         self.approvals = proxy(Approvals, link, absent)
         self.processes = proxy(Processes, link, absent)
         self.jobs = proxy(Jobs, link, absent)
+        self.deliveries = proxy(Deliveries, link, absent)
         self.memories = RemoteMemories(link)
         self.keys = RemoteKeys(link)
         self.webhooks = RemoteWebhooks(link)
@@ -220,20 +221,6 @@ class RemoteDesk:
 
     async def turn(self, turn_id: TurnId) -> TurnView:
         return await self._patiently(lambda: self._link.get(at("turns", turn_id), TurnView))
-
-    async def deliveries(
-        self,
-        *,
-        state: DeliveryState | None = None,
-        session_id: SessionId | None = None,
-        cursor: str | None = None,
-        limit: int = 50,
-    ) -> Page[Delivery]:
-        query = {"state": state, "session": session_id, "cursor": cursor, "limit": limit}
-        return await self._link.get("/api/deliveries", Page[Delivery], query)
-
-    async def delivery(self, delivery_id: DeliveryId) -> Delivery:
-        return await self._link.get(at("deliveries", delivery_id), Delivery)
 
     async def search(self, query: str, limit: int = 50) -> Search:
         return await self._link.get("/api/search", Search, {"q": query, "limit": limit})
@@ -286,9 +273,6 @@ class RemoteDesk:
 
     async def answer(self, turn_id: TurnId, text: str, question_id: str | None = None) -> TurnView:
         return await self._link.post(at("turns", turn_id, "answer"), TurnView, {"text": text, "question_id": question_id})
-
-    async def retry_delivery(self, delivery_id: DeliveryId) -> Delivery:
-        return await self._link.post(at("deliveries", delivery_id, "retry"), Delivery)
 
     async def health(self) -> Health:
         return await self._link.get("/health", Health)

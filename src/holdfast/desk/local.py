@@ -15,7 +15,6 @@ from holdfast.clock import Clock
 from holdfast.config import ServerConfig
 from holdfast.core import images as pictures
 from holdfast.core import processes
-from holdfast.core.delivery import Delivery
 from holdfast.core.intake import Busy, Image, Inbound, Receipt
 from holdfast.core.journal import Entry, EntryKind
 from holdfast.core.keys import LOCAL
@@ -47,10 +46,11 @@ from holdfast.desk.views import (
 from holdfast.desk.webhooks import LocalWebhooks, Routes
 from holdfast.engine.engine import Engine
 from holdfast.errors import Damaged, IllegalMove, NotFound, NotTrusted, Rejected, Unavailable
-from holdfast.ids import DeliveryId, SessionId, TurnId, new_id, new_session_id
+from holdfast.ids import SessionId, TurnId, new_id, new_session_id
 from holdfast.operations import pages
 from holdfast.operations.approvals import Approvals
 from holdfast.operations.caller import Caller
+from holdfast.operations.deliveries import Deliveries
 from holdfast.operations.jobs import Jobs
 from holdfast.operations.processes import NoProcesses, Processes
 from holdfast.ports import ProcessControl, Upload, Uploads
@@ -101,6 +101,10 @@ class LocalDesk(StoreReading):
     @property
     def jobs(self) -> Jobs:
         return Jobs(store=self.store, caller=self.caller, clock=self.clock, targets=self.targets)
+
+    @property
+    def deliveries(self) -> Deliveries:
+        return Deliveries(store=self.store, caller=self.caller, clock=self.clock)
 
     @property
     def memories(self) -> LocalMemories:
@@ -322,10 +326,6 @@ class LocalDesk(StoreReading):
         host = await self.engine.answer(host_id, question_id or await self._asked(host_id), text)
         # As it was answered, though it may have gone on by now.
         return TurnView.of(turn, host, await self.store.turns.delivered_at(host_id))
-
-    async def retry_delivery(self, delivery_id: DeliveryId) -> Delivery:
-        await self.delivery(delivery_id)
-        return await self.store.deliveries.retry(delivery_id, self.clock.now_ms())
 
     async def health(self) -> Health:
         phase = self.lifecycle.phase

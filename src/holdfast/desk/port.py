@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Protocol
 
 from holdfast.channels.webhook.payload import Payload
 from holdfast.channels.webhook.route import Route
-from holdfast.core.delivery import Delivery, DeliveryState
 from holdfast.core.intake import Busy, Image, Inbound, Receipt
 from holdfast.core.journal import Entry
 from holdfast.core.retries import Try
@@ -45,7 +44,7 @@ from holdfast.desk.views import (
     Transcript,
     TurnView,
 )
-from holdfast.ids import DeliveryId, MemoryId, SegmentId, SessionId, TurnId
+from holdfast.ids import MemoryId, SegmentId, SessionId, TurnId
 from holdfast.operations.caller import Caller
 from holdfast.operations.pages import Page
 from holdfast.operations.services import Services
@@ -260,18 +259,6 @@ class Reading(Services, Protocol):
         ...
 
     async def turn(self, turn_id: TurnId) -> TurnView: ...
-    async def deliveries(
-        self,
-        *,
-        state: DeliveryState | None = None,
-        session_id: SessionId | None = None,
-        cursor: str | None = None,
-        limit: int = 50,
-    ) -> Page[Delivery]:
-        """Return deliveries, the newest first."""
-        ...
-
-    async def delivery(self, delivery_id: DeliveryId) -> Delivery: ...
     async def search(self, query: str, limit: int = 50) -> Search: ...
 
 
@@ -338,10 +325,6 @@ class Desk(Reading, Protocol):
 
     async def answer(self, turn_id: TurnId, text: str, question_id: str | None = None) -> TurnView:
         """Answer the question that a turn, or the one that it joined, waits for; the last one, where none is named."""
-        ...
-
-    async def retry_delivery(self, delivery_id: DeliveryId) -> Delivery:
-        """Send again what was given up."""
         ...
 
     async def health(self) -> Health:

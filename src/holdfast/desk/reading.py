@@ -8,7 +8,6 @@ from pathlib import Path
 
 from holdfast.clock import SystemClock
 from holdfast.config import ChannelsConfig
-from holdfast.core.delivery import Delivery, DeliveryState
 from holdfast.core.intake import Image
 from holdfast.core.journal import Entry, join
 from holdfast.core.sessions import Glance, Session, SessionState
@@ -19,10 +18,11 @@ from holdfast.desk.memories import StoreMemories
 from holdfast.desk.views import HitView, JournalPage, Search, SessionView, Transcript, TurnView
 from holdfast.desk.webhooks import StoreWebhooks
 from holdfast.errors import NotFound
-from holdfast.ids import DeliveryId, SessionId, TurnId
+from holdfast.ids import SessionId, TurnId
 from holdfast.operations import pages
 from holdfast.operations.approvals import Approvals
 from holdfast.operations.caller import OPERATOR, Caller
+from holdfast.operations.deliveries import Deliveries
 from holdfast.operations.jobs import Jobs
 from holdfast.operations.offline import absent, offline
 from holdfast.operations.pages import Page
@@ -66,6 +66,10 @@ class StoreReading:
         targets: Targets = absent(self.home)
         clock = SystemClock()
         return offline(Jobs(store=self.store, caller=self.caller, clock=clock, targets=targets), self.home)
+
+    @property
+    def deliveries(self) -> Deliveries:
+        return offline(Deliveries(store=self.store, caller=self.caller, clock=SystemClock()), self.home)
 
     @property
     def memories(self) -> StoreMemories:
@@ -147,26 +151,6 @@ class StoreReading:
     async def image(self, turn_id: TurnId, place: int) -> Image:
         await self._owned_turn(turn_id)
         return await self.store.turns.image(turn_id, place)
-
-    async def deliveries(
-        self,
-        *,
-        state: DeliveryState | None = None,
-        session_id: SessionId | None = None,
-        cursor: str | None = None,
-        limit: int = 50,
-    ) -> Page[Delivery]:
-        if session_id is not None:
-            await self._owned(session_id)
-        before, limit = pages.position(cursor), pages.size(limit)
-        found = await self.store.catalog.deliveries(self.owner, before, limit, state, session_id)
-        more = pages.after((found[-1].created_at, found[-1].id)) if len(found) == limit else None
-        return Page(items=found, next_cursor=more)
-
-    async def delivery(self, delivery_id: DeliveryId) -> Delivery:
-        found = await self.store.deliveries.get(delivery_id)
-        await self._owned(found.session_id, f"there is no delivery {delivery_id}")
-        return found
 
     async def search(self, query: str, limit: int = 50) -> Search:
         found = await self.store.passages.find(self.owner, query, pages.size(limit))

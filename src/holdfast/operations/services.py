@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Protocol, get_type_hints
 
 from holdfast.operations.approvals import Approvals
+from holdfast.operations.deliveries import Deliveries
 from holdfast.operations.jobs import Jobs
 from holdfast.operations.processes import Processes
 
@@ -21,6 +22,8 @@ class Services(Protocol):
     def processes(self) -> Processes: ...
     @property
     def jobs(self) -> Jobs: ...
+    @property
+    def deliveries(self) -> Deliveries: ...
 
 
 @functools.cache

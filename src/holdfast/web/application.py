@@ -24,7 +24,6 @@ from holdfast.web.activity import Activity
 from holdfast.web.answers import apologise, refusal, refuse, starve
 from holdfast.web.clients import Clients
 from holdfast.web.completions import Completions
-from holdfast.web.deliveries import Deliveries
 from holdfast.web.doctor import Doctor
 from holdfast.web.endpoints import Endpoint, Group, route
 from holdfast.web.events import Streams
@@ -69,7 +68,6 @@ def endpoints(
         Activity(streams),
         Turns(),
         Uploads(),
-        Deliveries(),
         *map(ServiceEndpoints, nouns()),
         Memories(),
         Webhooks(),
