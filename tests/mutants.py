@@ -1359,7 +1359,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "door: admin is the operator's",
-        "desk/keys.py",
+        "operations/keys.py",
         "    if ADMIN in plan.scopes and plan.owner != LOCAL:",
         "    if ADMIN in plan.scopes and not plan.owner:",
         ("tests/web/test_keys.py",),

@@ -350,7 +350,7 @@ export interface JournalPage {
   next_cursor?: string | null;
 }
 
-/** A key to be made. `rate_limit` is requests per minute, with 0 any number. */
+/** A key to be made. `rate_limit` is in requests per minute; 0 is no limit. */
 export interface KeyPlan {
   name?: string;
   scopes?: string[];
@@ -358,7 +358,7 @@ export interface KeyPlan {
   rate_limit?: number;
 }
 
-/** A key as it is shown: by what it begins with, never whole. */
+/** A key as it is shown: only what it begins with, never the whole key. */
 export interface KeyView {
   id: string;
   name: string;
@@ -436,7 +436,7 @@ export interface ModelsView {
   hint?: string | null;
 }
 
-/** A key at the one time when it is shown. The `first` one ends that this machine needs none. */
+/** A key at the one time when it is shown. After the `first` key, this machine needs one too. */
 export interface NewKey {
   key: string;
   first: boolean;
@@ -657,7 +657,7 @@ export interface Report {
   checks: Finding[];
 }
 
-/** A key that opens nothing any more. After the `last` one this machine needs none again. */
+/** A key that is no longer valid. After the `last` key, this machine needs none again. */
 export interface RevokedKey {
   revoked: KeyView;
   last: boolean;

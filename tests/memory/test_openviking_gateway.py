@@ -8,8 +8,8 @@ from typing import Any
 import httpx2
 
 from holdfast.config import MemoryConfig
-from holdfast.desk.plans import KeyPlan
 from holdfast.memory.openviking.provider import identity
+from holdfast.operations.keys import KeyPlan
 from tests.engine.world import until
 from tests.memory.vikings import KEY, OpenViking, an_openviking
 from tests.web.house import House, open_house

@@ -11,8 +11,8 @@ from typing import Any
 
 import httpx2
 
-from holdfast.desk.plans import KeyPlan
 from holdfast.desk.views import Stop
+from holdfast.operations.keys import KeyPlan
 from tests.engine.world import until
 from tests.postgres import Server
 from tests.web.house import PATIENCE_S, House, open_house

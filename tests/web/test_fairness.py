@@ -11,7 +11,7 @@ import httpx2
 import pytest
 
 from holdfast.config import LimitsConfig
-from holdfast.desk.plans import KeyPlan
+from holdfast.operations.keys import KeyPlan
 from holdfast.web import protocol, requests
 from tests.engine.world import until
 from tests.web.house import PATIENCE_S, House, open_house

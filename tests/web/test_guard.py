@@ -12,16 +12,16 @@ from itertools import product
 from pathlib import Path
 
 import pytest
+from holdfast.desk.keys import check
 
 from holdfast.app.gateway import serve
 from holdfast.app.rehearsal import check_locked
 from holdfast.config import Config, ServerConfig, load
 from holdfast.core import proofs
 from holdfast.core.keys import Key, Login, Purpose, digest
-from holdfast.desk.keys import check
-from holdfast.desk.plans import KeyPlan
 from holdfast.errors import ConfigInvalid, Exposed, Rejected
 from holdfast.ids import KeyId
+from holdfast.operations.keys import KeyPlan
 from holdfast.passwords import hashed
 from holdfast.store.opening import open_store
 from holdfast.web.answers import Refused

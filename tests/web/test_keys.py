@@ -12,8 +12,9 @@ import pytest
 
 from holdfast.clock import SystemClock
 from holdfast.core.keys import digest
-from holdfast.desk.plans import KeyPlan, Opening
+from holdfast.desk.plans import Opening
 from holdfast.errors import NotFound, Rejected
+from holdfast.operations.keys import KeyPlan
 from holdfast.store.opening import open_readonly, open_store
 from holdfast.web.guard import FAILURES_PER_MINUTE
 from holdfast.web.keyring import Keyring

@@ -13,9 +13,10 @@ import pytest
 from holdfast.clock import SystemClock
 from holdfast.config import MemoryConfig
 from holdfast.core.segments import SegmentState
-from holdfast.desk.plans import Edit, Forgetting, KeyPlan, Replaying
+from holdfast.desk.plans import Edit, Forgetting, Replaying
 from holdfast.errors import NotFound, Rejected
 from holdfast.ids import MemoryId, SegmentId, SessionId
+from holdfast.operations.keys import KeyPlan
 from holdfast.store.opening import open_store
 from holdfast.web.memory import PAYING_MAX
 from tests.conformance.scenes import Scene

@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx2
 
-from holdfast.desk.plans import KeyPlan
+from holdfast.operations.keys import KeyPlan
 from tests.engine.world import until
 from tests.web.house import House, open_house
 from tests.web.test_activity import seen, watching

@@ -13,8 +13,8 @@ from typing import Any
 import httpx2
 
 from holdfast.core.keys import ADMIN
-from holdfast.desk.plans import KeyPlan
 from holdfast.desk.views import Search
+from holdfast.operations.keys import KeyPlan
 from holdfast.store.opening import open_store
 from holdfast.web.application import endpoints
 from holdfast.web.endpoints import Endpoint

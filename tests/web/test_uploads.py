@@ -13,8 +13,8 @@ from holdfast.agent import uploads
 from holdfast.agent.tools.workspace import Workspace
 from holdfast.agent.uploads import WorkspaceUploads
 from holdfast.config import ToolsConfig
-from holdfast.desk.plans import KeyPlan
 from holdfast.errors import DiskFull, Rejected, Stale
+from holdfast.operations.keys import KeyPlan
 from holdfast.web.uploads import UPLOAD_MAX
 from tests.engine.world import until
 from tests.web.house import House, open_house

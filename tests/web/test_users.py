@@ -15,7 +15,8 @@ from holdfast.app import gateway
 from holdfast.app.node import own_desk
 from holdfast.config import Config, ServerConfig
 from holdfast.desk.local import LocalDesk
-from holdfast.desk.plans import KeyPlan, Opening
+from holdfast.desk.plans import Opening
+from holdfast.operations.keys import KeyPlan
 from holdfast.web.application import endpoints
 from holdfast.web.events import Streams
 from holdfast.web.metrics import Meter

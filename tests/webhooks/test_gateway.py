@@ -14,10 +14,11 @@ import pytest
 
 from holdfast.channels.webhook.signatures import Scheme, sign
 from holdfast.config import RouteConfig
-from holdfast.desk.plans import KeyPlan, Pruning, RoutePlan
+from holdfast.desk.plans import Pruning, RoutePlan
 from holdfast.desk.views import Pruned
 from holdfast.errors import ConfigInvalid, NotFound, Rejected
 from holdfast.ids import SessionId, TurnId
+from holdfast.operations.keys import KeyPlan
 from tests.engine.world import until
 from tests.web.house import House
 from tests.webhooks.sender import SECRET, now_ms, open_routes, post, route, send, told

@@ -11,8 +11,8 @@ from holdfast.app.adapters import adapters
 from holdfast.app.build import Builder
 from holdfast.app.node import Node, redaction
 from holdfast.config import Config, ServerConfig, is_exposed, shown
-from holdfast.desk.keys import opens_api
 from holdfast.errors import ConfigInvalid, Exposed, Fatal, NotFound, Unavailable
+from holdfast.operations.keys import opens_api
 from holdfast.store.opening import open_readonly
 from holdfast.store.store import Store
 from holdfast.web.server import tcp_socket

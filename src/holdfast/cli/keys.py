@@ -10,8 +10,8 @@ import click
 from holdfast.cli.frame import Frame, json_option, moment, print_json, print_table, run_async, say
 from holdfast.config import weakness
 from holdfast.core.keys import API, LOCAL
-from holdfast.desk.plans import KeyPlan
 from holdfast.errors import Rejected
+from holdfast.operations.keys import KeyPlan
 from holdfast.passwords import SALT_BYTES, hashed
 
 _FIRST = (

@@ -24,7 +24,6 @@ from holdfast.desk.plans import (
     Change,
     Edit,
     Forgetting,
-    KeyPlan,
     Opening,
     Order,
     Pruning,
@@ -35,12 +34,9 @@ from holdfast.desk.plans import (
 from holdfast.desk.views import (
     Deleted,
     Health,
-    KeyView,
     MemoryView,
-    NewKey,
     NewRoute,
     Pruned,
-    RevokedKey,
     RouteView,
     Search,
     SessionView,
@@ -57,6 +53,7 @@ from holdfast.ids import MemoryId, SegmentId, SessionId, TurnId, new_id
 from holdfast.operations.approvals import Approvals
 from holdfast.operations.deliveries import Deliveries
 from holdfast.operations.jobs import Jobs
+from holdfast.operations.keys import Keys
 from holdfast.operations.operation import Retry
 from holdfast.operations.pages import Page, Removed
 from holdfast.operations.processes import Processes
@@ -135,19 +132,6 @@ class RemoteMemories(_Remote):
         return await self._link.post("/api/memory/replay", Replayed, replaying, timeout_s=PATIENT_S)
 
 
-class RemoteKeys(_Remote):
-    """Keys, as HTTP."""
-
-    async def list(self) -> Page[KeyView]:
-        return await self._link.get("/api/keys", Page[KeyView])
-
-    async def create(self, plan: KeyPlan) -> NewKey:
-        return await self._link.post("/api/keys", NewKey, plan)
-
-    async def revoke(self, name: str) -> RevokedKey:
-        return await self._link.delete(at("keys", name), RevokedKey)
-
-
 class RemoteWebhooks(_Remote):
     """Webhook routes, as HTTP."""
 
@@ -188,7 +172,7 @@ class RemoteDesk:
         self.jobs = proxy(Jobs, link, absent)
         self.deliveries = proxy(Deliveries, link, absent)
         self.memories = RemoteMemories(link)
-        self.keys = RemoteKeys(link)
+        self.keys = proxy(Keys, link, absent)
         self.webhooks = RemoteWebhooks(link)
         self.logins = RemoteLogins(link)
 

@@ -24,7 +24,6 @@ from holdfast.core.sessions import Glance, Session, SessionDeleted, SessionsMiss
 from holdfast.core.trust import trusts
 from holdfast.core.turns import IN_FLIGHT, TurnState
 from holdfast.desk.address import OPENING
-from holdfast.desk.keys import LocalKeys
 from holdfast.desk.lifecycle import Lifecycle
 from holdfast.desk.logins import LocalLogins
 from holdfast.desk.memories import LocalMemories
@@ -52,6 +51,7 @@ from holdfast.operations.approvals import Approvals
 from holdfast.operations.caller import Caller
 from holdfast.operations.deliveries import Deliveries
 from holdfast.operations.jobs import Jobs
+from holdfast.operations.keys import Keys
 from holdfast.operations.processes import NoProcesses, Processes
 from holdfast.ports import ProcessControl, Upload, Uploads
 from holdfast.targets import Targets
@@ -111,8 +111,9 @@ class LocalDesk(StoreReading):
         return LocalMemories(self.store, self.owner, self.clock, self.engine, self.redaction)
 
     @property
-    def keys(self) -> LocalKeys:
-        return LocalKeys(self.store, self.clock, bool(self.server.api_key or self.server.password))
+    def keys(self) -> Keys:
+        closed = bool(self.server.api_key or self.server.password)
+        return Keys(store=self.store, clock=self.clock, closed=closed)
 
     @property
     def logins(self) -> LocalLogins:

@@ -7,7 +7,6 @@ from enum import StrEnum
 
 from holdfast.channels.webhook.signatures import Scheme
 from holdfast.config import BODY_LIMIT, SchemeChoice
-from holdfast.core.keys import API, LOCAL
 from holdfast.errors import Rejected
 from holdfast.ids import SegmentId, SessionId
 
@@ -58,16 +57,6 @@ class Pruning:
         # Not a number is not between these either.
         if not 0 <= self.older_than_days <= DAYS_MAX:
             raise Rejected(f"older_than_days must be between 0 and {DAYS_MAX}")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyPlan:
-    """A key to be made.  `rate_limit` is requests per minute, with 0 any number."""
-
-    name: str = ""
-    scopes: tuple[str, ...] = (API,)
-    owner: str = LOCAL
-    rate_limit: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

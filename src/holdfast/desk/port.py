@@ -17,7 +17,6 @@ from holdfast.desk.plans import (
     Change,
     Edit,
     Forgetting,
-    KeyPlan,
     Opening,
     Pruning,
     Replaying,
@@ -28,12 +27,9 @@ from holdfast.desk.views import (
     Admission,
     Health,
     JournalPage,
-    KeyView,
     MemoryView,
-    NewKey,
     NewRoute,
     Pruned,
-    RevokedKey,
     RouteView,
     Search,
     SessionView,
@@ -179,24 +175,6 @@ class Reception(Webhooks, Protocol):
         ...
 
 
-class KeysReading(Protocol):
-    """Keys that were given out."""
-
-    async def list(self) -> Page[KeyView]: ...
-
-
-class Keys(KeysReading, Protocol):
-    """The same, and what may be done about it."""
-
-    async def create(self, plan: KeyPlan) -> NewKey:
-        """Make a key, which is shown only now.  Raises `Rejected` for a scope that is none."""
-        ...
-
-    async def revoke(self, name: str) -> RevokedKey:
-        """Let the key with an id or a name open nothing any more.  Raises `NotFound`."""
-        ...
-
-
 class Logins(Protocol):
     """How people get in with a browser."""
 
@@ -228,8 +206,6 @@ class Reading(Services, Protocol):
 
     @property
     def memories(self) -> MemoriesReading: ...
-    @property
-    def keys(self) -> KeysReading: ...
     @property
     def webhooks(self) -> WebhooksReading: ...
 
@@ -267,8 +243,6 @@ class Desk(Reading, Protocol):
 
     @property
     def memories(self) -> Memories: ...
-    @property
-    def keys(self) -> Keys: ...
     @property
     def webhooks(self) -> Webhooks: ...
     @property

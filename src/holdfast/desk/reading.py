@@ -13,7 +13,6 @@ from holdfast.core.journal import Entry, join
 from holdfast.core.sessions import Glance, Session, SessionState
 from holdfast.core.transcript import fold
 from holdfast.core.turns import Turn
-from holdfast.desk.keys import StoreKeys
 from holdfast.desk.memories import StoreMemories
 from holdfast.desk.views import HitView, JournalPage, Search, SessionView, Transcript, TurnView
 from holdfast.desk.webhooks import StoreWebhooks
@@ -24,6 +23,7 @@ from holdfast.operations.approvals import Approvals
 from holdfast.operations.caller import OPERATOR, Caller
 from holdfast.operations.deliveries import Deliveries
 from holdfast.operations.jobs import Jobs
+from holdfast.operations.keys import Keys
 from holdfast.operations.offline import absent, offline
 from holdfast.operations.pages import Page
 from holdfast.operations.processes import Processes
@@ -76,8 +76,8 @@ class StoreReading:
         return StoreMemories(self.store, self.owner)
 
     @property
-    def keys(self) -> StoreKeys:
-        return StoreKeys(self.store)
+    def keys(self) -> Keys:
+        return offline(Keys(store=self.store, clock=SystemClock()), self.home)
 
     @property
     def webhooks(self) -> StoreWebhooks:

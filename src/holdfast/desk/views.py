@@ -11,7 +11,6 @@ from holdfast.core import sessions, turns
 from holdfast.core.excerpts import excerpt
 from holdfast.core.facts import Memory, MemoryOrigin
 from holdfast.core.journal import Stretch
-from holdfast.core.keys import PREFIX, Key
 from holdfast.core.obligations import Obligations
 from holdfast.core.segments import Debt
 from holdfast.core.sessions import Activity, Glance, SearchHit, Source
@@ -19,7 +18,7 @@ from holdfast.core.transcript import Item
 from holdfast.core.turns import Turn
 from holdfast.core.usage import Usage
 from holdfast.errors import Rejected
-from holdfast.ids import KeyId, NodeId, SessionId, TurnId
+from holdfast.ids import NodeId, SessionId, TurnId
 
 T = TypeVar("T")
 
@@ -28,8 +27,6 @@ TIMEOUT_MAX_S = 7 * 86_400
 _TURN_CHARS = 8
 _DIGEST_CHARS = 4
 _GRANT_CHARS = 12
-# Random ones, at the end of an id.
-_KEY_CHARS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -306,55 +303,6 @@ class SigningSecret:
     """What answers to `url:` targets are signed with."""
 
     secret: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyView:
-    """A key as it is shown: by what it begins with, never whole."""
-
-    id: KeyId
-    name: str
-    owner: str
-    scopes: Sequence[str]
-    prefix: str
-    rate_limit: int
-    created_at: int
-    revoked_at: int | None
-
-    @classmethod
-    def of(cls, key: Key) -> KeyView:
-        return cls(
-            id=key.id,
-            name=key.name,
-            owner=key.owner,
-            scopes=key.scopes,
-            prefix=cls.prefix_of(key.id),
-            rate_limit=key.rate_limit,
-            created_at=key.created_at,
-            revoked_at=key.revoked_at,
-        )
-
-    @staticmethod
-    def prefix_of(key_id: KeyId) -> str:
-        """Return what a key begins with: a part of its id, so that a key that is found somewhere can be told."""
-        return f"{PREFIX}{key_id[-_KEY_CHARS:]}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewKey:
-    """A key at the one time when it is shown.  The `first` one ends that this machine needs none."""
-
-    key: str
-    first: bool
-    made: KeyView
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RevokedKey:
-    """A key that opens nothing any more.  After the `last` one this machine needs none again."""
-
-    revoked: KeyView
-    last: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from typing import Protocol, get_type_hints
 from holdfast.operations.approvals import Approvals
 from holdfast.operations.deliveries import Deliveries
 from holdfast.operations.jobs import Jobs
+from holdfast.operations.keys import Keys
 from holdfast.operations.processes import Processes
 
 
@@ -24,6 +25,8 @@ class Services(Protocol):
     def jobs(self) -> Jobs: ...
     @property
     def deliveries(self) -> Deliveries: ...
+    @property
+    def keys(self) -> Keys: ...
 
 
 @functools.cache

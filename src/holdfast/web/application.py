@@ -28,7 +28,6 @@ from holdfast.web.doctor import Doctor
 from holdfast.web.endpoints import Endpoint, Group, route
 from holdfast.web.events import Streams
 from holdfast.web.house import House
-from holdfast.web.keys import Keys
 from holdfast.web.memory import Memories
 from holdfast.web.metrics import Meter, Metrics
 from holdfast.web.models import Models
@@ -71,7 +70,6 @@ def endpoints(
         *map(ServiceEndpoints, nouns()),
         Memories(),
         Webhooks(),
-        Keys(),
         Doctor(),
         Settings(),
         Setup(),

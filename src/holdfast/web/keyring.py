@@ -8,9 +8,9 @@ from contextlib import AbstractContextManager
 
 from holdfast.clock import Clock
 from holdfast.core.keys import Key, digest
-from holdfast.desk.keys import opens_api
 from holdfast.desk.mirror import REFRESH_S, Mirror
 from holdfast.ids import KeyId
+from holdfast.operations.keys import opens_api
 from holdfast.store.access import KeyStore
 from holdfast.store.database import Wakes
 from holdfast.web.presence import Presence
