@@ -1338,7 +1338,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "door: a change counts at once",
-        "desk/mirror.py",
+        "store/cache.py",
         "        while self._known != self._heard:",
         "        while self._known > self._heard:",
         ("tests/web/test_guard.py",),
@@ -1681,8 +1681,8 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "webhook: the mask learns new secrets",
-        "desk/webhooks.py",
-        "        self._redaction.learn(told_of(secret))\n",
+        "channels/webhook/routes.py",
+        "        self._redaction.learn(spellings(secret))\n",
         "        del secret\n",
         ("tests/webhooks/test_gateway.py",),
     ),

@@ -12,7 +12,6 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from holdfast.desk.keys import check
 
 from holdfast.app.gateway import serve
 from holdfast.app.rehearsal import check_locked
@@ -21,7 +20,7 @@ from holdfast.core import proofs
 from holdfast.core.keys import Key, Login, Purpose, digest
 from holdfast.errors import ConfigInvalid, Exposed, Rejected
 from holdfast.ids import KeyId
-from holdfast.operations.keys import KeyPlan
+from holdfast.operations.keys import KeyPlan, check
 from holdfast.passwords import hashed
 from holdfast.store.opening import open_store
 from holdfast.web.answers import Refused

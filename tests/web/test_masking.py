@@ -10,8 +10,8 @@ import pytest
 
 from holdfast.config import ModelConfig
 from holdfast.core.redaction import MASK, is_unguessable
-from holdfast.desk.plans import RoutePlan, Signing
 from holdfast.operations.keys import KeyPlan
+from holdfast.operations.webhooks import RoutePlan, Signing
 from holdfast.passwords import hashed
 from tests.web.house import House, open_house
 

@@ -11,12 +11,12 @@ import httpx2
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from holdfast.agent.scripted import Say, ScriptedAgent
+from holdfast.channels.webhook.routes import Routes
 from holdfast.channels.webhook.signatures import Scheme, sign
 from holdfast.clock import SystemClock
 from holdfast.core.redaction import Redaction
 from holdfast.desk.lifecycle import Lifecycle
 from holdfast.desk.local import LocalDesk
-from holdfast.desk.webhooks import Routes
 from holdfast.store.migrations import migrate
 from holdfast.store.opening import store_path
 from holdfast.store.sqlite import SqliteDatabase

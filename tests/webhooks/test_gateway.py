@@ -14,11 +14,12 @@ import pytest
 
 from holdfast.channels.webhook.signatures import Scheme, sign
 from holdfast.config import RouteConfig
-from holdfast.desk.plans import Pruning, RoutePlan
+from holdfast.desk.plans import Pruning
 from holdfast.desk.views import Pruned
 from holdfast.errors import ConfigInvalid, NotFound, Rejected
 from holdfast.ids import SessionId, TurnId
 from holdfast.operations.keys import KeyPlan
+from holdfast.operations.webhooks import RoutePlan
 from tests.engine.world import until
 from tests.web.house import House
 from tests.webhooks.sender import SECRET, now_ms, open_routes, post, route, send, told
@@ -464,7 +465,7 @@ async def test_secrets_of_routes_reach_no_transcript(home: Path, caplog: pytest.
     async with open_routes(home, fixed=route(prompt="count to 1 and say: {message}")) as house:
         new = await house.desk.webhooks.add(RoutePlan(name="hot", prompt="say: {message}"))
         # What answers are signed with is made up where the operator chose nothing.
-        own = await house.desk.webhooks.secret()
+        own = (await house.desk.webhooks.secret()).secret
         for number, secret in enumerate((SECRET, SECRET[6:], new.secret, new.secret[6:], own, own[6:])):
             said = (await send(house, "fixed", {"message": f"it is {secret}!"}, f"s{number}")).json()
             await house.settled(said["turn_id"])

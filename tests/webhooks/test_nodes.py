@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.desk.plans import RoutePlan
+from holdfast.operations.webhooks import RoutePlan
 from tests import scratch
 from tests.engine.world import until
 from tests.postgres import Server

@@ -43,11 +43,12 @@ from holdfast.agent.tools.web_search import search_host, searcher, web_search_to
 from holdfast.agent.uploads import WorkspaceUploads
 from holdfast.app.build import Builder
 from holdfast.channels.registry import carriers_of
+from holdfast.channels.webhook.routes import Routes
+from holdfast.channels.webhook.signatures import answers_secret, spellings
 from holdfast.clock import Clock
 from holdfast.config import Config, keep_apart
 from holdfast.core.intake import Inbound, Receipt
 from holdfast.desk.views import AgentView
-from holdfast.desk.webhooks import Routes, answers_secret, told_of
 from holdfast.egress import Egress, Guard
 from holdfast.errors import ConfigInvalid, Rejected
 from holdfast.memory.bindings import Bindings
@@ -103,7 +104,7 @@ async def adapters(builder: Builder, resources: Resources) -> AsyncGenerator[Ada
     config, store, clock = builder.config, resources.store, resources.clock
     async with contextlib.AsyncExitStack() as stack:
         secret = config.channels.url.secret or await answers_secret(store.secrets)
-        builder.redaction.learn(told_of(secret))
+        builder.redaction.learn(spellings(secret))
         channels = await stack.enter_async_context(builder.channels(secret))
         carriers = carriers_of(channels)
         place = await stack.enter_async_context(_place(builder))

@@ -20,10 +20,10 @@ from holdfast.agent.models.port import Model
 from holdfast.agent.plugins import Plugins
 from holdfast.channels.port import Channel, ChannelContext
 from holdfast.channels.registry import open_channels
+from holdfast.channels.webhook.routes import Routes
 from holdfast.clock import Clock, SystemClock
 from holdfast.config import Config, ModelConfig
 from holdfast.core.redaction import Redaction
-from holdfast.desk.webhooks import Routes
 from holdfast.errors import ConfigInvalid, Unavailable
 from holdfast.memory.bindings import Bindings
 from holdfast.memory.builtin.extraction import Extractor

@@ -23,6 +23,7 @@ from holdfast.app.build import Builder
 from holdfast.channels.github import channel as github
 from holdfast.channels.registry import carriers_of
 from holdfast.channels.webhook.route import misconfigured
+from holdfast.channels.webhook.routes import added_route, configured_route
 from holdfast.channels.webhook.signatures import new_secret
 from holdfast.clock import SystemClock
 from holdfast.config import Config, RouteConfig, load, placed, secrets
@@ -32,7 +33,6 @@ from holdfast.core.timekeeping import EARLIEST_MS, lead, span
 from holdfast.desk.debts import in_words
 from holdfast.desk.doctor import Finding, Level, Report
 from holdfast.desk.views import Status
-from holdfast.desk.webhooks import added_route, configured_route
 from holdfast.errands import errand
 from holdfast.errors import (
     ConfigInvalid,

@@ -29,11 +29,10 @@ from holdfast.cli.frame import (
 from holdfast.client.contact import running_desk
 from holdfast.core.intake import Receipt
 from holdfast.core.turns import SETTLED, TurnState
-from holdfast.desk.plans import RoutePlan, Signing
 from holdfast.desk.port import Desk
-from holdfast.desk.views import NewRoute, RouteView, Signed
 from holdfast.errors import NotFound, Rejected, Unavailable
 from holdfast.ids import SessionId, TurnId
+from holdfast.operations.webhooks import NewRoute, RoutePlan, RouteView, Signed, Signing
 
 SAMPLE = '{"message": "a test delivery of holdfast webhooks test"}'
 SEND_TIMEOUT_S = 30
@@ -219,9 +218,9 @@ async def secret(frame: Frame, as_json: bool) -> None:
     async with frame.desk() as desk:
         found = await desk.webhooks.secret()
     if as_json:
-        print_json({"secret": found})
+        print_json(found)
     else:
-        click.echo(found)
+        click.echo(found.secret)
 
 
 def _state(route: RouteView) -> str:

@@ -28,20 +28,14 @@ from holdfast.desk.plans import (
     Order,
     Pruning,
     Replaying,
-    RoutePlan,
-    Signing,
 )
 from holdfast.desk.views import (
     Deleted,
     Health,
     MemoryView,
-    NewRoute,
     Pruned,
-    RouteView,
     Search,
     SessionView,
-    Signed,
-    SigningSecret,
     SignInLink,
     Status,
     Stop,
@@ -57,6 +51,7 @@ from holdfast.operations.keys import Keys
 from holdfast.operations.operation import Retry
 from holdfast.operations.pages import Page, Removed
 from holdfast.operations.processes import Processes
+from holdfast.operations.webhooks import Webhooks
 
 T = TypeVar("T")
 
@@ -132,28 +127,6 @@ class RemoteMemories(_Remote):
         return await self._link.post("/api/memory/replay", Replayed, replaying, timeout_s=PATIENT_S)
 
 
-class RemoteWebhooks(_Remote):
-    """Webhook routes, as HTTP."""
-
-    async def list(self) -> Page[RouteView]:
-        return await self._link.get("/api/webhooks", Page[RouteView])
-
-    async def get(self, name: str) -> RouteView:
-        return await self._link.get(at("webhooks", name), RouteView)
-
-    async def add(self, plan: RoutePlan) -> NewRoute:
-        return await self._link.post("/api/webhooks", NewRoute, plan)
-
-    async def remove(self, name: str) -> None:
-        await self._link.delete(at("webhooks", name), Removed)
-
-    async def sign(self, name: str, signing: Signing) -> Signed:
-        return await self._link.post(at("webhooks", name, "sign"), Signed, signing)
-
-    async def secret(self) -> str:
-        return (await self._link.get("/api/signing-secret", SigningSecret)).secret
-
-
 class RemoteLogins(_Remote):
     """How people get in, as HTTP."""
 
@@ -173,7 +146,7 @@ class RemoteDesk:
         self.deliveries = proxy(Deliveries, link, absent)
         self.memories = RemoteMemories(link)
         self.keys = proxy(Keys, link, absent)
-        self.webhooks = RemoteWebhooks(link)
+        self.webhooks = proxy(Webhooks, link, absent)
         self.logins = RemoteLogins(link)
 
     async def sessions(

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast import __version__
+from holdfast.channels.webhook.routes import Routes
 from holdfast.clock import Clock
 from holdfast.config import ServerConfig
 from holdfast.core import images as pictures
@@ -42,7 +43,6 @@ from holdfast.desk.views import (
     Transcript,
     TurnView,
 )
-from holdfast.desk.webhooks import LocalWebhooks, Routes
 from holdfast.engine.engine import Engine
 from holdfast.errors import Damaged, IllegalMove, NotFound, NotTrusted, Rejected, Unavailable
 from holdfast.ids import SessionId, TurnId, new_id, new_session_id
@@ -53,6 +53,7 @@ from holdfast.operations.deliveries import Deliveries
 from holdfast.operations.jobs import Jobs
 from holdfast.operations.keys import Keys
 from holdfast.operations.processes import NoProcesses, Processes
+from holdfast.operations.webhooks import Webhooks
 from holdfast.ports import ProcessControl, Upload, Uploads
 from holdfast.targets import Targets
 
@@ -122,11 +123,17 @@ class LocalDesk(StoreReading):
         return LocalLogins(self.store, self.owner, self.clock, self.server.password, life.url, life.process, opening)
 
     @property
-    def webhooks(self) -> LocalWebhooks:
+    def webhooks(self) -> Webhooks:
         if self.routes is None:
             raise Unavailable("this gateway takes no webhooks")
-        fixed, signing_secret = self.channels.webhook.routes, self.channels.url.secret
-        return LocalWebhooks(self.store, fixed, self.routes, self.clock, self.lifecycle.url, signing_secret)
+        return Webhooks(
+            store=self.store,
+            configured=self.channels.webhook.routes,
+            routes=self.routes,
+            clock=self.clock,
+            url=self.lifecycle.url,
+            signing_secret=self.channels.url.secret,
+        )
 
     @property
     def upkeep(self) -> Upkeep:

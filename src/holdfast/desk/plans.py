@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from holdfast.channels.webhook.signatures import Scheme
-from holdfast.config import BODY_LIMIT, SchemeChoice
 from holdfast.errors import Rejected
 from holdfast.ids import SegmentId, SessionId
 
@@ -57,36 +55,6 @@ class Pruning:
         # Not a number is not between these either.
         if not 0 <= self.older_than_days <= DAYS_MAX:
             raise Rejected(f"older_than_days must be between 0 and {DAYS_MAX}")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RoutePlan:
-    """A webhook route to be added, or changed where one of that name was added before.
-
-    Without a `secret` one is made up, or the one it has is kept.
-    """
-
-    name: str
-    secret: str = ""
-    prompt: str = "{__raw__}"
-    deliver: str = "log"
-    deliver_only: bool = False
-    events: tuple[str, ...] = ()
-    filters: object = None
-    enabled: bool = True
-    rate_limit: int = 0
-    body_limit: int = BODY_LIMIT
-    scheme: SchemeChoice = "any"
-    insecure_no_auth: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Signing:
-    """A delivery to be signed as its sender would; by the route's own scheme, where none is named."""
-
-    body: str
-    scheme: Scheme | None = None
-    delivery_id: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from holdfast.channels.webhook.payload import Payload
-from holdfast.channels.webhook.route import Route
 from holdfast.core.intake import Busy, Image, Inbound, Receipt
 from holdfast.core.journal import Entry
 from holdfast.core.retries import Try
@@ -20,20 +18,15 @@ from holdfast.desk.plans import (
     Opening,
     Pruning,
     Replaying,
-    RoutePlan,
-    Signing,
 )
 from holdfast.desk.views import (
     Admission,
     Health,
     JournalPage,
     MemoryView,
-    NewRoute,
     Pruned,
-    RouteView,
     Search,
     SessionView,
-    Signed,
     SignInLink,
     Status,
     Stop,
@@ -136,45 +129,6 @@ class Ledger(Memories, Protocol):
     async def tally(self) -> Tally: ...
 
 
-class WebhooksReading(Protocol):
-    """Webhook routes, without their secrets."""
-
-    async def list(self) -> Page[RouteView]: ...
-    async def get(self, name: str) -> RouteView: ...
-
-
-class Webhooks(WebhooksReading, Protocol):
-    """The same, and what may be done about it."""
-
-    async def add(self, plan: RoutePlan) -> NewRoute:
-        """Add a route, or change it; from then on it takes deliveries.  Raises `Rejected` with what is wrong with it."""
-        ...
-
-    async def remove(self, name: str) -> None:
-        """Let a route take no more deliveries.  Raises `Rejected` for one of the configuration."""
-        ...
-
-    async def sign(self, name: str, signing: Signing) -> Signed:
-        """Return a delivery as its sender would sign it."""
-        ...
-
-    async def secret(self) -> str:
-        """Return what answers to `url:` targets are signed with."""
-        ...
-
-
-class Reception(Webhooks, Protocol):
-    """The same, from inside: where deliveries are handed in."""
-
-    def find(self, name: str) -> Route:
-        """Return a route that takes deliveries.  Raises `NotFound`."""
-        ...
-
-    async def takes(self, route: Route, payload: Payload) -> bool:
-        """Return whether a delivery of a route counts.  Raises `TooSlow`."""
-        ...
-
-
 class Logins(Protocol):
     """How people get in with a browser."""
 
@@ -206,8 +160,6 @@ class Reading(Services, Protocol):
 
     @property
     def memories(self) -> MemoriesReading: ...
-    @property
-    def webhooks(self) -> WebhooksReading: ...
 
     async def sessions(
         self,
@@ -243,8 +195,6 @@ class Desk(Reading, Protocol):
 
     @property
     def memories(self) -> Memories: ...
-    @property
-    def webhooks(self) -> Webhooks: ...
     @property
     def logins(self) -> Logins: ...
 
@@ -322,8 +272,6 @@ class Host(Desk, Protocol):
     def logins(self) -> Entrance: ...
     @property
     def memories(self) -> Ledger: ...
-    @property
-    def webhooks(self) -> Reception: ...
     @property
     def upkeep(self) -> Upkeep: ...
 

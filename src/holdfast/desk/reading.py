@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from holdfast.channels.webhook.routes import Routes
 from holdfast.clock import SystemClock
 from holdfast.config import ChannelsConfig
 from holdfast.core.intake import Image
@@ -15,7 +16,6 @@ from holdfast.core.transcript import fold
 from holdfast.core.turns import Turn
 from holdfast.desk.memories import StoreMemories
 from holdfast.desk.views import HitView, JournalPage, Search, SessionView, Transcript, TurnView
-from holdfast.desk.webhooks import StoreWebhooks
 from holdfast.errors import NotFound
 from holdfast.ids import SessionId, TurnId
 from holdfast.operations import pages
@@ -27,6 +27,7 @@ from holdfast.operations.keys import Keys
 from holdfast.operations.offline import absent, offline
 from holdfast.operations.pages import Page
 from holdfast.operations.processes import Processes
+from holdfast.operations.webhooks import Webhooks
 from holdfast.ports import ProcessControl
 from holdfast.store.store import Store
 from holdfast.targets import Targets
@@ -80,8 +81,17 @@ class StoreReading:
         return offline(Keys(store=self.store, clock=SystemClock()), self.home)
 
     @property
-    def webhooks(self) -> StoreWebhooks:
-        return StoreWebhooks(self.store, self.channels.webhook.routes)
+    def webhooks(self) -> Webhooks:
+        routes: Routes = absent(self.home)
+        webhooks = Webhooks(
+            store=self.store,
+            configured=self.channels.webhook.routes,
+            routes=routes,
+            clock=SystemClock(),
+            url="",
+            signing_secret="",
+        )
+        return offline(webhooks, self.home)
 
     async def sessions(
         self,

@@ -253,58 +253,6 @@ class AgentView:
     mcp: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-class RouteSource(StrEnum):
-    """Where a webhook route stands: in the configuration, or in the store."""
-
-    CONFIGURATION = "configuration"
-    ADDED = "added"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RouteView:
-    """A webhook route as it is shown: never with its secret.  Only one that was added can be removed."""
-
-    name: str
-    path: str
-    source: RouteSource
-    signed: bool
-    prompt: str
-    deliver: str
-    deliver_only: bool
-    events: Sequence[str]
-    filters: object
-    enabled: bool
-    rate_limit: int
-    body_limit: int
-    scheme: str
-    created_at: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewRoute:
-    """A webhook route, and where it is; its secret is shown when it is new, and never again."""
-
-    route: RouteView
-    url: str
-    secret: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Signed:
-    """A delivery as its sender would send it."""
-
-    url: str
-    headers: Mapping[str, str]
-    body: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SigningSecret:
-    """What answers to `url:` targets are signed with."""
-
-    secret: str
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignInLink:
     """An address that signs one browser in, once."""

@@ -12,6 +12,7 @@ from holdfast.operations.deliveries import Deliveries
 from holdfast.operations.jobs import Jobs
 from holdfast.operations.keys import Keys
 from holdfast.operations.processes import Processes
+from holdfast.operations.webhooks import Webhooks
 
 
 class Services(Protocol):
@@ -27,6 +28,8 @@ class Services(Protocol):
     def deliveries(self) -> Deliveries: ...
     @property
     def keys(self) -> Keys: ...
+    @property
+    def webhooks(self) -> Webhooks: ...
 
 
 @functools.cache

@@ -44,7 +44,6 @@ from holdfast.web.shortcut import Handler, Shortcut
 from holdfast.web.signin import SignIn
 from holdfast.web.turns import Turns
 from holdfast.web.uploads import Uploads
-from holdfast.web.webhooks import Webhooks
 
 # Callers whose desks are kept.
 DESKS_MAX = 256
@@ -69,7 +68,6 @@ def endpoints(
         Uploads(),
         *map(ServiceEndpoints, nouns()),
         Memories(),
-        Webhooks(),
         Doctor(),
         Settings(),
         Setup(),

@@ -8,10 +8,10 @@ from contextlib import AbstractContextManager
 
 from holdfast.clock import Clock
 from holdfast.core.keys import Key, digest
-from holdfast.desk.mirror import REFRESH_S, Mirror
 from holdfast.ids import KeyId
 from holdfast.operations.keys import opens_api
 from holdfast.store.access import KeyStore
+from holdfast.store.cache import REFRESH_S, Cache
 from holdfast.store.database import Wakes
 from holdfast.web.presence import Presence
 from holdfast.web.principal import OPERATOR, Principal
@@ -21,7 +21,7 @@ from holdfast.web.throttle import Bucket
 TOPIC = "keys"
 
 
-class Keyring(Mirror):
+class Keyring(Cache):
     """The key of the configuration and those of the store.  While the store is away, what was last known counts."""
 
     def __init__(self, keys: KeyStore, wakes: Wakes, clock: Clock, api_key: str = "", refresh_s: float = REFRESH_S) -> None:

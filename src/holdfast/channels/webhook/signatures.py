@@ -15,10 +15,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from holdfast.channels.webhook.head import BadHeader, Head
 from holdfast.config import SIGNING_PREFIX
 from holdfast.errors import Rejected
+
+if TYPE_CHECKING:
+    # A command that asks a running gateway does not import it.
+    from holdfast.store.access import SecretStore
+
+# The store keeps the secret of answers to `url:` targets under this name.
+ANSWERS = "url"
 
 TOLERANCE_S = 300
 SECRET_BYTES = 24
@@ -248,3 +256,13 @@ _SIGNERS: Mapping[Scheme, Callable[[bytes, str, str, str], Mapping[str, str]]] =
         Scheme.HMAC: _sign_hmac,
     }
 )
+
+
+def spellings(secret: str) -> tuple[str, ...]:
+    """Return how a signing secret may be written: as it is, and without its prefix."""
+    return secret, secret.removeprefix(SIGNING_PREFIX)
+
+
+async def answers_secret(secrets: SecretStore) -> str:
+    """Return what answers to `url:` targets are signed with where the operator chose nothing: random, and kept."""
+    return await secrets.get_or_add(ANSWERS, new_secret())

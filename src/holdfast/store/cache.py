@@ -1,4 +1,4 @@
-"""The mirror: something in the store that is looked at with every request, and so known here as well."""
+"""A cache of something in the store that is read with every request."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from holdfast.store.database import Wakes
 
 log = logging.getLogger(__name__)
 
-# A hint may be lost, and what was changed on another node should count here soon.
+# A hint may be lost, and a change on another node should count here soon.
 REFRESH_S = 3.0
 
 
-class Mirror(ABC):
-    """Looks again whenever the store says that something has changed.  While it is away, what was last known counts."""
+class Cache(ABC):
+    """Reads again when the store says that something has changed.  While the store is away, what was read last counts."""
 
     def __init__(self, topic: str, wakes: Wakes, refresh_s: float = REFRESH_S) -> None:
         self._topic = topic
@@ -25,21 +25,21 @@ class Mirror(ABC):
         self._refresh_s = refresh_s
         self._changed = asyncio.Event()
         self._looking = asyncio.Lock()
-        # How many changes were heard of, and how many of them are known by now.
+        # How many changes were announced, and how many of them have been read.
         self._heard = self._known = 0
 
     @abstractmethod
     async def _look(self) -> None:
-        """Ask the store, and know it from now on.  Raises `Unavailable`."""
+        """Read the store, and keep what it says.  Raises `Unavailable`."""
 
     async def load(self) -> None:
-        """Learn how it is now.  Raises `Unavailable`."""
-        # One after the other, so that nobody who looked before a change has the last word about it.
+        """Read how it is now.  Raises `Unavailable`."""
+        # One after the other, so that a read from before a change cannot overwrite a later one.
         async with self._looking:
             await self._learn()
 
     async def catch_up(self) -> None:
-        """Learn of every change that was heard of: what somebody was told of counts from then on."""
+        """Read every change that was announced: a change counts as soon as its request was answered."""
         while self._known != self._heard:
             async with self._looking:
                 if self._known != self._heard:
@@ -69,9 +69,9 @@ class Mirror(ABC):
         try:
             await self._learn()
         except Unavailable as error:
-            # Nobody should wait for a store that is away, once for every request; it is looked at again soon.
+            # Requests should not each wait for a store that is away; it is read again soon.
             self._known = heard
-            log.debug("the %s are as they were: %s", self._topic, error)
+            log.debug("keeping the %s that were read last: %s", self._topic, error)
 
     def _hear(self, topic: str) -> None:
         if topic == self._topic:
