@@ -153,13 +153,6 @@ export interface Debt {
   committing?: number;
 }
 
-/** Whom the turns that complete now are owed to, and how it is. */
-export interface DebtsProviderView {
-  owner: string;
-  healthy: boolean;
-  detail: string;
-}
-
 /** A session is gone, with all that belonged to it. */
 export interface Deleted {
   deleted?: boolean;
@@ -196,13 +189,13 @@ export interface Drain {
   seconds_left: number;
 }
 
-/** A document of what is remembered, as it was read and as it is to be; what was changed between is what counts. */
+/** A document of what is remembered, as it was read and as it is to be. Only the difference is applied. */
 export interface Edit {
   base: string;
   markdown: string;
 }
 
-/** What an edit came to, and what is remembered after it. */
+/** What an edit has changed, and what is remembered after it. */
 export interface Edited {
   added: number;
   changed: number;
@@ -258,7 +251,7 @@ export interface Forgetting {
   everything?: boolean;
 }
 
-/** How much is not remembered any more: here, and `elsewhere`, by other providers. `missing` are ids that nobody knows. What is still `owed`, in segments, will be remembered once it is committed. `problems` say what could not be forgotten elsewhere. */
+/** How much is not remembered any more: here, and `elsewhere`, by other providers. `missing` are unknown ids. `owed` segments will be remembered once they are committed. `problems` say what could not be forgotten elsewhere. */
 export interface Forgotten {
   forgotten: number;
   elsewhere?: number;
@@ -391,16 +384,23 @@ export interface MemoryOrigin {
   at: number;
 }
 
-/** How memory stands. Of the sessions that owe, the first are shown, those that have owed for longest first. Without a provider nothing more will be owed, or no gateway runs that could say; then what is parked counts as owed. `everyone` is the debt of all people together, which only the operator is shown. */
+/** The provider that the turns which complete now are owed to, and how it is. */
+export interface MemoryProviderView {
+  owner: string;
+  healthy: boolean;
+  detail: string;
+}
+
+/** The state of memory. Of the sessions that owe, the first are shown, those that have owed for longest first. Without a `provider`, either memory is off or no gateway runs. In the second case, what is parked counts as owed. `everyone` is the debt of all owners together, which only the operator is shown. */
 export interface MemoryStatus {
-  provider: DebtsProviderView | null;
+  provider: MemoryProviderView | null;
   counts: Counts;
   everyone?: Debt | null;
   owing?: Owing[];
   owing_sessions?: number;
 }
 
-/** Something that is remembered. What a person added, or was said in what is deleted by now, has no `origin`. */
+/** Something that is remembered. `origin` is missing where a person added it, or where its turn was deleted. */
 export interface MemoryView {
   id: string;
   owner: string;
@@ -443,7 +443,7 @@ export interface NewKey {
   made: KeyView;
 }
 
-/** A webhook route, and where it is; its secret is shown when it is new, and never again. */
+/** A webhook route and its address. Its secret is shown only when it is new. */
 export interface NewRoute {
   route: RouteView;
   url: string;
@@ -473,7 +473,7 @@ export interface Output {
   end: number;
 }
 
-/** A session that owes something: the first that must be paid, and how many segments there are with it. */
+/** A session that owes something: the first segment that must be paid, and how many segments there are with it. */
 export interface Owing {
   session_id: string;
   key: string;
@@ -548,7 +548,7 @@ export interface PageOfTurnView {
   next_cursor?: string | null;
 }
 
-/** A session whose debt is to be paid. Whoever does not `wait` is told at once where somebody else pays it already. */
+/** A session whose debt is to be paid. Without `wait`, the answer is immediate if another commit is paying it. */
 export interface Payment {
   session_id?: string | null;
   wait?: boolean;
@@ -579,6 +579,19 @@ export interface ProcessView {
   ended_at: number | null;
   notifies: boolean;
   patterns: string[];
+}
+
+/** Somebody who can be asked. `base_url` is where a server of one's own usually is; `key_hint` where keys are made. */
+export interface ProviderView {
+  name: string;
+  label: string;
+  needs_key: boolean;
+  needs_address: boolean;
+  base_url: string;
+  example: string;
+  key_hint: string;
+  key_variable: string;
+  has_key: boolean;
 }
 
 /** How many sessions were deleted by this request; with `more`, the same request goes on where it ended. */
@@ -642,7 +655,7 @@ export interface Replayed {
   failures?: Failure[];
 }
 
-/** Segments that were paid once, to be given to one more provider, `limit` at a time; with 0 they are only counted. Those to `skip` have failed before. `person` is whose they are, where they are not the operator's own. */
+/** Segments that were paid once, to be given to one more provider, `limit` at a time; with 0 they are only counted. Those to `skip` have failed before. `person` is their owner; without it, it is the caller. */
 export interface Replaying {
   provider: string;
   url?: string;
@@ -663,7 +676,7 @@ export interface RevokedKey {
   last: boolean;
 }
 
-/** A webhook route to be added, or changed where one of that name was added before. Without a `secret` one is made up, or the one it has is kept. */
+/** A webhook route to be added, or changed where one of that name was added before. Without a `secret` a new route gets a random one, and a changed route keeps its own. */
 export interface RoutePlan {
   name: string;
   secret?: string;
@@ -708,7 +721,7 @@ export interface Search {
   indexing: boolean;
 }
 
-/** The receipt of a segment: which turns it is made of, whom it is owed to, and what has come of it. `parked` is a debt to somebody whom nobody here can reach; only a person can waive it. */
+/** The receipt of a segment: its turns, the provider that it is owed to, and what has become of it. A `parked` debt is owed to a provider that this gateway cannot reach. It waits until a person waives it. */
 export interface SegmentView {
   id: string;
   session_id: string;
@@ -782,24 +795,11 @@ export interface SettingsView {
   problem?: string | null;
 }
 
-/** Somebody who can be asked. `base_url` is where a server of one's own usually is; `key_hint` where keys are made. */
-export interface SetupProviderView {
-  name: string;
-  label: string;
-  needs_key: boolean;
-  needs_address: boolean;
-  base_url: string;
-  example: string;
-  key_hint: string;
-  key_variable: string;
-  has_key: boolean;
-}
-
 /** Whether a model is still to be chosen, the one that is, and who there is to choose from. */
 export interface SetupView {
   needed: boolean;
   model: ChosenModel;
-  providers: SetupProviderView[];
+  providers: ProviderView[];
 }
 
 /** An address that signs one browser in, once. */
@@ -823,7 +823,7 @@ export interface SignedIn {
   nonce?: string | null;
 }
 
-/** A delivery to be signed as its sender would; by the route's own scheme, where none is named. */
+/** A delivery to be signed as its sender would. Without a `scheme`, that of the route is used. */
 export interface Signing {
   body: string;
   scheme?: Scheme | null;

@@ -19,7 +19,8 @@ The family decides the answer.  Anything outside this tree is a bug: it crashes 
     │   ├── Overridden      something else decides it: 409
     │   ├── Repeated        it came before with the same key, and was done then
     │   ├── ScopeMissing    the key of the caller does not cover it: 403
-    │   └── SessionBusy     the session is at an earlier message, and this one is not to wait: 409
+    │   ├── SessionBusy     the session is at an earlier message, and this one is not to wait: 409
+    │   └── TooManyCommits  a tenant has too many commits of memory under way: 429
     ├── Stale               somebody else moved it first: 409, reload
     ├── Unavailable         try again later: 503, back off
     │   ├── Damaged         the rows that it needs cannot be read or written; others can
@@ -126,6 +127,10 @@ class ScopeMissing(Rejected):
 
 class SessionBusy(Rejected):
     """The session is at an earlier message, and this one is not to wait."""
+
+
+class TooManyCommits(Rejected):
+    """A tenant has too many commits of memory under way."""
 
 
 class Stale(HoldfastError):

@@ -7,6 +7,7 @@ import pytest
 from holdfast.core.intake import Image
 from holdfast.desk.plans import Opening
 from holdfast.errors import IllegalMove, NotFound, Rejected
+from holdfast.operations.memories import Remembered
 from tests.engine.world import Open, opened, running_engine
 from tests.operations.asking import Asking, desk_of, said
 
@@ -16,9 +17,9 @@ PNG = b"\x89PNG\r\n\x1a\n" + bytes(16)
 async def test_memories_are_added_found_and_forgotten(open_it: Open) -> None:
     async with opened(open_it) as store, running_engine(store, Asking()) as engine:
         memories = desk_of(store, engine).memories
-        added = await memories.add("  likes the sea  ")
+        added = await memories.add(Remembered(text="  likes the sea  "))
         assert added.text == "likes the sea"
-        assert [each.id for each in (await memories.search("sea")).items] == [added.id]
+        assert [each.id for each in (await memories.list(query="sea")).items] == [added.id]
         assert [each.id for each in (await memories.list()).items] == [added.id]
         other = desk_of(store, engine, owner="somebody").memories
         assert (await other.list()).items == []
@@ -28,7 +29,7 @@ async def test_memories_are_added_found_and_forgotten(open_it: Open) -> None:
         assert (await memories.list()).items == []
         for nothing, reason in (("  ", "some text"), ("x" * 3_000, "at most 1,000"), ("\x1b[2J", "control character")):
             with pytest.raises(Rejected, match=reason):
-                await memories.add(nothing)
+                await memories.add(Remembered(text=nothing))
 
 
 async def test_pictures_reach_the_turn_within_bounds(open_it: Open) -> None:

@@ -14,9 +14,10 @@ from holdfast.desk.local import LocalDesk
 from holdfast.desk.plans import Opening
 from holdfast.desk.views import AgentView
 from holdfast.engine.engine import Engine
-from holdfast.ids import CallId, ProcessId, TurnId
+from holdfast.ids import CallId, ProcessId, SessionId, TurnId
 from holdfast.operations.approvals import ApprovalView
 from holdfast.operations.caller import Caller
+from holdfast.operations.memories import Memories, Payment
 from holdfast.ports import Assignment, Output, Stage, Use
 from holdfast.store.store import Store
 from holdfast.targets import Targets
@@ -94,6 +95,11 @@ async def waiting(desk: LocalDesk, text: str, key: str = "chat") -> ApprovalView
         return next((each for each in (await desk.approvals.list()).items if each.turn_id == turn_id), None)
 
     return await until(look)
+
+
+async def paid(memories: Memories, session_id: SessionId, *, wait: bool = True) -> bool:
+    """Commit a session, and return whether something was owed and is paid now."""
+    return (await memories.commit(Payment(session_id=session_id, wait=wait))).committed
 
 
 async def said(desk: LocalDesk, turn_id: TurnId) -> str:

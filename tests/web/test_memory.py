@@ -13,14 +13,16 @@ import pytest
 from holdfast.clock import SystemClock
 from holdfast.config import MemoryConfig
 from holdfast.core.segments import SegmentState
-from holdfast.desk.plans import Edit, Forgetting, Replaying
 from holdfast.errors import NotFound, Rejected
 from holdfast.ids import MemoryId, SegmentId, SessionId
+from holdfast.operations.forgetting import Forgetting
 from holdfast.operations.keys import KeyPlan
+from holdfast.operations.memories import COMMITS_MAX, Edit, Remembered
+from holdfast.operations.replay import Replaying
 from holdfast.store.opening import open_store
-from holdfast.web.memory import PAYING_MAX
 from tests.conformance.scenes import Scene
 from tests.engine.world import until
+from tests.operations.asking import paid
 from tests.web.house import House, open_house
 from tests.web.rememberer import Rememberer, remembering
 from tests.web.test_metrics import metrics
@@ -79,10 +81,10 @@ async def test_what_is_owed_is_committed_when_somebody_asks_and_has_a_receipt(ho
             memories = house.desk.memories
             assert [each.id for each in (await memories.segments(session_id=session_id)).items] == [segment["id"]]
             assert (await memories.segments(unpaid=True)).items == []
-            assert not await memories.commit(session_id, wait=False)
-            assert not await memories.commit(SessionId(""))
+            assert not await paid(memories, session_id, wait=False)
+            assert not await paid(memories, SessionId(""))
             with pytest.raises(NotFound):
-                await memories.commit(SessionId("ses_none"))
+                await paid(memories, SessionId("ses_none"))
 
 
 async def test_a_commit_that_fails_is_shown_with_its_reason(home: Path) -> None:
@@ -98,7 +100,7 @@ async def test_a_commit_that_fails_is_shown_with_its_reason(home: Path) -> None:
             assert "503" in (owing.next.error or "")
             assert (await house.get("/api/status"))["obligations"]["segments"] == 1
             server.refuses = None
-            assert await house.desk.memories.commit(session_id) or server.commits
+            assert await paid(house.desk.memories, session_id) or server.commits
 
 
 async def test_a_debt_to_nobody_is_parked_until_the_operator_waives_it(home: Path) -> None:
@@ -191,16 +193,16 @@ async def test_a_tenant_has_only_so_many_commits_made_at_once(home: Path) -> Non
             made = await house.desk.keys.create(KeyPlan(name="alice", owner="alice"))
             house.web.headers["authorization"] = f"Bearer {made.key}"
             await until(lambda: known(house))
-            sessions = await asyncio.gather(*(talk(house, "count to 1") for _ in range(PAYING_MAX + 1)))
+            sessions = await asyncio.gather(*(talk(house, "count to 1") for _ in range(COMMITS_MAX + 1)))
             asked = [
                 asyncio.create_task(house.web.post("/api/memory/commit", json={"session_id": each}))
-                for each in sessions[:PAYING_MAX]
+                for each in sessions[:COMMITS_MAX]
             ]
-            await until(lambda: len(server.commits) == PAYING_MAX)
+            await until(lambda: len(server.commits) == COMMITS_MAX)
             last = {"session_id": sessions[-1]}
             assert await refused(house, "POST", "/api/memory/commit", last) == (429, "too_many_commits")
             server.release()
-            assert [(await each).json() for each in asked] == [{"committed": True}] * PAYING_MAX
+            assert [(await each).json() for each in asked] == [{"committed": True}] * COMMITS_MAX
             assert await house.post("/api/memory/commit", last) == {"committed": True}
 
 
@@ -220,7 +222,7 @@ async def test_what_is_remembered_is_changed_and_edited_over_http(home: Path) ->
         assert (answer.status_code, answer.json()["added"]) == (200, 1)
         assert {each["text"] for each in (await house.get("/api/memory"))["items"]} == {"likes the hills", "has a boat"}
         memories = house.desk.memories
-        assert (await memories.change(MemoryId(added["id"]), "likes both")).text == "likes both"
+        assert (await memories.change(MemoryId(added["id"]), Remembered(text="likes both"))).text == "likes both"
         now = (await memories.document()).markdown
         assert (await memories.edit(Edit(base=now, markdown=now))).changed == 0
         with pytest.raises(Rejected):
@@ -255,7 +257,7 @@ async def test_everything_is_replayed_into_another_provider_in_steps(home: Path)
             for n in range(1, 5):
                 session_id = await talk(house, f"count to {n}")
                 if n < 4:
-                    assert await house.desk.memories.commit(session_id)
+                    assert await paid(house.desk.memories, session_id)
             plan = {"provider": "http", "url": new.url, "limit": 2}
             step = await house.post("/api/memory/replay", plan)
             assert (step["provider"], step["replayed"], step["failed"], step["left"]) == (new.owner, 1, 1, 2)

@@ -14,6 +14,7 @@ from holdfast.errors import NotFound, Rejected
 from holdfast.ids import ProcessId, SessionId
 from holdfast.operations.approvals import find
 from holdfast.operations.jobs import Plan
+from holdfast.operations.memories import Remembered
 from tests.engine.world import until
 from tests.web.house import House, open_house
 
@@ -104,8 +105,8 @@ async def test_memories_are_kept_over_http(home: Path) -> None:
         assert (await house.get("/api/memory"))["items"] == [added]
         assert (await house.get("/api/memory", q="sea"))["items"] == [added]
         assert (await house.get("/api/memory", q="mountains"))["items"] == []
-        assert [each.id for each in (await house.desk.memories.search("sea")).items] == [added["id"]]
-        second = await house.desk.memories.add("and the hills")
+        assert [each.id for each in (await house.desk.memories.list(query="sea")).items] == [added["id"]]
+        second = await house.desk.memories.add(Remembered(text="and the hills"))
         await house.desk.memories.remove(second.id)
         assert (await house.web.delete(f"/api/memory/{added['id']}")).json() == {"removed": True}
         assert (await house.desk.memories.list()).items == []

@@ -30,7 +30,6 @@ from holdfast.config import Config, RouteConfig, load, placed, secrets
 from holdfast.core.redaction import Redaction
 from holdfast.core.segments import BUILTIN, debt
 from holdfast.core.timekeeping import EARLIEST_MS, lead, span
-from holdfast.desk.debts import in_words
 from holdfast.desk.doctor import Finding, Level, Report
 from holdfast.desk.views import Status
 from holdfast.errands import errand
@@ -47,6 +46,7 @@ from holdfast.errors import (
 )
 from holdfast.memory.bindings import Bindings
 from holdfast.memory.builtin.plain import PlainExtractor
+from holdfast.operations.segments import in_words
 from holdfast.ports import MemoryProvider
 from holdfast.sandbox import INSTALL, Sandbox
 from holdfast.store.home import BALLAST_BYTES, refuse_network_filesystem

@@ -30,11 +30,11 @@ from holdfast.cli.serve import count, progress, rest, verb
 from holdfast.client.contact import running_desk
 from holdfast.core.timekeeping import lead
 from holdfast.desk.address import LOCK
-from holdfast.desk.debts import in_words
 from holdfast.desk.port import Desk
 from holdfast.desk.views import AgentView, Status, Stop
 from holdfast.errors import NotRunning, Unavailable
 from holdfast.ids import NodeId
+from holdfast.operations.segments import in_words
 
 LOOK_S = 0.2
 UNKNOWN = "unknown"

@@ -27,11 +27,12 @@ from holdfast.cli.frame import (
 )
 from holdfast.cli.sessions import find
 from holdfast.core.segments import SegmentState
-from holdfast.desk.debts import Counts, Failure, MemoryStatus, ProviderView, Replayed, SegmentView, in_words
-from holdfast.desk.plans import SKIPPED_MAX, Replaying
 from holdfast.desk.port import Desk
 from holdfast.ids import SegmentId, SessionId
+from holdfast.operations.memories import Counts, MemoryProviderView, MemoryStatus, Payment
 from holdfast.operations.pages import SIZE_MAX
+from holdfast.operations.replay import SKIPPED_MAX, Failure, Replayed, Replaying
+from holdfast.operations.segments import SegmentView, in_words
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -105,11 +106,11 @@ async def commit(frame: Frame, session: str | None, every: bool, wait: bool, as_
             return
         # An unknown session has nothing to commit.
         session_id = (await find(desk, session)).id if session else SessionId("")
-        committed = await desk.memories.commit(session_id, wait=wait)
+        committed = await desk.memories.commit(Payment(session_id=session_id, wait=wait))
         if as_json:
-            print_json({"committed": committed})
+            print_json(committed)
         elif session_id:
-            await _tell_commit(desk, session_id, committed)
+            await _tell_commit(desk, session_id, committed.committed)
         else:
             say("Nothing is owed.")
 
@@ -224,7 +225,7 @@ async def _commit_all(desk: Desk, *, wait: bool, as_json: bool) -> None:
 
     async def pay(session_id: SessionId, progress: Progress) -> None:
         async with free:
-            await desk.memories.commit(session_id, wait=wait)
+            await desk.memories.commit(Payment(session_id=session_id, wait=wait))
         progress.advance(task)
 
     with bar(as_json) as progress:
@@ -377,7 +378,7 @@ def _segments(counts: Counts) -> str:
     return ", ".join([in_words(counts), *(f"{number} {what}" for what, number in settled.items() if number)])
 
 
-def _provider(provider: ProviderView | None, configured: str) -> str:
+def _provider(provider: MemoryProviderView | None, configured: str) -> str:
     if provider is None:
         without = "none: nothing more is remembered"
         return without if configured == "none" else f"{configured}: not asked, as no gateway runs"

@@ -30,13 +30,12 @@ from holdfast.cli.sessions import find
 from holdfast.core.facts import Memory, MemoryKind
 from holdfast.core.segments import BUILTIN, SegmentState
 from holdfast.core.transcript import Role
-from holdfast.desk.debts import Edited, Forgotten, Recalled
-from holdfast.desk.plans import Edit, Forgetting
 from holdfast.desk.port import Desk, Reading
-from holdfast.desk.views import MemoryView
 from holdfast.errors import HoldfastError, NotFound, Rejected
 from holdfast.ids import MemoryId, SessionId
 from holdfast.operations import pages
+from holdfast.operations.forgetting import Forgetting, Forgotten
+from holdfast.operations.memories import Edit, Edited, MemoryView, Recalled, Remembered
 from holdfast.operations.pages import SIZE_MAX, Page
 
 NO_PROVIDER = "none"
@@ -101,7 +100,7 @@ async def search(frame: Frame, words: tuple[str, ...], limit: int, as_json: bool
     """
     query = " ".join(words)
     async with frame.reading() as desk:
-        page = await desk.memories.search(query, limit)
+        page = await desk.memories.list(query=query, limit=limit)
         recalled = await desk.memories.recall(query, limit)
     configured = frame.config.memory.provider
     if not recalled.provider and configured not in (BUILTIN, NO_PROVIDER):
@@ -122,7 +121,7 @@ async def search(frame: Frame, words: tuple[str, ...], limit: int, as_json: bool
 async def add(frame: Frame, text: str, as_json: bool) -> None:
     """Remember TEXT."""
     async with frame.desk() as desk:
-        added = await desk.memories.add(text)
+        added = await desk.memories.add(Remembered(text=text))
     if as_json:
         print_json(added)
     else:

@@ -8,31 +8,24 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
-from urllib.parse import quote
 
 import httpx2
 
-from holdfast.client.link import PATIENT_S, TIMEOUT_S, Link, at
+from holdfast.client.link import TIMEOUT_S, Link, at
 from holdfast.client.proxy import Absence, patiently, proxy
 from holdfast.core.intake import Busy, Image, Receipt
 from holdfast.core.journal import Entry
-from holdfast.core.segments import SegmentState
 from holdfast.core.sessions import SessionState
 from holdfast.desk.address import short_path, unnoticed
-from holdfast.desk.debts import Committed, Document, Edited, Forgotten, MemoryStatus, Recalled, Replayed, SegmentView
 from holdfast.desk.plans import (
     Change,
-    Edit,
-    Forgetting,
     Opening,
     Order,
     Pruning,
-    Replaying,
 )
 from holdfast.desk.views import (
     Deleted,
     Health,
-    MemoryView,
     Pruned,
     Search,
     SessionView,
@@ -43,13 +36,14 @@ from holdfast.desk.views import (
     TurnView,
 )
 from holdfast.errors import Unavailable
-from holdfast.ids import MemoryId, SegmentId, SessionId, TurnId, new_id
+from holdfast.ids import SessionId, TurnId, new_id
 from holdfast.operations.approvals import Approvals
 from holdfast.operations.deliveries import Deliveries
 from holdfast.operations.jobs import Jobs
 from holdfast.operations.keys import Keys
+from holdfast.operations.memories import Memories
 from holdfast.operations.operation import Retry
-from holdfast.operations.pages import Page, Removed
+from holdfast.operations.pages import Page
 from holdfast.operations.processes import Processes
 from holdfast.operations.webhooks import Webhooks
 
@@ -65,66 +59,6 @@ class _Remote:
 
     def __init__(self, link: Link) -> None:
         self._link = link
-
-
-class RemoteMemories(_Remote):
-    """What is remembered, as HTTP."""
-
-    async def list(self, *, cursor: str | None = None, limit: int = 200) -> Page[MemoryView]:
-        return await self._link.get("/api/memory", Page[MemoryView], {"cursor": cursor, "limit": limit})
-
-    async def get(self, memory_id: MemoryId) -> MemoryView:
-        return await self._link.get(at("memory", memory_id), MemoryView)
-
-    async def search(self, query: str, limit: int = 20) -> Page[MemoryView]:
-        return await self._link.get("/api/memory", Page[MemoryView], {"q": query, "limit": limit})
-
-    async def recall(self, query: str, limit: int = 20) -> Recalled:
-        return await self._link.get("/api/memory/recall", Recalled, {"q": query, "limit": limit})
-
-    async def document(self) -> Document:
-        return await self._link.get("/api/memory/document", Document)
-
-    async def segments(
-        self,
-        *,
-        session_id: SessionId | None = None,
-        state: SegmentState | None = None,
-        unpaid: bool = False,
-        cursor: str | None = None,
-        limit: int = 50,
-    ) -> Page[SegmentView]:
-        owed = "true" if unpaid else None
-        query = {"session": session_id, "state": state, "unpaid": owed, "cursor": cursor, "limit": limit}
-        return await self._link.get("/api/memory/segments", Page[SegmentView], query)
-
-    async def status(self) -> MemoryStatus:
-        return await self._link.get("/api/memory/status", MemoryStatus)
-
-    async def add(self, text: str) -> MemoryView:
-        return await self._link.post("/api/memory", MemoryView, {"text": text})
-
-    async def change(self, memory_id: MemoryId, text: str) -> MemoryView:
-        return await self._link.call("PATCH", at("memory", memory_id), MemoryView, json={"text": text})
-
-    async def remove(self, memory_id: MemoryId) -> None:
-        await self._link.delete(at("memory", memory_id), Removed)
-
-    async def edit(self, edit: Edit) -> Edited:
-        return await self._link.call("PUT", "/api/memory/document", Edited, json=edit)
-
-    async def forget(self, forgetting: Forgetting) -> Forgotten:
-        return await self._link.post("/api/memory/forget", Forgotten, forgetting, timeout_s=PATIENT_S)
-
-    async def commit(self, session_id: SessionId, *, wait: bool = True) -> bool:
-        asked = {"session_id": session_id, "wait": wait}
-        return (await self._link.post("/api/memory/commit", Committed, asked, timeout_s=PATIENT_S)).committed
-
-    async def waive(self, segment_id: SegmentId) -> SegmentView:
-        return await self._link.post(at("memory", "segments", quote(segment_id, safe=""), "waive"), SegmentView)
-
-    async def replay(self, replaying: Replaying) -> Replayed:
-        return await self._link.post("/api/memory/replay", Replayed, replaying, timeout_s=PATIENT_S)
 
 
 class RemoteLogins(_Remote):
@@ -144,7 +78,7 @@ class RemoteDesk:
         self.processes = proxy(Processes, link, absent)
         self.jobs = proxy(Jobs, link, absent)
         self.deliveries = proxy(Deliveries, link, absent)
-        self.memories = RemoteMemories(link)
+        self.memories = proxy(Memories, link, absent)
         self.keys = proxy(Keys, link, absent)
         self.webhooks = proxy(Webhooks, link, absent)
         self.logins = RemoteLogins(link)

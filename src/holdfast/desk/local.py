@@ -27,7 +27,6 @@ from holdfast.core.turns import IN_FLIGHT, TurnState
 from holdfast.desk.address import OPENING
 from holdfast.desk.lifecycle import Lifecycle
 from holdfast.desk.logins import LocalLogins
-from holdfast.desk.memories import LocalMemories
 from holdfast.desk.plans import SESSION_PREFIX, Change, Opening, Pruning, looks_like_id
 from holdfast.desk.reading import StoreReading
 from holdfast.desk.views import (
@@ -52,6 +51,7 @@ from holdfast.operations.caller import Caller
 from holdfast.operations.deliveries import Deliveries
 from holdfast.operations.jobs import Jobs
 from holdfast.operations.keys import Keys
+from holdfast.operations.memories import Commits, Memories
 from holdfast.operations.processes import NoProcesses, Processes
 from holdfast.operations.webhooks import Webhooks
 from holdfast.ports import ProcessControl, Upload, Uploads
@@ -87,6 +87,7 @@ class LocalDesk(StoreReading):
     targets: Targets = field(default_factory=lambda: Targets({}))
     routes: Routes | None = None
     redaction: Redaction = field(default_factory=Redaction)
+    commits: Commits = field(default_factory=Commits)
     uploads: Uploads | None = None
     trusted_owners: Sequence[str] = ()
     care: Upkeep | None = None
@@ -108,8 +109,16 @@ class LocalDesk(StoreReading):
         return Deliveries(store=self.store, caller=self.caller, clock=self.clock)
 
     @property
-    def memories(self) -> LocalMemories:
-        return LocalMemories(self.store, self.owner, self.clock, self.engine, self.redaction)
+    def memories(self) -> Memories:
+        return Memories(
+            store=self.store,
+            caller=self.caller,
+            clock=self.clock,
+            engine=self.engine,
+            bindings=self.engine.memory,
+            commits=self.commits,
+            redaction=self.redaction,
+        )
 
     @property
     def keys(self) -> Keys:

@@ -8,22 +8,12 @@ from typing import TYPE_CHECKING, Protocol
 from holdfast.core.intake import Busy, Image, Inbound, Receipt
 from holdfast.core.journal import Entry
 from holdfast.core.retries import Try
-from holdfast.core.segments import SegmentState
 from holdfast.core.sessions import SessionDeleted, SessionsMissed, SessionState
-from holdfast.desk.debts import Document, Edited, Forgotten, MemoryStatus, Recalled, Replayed, SegmentView, Tally
-from holdfast.desk.plans import (
-    Change,
-    Edit,
-    Forgetting,
-    Opening,
-    Pruning,
-    Replaying,
-)
+from holdfast.desk.plans import Change, Opening, Pruning
 from holdfast.desk.views import (
     Admission,
     Health,
     JournalPage,
-    MemoryView,
     Pruned,
     Search,
     SessionView,
@@ -33,7 +23,7 @@ from holdfast.desk.views import (
     Transcript,
     TurnView,
 )
-from holdfast.ids import MemoryId, SegmentId, SessionId, TurnId
+from holdfast.ids import SessionId, TurnId
 from holdfast.operations.caller import Caller
 from holdfast.operations.pages import Page
 from holdfast.operations.services import Services
@@ -42,91 +32,6 @@ from holdfast.ports import Upload
 if TYPE_CHECKING:
     # Whoever only asks does not pay for importing all that a doctor looks at.
     from holdfast.desk.upkeep import Upkeep
-
-
-class MemoriesReading(Protocol):
-    """What is remembered."""
-
-    async def list(self, *, cursor: str | None = None, limit: int = 200) -> Page[MemoryView]:
-        """Return what is remembered, the oldest first."""
-        ...
-
-    async def get(self, memory_id: MemoryId) -> MemoryView:
-        """Return one memory.  Raises `NotFound`."""
-        ...
-
-    async def search(self, query: str, limit: int = 20) -> Page[MemoryView]:
-        """Return what is remembered here and has all words of a query."""
-        ...
-
-    async def recall(self, query: str, limit: int = 20) -> Recalled:
-        """Return what a provider elsewhere has to say to a query; nothing where there is none."""
-        ...
-
-    async def document(self) -> Document:
-        """Return everything that is remembered as Markdown, to be edited."""
-        ...
-
-    async def segments(
-        self,
-        *,
-        session_id: SessionId | None = None,
-        state: SegmentState | None = None,
-        unpaid: bool = False,
-        cursor: str | None = None,
-        limit: int = 50,
-    ) -> Page[SegmentView]:
-        """Return the receipts of segments, the newest first."""
-        ...
-
-    async def status(self) -> MemoryStatus:
-        """Return how memory stands, and who owes it something."""
-        ...
-
-
-class Memories(MemoriesReading, Protocol):
-    """The same, and what may be done about it."""
-
-    async def add(self, text: str) -> MemoryView:
-        """Remember a fact.  Raises `Rejected` for one that is none, or a secret."""
-        ...
-
-    async def change(self, memory_id: MemoryId, text: str) -> MemoryView:
-        """Let a memory say something else.  Raises `NotFound`."""
-        ...
-
-    async def remove(self, memory_id: MemoryId) -> None:
-        """Forget one memory.  Raises `NotFound`."""
-        ...
-
-    async def edit(self, edit: Edit) -> Edited:
-        """Make what is remembered what an edited document says.  Raises `Rejected`, and then nothing has changed."""
-        ...
-
-    async def forget(self, forgetting: Forgetting) -> Forgotten:
-        """Forget here and, as far as it can be told to, wherever else it is kept."""
-        ...
-
-    async def commit(self, session_id: SessionId, *, wait: bool = True) -> bool:
-        """Pay what a session owes, now.  Returns whether something was owed and all of it is paid.
-
-        An empty id owes nothing.  Raises `NotFound` for a session that is not there.
-        """
-        ...
-
-    async def waive(self, segment_id: SegmentId) -> SegmentView:
-        """Give a debt up.  Raises `NotFound`, and `IllegalMove` where it is not owed, or just being paid."""
-        ...
-
-    async def replay(self, replaying: Replaying) -> Replayed:
-        """Give some of what was paid once to another provider.  Called until nothing is left, it gives all of it."""
-        ...
-
-
-class Ledger(Memories, Protocol):
-    """The same, from inside: counts for whoever watches the gateway."""
-
-    async def tally(self) -> Tally: ...
 
 
 class Logins(Protocol):
@@ -157,9 +62,6 @@ class Entrance(Logins, Protocol):
 
 class Reading(Services, Protocol):
     """What can be read, also while no gateway runs.  A cursor that nobody gave out is refused with `Rejected`."""
-
-    @property
-    def memories(self) -> MemoriesReading: ...
 
     async def sessions(
         self,
@@ -193,8 +95,6 @@ class Reading(Services, Protocol):
 class Desk(Reading, Protocol):
     """What a working gateway can do besides."""
 
-    @property
-    def memories(self) -> Memories: ...
     @property
     def logins(self) -> Logins: ...
 
@@ -270,8 +170,6 @@ class Host(Desk, Protocol):
 
     @property
     def logins(self) -> Entrance: ...
-    @property
-    def memories(self) -> Ledger: ...
     @property
     def upkeep(self) -> Upkeep: ...
 

@@ -14,8 +14,8 @@ from holdfast.core.journal import Entry, join
 from holdfast.core.sessions import Glance, Session, SessionState
 from holdfast.core.transcript import fold
 from holdfast.core.turns import Turn
-from holdfast.desk.memories import StoreMemories
 from holdfast.desk.views import HitView, JournalPage, Search, SessionView, Transcript, TurnView
+from holdfast.engine.engine import Engine
 from holdfast.errors import NotFound
 from holdfast.ids import SessionId, TurnId
 from holdfast.operations import pages
@@ -24,6 +24,7 @@ from holdfast.operations.caller import OPERATOR, Caller
 from holdfast.operations.deliveries import Deliveries
 from holdfast.operations.jobs import Jobs
 from holdfast.operations.keys import Keys
+from holdfast.operations.memories import Memories
 from holdfast.operations.offline import absent, offline
 from holdfast.operations.pages import Page
 from holdfast.operations.processes import Processes
@@ -73,8 +74,12 @@ class StoreReading:
         return offline(Deliveries(store=self.store, caller=self.caller, clock=SystemClock()), self.home)
 
     @property
-    def memories(self) -> StoreMemories:
-        return StoreMemories(self.store, self.owner)
+    def memories(self) -> Memories:
+        engine: Engine = absent(self.home)
+        memories = Memories(
+            store=self.store, caller=self.caller, clock=SystemClock(), engine=engine, bindings=None, running=False
+        )
+        return offline(memories, self.home)
 
     @property
     def keys(self) -> Keys:

@@ -9,7 +9,6 @@ from typing import TypeVar
 
 from holdfast.core import sessions, turns
 from holdfast.core.excerpts import excerpt
-from holdfast.core.facts import Memory, MemoryOrigin
 from holdfast.core.journal import Stretch
 from holdfast.core.obligations import Obligations
 from holdfast.core.segments import Debt
@@ -225,17 +224,6 @@ class JournalPage:
     seq: int
     used: Usage
     next_cursor: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryView(Memory):
-    """Something that is remembered.  What a person added, or was said in what is deleted by now, has no `origin`."""
-
-    origin: MemoryOrigin | None = None
-
-    @classmethod
-    def of(cls, memory: Memory, origin: MemoryOrigin | None) -> MemoryView:
-        return cls(**{each.name: getattr(memory, each.name) for each in fields(memory)}, origin=origin)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,6 +26,7 @@ from holdfast.errors import (
     Rejected,
     SessionBusy,
     Stale,
+    TooManyCommits,
     Unavailable,
     Unconfirmed,
 )
@@ -154,7 +155,7 @@ def status_of(error: Exception) -> int:
             return 422
         case IllegalMove() | Overridden() | SessionBusy() | Stale():
             return 409
-        case OverQuota() | QueueFull():
+        case OverQuota() | QueueFull() | TooManyCommits():
             return 429
         case Rejected():
             return 400
@@ -170,6 +171,7 @@ _TOLD: Mapping[type[Exception], str] = MappingProxyType(
         Unconfirmed: "it may have been accepted: look before you send it again, or send it with an Idempotency-Key",
         Damaged: "other sessions are served; the operator sees what to do with: holdfast doctor",
         SessionBusy: "wait for its answer, cancel it, or send with busy=queue",
+        TooManyCommits: "wait for one of them; what is owed is also committed by itself once its conversation is over",
         OverQuota: "make room as the message says, or ask the operator to raise it in [limits]",
         NotTrusted: "let the operator name this owner in tools.trusted_owners, or send it as text or as a picture",
     }

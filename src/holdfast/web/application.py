@@ -28,7 +28,6 @@ from holdfast.web.doctor import Doctor
 from holdfast.web.endpoints import Endpoint, Group, route
 from holdfast.web.events import Streams
 from holdfast.web.house import House
-from holdfast.web.memory import Memories
 from holdfast.web.metrics import Meter, Metrics
 from holdfast.web.models import Models
 from holdfast.web.nonces import Nonces
@@ -67,7 +66,6 @@ def endpoints(
         Turns(),
         Uploads(),
         *map(ServiceEndpoints, nouns()),
-        Memories(),
         Doctor(),
         Settings(),
         Setup(),

@@ -15,7 +15,7 @@ import msgspec
 from starlette.responses import Response
 
 from holdfast import __version__
-from holdfast.core import segments, sessions
+from holdfast.core import sessions
 from holdfast.desk import export
 from holdfast.operations.operation import NUMBER_MAX, Location, Parameter
 from holdfast.web.endpoints import Call, Endpoint, Stream
@@ -96,8 +96,6 @@ PARAMETERS: Mapping[str, Described] = MappingProxyType(
         "starting_after": Described(meaning="Go on behind the event of this sequence_number.", schema=_number(0)),
         "stream": Described(meaning="Answer with events.", schema=_FLAG),
         "turns": Described(meaning="How many turns at most.", schema=_number(1)),
-        "unpaid": Described(meaning="Only those that are still to be paid.", schema=_FLAG),
-        "/api/memory/segments state": Described(meaning="Only those in this state.", schema=_one_of(segments.SegmentState)),
         "/api/uploads name": Described(
             meaning="What the file is called.", schema={"type": "string", "minLength": 1}, required=True
         ),

@@ -14,14 +14,14 @@ from holdfast.clock import SystemClock
 from holdfast.config import Config
 from holdfast.core.redaction import Redaction
 from holdfast.core.segments import Debt, SegmentEvent, SegmentState
-from holdfast.desk.debts import SegmentView, in_words
 from holdfast.desk.local import LocalDesk
 from holdfast.engine.engine import Engine, Parts
 from holdfast.ids import SessionId
 from holdfast.memory.bindings import Bindings
+from holdfast.operations.segments import SegmentView, in_words
 from tests.conformance.scenes import OWNER, Scene
-from tests.desk.test_memories import Echo, Elsewhere, desk_of
 from tests.engine.world import Open
+from tests.operations.test_memories import Echo, Elsewhere, desk_of
 
 GONE = "elephant:zoo"
 NOTHING = Debt()

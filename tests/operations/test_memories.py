@@ -12,19 +12,22 @@ from holdfast.core.facts import Memory, MemoryKind, Recollection
 from holdfast.core.redaction import Redaction
 from holdfast.core.segments import Debt, Segment, SegmentState, SpokenMessage
 from holdfast.core.sessions import Session
-from holdfast.desk.debts import FAILED
 from holdfast.desk.lifecycle import Lifecycle
 from holdfast.desk.local import LocalDesk
-from holdfast.desk.plans import Edit, Forgetting, Replaying
 from holdfast.desk.reading import StoreReading
 from holdfast.engine.engine import Engine
 from holdfast.errors import IllegalMove, NotFound, Rejected, Unavailable
 from holdfast.ids import MemoryId, SegmentId, SessionId, new_memory_id
 from holdfast.memory.bindings import Bindings
 from holdfast.operations.caller import Caller
+from holdfast.operations.forgetting import Forgetting
+from holdfast.operations.memories import Edit, Remembered
+from holdfast.operations.replay import Replaying
+from holdfast.operations.segments import FAILED
 from holdfast.ports import Assignment, Stage
 from holdfast.store.store import Store
 from tests.engine.world import Hang, Open, RecordingMemory, answered, opened, running_engine
+from tests.operations.asking import paid
 
 HERE = "memory:main"
 
@@ -94,15 +97,15 @@ async def test_what_is_owed_is_counted_shown_and_paid(open_it: Open) -> None:
         assert (status.counts.open, status.counts.owed, status.owing) == (1, 0, [])
         assert status.provider
         assert (status.provider.owner, status.provider.healthy, status.provider.detail) == (HERE, True, "recalls in 1 ms")
-        assert not await memories.commit(session_id)
+        assert not await paid(memories, session_id)
         status = await memories.status()
         assert (status.counts.owed, status.counts.failed, status.owing_sessions) == (1, 1, 1)
         (owing,) = status.owing
         assert (owing.session_id, owing.key, owing.segments) == (session_id, "chat:1", 1)
         assert (owing.next.state, owing.next.attempt, owing.next.error) == (SegmentState.SEALED, 1, "away")
         assert owing.next.next_try_at
-        assert await memories.commit(session_id)
-        assert not await memories.commit(session_id)
+        assert await paid(memories, session_id)
+        assert not await paid(memories, session_id)
         assert len(provider.given) == 2
         (receipt,) = (await memories.segments(session_id=session_id)).items
         assert (receipt.state, receipt.generations, receipt.attempt) == (SegmentState.COMMITTED, (1, 2), 2)
@@ -117,8 +120,8 @@ async def test_no_session_owes_nothing_and_one_that_is_not_there_is_said_so(open
     """M12: an empty id is a safe no-op."""
     async with opened(open_it) as store, running_engine(store, Echo(), memory=Bindings(Elsewhere())) as engine:
         memories = desk_of(store, engine).memories
-        assert not await memories.commit(SessionId(""))
-        for ask in (memories.commit(SessionId("ses_none")), memories.segments(session_id=SessionId("ses_none"))):
+        assert not await paid(memories, SessionId(""))
+        for ask in (paid(memories, SessionId("ses_none")), memories.segments(session_id=SessionId("ses_none"))):
             with pytest.raises(NotFound):
                 await ask
 
@@ -127,7 +130,7 @@ async def test_segments_come_in_pages_and_by_how_they_stand(open_it: Open) -> No
     async with opened(open_it) as store, running_engine(store, Echo(), memory=Bindings(Elsewhere())) as engine:
         memories = desk_of(store, engine).memories
         sessions = [await talked(engine, store, conversation=f"chat:{n}") for n in range(3)]
-        await memories.commit(sessions[1])
+        await paid(memories, sessions[1])
         first = await memories.segments(limit=2)
         rest = await memories.segments(limit=2, cursor=first.next_cursor)
         assert [each.session_id for each in (*first.items, *rest.items)] == sessions[::-1]
@@ -148,7 +151,7 @@ async def test_what_is_owed_to_nobody_here_is_parked_until_a_person_waives_it(op
         async with running_engine(store, Echo(), memory=Bindings(here)) as engine:
             memories = desk_of(store, engine).memories
             await talked(engine, store, "to whoever is here")
-            assert not await memories.commit(session_id)
+            assert not await paid(memories, session_id)
             status = await memories.status()
             assert (status.counts.parked, status.counts.owed, status.counts.failed) == (1, 1, 0)
             (owing,) = status.owing
@@ -159,7 +162,7 @@ async def test_what_is_owed_to_nobody_here_is_parked_until_a_person_waives_it(op
             assert (waived.state, waived.parked) == (SegmentState.WAIVED, False)
             with pytest.raises(IllegalMove):
                 await memories.waive(waived.id)
-            assert await memories.commit(session_id) or not (await memories.segments(unpaid=True)).items
+            assert await paid(memories, session_id) or not (await memories.segments(unpaid=True)).items
             assert (gone.given, here.taken_of(session_id)) == ([], ["to whoever is here"] * 2)
             with pytest.raises(NotFound):
                 await memories.waive(SegmentId("seg_none"))
@@ -171,7 +174,7 @@ async def test_what_is_anothers_is_not_there_and_where_memory_is_kept_is_the_ope
     async with opened(open_it) as store, running_engine(store, Echo(), memory=Bindings(provider)) as engine:
         mine, hers = desk_of(store, engine).memories, desk_of(store, engine, owner="alice").memories
         session_id = await talked(engine, store, owner="alice")
-        assert not await hers.commit(session_id)
+        assert not await paid(hers, session_id)
         (segment,) = (await hers.segments()).items
         assert (segment.owner, segment.error) == ("http", FAILED)
         status = await hers.status()
@@ -179,7 +182,7 @@ async def test_what_is_anothers_is_not_there_and_where_memory_is_kept_is_the_ope
         assert (status.provider.owner, status.provider.healthy, status.provider.detail) == ("http", True, "")
         assert (await mine.segments()).items == []
         assert (await mine.status()).counts.owed == 0
-        for ask in (mine.commit(session_id), mine.forget(Forgetting(session_id=session_id))):
+        for ask in (paid(mine, session_id), mine.forget(Forgetting(session_id=session_id))):
             with pytest.raises(NotFound):
                 await ask
         with pytest.raises(NotFound):
@@ -192,7 +195,7 @@ async def test_a_provider_that_is_ill_is_shown_so_and_keeps_nothing_from_being_s
     provider = Elsewhere(ill=Unavailable("it has a cold"))
     async with opened(open_it) as store, running_engine(store, Echo(), memory=Bindings(provider)) as engine:
         memories = desk_of(store, engine).memories
-        await memories.add("likes the sea")
+        await memories.add(Remembered(text="likes the sea"))
         session_id = await talked(engine, store)
         status = await memories.status()
         assert status.provider
@@ -209,7 +212,7 @@ async def test_nobody_who_looks_waits_for_a_provider_that_hangs(open_it: Open) -
     provider = Elsewhere(ill=Hang())
     async with opened(open_it) as store, running_engine(store, Echo(), memory=Bindings(provider)) as engine:
         session_id = await talked(engine, store)
-        memories = replace(desk_of(store, engine).memories, patience_s=0.01)
+        memories = replace(desk_of(store, engine).memories, provider_timeout_s=0.01)
         status, late = await memories.status(), "the provider did not answer within 0.01 seconds"
         assert status.provider
         assert (status.provider.healthy, status.provider.detail, status.counts.open) == (False, late, 1)
@@ -230,13 +233,13 @@ async def test_what_a_provider_elsewhere_recalls_is_found_and_forgotten_there(op
         recalled = await memories.recall("sea")
         assert [(each.id, each.text) for each in recalled.items] == [("m2", "likes the sea")]
         assert (await memories.recall("  ")).items == ()
-        own = await memories.add("has a boat")
+        own = await memories.add(Remembered(text="has a boat"))
         forgotten = await memories.forget(Forgetting(ids=(own.id, "m2", "m2", "m9")))
         assert (forgotten.forgotten, forgotten.elsewhere, forgotten.missing) == (1, 1, ["m9"])
         assert provider.kept == {"m1": "likes tea"}
         await memories.remove(MemoryId("m1"))
         assert provider.kept == {}
-        await memories.commit(session_id)
+        await paid(memories, session_id)
         await talked(engine, store, "more")
         forgotten = await memories.forget(Forgetting(session_id=session_id))
         assert (forgotten.elsewhere, forgotten.owed) == (2, 1)
@@ -258,7 +261,7 @@ async def test_all_that_came_from_a_session_is_forgotten_and_everything_at_once(
     async with opened(open_it) as store, running_engine(store, Echo(), memory=None) as engine:
         memories = desk_of(store, engine).memories
         turn = await answered(engine, store)
-        kept = await memories.add("has a boat")
+        kept = await memories.add(Remembered(text="has a boat"))
         told = Memory(id=new_memory_id(1), owner="local", text="likes the sea", created_at=1, updated_at=1, turn_id=turn.id)
         await store.memories.add(told)
         await store.memories.add(replace(told, id=new_memory_id(2), owner="alice"))
@@ -276,21 +279,21 @@ async def test_all_that_came_from_a_session_is_forgotten_and_everything_at_once(
 async def test_a_memory_is_changed_and_never_into_a_secret(open_it: Open) -> None:
     async with opened(open_it) as store, running_engine(store, Echo()) as engine:
         memories = desk_of(store, engine).memories
-        added = await memories.add("likes  the\nsea")
-        changed = await memories.change(added.id, "likes the hills")
+        added = await memories.add(Remembered(text="likes  the\nsea"))
+        changed = await memories.change(added.id, Remembered(text="likes the hills"))
         assert (changed.id, changed.text) == (added.id, "likes the hills")
         for nothing in (" ", "x" * 1_001, "the password is hunter2hunter2"):
             with pytest.raises(Rejected):
-                await memories.change(added.id, nothing)
+                await memories.change(added.id, Remembered(text=nothing))
             with pytest.raises(Rejected):
-                await memories.add(nothing)
+                await memories.add(Remembered(text=nothing))
         with pytest.raises(NotFound):
-            await desk_of(store, engine, owner="alice").memories.change(added.id, "mine")
+            await desk_of(store, engine, owner="alice").memories.change(added.id, Remembered(text="mine"))
         profile = Memory(
             id=new_memory_id(1), owner="local", text="A sailor.", created_at=1, updated_at=1, kind=MemoryKind.PROFILE
         )
         await store.memories.add(profile)
-        assert len((await memories.change(profile.id, "A sailor. " * 200)).text) > 1_000
+        assert len((await memories.change(profile.id, Remembered(text="A sailor. " * 200))).text) > 1_000
         status = await memories.status()
         assert (status.counts.facts, status.counts.profile, status.provider) == (1, True, None)
 
@@ -298,10 +301,10 @@ async def test_a_memory_is_changed_and_never_into_a_secret(open_it: Open) -> Non
 async def test_what_is_remembered_is_edited_as_markdown_and_what_came_meanwhile_stays(open_it: Open) -> None:
     async with opened(open_it) as store, running_engine(store, Echo()) as engine:
         memories = desk_of(store, engine).memories
-        sea, boat = await memories.add("likes the sea"), await memories.add("has a boat")
+        sea, boat = await memories.add(Remembered(text="likes the sea")), await memories.add(Remembered(text="has a boat"))
         base = (await memories.document()).markdown
         assert (await StoreReading(store=store).memories.document()).markdown == base
-        later = await memories.add("said meanwhile")
+        later = await memories.add(Remembered(text="said meanwhile"))
         markdown = base.replace("likes the sea", "likes the hills").replace(
             f"- has a boat <!-- {boat.id} -->", "- has a car"
         )
@@ -332,9 +335,9 @@ async def test_what_was_committed_is_replayed_into_another_provider_once(open_it
         memories = desk.memories
         sessions = [await talked(engine, store, f"number {n}", conversation=f"chat:{n}") for n in range(5)]
         for session_id in sessions[:4]:
-            assert await memories.commit(session_id)
+            assert await paid(memories, session_id)
         hers = await talked(engine, store, owner="alice")
-        await desk_of(store, engine, owner="alice").memories.commit(hers)
+        await paid(desk_of(store, engine, owner="alice").memories, hers)
         plan = Replaying(provider="http", url="http://NEW/", limit=2)
         counted = await memories.replay(replace(plan, limit=0))
         assert (counted.provider, counted.replayed, counted.left) == ("http:http://new", 0, 4)
@@ -396,7 +399,7 @@ async def test_whatever_a_plugin_does_with_what_is_replayed_the_gateway_goes_on(
     ):
         memories = desk_of(store, engine).memories
         for n in range(2):
-            assert await memories.commit(await talked(engine, store, conversation=f"chat:{n}"))
+            assert await paid(memories, await talked(engine, store, conversation=f"chat:{n}"))
         found = await memories.replay(Replaying(provider="odd"))
         assert (found.replayed, [each.error for each in found.failures]) == (1, ["I leave"])
         assert (await memories.replay(Replaying(provider="odd"))).left == 0
@@ -419,7 +422,7 @@ async def test_a_provider_that_takes_nothing_is_not_tried_for_ever(open_it: Open
     async with opened(open_it) as store, running_engine(store, Echo(), memory=bindings) as engine:
         memories = desk_of(store, engine).memories
         for n in range(8):
-            assert await memories.commit(await talked(engine, store, conversation=f"chat:{n}"))
+            assert await paid(memories, await talked(engine, store, conversation=f"chat:{n}"))
         found = await memories.replay(Replaying(provider="new"))
         assert (found.replayed, found.failed, found.left, len(failing.given)) == (0, 5, 8, 5)
 
@@ -429,7 +432,7 @@ async def test_nothing_runs_that_could_be_asked_and_yet_the_ledger_is_read(open_
     async with opened(open_it) as store:
         async with running_engine(store, Echo(), memory=Bindings(Elsewhere(Unavailable("away")))) as engine:
             session_id = await talked(engine, store)
-            await desk_of(store, engine).memories.commit(session_id)
+            await paid(desk_of(store, engine).memories, session_id)
         reading = StoreReading(store=store).memories
         status = await reading.status()
         assert (status.provider, status.counts.owed, status.counts.parked) == (None, 1, 0)
@@ -442,8 +445,8 @@ async def test_nothing_runs_that_could_be_asked_and_yet_the_ledger_is_read(open_
 async def test_whoever_watches_the_gateway_gets_counts_of_everybody(open_it: Open) -> None:
     async with opened(open_it) as store, running_engine(store, Echo(), memory=Bindings(RecordingMemory())) as engine:
         memories = desk_of(store, engine).memories
-        await memories.add("likes the sea")
-        await memories.commit(await talked(engine, store))
+        await memories.add(Remembered(text="likes the sea"))
+        await paid(memories, await talked(engine, store))
         await talked(engine, store, owner="alice")
         tally = await memories.tally()
         assert (tally.settled, tally.debt) == ({SegmentState.COMMITTED: 1, SegmentState.WAIVED: 0}, Debt(unpaid=1, open=1))

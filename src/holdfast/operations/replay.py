@@ -1,33 +1,79 @@
-"""Replay: what was paid once, given to one more provider.  No debt is touched by it, whoever it was owed to."""
+"""Replay: what was paid once is given to one more provider.  It changes no debt."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from holdfast.clock import Clock
 from holdfast.core.redaction import Redaction
 from holdfast.core.segments import NOTHING_SAID, Segment, failure, messages, receipt
-from holdfast.desk.debts import Failure, Replayed
 from holdfast.errands import errand
 from holdfast.errors import Rejected
-from holdfast.ids import SegmentId
+from holdfast.ids import SegmentId, SessionId
 from holdfast.memory.address import owner_of
-from holdfast.ports import Bindings, MemoryProvider
-from holdfast.store.store import Store
 
-# Providers that are nobody without an address.
+if TYPE_CHECKING:
+    # A command that asks a running gateway does not import these.
+    from holdfast.ports import Bindings, MemoryProvider
+    from holdfast.store.store import Store
+
+# Providers that are identified by their address.
 _ELSEWHERE = frozenset({"http", "openviking"})
 # Longer than any provider should need for one segment.
 SEGMENT_MAX_S = 600
-# No other segment is begun after this, so that whoever waits sees how far it has come.
+# After this time no other segment is begun, so that the caller sees progress.
 CALL_MAX_MS = 1_000
-# Where so many fail one after the other, the next will not do better.
+# After so many failures in a row, the next one would fail as well.
 FAILED_IN_A_ROW_MAX = 5
+# Segments that one call replays, and those that it leaves out.
+REPLAYED_MAX = 100
+SKIPPED_MAX = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replaying:
+    """Segments that were paid once, to be given to one more provider, `limit` at a time; with 0 they are only counted.
+
+    Those to `skip` have failed before.  `person` is their owner; without it, it is the caller.
+    """
+
+    provider: str
+    url: str = ""
+    limit: int = 20
+    skip: tuple[SegmentId, ...] = ()
+    person: str = ""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.limit <= REPLAYED_MAX:
+            raise Rejected(f"limit must be between 0 and {REPLAYED_MAX}")
+        if len(self.skip) > SKIPPED_MAX:
+            raise Rejected(f"{SKIPPED_MAX} segments can be skipped at most; find out first why they fail")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """A segment that could not be replayed, and why."""
+
+    segment_id: SegmentId
+    session_id: SessionId
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replayed:
+    """How far a replay has come: what this call did, and what is left."""
+
+    provider: str
+    replayed: int
+    failed: int
+    left: int
+    failures: Sequence[Failure] = ()
 
 
 def chosen(bindings: Bindings | None, name: str, url: str = "") -> MemoryProvider:
-    """Return the provider of a name, at an address where it has one.  Raises `Rejected` where nobody here is it."""
+    """Return the provider of a name and, where it has one, an address.  Raises `Rejected` for an unknown one."""
     current = bindings.current if bindings else None
     if current is not None and not url and current.owner.partition(":")[0] == name:
         return current
@@ -47,7 +93,7 @@ def chosen(bindings: Bindings | None, name: str, url: str = "") -> MemoryProvide
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """Everything that a person's conversations once paid, on its way to one provider."""
+    """Gives one provider everything that a person's conversations have paid before."""
 
     store: Store
     person: str
